@@ -1,0 +1,51 @@
+# Learning Kernels by Alignment for Multiclass Bayes Classification, replicated from raw data to every table and figure.
+from snakemake.utils import min_version
+
+min_version("9.14.8")
+
+
+configfile: "config.yaml"
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/download.smk"
+include: "workflow/rules/preprocess.smk"
+include: "workflow/rules/train.smk"
+include: "workflow/rules/baselines.smk"
+include: "workflow/rules/evaluate.smk"
+include: "workflow/rules/theory.smk"
+include: "workflow/rules/tables.smk"
+include: "workflow/rules/figures.smk"
+include: "workflow/rules/publish.smk"
+
+
+report: "workflow/report/workflow.rst"
+
+
+localrules:
+    all,
+    mini,
+    paper,
+
+
+rule all:
+    default_target: True
+    message:
+        "Everything of the chosen evidence, and with published evidence the miniature pipeline too."
+    input:
+        paper_outputs(""),
+        paper_outputs("mini/") if config["evidence"] == "published" else [],
+
+
+rule mini:
+    message:
+        "The whole pipeline on miniature synthetic data."
+    input:
+        paper_outputs("mini/"),
+
+
+rule paper:
+    message:
+        "Every table and figure of the chosen evidence."
+    input:
+        paper_outputs(""),

@@ -1,0 +1,139 @@
+"""Gaussian process classification of embeddings: sparse, variational, trained in minibatches (figure 4, line 735).
+
+f ~ GP(m, s^2 exp(-|z - z'|^2 / 2 l^2)) with learned constant mean m, scale s and one lengthscale l a dimension; a
+Bernoulli likelihood with probit link; a Gaussian variational posterior at learned inducing points (Hensman et al.
+2015), by GPyTorch. More than two classes are one-versus-rest: C independent processes, their probabilities scaled to sum to 1.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import gpytorch
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.cluster import MiniBatchKMeans
+from sklearn.preprocessing import StandardScaler
+from torch import Tensor
+
+from clai.alignment import one_vs_rest
+from clai.errors import InputError
+
+Floats = NDArray[np.float64]
+
+# Samples predicted at once.
+_BLOCK = 4096
+
+
+class _SparseProcess(gpytorch.models.ApproximateGP):
+    """`outputs` independent processes that share nothing but where their inducing points (n, L) start."""
+
+    def __init__(self, inducing: Tensor, outputs: int) -> None:
+        shape = torch.Size([outputs])
+        posterior = gpytorch.variational.CholeskyVariationalDistribution(len(inducing), batch_shape=shape)
+        strategy = gpytorch.variational.VariationalStrategy(
+            self, inducing.repeat(outputs, 1, 1), posterior, learn_inducing_locations=True
+        )
+        super().__init__(strategy)
+        self.mean_module = gpytorch.means.ConstantMean(batch_shape=shape)
+        self.covar_module = gpytorch.kernels.ScaleKernel(
+            gpytorch.kernels.RBFKernel(ard_num_dims=inducing.shape[1], batch_shape=shape), batch_shape=shape
+        )
+        # Standardised embeddings lie about sqrt(2 L) apart: at a lengthscale of that order they are related at first.
+        self.covar_module.base_kernel.lengthscale = inducing.shape[1] ** 0.5
+
+    def forward(self, z: Tensor) -> Any:
+        return gpytorch.distributions.MultivariateNormal(self.mean_module(z), self.covar_module(z))
+
+
+@dataclass(frozen=True)
+class GaussianProcess:
+    """A fitted classifier of embeddings."""
+
+    scaler: StandardScaler
+    process: _SparseProcess
+    likelihood: gpytorch.likelihoods.BernoulliLikelihood
+
+    def latent(self, z: ArrayLike) -> tuple[Floats, Floats]:
+        """Posterior mean and standard deviation of f at embeddings (N, L): (N,) each, (N, C) each for C > 2 classes."""
+        mean, sd, _ = self._predict(z)
+        return (mean[:, 0], sd[:, 0]) if mean.shape[1] == 1 else (mean, sd)
+
+    def scores(self, z: ArrayLike) -> Floats:
+        """Posterior mean of f, (N, L) -> (N, C); [-f, f] for two classes."""
+        mean = self._predict(z)[0]
+        return np.concatenate([-mean, mean], axis=1) if mean.shape[1] == 1 else mean
+
+    def predict_proba(self, z: ArrayLike) -> Floats:
+        """Class probabilities with the uncertainty of f integrated out, (N, L) -> (N, C)."""
+        probability = self._predict(z)[2]
+        if probability.shape[1] == 1:
+            return np.concatenate([1 - probability, probability], axis=1)
+        return np.asarray(probability / probability.sum(axis=1, keepdims=True))
+
+    @torch.no_grad()
+    def _predict(self, z: ArrayLike) -> tuple[Floats, Floats, Floats]:
+        """Mean and standard deviation of f and probability, each (N, processes)."""
+        self.process.eval()
+        some = next(self.process.parameters())
+        x = torch.as_tensor(self.scaler.transform(np.asarray(z, dtype=np.float64))).to(some)
+        parts: list[list[Tensor]] = []
+        for block in x.split(_BLOCK):
+            f = self.process(block)
+            parts.append([f.mean.T, f.stddev.T, self.likelihood(f).mean.T])
+        mean, sd, probability = (torch.cat(part).double().cpu().numpy() for part in zip(*parts, strict=True))
+        return mean, sd, probability
+
+
+def fit_gaussian_process(
+    z: ArrayLike,
+    y: ArrayLike,
+    *,
+    inducing_points: int,
+    epochs: int,
+    batch_size: int,
+    learning_rate: float,
+    seed: int,
+    device: str,
+) -> GaussianProcess:
+    """Maximise the evidence lower bound by Adam.
+
+    Args:
+        z: embeddings (N, L); standardised here, with their own statistics.
+        y: class indices (N,), every class 0 .. C - 1 present.
+        inducing_points: number of inducing points, started at k-means centres; at most N.
+        epochs, batch_size, learning_rate: of Adam.
+        seed: of the centres and of the shuffling.
+        device: where to compute.
+
+    Raises:
+        InputError: a class is missing, or embeddings are not finite.
+    """
+    z, y = np.asarray(z, dtype=np.float64), np.asarray(y)
+    counts = np.bincount(y)
+    if len(counts) < 2 or not counts.all():
+        raise InputError(f"every class needs embeddings to train on, found {counts.tolist()} samples a class")
+    if not np.isfinite(z).all():
+        raise InputError("embeddings are not finite: check the trained encoder")
+    outputs = 1 if len(counts) == 2 else len(counts)
+    scaler = StandardScaler().fit(z)
+    standard = scaler.transform(z)
+    centres = MiniBatchKMeans(min(inducing_points, len(z)), n_init=1, random_state=seed).fit(standard).cluster_centers_
+    x = torch.as_tensor(standard, dtype=torch.float32, device=device)
+    target = (one_vs_rest(torch.from_numpy(y.astype(np.int64)), outputs).to(device) + 1) / 2
+
+    process = _SparseProcess(torch.as_tensor(centres, dtype=torch.float32), outputs).to(device)
+    likelihood = gpytorch.likelihoods.BernoulliLikelihood()
+    bound = gpytorch.mlls.VariationalELBO(likelihood, process, num_data=len(x))
+    optimiser = torch.optim.Adam(process.parameters(), lr=learning_rate)
+    generator = torch.Generator().manual_seed(seed)
+    process.train()
+    # GPyTorch starts the variational mean with a little noise from the global generator.
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        for _ in range(epochs):
+            for items in torch.randperm(len(x), generator=generator).to(device).split(batch_size):
+                optimiser.zero_grad()
+                (-bound(process(x[items]), target[:, items]).sum()).backward()
+                optimiser.step()
+    return GaussianProcess(scaler, process, likelihood)

@@ -1,0 +1,135 @@
+"""Bayes' rule with a mixture of multivariate Student-t distributions for each class (table 3, line 777).
+
+The densities are fitted by expectation-maximisation with the package `studenttmixture` (Peel & McLachlan 2000).
+"""
+
+import logging
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
+from sklearn.decomposition import PCA
+from studenttmixture import EMStudentMixture
+
+from clai.errors import InputError
+
+logger = logging.getLogger(__name__)
+
+Floats = NDArray[np.float64]
+
+# The loosest tolerance at which a fit still counts as converged.
+_LOOSEST = 1e-2
+
+
+@dataclass(frozen=True)
+class StudentTMixture:
+    """Class-conditional densities of whitened embeddings, and the class shares of the training data."""
+
+    whitening: PCA
+    mixtures: list[EMStudentMixture]
+    shares: Floats
+
+    def log_densities(self, z: ArrayLike) -> Floats:
+        """log p(z | class), (N, L) -> (N, C), of the whitened embeddings."""
+        whitened = self.whitening.transform(np.asarray(z, dtype=np.float64))
+        return np.stack([mixture.score_samples(whitened) for mixture in self.mixtures], axis=1)
+
+    def scores(self, z: ArrayLike) -> Floats:
+        """log p(z | class) + log P(class), (N, L) -> (N, C)."""
+        return self.log_densities(z) + np.log(self.shares)
+
+    def predict_proba(self, z: ArrayLike) -> Floats:
+        """P(class | z) by Bayes' rule, (N, L) -> (N, C)."""
+        return np.asarray(softmax(self.scores(z), axis=1))
+
+
+def fit_student_t_mixture(
+    z: ArrayLike,
+    y: ArrayLike,
+    *,
+    components: int,
+    degrees_of_freedom: float,
+    variance: float,
+    regularisation: float,
+    samples_per_class: int,
+    iterations: int,
+    tolerance: float,
+    seed: int,
+) -> StudentTMixture:
+    """Fit one mixture a class.
+
+    Args:
+        z: embeddings (N, L).
+        y: class indices (N,), every class 0 .. C - 1 present.
+        components: Student-t components a class; fewer where a class has not more than three samples for each.
+        degrees_of_freedom: of every component, fixed, 1 to 1000; towards 1000 they become Gaussian.
+        variance: share of the variance, in (0, 1), that the leading principal components must hold. Embeddings of a
+            trained encoder lie close to a subspace; the rest is dropped, what is kept is scaled to unit variance.
+            Fewer are kept where the smallest class has not more than two samples for each.
+        regularisation: added to the diagonal of each component's scale matrix, in units of the whitened variance.
+        samples_per_class: at most so many samples of a class, drawn at random, are used.
+        iterations: limit on the iterations of a fit.
+        tolerance: change of the mean log-likelihood at which a fit has converged. A fit that misses it within the limit
+            is repeated, with a warning, at ten times the tolerance, up to 1e-2.
+        seed: of the subsample and of the initial k-means.
+
+    Raises:
+        InputError: a class is missing or has fewer than four samples, embeddings are constant or not finite, or a fit
+            does not converge.
+    """
+    z, y = np.asarray(z, dtype=np.float64), np.asarray(y)
+    counts = np.bincount(y)
+    if counts.min() < 4:
+        raise InputError(f"class {counts.argmin()} has {counts.min()} embeddings, a mixture needs at least 4")
+    if not np.isfinite(z).all() or not z.std(axis=0).any():
+        raise InputError("embeddings are constant or not finite: there is no density to fit; check the trained encoder")
+    generator = np.random.default_rng(seed)
+    whitening = PCA(n_components=variance, whiten=True, svd_solver="full").fit(z)
+    most = max(1, (int(counts.min()) - 1) // 2)
+    if whitening.n_components_ > most:
+        logger.warning("%d samples in the smallest class: keeping %d principal components", counts.min(), most)
+        whitening = PCA(n_components=most, whiten=True, svd_solver="full").fit(z)
+    mixtures = []
+    for label, count in enumerate(counts):
+        chosen = generator.permutation(np.flatnonzero(y == label))[:samples_per_class]
+        mixtures.append(
+            _fit_one(
+                whitening.transform(z[chosen]),
+                label,
+                components=min(components, (min(int(count), samples_per_class) - 1) // 3),
+                df=degrees_of_freedom,
+                reg_covar=regularisation,
+                max_iter=iterations,
+                tolerance=tolerance,
+                seed=seed,
+            )
+        )
+    return StudentTMixture(whitening, mixtures, counts / counts.sum())
+
+
+def _fit_one(
+    x: Floats,
+    label: int,
+    *,
+    components: int,
+    df: float,
+    reg_covar: float,
+    max_iter: int,
+    tolerance: float,
+    seed: int,
+) -> EMStudentMixture:
+    while True:
+        mixture = EMStudentMixture(
+            n_components=components, tol=tolerance, reg_covar=reg_covar, max_iter=max_iter, df=df, random_state=seed
+        )
+        mixture.fit(x)
+        if mixture.converged_:
+            return mixture
+        if tolerance >= _LOOSEST:
+            raise InputError(
+                f"the Student-t mixture of class {label} did not converge in {max_iter} iterations even at a tolerance "
+                f"of {tolerance:g}: raise iterations or regularisation, or use fewer components than {components}"
+            )
+        logger.warning("mixture of class %d not converged at tolerance %g: trying ten times that", label, tolerance)
+        tolerance = min(10 * tolerance, _LOOSEST)

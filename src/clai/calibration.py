@@ -1,0 +1,64 @@
+"""Calibration of scores on validation data: a temperature for many classes, a logistic regression for two."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize_scalar
+from scipy.special import expit, log_softmax, softmax
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+# Scores lie in [-1, 1] or are logits or log-densities; optimal temperatures of any of them fall well inside.
+_LOG_TEMPERATURE = (np.log(1e-4), np.log(1e4))
+
+
+def fit_temperature(scores: ArrayLike, y: ArrayLike) -> float:
+    """Temperature T > 0 that minimises the negative log-likelihood of softmax(scores / T) (Guo et al. 2017).
+
+    scores: (N, C), y: (N,) class indices. Perfectly separated scores have no minimum: T then ends at its lower
+    limit of 1e-4, and scores without information on the class at its upper limit of 1e4.
+    """
+    scores, y = np.asarray(scores, dtype=np.float64), np.asarray(y)
+
+    def negative_log_likelihood(log_temperature: float) -> float:
+        return float(-log_softmax(scores / np.exp(log_temperature), axis=1)[np.arange(len(y)), y].mean())
+
+    # In 1 / T the function is convex, hence in log T it has one minimum and no other.
+    found = minimize_scalar(negative_log_likelihood, bounds=_LOG_TEMPERATURE, method="bounded", options={"xatol": 1e-6})
+    return float(np.exp(found.x))
+
+
+def scaled_softmax(scores: ArrayLike, temperature: float) -> NDArray[np.float64]:
+    """softmax(scores / temperature), (N, C) -> (N, C). Temperature 1 is the paper's mapping."""
+    return np.asarray(softmax(np.asarray(scores, dtype=np.float64) / temperature, axis=1))
+
+
+@dataclass(frozen=True)
+class LogisticCalibration:
+    """P(positive | score) = sigmoid(slope * score + intercept)."""
+
+    slope: float
+    intercept: float
+
+    def __call__(self, score: ArrayLike) -> NDArray[np.float64]:
+        """Probability of the positive class, (N,) -> (N,)."""
+        return np.asarray(expit(self.slope * np.asarray(score, dtype=np.float64) + self.intercept))
+
+
+def fit_logistic(score: ArrayLike, y: ArrayLike) -> LogisticCalibration:
+    """Logistic regression of labels (N,) in {0, 1} on scores (N,), unpenalised.
+
+    Targets are Platt's (1999): (N+ + 1) / (N+ + 2) for positives and 1 / (N- + 2) for negatives, so that separable
+    scores, or a validation set of one class, still have a finite fit.
+    """
+    score, y = np.asarray(score, dtype=np.float64), np.asarray(y).astype(bool)
+    target = np.where(y, (y.sum() + 1) / (y.sum() + 2), 1 / ((~y).sum() + 2))
+    scaler = StandardScaler().fit(score[:, None])
+    x = scaler.transform(score[:, None])
+    # A soft target t is a positive of weight t and a negative of weight 1 - t.
+    model = LogisticRegression(C=np.inf, tol=1e-8, max_iter=1000).fit(
+        np.concatenate([x, x]), np.repeat([1, 0], len(y)), sample_weight=np.concatenate([target, 1 - target])
+    )
+    slope = float(model.coef_[0, 0] / scaler.scale_[0])
+    return LogisticCalibration(slope, float(model.intercept_[0]) - slope * float(scaler.mean_[0]))

@@ -1,0 +1,126 @@
+"""PhysioNet/CinC Challenge 2019: hourly ICU records as pipe-separated files, one a patient, in zips or folders.
+
+The label is 1 from six hours before the onset of sepsis to the end of the record, as the source gives it. The hour is
+ICULOS, hours since admission to the ICU; it does not always begin at 1.
+"""
+
+import io
+import re
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from clai.datasets.fetch import Raw
+from clai.datasets.recordings import Rows, outside_to_missing, positive_recordings, write
+from clai.errors import InputError
+
+NAME = re.compile(r"p(\d{6})\.psv")
+LABEL, HOUR = "SepsisLabel", "ICULOS"
+_RECORDS_AT_ONCE = 4000
+
+
+def records(paths: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
+    """Name and bytes of each record in zips and folders of .psv files, sorted within each path."""
+    for path in paths:
+        if path.suffix != ".zip":
+            yield str(path), path.read_bytes()
+            continue
+        try:
+            with zipfile.ZipFile(path) as archive:
+                for name in sorted(archive.namelist()):
+                    if NAME.fullmatch(Path(name).name):
+                        yield f"{path}: {name}", archive.read(name)
+        except zipfile.BadZipFile as error:
+            raise InputError(f"{path}: {error}; expected a zip of .psv records. Delete it and run again.") from error
+
+
+def parse(batch: Sequence[tuple[str, bytes]], variables: Sequence[str]) -> Rows:
+    """Rows of many records at once; raises InputError naming the record that is not as the others are."""
+    import pandas as pd
+
+    header = batch[0][1].partition(b"\n")[0]
+    columns = header.decode("ascii", "replace").strip().split("|")
+    if missing := [c for c in (*variables, LABEL, HOUR) if c not in columns]:
+        raise InputError(f"{batch[0][0]}: found no column {', '.join(missing)} in '{'|'.join(columns)}'")
+    bodies, lengths, ids = [], [], []
+    for name, data in batch:
+        match = NAME.fullmatch(Path(name).name)
+        first, _, body = data.partition(b"\n")
+        body = body.strip(b"\n")
+        if match is None or first != header:
+            raise InputError(f"{name}: header differs from that of {batch[0][0]}, or the name is not pNNNNNN.psv")
+        if body.count(b"|") != (len(columns) - 1) * (body.count(b"\n") + 1):
+            raise InputError(f"{name}: has rows of other than {len(columns)} fields, or none")
+        bodies.append(body)
+        lengths.append(body.count(b"\n") + 1)
+        ids.append(int(match[1]))
+    try:
+        table = pd.read_csv(
+            io.BytesIO(b"\n".join(bodies)),
+            sep="|",
+            header=None,
+            names=columns,
+            usecols=[*variables, LABEL, HOUR],
+            dtype=np.float32,
+        )
+    except ValueError as error:
+        if len(batch) > 1:
+            for record in batch:
+                parse([record], variables)
+        raise InputError(f"{batch[0][0]}: has a field that is not a number ({error})") from error
+    recordings = np.repeat(np.array(ids, dtype=np.int64), lengths)
+    label = table[LABEL].to_numpy()
+    if bad := sorted(set(recordings[~np.isin(label, (0, 1))])):
+        raise InputError(f"record p{bad[0]:06d}.psv: {LABEL} is not 0 or 1")
+    return Rows(
+        x=table[list(variables)].to_numpy(dtype=np.float32),
+        y=label.astype(np.int64),
+        recordings=recordings,
+        patients=recordings,
+        hours=table[HOUR].to_numpy(dtype=np.float32),
+    )
+
+
+def read(paths: Sequence[Path], variables: Sequence[str]) -> Rows:
+    """Rows of all records, a few thousand records at a time. Raises InputError for two records of the same name."""
+    parts: list[Rows] = []
+    batch: list[tuple[str, bytes]] = []
+    for record in records(paths):
+        batch.append(record)
+        if len(batch) == _RECORDS_AT_ONCE:
+            parts.append(parse(batch, variables))
+            batch = []
+    if batch:
+        parts.append(parse(batch, variables))
+    if not parts:
+        raise InputError(f"found no pNNNNNN.psv record in {', '.join(map(str, paths))}")
+    whole = Rows(*(np.concatenate([getattr(p, name) for p in parts]) for name in Rows.__dataclass_fields__))
+    starts = np.flatnonzero(np.diff(whole.recordings, prepend=-1))
+    if len(starts) != len(np.unique(whole.recordings)):
+        raise InputError(
+            f"records appear twice in {', '.join(map(str, paths))}; give the zips or the folders, not both"
+        )
+    order = np.lexsort((whole.hours, whole.recordings))
+    return Rows(*(getattr(whole, name)[order] for name in Rows.__dataclass_fields__))
+
+
+def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
+    """Read both sets, drop impossible values, select the cohort and write the folds."""
+    variables: Mapping[str, Sequence[float]] = settings["variables"]
+    rows = read(raw.find(), list(variables))
+    exclusions: list[dict[str, Any]] = []
+    if settings["cohort"] == "sepsis_only":
+        positive = positive_recordings(rows)
+        without = len(np.unique(rows.recordings[~positive]))
+        exclusions.append({"reason": "recordings without a positive hour", "count": without})
+        rows = rows[positive]
+    outside = outside_to_missing(rows.x, variables)
+    exclusions += [
+        {"reason": f"values of {name} outside {variables[name][0]:g} to {variables[name][1]:g}", "count": count}
+        for name, count in outside.items()
+    ]
+    rule = "1 from 6 hours before the onset of sepsis (Sepsis-3) to the end of the record, as the source gives it"
+    write(raw, out_dir, settings, seed, rows, exclusions, rule)

@@ -1,0 +1,128 @@
+"""The official CIFAR-10 python archive: pickled batches in a tarball, read without extracting or trusting either."""
+
+import io
+import pickle
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from clai.datasets.fetch import Raw
+from clai.datasets.prepared import writing
+from clai.datasets.splits import stratified_holdout
+from clai.errors import InputError
+
+FOLDER = "cifar-10-batches-py"
+TRAIN_BATCHES = tuple(f"data_batch_{n}" for n in range(1, 6))
+TEST_BATCH = "test_batch"
+META = "batches.meta"
+SIDE = 32
+
+
+class BatchUnpickler(pickle.Unpickler):
+    """Unpickler that admits numpy arrays, builtin containers and nothing else; raises InputError otherwise."""
+
+    ADMITTED: ClassVar[dict[tuple[str, str], Any]] = {
+        ("numpy.core.multiarray", "_reconstruct"): np._core.multiarray._reconstruct,
+        ("numpy._core.multiarray", "_reconstruct"): np._core.multiarray._reconstruct,
+        ("numpy", "ndarray"): np.ndarray,
+        ("numpy", "dtype"): np.dtype,
+    }
+
+    def find_class(self, module: str, name: str) -> Any:
+        """The admitted object of that name."""
+        try:
+            return self.ADMITTED[module, name]
+        except KeyError:
+            raise InputError(
+                f"the pickle asks for {module}.{name}, which a CIFAR-10 batch does not need; it was not run. Replace "
+                "the archive by the official one."
+            ) from None
+
+
+def unpickle(data: bytes, name: str) -> dict[str, Any]:
+    """A batch dictionary; the archive's Python 2 strings become text. Raises InputError naming the file."""
+    try:
+        batch = BatchUnpickler(io.BytesIO(data), encoding="latin1").load()
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
+    except Exception as error:  # a damaged pickle raises almost anything
+        raise InputError(f"{name}: not a readable pickle ({error!r}). Replace the archive.") from error
+    if not isinstance(batch, dict):
+        raise InputError(f"{name}: found a pickled {type(batch).__name__}, expected a dictionary")
+    return batch
+
+
+def read_members(path: Path) -> dict[str, bytes]:
+    """Bytes of the batch files of the tarball by name, in one pass and in memory.
+
+    Raises InputError for a member that leaves the archive (absolute, `..`, link) and for a missing batch.
+    """
+    wanted = {*TRAIN_BATCHES, TEST_BATCH, META}
+    found: dict[str, bytes] = {}
+    try:
+        with tarfile.open(path, "r:gz") as archive:
+            for member in archive:
+                name = PurePosixPath(member.name)
+                if name.is_absolute() or ".." in name.parts or not (member.isfile() or member.isdir()):
+                    raise InputError(
+                        f"{path}: member '{member.name}' is a link or points outside the archive; the official archive "
+                        "has only plain files. Replace it."
+                    )
+                if member.isfile() and name.parent.name == FOLDER and name.name in wanted:
+                    stream = archive.extractfile(member)
+                    assert stream is not None
+                    found[name.name] = stream.read()
+    except (tarfile.TarError, EOFError, OSError) as error:
+        raise InputError(f"{path}: cannot be read as a gzipped tar ({error}). Delete it and run again.") from error
+    if missing := sorted(wanted - found.keys()):
+        raise InputError(f"{path}: found no {', '.join(missing)} in {FOLDER}/; expected the official CIFAR-10 archive")
+    return found
+
+
+def images(batch: Mapping[str, Any], name: str) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """Images (n, 32, 32, 3) and labels (n,) of a batch, whose rows hold the red, the green, then the blue plane."""
+    data, labels = batch.get("data"), batch.get("labels")
+    if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.shape[1:] != (3 * SIDE * SIDE,):
+        raise InputError(f"{name}: 'data' is not a uint8 array of {3 * SIDE * SIDE} columns")
+    if not isinstance(labels, list) or len(labels) != len(data):
+        raise InputError(f"{name}: 'labels' is not a list of {len(data)} classes")
+    return data.reshape(-1, 3, SIDE, SIDE).transpose(0, 2, 3, 1), np.array(labels, dtype=np.int64)
+
+
+def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
+    """Read the batches and hold out `validation_share` of every training class."""
+    path = raw.find()[0]
+    members = read_members(path)
+    parts = {
+        name: images(unpickle(members[name], f"{path}: {name}"), f"{path}: {name}")
+        for name in (*TRAIN_BATCHES, TEST_BATCH)
+    }
+    classes = list(unpickle(members[META], f"{path}: {META}")["label_names"])
+    x = np.concatenate([parts[name][0] for name in TRAIN_BATCHES])
+    y = np.concatenate([parts[name][1] for name in TRAIN_BATCHES])
+    train, val = stratified_holdout(y, settings["validation_share"], seed)
+    with writing(out_dir) as writer:
+        for split, (pixels, labels) in {
+            "train": (x[train], y[train]),
+            "val": (x[val], y[val]),
+            "test": parts[TEST_BATCH],
+        }.items():
+            writer.array(f"x_{split}", np.ascontiguousarray(pixels))
+            writer.array(f"y_{split}", labels)
+        writer.describe(
+            raw.description(settings["title"])
+            | {
+                "kind": "images",
+                "classes": classes,
+                "channels": ["red", "green", "blue"],
+                "units": ["grey level 0-255"] * 3,
+                "sampling_rate": None,
+                "split_rule": f"official train and test batches; {settings['validation_share']:g} of each training "
+                f"class held out for validation (seed {seed})",
+                "exclusions": [],
+            }
+        )

@@ -1,0 +1,113 @@
+"""Images as files in `<split>/<class>/<file>`, in a folder or a zip: for instance the JPEG copy of CIFAR-10.
+
+The classes are the folder names in alphabetical order, which for CIFAR-10 is the paper's order (table 2). A zip is read
+in place. The pixels of a lossy copy are not those of the original, so the title names the format.
+"""
+
+import io
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clai.datasets.fetch import Raw
+from clai.datasets.prepared import writing
+from clai.datasets.splits import stratified_holdout
+from clai.errors import InputError
+
+SUFFIXES = {".jpg": "JPEG", ".jpeg": "JPEG", ".png": "PNG"}
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[list[str], Callable[[str], bytes]]]:
+    """Names of the files below a folder or in a zip, and a function from a name to its bytes."""
+    if path.is_dir():
+        names = [p.relative_to(path).as_posix() for p in path.rglob("*") if p.is_file()]
+        yield names, lambda name: (path / name).read_bytes()
+        return
+    try:
+        archive = zipfile.ZipFile(path)
+    except zipfile.BadZipFile as error:
+        raise InputError(f"{path}: {error}; expected a folder or a zip of images") from error
+    with archive:
+        yield [info.filename for info in archive.infolist() if not info.is_dir()], archive.read
+
+
+def index(names: list[str], path: Path) -> dict[str, dict[str, list[str]]]:
+    """Image names by split ("train", "test") and class, sorted; the last three parts of a name decide.
+
+    Raises InputError when a split is missing or the splits do not have the same classes.
+    """
+    found: dict[str, dict[str, list[str]]] = {"train": {}, "test": {}}
+    for name in sorted(names):
+        parts = PurePosixPath(name).parts
+        image = PurePosixPath(name).suffix.lower() in SUFFIXES and not parts[-1].startswith(".")
+        if image and len(parts) >= 3 and parts[-3] in found:
+            found[parts[-3]].setdefault(parts[-2], []).append(name)
+    for split, classes in found.items():
+        if not classes:
+            raise InputError(
+                f"{path}: found no image under {split}/<class>/; expected {', '.join(SUFFIXES)} files there"
+            )
+    if found["train"].keys() != found["test"].keys():
+        only = sorted(found["train"].keys() ^ found["test"].keys())
+        raise InputError(
+            f"{path}: classes {', '.join(only)} are in one of train/ and test/ only; expected them in both"
+        )
+    return found
+
+
+def decode(data: bytes, size: int, name: str) -> npt.NDArray[np.uint8]:
+    """RGB pixels (size, size, 3) of an encoded image; raises InputError naming the file and the sizes."""
+    from PIL import Image
+
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            if image.size != (size, size):
+                width, height = image.size
+                raise InputError(
+                    f"{name}: found an image of {width} x {height} pixels, expected {size} x {size} "
+                    "(`image_size` in config.yaml). Replace the file or correct the setting."
+                )
+            return np.asarray(image.convert("RGB"))
+    except (OSError, SyntaxError) as error:
+        raise InputError(f"{name}: cannot be decoded as an image ({error}). Replace the file.") from error
+
+
+def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
+    """Decode the images and hold out `validation_share` of every training class."""
+    size = settings["image_size"]
+    with writing(out_dir) as writer, _opened(raw.path) as (names, read):
+        found = index(names, raw.path)
+        classes = sorted(found["train"])
+        formats = sorted({SUFFIXES[PurePosixPath(name).suffix.lower()] for c in found["train"].values() for name in c})
+        files = {split: [(n, k) for k, c in enumerate(classes) for n in found[split][c]] for split in found}
+        labels = {split: np.array([k for _, k in pairs], dtype=np.int64) for split, pairs in files.items()}
+        train, val = stratified_holdout(labels["train"], settings["validation_share"], seed)
+        for split, source, rows in (
+            ("train", "train", train),
+            ("val", "train", val),
+            ("test", "test", np.arange(len(files["test"]))),
+        ):
+            x = writer.empty(f"x_{split}", (len(rows), size, size, 3), np.uint8)
+            for i, row in enumerate(rows):
+                name = files[source][row][0]
+                x[i] = decode(read(name), size, f"{raw.path}: {name}")
+            writer.array(f"y_{split}", labels[source][rows])
+        writer.describe(
+            raw.description(f"{settings['title']} ({'/'.join(formats)} copy)")
+            | {
+                "kind": "images",
+                "classes": classes,
+                "channels": ["red", "green", "blue"],
+                "units": ["grey level 0-255"] * 3,
+                "sampling_rate": None,
+                "split_rule": f"train and test folders as given; {settings['validation_share']:g} of each training "
+                f"class held out for validation (seed {seed})",
+                "exclusions": [],
+            }
+        )

@@ -1,0 +1,194 @@
+"""The prepared form of a dataset: a folder of memory-mappable arrays and `dataset.json` that describes them.
+
+images      x_{train,val,test} uint8 (N, H, W, C), y_* int64 (N,)
+signals     x_* float32 (N, channels, samples) in microvolt, y_* int64 (N,), groups_* int64 (N,): the subject
+recordings  x_all float32 (rows, variables) in clinical units, NaN where not measured; observed_all bool of the same
+            shape; y_all, groups_all (recording of a row), folds_all (test fold of a row) int64 (rows,) and hours_all
+            float32 (rows,). Rows of a recording are contiguous with hours ascending.
+
+`normalisation` in `dataset.json` is in the units of the arrays, so (x - mean) / sd serves every kind. Images and
+signals carry the statistics of `train` and of `test` (the paper normalises the two separately, section 6.1); recordings
+carry `fold0`, `fold1`, ...: the statistics of all rows outside that test fold.
+"""
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clai.errors import InputError
+
+Array = npt.NDArray[Any]
+
+CHANNEL_AXIS = {"images": -1, "signals": 1, "recordings": -1}
+DESCRIPTION = "dataset.json"
+SPLITS = ("train", "val", "test")
+_CHUNK_VALUES = 2**22
+
+
+def statistics(x: Array, axis: int, rows: Array | None = None) -> tuple[Array, Array]:
+    """Mean and standard deviation (population) of each channel, in one pass over slices of the first axis.
+
+    x: any number of axes, memory-mapped or not; NaN counts as not measured. axis: the channel axis, not the first.
+    rows: bool (len(x),), the rows that count; all when None. Returns two float64 arrays (channels,), NaN for a channel
+    without a value.
+    """
+    axis = axis % x.ndim
+    others = tuple(i for i in range(x.ndim) if i != axis)
+    channels = x.shape[axis]
+    count, mean, squares = np.zeros(channels), np.zeros(channels), np.zeros(channels)
+    step = max(1, _CHUNK_VALUES // max(1, int(np.prod(x.shape[1:]))))
+    shape = [1] * x.ndim
+    shape[axis] = channels
+    for start in range(0, len(x), step):
+        part = x[start : start + step]
+        if rows is not None:
+            part = part[rows[start : start + step]]
+        part = part.astype(np.float64)
+        measured = ~np.isnan(part)
+        n = measured.sum(axis=others)
+        total = np.where(measured, part, 0.0).sum(axis=others)
+        part_mean = total / np.maximum(n, 1)
+        centred = np.where(measured, part - part_mean.reshape(shape), 0.0)
+        part_squares = (centred**2).sum(axis=others)
+        both = np.maximum(count + n, 1)
+        shift = part_mean - mean
+        mean = mean + shift * n / both
+        squares = squares + part_squares + shift**2 * count * n / both
+        count = count + n
+    missing = count == 0
+    divisor = np.maximum(count, 1)
+    return np.where(missing, np.nan, mean), np.where(missing, np.nan, np.sqrt(squares / divisor))
+
+
+@dataclass
+class Writer:
+    """Collects the arrays of one prepared dataset in `folder`, which is a temporary one until `writing` ends."""
+
+    folder: Path
+    shapes: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def empty(self, name: str, shape: Sequence[int], dtype: npt.DTypeLike) -> Array:
+        """A writable memory-mapped array `name` to be filled piece by piece."""
+        array = np.lib.format.open_memmap(
+            self.folder / f"{name}.npy", mode="w+", dtype=np.dtype(dtype), shape=tuple(shape)
+        )
+        self.shapes[name] = {"shape": [int(n) for n in shape], "dtype": str(np.dtype(dtype))}
+        return array
+
+    def array(self, name: str, values: Array) -> None:
+        """Write a whole array."""
+        np.save(self.folder / f"{name}.npy", values, allow_pickle=False)
+        self.shapes[name] = {"shape": [int(n) for n in values.shape], "dtype": str(values.dtype)}
+
+    def read(self, name: str) -> Array:
+        """A written array, memory-mapped."""
+        array: Array = np.load(self.folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+        return array
+
+    def describe(self, description: Mapping[str, Any]) -> None:
+        """Add counts of each split, normalisation statistics and array shapes to `description` and write it.
+
+        description: every entry of `dataset.json` except `splits`, `normalisation` and `arrays`. Raises InputError for
+        a channel that is never measured or never varies in the data that normalises it.
+        """
+        kind, classes = description["kind"], description["classes"]
+        names = list(description.get("variables", description.get("channels", [])))
+        splits: dict[str, Any] = {}
+        normalisation: dict[str, Any] = {}
+        if kind == "recordings":
+            y, folds, groups = (np.asarray(self.read(f"{name}_all")) for name in ("y", "folds", "groups"))
+            parts = {"all": np.ones(len(y), dtype=bool)} | {f"fold{k}": folds == k for k in range(int(folds.max()) + 1)}
+            for part, rows in parts.items():
+                splits[part] = _counts(y[rows], len(classes)) | {"recordings": len(np.unique(groups[rows]))}
+            for part, rows in parts.items():
+                if part != "all":
+                    normalisation[part] = self._normalisation("x_all", kind, names, ~rows)
+        else:
+            for split in SPLITS:
+                splits[split] = _counts(np.asarray(self.read(f"y_{split}")), len(classes))
+                if f"groups_{split}" in self.shapes:
+                    splits[split]["subjects"] = len(np.unique(self.read(f"groups_{split}")))
+            for split in ("train", "test"):
+                normalisation[split] = self._normalisation(f"x_{split}", kind, names, None)
+        whole = dict(description) | {"splits": splits, "normalisation": normalisation, "arrays": self.shapes}
+        text = json.dumps(whole, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
+        (self.folder / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
+
+    def _normalisation(self, name: str, kind: str, channels: list[str], rows: Array | None) -> dict[str, list[float]]:
+        mean, sd = statistics(self.read(name), CHANNEL_AXIS[kind], rows)
+        for channel, value in zip(channels, sd, strict=True):
+            if not value > 0:
+                raise InputError(
+                    f"{name}: '{channel}' has {'no value' if np.isnan(value) else 'the same value'} in all the rows "
+                    "that normalise it; expected a measurement that varies. Check the raw files and the valid ranges."
+                )
+        return {"mean": [float(v) for v in mean], "sd": [float(v) for v in sd]}
+
+
+def _counts(y: Array, classes: int) -> dict[str, Any]:
+    return {"n": len(y), "counts": [int(n) for n in np.bincount(y, minlength=classes)]}
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[Writer]:
+    """Write a prepared dataset: `folder` appears complete when the block ends, and stays as it was if it raises.
+
+    The block must call `Writer.describe` once, after all arrays are written.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as temporary:
+        building = Path(temporary) / folder.name
+        building.mkdir()
+        yield Writer(building)
+        if not (building / DESCRIPTION).is_file():
+            raise RuntimeError(f"{folder}: the arrays were written but not described")
+        if folder.exists():
+            (folder / DESCRIPTION).unlink(missing_ok=True)
+            shutil.rmtree(folder)
+        os.replace(building, folder)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A prepared dataset: `info` is `dataset.json`, `arrays` its arrays by name, read-only."""
+
+    info: dict[str, Any]
+    arrays: dict[str, Array]
+
+    def __getitem__(self, name: str) -> Array:
+        return self.arrays[name]
+
+
+def load(folder: str | Path) -> Prepared:
+    """Open a prepared dataset with its arrays memory-mapped.
+
+    Raises InputError when `dataset.json` or an array is missing or an array is not as `dataset.json` describes it.
+    """
+    folder = Path(folder)
+    description = folder / DESCRIPTION
+    if not description.is_file():
+        raise InputError(f"{description}: not found; expected a prepared dataset. Run the rule prepare_dataset first.")
+    info: dict[str, Any] = json.loads(description.read_text(encoding="utf-8"))
+    arrays: dict[str, Array] = {}
+    for name, expected in info["arrays"].items():
+        path = folder / f"{name}.npy"
+        try:
+            array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise InputError(f"{path}: {error}. Delete {folder} and run the rule prepare_dataset again.") from error
+        if list(array.shape) != expected["shape"] or str(array.dtype) != expected["dtype"]:
+            raise InputError(
+                f"{path}: found {array.dtype} {list(array.shape)}, expected {expected['dtype']} {expected['shape']} "
+                f"as {description} says. Delete {folder} and run the rule prepare_dataset again."
+            )
+        arrays[name] = array
+    return Prepared(info, arrays)

@@ -1,0 +1,100 @@
+"""What the sepsis sources have in common: valid ranges, folds and the arrays of the prepared form."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clai.datasets.fetch import Raw
+from clai.datasets.prepared import writing
+from clai.datasets.splits import patient_folds
+from clai.errors import InputError
+
+CLASSES = ["no sepsis", "sepsis"]
+UNITS = {
+    "HR": "beats/min",
+    "O2Sat": "%",
+    "Temp": "degrees Celsius",
+    "SBP": "mmHg",
+    "MAP": "mmHg",
+    "DBP": "mmHg",
+    "Resp": "breaths/min",
+}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Hourly rows, recordings contiguous and hours ascending.
+
+    x: float32 (rows, variables), NaN where not measured. y: int64 (rows,) in {0, 1}. recordings, patients: int64
+    (rows,). hours: float32 (rows,).
+    """
+
+    x: npt.NDArray[np.float32]
+    y: npt.NDArray[np.int64]
+    recordings: npt.NDArray[np.int64]
+    patients: npt.NDArray[np.int64]
+    hours: npt.NDArray[np.float32]
+
+    def __getitem__(self, keep: npt.NDArray[np.bool_]) -> "Rows":
+        return Rows(self.x[keep], self.y[keep], self.recordings[keep], self.patients[keep], self.hours[keep])
+
+
+def outside_to_missing(x: npt.NDArray[np.float32], ranges: Mapping[str, Sequence[float]]) -> dict[str, int]:
+    """Set values outside [low, high] to NaN, in place; returns how many of each variable.
+
+    x: (rows, variables) in the order of `ranges`.
+    """
+    counts = {}
+    for column, (name, (low, high)) in enumerate(ranges.items()):
+        outside = (x[:, column] < low) | (x[:, column] > high)
+        x[outside, column] = np.nan
+        counts[name] = int(outside.sum())
+    return counts
+
+
+def positive_recordings(rows: Rows) -> npt.NDArray[np.bool_]:
+    """(rows,) whether the recording of each row has a positive hour."""
+    return np.isin(rows.recordings, np.unique(rows.recordings[rows.y == 1]))
+
+
+def write(
+    raw: Raw,
+    out_dir: Path,
+    settings: Mapping[str, Any],
+    seed: int,
+    rows: Rows,
+    exclusions: Sequence[Mapping[str, Any]],
+    label_rule: str,
+) -> None:
+    """Draw the folds and write the prepared form. Raises InputError when no row or no positive hour is left."""
+    if not rows.y.any():
+        raise InputError(f"{raw.dataset}: found no positive hour in {raw.path} under the cohort rules of config.yaml")
+    variables = list(settings["variables"])
+    ids, first = np.unique(rows.recordings, return_index=True)
+    folds = patient_folds(rows.patients[first], positive_recordings(rows)[first], settings["folds"], seed)
+    with writing(out_dir) as writer:
+        writer.array("x_all", rows.x)
+        writer.array("observed_all", ~np.isnan(rows.x))
+        writer.array("y_all", rows.y)
+        writer.array("groups_all", rows.recordings)
+        writer.array("hours_all", rows.hours)
+        writer.array("folds_all", folds[np.searchsorted(ids, rows.recordings)])
+        writer.describe(
+            raw.description(settings["title"])
+            | {
+                "kind": "recordings",
+                "classes": CLASSES,
+                "variables": variables,
+                "units": [UNITS[name] for name in variables],
+                "sampling_rate": 1 / 3600,
+                "label_rule": label_rule,
+                "cohort": settings["cohort"],
+                "split_rule": f"{settings['folds']} folds by patient, stratified by whether a recording has a positive "
+                f"hour (seed {seed})",
+                "exclusions": list(exclusions),
+            }
+        )

@@ -1,0 +1,62 @@
+"""Draws that divide a dataset: always by class, subject or patient, and always from a seed."""
+
+import numpy as np
+import numpy.typing as npt
+
+from clai.errors import InputError
+
+Indices = npt.NDArray[np.int64]
+
+
+def stratified_holdout(y: Indices, share: float, seed: int) -> tuple[Indices, Indices]:
+    """Hold out `share` of the samples of every class. y: (N,). Returns ascending indices kept and held out."""
+    from sklearn.model_selection import train_test_split
+
+    kept, held_out = train_test_split(np.arange(len(y)), test_size=share, stratify=y, random_state=seed)
+    return np.sort(kept), np.sort(held_out)
+
+
+def subject_split(
+    subjects: Indices, test_share: float, validation_share: float, seed: int
+) -> tuple[Indices, Indices, Indices]:
+    """Divide subjects into training, validation and test; the validation ones come out of the training ones.
+
+    subjects: (N,) with repeats allowed. validation_share: of the subjects left for training. At least one subject falls
+    to each part. Returns three ascending arrays of subjects without repeats.
+    """
+    unique = np.unique(subjects)
+    if len(unique) < 3:
+        raise InputError(f"found recordings of {len(unique)} subjects, expected at least 3: one for each split")
+    order = np.random.default_rng(seed).permutation(unique)
+    n_test = min(max(1, round(test_share * len(order))), len(order) - 2)
+    n_val = min(max(1, round(validation_share * (len(order) - n_test))), len(order) - n_test - 1)
+    return np.sort(order[n_test + n_val :]), np.sort(order[n_test : n_test + n_val]), np.sort(order[:n_test])
+
+
+def patient_folds(patients: Indices, positive: npt.NDArray[np.bool_], folds: int, seed: int) -> Indices:
+    """Test fold of each recording: a patient's recordings share one fold, and folds share the positive ones evenly.
+
+    patients: (recordings,) patient of each; positive: (recordings,) whether it has a positive hour. Returns
+    (recordings,) in 0..folds-1. Raises InputError when there are fewer positive or negative-or-positive patients than
+    folds.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
+    n_patients = len(np.unique(patients))
+    stratum = positive.astype(np.int64)
+    smallest = min(len(np.unique(patients[stratum == value])) for value in np.unique(stratum))
+    if smallest < folds:
+        raise InputError(
+            f"found {n_patients} patients, {smallest} of them in the rarer of with and without a positive hour; "
+            f"expected at least one of each for each of the {folds} folds. Lower `folds` or provide more recordings."
+        )
+    if n_patients == len(patients):
+        splitter = StratifiedKFold(n_splits=folds, shuffle=True, random_state=seed).split(patients, stratum)
+    else:
+        splitter = StratifiedGroupKFold(n_splits=folds, shuffle=True, random_state=seed).split(
+            patients, stratum, groups=patients
+        )
+    fold = np.full(len(patients), -1, dtype=np.int64)
+    for k, (_, test) in enumerate(splitter):
+        fold[test] = k
+    return fold

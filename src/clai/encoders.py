@@ -1,0 +1,199 @@
+"""phi(x, k): a trunk that knows nothing of classes, and a head that is conditioned on one.
+
+A trunk maps a batch to features of shape (samples, `features`). `ConditionedHead` maps features to one embedding a condition, so
+that a single trunk pass serves all C classes, and BatchNorm statistics in the trunk never mix conditions. To add an encoder,
+write a trunk with a `features` attribute here and name it in `build_trunk`.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+
+class _Residual(nn.Module):
+    """Two convolutions and a shortcut (He et al. 2016, figure 2), in one or two dimensions."""
+
+    def __init__(self, dimensions: int, inputs: int, outputs: int, kernel: int, stride: int) -> None:
+        super().__init__()
+        conv, norm = _layers(dimensions)
+        self.body = nn.Sequential(
+            conv(inputs, outputs, kernel, stride, kernel // 2, bias=False),
+            norm(outputs),
+            nn.ReLU(inplace=True),
+            conv(outputs, outputs, kernel, 1, kernel // 2, bias=False),
+            norm(outputs),
+        )
+        self.shortcut: nn.Module = nn.Identity()
+        if stride != 1 or inputs != outputs:
+            self.shortcut = nn.Sequential(conv(inputs, outputs, 1, stride, bias=False), norm(outputs))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.relu(self.body(x) + self.shortcut(x), inplace=True)
+
+
+def _layers(dimensions: int) -> tuple[Any, Any]:
+    return (nn.Conv1d, nn.BatchNorm1d) if dimensions == 1 else (nn.Conv2d, nn.BatchNorm2d)
+
+
+def _stages(dimensions: int, width: int, blocks: list[int], kernel: int, strides: list[int]) -> nn.Sequential:
+    """Residual stages; each doubles the width of the one before."""
+    layers, inputs = [], width
+    for stage, (count, stride) in enumerate(zip(blocks, strides, strict=True)):
+        for block in range(count):
+            layers.append(_Residual(dimensions, inputs, width * 2**stage, kernel, stride if block == 0 else 1))
+            inputs = width * 2**stage
+    return nn.Sequential(*layers)
+
+
+class ResNet2d(nn.Module):
+    """ResNet-18 for small images: a 3 x 3 stem without pooling; with `width` 64 and two blocks a stage, the CIFAR ResNet-18.
+
+    Input (N, channels, height, width) float, output (N, features). The paper's "lightweight ResNet-18" (line 662) is not
+    specified further.
+    """
+
+    def __init__(self, channels: int, width: int, blocks: list[int]) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(
+            nn.Conv2d(channels, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(inplace=True)
+        )
+        self.stages = _stages(2, width, blocks, 3, [1] + [2] * (len(blocks) - 1))
+        self.features = width * 2 ** (len(blocks) - 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.stages(self.stem(x)).mean((-2, -1))
+
+
+class ResNet1d(nn.Module):
+    """Residual network over time for EEG epochs: a wide strided stem (half a second at 100 Hz), then residual stages.
+
+    Input (N, channels, samples) float, output (N, features).
+    """
+
+    def __init__(self, channels: int, width: int, blocks: list[int]) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(
+            nn.Conv1d(channels, width, 49, 6, 24, bias=False), nn.BatchNorm1d(width), nn.ReLU(inplace=True), nn.MaxPool1d(4)
+        )
+        self.stages = _stages(1, width, blocks, 7, [1] + [2] * (len(blocks) - 1))
+        self.features = width * 2 ** (len(blocks) - 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.stages(self.stem(x)).mean(-1)
+
+
+class PaddedRecordings(NamedTuple):
+    """Recordings of unequal length: `values` (recordings, longest, inputs), `lengths` (recordings,) on the CPU."""
+
+    values: Tensor
+    lengths: Tensor
+
+
+class CausalGRU(nn.Module):
+    """Gated recurrent network over the hours of a stay; the state at hour t has seen hours up to t only.
+
+    Input `PaddedRecordings`, output (hours of all recordings one after the other, features): padding is left out.
+    """
+
+    def __init__(self, inputs: int, width: int, layers: int) -> None:
+        super().__init__()
+        self.gru = nn.GRU(inputs, width, layers, batch_first=True)
+        self.features = width
+
+    def forward(self, recordings: PaddedRecordings) -> Tensor:
+        packed = pack_padded_sequence(
+            recordings.values, recordings.lengths, batch_first=True, enforce_sorted=False
+        )
+        states, _ = pad_packed_sequence(self.gru(packed)[0], batch_first=True, total_length=recordings.values.shape[1])
+        hours = torch.arange(recordings.values.shape[1])
+        valid = hours.unsqueeze(0) < recordings.lengths.unsqueeze(1)
+        return states[valid.to(states.device)]
+
+
+class MLP(nn.Module):
+    """Fully connected trunk for vectors: input (N, inputs), output (N, features)."""
+
+    def __init__(self, inputs: int, width: int, layers: int) -> None:
+        super().__init__()
+        sizes = [inputs] + [width] * layers
+        steps: list[nn.Module] = []
+        for a, b in zip(sizes[:-1], sizes[1:], strict=True):
+            steps += [nn.Linear(a, b), nn.ReLU()]
+        self.body = nn.Sequential(*steps)
+        self.features = width
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.body(x)
+
+
+class ConditionedHead(nn.Module):
+    """The condition k enters here: one affine map a condition, z_k = W_k h + b_k.
+
+    Features (N, F) to embeddings (K, N, L), or (1, N, L) for a single condition.
+    """
+
+    def __init__(self, features: int, conditions: int, size: int) -> None:
+        super().__init__()
+        bound = features**-0.5
+        self.weight = nn.Parameter(torch.empty(conditions, features, size).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.zeros(conditions, 1, size))
+
+    def forward(self, features: Tensor, condition: int | None = None) -> Tensor:
+        chosen = slice(None) if condition is None else slice(condition, condition + 1)
+        return torch.baddbmm(self.bias[chosen], features.expand(len(self.weight[chosen]), -1, -1), self.weight[chosen])
+
+
+class Encoder(nn.Module):
+    """phi: a trunk, its features standardised, and a class-conditioned head.
+
+    Features after a ReLU and a mean are all positive, so embeddings would start as one narrow bundle with similarities near 1.
+    Standardised (BatchNorm without parameters, before the condition enters) they start near 0, and training is much faster.
+    """
+
+    def __init__(self, trunk: nn.Module, head: ConditionedHead) -> None:
+        super().__init__()
+        self.trunk, self.head = trunk, head
+        self.standardise = nn.BatchNorm1d(head.weight.shape[1], affine=False)
+
+    def forward(self, x: Any, condition: int | None = None) -> Tensor:
+        """Embeddings (K, samples, L) of a batch under all conditions, or (1, samples, L) under one; at least float32.
+
+        The head runs outside autocast: embeddings and the kernels on them keep full precision.
+        """
+        features = self.trunk(x)
+        with torch.autocast(features.device.type, enabled=False):
+            return self.head(self.standardise(features.to(self.head.weight.dtype)), condition)
+
+
+class Classifier(nn.Module):
+    """The same trunk with a linear layer of C logits, for the cross-entropy baseline."""
+
+    def __init__(self, trunk: nn.Module, features: int, classes: int) -> None:
+        super().__init__()
+        self.trunk, self.logits = trunk, nn.Linear(features, classes)
+
+    def forward(self, x: Any) -> Tensor:
+        features = self.trunk(x)
+        with torch.autocast(features.device.type, enabled=False):
+            return self.logits(features.to(self.logits.weight.dtype))
+
+
+def build_trunk(settings: Mapping[str, Any], inputs: int) -> nn.Module:
+    """The trunk that config.yaml's `encoder` names, for `inputs` channels or variables.
+
+    Args:
+        settings: `trunk` (`resnet2d`, `resnet1d`, `gru`, `mlp`), `width`, and `blocks` (residual) or `layers` (others).
+    """
+    kind, width = settings["trunk"], settings["width"]
+    if kind == "resnet2d":
+        return ResNet2d(inputs, width, settings["blocks"])
+    if kind == "resnet1d":
+        return ResNet1d(inputs, width, settings["blocks"])
+    if kind == "gru":
+        return CausalGRU(inputs, width, settings["layers"])
+    if kind == "mlp":
+        return MLP(inputs, width, settings["layers"])
+    raise ValueError(f"encoder.trunk is {kind!r}, expected resnet2d, resnet1d, gru or mlp")

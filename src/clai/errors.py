@@ -1,0 +1,9 @@
+"""The one exception for input that a user can put right."""
+
+
+class InputError(ValueError):
+    """Bad input from outside: a setting, a file, a row.
+
+    The message names the key, file or row, what was found, what was expected and what to do. Scripts print it
+    without a traceback.
+    """

@@ -1,0 +1,382 @@
+"""From a prepared dataset and settings to a trained model, its embeddings and its figures of merit.
+
+The functions here put the parts of the library together the way the paper's experiments do; each workflow script calls one.
+Settings are the dictionaries of config.yaml for one dataset (`dataset_settings` of the workflow).
+"""
+
+import copy
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from clai.alignment import mean_loss_floor, one_vs_rest
+from clai.batches import Images, Items, Recordings, Signals
+from clai.calibration import fit_logistic, fit_temperature, scaled_softmax
+from clai.datasets.prepared import Prepared
+from clai.encoders import Classifier, ConditionedHead, Encoder, build_trunk
+from clai.inference import RULES, decide, parzen_means, predict_labels, probabilities
+from clai.kernels import Kernel, build
+from clai.learning import Epoch, Precision, collaborative_learning, cross_entropy_learning, precision_context
+from clai.learning import Settings as LearningSettings
+from clai.metrics import binary_metrics, choose_threshold, multiclass_metrics, reliability, top_label
+
+logger = logging.getLogger("clai")
+
+KERNEL_OF_MODEL = {"clai-c": "cosine", "clai-m": "gaussian"}
+
+
+class Splits(NamedTuple):
+    """Training, validation and test items of one run."""
+
+    train: Items
+    val: Items
+    test: Items
+
+
+class Trained(NamedTuple):
+    """A trained CLaI model."""
+
+    encoder: Encoder
+    kernel: Kernel
+
+
+class Embedded(NamedTuple):
+    """Embeddings (K, N, L) and labels (N,) of one split."""
+
+    z: Tensor
+    y: Tensor
+
+
+def choose_device(wanted: str) -> torch.device:
+    """`auto` is CUDA where there is one, else the CPU; `cuda` without one falls back to the CPU and says so."""
+    if wanted != "cpu" and torch.cuda.is_available():
+        return torch.device("cuda")
+    if wanted == "cuda":
+        logger.warning("device is cuda, but none is visible to this job: continuing on the CPU")
+    return torch.device("cpu")
+
+
+def conditions_of(info: Mapping[str, Any]) -> int:
+    """C for a multiclass dataset, 1 for a binary one."""
+    classes = len(info["classes"])
+    return classes if classes > 2 else 1
+
+
+def validation_recordings(
+    groups: NDArray[np.int64], y: NDArray[np.int64], candidates: NDArray[np.bool_], share: float, seed: int
+) -> NDArray[np.bool_]:
+    """Rows of a random share of the candidate recordings, drawn alike from those with and without a positive row."""
+    generator = np.random.default_rng(seed)
+    chosen: list[NDArray[np.int64]] = []
+    positive = np.unique(groups[candidates & (y == 1)])
+    for stratum in (positive, np.setdiff1d(np.unique(groups[candidates]), positive)):
+        chosen.append(generator.permutation(stratum)[: max(1, round(share * len(stratum)))])
+    return np.isin(groups, np.concatenate(chosen)) & candidates
+
+
+def splits_of(
+    data: Prepared, settings: Mapping[str, Any], fold: int | None, seed: int, device: torch.device
+) -> Splits:
+    """The items of a run, normalised as config.yaml says.
+
+    Args:
+        fold: the test fold of recordings; None for datasets with a fixed test set.
+        seed: draws the validation recordings.
+    """
+    info, kind = data.info, data.info["kind"]
+    if kind == "recordings":
+        statistics = info["normalisation"][f"fold{fold}"]
+        x, y, groups = (np.asarray(data[f"{name}_all"]) for name in ("x", "y", "groups"))
+        test = data["folds_all"] == fold
+        val = validation_recordings(groups, y, ~test, settings["validation_share_recordings"], seed)
+        rows = (~test & ~val, val, test)
+        return Splits(*(Recordings(x[r], y[r], groups[r], statistics["mean"], statistics["sd"], device) for r in rows))
+
+    def items(split: str) -> Items:
+        own = "test" if split == "test" and settings["normalise_test_separately"] else "train"
+        mean, sd = info["normalisation"][own]["mean"], info["normalisation"][own]["sd"]
+        if kind == "images":
+            return Images(data[f"x_{split}"], data[f"y_{split}"], mean, sd, settings["training"]["augmentation"], device)
+        return Signals(data[f"x_{split}"], data[f"y_{split}"], mean, sd, device)
+
+    return Splits(items("train"), items("val"), items("test"))
+
+
+def build_clai(settings: Mapping[str, Any], model: str, inputs: int, conditions: int, seed: int) -> Trained:
+    """An untrained encoder and kernel, initialised from the seed."""
+    torch.manual_seed(seed)
+    trunk = build_trunk(settings["encoder"], inputs)
+    head = ConditionedHead(int(trunk.features), conditions, settings["embedding_size"])  # type: ignore[arg-type]
+    kernel = build(KERNEL_OF_MODEL[model], settings["embedding_size"], settings["kernel"]["metric"])
+    return Trained(Encoder(trunk, head), kernel)
+
+
+def build_classifier(settings: Mapping[str, Any], inputs: int, classes: int, seed: int) -> Classifier:
+    """An untrained trunk with logits, initialised from the seed."""
+    torch.manual_seed(seed)
+    trunk = build_trunk(settings["encoder"], inputs)
+    return Classifier(trunk, int(trunk.features), classes)  # type: ignore[arg-type]
+
+
+def learning_settings(settings: Mapping[str, Any], conditions: int, seed: int) -> LearningSettings:
+    """config.yaml's `training` and `target` for a run."""
+    training = settings["training"]
+    names = (
+        "epochs", "batch_size", "optimiser", "learning_rate", "weight_decay", "learning_rate_schedule", "warmup",
+        "precision", "schedule", "references", "reference_reduction",
+    )  # fmt: skip
+    target = settings["target"]["multiclass" if conditions > 1 else "binary"]
+    return LearningSettings(**{name: training[name] for name in names}, target=target, seed=seed)
+
+
+def train_clai(
+    model: str,
+    data: Prepared,
+    settings: Mapping[str, Any],
+    seed: int,
+    fold: int | None,
+    device: torch.device,
+    checkpoint: Path,
+    fingerprint: str,
+) -> tuple[Trained, list[Epoch]]:
+    """Train CLaI-C or CLaI-M; returns the model on the CPU and its history with the loss's floor in each row."""
+    split = splits_of(data, settings, fold, seed, device)
+    conditions = conditions_of(data.info)
+    trained = build_clai(settings, model, split.train.inputs, conditions, seed)
+    learning = learning_settings(settings, conditions, seed)
+    _place(trained.encoder, device), trained.kernel.to(device)
+    shares = (one_vs_rest(split.train.labels, conditions) > 0).double().mean(1).tolist()
+    floor = mean_loss_floor(trained.kernel.floor_family, learning.target, shares, settings["embedding_size"])
+    references = _subset(split.train, settings["inference"]["heldout_references"], seed)
+
+    def validate() -> Epoch:
+        reference = embed(trained.encoder, split.train, learning.precision, references)
+        heldout = embed(trained.encoder, split.val, learning.precision)
+        f = scores(copy.deepcopy(trained.kernel).cpu(), heldout, reference, conditions, settings)["paper"]
+        accuracy = (predict_labels(f) == heldout.y).double().mean()
+        return {"floor": floor, "heldout_accuracy": float(accuracy)}
+
+    history = collaborative_learning(
+        trained.encoder, trained.kernel, split.train, conditions, learning, validate, checkpoint, fingerprint
+    )
+    return Trained(trained.encoder.cpu(), trained.kernel.cpu()), history
+
+
+def train_cross_entropy(
+    data: Prepared,
+    settings: Mapping[str, Any],
+    seed: int,
+    fold: int | None,
+    device: torch.device,
+    checkpoint: Path,
+    fingerprint: str,
+) -> tuple[Classifier, list[Epoch]]:
+    """Train the cross-entropy baseline; returns the model on the CPU and its history."""
+    split = splits_of(data, settings, fold, seed, device)
+    classifier = build_classifier(settings, split.train.inputs, len(data.info["classes"]), seed)
+    learning = learning_settings(settings, conditions_of(data.info), seed)
+    _place(classifier, device)
+
+    def validate() -> Epoch:
+        logits = _over_items(classifier, split.val, learning.precision, None)
+        return {"heldout_accuracy": float((logits.argmax(1) == split.val.labels).double().mean())}
+
+    history = cross_entropy_learning(classifier, split.train, learning, validate, checkpoint, fingerprint)
+    return classifier.cpu(), history
+
+
+def _place(module: nn.Module, device: torch.device) -> None:
+    module.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+
+def _subset(items: Items, count: int, seed: int) -> Tensor:
+    """A seeded choice of at most `count` items."""
+    return torch.randperm(len(items), generator=torch.Generator().manual_seed(seed))[:count]
+
+
+@torch.no_grad()
+def _over_items(module: nn.Module, items: Items, precision: Precision, chosen: Tensor | None, dim: int = 0) -> Tensor:
+    """A module's output over items in blocks, concatenated along `dim`, on the CPU."""
+    module.eval()
+    device = next(module.parameters()).device
+    outputs = []
+    for block in (torch.arange(len(items)) if chosen is None else chosen).split(512):
+        with precision_context(device, precision):
+            outputs.append(module(items.batch(block, None)[0]).cpu())
+    return torch.cat(outputs, dim)
+
+
+def embed(encoder: Encoder, items: Items, precision: Precision, chosen: Tensor | None = None) -> Embedded:
+    """Embeddings and labels of all items, or of the chosen ones, without augmentation, on the CPU."""
+    z = _over_items(encoder, items, precision, chosen, dim=1)
+    labels = items.labels if chosen is None else torch.cat([items.batch(b, None)[1].cpu() for b in chosen.split(512)])
+    return Embedded(z, labels)
+
+
+def scores(
+    kernel: Kernel, test: Embedded, reference: Embedded, conditions: int, settings: Mapping[str, Any]
+) -> dict[str, Tensor]:
+    """f (K, P) of each decision rule; everything on the CPU."""
+    signs = one_vs_rest(reference.y, conditions)
+    means = parzen_means(kernel, test.z, reference.z, signs, settings["inference"]["block"])
+    return {rule: decide(means, rule) for rule in RULES}
+
+
+def embed_splits(
+    trained: Trained, data: Prepared, settings: Mapping[str, Any], seed: int, fold: int | None, device: torch.device
+) -> dict[str, Embedded]:
+    """Embeddings of the training (reference), validation and test samples of a run."""
+    split = splits_of(data, settings, fold, seed, device)
+    _place(trained.encoder, device)
+    precision: Precision = settings["training"]["precision"]
+    return {name: embed(trained.encoder, getattr(split, name), precision) for name in Splits._fields}
+
+
+def evaluate_clai(
+    kernel: Kernel, embedded: Mapping[str, Embedded], conditions: int, settings: Mapping[str, Any]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Figures of merit of Collaborative Inference with the training samples as references.
+
+    Returns:
+        Metrics (rule, metric, value) for each decision rule, and the reliability table of the paper's rule (mapping, bin, n,
+        confidence, accuracy).
+    """
+    test, val = embedded["test"], embedded["val"]
+    f_test, f_val = (scores(kernel, part, embedded["train"], conditions, settings) for part in (test, val))
+    rows, diagrams = [], pd.DataFrame()
+    for rule in RULES:
+        score_test, score_val = f_test[rule].double(), f_val[rule].double()
+        if conditions > 1:
+            found = evaluate_multiclass(score_test.T.numpy(), test.y.numpy(), score_val.T.numpy(), val.y.numpy(), settings)
+        else:
+            given = probabilities(score_test)[:, 1].numpy()
+            found = evaluate_binary(
+                score_test[0].numpy(), given, test.y.numpy(), score_val[0].numpy(), val.y.numpy(), settings
+            )
+        rows.append(found[0].assign(rule=rule))
+        if rule == "paper":
+            diagrams = found[1]
+    return pd.concat(rows, ignore_index=True)[["rule", "metric", "value"]], diagrams
+
+
+def evaluate_multiclass(
+    score: NDArray[np.float64],
+    y: NDArray[np.int64],
+    score_val: NDArray[np.float64],
+    y_val: NDArray[np.int64],
+    settings: Mapping[str, Any],
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Metrics (metric, value) and reliability table of scores (N, C) that softmax turns into probabilities.
+
+    The temperature is fitted on the validation scores (M, C).
+    """
+    bins = settings["evaluation"]["ece_bins"]
+    temperature = fit_temperature(score_val, y_val)
+    given, scaled = scaled_softmax(score, 1.0), scaled_softmax(score, temperature)
+    metrics = multiclass_metrics(y, given, bins=bins)
+    metrics["ece_scaled"] = multiclass_metrics(y, scaled, bins=bins)["ece"]
+    metrics["temperature"] = temperature
+    diagrams = [
+        reliability(*top_label(y, p), bins=bins).assign(mapping=mapping)
+        for mapping, p in (("paper", given), ("calibrated", scaled))
+    ]
+    return _metric_rows(metrics), pd.concat(diagrams, ignore_index=True)
+
+
+def evaluate_binary(
+    score: NDArray[np.float64],
+    probability: NDArray[np.float64],
+    y: NDArray[np.int64],
+    score_val: NDArray[np.float64],
+    y_val: NDArray[np.int64],
+    settings: Mapping[str, Any],
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Metrics (metric, value) and reliability table of scores (N,), positive above 0, with their own probabilities (N,).
+
+    Calibration and the alternative threshold are fitted on the validation scores (M,).
+    """
+    bins = settings["evaluation"]["ece_bins"]
+    calibrated = fit_logistic(score_val, y_val)(score)
+    metrics = binary_metrics(
+        y, score, probability, calibrated, threshold=0.0, threshold_validation=choose_threshold(y_val, score_val), bins=bins
+    )
+    diagrams = [
+        reliability(p, y, bins=bins).assign(mapping=mapping)
+        for mapping, p in (("paper", probability), ("calibrated", calibrated))
+    ]
+    return _metric_rows(metrics), pd.concat(diagrams, ignore_index=True)
+
+
+def _metric_rows(metrics: Mapping[str, float]) -> pd.DataFrame:
+    return pd.DataFrame({"rule": "", "metric": list(metrics), "value": list(metrics.values())})
+
+
+def evaluate_cross_entropy(
+    classifier: Classifier,
+    data: Prepared,
+    settings: Mapping[str, Any],
+    seed: int,
+    fold: int | None,
+    device: torch.device,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Metrics and reliability table of the cross-entropy baseline, as `evaluate_clai` gives them, with an empty rule."""
+    split = splits_of(data, settings, fold, seed, device)
+    _place(classifier, device)
+    precision: Precision = settings["training"]["precision"]
+    test, val = (_over_items(classifier, part, precision, None).double() for part in (split.test, split.val))
+    y, y_val = split.test.labels.numpy(), split.val.labels.numpy()
+    if conditions_of(data.info) > 1:
+        return evaluate_multiclass(test.numpy(), y, val.numpy(), y_val, settings)
+    odds, odds_val = (logits[:, 1] - logits[:, 0] for logits in (test, val))
+    return evaluate_binary(odds.numpy(), odds.sigmoid().numpy(), y, odds_val.numpy(), y_val, settings)
+
+
+def class_similarity(kernel: Kernel, embedded: Embedded, classes: int, samples: int, seed: int) -> pd.DataFrame:
+    """Mean similarity of pairs of samples of two classes, averaged over conditions: (class_a, class_b, similarity).
+
+    Args:
+        samples: at most so many samples of each class, drawn with the seed.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    drawn = []
+    for k in range(classes):
+        own = (embedded.y == k).nonzero()[:, 0]
+        drawn.append(embedded.z[:, own[torch.randperm(len(own), generator=generator)[:samples]]])
+    with torch.no_grad():
+        rows = [
+            {"class_a": a, "class_b": b, "similarity": float(kernel(drawn[a], drawn[b]).mean())}
+            for a in range(classes)
+            for b in range(classes)
+        ]
+    return pd.DataFrame(rows)
+
+
+def save_parameters(path: Path, module: nn.Module) -> None:
+    """Parameters and buffers of a module as a safetensors file."""
+    save_file({name: tensor.contiguous() for name, tensor in module.state_dict().items()}, path)
+
+
+def load_parameters(path: Path, module: nn.Module) -> None:
+    """Fill a module of the same make with saved parameters and set it to evaluation."""
+    module.load_state_dict(load_file(path))
+    module.eval()
+
+
+def save_embedded(path: Path, embedded: Mapping[str, Embedded]) -> None:
+    """Embeddings and labels of all splits as a safetensors file with tensors `z_<split>` and `y_<split>`."""
+    tensors = {f"z_{name}": part.z.contiguous() for name, part in embedded.items()}
+    save_file(tensors | {f"y_{name}": part.y.contiguous() for name, part in embedded.items()}, path)
+
+
+def load_embedded(path: Path) -> dict[str, Embedded]:
+    """The splits that `save_embedded` wrote."""
+    tensors = load_file(path)
+    return {name: Embedded(tensors[f"z_{name}"], tensors[f"y_{name}"]) for name in Splits._fields}

@@ -1,0 +1,345 @@
+"""The paper's figures and one supplement: evidence -> matplotlib figure and a frame of exactly what it shows.
+
+Sizes are in inches, text is at least 7 pt. A panel whose data is not at hand says what it needs; a figure of miniature
+data carries a mark. `save` writes the same bytes for the same figure.
+"""
+
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import FancyArrowPatch
+from matplotlib.patheffects import withStroke
+
+from clai.evidence import CLASS_COLOURS, CLASS_LABELS, MODEL_TITLES, Evidence, caption
+
+STYLE: Any = {
+    "font.size": 8, "axes.titlesize": 9, "axes.labelsize": 8, "xtick.labelsize": 7, "ytick.labelsize": 7,
+    "legend.fontsize": 7, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
+    "grid.color": "0.9", "grid.linewidth": 0.6, "axes.axisbelow": True, "legend.frameon": False,
+    "pdf.fonttype": 42, "svg.hashsalt": "clai", "savefig.dpi": 200, "figure.dpi": 100,
+}  # fmt: skip
+
+# Okabe and Ito's colours, one a model in every figure.
+MODEL_COLOURS: dict[str, str] = {
+    "clai-m": "#0072B2", "clai-c": "#D55E00", "cross-entropy": "#009E73", "student-t-mixture": "#CC79A7",
+    "gp": "#E69F00",
+}  # fmt: skip
+MODEL_DASHES: dict[str, str] = {"clai-m": "-", "clai-c": "--"}
+UNKNOWN = "#a0a0a0"
+EVENT = "#E69F00"
+
+# Drawn from the embeddings of one run: the first seed, and the first fold where there are folds.
+ONE_RUN = ("figure1", "figure2", "figure4")
+
+# The paper draws one embedding per dataset and does not name its model; its Mahalanobis form is the proposed one.
+SCATTER_MODEL = "clai-m"
+# The binary CLaI that the paper compares with the Gaussian process is its earlier, cosine form.
+SIGNAL_MODEL = "clai-c"
+
+Drawn = tuple[Figure, pd.DataFrame]
+
+
+def _figure(width: float, height: float, evidence: Evidence) -> Figure:
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    if evidence.miniature:
+        figure.suptitle("miniature synthetic data", fontsize=9, fontweight="bold", color="#B00020")
+    return figure
+
+
+def _say(axes: Axes, text: str) -> None:
+    """An empty panel that says why it is empty."""
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.grid(False)
+    for spine in axes.spines.values():
+        spine.set_visible(True)
+        spine.set_color("0.8")
+    wrapped = "\n".join(textwrap.wrap(text, 30))
+    axes.text(0.5, 0.5, wrapped, ha="center", va="center", transform=axes.transAxes, fontsize=8, color="0.35")
+
+
+def _title(evidence: Evidence, dataset: str) -> str:
+    return evidence.title(dataset).replace(" (miniature synthetic)", "")
+
+
+def _bare(axes: Axes) -> None:
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.grid(False)
+    for spine in axes.spines.values():
+        spine.set_visible(True)
+        spine.set_color("0.8")
+
+
+def figure1(evidence: Evidence) -> Drawn:
+    """Conditioning in stages: 2-D views of test samples before training and of phi(., k) for k = 1, 2, 3 and C.
+
+    In the panel of k, class k has its colour, classes conditioned before it a paler one, the rest is unknown (grey).
+    """
+    (dataset,) = evidence.expected
+    frame = evidence.frame(dataset, "stages.csv.gz")
+    figure = _figure(7.2, 2.1, evidence)
+    if frame.empty:
+        _say(figure.subplots(), evidence.not_run(dataset))
+        return figure, pd.DataFrame(columns=["dataset", "model", *frame, "status"])
+    last = int(frame["stage"].max())
+    shown = sorted({0, 1, 2, 3, last} & set(frame["stage"]))
+    panels = figure.subplots(1, len(shown), gridspec_kw={"wspace": 0.22})
+    parts = []
+    for axes, stage in zip(np.atleast_1d(panels), shown, strict=True):
+        view = frame[frame["stage"] == stage].copy()
+        view["status"] = np.select(
+            [view["label"] == stage - 1, view["label"] < stage - 1], ["current", "conditioned"], "unknown"
+        )
+        styles = {"unknown": (".", 12, 0.5), "conditioned": ("x", 9, 0.45), "current": ("+", 20, 0.95)}
+        for status, (marker, size, alpha) in styles.items():
+            points = view[view["status"] == status]
+            colours = [UNKNOWN if status == "unknown" else CLASS_COLOURS[label] for label in points["label"]]
+            axes.scatter(points["x"], points["y"], s=size, c=colours, marker=marker, alpha=alpha, linewidths=0.7,
+                         rasterized=True)  # fmt: skip
+        _bare(axes)
+        axes.set_box_aspect(1)
+        axes.margins(0.08)
+        axes.set_xlabel("before conditioning" if stage == 0 else f"$k={stage}$" + (" $=C$" if stage == last else ""))
+        parts.append(view)
+    data = pd.concat(parts).assign(dataset=dataset, model=SCATTER_MODEL)
+    handles = [Line2D([], [], ls="", marker=".", color=UNKNOWN, label="Unknown")]
+    for index, stage in enumerate(shown[1:]):
+        name = CLASS_LABELS[dataset][stage - 1]
+        colour = CLASS_COLOURS[stage - 1]
+        handles.append(Line2D([], [], ls="", marker="+", mew=1.3, color=colour, label=f"Class {stage} ({name})"))
+        if index == 0:
+            handles.append(Line2D([], [], ls="", marker="x", ms=4, color=CLASS_COLOURS[stage - 1], alpha=0.5,
+                                  label="conditioned before"))  # fmt: skip
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), handletextpad=0.1, columnspacing=0.9)
+    _arrows(figure, list(np.atleast_1d(panels)), shown)
+    return figure, data
+
+
+def _arrows(figure: Figure, panels: Sequence[Axes], stages: Sequence[int]) -> None:
+    """An arrow labelled phi(., k) into every panel after the first; dotted where stages are left out."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for before, after, previous, stage in zip(panels, panels[1:], stages, stages[1:], strict=False):
+        left, right = before.get_position(), after.get_position()
+        start, end, height = left.x1 + 0.003, right.x0 - 0.003, (left.y0 + left.y1) / 2
+        line = ":" if stage > previous + 1 else "-"
+        figure.add_artist(
+            FancyArrowPatch(
+                (start, height), (end, height), arrowstyle="->", mutation_scale=8, lw=1, ls=line, color="0.2",
+                shrinkA=0, shrinkB=0, transform=figure.transFigure,
+            )
+        )  # fmt: skip
+        label = rf"$\phi(\cdot,{stage if stage != max(stages) else 'C'})$"
+        figure.text((start + end) / 2, left.y1 + 0.02, label, ha="center", va="bottom", fontsize=8)
+
+
+def figure2(evidence: Evidence) -> Drawn:
+    """t-SNE of test embeddings, one panel per dataset, in the paper's colours; class index at the class median."""
+    figure = _figure(7.2, 2.75, evidence)
+    panels = figure.subplots(1, len(evidence.expected))
+    parts = []
+    for letter, axes, dataset in zip("abcdefgh", np.atleast_1d(panels), evidence.expected, strict=False):
+        axes.set_box_aspect(1)
+        axes.set_title(f"({letter}) {_title(evidence, dataset)}")
+        frame = evidence.frame(dataset, "tsne.csv.gz")
+        frame = frame[frame["model"] == SCATTER_MODEL]
+        if frame.empty:
+            _say(axes, evidence.not_run(dataset) if not evidence.has(dataset) else "no t-SNE in the evidence")
+            continue
+        colours = [CLASS_COLOURS[label] for label in frame["label"]]
+        axes.scatter(frame["x"], frame["y"], s=2.5, c=colours, linewidths=0, alpha=0.7, rasterized=True)
+        for label, points in frame.groupby("label"):
+            axes.text(points["x"].median(), points["y"].median(), str(label), ha="center", va="center", fontsize=9,
+                      fontweight="bold", path_effects=[withStroke(linewidth=2, foreground="white")])  # fmt: skip
+        _bare(axes)
+        parts.append(frame.assign(dataset=dataset))
+    return figure, pd.concat(parts) if parts else pd.DataFrame(columns=["model", "x", "y", "label", "dataset"])
+
+
+def figure3(evidence: Evidence) -> Drawn:
+    """Training loss with each kernel's floor (top) and held-out accuracy (bottom) per epoch, mean and sd over seeds."""
+    datasets = evidence.at_hand()
+    figure = _figure(max(3.6, 2.6 * len(datasets)), 4.2, evidence)
+    if not datasets:
+        _say(figure.subplots(), "; ".join(evidence.not_run(key) for key in evidence.expected))
+        columns = ["dataset", "model", "epoch", "quantity", "mean", "sd", "n"]
+        return figure, pd.DataFrame(columns=columns)
+    panels = figure.subplots(2, len(datasets), squeeze=False, sharex="col")
+    parts = []
+    for column, dataset in enumerate(datasets):
+        history = evidence.frame(dataset, "history.csv")
+        top, bottom = panels[0, column], panels[1, column]
+        for model in MODEL_DASHES:
+            mine = history[history["model"] == model]
+            for axes, quantity in ((top, "loss"), (bottom, "heldout_accuracy")):
+                curve = mine.groupby("epoch")[quantity].agg(["mean", "std", "count"]).dropna(subset=["mean"])
+                _curve(axes, curve, model)
+                parts.append(_tidy(curve, dataset, model, quantity))
+            floor = mine.groupby("epoch")["floor"].agg(["mean", "std", "count"]).dropna(subset=["mean"])
+            if not floor.empty:
+                top.plot(floor.index, floor["mean"], ls=":", lw=1.2, color=MODEL_COLOURS[model])
+                parts.append(_tidy(floor, dataset, model, "floor"))
+        top.set_title(_title(evidence, dataset))
+        top.set_ylim(bottom=0)
+        bottom.set_xlabel("Epoch")
+    panels[0, 0].set_ylabel("Training loss")
+    panels[1, 0].set_ylabel("Held-out accuracy")
+    handles = [
+        Line2D([], [], color=MODEL_COLOURS[m], ls=dash, lw=1.5, label=MODEL_TITLES[m])
+        for m, dash in MODEL_DASHES.items()
+    ]
+    handles.append(Line2D([], [], color="0.3", ls=":", lw=1.2, label="lowest possible loss (same colour)"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=3)
+    return figure, pd.concat(parts)
+
+
+def _curve(axes: Axes, curve: pd.DataFrame, model: str) -> None:
+    colour = MODEL_COLOURS[model]
+    axes.plot(curve.index, curve["mean"], color=colour, ls=MODEL_DASHES[model], lw=1.5)
+    low, high = curve["mean"] - curve["std"], curve["mean"] + curve["std"]
+    axes.fill_between(curve.index, low, high, color=colour, alpha=0.2, lw=0)
+
+
+def _tidy(curve: pd.DataFrame, dataset: str, model: str, quantity: str) -> pd.DataFrame:
+    named = curve.rename(columns={"std": "sd", "count": "n"}).reset_index()
+    return named.assign(dataset=dataset, model=model, quantity=quantity)[
+        ["dataset", "model", "epoch", "quantity", "mean", "sd", "n"]
+    ]
+
+
+def figure4(evidence: Evidence) -> Drawn:
+    """Latent signals of one ICU stay per cohort at hand: CLaI's (left), the Gaussian process's with its sd (right)."""
+    datasets = evidence.at_hand()
+    columns = ["dataset", "model", "hour", "signal", "value", "sd", "event"]
+    if not datasets:
+        figure = _figure(7.2, 2.4, evidence)
+        for letter, axes, model in zip("ab", figure.subplots(1, 2), (SIGNAL_MODEL, "gp"), strict=True):
+            axes.set_title(f"({letter}) {MODEL_TITLES[model]}")
+            _say(axes, " or ".join(evidence.not_run(key) for key in evidence.expected))
+        return figure, pd.DataFrame(columns=columns)
+    figure = _figure(7.2, 0.3 + 2.3 * len(datasets), evidence)
+    panels = figure.subplots(len(datasets), 2, squeeze=False)
+    letters = iter("abcdefgh")
+    parts = []
+    for dataset, (left, right) in zip(datasets, panels, strict=True):
+        signals = evidence.frame(dataset, "signals.csv")
+        for axes, model in ((left, SIGNAL_MODEL), (right, "gp")):
+            mine = signals[signals["model"] == model]
+            axes.set_title(f"({next(letters)}) {MODEL_TITLES[model]}, {_title(evidence, dataset)}")
+            if mine.empty:
+                _say(axes, f"no signals of {MODEL_TITLES[model]} in the evidence")
+                continue
+            _shade_event(axes, mine)
+            for _, signal in mine.groupby("signal"):
+                width, alpha = (1.4, 1.0) if model == "gp" else (0.8, 0.6)
+                axes.plot(signal["hour"], signal["value"], color=MODEL_COLOURS[model], lw=width, alpha=alpha)
+                if signal["sd"].notna().any():
+                    low, high = signal["value"] - signal["sd"], signal["value"] + signal["sd"]
+                    axes.fill_between(signal["hour"], low, high, color=MODEL_COLOURS["gp"], alpha=0.25, lw=0)
+            axes.set_xlabel("Hour of the stay")
+            axes.margins(x=0.01)
+            parts.append(mine.assign(dataset=dataset)[columns])
+        left.set_ylabel("Latent signals")
+        right.set_ylabel("Latent mean $\\pm$ sd")
+    handles = [Line2D([], [], color="0.85", lw=6, label="sepsis event")]
+    figure.legend(handles=handles, loc="outside lower center")
+    return figure, pd.concat(parts) if parts else pd.DataFrame(columns=columns)
+
+
+def _shade_event(axes: Axes, signals: pd.DataFrame) -> None:
+    """Shade each run of consecutive hours with an event, from half an hour before to half an hour after."""
+    hours = signals.drop_duplicates("hour").sort_values("hour")
+    runs = (hours["event"] != hours["event"].shift()).cumsum()
+    for _, run in hours[hours["event"] == 1].groupby(runs):
+        axes.axvspan(run["hour"].min() - 0.5, run["hour"].max() + 0.5, color="0.85", lw=0, zorder=0)
+
+
+def figure_s1(evidence: Evidence) -> Drawn:
+    """Reliability diagrams: rows are datasets at hand, columns the paper's probabilities and the calibrated ones."""
+    datasets = evidence.at_hand()
+    columns = ["dataset", "model", "mapping", "bin", "n", "confidence", "accuracy"]
+    if not datasets:
+        figure = _figure(4.8, 2.4, evidence)
+        _say(figure.subplots(), "; ".join(evidence.not_run(key) for key in evidence.expected))
+        return figure, pd.DataFrame(columns=columns)
+    figure = _figure(4.8, 0.5 + 2.2 * len(datasets), evidence)
+    panels = figure.subplots(len(datasets), 2, squeeze=False, sharex=True, sharey=True)
+    parts, models = [], []
+    for dataset, row in zip(datasets, panels, strict=True):
+        pooled = pool_bins(evidence.frame(dataset, "reliability.csv")).assign(dataset=dataset)
+        for axes, mapping in zip(row, ("paper", "calibrated"), strict=True):
+            axes.plot([0, 1], [0, 1], color="0.6", lw=0.8)
+            for model in [m for m in MODEL_COLOURS if m in set(pooled["model"])]:
+                curve = pooled[(pooled["model"] == model) & (pooled["mapping"] == mapping)]
+                axes.plot(curve["confidence"], curve["accuracy"], MODEL_DASHES.get(model, "-."), marker="o", ms=2.5,
+                          lw=1.2, color=MODEL_COLOURS[model])  # fmt: skip
+                models.append(model)
+            axes.set_box_aspect(1)
+            axes.set_title(f"{_title(evidence, dataset)}, {mapping}", fontsize=8)
+        row[0].set_ylabel("Observed share")
+        parts.append(pooled[columns])
+    for axes in panels[-1]:
+        axes.set_xlabel("Predicted probability")
+    handles = [
+        Line2D([], [], color=MODEL_COLOURS[m], ls=MODEL_DASHES.get(m, "-."), marker="o", ms=2.5, label=MODEL_TITLES[m])
+        for m in MODEL_COLOURS
+        if m in models
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=2)
+    return figure, pd.concat(parts)
+
+
+def pool_bins(reliability: pd.DataFrame) -> pd.DataFrame:
+    """Bins pooled over seeds and folds: n summed, confidence and accuracy weighted by n."""
+    weighted = reliability.assign(
+        confidence=reliability["confidence"] * reliability["n"], accuracy=reliability["accuracy"] * reliability["n"]
+    )
+    keys = ["model", "mapping", "bin"]
+    pooled = weighted.groupby(keys)[["n", "confidence", "accuracy"]].sum().reset_index()
+    pooled["confidence"] /= pooled["n"]
+    pooled["accuracy"] /= pooled["n"]
+    return pooled
+
+
+FIGURES: dict[str, Callable[[Evidence], Drawn]] = {
+    "figure1": figure1,
+    "figure2": figure2,
+    "figure3": figure3,
+    "figure4": figure4,
+    "figureS1": figure_s1,
+}
+
+
+def render(name: str, evidence: Evidence, fixed_caption: str) -> tuple[Figure, pd.DataFrame, str, list[dict[str, Any]]]:
+    """One of `FIGURES`: the figure, what it shows, its caption and the records of the runs behind it."""
+    with mpl.rc_context(STYLE):
+        figure, frame = FIGURES[name](evidence)
+    frame = frame[["dataset", *[column for column in frame if column != "dataset"]]].reset_index(drop=True)
+    runs = evidence.runs_behind(frame)
+    if name in ONE_RUN:
+        runs = [run for run in runs if _is_first(run, runs)]
+    return figure, frame, caption(fixed_caption, evidence, runs), runs
+
+
+def _is_first(run: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> bool:
+    model = str(run["run"]).split("/")[:2]
+    others = [other for other in runs if str(other["run"]).split("/")[:2] == model]
+    return run is min(others, key=lambda other: (other["seed"], other["fold"] or 0))
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a PDF or PNG without dates, so that the same figure gives the same bytes."""
+    metadata = {"CreationDate": None} if path.suffix == ".pdf" else {"Software": None}
+    with mpl.rc_context(STYLE):
+        figure.savefig(path, metadata=metadata)

@@ -1,0 +1,351 @@
+"""Collaborative Learning: the schedules, the optimisation and its checkpoints.
+
+Algorithm 3 takes the classes one after another, reshuffles for each, and compares an anchor batch with every later batch. Two
+settings span the alternatives (`Settings.schedule`, `Settings.references`):
+
+* `sequential` or `joint`: one class at a time, or all C at once from one trunk pass, as a (C, B, B) tensor (line 814).
+* `all` or n: every later batch as reference, or n of them.
+
+With `all`, `_accumulate` gives the printed algorithm's gradient at less cost. The printed one backpropagates through the
+anchor's graph once per reference. Gradients are linear in what flows into a node, so it is enough to treat the anchor's
+embedding as a leaf, let the references add up their gradients there, and go through the anchor's graph once at the end.
+
+With n, an epoch cuts the shuffled items into groups of n + 1 batches, an anchor and its references, and embeds each group in
+one pass: each item is embedded once an epoch, so the cost is linear, and BatchNorm normalises anchor and references alike.
+"""
+
+import contextlib
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from clai.alignment import Target, alignment_loss, alignment_scores, one_vs_rest, target_matrix
+from clai.batches import Items
+from clai.encoders import Classifier, Encoder
+from clai.kernels import Kernel
+
+logger = logging.getLogger("clai")
+
+Precision = Literal["bfloat16", "float32", "float64"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to train; config.yaml's `training` block says what each means and why it has its value."""
+
+    epochs: int
+    batch_size: int
+    optimiser: Literal["adamw", "sgd"]
+    learning_rate: float
+    weight_decay: float
+    learning_rate_schedule: Literal["one_cycle", "constant"]
+    warmup: float
+    precision: Precision
+    schedule: Literal["sequential", "joint"]
+    references: int | Literal["all"]
+    reference_reduction: Literal["mean", "sum"]
+    target: Target
+    seed: int
+
+
+class DivergenceError(RuntimeError):
+    """The loss is no longer a finite number."""
+
+
+Epoch = dict[str, float]
+"""One row of the history."""
+
+
+def precision_context(device: torch.device, precision: Precision) -> contextlib.AbstractContextManager[Any]:
+    """Autocast to bfloat16, or nothing to do."""
+    if precision == "bfloat16":
+        return torch.autocast(device.type, dtype=torch.bfloat16)
+    return contextlib.nullcontext()
+
+
+def collaborative_learning(
+    encoder: Encoder,
+    kernel: Kernel,
+    data: Items,
+    conditions: int,
+    settings: Settings,
+    validate: Callable[[], Epoch],
+    checkpoint: Path | None,
+    fingerprint: str,
+) -> list[Epoch]:
+    """Train an encoder, and the kernel's metric with it, by alignment.
+
+    Args:
+        encoder, kernel: trained in place.
+        data: training items.
+        conditions: C for a multiclass task, 1 for a binary one.
+        settings: how.
+        validate: called after each epoch; its figures join the history.
+        checkpoint: file to save the state to after each epoch, and to resume from; None to keep none.
+        fingerprint: identifies data, settings and code; a checkpoint with another one is not resumed from.
+
+    Returns:
+        The history, a row an epoch: epoch, loss, alignment, centred_alignment (means over steps and conditions), pairs
+        (similarities computed), learning_rate, seconds, and what `validate` gives.
+
+    Raises:
+        DivergenceError: the loss is not finite; names epoch, step and learning rate.
+    """
+    per_step = conditions if settings.schedule == "joint" else 1
+    batches = len(data) // settings.batch_size
+    if batches < 2:
+        raise ValueError(f"batch_size {settings.batch_size} leaves {batches} batches of {len(data)} items, 2 are needed")
+
+    def steps(generator: torch.Generator) -> Iterator[Callable[[], dict[str, Tensor]]]:
+        for condition in [None] if settings.schedule == "joint" else range(conditions):
+            order = torch.randperm(len(data), generator=generator)[: batches * settings.batch_size]
+            blocks = list(order.split(settings.batch_size))
+            if settings.references == "all":
+                for t in range(batches - 1):
+                    yield lambda t=t, condition=condition, blocks=blocks: _accumulate(  # type: ignore[misc]
+                        encoder, kernel, data, blocks[t], blocks[t + 1 :], conditions, condition, settings, generator
+                    )
+            else:
+                size = min(settings.references + 1, batches)
+                for first in range(0, batches - size + 1, size):
+                    yield lambda first=first, size=size, condition=condition, blocks=blocks: _grouped(  # type: ignore[misc]
+                        encoder, kernel, data, blocks[first : first + size], conditions, condition, settings, generator
+                    )
+
+    if settings.references == "all":
+        steps_per_epoch = batches - 1
+    else:
+        steps_per_epoch = batches // min(settings.references + 1, batches)
+    steps_per_epoch *= conditions // per_step
+    modules = nn.ModuleList([encoder, kernel])
+    return _run(modules, steps, steps_per_epoch, settings, validate, checkpoint, fingerprint)
+
+
+def _signs(labels: Tensor, conditions: int, condition: int | None, dtype: torch.dtype) -> Tensor:
+    signs = one_vs_rest(labels, conditions).to(dtype)
+    return signs if condition is None else signs[condition : condition + 1]
+
+
+def _compare(
+    kernel: Kernel, anchor: Tensor, reference: Tensor, anchor_signs: Tensor, reference_signs: Tensor, kind: Target
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Loss (mean over conditions) of an anchor and a reference batch, and what the history keeps of it."""
+    similarity = kernel(anchor, reference)
+    target = target_matrix(anchor_signs, reference_signs, kind)
+    loss = alignment_loss(similarity, target).mean()
+    with torch.no_grad():
+        raw, centred = alignment_scores(similarity, target)
+        kept = {"loss": loss.detach(), "alignment": raw.mean(), "centred_alignment": centred.mean()}
+    kept["pairs"] = torch.tensor(float(similarity.numel()))
+    return loss, kept
+
+
+def _accumulate(
+    encoder: Encoder,
+    kernel: Kernel,
+    data: Items,
+    anchor_items: Tensor,
+    reference_blocks: list[Tensor],
+    conditions: int,
+    condition: int | None,
+    settings: Settings,
+    generator: torch.Generator,
+) -> dict[str, Tensor]:
+    """Gradients of an anchor batch against all later ones, each reference's graph freed before the next is built."""
+    x, labels = data.batch(anchor_items, generator)
+    embedded = _embed(encoder, x, condition, settings.precision)
+    anchor = embedded.detach().requires_grad_()
+    anchor_signs = _signs(labels, conditions, condition, anchor.dtype)
+    scale = 1 / len(reference_blocks) if settings.reference_reduction == "mean" else 1.0
+    totals: list[dict[str, Tensor]] = []
+    for items in reference_blocks:
+        x, labels = data.batch(items, generator)
+        reference = _embed(encoder, x, condition, settings.precision)
+        signs = _signs(labels, conditions, condition, anchor.dtype)
+        loss, kept = _compare(kernel, anchor, reference, anchor_signs, signs, settings.target)
+        (loss * scale).backward()
+        totals.append(kept)
+    embedded.backward(anchor.grad)
+    return _summary(totals)
+
+
+def _grouped(
+    encoder: Encoder,
+    kernel: Kernel,
+    data: Items,
+    blocks: list[Tensor],
+    conditions: int,
+    condition: int | None,
+    settings: Settings,
+    generator: torch.Generator,
+) -> dict[str, Tensor]:
+    """Gradients of an anchor batch against its references, all embedded in one pass."""
+    x, labels = data.batch(torch.cat(blocks), generator)
+    embedded = _embed(encoder, x, condition, settings.precision)
+    signs = _signs(labels, conditions, condition, embedded.dtype)
+    sizes = data.sizes(blocks)
+    anchor, *references = embedded.split(sizes, dim=1)
+    anchor_signs, *reference_signs = signs.split(sizes, dim=1)
+    scale = 1 / len(references) if settings.reference_reduction == "mean" else 1.0
+    total = torch.zeros((), device=embedded.device, dtype=embedded.dtype)
+    totals = []
+    for reference, reference_sign in zip(references, reference_signs, strict=True):
+        loss, kept = _compare(kernel, anchor, reference, anchor_signs, reference_sign, settings.target)
+        total = total + loss * scale
+        totals.append(kept)
+    total.backward()
+    return _summary(totals)
+
+
+def _embed(encoder: Encoder, x: Any, condition: int | None, precision: Precision) -> Tensor:
+    with precision_context(encoder.head.weight.device, precision):
+        return encoder(x, condition)
+
+
+def _summary(totals: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+    summary = {key: torch.stack([kept[key] for kept in totals]).mean() for key in totals[0]}
+    summary["pairs"] = summary["pairs"] * len(totals)
+    return summary
+
+
+def cross_entropy_learning(
+    classifier: Classifier,
+    data: Items,
+    settings: Settings,
+    validate: Callable[[], Epoch],
+    checkpoint: Path | None,
+    fingerprint: str,
+) -> list[Epoch]:
+    """The cross-entropy baseline on the same trunk, drawing as many items a step as a CLaI group of anchor and references.
+
+    Arguments, returns and errors as `collaborative_learning`; the history has loss, learning_rate and seconds.
+    """
+    group = settings.batch_size * (1 + (settings.references if isinstance(settings.references, int) else 1))
+    group = min(group, len(data))
+    device = classifier.logits.weight.device
+
+    def steps(generator: torch.Generator) -> Iterator[Callable[[], dict[str, Tensor]]]:
+        order = torch.randperm(len(data), generator=generator)
+        for items in order[: len(data) // group * group].split(group):
+
+            def step(items: Tensor = items) -> dict[str, Tensor]:
+                x, labels = data.batch(items, generator)
+                with precision_context(device, settings.precision):
+                    logits = classifier(x)
+                loss = nn.functional.cross_entropy(logits, labels)
+                loss.backward()
+                return {"loss": loss.detach()}
+
+            yield step
+
+    return _run(classifier, steps, len(data) // group, settings, validate, checkpoint, fingerprint)
+
+
+def _run(
+    model: nn.Module,
+    steps: Callable[[torch.Generator], Iterator[Callable[[], dict[str, Tensor]]]],
+    steps_per_epoch: int,
+    settings: Settings,
+    validate: Callable[[], Epoch],
+    checkpoint: Path | None,
+    fingerprint: str,
+) -> list[Epoch]:
+    """Epochs of optimisation steps, with validation, history and checkpoints; what all objectives share."""
+    optimiser = _optimiser(model, settings)
+    scheduler = _scheduler(optimiser, settings, steps_per_epoch)
+    generator = torch.Generator().manual_seed(settings.seed)
+    history: list[Epoch] = []
+    if checkpoint is not None and checkpoint.exists():
+        state = torch.load(checkpoint, weights_only=True)
+        if state["fingerprint"] == fingerprint:
+            model.load_state_dict(state["model"])
+            optimiser.load_state_dict(state["optimiser"])
+            scheduler.load_state_dict(state["scheduler"])
+            generator.set_state(state["generator"])
+            history = state["history"]
+            logger.info("resumed after epoch %d from %s", len(history), checkpoint)
+        else:
+            logger.info("%s belongs to other data, settings or code: starting anew", checkpoint)
+    for epoch in range(len(history) + 1, settings.epochs + 1):
+        started = time.perf_counter()
+        model.train()
+        kept: list[dict[str, Tensor]] = []
+        for step in steps(generator):
+            optimiser.zero_grad(set_to_none=True)
+            kept.append(step())
+            optimiser.step()
+            scheduler.step()
+        means = {key: float(torch.stack([row[key].float() for row in kept]).mean()) for key in kept[0]}
+        if "pairs" in means:
+            means["pairs"] *= len(kept)
+        rate = float(optimiser.param_groups[0]["lr"])
+        if not torch.isfinite(torch.tensor(means["loss"])):
+            first = next(i for i, row in enumerate(kept) if not torch.isfinite(row["loss"]))
+            raise DivergenceError(
+                f"loss is {means['loss']} in epoch {epoch}, first at step {first + 1} of {len(kept)}, learning rate {rate:.3g}: "
+                f"lower training.learning_rate; the last good state is "
+                f"{'in ' + str(checkpoint) if history and checkpoint else 'not saved'}"
+            )
+        model.eval()
+        row: Epoch = {"epoch": epoch, **means, "learning_rate": rate, **validate()}
+        seconds = time.perf_counter() - started
+        history.append(row)
+        shown = "  ".join(f"{key} {value:.4g}" for key, value in row.items() if key not in ("epoch", "pairs"))
+        logger.info("epoch %d/%d  %s  (%.1f s)", epoch, settings.epochs, shown, seconds)
+        if checkpoint is not None:
+            _save(
+                checkpoint,
+                {
+                    "fingerprint": fingerprint,
+                    "model": model.state_dict(),
+                    "optimiser": optimiser.state_dict(),
+                    "scheduler": scheduler.state_dict(),
+                    "generator": generator.get_state(),
+                    "history": history,
+                },
+            )
+    model.eval()
+    return history
+
+
+def _optimiser(model: nn.Module, settings: Settings) -> torch.optim.Optimizer:
+    # Decay shrinks weights, not the biases, BatchNorm scales and kernel metrics that have no direction to regularise.
+    named = list(model.named_parameters())
+    decayed = [p for name, p in named if p.ndim > 1 and not name.endswith("root")]
+    others = [p for name, p in named if p.ndim <= 1 or name.endswith("root")]
+    groups = [{"params": decayed, "weight_decay": settings.weight_decay}, {"params": others, "weight_decay": 0.0}]
+    if settings.optimiser == "adamw":
+        return torch.optim.AdamW(groups, lr=settings.learning_rate)
+    return torch.optim.SGD(groups, lr=settings.learning_rate)
+
+
+def _scheduler(
+    optimiser: torch.optim.Optimizer, settings: Settings, steps_per_epoch: int
+) -> torch.optim.lr_scheduler.LRScheduler:
+    if settings.learning_rate_schedule == "constant":
+        return torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: 1.0)
+    return torch.optim.lr_scheduler.OneCycleLR(
+        optimiser,
+        settings.learning_rate,
+        total_steps=settings.epochs * steps_per_epoch + 1,
+        pct_start=settings.warmup,
+        cycle_momentum=False,
+    )
+
+
+def _save(path: Path, state: Mapping[str, Any]) -> None:
+    """Write a checkpoint so that the file is at any moment either the old one or the new one, whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    with open(part, "wb") as file:
+        torch.save(dict(state), file)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)

@@ -1,0 +1,185 @@
+"""Performance and calibration of predictions, as fractions in [0, 1].
+
+Definitions
+-----------
+precision, recall, f1
+    Weighted by class support. Support-weighted recall equals accuracy, as in every row of the paper's table 1.
+macro_f1
+    Unweighted mean of the F1 of every class that occurs among labels or predictions.
+roc_auc
+    Area under the ROC curve of each class against the rest, unweighted mean over classes.
+expected calibration error (ECE)
+    sum over bins b of n_b / N |mean outcome in b - mean probability in b|, equal-width bins on [0, 1]
+    (Naeini et al. 2015; `torchmetrics`). Two readings: *top-label* pairs the largest class probability with whether
+    that class is right; *positive-rate* (binary only) pairs the probability of the positive class with the label.
+Brier score
+    Mean squared difference of the positive class's probability and the label.
+
+A quantity that needs a class which does not occur is NaN, and a warning names the class.
+"""
+
+import logging
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import (
+    accuracy_score,
+    average_precision_score,
+    brier_score_loss,
+    f1_score,
+    precision_recall_curve,
+    precision_recall_fscore_support,
+    roc_auc_score,
+)
+
+from clai.errors import InputError
+
+logger = logging.getLogger(__name__)
+
+Floats = NDArray[np.float64]
+
+
+def multiclass_metrics(y: ArrayLike, probabilities: ArrayLike, *, bins: int) -> dict[str, float]:
+    """Metrics of table 1.
+
+    y: (N,) class indices. probabilities: (N, C), rows on the simplex. bins: number of bins of the ECE (top-label).
+
+    Returns accuracy, precision, recall, f1, macro_f1, roc_auc, ece, mean_confidence.
+    """
+    y, probabilities = np.asarray(y), np.asarray(probabilities, dtype=np.float64)
+    predicted = probabilities.argmax(axis=1)
+    confidence, correct = top_label(y, probabilities)
+    precision, recall, f1, _ = precision_recall_fscore_support(y, predicted, average="weighted", zero_division=0)
+    return {
+        "accuracy": float(accuracy_score(y, predicted)),
+        "precision": float(precision),
+        "recall": float(recall),
+        "f1": float(f1),
+        "macro_f1": float(f1_score(y, predicted, average="macro", zero_division=0)),
+        "roc_auc": float(
+            np.mean([_roc_auc(y == k, probabilities[:, k], f"class {k}") for k in range(probabilities.shape[1])])
+        ),
+        "ece": expected_calibration_error(confidence, correct, bins=bins),
+        "mean_confidence": float(confidence.mean()),
+    }
+
+
+def binary_metrics(
+    y: ArrayLike,
+    score: ArrayLike,
+    probability: ArrayLike,
+    calibrated: ArrayLike,
+    *,
+    threshold: float,
+    threshold_validation: float,
+    bins: int,
+) -> dict[str, float]:
+    """Metrics of table 3.
+
+    y: (N,) in {0, 1}. score: (N,), larger means more positive. probability: (N,) of the positive class as the model
+    itself gives it, for CLaI the paper's (1 + f) / 2. calibrated: (N,) the same after calibration on validation data.
+    threshold, threshold_validation: a sample is called positive if its score exceeds it; the model's own (f > 0) and
+    the one that `choose_threshold` found on validation data.
+
+    Returns auroc, auprc (average precision), f1, f1_validation, ece (positive-rate), ece_top (top-label),
+    ece_calibrated (positive-rate, of `calibrated`), brier (of `probability`), prevalence.
+    """
+    y, score = np.asarray(y).astype(np.int64), np.asarray(score, dtype=np.float64)
+    probability, calibrated = np.asarray(probability, dtype=np.float64), np.asarray(calibrated, dtype=np.float64)
+    confidence, correct = top_label(y, np.stack([1 - probability, probability], axis=1))
+    return {
+        "auroc": _roc_auc(y, score, "class 1"),
+        "auprc": float(average_precision_score(y, score)) if y.any() else float("nan"),
+        "f1": _f1_above(y, score, threshold),
+        "f1_validation": _f1_above(y, score, threshold_validation),
+        "ece": expected_calibration_error(probability, y, bins=bins),
+        "ece_top": expected_calibration_error(confidence, correct, bins=bins),
+        "ece_calibrated": expected_calibration_error(calibrated, y, bins=bins),
+        "brier": float(brier_score_loss(y, probability, pos_label=1)),
+        "prevalence": float(y.mean()),
+    }
+
+
+def top_label(y: ArrayLike, probabilities: ArrayLike) -> tuple[Floats, Floats]:
+    """Largest class probability of each sample (N,) and 1 where that class is the label, else 0 (N,).
+
+    y: (N,) class indices. probabilities: (N, C). Of equal probabilities the first class counts.
+    """
+    probabilities = np.asarray(probabilities, dtype=np.float64)
+    return probabilities.max(axis=1), (probabilities.argmax(axis=1) == np.asarray(y)).astype(np.float64)
+
+
+def expected_calibration_error(probability: ArrayLike, outcome: ArrayLike, *, bins: int) -> float:
+    """ECE of probabilities (N,) of a yes-or-no outcome (N,) in {0, 1}.
+
+    Raises InputError for probabilities outside [0, 1]; the library would take them for logits.
+    """
+    import torch
+    from torchmetrics.functional.classification import binary_calibration_error
+
+    probability = _within_last_bin(probability)
+    target = torch.as_tensor(np.asarray(outcome).astype(np.int64))
+    return float(binary_calibration_error(torch.as_tensor(probability), target, n_bins=bins))
+
+
+def reliability(probability: ArrayLike, outcome: ArrayLike, *, bins: int) -> pd.DataFrame:
+    """Rows of a reliability diagram: bin (from 0), n, confidence (mean probability), accuracy (mean outcome).
+
+    Same bins as `expected_calibration_error`; a bin holds its lower edge, the last one also 1. Empty bins are left out.
+    """
+    probability = _within_last_bin(probability)
+    rows = pd.DataFrame(
+        {
+            "bin": np.digitize(probability, np.linspace(0, 1, bins + 1)) - 1,
+            "confidence": probability,
+            "accuracy": np.asarray(outcome, dtype=np.float64),
+        }
+    )
+    return rows.groupby("bin", as_index=False).agg(
+        n=("confidence", "size"), confidence=("confidence", "mean"), accuracy=("accuracy", "mean")
+    )
+
+
+def choose_threshold(y: ArrayLike, score: ArrayLike) -> float:
+    """Threshold that maximises F1 when scores above it are called positive.
+
+    y: (N,) in {0, 1}, score: (N,). Halfway between two observed scores, just below the lowest if all are best called
+    positive; the highest of equally good ones. NaN, with a warning, if there is no positive sample.
+    """
+    y, score = np.asarray(y), np.asarray(score, dtype=np.float64)
+    if not y.any():
+        logger.warning("no positive sample to choose a threshold on: the threshold is NaN")
+        return float("nan")
+    precision, recall, thresholds = precision_recall_curve(y, score)
+    total = precision[:-1] + recall[:-1]
+    f1 = np.divide(2 * precision[:-1] * recall[:-1], total, out=np.zeros_like(total), where=total > 0)
+    best = len(f1) - 1 - int(f1[::-1].argmax())
+    if best == 0:
+        return float(np.nextafter(thresholds[0], -np.inf))
+    return float((thresholds[best - 1] + thresholds[best]) / 2)
+
+
+def _f1_above(y: NDArray[np.int64], score: Floats, threshold: float) -> float:
+    if np.isnan(threshold):
+        return float("nan")
+    return float(f1_score(y, score > threshold, zero_division=0))
+
+
+def _roc_auc(positive: ArrayLike, score: Floats, name: str) -> float:
+    positive = np.asarray(positive).astype(bool)
+    if positive.all() or not positive.any():
+        logger.warning("%s is %s among the labels: its ROC-AUC is NaN", name, "alone" if positive.all() else "missing")
+        return float("nan")
+    return float(roc_auc_score(positive, score))
+
+
+def _within_last_bin(probability: ArrayLike) -> Floats:
+    """Move 1 into the last bin [(b - 1) / b, 1), so that it does not make a bin of its own."""
+    probability = np.asarray(probability, dtype=np.float64)
+    if not ((probability >= 0) & (probability <= 1)).all():
+        raise InputError(
+            f"probabilities must lie in [0, 1], found {probability.min()} to {probability.max()}: "
+            "map scores to probabilities before asking for their calibration"
+        )
+    return np.minimum(probability, np.nextafter(1.0, 0.0))

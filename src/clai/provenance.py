@@ -1,0 +1,106 @@
+"""The record of a run: what is needed to say where a number came from."""
+
+import hashlib
+import json
+import platform
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+PACKAGES = ("torch", "numpy", "scikit-learn", "gpytorch", "studenttmixture", "mne", "medmnist", "snakemake")
+
+
+def digest(value: Any) -> str:
+    """First 16 hexadecimal digits of the SHA-256 of a JSON-able value, independent of key order."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def file_digest(paths: list[str]) -> str:
+    """First 16 hexadecimal digits of the SHA-256 of the files' contents, in the given order."""
+    total = hashlib.sha256()
+    for path in paths:
+        total.update(Path(path).read_bytes())
+    return total.hexdigest()[:16]
+
+
+def commit() -> tuple[str, bool]:
+    """The checked-out commit and whether tracked files differ from it; ("unknown", True) outside a git checkout."""
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(["git", *arguments], capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        return git("rev-parse", "HEAD"), bool(git("status", "--porcelain", "--untracked-files=no"))
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown", True
+
+
+def hardware() -> str:
+    """Processor model and number of cores."""
+    model = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        names = [line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
+        if names:
+            return f"{names[0]}, {len(names)} cores"
+    return model
+
+
+class Recorder:
+    """Collects a run's record from its start on.
+
+    >>> record = Recorder("cifar10/clai-m/seed0", settings={}, data={}, seed=0, fold=None, threads=1, device="cpu").finish()
+    >>> sorted(record)[:4]
+    ['command', 'commit', 'config_hash', 'data']
+    """
+
+    def __init__(
+        self,
+        run: str,
+        settings: Mapping[str, Any],
+        data: Mapping[str, str],
+        seed: int,
+        fold: int | None,
+        threads: int,
+        device: str,
+    ) -> None:
+        revision, dirty = commit()
+        self.started = time.perf_counter()
+        self.record: dict[str, Any] = {
+            "run": run,
+            "commit": revision,
+            "dirty": dirty,
+            "config_hash": digest(settings),
+            "data": dict(data),
+            "seed": seed,
+            "fold": fold,
+            "threads": threads,
+            "device": device,
+            "hardware": hardware(),
+            "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
+        }
+
+    def finish(self, **more: Any) -> dict[str, Any]:
+        """The record, with wall time (s), peak memory (MiB) and whatever the run wants to add, e.g. `pairs`, `command`."""
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform != "darwin" else 1024**2)
+        seconds = time.perf_counter() - self.started
+        return {
+            **self.record,
+            "wall_seconds": round(seconds, 2),
+            "peak_memory_mb": round(peak),
+            "command": "",
+            "pairs": None,
+            **more,
+        }
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"

@@ -1,0 +1,55 @@
+"""Promotion of a full run's evidence to the tracked folder."""
+
+import json
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from clai.errors import InputError
+
+PATIENT_LEVEL = ("signals.csv",)
+"""Evidence that shows single patients."""
+OPEN_LICENCE = ("CC BY", "CC0", "ODC")
+"""Beginnings of licences under which such rows may be passed on."""
+LARGEST_FILE = 2 * 2**20
+"""Bytes; the tracked evidence is text and small."""
+
+
+def publish(files: Iterable[Path], source: Path, target: Path) -> list[str]:
+    """Copy evidence files from below `source` to the same places below `target`.
+
+    A dataset's folder there is replaced whole. Files that show single patients are left out unless the dataset's licence allows
+    passing them on.
+
+    Returns:
+        The copied files, relative to `target`.
+
+    Raises:
+        InputError: a run was made with uncommitted changes, or a file is too large; nothing has been copied then.
+    """
+    chosen = []
+    for file in files:
+        description = file.parent / "dataset.json"
+        if file.name in PATIENT_LEVEL:
+            licence = json.loads(description.read_text())["licence"]
+            if not licence.startswith(OPEN_LICENCE):
+                continue
+        if file.stat().st_size > LARGEST_FILE:
+            raise InputError(
+                f"{file} has {file.stat().st_size} bytes, more than the {LARGEST_FILE} of tracked evidence: show fewer samples"
+            )
+        if file.name == "runs.json":
+            for record in json.loads(file.read_text()):
+                if record["dirty"]:
+                    raise InputError(
+                        f"{file}: run {record['run']} was made with uncommitted changes on {record['commit']}: commit, delete "
+                        f"that run's folder below {source} and compute it again"
+                    )
+        chosen.append(file)
+    for folder in {file.parent for file in chosen}:
+        shutil.rmtree(target / folder.relative_to(source), ignore_errors=True)
+    for file in chosen:
+        place = target / file.relative_to(source)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, place)
+    return [str(file.relative_to(source)) for file in chosen]

@@ -1,0 +1,626 @@
+"""The paper's tables and their supplements: evidence -> tidy frame -> LaTeX or Markdown.
+
+Frames of tables 1 and 3 have the columns dataset, model, metric, mean, sd, n, paper, data: one row per metric, in the
+unit in which the table shows it (table 1: per cent, calibration errors as fractions; table 3: fractions); n is the
+number of seeds or folds, `paper` the printed value and `data` the data that the number rests on, or what it would need.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from clai.errors import InputError
+from clai.evidence import (
+    CLASS_COLOURS,
+    CLASS_LABELS,
+    MODEL_TITLES,
+    Evidence,
+    caption,
+    model_title,
+    paper_value,
+    replicates,
+    run_model,
+    spread,
+)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A column of a results table: its key in the evidence, heading and unit."""
+
+    key: str
+    title: str
+    percent: bool
+
+    @property
+    def scale(self) -> float:
+        return 100.0 if self.percent else 1.0
+
+    @property
+    def digits(self) -> int:
+        return 2 if self.percent else 3
+
+
+TABLE1_METRICS = [
+    Metric("accuracy", "Accuracy", True),
+    Metric("precision", "Precision", True),
+    Metric("recall", "Recall", True),
+    Metric("f1", "F1-score", True),
+    Metric("roc_auc", "ROC-AUC", True),
+    Metric("ece", "ECE", False),
+    Metric("macro_f1", "Macro F1", True),
+    Metric("ece_scaled", "ECE, scaled", False),
+]
+TABLE3_METRICS = [
+    Metric("auroc", "AUROC", False),
+    Metric("auprc", "AUPRC", False),
+    Metric("f1", "F1", False),
+    Metric("ece", "ECE", False),
+    Metric("f1_validation", "F1, val. threshold", False),
+    Metric("ece_top", "ECE, top label", False),
+    Metric("ece_calibrated", "ECE, calibrated", False),
+    Metric("prevalence", "Positive share", False),
+]
+TABLE1_MODELS = ["clai-m", "clai-c", "cross-entropy"]
+TABLE3_MODELS = ["clai-m", "clai-c", "student-t-mixture", "gp"]
+CLAI = ["clai-m", "clai-c"]
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What tables are made of: evidence, the paper's printed values, and (table S1) choices and settings."""
+
+    evidence: Evidence
+    paper_values: pd.DataFrame
+    choices: pd.DataFrame
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A rendered table: its tidy frame, LaTeX source, full caption and the run records behind it."""
+
+    frame: pd.DataFrame
+    tex: str
+    caption: str
+    runs: list[dict[str, Any]]
+
+
+def number(mean: float, sd: float, digits: int) -> str:
+    """`mean (sd)`; the mean alone without a spread; a dash without a mean."""
+    if pd.isna(mean):
+        return "--"
+    return f"{mean:.{digits}f}" if pd.isna(sd) else f"{mean:.{digits}f} ({sd:.{digits}f})"
+
+
+# --- tidy frames ------------------------------------------------------------------------------------------------------
+
+
+def _result_rows(
+    sources: Sources,
+    dataset: str,
+    models: Sequence[str],
+    metrics: Sequence[Metric],
+    printed: Callable[[str, str], float],
+) -> list[dict[str, Any]]:
+    evidence = sources.evidence
+    values = evidence.metrics(dataset)
+    rows = []
+    for model in models:
+        for metric in metrics:
+            chosen = values[(values["model"] == model) & (values["metric"] == metric.key)]
+            mean, sd, n = spread(replicates(chosen) * metric.scale)
+            rows.append({
+                "dataset": dataset, "model": model, "metric": metric.key, "mean": mean, "sd": sd, "n": n,
+                "paper": printed(model, metric.key), "data": evidence.data(dataset),
+            })  # fmt: skip
+    return rows
+
+
+def table1_frame(sources: Sources) -> pd.DataFrame:
+    """Multiclass results. The paper's row names no model: its values stand beside both CLaI models."""
+    rows: list[dict[str, Any]] = []
+    for dataset in sources.evidence.expected:
+
+        def printed(model: str, metric: str, dataset: str = dataset) -> float:
+            return paper_value(sources.paper_values, "table1", dataset, metric)[0] if model in CLAI else float("nan")
+
+        rows += _result_rows(sources, dataset, TABLE1_MODELS, TABLE1_METRICS, printed)
+    return pd.DataFrame(rows)
+
+
+def table3_frame(sources: Sources) -> pd.DataFrame:
+    """Sepsis results, one block of rows per cohort; `paper_sd` is the spread that the paper prints."""
+
+    def printed(model: str, metric: str) -> float:
+        return paper_value(sources.paper_values, "table3", model, metric)[0]
+
+    rows: list[dict[str, Any]] = []
+    for dataset in sources.evidence.expected:
+        further = [model for model in _models(sources, dataset) if model not in TABLE3_MODELS]
+        rows += _result_rows(sources, dataset, TABLE3_MODELS + further, TABLE3_METRICS, printed)
+    frame = pd.DataFrame(rows)
+    pairs = zip(frame["model"], frame["metric"], strict=True)
+    frame["paper_sd"] = [paper_value(sources.paper_values, "table3", model, metric)[1] for model, metric in pairs]
+    return frame
+
+
+def table2_frame(sources: Sources) -> pd.DataFrame:
+    """Class indices, labels and colours of the paper's table 2."""
+    rows = [
+        {"dataset": key, "index": index, "label": label, "colour": CLASS_COLOURS[index]}
+        for key, labels in CLASS_LABELS.items()
+        for index, label in enumerate(labels)
+    ]
+    return pd.DataFrame(rows)
+
+
+def read_choices(path: Path) -> pd.DataFrame:
+    """What the paper leaves open: setting (dotted, empty where the code decides), question, reason."""
+    frame = pd.read_csv(path, keep_default_na=False)
+    expected = ["setting", "question", "reason"]
+    if list(frame) != expected:
+        raise InputError(f"{path}: expected the columns {expected}, found {list(frame)}")
+    return frame
+
+
+def choices_frame(sources: Sources) -> pd.DataFrame:
+    """What the paper leaves open: setting, the question, the value in the settings, the reason.
+
+    A choice without a setting is one of the code's. Raises InputError if a row names a setting that is not there.
+    """
+    rows = []
+    for row in sources.choices.to_dict("records"):
+        value = setting_text(row["setting"], sources.settings) if row["setting"] else "in the code"
+        rows.append({"setting": row["setting"], "question": row["question"], "value": value, "reason": row["reason"]})
+    return pd.DataFrame(rows, columns=["setting", "question", "value", "reason"])
+
+
+def setting_text(setting: str, settings: Mapping[str, Any]) -> str:
+    """Value of a dotted setting, followed by the values of datasets that override it."""
+    base = _lookup(settings, setting)
+    if base is _ABSENT:
+        raise InputError(
+            f"workflow/choices.csv: the setting {setting!r} is not in the settings; "
+            f"name one of theirs ({', '.join(sorted(settings))}, with dots below) or remove the row"
+        )
+    texts = [_plain(base)]
+    for key, entry in settings["datasets"].items():
+        value = _lookup(entry["overrides"], setting)
+        if value is not _ABSENT:
+            texts.append(f"{key}: {_plain(value)}")
+    return "; ".join(texts)
+
+
+_ABSENT = object()
+
+
+def _lookup(settings: Any, dotted: str) -> Any:
+    for key in dotted.split("."):
+        if not isinstance(settings, Mapping) or key not in settings:
+            return _ABSENT
+        settings = settings[key]
+    return settings
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_plain(item)}" for key, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return ", ".join(_plain(item) for item in value)
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+QUANTITIES = [
+    "Data", "Samples", "Recordings", "Classes", "Split", "Split train", "Split val", "Split test", "Split all",
+    "Exclusions", "Files", "Licence, access",
+]  # fmt: skip
+
+
+def datasets_frame(sources: Sources) -> pd.DataFrame:
+    """Datasets as used: columns dataset, quantity, ours, paper (the figure the paper states, or empty)."""
+    evidence = sources.evidence
+    rows: list[dict[str, Any]] = []
+    for dataset in evidence.expected:
+
+        def stated(quantity: str, dataset: str = dataset) -> str:
+            value = paper_value(sources.paper_values, "text", dataset, quantity)[0]
+            return "" if pd.isna(value) else f"{value:,.0f}"
+
+        if not evidence.has(dataset):
+            rows.append({"dataset": dataset, "quantity": "Data", "ours": evidence.not_run(dataset), "paper": ""})
+            continue
+        for quantity, ours, paper in _described(evidence.description(dataset), stated):
+            rows.append({"dataset": dataset, "quantity": quantity, "ours": ours, "paper": paper})
+    return pd.DataFrame(rows, columns=["dataset", "quantity", "ours", "paper"])
+
+
+def _described(content: Mapping[str, Any], stated: Callable[[str], str]) -> list[tuple[str, str, str]]:
+    # The splits of recordings are the whole ("all") and its test folds, those of other kinds are disjoint.
+    whole = {name: split for name, split in content["splits"].items() if name == "all"} or content["splits"]
+    unit = {"images": "images", "signals": "epochs", "recordings": "hours"}[content["kind"]]
+    sizes = {name: int(split["n"]) for name, split in whole.items()}
+    people = {
+        name: sum(int(split.get(name, 0)) for split in whole.values())
+        for name in ("recordings", "subjects")
+        if any(name in split for split in whole.values())
+    }
+    recordings = stated("recordings")
+    train = stated("share for training")
+    rows = [
+        ("Data", f"{content['title']}, version {content['version']}", ""),
+        ("Samples", f"{sum(sizes.values()):,} {unit}", stated(unit)),
+        (
+            "Recordings",
+            ", ".join(f"{n:,} {name}" for name, n in people.items()),
+            recordings and f"{recordings} recordings",
+        ),
+        ("Classes", str(len(content["classes"])), stated("classes")),
+        ("Split", str(content["split_rule"]), train and f"{train} % for training"),
+    ]
+    for name, split in whole.items():
+        share = _shares(content["classes"], split["counts"])
+        printed = stated({"train": "training images", "test": "test images"}.get(name, name))
+        rows.append((f"Split {name}", f"{split['n']:,}: {share}", printed))
+    excluded = "; ".join(f"{item['reason']}: {item['count']:,}" for item in content["exclusions"])
+    rows += [
+        ("Exclusions", excluded or "none", ""),
+        ("Files", _files(content["files"]), ""),
+        ("Licence, access", f"{content['licence']}; {content['access']}", ""),
+    ]
+    return [row for row in rows if row[1] or row[2]]
+
+
+def _shares(classes: Sequence[str], counts: Sequence[int]) -> str:
+    total = sum(counts)
+    shares = [f"{100 * count / total:.1f} %" for count in counts] if total else []
+    if shares and len(set(shares)) == 1:
+        return f"{shares[0]} each"
+    return ", ".join(f"{name} {share}" for name, share in zip(classes, shares, strict=False))
+
+
+def _files(files: Sequence[Mapping[str, Any]], shown: int = 2) -> str:
+    texts = [f"{item['file']} ({str(item['checksum'])[:19]})" for item in files[:shown]]
+    rest = len(files) - shown
+    return "; ".join(texts) + (f"; and {rest:,} more" if rest > 0 else "")
+
+
+def compute_frame(sources: Sources) -> pd.DataFrame:
+    """Compute used, from the run records: one row per dataset and model; seconds and MB per run, pairs per run."""
+    evidence = sources.evidence
+    columns = [
+        "dataset", "model", "hardware", "device", "threads", "n", "seconds", "seconds_sd", "peak_memory_mb", "pairs",
+        "data",
+    ]  # fmt: skip
+    rows = []
+    for dataset in evidence.expected:
+        records = evidence.runs(dataset)
+        for model in sorted({run_model(r) for r in records}, key=_model_order):
+            mine = [r for r in records if run_model(r) == model]
+            seconds, sd, n = spread(r["wall_seconds"] for r in mine)
+            memory = [r["peak_memory_mb"] for r in mine if r["peak_memory_mb"] is not None]
+            pairs = [r["pairs"] for r in mine if r["pairs"] is not None]
+            shared = [", ".join(sorted({str(r[key]) for r in mine})) for key in ("hardware", "device", "threads")]
+            row = [
+                dataset,
+                model,
+                *shared,
+                n,
+                seconds,
+                sd,
+                max(memory, default=None),
+                spread(pairs)[0] if pairs else None,
+            ]
+            rows.append([*row, evidence.data(dataset)])
+        if not records:
+            rows.append([dataset, None, "", "", "", 0, None, None, None, None, evidence.data(dataset)])
+    return pd.DataFrame(rows, columns=columns)
+
+
+RULE_METRICS = {
+    "multiclass": {"decision": "accuracy", "ranking": "roc_auc", "calibration": "ece"},
+    "binary": {"decision": "f1", "ranking": "auroc", "calibration": "ece"},
+}
+
+
+def rules_frame(sources: Sources) -> pd.DataFrame:
+    """The four decision rules of Collaborative Inference; fractions; columns as in table 1, and rule."""
+    evidence = sources.evidence
+    rows: list[dict[str, Any]] = []
+    for dataset in evidence.expected:
+        frame = evidence.frame(dataset, "metrics.csv")
+        metrics = RULE_METRICS["multiclass" if (frame["metric"] == "accuracy").any() else "binary"]
+        for model in CLAI:
+            for rule in ("paper", "centred", "balanced", "parzen"):
+                chosen = frame[(frame["model"] == model) & (frame["rule"] == rule)]
+                for metric in metrics.values():
+                    mean, sd, n = spread(replicates(chosen[chosen["metric"] == metric]))
+                    rows.append({
+                        "dataset": dataset, "model": model, "rule": rule, "metric": metric,
+                        "mean": mean, "sd": sd, "n": n, "data": evidence.data(dataset),
+                    })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _models(sources: Sources, dataset: str) -> list[str]:
+    return sorted(set(sources.evidence.frame(dataset, "metrics.csv")["model"]), key=_model_order)
+
+
+def _model_order(model: str) -> tuple[int, str]:
+    known = list(MODEL_TITLES)
+    return (known.index(model) if model in known else len(known), model)
+
+
+# --- LaTeX ------------------------------------------------------------------------------------------------------------
+
+_SPECIAL = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
+    "|": r"\textbar{}", "±": r"$\pm$", "–": "--", "−": "$-$", "×": r"$\times$", "≥": r"$\geq$", "≤": r"$\leq$",
+    "μ": r"$\mu$", "φ": r"$\phi$",
+}  # fmt: skip
+
+
+def escape(text: str) -> str:
+    """Text in LaTeX, with its special characters escaped."""
+    return "".join(_SPECIAL.get(character, character) for character in text)
+
+
+def _paragraphs(*cells: str) -> str:
+    """A row of paragraph cells: escaped, ragged, with breaks allowed inside long names and paths."""
+    broken = [re.sub(r"(\\_|[/:=](?=\S)|\.(?=[a-z]))", r"\1\\allowbreak{}", escape(cell)) for cell in cells]
+    return " & ".join(rf"\raggedright {cell}" for cell in broken) + " \\tabularnewline\n"
+
+
+def _float(body: str, columns: str, text: str, label: str, mini: bool, part: str = "") -> str:
+    """A table* float no wider than the line; `body` from the first \\toprule to the last \\bottomrule."""
+    n_columns = len(re.sub(r"p\{[^}]*\}", "p", re.sub(r"@\{[^}]*\}", "", columns)))
+    mark = rf"\multicolumn{{{n_columns}}}{{c}}{{\textbf{{Miniature synthetic data}}}} \\" + "\n" if mini else ""
+    return (
+        "\\begin{table*}[tp]\n\\centering\n\\footnotesize\n\\setlength{\\tabcolsep}{4pt}\n"
+        + ("\\addtocounter{table}{-1}\n" if part else "")
+        + f"\\caption{{{escape(text)}{part}}}\n"
+        + (f"\\label{{{label}}}\n" if not part else "")
+        + "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n"
+        f"\\begin{{tabular}}{{{columns}}}\n{mark}{body}\\end{{tabular}}}}\n\\end{{table*}}\n"
+    )
+
+
+HEADER = "% Needs \\usepackage{booktabs}, {multirow}, {graphicx} and {xcolor}. Generated: edit nothing here.\n"
+
+
+def _row(*cells: str) -> str:
+    return " & ".join(cells) + r" \\" + "\n"
+
+
+def _not_run_row(label: str, text: str, span: int) -> str:
+    return _row("", label, rf"\multicolumn{{{span}}}{{l}}{{\emph{{{escape(text)}}}}}")
+
+
+def _values(rows: pd.DataFrame, metrics: Sequence[Metric], mean: str, sd: str | None) -> list[str]:
+    means = dict(zip(rows["metric"], rows[mean], strict=True))
+    deviations = dict(zip(rows["metric"], rows[sd], strict=True)) if sd else {}
+    return [number(means[m.key], deviations.get(m.key, float("nan")), m.digits) for m in metrics]
+
+
+def _block(title: str, lines: Sequence[str]) -> str:
+    """Rows whose empty first cell becomes one cell over all of them."""
+    first = rf"\multirow{{{len(lines)}}}{{*}}{{{escape(title)}}}"
+    return first + "".join(lines)
+
+
+def _table1_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
+    evidence, metrics = sources.evidence, TABLE1_METRICS
+    body = "\\toprule\n" + _row("Dataset", "Model", *(escape(metric.title) for metric in metrics))
+    for dataset in evidence.expected:
+        rows = frame[frame["dataset"] == dataset]
+        wanted, title = evidence.expected[dataset]["title"], evidence.title(dataset)
+        paper = "Paper" if title == wanted else f"Paper, on {wanted}"
+        lines = [_row("", escape(paper), *_values(rows[rows["model"] == CLAI[0]], metrics, "paper", None))]
+        if evidence.has(dataset):
+            for model in TABLE1_MODELS:
+                mine = rows[rows["model"] == model]
+                lines.append(_row("", escape(model_title(model)), *_values(mine, metrics, "mean", "sd")))
+        else:
+            lines.append(_not_run_row("This work", evidence.not_run(dataset), len(metrics)))
+        body += "\\midrule\n" + _block(title, lines)
+    return _float(body + "\\bottomrule\n", "ll" + "c" * len(metrics), text, "tab:results", evidence.miniature)
+
+
+def _table3_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
+    evidence, metrics = sources.evidence, TABLE3_METRICS
+    body = "\\toprule\n" + _row("Cohort", "Model", *(escape(metric.title) for metric in metrics))
+    first = frame[frame["dataset"] == next(iter(evidence.expected))]
+    printed = [model for model in first["model"].unique() if first.loc[first["model"] == model, "paper"].notna().any()]
+    lines = [
+        _row("", escape(model_title(m)), *_values(first[first["model"] == m], metrics, "paper", "paper_sd"))
+        for m in printed
+    ]
+    body += "\\midrule\n" + _block("MIMIC-IV, the paper's values", lines)
+    for dataset in evidence.expected:
+        rows = frame[frame["dataset"] == dataset]
+        if evidence.has(dataset):
+            lines = [
+                _row("", escape(model_title(m)), *_values(rows[rows["model"] == m], metrics, "mean", "sd"))
+                for m in rows["model"].unique()
+            ]
+        else:
+            lines = [_not_run_row("This work", evidence.not_run(dataset), len(metrics))]
+        body += "\\midrule\n" + _block(evidence.title(dataset), lines)
+    columns = "ll" + "c" * len(metrics)
+    return _float(body + "\\bottomrule\n", columns, text, "tab:detection_UQ_experiments", evidence.miniature)
+
+
+def _table2_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
+    titles = {"pathmnist": "PathMNIST", "cifar10": "CIFAR-10", "sleepedf": "SleepEDF"}
+    heads = [rf"\multicolumn{{3}}{{c}}{{{titles[key]}}}" for key in CLASS_LABELS]
+    rules = " ".join(rf"\cmidrule({trim}){{{3 * i + 1}-{3 * i + 3}}}" for i, trim in enumerate(("r", "lr", "l")))
+    body = "\\toprule\n" + _row(*heads) + rules + "\n" + _row(*["Idx", "Label", "Colour"] * len(heads)) + "\\midrule\n"
+    for index in range(max(map(len, CLASS_LABELS.values()))):
+        cells: list[str] = []
+        for key in CLASS_LABELS:
+            found = frame[(frame["dataset"] == key) & (frame["index"] == index)]
+            if found.empty:
+                cells += ["", "", ""]
+            else:
+                colour = str(found["colour"].iloc[0]).lstrip("#").upper()
+                swatch = rf"\textcolor[HTML]{{{colour}}}{{\rule{{0.8em}}{{0.8em}}}}"
+                cells += [str(index), escape(str(found["label"].iloc[0])), swatch]
+        body += _row(*cells)
+    return _float(body + "\\bottomrule\n", "clcclcclc", text, "tab:class_mappings", sources.evidence.miniature)
+
+
+def _choices_tex(frame: pd.DataFrame, sources: Sources, text: str, rows_per_part: int = 14) -> str:
+    columns = "p{3.2cm}p{3.6cm}p{3.2cm}p{7cm}"
+    parts = []
+    for start in range(0, max(len(frame), 1), rows_per_part):
+        body = "\\toprule\n" + _row("Setting", "What the paper leaves open", "Value", "Reason") + "\\midrule\n"
+        for row in frame.iloc[start : start + rows_per_part].to_dict("records"):
+            body += _paragraphs(*(row[key] for key in ("setting", "question", "value", "reason")))
+        part = " (continued)" if start else ""
+        shown = text if not start else text.split(". ")[0].rstrip(".")
+        parts.append(_float(body + "\\bottomrule\n", columns, shown, "tab:choices", sources.evidence.miniature, part))
+    return "\n".join(parts)
+
+
+def _datasets_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
+    datasets = list(sources.evidence.expected)
+    body = (
+        "\\toprule\n" + _row("", *(escape(sources.evidence.expected[key]["title"]) for key in datasets)) + "\\midrule\n"
+    )
+    for quantity in sorted(frame["quantity"].unique(), key=QUANTITIES.index):
+        cells = []
+        for dataset in datasets:
+            found = frame[(frame["dataset"] == dataset) & (frame["quantity"] == quantity)]
+            texts = [
+                f"{row['ours']} (paper: {row['paper']})".strip() if row["paper"] else row["ours"]
+                for row in found.to_dict("records")
+            ]
+            cells.append(texts[0] if texts else "")
+        body += _paragraphs(quantity, *cells)
+    columns = "p{2.2cm}" + "p{3.1cm}" * len(datasets)
+    return _float(body + "\\bottomrule\n", columns, text, "tab:datasets", sources.evidence.miniature)
+
+
+def _compute_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
+    evidence = sources.evidence
+    heads = ["Runs", "Seconds per run", "Peak memory (MB)", "Pairs per run", "Threads", "Device", "Hardware"]
+    body = "\\toprule\n" + _row("Data", "Model", *heads)
+    for dataset in evidence.expected:
+        lines = []
+        for row in frame[frame["dataset"] == dataset].to_dict("records"):
+            if row["n"] == 0:
+                lines.append(_not_run_row("", row["data"], len(heads)))
+                continue
+            texts = [escape(str(row[key])) for key in ("threads", "device", "hardware")]
+            seconds = number(row["seconds"], row["seconds_sd"], 1)
+            memory = number(row["peak_memory_mb"], float("nan"), 0)
+            model = escape(model_title(row["model"]))
+            lines.append(_row("", model, str(row["n"]), seconds, memory, _scientific(row["pairs"]), *texts))
+        body += "\\midrule\n" + _block(evidence.title(dataset), lines)
+    return _float(body + "\\bottomrule\n", "llccccccl", text, "tab:compute", evidence.miniature)
+
+
+def _scientific(value: float) -> str:
+    if pd.isna(value) or value == 0:
+        return "--"
+    mantissa, exponent = f"{value:.2e}".split("e")
+    return rf"${mantissa}\times 10^{{{int(exponent)}}}$"
+
+
+def _rules_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
+    evidence = sources.evidence
+    body = "\\toprule\n" + _row("Data", "Model", "Decision rule", "Accuracy, or F1 (binary)", "ROC-AUC", "ECE")
+    for dataset in evidence.expected:
+        rows = frame[frame["dataset"] == dataset]
+        lines = []
+        if not evidence.has(dataset):
+            lines = [_not_run_row("", evidence.not_run(dataset), 4)]
+        else:
+            for (model, rule), part in rows.groupby(["model", "rule"], sort=False):
+                cells = [number(mean, sd, 3) for mean, sd in zip(part["mean"], part["sd"], strict=True)]
+                lines.append(_row("", escape(model_title(str(model))), str(rule), *cells))
+        body += "\\midrule\n" + _block(evidence.title(dataset), lines)
+    return _float(body + "\\bottomrule\n", "llcccc", text, "tab:rules", evidence.miniature)
+
+
+TABLES: dict[str, tuple[Callable[[Sources], pd.DataFrame], Callable[[pd.DataFrame, Sources, str], str]]] = {
+    "table1": (table1_frame, _table1_tex),
+    "table2": (table2_frame, _table2_tex),
+    "table3": (table3_frame, _table3_tex),
+    "tableS1": (choices_frame, _choices_tex),
+    "tableS2": (datasets_frame, _datasets_tex),
+    "tableS3": (compute_frame, _compute_tex),
+    "tableS4": (rules_frame, _rules_tex),
+}
+
+
+def render(name: str, sources: Sources, fixed_caption: str) -> Table:
+    """One of `TABLES`, with its caption and the records of the runs that its numbers rest on."""
+    make_frame, make_tex = TABLES[name]
+    frame = make_frame(sources)
+    runs = sources.evidence.runs_behind(frame) if "model" in frame else []
+    text = caption(fixed_caption, sources.evidence, runs)
+    return Table(frame, HEADER + make_tex(frame, sources, text), text, runs)
+
+
+# --- Markdown ---------------------------------------------------------------------------------------------------------
+
+README_TABLES: list[tuple[str, str, list[str], list[str]]] = [
+    ("table1", "Multiclass (accuracy and ROC-AUC in per cent)", ["pathmnist", "cifar10", "sleepedf"],
+     ["accuracy", "roc_auc", "ece"]),
+    ("table3", "Sepsis detection (the paper's values are on MIMIC-IV)", ["mimic-iv", "challenge2019"],
+     ["auroc", "auprc", "f1", "ece"]),
+]  # fmt: skip
+README_MARKERS = ("<!-- results:begin -->", "<!-- results:end -->")
+
+
+def readme_results(evidence: Evidence, paper_values: pd.DataFrame) -> str:
+    """The README's results: paper, ours as mean (sd) over n seeds or folds, data, hardware and command."""
+    blocks = []
+    for name, heading, datasets, keys in README_TABLES:
+        part = Evidence(evidence.root, {key: evidence.expected[key] for key in datasets}, evidence.available)
+        sources = Sources(part, paper_values, pd.DataFrame(), {})
+        frame = TABLES[name][0](sources)
+        metrics = [m for m in (TABLE1_METRICS if name == "table1" else TABLE3_METRICS) if m.key in keys]
+        heads = ["Data", "Model", *(f"{m.title}: paper | {m.title}: ours" for m in metrics), "n", "Hardware", "Command"]
+        lines = [f"**{heading}**", "", "| " + " | ".join(heads) + " |"]
+        lines.append("|" + " --- |" * lines[-1].count(" |"))
+        for dataset in part.expected:
+            lines += _readme_rows(part, frame[frame["dataset"] == dataset], dataset, metrics)
+        blocks.append("\n".join(lines))
+    return "\n\n".join(blocks)
+
+
+def _readme_rows(evidence: Evidence, frame: pd.DataFrame, dataset: str, metrics: Sequence[Metric]) -> list[str]:
+    lines = []
+    for model in frame["model"].unique():
+        rows = frame[frame["model"] == model]
+        pairs = zip(_values(rows, metrics, "paper", None), _values(rows, metrics, "mean", "sd"), strict=True)
+        cells = [evidence.title(dataset), model_title(model), *(cell for pair in pairs for cell in pair)]
+        records = evidence.runs(dataset, [model])
+        n = int(rows["n"].max())
+        if n == 0 and (evidence.has(dataset) or rows["paper"].isna().all()):
+            continue
+        commands = sorted({str(r["command"]) for r in records})
+        more = f" and {len(commands) - 1} alike" if len(commands) > 1 else ""
+        cells += [str(n), "; ".join(sorted({str(r["hardware"]) for r in records}))]
+        cells.append(f"`{commands[0]}`{more}" if records else evidence.not_run(dataset))
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def replace_results(readme: str, block: str) -> str:
+    """README text with `block` between the results markers; raises InputError if they are not there, in order."""
+    begin, end = (readme.find(marker) for marker in README_MARKERS)
+    if not 0 <= begin < end:
+        raise InputError(f"README.md: expected the lines {README_MARKERS[0]} and {README_MARKERS[1]}, in this order")
+    return f"{readme[: begin + len(README_MARKERS[0])]}\n{block}\n{readme[end:]}"

@@ -1,0 +1,95 @@
+"""What is tracked in paper_figures/ follows from results/published/, and every number there has its provenance."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+
+from clai.claims import judge
+from clai.evidence import Evidence, csv_text, read_paper_values
+from clai.figures import FIGURES
+from clai.figures import render as draw
+from clai.tables import TABLES, Sources, read_choices, readme_results, render, replace_results
+
+REPOSITORY = Path(__file__).parents[2]
+PUBLISHED = Path("results/published")
+MULTICLASS, SEPSIS = ["pathmnist", "cifar10", "sleepedf"], ["mimic-iv", "challenge2019"]
+DATASETS: dict[str, list[str]] = {
+    "table1": MULTICLASS, "table2": [], "table3": SEPSIS, "tableS1": [],
+    "figure1": ["cifar10"], "figure2": MULTICLASS, "figure3": MULTICLASS, "figure4": SEPSIS,
+}  # fmt: skip
+
+pytestmark = pytest.mark.skipif(
+    not list((REPOSITORY / PUBLISHED).glob("*/evidence/dataset.json")), reason="nothing is published yet"
+)
+
+
+@pytest.fixture(autouse=True)
+def in_repository(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(REPOSITORY)
+
+
+def config() -> dict[str, Any]:
+    return dict(yaml.safe_load(Path("config.yaml").read_text()))
+
+
+def evidence(name: str | None = None) -> Evidence:
+    entries = config()["datasets"]
+    keys = DATASETS.get(name, list(entries)) if name else list(entries)
+    return Evidence.found(PUBLISHED, {k: {"title": entries[k]["title"], "needs": entries[k]["needs"]} for k in keys})
+
+
+def assert_tracked(name: str, frame: pd.DataFrame) -> None:
+    tracked = pd.read_csv(f"paper_figures/{name}.csv")
+    again = pd.read_csv(io.StringIO(csv_text(frame)))
+    pd.testing.assert_frame_equal(again, tracked, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tracked_tables_follow_from_the_published_evidence(name: str) -> None:
+    values = read_paper_values(Path("workflow/paper_values.csv"))
+    sources = Sources(evidence(name), values, read_choices(Path("workflow/choices.csv")), config())
+    table = render(name, sources, Path(f"workflow/report/{name}.rst").read_text())
+    assert_tracked(name, table.frame)
+    assert Path(f"paper_figures/{name}.tex").read_text() == table.tex
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_tracked_figure_data_follow_from_the_published_evidence(name: str) -> None:
+    assert_tracked(name, draw(name, evidence(name), "")[1])
+
+
+def test_tracked_verdicts_follow_from_the_published_evidence() -> None:
+    assert_tracked("claims", judge(evidence(), read_paper_values(Path("workflow/paper_values.csv"))))
+
+
+def test_every_published_number_has_a_run_with_commit_seed_data_and_hardware() -> None:
+    published = evidence()
+    for dataset in published.at_hand():
+        records = {record["run"]: record for record in published.runs(dataset)}
+        metrics = published.frame(dataset, "metrics.csv")
+        assert len(metrics)
+        for row in metrics[["model", "seed", "fold"]].drop_duplicates().to_dict("records"):
+            run = f"{dataset}/{row['model']}/seed{int(row['seed'])}"
+            run += "" if pd.isna(row["fold"]) else f"/fold{int(row['fold'])}"
+            record = records[run]
+            assert len(record["commit"]) == 40, run
+            assert record["dirty"] is False, run
+            assert record["seed"] == row["seed"], run
+            assert record["hardware"], run
+            assert record["config_hash"], run
+            assert record["data"], run
+            assert all(":" in checksum for checksum in record["data"].values()), run
+
+
+def test_published_data_is_real() -> None:
+    assert not evidence().miniature
+
+
+def test_readme_shows_the_published_results() -> None:
+    readme = Path("README.md").read_text()
+    block = readme_results(evidence(), read_paper_values(Path("workflow/paper_values.csv")))
+    assert readme == replace_results(readme, block), "run `make readme`"

@@ -1,0 +1,189 @@
+"""Algorithms 1 to 4 as the paper prints them: plain, slow, and the reference that the fast code must equal.
+
+Nothing of `clai` is used here. `phi` embeds a batch, `theta` is the list of trained parameters, `shuffle(N)` gives a
+permutation of 0 .. N - 1. Labels are +1 and -1 (Algorithms 1 and 2) or 0 .. C - 1 (Algorithms 3 and 4).
+"""
+
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import Tensor
+
+Similarity = Callable[[Tensor, Tensor], Tensor]
+
+
+def cosine(z_t: Tensor, z_r: Tensor) -> Tensor:
+    """S = Z_t Z_r' / (|Z_t| |Z_r|), the normalisation row by row (equation 10)."""
+    return (z_t @ z_r.T) / (z_t.norm(dim=1)[:, None] * z_r.norm(dim=1)[None, :])
+
+
+def mahalanobis(m: Tensor) -> Similarity:
+    """2 exp(-(z_i - z_j)' M (z_i - z_j)) - 1 (equation 14)."""
+
+    def similarity(z_t: Tensor, z_r: Tensor) -> Tensor:
+        difference = z_t[:, None, :] - z_r[None, :, :]
+        return 2 * torch.exp(-torch.einsum("ijk,kl,ijl->ij", difference, m, difference)) - 1
+
+    return similarity
+
+
+def target_product(y_t: Tensor, y_r: Tensor) -> Tensor:
+    """T = y_t y_r' (Algorithms 1 and 3)."""
+    return torch.outer(y_t, y_r)
+
+
+def target_zero(y_t: Tensor, y_r: Tensor) -> Tensor:
+    """+1 where both are +1, 0 where both are -1, -1 otherwise (the equation at line 430)."""
+    t = torch.empty(len(y_t), len(y_r), dtype=y_t.dtype)
+    for i, a in enumerate(y_t):
+        for j, b in enumerate(y_r):
+            t[i, j] = 1 if a == b == 1 else 0 if a == b == -1 else -1
+    return t
+
+
+def learn_binary(
+    phi: Callable[[Tensor], Tensor],
+    theta: list[Tensor],
+    similarity: Callable[[], Similarity],
+    x: Tensor,
+    y: Tensor,
+    batch_size: int,
+    epochs: int,
+    eta: float,
+    shuffle: Callable[[int], Tensor],
+) -> None:
+    """Algorithm 1, collaborative learning, binary. `similarity()` gives K with its parameters as they then are."""
+    for _ in range(epochs):
+        order = shuffle(len(x))
+        batches = partition(x[order], y[order], batch_size)
+        m = len(batches)
+        for t in range(m - 1):
+            zero_grad(theta)
+            x_t, y_t = batches[t]
+            z_t = phi(x_t)
+            for r in range(t + 1, m):
+                x_r, y_r = batches[r]
+                z_r = phi(x_r)
+                s = similarity()(z_t, z_r)
+                loss = (s - target_product(y_t, y_r)).square().sum() / batch_size**2
+                loss.backward(retain_graph=True)
+            descend(theta, eta)
+
+
+def learn_multiclass(
+    phi: Callable[[Tensor, int], Tensor],
+    theta: list[Tensor],
+    similarity: Callable[[], Similarity],
+    target: Similarity,
+    x: Tensor,
+    y: Tensor,
+    classes: int,
+    batch_size: int,
+    epochs: int,
+    eta: float,
+    shuffle: Callable[[int], Tensor],
+) -> None:
+    """Algorithm 3, collaborative learning, multiclass."""
+    for _ in range(epochs):
+        for k in range(classes):
+            order = shuffle(len(x))
+            batches = partition(x[order], relabel(y[order], k, x.dtype), batch_size)
+            m = len(batches)
+            for t in range(m - 1):
+                zero_grad(theta)
+                x_t, y_t = batches[t]
+                z_t = phi(x_t, k)
+                for r in range(t + 1, m):
+                    x_r, y_r = batches[r]
+                    z_r = phi(x_r, k)
+                    s = similarity()(z_t, z_r)
+                    loss = (s - target(y_t, y_r)).square().sum() / batch_size**2
+                    loss.backward(retain_graph=True)
+                descend(theta, eta)
+
+
+def learn_joint(
+    phi: Callable[[Tensor], Tensor],
+    theta: list[Tensor],
+    similarity: Callable[[], Similarity],
+    target: Similarity,
+    x: Tensor,
+    y: Tensor,
+    classes: int,
+    batch_size: int,
+    epochs: int,
+    eta: float,
+    shuffle: Callable[[int], Tensor],
+) -> None:
+    """Algorithm 3 without its class loop (line 814): a step has the mean loss of all classes. phi gives (C, B, L)."""
+    for _ in range(epochs):
+        order = shuffle(len(x))
+        batches = partition(x[order], y[order], batch_size)
+        m = len(batches)
+        for t in range(m - 1):
+            zero_grad(theta)
+            x_t, y_t = batches[t]
+            z_t = phi(x_t)
+            for r in range(t + 1, m):
+                x_r, y_r = batches[r]
+                z_r = phi(x_r)
+                for k in range(classes):
+                    s = similarity()(z_t[k], z_r[k])
+                    t_k = target(relabel(y_t, k, x.dtype), relabel(y_r, k, x.dtype))
+                    loss = (s - t_k).square().sum() / batch_size**2 / classes
+                    loss.backward(retain_graph=True)
+            descend(theta, eta)
+
+
+def infer_binary(
+    phi: Callable[[Tensor], Tensor], similarity: Similarity, x: Tensor, x_r: Tensor, y_r: Tensor, batch_size: int
+) -> Tensor:
+    """Algorithm 2, collaborative inference, binary: f (P,). Its sign is the label."""
+    y, s = torch.empty(0, dtype=x.dtype), torch.empty(len(x), 0, dtype=x.dtype)
+    z = phi(x)
+    for x_batch, y_batch in partition(x_r, y_r, batch_size):
+        s_batch = similarity(z, phi(x_batch))
+        s = torch.cat([s, s_batch], dim=1)
+        y = torch.cat([y, y_batch])
+    return s @ y / (y @ y)
+
+
+def infer_multiclass(
+    phi: Callable[[Tensor, int], Tensor],
+    similarity: Similarity,
+    x: Tensor,
+    x_r: Tensor,
+    y_r: Tensor,
+    classes: int,
+    batch_size: int,
+) -> Tensor:
+    """Algorithm 4, collaborative inference, multiclass: (P, C) before the softmax. Its largest column is the label."""
+    columns = []
+    for k in range(classes):
+        f_k = infer_binary(lambda batch, k=k: phi(batch, k), similarity, x, x_r, relabel(y_r, k, x.dtype), batch_size)
+        columns.append(f_k)
+    return torch.stack(columns, dim=1)
+
+
+def partition(x: Tensor, y: Tensor, batch_size: int) -> list[tuple[Tensor, Tensor]]:
+    """M = floor(N / B) batches; what is left over is not used."""
+    m = len(x) // batch_size
+    return [(x[i * batch_size : (i + 1) * batch_size], y[i * batch_size : (i + 1) * batch_size]) for i in range(m)]
+
+
+def relabel(y: Tensor, k: int, dtype: torch.dtype) -> Tensor:
+    """y^k: +1 where y = k, -1 otherwise."""
+    return torch.where(y == k, 1, -1).to(dtype)
+
+
+def zero_grad(theta: Iterable[Tensor]) -> None:
+    for parameter in theta:
+        parameter.grad = None
+
+
+def descend(theta: Iterable[Tensor], eta: float) -> None:
+    """theta <- theta - eta grad."""
+    with torch.no_grad():
+        for parameter in theta:
+            if parameter.grad is not None:
+                parameter -= eta * parameter.grad

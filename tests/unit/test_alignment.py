@@ -1,0 +1,157 @@
+"""Targets on labels written out by hand; the identities and bounds that tie loss and alignment; the floors."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clai.alignment import (
+    TargetMatrix,
+    alignment,
+    alignment_loss,
+    centred_alignment,
+    loss_floor,
+    mean_loss_floor,
+    one_vs_rest,
+    target_matrix,
+)
+from clai.theory import check_bound, check_floor
+
+LABELS_T, LABELS_R = torch.tensor([0, 1, 2]), torch.tensor([1, 1, 0, 2])
+
+
+def signs(labels: torch.Tensor, conditions: int = 3) -> torch.Tensor:
+    return one_vs_rest(labels, conditions)
+
+
+def test_one_vs_rest() -> None:
+    assert signs(LABELS_T).tolist() == [[1, -1, -1], [-1, 1, -1], [-1, -1, 1]]
+    assert signs(torch.tensor([0, 1, 1]), 1).tolist() == [[-1, 1, 1]], "binary: class 1 is the positive class"
+
+
+def test_product_target_is_the_outer_product_of_signs() -> None:
+    target = target_matrix(signs(LABELS_T), signs(LABELS_R), "product")
+    assert target.weights is None
+    # Condition 1: anchors - + -, references + + - -.
+    assert target.values[1].tolist() == [[-1, -1, 1, 1], [1, 1, -1, -1], [-1, -1, 1, 1]]
+
+
+def test_zero_target_is_the_equation_of_line_430() -> None:
+    target = target_matrix(signs(LABELS_T), signs(LABELS_R), "zero")
+    assert target.weights is None
+    assert target.values[1].tolist() == [[-1, -1, 0, 0], [1, 1, -1, -1], [-1, -1, 0, 0]]
+
+
+def test_masked_target_leaves_pairs_of_negatives_out_of_the_loss() -> None:
+    target = target_matrix(signs(LABELS_T), signs(LABELS_R), "masked")
+    assert target.weights is not None
+    assert target.weights[1].tolist() == [[1, 1, 0, 0], [1, 1, 1, 1], [1, 1, 0, 0]]
+    s = target.values.clone()
+    s[1, 0, 2:], s[1, 2, 2:] = 0.7, -0.9
+    assert alignment_loss(s, target).tolist() == [0, 0, 0]
+    s[1, 1, 0] = -1
+    assert alignment_loss(s, target)[1].item() == pytest.approx(4 / 8), "mean over the 8 pairs that count"
+
+
+def test_masked_target_of_negatives_only_has_loss_zero_not_nan() -> None:
+    negative = -torch.ones(1, 3)
+    target = target_matrix(negative, negative, "masked")
+    assert alignment_loss(torch.rand(1, 3, 3), target).tolist() == [0]
+
+
+def test_loss_is_the_squared_frobenius_distance_over_batch_size_squared() -> None:
+    s, t = torch.rand(2, 4, 4), torch.ones(2, 4, 4)
+    expected = [(s[k] - t[k]).norm().item() ** 2 / 16 for k in range(2)]
+    assert alignment_loss(s, TargetMatrix(t, None)).tolist() == pytest.approx(expected)
+
+
+def test_alignment_of_a_matrix_written_out() -> None:
+    s, t = torch.tensor([[1.0, 0.5], [0.5, 1.0]]), torch.tensor([[1.0, -1.0], [-1.0, 1.0]])
+    assert alignment(s, t).item() == pytest.approx((2 - 1) / (2.5**0.5 * 2))
+    assert alignment(3 * t, t).item() == pytest.approx(1)
+    assert alignment(-t, t).item() == pytest.approx(-1)
+
+
+def test_centring_takes_away_the_alignment_that_a_constant_similarity_has() -> None:
+    y = one_vs_rest((torch.arange(50) < 5).long(), 1).double()
+    target = target_matrix(y, y, "product").values
+    constant = torch.full_like(target, 0.9)
+    assert alignment(constant, target).item() > 0.6
+    assert centred_alignment(constant, target).item() == pytest.approx(0, abs=1e-6)
+    assert centred_alignment(0.3 * target + 0.4, target).item() == pytest.approx(1)
+
+
+@given(
+    y_t=st.lists(st.sampled_from([-1.0, 1.0]), min_size=2, max_size=6),
+    y_r=st.lists(st.sampled_from([-1.0, 1.0]), min_size=2, max_size=6),
+    seed=st.integers(0, 2**31),
+    scale=st.floats(1e-3, 1),
+)
+@settings(max_examples=100, deadline=None)
+def test_loss_and_distance_in_terms_of_alignment(y_t: list[float], y_r: list[float], seed: int, scale: float) -> None:
+    """For targets of +-1: loss >= 1 - A^2, and the alignment distance of normalised matrices is d^2 = 2 - 2 A."""
+    t = torch.outer(*(torch.tensor(y, dtype=torch.float64) for y in (y_t, y_r)))
+    s = scale * (2 * torch.rand(t.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) - 1)
+    a = alignment(s, t).item()
+    assert alignment_loss(s[None], TargetMatrix(t[None], None)).item() >= 1 - a**2 - 1e-12
+    assert (s / s.norm() - t / t.norm()).square().sum().item() == pytest.approx(2 - 2 * a, abs=1e-12)
+
+
+def test_bound_is_attained_by_the_best_multiple_of_the_target() -> None:
+    t = torch.outer(torch.tensor([1.0, -1.0, 1.0]), torch.tensor([1.0, 1.0, -1.0])).double()
+    noise = torch.randn(3, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    direction = t + 0.5 * noise
+    best = direction * (direction * t).sum() / direction.square().sum()
+    loss = alignment_loss(best[None], TargetMatrix(t[None], None)).item()
+    assert loss == pytest.approx(1 - alignment(best, t).item() ** 2)
+
+
+def test_bound_check_finds_no_violation() -> None:
+    rows = check_bound(sizes=[4, 16], draws=100, seed=0)
+    assert min(value for _, _, quantity, value in rows if quantity == "smallest_margin") >= 0
+    assert max(value for _, _, quantity, value in rows if quantity == "identity_error") < 1e-12
+
+
+def test_floors_of_the_design_figures() -> None:
+    """At a class share of 0.1 the cosine kernel cannot get below 0.0855 however large L; the Gaussian kernel can."""
+    assert loss_floor("cosine", "zero", 0.1, 10**9) == pytest.approx(0.0855, abs=5e-5)
+    assert loss_floor("cosine", "zero", 0.1, 32) == pytest.approx(0.10, abs=0.005)
+    assert loss_floor("gaussian", "zero", 0.1, 32) == pytest.approx(0.01, abs=0.005)
+    for family in ("cosine", "gaussian"):
+        for kind in ("product", "masked"):
+            assert loss_floor(family, kind, 0.1, 32) == 0
+    assert mean_loss_floor("cosine", "zero", [0.1, 0.3], 8) == pytest.approx(
+        (loss_floor("cosine", "zero", 0.1, 8) + loss_floor("cosine", "zero", 0.3, 8)) / 2
+    )
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_descent_on_free_embeddings_ends_just_above_the_floor(seed: int) -> None:
+    rows = check_floor(sizes=[4, 16], shares=[0.1, 0.4], points=200, steps=250, learning_rate=0.1, seed=seed)
+    found = {(setting, quantity): value for _, setting, quantity, value in rows}
+    assert len(found) == 16
+    for (setting, quantity), floor in found.items():
+        if quantity == "floor":
+            attained = found[setting, "attained"]
+            assert attained >= floor * (1 - 1e-9), setting
+            assert attained <= floor * 1.05 + 1e-3, setting
+
+
+@pytest.mark.parametrize(("family", "size"), [("cosine", 3), ("cosine", 32), ("gaussian", 4), ("gaussian", 32)])
+def test_no_random_arrangement_is_below_the_floor(family: str, size: int) -> None:
+    from clai.kernels import build
+
+    generator = torch.Generator().manual_seed(0)
+    kernel = build(family, size, "identity").double()
+    y = one_vs_rest((torch.arange(100) < 20).long(), 1).double()
+    target = target_matrix(y, y, "zero")
+    floor = loss_floor(family, "zero", 0.2, size)
+    for spread in (0.01, 0.5, 1.0, 3.0):
+        z = spread * torch.randn(1, 100, size, generator=generator, dtype=torch.float64)
+        z[:, :20, 0] += 4
+        assert alignment_loss(kernel(z, z), target).item() > floor
+
+
+def test_unknown_target_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected zero, product or masked"):
+        target_matrix(signs(LABELS_T), signs(LABELS_R), "one")  # type: ignore[arg-type]

@@ -1,0 +1,152 @@
+"""The baselines do what their names promise, on data where the answer is known."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import multivariate_normal
+from sklearn.datasets import load_iris, make_moons
+
+from clai.baselines.gaussian_process import GaussianProcess, fit_gaussian_process
+from clai.baselines.student_t_mixture import fit_student_t_mixture
+from clai.errors import InputError
+
+MIXTURE: dict[str, Any] = {
+    "components": 2,
+    "degrees_of_freedom": 4.0,
+    "variance": 0.999,
+    "regularisation": 1e-4,
+    "samples_per_class": 5000,
+    "iterations": 500,
+    "tolerance": 1e-5,
+    "seed": 0,
+}
+PROCESS: dict[str, Any] = {
+    "inducing_points": 32,
+    "epochs": 20,
+    "batch_size": 128,
+    "learning_rate": 0.05,
+    "seed": 0,
+    "device": "cpu",
+}
+
+
+def two_clouds(n: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    generator = np.random.default_rng(seed)
+    y = (np.arange(n) >= n // 2).astype(np.int64)
+    return generator.normal(size=(n, 2)) + 2 * y[:, None], y
+
+
+def test_student_t_mixture_tends_to_the_gaussian_for_many_degrees_of_freedom() -> None:
+    z, y = two_clouds(4000, 0)
+    model = fit_student_t_mixture(z, y, **MIXTURE | {"components": 1, "degrees_of_freedom": 1000.0})
+    whitened = model.whitening.transform(z)
+    for k, densities in enumerate(model.log_densities(z[::40]).T):
+        own = whitened[y == k]
+        gaussian = multivariate_normal(own.mean(0), np.cov(own.T)).logpdf(whitened[::40])
+        np.testing.assert_allclose(densities, gaussian, atol=0.15)
+
+
+def test_student_t_mixture_is_bayes_rule_with_the_class_shares() -> None:
+    z, y = two_clouds(2000, 0)
+    keep = (y == 0) | (np.arange(2000) % 5 == 0)
+    model = fit_student_t_mixture(z[keep], y[keep], **MIXTURE)
+    assert model.shares == pytest.approx([5 / 6, 1 / 6])
+    joint = np.exp(model.log_densities(z)) * model.shares
+    np.testing.assert_allclose(model.predict_proba(z), joint / joint.sum(1, keepdims=True), atol=1e-12)
+
+
+def test_student_t_mixture_survives_outliers_better_than_a_gaussian() -> None:
+    z, y = two_clouds(1000, 0)
+    spoilt = z.copy()
+    spoilt[::50] += 60 * np.random.default_rng(1).normal(size=(20, 2))
+    test, truth = two_clouds(1000, 2)
+
+    def accuracy(degrees_of_freedom: float) -> float:
+        settings = MIXTURE | {"components": 1, "degrees_of_freedom": degrees_of_freedom}
+        model = fit_student_t_mixture(spoilt, y, **settings)
+        return float((model.predict_proba(test).argmax(1) == truth).mean())
+
+    assert accuracy(2.0) > 0.9
+    assert accuracy(2.0) > accuracy(1000.0) + 0.05
+
+
+def test_student_t_mixture_of_embeddings_near_a_subspace() -> None:
+    """Nearly singular embeddings, as trained encoders give them, and a rare class with few samples."""
+    generator = np.random.default_rng(0)
+    z = generator.normal(size=(3000, 3)) @ generator.normal(size=(3, 16)) + 1e-9 * generator.normal(size=(3000, 16))
+    y = (np.arange(3000) % 50 == 0).astype(np.int64)
+    z[y == 1] += 2
+    model = fit_student_t_mixture(z, y, **MIXTURE)
+    assert model.whitening.n_components_ <= 4
+    assert np.isfinite(model.scores(z)).all()
+    few = np.r_[np.flatnonzero(y == 0)[:100], np.flatnonzero(y == 1)[:5]]
+    assert fit_student_t_mixture(z[few], y[few], **MIXTURE).whitening.n_components_ == 2
+
+
+def test_student_t_mixture_is_the_same_for_the_same_seed() -> None:
+    z, y = two_clouds(600, 0)
+    settings = MIXTURE | {"samples_per_class": 100}
+    one, other = (fit_student_t_mixture(z, y, **settings).scores(z) for _ in range(2))
+    np.testing.assert_array_equal(one, other)
+    assert not np.array_equal(one, fit_student_t_mixture(z, y, **settings | {"seed": 1}).scores(z))
+
+
+def test_student_t_mixture_refuses_what_has_no_density() -> None:
+    z, y = two_clouds(40, 0)
+    with pytest.raises(InputError, match="constant or not finite"):
+        fit_student_t_mixture(np.ones_like(z), y, **MIXTURE)
+    with pytest.raises(InputError, match="class 1 has 3 embeddings"):
+        fit_student_t_mixture(z[:23], y[:23], **MIXTURE)
+
+
+@pytest.fixture(scope="module")
+def moons() -> GaussianProcess:
+    z, y = make_moons(600, noise=0.2, random_state=0)
+    return fit_gaussian_process(z, y, **PROCESS)
+
+
+def test_gaussian_process_separates_two_moons(moons: GaussianProcess) -> None:
+    z, y = make_moons(600, noise=0.2, random_state=1)
+    p = moons.predict_proba(z)
+    assert p.shape == (600, 2)
+    np.testing.assert_allclose(p.sum(1), 1)
+    assert (p.argmax(1) == y).mean() > 0.93, "a straight line reaches about 0.87"
+    np.testing.assert_array_equal(p.argmax(1), moons.scores(z).argmax(1))
+
+
+def test_gaussian_process_knows_what_it_does_not_know(moons: GaussianProcess) -> None:
+    """Latent standard deviation grows away from the data, and the mean goes back to its constant."""
+    mean, sd = moons.latent(np.array([[0.0, 1.0], [2.5, 2.5], [60.0, 60.0]]))
+    assert mean.shape == sd.shape == (3,)
+    assert sd[0] < sd[1] <= sd[2] * 1.001
+    assert abs(mean[0]) > abs(mean[2])
+
+
+def test_gaussian_process_follows_a_sine() -> None:
+    generator = np.random.default_rng(0)
+    x = generator.uniform(0, 4 * np.pi, (400, 1))
+    y = (generator.random(400) < (1 + 0.9 * np.sin(x[:, 0])) / 2).astype(np.int64)
+    model = fit_gaussian_process(x, y, **PROCESS | {"epochs": 60})
+    grid = np.linspace(0.5, 12, 100)[:, None]
+    assert np.corrcoef(model.latent(grid)[0], np.sin(grid[:, 0]))[0, 1] > 0.8
+
+
+def test_gaussian_process_of_three_classes_is_one_versus_rest() -> None:
+    z, y = load_iris(return_X_y=True)
+    model = fit_gaussian_process(z, y, **PROCESS)
+    assert model.latent(z)[0].shape == model.scores(z).shape == (150, 3)
+    np.testing.assert_allclose(model.predict_proba(z).sum(1), 1)
+    assert (model.predict_proba(z).argmax(1) == y).mean() > 0.9
+
+
+def test_gaussian_process_is_the_same_for_the_same_seed() -> None:
+    z, y = two_clouds(100, 0)
+    one, other = (fit_gaussian_process(z, y, **PROCESS | {"epochs": 2}).predict_proba(z) for _ in range(2))
+    np.testing.assert_array_equal(one, other)
+
+
+def test_gaussian_process_refuses_one_class() -> None:
+    with pytest.raises(InputError, match="every class needs embeddings"):
+        fit_gaussian_process(np.random.default_rng(0).normal(size=(10, 2)), np.zeros(10, dtype=int), **PROCESS)

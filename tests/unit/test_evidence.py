@@ -1,0 +1,124 @@
+"""Evidence folders are read, summarised and traced as their docstrings say."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from evidence_fixture import EXPECTED, write_evidence
+from scipy import stats
+
+from clai.errors import InputError
+from clai.evidence import (
+    MINI_NOTE,
+    Evidence,
+    caption,
+    interval,
+    paired_difference,
+    read_paper_values,
+    replicates,
+    run_model,
+    spread,
+)
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def evidence(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
+    root = tmp_path_factory.mktemp("results") / "published"
+    write_evidence(root, ["cifar10", "challenge2019"])
+    return Evidence.found(root, EXPECTED)
+
+
+def test_a_dataset_is_at_hand_exactly_if_its_folder_is_there(evidence: Evidence) -> None:
+    assert evidence.at_hand() == ["cifar10", "challenge2019"]
+    assert evidence.data("mimic-iv") == "not run: needs credentialed access to MIMIC-IV"
+    assert evidence.data("cifar10") == "CIFAR-10 (JPEG copy)"
+
+
+def test_only_datasets_that_own_a_given_file_are_read(evidence: Evidence) -> None:
+    files = [str(evidence.path("challenge2019", "metrics.csv"))]
+    assert Evidence.of_files(evidence.root, EXPECTED, files).at_hand() == ["challenge2019"]
+
+
+def test_metrics_keep_one_decision_rule_and_models_without_rules(evidence: Evidence) -> None:
+    metrics = evidence.metrics("cifar10")
+    assert metrics.groupby(["model", "metric"]).size().eq(3).all()
+    assert set(metrics["model"]) == {"clai-m", "clai-c", "cross-entropy"}
+
+
+def test_a_missing_column_is_named_with_its_file(tmp_path: Path) -> None:
+    write_evidence(tmp_path / "published", ["cifar10"])
+    path = tmp_path / "published" / "cifar10" / "evidence" / "latent.csv"
+    path.write_text("model,seed\n")
+    evidence = Evidence.found(tmp_path / "published", EXPECTED)
+    with pytest.raises(InputError, match=r"latent\.csv: columns .*'fold'.* are missing"):
+        evidence.frame("cifar10", "latent.csv")
+
+
+def test_a_file_that_was_not_published_reads_as_empty(evidence: Evidence) -> None:
+    assert evidence.frame("cifar10", "signals.csv").empty
+
+
+def test_folds_are_the_replicates_where_there_are_folds() -> None:
+    frame = pd.DataFrame({"seed": [0, 1, 0, 1], "fold": [0, 0, 1, 1], "value": [1.0, 3.0, 5.0, 7.0]})
+    assert replicates(frame).tolist() == [2.0, 6.0]
+    assert replicates(frame.assign(fold=np.nan)).tolist() == [3.0, 5.0]
+
+
+def test_spread_is_the_sample_standard_deviation_and_absent_for_one_value() -> None:
+    assert spread([1.0, 3.0]) == (2.0, pytest.approx(np.sqrt(2)), 2)
+    mean, sd, n = spread([4.0])
+    assert (mean, n) == (4.0, 1)
+    assert np.isnan(sd)
+
+
+def test_interval_is_that_of_a_t_test() -> None:
+    values = [0.1, 0.3, 0.2, 0.5]
+    expected = stats.ttest_1samp(values, 0).confidence_interval(0.95)
+    found = interval(values)
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+    assert interval(values, prediction=True).high > found.high
+    assert not interval([1.0]).known
+
+
+def test_pairs_are_matched_by_seed_and_unmatched_ones_left_out() -> None:
+    rows = [("a", 0, 0.9), ("a", 1, 0.8), ("a", 2, 0.1), ("b", 1, 0.5), ("b", 0, 0.5)]
+    frame = pd.DataFrame(rows, columns=["model", "seed", "value"]).assign(fold=np.nan, metric="accuracy")
+    found = paired_difference(frame, "accuracy", "a", "b")
+    assert found.n == 2
+    assert found.mean == pytest.approx(0.35)
+
+
+def test_runs_behind_a_frame_are_those_of_its_models(evidence: Evidence) -> None:
+    frame = pd.DataFrame({"dataset": ["cifar10", "mimic-iv"], "model": ["clai-m", "gp"]})
+    runs = evidence.runs_behind(frame)
+    assert [run["run"] for run in runs] == [f"cifar10/clai-m/seed{seed}" for seed in range(3)]
+    assert {run_model(run) for run in runs} == {"clai-m"}
+
+
+def test_caption_names_data_seeds_hardware_and_what_was_not_run(evidence: Evidence) -> None:
+    text = caption("A\n fixed   sentence.", evidence, evidence.runs("cifar10"))
+    assert text.startswith("A fixed sentence. Data: CIFAR-10 (JPEG copy); Challenge 2019.")
+    assert "MIMIC-IV: not run: needs credentialed access" in text
+    assert "Seeds: 0, 1, 2." in text
+    assert "Hardware: 2 CPU cores." in text
+    assert MINI_NOTE not in text
+
+
+def test_caption_of_miniature_data_carries_its_mark(tmp_path: Path) -> None:
+    write_evidence(tmp_path / "mini", ["cifar10"], miniature=True)
+    evidence = Evidence.found(tmp_path / "mini", EXPECTED)
+    assert caption("Fixed.", evidence, []).endswith(MINI_NOTE)
+    write_evidence(tmp_path / "paper", ["cifar10"], miniature=True)
+    assert Evidence.found(tmp_path / "paper", EXPECTED).miniature
+
+
+def test_paper_values_are_unique_and_refuse_other_columns(tmp_path: Path) -> None:
+    values = read_paper_values(REPOSITORY / "workflow" / "paper_values.csv")
+    assert not values.duplicated(["table", "row", "metric"]).any()
+    assert set(values["unit"]) == {"per cent", "fraction", "count"}
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match="expected the columns"):
+        read_paper_values(tmp_path / "other.csv")

@@ -1,0 +1,117 @@
+"""Figures show their data, say what was not run, carry the miniature mark, and are the same bytes twice."""
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib.text
+import pandas as pd
+import pytest
+from evidence_fixture import EXPECTED, write_evidence
+
+from clai.evidence import CLASS_COLOURS, CLASS_LABELS, MINI_NOTE, Evidence
+from clai.figures import FIGURES, pool_bins, render, save
+
+MULTICLASS, SEPSIS = ["pathmnist", "cifar10", "sleepedf"], ["mimic-iv", "challenge2019"]
+DATASETS = {"figure1": ["cifar10"], "figure2": MULTICLASS, "figure3": MULTICLASS, "figure4": SEPSIS}
+
+
+@pytest.fixture(scope="module")
+def roots(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    base = tmp_path_factory.mktemp("results")
+    write_evidence(base / "mini", list(EXPECTED), seeds=2, folds=2, miniature=True)
+    write_evidence(base / "published", ["cifar10"])
+    (base / "paper").mkdir()
+    return {name: base / name for name in ("mini", "published", "paper")}
+
+
+def drawn(root: Path, name: str) -> Any:
+    expected = {key: EXPECTED[key] for key in DATASETS.get(name, EXPECTED)}
+    return render(name, Evidence.found(root, expected), "Fixed sentence.")
+
+
+def words(figure: Any) -> str:
+    return " ".join(text.get_text() for text in figure.findobj(matplotlib.text.Text)).replace("\n", " ")
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_the_same_figure_is_the_same_bytes(roots: dict[str, Path], name: str, tmp_path: Path) -> None:
+    for suffix in ("pdf", "png"):
+        for copy in (1, 2):
+            save(drawn(roots["published"], name)[0], tmp_path / f"{copy}.{suffix}")
+        assert (tmp_path / f"1.{suffix}").read_bytes() == (tmp_path / f"2.{suffix}").read_bytes()
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_miniature_data_is_marked_in_picture_and_caption(roots: dict[str, Path], name: str) -> None:
+    figure, _, text, _ = drawn(roots["mini"], name)
+    assert "miniature synthetic data" in words(figure)
+    assert text.endswith(MINI_NOTE)
+    assert "miniature" not in words(drawn(roots["published"], name)[0])
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_without_evidence_a_figure_says_what_it_needs(roots: dict[str, Path], name: str) -> None:
+    figure, frame, _, runs = drawn(roots["paper"], name)
+    assert "not run: needs" in words(figure)
+    assert frame.empty
+    assert runs == []
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_nothing_is_cut_off_or_too_small(roots: dict[str, Path], name: str) -> None:
+    figure = drawn(roots["mini"], name)[0]
+    figure.canvas.draw()
+    width, height = figure.get_size_inches() * figure.dpi
+    for text in figure.findobj(matplotlib.text.Text):
+        if text.get_visible() and text.get_text():
+            box = text.get_window_extent()
+            assert text.get_fontsize() >= 7, text.get_text()
+            assert -1 <= box.x0, text.get_text()
+            assert box.x1 <= width + 1, text.get_text()
+            assert -1 <= box.y0, text.get_text()
+            assert box.y1 <= height + 1, text.get_text()
+
+
+def test_figure1_draws_conditioned_classes_apart_from_unknown_ones(roots: dict[str, Path]) -> None:
+    _, frame, _, runs = drawn(roots["published"], "figure1")
+    assert sorted(frame["stage"].unique()) == [0, 1, 2, 3, 10]
+    assert set(frame.query("stage == 0")["status"]) == {"unknown"}
+    assert set(frame.query("stage == 3 and status == 'conditioned'")["label"]) == {0, 1}
+    assert set(frame.query("stage == 10 and status == 'current'")["label"]) == {9}
+    assert [run["seed"] for run in runs] == [0]
+
+
+def test_figure2_colours_points_as_the_paper_does(roots: dict[str, Path]) -> None:
+    figure, frame, _, _ = drawn(roots["published"], "figure2")
+    missing, shown, _ = figure.axes
+    assert "not run: needs pathmnist.npz" in " ".join(t.get_text() for t in missing.texts).replace("\n", " ")
+    assert sorted(text.get_text() for text in shown.texts) == [str(k) for k in range(10)]
+    assert len(shown.collections[0].get_offsets()) == len(frame)
+    assert all(len(labels) <= len(CLASS_COLOURS) for labels in CLASS_LABELS.values())
+
+
+def test_figure3_shows_the_mean_of_the_seeds_and_each_floor(roots: dict[str, Path]) -> None:
+    _, frame, _, _ = drawn(roots["published"], "figure3")
+    history = pd.read_csv(roots["published"] / "cifar10" / "evidence" / "history.csv")
+    last = history.query("model == 'clai-c' and epoch == 30")
+    row = frame.query("model == 'clai-c' and epoch == 30").set_index("quantity")
+    assert row.loc["loss", "mean"] == pytest.approx(last["loss"].mean())
+    assert row.loc["loss", "sd"] == pytest.approx(last["loss"].std(ddof=1))
+    assert row.loc["floor", "mean"] == pytest.approx(0.1)
+    assert row.loc["heldout_accuracy", "n"] == 3
+
+
+def test_figure4_shades_the_event(roots: dict[str, Path]) -> None:
+    figure, frame, _, _ = drawn(roots["mini"], "figure4")
+    spans = [patch for patch in figure.axes[0].patches if patch.get_width() > 0]
+    assert [(span.get_x(), span.get_width()) for span in spans] == [(35.5, 12.0)]
+    assert set(frame["model"]) == {"clai-c", "gp"}
+
+
+def test_bins_are_pooled_by_their_counts() -> None:
+    columns = ["model", "mapping", "bin", "n", "confidence", "accuracy"]
+    rows = [("m", "paper", 3, 1, 0.2, 1.0), ("m", "paper", 3, 3, 0.3, 0.0)]
+    pooled = pool_bins(pd.DataFrame(rows, columns=columns))
+    assert pooled["n"].tolist() == [4]
+    assert pooled["confidence"].tolist() == pytest.approx([0.275])
+    assert pooled["accuracy"].tolist() == pytest.approx([0.25])

@@ -1,0 +1,137 @@
+"""Ranges, symmetry and metrics of the two kernels, and that neither vanishes where training starts."""
+
+import itertools
+
+import pytest
+import torch
+
+from clai.alignment import alignment_loss, one_vs_rest, target_matrix
+from clai.kernels import Cosine, MahalanobisGaussian, build
+
+METRICS = ["full", "diagonal", "scalar", "identity"]
+
+
+def embeddings(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def gaussian(metric: str, size: int) -> MahalanobisGaussian:
+    """A kernel away from its initialisation."""
+    kernel = MahalanobisGaussian(size, metric).double()  # type: ignore[arg-type]
+    with torch.no_grad():
+        kernel.root += 0.3 * embeddings(*kernel.root.shape, seed=9)
+    return kernel
+
+
+def test_cosine_written_out() -> None:
+    a, r = torch.tensor([[3.0, 4.0]]), torch.tensor([[6.0, 8.0], [-4.0, 3.0], [-3.0, -4.0]])
+    torch.testing.assert_close(Cosine()(a, r), torch.tensor([[1.0, 0.0, -1.0]]))
+
+
+def test_gaussian_written_out_for_a_full_metric() -> None:
+    kernel = MahalanobisGaussian(2, "full")
+    with torch.no_grad():
+        kernel.root.copy_(torch.tensor([[1.0, 99.0], [2.0, 0.5]]))
+    # The upper triangle is not part of L: L = [[1, 0], [2, .5]], M = L'L = [[5, 1], [1, .25]].
+    torch.testing.assert_close(kernel.matrix, torch.tensor([[5.0, 1.0], [1.0, 0.25]]))
+    difference = torch.tensor([0.2, -0.4])
+    d = 5 * 0.2**2 + 2 * 0.2 * -0.4 + 0.25 * 0.4**2
+    similarity = kernel(difference[None], torch.zeros(1, 2))
+    assert similarity.item() == pytest.approx(2 * torch.exp(torch.tensor(-d)).item() - 1)
+
+
+@pytest.mark.parametrize("kernel", [Cosine(), *(gaussian(m, 6) for m in METRICS)], ids=["cosine", *METRICS])
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_similarities_are_symmetric_and_lie_between_minus_one_and_one(kernel: torch.nn.Module, scale: float) -> None:
+    z = scale * embeddings(20, 6)
+    s = kernel(z, z)
+    assert s.min() >= -1 - 1e-12
+    assert s.max() <= 1 + 1e-12
+    torch.testing.assert_close(s, s.T)
+    torch.testing.assert_close(s.diagonal(), torch.ones(20, dtype=torch.float64), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("kernel", [Cosine(), gaussian("full", 6)], ids=["cosine", "gaussian"])
+def test_conditions_are_paired_off(kernel: torch.nn.Module) -> None:
+    a, r = embeddings(3, 4, 6), embeddings(3, 5, 6, seed=1)
+    s = kernel(a, r)
+    assert s.shape == (3, 4, 5)
+    for k in range(3):
+        torch.testing.assert_close(s[k], kernel(a[k], r[k]))
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_metric_is_positive_semidefinite_and_gives_the_distances(metric: str) -> None:
+    kernel = gaussian(metric, 5)
+    m = kernel.matrix.detach()
+    torch.testing.assert_close(m, m.T)
+    assert torch.linalg.eigvalsh(m).min() >= -1e-12
+    a, r = embeddings(7, 5), embeddings(8, 5, seed=1)
+    difference = a[:, None] - r[None]
+    expected = torch.einsum("ijk,kl,ijl->ij", difference, m, difference)
+    torch.testing.assert_close(kernel.distance(a, r), expected)
+
+
+def test_each_metric_contains_the_simpler_ones() -> None:
+    """A diagonal L is the diagonal metric, equal weights are the scalar one, 1 / sqrt(size) of them the identity."""
+    size, z = 4, embeddings(6, 4)
+    weights = embeddings(4, seed=2).abs()
+    full, diagonal, scalar, identity = (MahalanobisGaussian(size, m).double() for m in METRICS)  # type: ignore[arg-type]
+    with torch.no_grad():
+        full.root.copy_(torch.diag(weights))
+        diagonal.root.copy_(weights)
+    torch.testing.assert_close(full(z, z), diagonal(z, z))
+    with torch.no_grad():
+        diagonal.root.fill_(0.7)
+        scalar.root.fill_(0.7)
+    torch.testing.assert_close(diagonal(z, z), scalar(z, z))
+    with torch.no_grad():
+        scalar.root.fill_(size**-0.5)
+    torch.testing.assert_close(scalar(z, z), identity(z, z))
+    learned = [sum(p.numel() for p in k.parameters()) for k in (full, diagonal, scalar, identity)]
+    assert learned == [16, 4, 1, 0]
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_all_metrics_start_alike(metric: str) -> None:
+    torch.testing.assert_close(MahalanobisGaussian(8, metric).matrix.detach(), torch.eye(8) / 8)  # type: ignore[arg-type]
+
+
+def test_a_free_linear_layer_absorbs_the_full_metric() -> None:
+    """Whitened embeddings under M = I have the same similarities: M adds nothing that the head could not learn."""
+    kernel, identity = gaussian("full", 4), MahalanobisGaussian(4, "identity").double()
+    a, r = embeddings(5, 4), embeddings(6, 4, seed=1)
+    torch.testing.assert_close(identity(2 * kernel.whiten(a), 2 * kernel.whiten(r)), kernel(a, r))
+
+
+@pytest.mark.parametrize(("family", "size"), itertools.product(["cosine", "gaussian"], [64, 512, 2048]))
+def test_gradient_does_not_vanish_at_large_embeddings(family: str, size: int) -> None:
+    """Unit-variance embeddings in float32: with M = I the distances of about 2 L would underflow from L = 64 on."""
+    z = embeddings(1, 32, size, dtype=torch.float32).requires_grad_()
+    y = one_vs_rest(torch.arange(32) // 16, 1)
+    alignment_loss(build(family, size, "full")(z, z), target_matrix(y, y, "product")).sum().backward()
+    assert z.grad is not None
+    per_sample = z.grad.norm(dim=-1)
+    assert per_sample.min() > 1e-5
+
+    raw = torch.exp(-(z[0, :16, None] - z[0, None, 16:]).square().sum(-1))
+    assert raw.max() < 1e-20, "M = I, for comparison"
+
+
+def test_distances_of_near_points_far_from_the_origin_keep_their_digits() -> None:
+    z = embeddings(1, 10, 4, dtype=torch.float32)
+    kernel = MahalanobisGaussian(4, "identity")
+    torch.testing.assert_close(kernel(z + 1000, z + 1000), kernel(z, z), atol=2e-3, rtol=0)
+
+
+@pytest.mark.parametrize("kernel", [Cosine(), gaussian("full", 6)], ids=["cosine", "gaussian"])
+def test_log_parzen_is_the_logarithm_of_half_of_one_plus_s(kernel: torch.nn.Module) -> None:
+    a, r = embeddings(4, 6), embeddings(5, 6, seed=1)
+    torch.testing.assert_close(kernel.log_parzen(a, r).exp(), (1 + kernel(a, r)) / 2)
+
+
+def test_unknown_names_are_refused() -> None:
+    with pytest.raises(ValueError, match="expected cosine or gaussian"):
+        build("laplace", 4, "full")
+    with pytest.raises(ValueError, match="expected one of full"):
+        build("gaussian", 4, "dense")  # type: ignore[arg-type]

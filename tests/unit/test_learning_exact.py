@@ -1,0 +1,157 @@
+"""The fast schedules have the gradients of the algorithms as printed, to rounding."""
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+
+import printed
+import pytest
+import torch
+from torch import Tensor, nn
+
+from clai.encoders import MLP, ConditionedHead, Encoder
+from clai.estimator import Samples
+from clai.kernels import Kernel, build
+from clai.learning import Settings, collaborative_learning
+
+BATCH, EPOCHS, ETA, SEED, SIZE = 5, 2, 0.1, 3, 4
+
+PRINTED = Settings(
+    epochs=EPOCHS,
+    batch_size=BATCH,
+    optimiser="sgd",
+    learning_rate=ETA,
+    weight_decay=0.0,
+    learning_rate_schedule="constant",
+    warmup=0.0,
+    precision="float64",
+    schedule="sequential",
+    references="all",
+    reference_reduction="sum",
+    target="product",
+    seed=SEED,
+)
+
+
+class BatchNormTrunk(nn.Module):
+    """BatchNorm makes an embedding depend on its batch, so that what is batched with what would show."""
+
+    features = 7
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(3, 7), nn.BatchNorm1d(7), nn.Tanh())
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.body(x)
+
+
+def model(trunk: str, conditions: int, family: str) -> tuple[Encoder, Kernel]:
+    torch.manual_seed(0)
+    module = MLP(3, 6, 1) if trunk == "mlp" else BatchNormTrunk()
+    encoder = Encoder(module, ConditionedHead(module.features, conditions, SIZE)).double()
+    return encoder, build(family, SIZE, "full").double()
+
+
+def printed_similarity(kernel: Kernel) -> Callable[[], printed.Similarity]:
+    """The printed form on the same parameters, M made anew at each use."""
+    if not list(kernel.parameters()):
+        return lambda: printed.cosine
+    return lambda: printed.mahalanobis(kernel.root.tril().T @ kernel.root.tril())
+
+
+def shuffler() -> Callable[[int], Tensor]:
+    generator = torch.Generator().manual_seed(SEED)
+    return lambda n: torch.randperm(n, generator=generator)
+
+
+def data(classes: int) -> tuple[Tensor, Tensor]:
+    """28 samples: five batches of five, and three samples that are left over."""
+    generator = torch.Generator().manual_seed(1)
+    labels = torch.randint(0, classes, (28,), generator=generator)
+    x = torch.randn(28, 3, generator=generator, dtype=torch.float64)
+    x[:, 0] += labels
+    return x, labels
+
+
+def assert_same_state(fast: list[nn.Module], slow: list[nn.Module], start: list[nn.Module]) -> None:
+    moved = 0.0
+    for a, b, c in zip(fast, slow, start, strict=True):
+        for name, value in a.state_dict().items():
+            torch.testing.assert_close(value, b.state_dict()[name], rtol=0, atol=1e-9)
+            moved = max(moved, float((value - c.state_dict()[name]).abs().max()))
+    assert moved > 0.01, "nothing was learned, so nothing was compared"
+
+
+@pytest.mark.parametrize("trunk", ["mlp", "batchnorm"])
+@pytest.mark.parametrize("family", ["cosine", "gaussian"])
+def test_sequential_with_all_references_is_algorithm_1_for_two_classes(trunk: str, family: str) -> None:
+    fast, start = model(trunk, 1, family), model(trunk, 1, family)
+    slow_encoder, slow_kernel = copy.deepcopy(start[0]), copy.deepcopy(start[1])
+    x, labels = data(2)
+    collaborative_learning(*fast, Samples(x, labels), 1, PRINTED, dict, None, "")
+    theta = [*slow_encoder.parameters(), *slow_kernel.parameters()]
+    y = (2 * labels - 1).double()
+    similarity = printed_similarity(slow_kernel)
+    printed.learn_binary(lambda b: slow_encoder(b)[0], theta, similarity, x, y, BATCH, EPOCHS, ETA, shuffler())
+    assert_same_state(list(fast), [slow_encoder, slow_kernel], list(start))
+
+
+@pytest.mark.parametrize("trunk", ["mlp", "batchnorm"])
+@pytest.mark.parametrize("family", ["cosine", "gaussian"])
+@pytest.mark.parametrize("target", ["product", "zero"])
+def test_sequential_with_all_references_is_algorithm_3(trunk: str, family: str, target: str) -> None:
+    fast, start = model(trunk, 3, family), model(trunk, 3, family)
+    slow_encoder, slow_kernel = copy.deepcopy(start[0]), copy.deepcopy(start[1])
+    x, labels = data(3)
+    collaborative_learning(*fast, Samples(x, labels), 3, replace(PRINTED, target=target), dict, None, "")
+    printed.learn_multiclass(
+        lambda b, k: slow_encoder(b, k)[0],
+        [*slow_encoder.parameters(), *slow_kernel.parameters()],
+        printed_similarity(slow_kernel),
+        printed.target_zero if target == "zero" else printed.target_product,
+        *(x, labels, 3, BATCH, EPOCHS, ETA, shuffler()),
+    )
+    assert_same_state(list(fast), [slow_encoder, slow_kernel], list(start))
+
+
+@pytest.mark.parametrize("trunk", ["mlp", "batchnorm"])
+@pytest.mark.parametrize("family", ["cosine", "gaussian"])
+def test_joint_is_algorithm_3_with_the_classes_of_a_step_taken_together(trunk: str, family: str) -> None:
+    fast, start = model(trunk, 3, family), model(trunk, 3, family)
+    slow_encoder, slow_kernel = copy.deepcopy(start[0]), copy.deepcopy(start[1])
+    x, labels = data(3)
+    settings = replace(PRINTED, schedule="joint", target="zero")
+    collaborative_learning(*fast, Samples(x, labels), 3, settings, dict, None, "")
+    printed.learn_joint(
+        slow_encoder,
+        [*slow_encoder.parameters(), *slow_kernel.parameters()],
+        printed_similarity(slow_kernel),
+        printed.target_zero,
+        *(x, labels, 3, BATCH, EPOCHS, ETA, shuffler()),
+    )
+    assert_same_state(list(fast), [slow_encoder, slow_kernel], list(start))
+
+
+@pytest.mark.parametrize("references", [1, 2])
+def test_n_references_are_groups_of_an_anchor_and_n_batches(references: int) -> None:
+    """Without BatchNorm a group may be embedded batch by batch, as Algorithm 3 does on a data set of that group."""
+    fast, start = model("mlp", 3, "gaussian"), model("mlp", 3, "gaussian")
+    encoder, kernel = copy.deepcopy(start[0]), copy.deepcopy(start[1])
+    x, labels = data(3)
+    settings = replace(PRINTED, schedule="joint", references=references, epochs=1, reference_reduction="mean")
+    collaborative_learning(*fast, Samples(x, labels), 3, settings, dict, None, "")
+
+    theta = [*encoder.parameters(), *kernel.parameters()]
+    order = shuffler()(len(x))
+    batches = printed.partition(x[order], labels[order], BATCH)
+    for first in range(0, len(batches) - references, references + 1):
+        printed.zero_grad(theta)
+        x_t, y_t = batches[first]
+        for x_r, y_r in batches[first + 1 : first + 1 + references]:
+            for k in range(3):
+                s = printed_similarity(kernel)()(encoder(x_t, k)[0], encoder(x_r, k)[0])
+                t = printed.target_product(printed.relabel(y_t, k, x.dtype), printed.relabel(y_r, k, x.dtype))
+                ((s - t).square().mean() / (3 * references)).backward()
+        printed.descend(theta, ETA)
+    assert_same_state(list(fast), [encoder, kernel], list(start))

@@ -1,0 +1,148 @@
+"""Metrics against cases worked out by hand, and the bounds on what the paper's softmax can show."""
+
+import logging
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import f1_score
+
+from clai.errors import InputError
+from clai.metrics import (
+    binary_metrics,
+    choose_threshold,
+    expected_calibration_error,
+    multiclass_metrics,
+    reliability,
+    top_label,
+)
+
+# Labels 0 0 0 1 2; the third sample is taken for a 1.
+Y = [0, 0, 0, 1, 2]
+P = [[0.8, 0.1, 0.1], [0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.9, 0.0], [0.1, 0.2, 0.7]]
+
+
+def test_multiclass_metrics_by_hand() -> None:
+    m = multiclass_metrics(Y, P, bins=15)
+    assert m["accuracy"] == pytest.approx(4 / 5)
+    assert m["precision"] == pytest.approx((3 * 1 + 1 * 1 / 2 + 1 * 1) / 5)
+    assert m["recall"] == pytest.approx((3 * 2 / 3 + 1 + 1) / 5)
+    assert m["f1"] == pytest.approx((3 * 0.8 + 2 / 3 + 1) / 5)
+    assert m["macro_f1"] == pytest.approx((0.8 + 2 / 3 + 1) / 3)
+    # Class 0: .2 of a class-0 sample is above .1 and .1 of the others. Class 1 and 2: no pair in the wrong order.
+    assert m["roc_auc"] == pytest.approx(1)
+    assert m["mean_confidence"] == pytest.approx((0.8 + 0.6 + 0.5 + 0.9 + 0.7) / 5)
+    # Every sample has a bin to itself: |1 - .8|, |1 - .6|, |0 - .5|, |1 - .9|, |1 - .7|.
+    assert m["ece"] == pytest.approx((0.2 + 0.4 + 0.5 + 0.1 + 0.3) / 5)
+
+
+def test_support_weighted_recall_is_accuracy() -> None:
+    generator = np.random.default_rng(0)
+    m = multiclass_metrics(generator.integers(0, 4, 100), generator.dirichlet(np.ones(4), 100), bins=15)
+    assert m["recall"] == pytest.approx(m["accuracy"])
+
+
+def test_a_class_missing_from_the_labels_makes_roc_auc_nan_and_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        m = multiclass_metrics([0, 0, 1], P[:3], bins=15)
+    assert math.isnan(m["roc_auc"])
+    assert "class 2 is missing" in caplog.text
+    assert math.isfinite(m["accuracy"] + m["f1"] + m["macro_f1"] + m["ece"])
+
+
+@pytest.mark.parametrize(("constant", "error"), [(0.3, 0.0), (0.5, 0.2), (1.0, 0.7), (0.0, 0.3)])
+def test_ece_of_a_constant_is_its_distance_to_the_rate(constant: float, error: float) -> None:
+    outcome = [1] * 3 + [0] * 7
+    assert expected_calibration_error([constant] * 10, outcome, bins=15) == pytest.approx(error)
+
+
+def test_ece_by_hand_with_two_bins() -> None:
+    # [0, .5): mean .25 against rate 1/2; [.5, 1]: mean .8 against rate 2/3.
+    p, outcome = [0.1, 0.4, 0.5, 0.9, 1.0], [0, 1, 0, 1, 1]
+    assert expected_calibration_error(p, outcome, bins=2) == pytest.approx(2 / 5 * 0.25 + 3 / 5 * (0.8 - 2 / 3))
+
+
+def test_probabilities_outside_the_unit_interval_are_refused_and_not_taken_for_logits() -> None:
+    with pytest.raises(InputError, match="must lie in"):
+        expected_calibration_error([-0.2, 0.5], [0, 1], bins=15)
+    with pytest.raises(InputError, match="must lie in"):
+        expected_calibration_error([np.nan, 0.5], [0, 1], bins=15)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=60), st.integers(1, 20))
+@settings(max_examples=100, deadline=None)
+def test_ece_is_what_the_reliability_table_shows(pairs: list[tuple[float, bool]], bins: int) -> None:
+    p, outcome = (np.array(column, dtype=float) for column in zip(*pairs, strict=True))
+    table = reliability(p, outcome, bins=bins)
+    assert table["n"].sum() == len(p)
+    assert table["bin"].between(0, bins - 1).all()
+    shown = (table["n"] * (table["accuracy"] - table["confidence"]).abs()).sum() / len(p)
+    assert expected_calibration_error(p, outcome, bins=bins) == pytest.approx(shown, abs=1e-9)
+
+
+def test_reliability_table_leaves_out_empty_bins() -> None:
+    table = reliability([0.05, 0.08, 0.95, 1.0], [0, 1, 1, 1], bins=10)
+    assert table.to_dict("list") == {
+        "bin": [0, 9],
+        "n": [2, 2],
+        "confidence": pytest.approx([0.065, 0.975]),
+        "accuracy": [0.5, 1.0],
+    }
+
+
+def test_binary_metrics_by_hand() -> None:
+    y, f = [0, 0, 0, 1, 1], np.array([-0.8, -0.6, 0.2, -0.2, 0.4])
+    p = (1 + f) / 2
+    m = binary_metrics(y, f, p, [0.4] * 5, threshold=0, threshold_validation=-0.4, bins=15)
+    assert m["auroc"] == pytest.approx(5 / 6)
+    assert m["auprc"] == pytest.approx(0.5 * 1 + 0.5 * 2 / 3)
+    assert m["f1"] == pytest.approx(0.5), "one of two found, one of two right"
+    assert m["f1_validation"] == pytest.approx(2 * (2 / 3) * 1 / (2 / 3 + 1))
+    assert m["brier"] == pytest.approx(np.mean((p - y) ** 2))
+    assert m["prevalence"] == pytest.approx(0.4)
+    assert m["ece_calibrated"] == pytest.approx(0)
+    # p = .1 .2 .6 .4 .7: each its own bin. Top label: confidences .9 .8 .6 .6 .7, of which the two .6 share a bin.
+    assert m["ece"] == pytest.approx((0.1 + 0.2 + 0.6 + 0.6 + 0.3) / 5)
+    assert m["ece_top"] == pytest.approx((0.1 + 0.2 + 2 * 0.6 + 0.3) / 5)
+
+
+def test_binary_metrics_without_positives_are_nan_where_they_need_one() -> None:
+    m = binary_metrics([0, 0], [0.1, 0.2], [0.5, 0.6], [0.1, 0.1], threshold=0, threshold_validation=math.nan, bins=15)
+    assert all(math.isnan(m[name]) for name in ("auroc", "auprc", "f1_validation"))
+    assert m["f1"] == 0
+    assert m["ece"] == pytest.approx(0.55)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(-5, 5)), min_size=2, max_size=30))
+@settings(max_examples=100, deadline=None)
+def test_no_threshold_has_a_higher_f1_than_the_chosen_one(pairs: list[tuple[bool, int]]) -> None:
+    y, score = (np.array(column, dtype=float) for column in zip(*pairs, strict=True))
+    threshold = choose_threshold(y, score)
+    if not y.any():
+        assert math.isnan(threshold)
+        return
+    best = max(f1_score(y, score > t, zero_division=0) for t in np.append(np.unique(score), -10) - 0.5)
+    assert f1_score(y, score > threshold, zero_division=0) == pytest.approx(best)
+
+
+def test_top_label_takes_the_first_of_equals() -> None:
+    confidence, correct = top_label([0, 1], [[0.5, 0.5], [0.5, 0.5]])
+    assert confidence.tolist() == [0.5, 0.5]
+    assert correct.tolist() == [1, 0]
+
+
+def softmax_confidence(own: float, others: float, classes: int) -> float:
+    return math.exp(own) / (math.exp(own) + (classes - 1) * math.exp(others))
+
+
+def test_softmax_of_scores_within_one_cannot_be_confident() -> None:
+    """f in [-1, 1] and C = 10: at most 0.451. Then the ECE is at least .349 at 80 % accuracy, whatever the model."""
+    assert softmax_confidence(1, -1, 10) == pytest.approx(0.451, abs=5e-4)
+    f = np.full((1, 10), -1.0)
+    f[0, 3] = 1
+    p = np.exp(f) / np.exp(f).sum()
+    assert top_label([3], p)[0][0] == pytest.approx(softmax_confidence(1, -1, 10))
+    y = np.repeat([3, 0], [80, 20])
+    assert multiclass_metrics(y, p.repeat(100, axis=0), bins=15)["ece"] == pytest.approx(0.8 - 0.451, abs=5e-4)

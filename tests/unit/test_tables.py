@@ -1,0 +1,184 @@
+"""Tables show what their CSV holds, say what was not run, and are LaTeX that compiles."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+from evidence_fixture import EXPECTED, write_evidence
+
+from clai.errors import InputError
+from clai.evidence import MINI_NOTE, Evidence, csv_text, read_paper_values
+from clai.tables import (
+    TABLES,
+    Sources,
+    Table,
+    escape,
+    number,
+    read_choices,
+    readme_results,
+    render,
+    replace_results,
+    setting_text,
+)
+
+WORKFLOW = Path(__file__).parents[2] / "workflow"
+DATASETS = {
+    "table1": ["pathmnist", "cifar10", "sleepedf"],
+    "table2": [],
+    "table3": ["mimic-iv", "challenge2019"],
+    "tableS1": [],
+}
+
+
+def sources(root: Path, name: str) -> Sources:
+    expected = {key: EXPECTED[key] for key in DATASETS.get(name, EXPECTED)}
+    settings = yaml.safe_load((WORKFLOW.parent / "config.yaml").read_text())
+    values, choices = read_paper_values(WORKFLOW / "paper_values.csv"), read_choices(WORKFLOW / "choices.csv")
+    return Sources(Evidence.found(root, expected), values, choices, settings)
+
+
+def rendered(root: Path, name: str) -> Table:
+    return render(name, sources(root, name), (WORKFLOW / "report" / f"{name}.rst").read_text())
+
+
+@pytest.fixture(scope="module")
+def partial(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("results") / "published"
+    write_evidence(root, ["cifar10", "challenge2019"])
+    return root
+
+
+@pytest.fixture(scope="module")
+def mini(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("results") / "mini"
+    write_evidence(root, list(EXPECTED), seeds=1, miniature=True)
+    return root
+
+
+@pytest.mark.parametrize("name", ["table1", "table3"])
+def test_every_number_of_the_csv_stands_in_the_latex(partial: Path, name: str) -> None:
+    table = rendered(partial, name)
+    assert list(table.frame)[:8] == ["dataset", "model", "metric", "mean", "sd", "n", "paper", "data"]
+    percent = {"accuracy", "precision", "recall", "f1", "roc_auc", "macro_f1"} if name == "table1" else set()
+    for row in table.frame.dropna(subset=["mean"]).to_dict("records"):
+        assert number(row["mean"], row["sd"], 2 if row["metric"] in percent else 3) in table.tex
+    for row in table.frame.dropna(subset=["paper"]).to_dict("records"):
+        assert f"{row['paper']:g}".rstrip("0") in table.tex
+
+
+def test_table1_is_in_per_cent_and_its_calibration_errors_are_fractions(partial: Path) -> None:
+    frame = rendered(partial, "table1").frame.query("dataset == 'cifar10' and model == 'clai-m'").set_index("metric")
+    metrics = pd.read_csv(partial / "cifar10" / "evidence" / "metrics.csv").query(
+        "model == 'clai-m' and rule == 'paper'"
+    )
+    accuracy = metrics.query("metric == 'accuracy'")["value"]
+    assert frame.loc["accuracy", "mean"] == pytest.approx(100 * accuracy.mean())
+    assert frame.loc["accuracy", "sd"] == pytest.approx(100 * accuracy.std(ddof=1))
+    assert frame.loc["ece", "mean"] == pytest.approx(metrics.query("metric == 'ece'")["value"].mean())
+    assert frame.loc["accuracy", "paper"] == 80.46
+    assert pd.isna(frame.loc["ece", "paper"])
+
+
+def test_a_dataset_without_evidence_says_what_it_needs(partial: Path) -> None:
+    table = rendered(partial, "table1")
+    assert table.tex.count("not run: needs pathmnist.npz") == 2  # its cells and the caption
+    missing = table.frame.query("dataset == 'pathmnist'")
+    assert missing["mean"].isna().all()
+    assert (missing["n"] == 0).all()
+    assert (missing["data"] == "not run: needs pathmnist.npz (MedMNIST v2)").all()
+
+
+def test_a_substitute_is_named_in_its_row(partial: Path) -> None:
+    tex = rendered(partial, "table1").tex
+    assert "{CIFAR-10 (JPEG copy)} & Paper, on CIFAR-10 &" in tex
+
+
+def test_the_spread_is_left_out_for_one_run(mini: Path) -> None:
+    table = rendered(mini, "table1")
+    assert table.frame["sd"].isna().all()
+    body = table.tex.split("\\toprule")[1]
+    assert not re.search(r"\d \(\d", body)
+
+
+def test_miniature_data_is_marked_in_the_table_and_its_caption(mini: Path, partial: Path) -> None:
+    table = rendered(mini, "table3")
+    assert MINI_NOTE in table.caption
+    assert r"\textbf{Miniature synthetic data}" in table.tex
+    assert "Miniature" not in rendered(partial, "table3").tex
+
+
+def test_runs_behind_a_table_are_those_of_the_models_it_shows(partial: Path) -> None:
+    runs = {record["run"].rsplit("/", 1)[0] for record in rendered(partial, "table1").runs}
+    assert runs == {"cifar10/clai-m", "cifar10/clai-c", "cifar10/cross-entropy"}
+
+
+def test_rendering_twice_gives_the_same_text(partial: Path) -> None:
+    for name in TABLES:
+        first, second = rendered(partial, name), rendered(partial, name)
+        assert (first.tex, csv_text(first.frame)) == (second.tex, csv_text(second.frame))
+
+
+def test_latex_special_characters_are_escaped() -> None:
+    assert escape("50 % of A & B_1 #2 {x} ~ ^ $ \\") == (
+        r"50 \% of A \& B\_1 \#2 \{x\} \textasciitilde{} \textasciicircum{} \$ \textbackslash{}"
+    )
+
+
+@pytest.mark.parametrize("which", ["partial", "mini"])
+def test_all_tables_compile(which: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    pdflatex = shutil.which("pdflatex")
+    if pdflatex is None:
+        pytest.skip("pdflatex is not installed")
+    root = request.getfixturevalue(which)
+    body = "".join(rendered(root, name).tex + "\\clearpage\n" for name in TABLES)
+    packages = "\\usepackage{booktabs,multirow,graphicx,xcolor}"
+    text = f"\\documentclass[twocolumn]{{article}}{packages}\\begin{{document}}\n{body}\\end{{document}}\n"
+    (tmp_path / "tables.tex").write_text(text)
+    command = [pdflatex, "-interaction=nonstopmode", "-halt-on-error", "tables.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    if "File `" in done.stdout and "not found" in done.stdout:
+        pytest.skip("a LaTeX package is not installed")
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "Overfull \\hbox" not in done.stdout
+
+
+def test_choices_are_looked_up_with_the_overrides_of_datasets() -> None:
+    settings = {"training": {"epochs": 20}, "datasets": {"a": {"overrides": {"training": {"epochs": 5}}}}}
+    assert setting_text("training.epochs", settings) == "20; a: 5"
+    with pytest.raises(InputError, match=r"training\.epoch'"):
+        setting_text("training.epoch", settings)
+
+
+def test_every_choice_names_a_setting_that_exists(partial: Path) -> None:
+    frame = rendered(partial, "tableS1").frame
+    assert frame["value"].str.len().gt(0).all()
+    assert frame["reason"].str.len().gt(0).all()
+
+
+def test_table_s2_sets_the_papers_figures_beside_ours(partial: Path) -> None:
+    table = rendered(partial, "tableS2")
+    assert "60,000 images (paper: 60,000)" in table.tex
+    assert "sha256:abababababab" in table.tex
+    assert "unreadable: 3" in table.tex
+
+
+def test_table_s3_counts_runs_and_their_seconds(partial: Path) -> None:
+    frame = rendered(partial, "tableS3").frame.query("dataset == 'challenge2019' and model == 'gp'")
+    assert frame["n"].tolist() == [5]
+    assert 300 < frame["seconds"].iloc[0] < 500
+
+
+def test_readme_results_go_between_the_markers(partial: Path) -> None:
+    block = readme_results(Evidence.found(partial, EXPECTED), read_paper_values(WORKFLOW / "paper_values.csv"))
+    assert "| CIFAR-10 (JPEG copy) | CLaI-M | 80.46 |" in block
+    assert "not run: needs credentialed access to MIMIC-IV" in block
+    readme = "a\n<!-- results:begin -->\nold\n<!-- results:end -->\nb\n"
+    replaced = replace_results(readme, block)
+    assert "old" not in replaced
+    assert replace_results(replaced, block) == replaced
+    with pytest.raises(InputError, match="results:begin"):
+        replace_results("nothing", block)

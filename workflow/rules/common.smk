@@ -1,0 +1,160 @@
+# What the other rule files share: settings, wildcards, and which evidence an output rests on. Makes no files.
+import ast
+import copy
+import re
+from functools import cache
+from pathlib import Path
+
+import yaml
+from snakemake.exceptions import WorkflowError
+from snakemake.utils import update_config, validate
+
+SCHEMA = "../schemas/config.schema.yaml"
+SOURCE = Path(workflow.basedir, "src", "clai")
+
+validate(config, SCHEMA)
+
+
+wildcard_constraints:
+    preset="mini|paper",
+    dataset="|".join(config["datasets"]),
+    model="clai-c|clai-m|cross-entropy|gp|student-t-mixture",
+    run=r"seed\d+(/fold\d+)?",
+    view="(mini/)?",
+
+
+def merged(*parts):
+    """Nested dictionaries laid over one another, the last one on top."""
+    result = {}
+    for part in parts:
+        update_config(result, copy.deepcopy(dict(part)))
+    return result
+
+
+@cache
+def settings(preset):
+    """config.yaml with a preset and the user's own settings.
+
+    On the real data the user's word is the last. The miniature pipeline is a fixture: what its preset fixes stays fixed, so that
+    a path to real data given on the command line does not reach it.
+    """
+    chosen = yaml.safe_load(Path(workflow.basedir, "workflow", "presets", f"{preset}.yaml").read_text())
+    given = workflow.config_settings.overwrite_config
+    result = merged(config, chosen) if preset == "mini" else merged(config, chosen, given)
+    validate(result, SCHEMA)
+    for name in result["run"]:
+        if name not in result["datasets"]:
+            raise WorkflowError(f"config key run: '{name}' is not one of the datasets {', '.join(result['datasets'])}")
+    return result
+
+
+# Now, so that a bad setting is refused before anything runs.
+for name in ("mini", "paper"):
+    settings(name)
+
+
+@cache
+def dataset_settings(preset, dataset):
+    """The settings that hold for one dataset, its overrides merged in; its own entry is under `dataset`."""
+    whole = settings(preset)
+    entry = whole["datasets"][dataset]
+    shared = {key: value for key, value in whole.items() if key not in ("datasets", "theory")}
+    result = merged(shared, entry["overrides"])
+    result["dataset"] = {key: value for key, value in entry.items() if key not in ("overrides", "models", "needs")}
+    return result
+
+
+@cache
+def library(*modules):
+    """Paths of modules of src/clai and of all they import from it: an edit to one of them reruns the rule."""
+    found, waiting = set(), [f"clai.{name}" for name in modules]
+    while waiting:
+        path = SOURCE.joinpath(*waiting.pop().split(".")[1:])
+        path = path.with_suffix(".py") if path.with_suffix(".py").exists() else path / "__init__.py"
+        if path in found or not path.exists():
+            continue
+        found.add(path)
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("clai"):
+                waiting += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            elif isinstance(node, ast.Import):
+                waiting += [alias.name for alias in node.names if alias.name.startswith("clai.")]
+    return sorted(str(path.relative_to(workflow.basedir)) for path in found)
+
+
+def runs(preset, dataset, model):
+    """The runs of a model: `seed0`, or `seed0/fold0` where a dataset has folds."""
+    chosen = dataset_settings(preset, dataset)
+    seeds = chosen["model_seeds"].get(model, chosen["seeds"])
+    folds = chosen["dataset"].get("folds")
+    return [f"seed{s}" if folds is None else f"seed{s}/fold{f}" for s in seeds for f in range(folds or 1)]
+
+
+def models(preset, dataset):
+    return settings(preset)["datasets"][dataset]["models"]
+
+
+def is_sepsis(dataset):
+    """Binary datasets of recordings; the others are multiclass."""
+    return "folds" in config["datasets"][dataset]
+
+
+def run_of(wildcards):
+    """Seed and test fold that a `run` wildcard names; the fold is None where there is none."""
+    numbers = [int(n) for n in re.findall(r"\d+", wildcards.run)]
+    return {"seed": numbers[0], "fold": numbers[1] if len(numbers) > 1 else None}
+
+
+LEARNING = ["device", "threads", "embedding_size", "encoder", "kernel", "target", "normalise_test_separately"]
+LEARNING += ["validation_share_recordings", "training", "inference"]
+
+
+def own_settings(*keys):
+    """Params function: those settings of the wildcards' dataset, and no others, so that a change elsewhere reruns nothing."""
+    return lambda wildcards: {key: dataset_settings(wildcards.preset, wildcards.dataset)[key] for key in keys}
+
+
+def own_threads(wildcards):
+    return dataset_settings(wildcards.preset, wildcards.dataset)["threads"]
+
+
+def evidence_root(wildcards):
+    """The folder that a rendered output is a function of."""
+    return f"results/{'mini' if wildcards.view else config['evidence']}"
+
+
+def at_hand(root):
+    """Datasets with evidence under `root`: there already (published), or computable with the current settings."""
+    preset = Path(root).name
+    if preset == "published":
+        return [name for name in config["datasets"] if Path(root, name, "evidence", "metrics.csv").exists()]
+    chosen = settings(preset)
+    credentialed = {name for name, entry in chosen["datasets"].items() if entry["source"] == "mimic_iv"}
+    return [
+        name
+        for name in chosen["run"]
+        if chosen["miniature"] or name not in credentialed or chosen["datasets"][name]["path"] is not None
+    ]
+
+
+EVIDENCE = {
+    False: ["metrics.csv", "history.csv", "reliability.csv", "similarity.csv", "tsne.csv.gz", "stages.csv.gz"],
+    True: ["metrics.csv", "history.csv", "reliability.csv", "signals.csv", "latent.csv"],
+}
+
+
+def evidence_files(root, dataset):
+    names = [*EVIDENCE[is_sepsis(dataset)], "runs.json", "dataset.json"]
+    files = [f"{root}/{dataset}/evidence/{name}" for name in names]
+    # Rows of patients whose data may not be passed on are never published; figure 4 then says so.
+    return [f for f in files if Path(root).name != "published" or Path(f).exists()]
+
+
+def evidence_inputs(datasets):
+    """Input function: the evidence files of those of the datasets that are at hand for a view."""
+
+    def files(wildcards):
+        root = evidence_root(wildcards)
+        return [f for name in datasets if name in at_hand(root) for f in evidence_files(root, name)]
+
+    return files

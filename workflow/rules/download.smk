@@ -1,0 +1,56 @@
+# Raw files of each dataset.
+# Requires nothing but config.yaml and the table of sources; leaves results/{preset}/{dataset}/raw.json, the manifest of verified files.
+
+
+localrules:
+    make_miniature,
+    fetch_source,
+
+
+rule make_miniature:
+    input:
+        library=library("datasets.miniature", "logs"),
+    output:
+        table="results/mini/raw/{dataset}/sources.csv",
+    log:
+        "logs/mini/{dataset}/make_miniature.log",
+    params:
+        seed=settings("mini")["miniature_seed"],
+    message:
+        "Generate miniature {wildcards.dataset} in the format of its source."
+    script:
+        "../scripts/make_miniature.py"
+
+
+def source_table(wildcards):
+    miniature = rules.make_miniature.output.table if settings(wildcards.preset)["miniature"] else None
+    return miniature or settings(wildcards.preset)["data_sources"]
+
+
+def raw_folder(wildcards):
+    chosen = settings(wildcards.preset)
+    return (
+        f"results/mini/raw/{wildcards.dataset}" if chosen["miniature"] else f"{chosen['data_dir']}/{wildcards.dataset}"
+    )
+
+
+# Always a local job: compute nodes often have no network.
+rule fetch_source:
+    input:
+        table=source_table,
+        library=library("datasets.fetch", "logs"),
+    output:
+        manifest="results/{preset}/{dataset}/raw.json",
+    log:
+        "logs/{preset}/{dataset}/fetch_source.log",
+    params:
+        source=lambda wildcards: dataset_settings(wildcards.preset, wildcards.dataset)["dataset"]["source"],
+        path=lambda wildcards: dataset_settings(wildcards.preset, wildcards.dataset)["dataset"]["path"],
+        folder=raw_folder,
+        miniature=lambda wildcards: dataset_settings(wildcards.preset, wildcards.dataset)["miniature"],
+        mirror=lambda wildcards: dataset_settings(wildcards.preset, wildcards.dataset)["mirror"],
+        download=lambda wildcards: dataset_settings(wildcards.preset, wildcards.dataset)["download"],
+    message:
+        "Find or download the raw files of {wildcards.dataset} ({wildcards.preset}) and verify them."
+    script:
+        "../scripts/fetch_source.py"

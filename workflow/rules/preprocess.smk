@@ -1,0 +1,26 @@
+# Raw files to the prepared form.
+# Requires results/{preset}/{dataset}/raw.json; leaves results/{preset}/{dataset}/prepared/: dataset.json and, beside it, the arrays.
+
+
+rule prepare_dataset:
+    input:
+        raw=rules.fetch_source.output.manifest,
+        library=lambda wildcards: library(
+            "datasets",
+            f"datasets.{dataset_settings(wildcards.preset, wildcards.dataset)['dataset']['source']}",
+            "logs",
+        ),
+    output:
+        description="results/{preset}/{dataset}/prepared/dataset.json",
+    log:
+        "logs/{preset}/{dataset}/prepare_dataset.log",
+    benchmark:
+        "logs/{preset}/{dataset}/prepare_dataset.benchmark.tsv"
+    threads: 1
+    params:
+        settings=lambda wildcards: dataset_settings(wildcards.preset, wildcards.dataset)["dataset"],
+        seed=lambda wildcards: dataset_settings(wildcards.preset, wildcards.dataset)["split_seed"],
+    message:
+        "Prepare {wildcards.dataset} ({wildcards.preset}): parse, split, count and compute statistics."
+    script:
+        "../scripts/prepare_dataset.py"

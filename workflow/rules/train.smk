@@ -1,0 +1,29 @@
+# Collaborative Learning and the cross-entropy baseline.
+# Requires results/{preset}/{dataset}/prepared/; leaves model.safetensors, history.csv and run.json in results/{preset}/{dataset}/{model}/{run}/.
+
+
+rule train_model:
+    message:
+        "Train {wildcards.model} on {wildcards.dataset} ({wildcards.preset}), {wildcards.run}."
+    input:
+        prepared="results/{preset}/{dataset}/prepared/dataset.json",
+        library=library("experiment", "provenance", "logs"),
+    output:
+        model="results/{preset}/{dataset}/{model}/{run}/model.safetensors",
+        history="results/{preset}/{dataset}/{model}/{run}/history.csv",
+        record="results/{preset}/{dataset}/{model}/{run}/run.json",
+    params:
+        settings=own_settings(*LEARNING),
+        run=run_of,
+        checkpoint="results/{preset}/{dataset}/{model}/{run}/checkpoint.pt",
+    wildcard_constraints:
+        model="clai-c|clai-m|cross-entropy",
+    log:
+        "logs/{preset}/{dataset}/{model}/{run}/train_model.log",
+    benchmark:
+        "logs/{preset}/{dataset}/{model}/{run}/train_model.benchmark.tsv"
+    threads: own_threads
+    resources:
+        gpu=1,
+    script:
+        "../scripts/train_model.py"

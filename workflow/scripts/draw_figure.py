@@ -1,0 +1,20 @@
+"""Draw one figure as PDF and PNG, with its data and provenance."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clai.evidence import Evidence, csv_text, sidecar
+from clai.figures import render, save
+from clai.logs import log_to
+
+if TYPE_CHECKING:
+    from snakemake.script import snakemake
+
+log_to(snakemake.log[0])
+given, asked, made = snakemake.input, snakemake.params, snakemake.output
+evidence = Evidence.of_files(Path(asked.root), asked.datasets, given.evidence)
+figure, frame, caption, runs = render(asked.name, evidence, Path(given.caption).read_text())
+save(figure, Path(made.pdf))
+save(figure, Path(made.png))
+Path(made.csv).write_text(csv_text(frame))
+Path(made.json).write_text(sidecar(caption, evidence, runs))

@@ -1,0 +1,47 @@
+"""Embed all samples with a trained model, infer, and measure."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import torch
+
+from clai.datasets import prepared
+from clai.experiment import (
+    build_clai,
+    choose_device,
+    class_similarity,
+    conditions_of,
+    embed_splits,
+    evaluate_clai,
+    load_parameters,
+    save_embedded,
+    splits_of,
+)
+from clai.logs import log_to
+
+if TYPE_CHECKING:
+    from snakemake.script import snakemake
+
+log_to(snakemake.log[0])
+settings, run = snakemake.params.settings, snakemake.params.run
+torch.set_num_threads(settings["threads"])
+data = prepared.load(Path(snakemake.input.prepared).parent)
+device = choose_device(settings["device"])
+conditions = conditions_of(data.info)
+inputs = splits_of(data, settings, run["fold"], run["seed"], torch.device("cpu")).train.inputs
+trained = build_clai(settings, snakemake.wildcards.model, inputs, conditions, run["seed"])
+load_parameters(snakemake.input.model, torch.nn.ModuleList(trained))
+embedded = embed_splits(trained, data, settings, run["seed"], run["fold"], device)
+save_embedded(snakemake.output.embedded, embedded)
+metrics, reliability = evaluate_clai(trained.kernel, embedded, conditions, settings)
+metrics.to_csv(snakemake.output.metrics, index=False)
+reliability.to_csv(snakemake.output.reliability, index=False)
+similarity = class_similarity(
+    trained.kernel,
+    embedded["test"],
+    len(data.info["classes"]),
+    settings["evaluation"]["similarity_samples"],
+    run["seed"],
+)
+similarity.to_csv(snakemake.output.similarity, index=False)

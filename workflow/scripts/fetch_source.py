@@ -1,0 +1,24 @@
+"""Find or download the raw files of one dataset, verify them and write their manifest."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clai.datasets.fetch import obtain
+from clai.logs import log_to
+
+if TYPE_CHECKING:
+    from snakemake.script import snakemake
+
+log_to(snakemake.log[0])
+params = snakemake.params
+raw = obtain(
+    snakemake.wildcards.dataset,
+    params.source,
+    Path(params.path) if params.path else None,
+    table=Path(snakemake.input.table),
+    folder=Path(params.folder),
+    mirror=params.mirror,
+    miniature=params.miniature,
+    **params.download,
+)
+raw.write(Path(snakemake.output.manifest))

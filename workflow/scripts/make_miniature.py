@@ -1,0 +1,13 @@
+"""Generate the raw files of one dataset in miniature."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clai.datasets.miniature import make
+from clai.logs import log_to
+
+if TYPE_CHECKING:
+    from snakemake.script import snakemake
+
+log_to(snakemake.log[0])
+make(snakemake.wildcards.dataset, Path(snakemake.output.table).parent, snakemake.params.seed)

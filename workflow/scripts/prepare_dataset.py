@@ -1,0 +1,15 @@
+"""Turn the raw files of one dataset into its prepared form."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clai.datasets import prepare
+from clai.datasets.fetch import Raw
+from clai.logs import log_to
+
+if TYPE_CHECKING:
+    from snakemake.script import snakemake
+
+log_to(snakemake.log[0])
+raw = Raw.read(Path(snakemake.input.raw))
+prepare(raw, Path(snakemake.output.description).parent, snakemake.params.settings, snakemake.params.seed)

@@ -1,0 +1,38 @@
+"""Project test embeddings to two dimensions: t-SNE for both kernels, and the stages of the conditioning."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import torch
+
+from clai.datasets import prepared
+from clai.experiment import build_clai, conditions_of, load_embedded, load_parameters, splits_of
+from clai.logs import log_to
+from clai.projection import stages, tsne
+from clai.summary import run_name
+
+if TYPE_CHECKING:
+    from snakemake.script import snakemake
+
+log_to(snakemake.log[0])
+settings = snakemake.params.settings
+torch.set_num_threads(settings["threads"])
+data = prepared.load(Path(snakemake.input.prepared).parent)
+views = []
+for path in snakemake.input.embedded:
+    run = run_name(path)
+    test = load_embedded(path)["test"]
+    items = splits_of(data, settings, run.fold, run.seed, torch.device("cpu")).test
+    trained = build_clai(settings, run.model, items.inputs, conditions_of(data.info), run.seed)
+    load_parameters(Path(path).with_name("model.safetensors"), torch.nn.ModuleList(trained))
+    kernel = trained.kernel
+    views.append(tsne(kernel, test.z, test.y.numpy(), settings["tsne"], run.seed).assign(model=run.model))
+    if run.model == "clai-m":
+        before = data["x_test"].reshape(len(test.y), -1)
+        shown = stages(kernel, test.z, before, test.y.numpy(), settings["stages"], run.seed)
+# gzip writes the time into its header unless told not to
+compression = {"method": "gzip", "mtime": 0}
+columns = ["model", "x", "y", "label"]
+pd.concat(views)[columns].to_csv(snakemake.output.tsne, index=False, float_format="%.3f", compression=compression)
+shown.to_csv(snakemake.output.stages, index=False, float_format="%.4f", compression=compression)

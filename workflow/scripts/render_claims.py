@@ -1,0 +1,21 @@
+"""Judge the paper's claims and write them as a page, as CSV and as JSON."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clai.claims import judge, markdown
+from clai.evidence import Evidence, caption, csv_text, read_paper_values, sidecar
+from clai.logs import log_to
+
+if TYPE_CHECKING:
+    from snakemake.script import snakemake
+
+log_to(snakemake.log[0])
+given, asked, made = snakemake.input, snakemake.params, snakemake.output
+evidence = Evidence.of_files(Path(asked.root), asked.datasets, [*given.evidence, *given.theory])
+claims = judge(evidence, read_paper_values(Path(given.paper_values)))
+runs = [record for dataset in evidence.at_hand() for record in evidence.runs(dataset)]
+text = caption(Path(given.caption).read_text(), evidence, runs)
+Path(made.md).write_text(markdown(claims, text))
+Path(made.csv).write_text(csv_text(claims))
+Path(made.json).write_text(sidecar(text, evidence, runs))

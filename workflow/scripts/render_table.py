@@ -1,0 +1,22 @@
+"""Render one table as LaTeX, CSV and JSON."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clai.evidence import Evidence, csv_text, read_paper_values, sidecar
+from clai.logs import log_to
+from clai.tables import Sources, read_choices, render
+
+if TYPE_CHECKING:
+    from snakemake.script import snakemake
+
+log_to(snakemake.log[0])
+given, asked, made = snakemake.input, snakemake.params, snakemake.output
+evidence = Evidence.of_files(Path(asked.root), asked.datasets, given.evidence)
+sources = Sources(
+    evidence, read_paper_values(Path(given.paper_values)), read_choices(Path(given.choices)), asked.settings
+)
+table = render(asked.name, sources, Path(given.caption).read_text())
+Path(made.tex).write_text(table.tex)
+Path(made.csv).write_text(csv_text(table.frame))
+Path(made.json).write_text(sidecar(table.caption, evidence, table.runs))
