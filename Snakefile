@@ -30,22 +30,22 @@ localrules:
 
 rule all:
     default_target: True
-    message:
-        "Everything of the chosen evidence, and with published evidence the miniature pipeline too."
     input:
         paper_outputs(""),
         paper_outputs("mini/") if config["evidence"] == "published" else [],
+    message:
+        "Everything of the chosen evidence, and with published evidence the miniature pipeline too."
 
 
 rule mini:
-    message:
-        "The whole pipeline on miniature synthetic data."
     input:
         paper_outputs("mini/"),
+    message:
+        "The whole pipeline on miniature synthetic data."
 
 
 rule paper:
-    message:
-        "Every table and figure of the chosen evidence."
     input:
         paper_outputs(""),
+    message:
+        "Every table and figure of the chosen evidence."

@@ -50,8 +50,8 @@ class Images:
         augmentation: Mapping[str, Any],
         device: torch.device,
     ) -> None:
-        self.x = torch.from_numpy(np.ascontiguousarray(x)).to(device)
-        self.labels = torch.from_numpy(np.ascontiguousarray(y))
+        self.x = torch.tensor(x).to(device)
+        self.labels = torch.tensor(y)
         self.inputs = x.shape[3]
         self.mean, self.sd = (torch.tensor(v, dtype=torch.float32, device=device) for v in (mean, sd))
         self.crop, self.flip = int(augmentation["crop"]), bool(augmentation["flip"])
@@ -95,7 +95,7 @@ class Signals:
         device: torch.device,
     ) -> None:
         self.x = x  # may be memory-mapped: only the batch at hand is read
-        self.labels = torch.from_numpy(np.ascontiguousarray(y))
+        self.labels = torch.tensor(y)
         self.inputs = x.shape[1]
         self.device = device
         self.mean, self.sd = (torch.tensor(v, dtype=torch.float32, device=device).unsqueeze(1) for v in (mean, sd))
@@ -142,7 +142,7 @@ class Recordings:
         standard = (carried - np.asarray(mean, np.float32)) / np.asarray(sd, np.float32)
         standard[last_seen < own_start] = 0
         self.x = torch.from_numpy(np.concatenate([standard, observed], axis=1).astype(np.float32))
-        self.labels = torch.from_numpy(np.ascontiguousarray(y))
+        self.labels = torch.tensor(y)
         self.inputs = self.x.shape[1]
         self.device = device
 

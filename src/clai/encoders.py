@@ -5,6 +5,7 @@ that a single trunk pass serves all C classes, and BatchNorm statistics in the t
 write a trunk with a `features` attribute here and name it in `build_trunk`.
 """
 
+import itertools
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -76,7 +77,10 @@ class ResNet1d(nn.Module):
     def __init__(self, channels: int, width: int, blocks: list[int]) -> None:
         super().__init__()
         self.stem = nn.Sequential(
-            nn.Conv1d(channels, width, 49, 6, 24, bias=False), nn.BatchNorm1d(width), nn.ReLU(inplace=True), nn.MaxPool1d(4)
+            nn.Conv1d(channels, width, 49, 6, 24, bias=False),
+            nn.BatchNorm1d(width),
+            nn.ReLU(inplace=True),
+            nn.MaxPool1d(4),
         )
         self.stages = _stages(1, width, blocks, 7, [1] + [2] * (len(blocks) - 1))
         self.features = width * 2 ** (len(blocks) - 1)
@@ -104,9 +108,7 @@ class CausalGRU(nn.Module):
         self.features = width
 
     def forward(self, recordings: PaddedRecordings) -> Tensor:
-        packed = pack_padded_sequence(
-            recordings.values, recordings.lengths, batch_first=True, enforce_sorted=False
-        )
+        packed = pack_padded_sequence(recordings.values, recordings.lengths, batch_first=True, enforce_sorted=False)
         states, _ = pad_packed_sequence(self.gru(packed)[0], batch_first=True, total_length=recordings.values.shape[1])
         hours = torch.arange(recordings.values.shape[1])
         valid = hours.unsqueeze(0) < recordings.lengths.unsqueeze(1)
@@ -120,7 +122,7 @@ class MLP(nn.Module):
         super().__init__()
         sizes = [inputs] + [width] * layers
         steps: list[nn.Module] = []
-        for a, b in zip(sizes[:-1], sizes[1:], strict=True):
+        for a, b in itertools.pairwise(sizes):
             steps += [nn.Linear(a, b), nn.ReLU()]
         self.body = nn.Sequential(*steps)
         self.features = width

@@ -107,7 +107,7 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
         width: int = 64,
         schedule: Literal["joint", "sequential"] = "joint",
         references: int | Literal["all"] = 1,
-        epochs: int = 100,
+        epochs: int = 60,
         batch_size: int = 32,
         learning_rate: float = 5e-3,
         weight_decay: float = 1e-4,

@@ -82,9 +82,7 @@ def validation_recordings(
     return np.isin(groups, np.concatenate(chosen)) & candidates
 
 
-def splits_of(
-    data: Prepared, settings: Mapping[str, Any], fold: int | None, seed: int, device: torch.device
-) -> Splits:
+def splits_of(data: Prepared, settings: Mapping[str, Any], fold: int | None, seed: int, device: torch.device) -> Splits:
     """The items of a run, normalised as config.yaml says.
 
     Args:
@@ -104,7 +102,9 @@ def splits_of(
         own = "test" if split == "test" and settings["normalise_test_separately"] else "train"
         mean, sd = info["normalisation"][own]["mean"], info["normalisation"][own]["sd"]
         if kind == "images":
-            return Images(data[f"x_{split}"], data[f"y_{split}"], mean, sd, settings["training"]["augmentation"], device)
+            return Images(
+                data[f"x_{split}"], data[f"y_{split}"], mean, sd, settings["training"]["augmentation"], device
+            )
         return Signals(data[f"x_{split}"], data[f"y_{split}"], mean, sd, device)
 
     return Splits(items("train"), items("val"), items("test"))
@@ -152,7 +152,8 @@ def train_clai(
     conditions = conditions_of(data.info)
     trained = build_clai(settings, model, split.train.inputs, conditions, seed)
     learning = learning_settings(settings, conditions, seed)
-    _place(trained.encoder, device), trained.kernel.to(device)
+    _place(trained.encoder, device)
+    trained.kernel.to(device)
     shares = (one_vs_rest(split.train.labels, conditions) > 0).double().mean(1).tolist()
     floor = mean_loss_floor(trained.kernel.floor_family, learning.target, shares, settings["embedding_size"])
     references = _subset(split.train, settings["inference"]["heldout_references"], seed)
@@ -255,7 +256,9 @@ def evaluate_clai(
     for rule in RULES:
         score_test, score_val = f_test[rule].double(), f_val[rule].double()
         if conditions > 1:
-            found = evaluate_multiclass(score_test.T.numpy(), test.y.numpy(), score_val.T.numpy(), val.y.numpy(), settings)
+            found = evaluate_multiclass(
+                score_test.T.numpy(), test.y.numpy(), score_val.T.numpy(), val.y.numpy(), settings
+            )
         else:
             given = probabilities(score_test)[:, 1].numpy()
             found = evaluate_binary(
@@ -306,7 +309,13 @@ def evaluate_binary(
     bins = settings["evaluation"]["ece_bins"]
     calibrated = fit_logistic(score_val, y_val)(score)
     metrics = binary_metrics(
-        y, score, probability, calibrated, threshold=0.0, threshold_validation=choose_threshold(y_val, score_val), bins=bins
+        y,
+        score,
+        probability,
+        calibrated,
+        threshold=0.0,
+        threshold_validation=choose_threshold(y_val, score_val),
+        bins=bins,
     )
     diagrams = [
         reliability(p, y, bins=bins).assign(mapping=mapping)

@@ -4,6 +4,7 @@ Sizes are in inches, text is at least 7 pt. A panel whose data is not at hand sa
 data carries a mark. `save` writes the same bytes for the same figure.
 """
 
+import logging
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,9 @@ from matplotlib.patches import FancyArrowPatch
 from matplotlib.patheffects import withStroke
 
 from clai.evidence import CLASS_COLOURS, CLASS_LABELS, MODEL_TITLES, Evidence, caption
+
+# PDF fonts are subset at every save, and each step would be reported.
+logging.getLogger("fontTools").setLevel(logging.WARNING)
 
 STYLE: Any = {
     "font.size": 8, "axes.titlesize": 9, "axes.labelsize": 8, "xtick.labelsize": 7, "ytick.labelsize": 7,

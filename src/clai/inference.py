@@ -38,7 +38,7 @@ def parzen_means(kernel: Kernel, test: Tensor, reference: Tensor, signs: Tensor,
         test: embeddings (K, P, L).
         reference: embeddings (K, R, L).
         signs: labels of the references as signs (K, R), both signs present in each condition.
-        block: samples a side of the blocks in which similarities are computed; memory is K' x block x block with K' = 1.
+        block: samples a side of the blocks in which similarities are computed; memory is block x block similarities.
 
     Raises:
         ValueError: a condition has no positive or no negative reference.
@@ -48,29 +48,26 @@ def parzen_means(kernel: Kernel, test: Tensor, reference: Tensor, signs: Tensor,
         if (count == 0).any():
             raise ValueError(f"condition {int((count == 0).nonzero()[0])} has no {name} reference sample")
     share = (counts[0].to(test.dtype) / signs.shape[1]).unsqueeze(1)
-    sums = _closed_form if isinstance(kernel, Cosine) else _streamed
     means = []
     for wanted, count in zip((1, -1), counts, strict=True):
-        rows = [sums(kernel, test[k], reference[k][signs[k] * wanted > 0], block) for k in range(len(test))]
+        rows = [_log_sum(kernel, test[k], reference[k][signs[k] * wanted > 0], block) for k in range(len(test))]
         means.append(torch.stack(rows) - count.to(test.dtype).log().unsqueeze(1))
     return ParzenMeans(means[0], means[1], share)
 
 
-def _closed_form(kernel: Cosine, test: Tensor, reference: Tensor, block: int) -> Tensor:
-    """log sum_n (1 + <z, z_n>) / 2 for unit-length z: one product with the sum of the references."""
-    total = kernel.inner_product_embedding(reference).sum(0)
-    parzen = (len(reference) + kernel.inner_product_embedding(test) @ total) / 2
-    return parzen.clamp_min(0).log()
-
-
-def _streamed(kernel: Kernel, test: Tensor, reference: Tensor, block: int) -> Tensor:
-    """log sum_n exp(log_parzen) over blocks of references; never more than block x block similarities at once."""
+def _log_sum(kernel: Kernel, test: Tensor, reference: Tensor, block: int) -> Tensor:
+    """log sum_n (1 + S_n) / 2 over references (R, L) for each of (P, L), shape (P,)."""
+    if isinstance(kernel, Cosine):
+        # sum_n <z, z_n> = <z, sum_n z_n>: one product with the sum of the references.
+        total = kernel.inner_product_embedding(reference).sum(0)
+        parzen = (len(reference) + kernel.inner_product_embedding(test) @ total) / 2
+        return parzen.clamp_min(0).log()
     rows = []
     for anchors in test.split(block):
-        total = torch.full((len(anchors),), -math.inf, dtype=test.dtype, device=test.device)
+        log_sum = torch.full((len(anchors),), -math.inf, dtype=test.dtype, device=test.device)
         for references in reference.split(block):
-            total = torch.logaddexp(total, kernel.log_parzen(anchors, references).logsumexp(-1))
-        rows.append(total)
+            log_sum = torch.logaddexp(log_sum, kernel.log_parzen(anchors, references).logsumexp(-1))
+        rows.append(log_sum)
     return torch.cat(rows)
 
 

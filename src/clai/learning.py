@@ -101,7 +101,9 @@ def collaborative_learning(
     per_step = conditions if settings.schedule == "joint" else 1
     batches = len(data) // settings.batch_size
     if batches < 2:
-        raise ValueError(f"batch_size {settings.batch_size} leaves {batches} batches of {len(data)} items, 2 are needed")
+        raise ValueError(
+            f"batch_size {settings.batch_size} leaves {batches} batches of {len(data)} items, 2 are needed"
+        )
 
     def steps(generator: torch.Generator) -> Iterator[Callable[[], dict[str, Tensor]]]:
         for condition in [None] if settings.schedule == "joint" else range(conditions):
@@ -109,21 +111,37 @@ def collaborative_learning(
             blocks = list(order.split(settings.batch_size))
             if settings.references == "all":
                 for t in range(batches - 1):
-                    yield lambda t=t, condition=condition, blocks=blocks: _accumulate(  # type: ignore[misc]
-                        encoder, kernel, data, blocks[t], blocks[t + 1 :], conditions, condition, settings, generator
+                    yield (
+                        lambda t=t, condition=condition, blocks=blocks: _accumulate(  # type: ignore[misc]
+                            encoder,
+                            kernel,
+                            data,
+                            blocks[t],
+                            blocks[t + 1 :],
+                            conditions,
+                            condition,
+                            settings,
+                            generator,
+                        )
                     )
             else:
                 size = min(settings.references + 1, batches)
                 for first in range(0, batches - size + 1, size):
-                    yield lambda first=first, size=size, condition=condition, blocks=blocks: _grouped(  # type: ignore[misc]
-                        encoder, kernel, data, blocks[first : first + size], conditions, condition, settings, generator
+                    yield (
+                        lambda first=first, size=size, condition=condition, blocks=blocks: _grouped(  # type: ignore[misc]
+                            encoder,
+                            kernel,
+                            data,
+                            blocks[first : first + size],
+                            conditions,
+                            condition,
+                            settings,
+                            generator,
+                        )
                     )
 
-    if settings.references == "all":
-        steps_per_epoch = batches - 1
-    else:
-        steps_per_epoch = batches // min(settings.references + 1, batches)
-    steps_per_epoch *= conditions // per_step
+    groups = batches // min(settings.references + 1, batches) if settings.references != "all" else batches - 1
+    steps_per_epoch = groups * (conditions // per_step)
     modules = nn.ModuleList([encoder, kernel])
     return _run(modules, steps, steps_per_epoch, settings, validate, checkpoint, fingerprint)
 
@@ -329,14 +347,13 @@ def _optimiser(model: nn.Module, settings: Settings) -> torch.optim.Optimizer:
 def _scheduler(
     optimiser: torch.optim.Optimizer, settings: Settings, steps_per_epoch: int
 ) -> torch.optim.lr_scheduler.LRScheduler:
-    if settings.learning_rate_schedule == "constant":
+    total = settings.epochs * steps_per_epoch + 1
+    if settings.learning_rate_schedule == "constant" or total < 4:
         return torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: 1.0)
+    # A cycle must rise for more than one step, which a small warm-up of a short run would not.
+    warmup = max(settings.warmup, 2 / total)
     return torch.optim.lr_scheduler.OneCycleLR(
-        optimiser,
-        settings.learning_rate,
-        total_steps=settings.epochs * steps_per_epoch + 1,
-        pct_start=settings.warmup,
-        cycle_momentum=False,
+        optimiser, settings.learning_rate, total_steps=total, pct_start=warmup, cycle_momentum=False
     )
 
 

@@ -1,4 +1,4 @@
-"""Two-dimensional views of embeddings: t-SNE of all conditions together (figure 2), and of one condition after another (figure 1)."""
+"""Two-dimensional views of embeddings: all conditions together (t-SNE, figure 2), and one after another (figure 1)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -51,7 +51,9 @@ def tsne(kernel: Kernel, z: Tensor, y: NDArray[np.int64], settings: Mapping[str,
     return pd.DataFrame({"x": view[:, 0], "y": view[:, 1], "label": y[chosen]})
 
 
-def stages(kernel: Kernel, z: Tensor, before: Floats, y: NDArray[np.int64], settings: Mapping[str, Any], seed: int) -> pd.DataFrame:
+def stages(
+    kernel: Kernel, z: Tensor, before: Floats, y: NDArray[np.int64], settings: Mapping[str, Any], seed: int
+) -> pd.DataFrame:
     """First two principal components before the encoder (stage 0) and of phi(., k) for each condition (stage k, from 1).
 
     Args:

@@ -79,7 +79,7 @@ def latent_statistics(z: Floats, recording: NDArray[np.int64], y: NDArray[np.int
         roughness: mean over all stays and signals; n_stays: stays with both.
     """
     frame = pd.DataFrame({"recording": recording, "y": y, "spread": spread(z)})
-    means = frame.groupby(["recording", "y"])["spread"].mean().unstack("y").reindex(columns=[0, 1]).dropna()
+    means = frame.pivot_table(index="recording", columns="y", values="spread").reindex(columns=[0, 1]).dropna()
     difference = means[1] - means[0]
     starts = np.flatnonzero(np.r_[True, recording[1:] != recording[:-1]])
     rough = [roughness(signal) for stay in np.split(z, starts[1:]) for signal in stay.T]

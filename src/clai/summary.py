@@ -37,7 +37,9 @@ def gather(tables: Mapping[str, pd.DataFrame], columns: Sequence[str]) -> pd.Dat
         table.assign(**run_name(path)._asdict()).astype({"fold": "Int64"}).reindex(columns=list(columns))
         for path, table in tables.items()
     ]
-    return pd.concat([frame.dropna(axis=1, how="all") for frame in frames], ignore_index=True).reindex(columns=list(columns))
+    return pd.concat([frame.dropna(axis=1, how="all") for frame in frames], ignore_index=True).reindex(
+        columns=list(columns)
+    )
 
 
 def test_rows(arrays: Mapping[str, Any], fold: int) -> pd.DataFrame:

@@ -34,7 +34,7 @@ PRINTED = Settings(
 
 
 class BatchNormTrunk(nn.Module):
-    """BatchNorm makes an embedding depend on its batch, so that what is batched with what would show."""
+    """BatchNorm in the trunk: an embedding depends on its batch, so that what is batched with what would show."""
 
     features = 7
 
@@ -133,10 +133,11 @@ def test_joint_is_algorithm_3_with_the_classes_of_a_step_taken_together(trunk: s
     assert_same_state(list(fast), [slow_encoder, slow_kernel], list(start))
 
 
+@pytest.mark.parametrize("trunk", ["mlp", "batchnorm"])
 @pytest.mark.parametrize("references", [1, 2])
-def test_n_references_are_groups_of_an_anchor_and_n_batches(references: int) -> None:
-    """Without BatchNorm a group may be embedded batch by batch, as Algorithm 3 does on a data set of that group."""
-    fast, start = model("mlp", 3, "gaussian"), model("mlp", 3, "gaussian")
+def test_n_references_are_groups_of_an_anchor_and_n_batches(references: int, trunk: str) -> None:
+    """A group is embedded in one pass, so that BatchNorm treats anchor and references alike; else as Algorithm 3."""
+    fast, start = model(trunk, 3, "gaussian"), model(trunk, 3, "gaussian")
     encoder, kernel = copy.deepcopy(start[0]), copy.deepcopy(start[1])
     x, labels = data(3)
     settings = replace(PRINTED, schedule="joint", references=references, epochs=1, reference_reduction="mean")
@@ -147,11 +148,13 @@ def test_n_references_are_groups_of_an_anchor_and_n_batches(references: int) -> 
     batches = printed.partition(x[order], labels[order], BATCH)
     for first in range(0, len(batches) - references, references + 1):
         printed.zero_grad(theta)
-        x_t, y_t = batches[first]
-        for x_r, y_r in batches[first + 1 : first + 1 + references]:
+        group = batches[first : first + 1 + references]
+        z_t, *z_later = encoder(torch.cat([x_batch for x_batch, _ in group])).split(BATCH, dim=1)
+        y_t, *y_later = [y_batch for _, y_batch in group]
+        for z_r, y_r in zip(z_later, y_later, strict=True):
             for k in range(3):
-                s = printed_similarity(kernel)()(encoder(x_t, k)[0], encoder(x_r, k)[0])
+                s = printed_similarity(kernel)()(z_t[k], z_r[k])
                 t = printed.target_product(printed.relabel(y_t, k, x.dtype), printed.relabel(y_r, k, x.dtype))
-                ((s - t).square().mean() / (3 * references)).backward()
+                ((s - t).square().mean() / (3 * references)).backward(retain_graph=True)
         printed.descend(theta, ETA)
     assert_same_state(list(fast), [encoder, kernel], list(start))

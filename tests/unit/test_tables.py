@@ -160,10 +160,10 @@ def test_every_choice_names_a_setting_that_exists(partial: Path) -> None:
 
 
 def test_table_s2_sets_the_papers_figures_beside_ours(partial: Path) -> None:
-    table = rendered(partial, "tableS2")
-    assert "60,000 images (paper: 60,000)" in table.tex
-    assert "sha256:abababababab" in table.tex
-    assert "unreadable: 3" in table.tex
+    tex = rendered(partial, "tableS2").tex.replace(r"\allowbreak{}", "")
+    assert "60,000 images (paper: 60,000)" in tex
+    assert "sha256:abababababab" in tex
+    assert "unreadable: 3" in tex
 
 
 def test_table_s3_counts_runs_and_their_seconds(partial: Path) -> None:

@@ -1,4 +1,4 @@
-# What the other rule files share: settings, wildcards, and which evidence an output rests on. Makes no files.
+# Shared by all other files here (settings, wildcards, which evidence an output rests on). Makes no files.
 import ast
 import copy
 import re
@@ -158,3 +158,43 @@ def evidence_inputs(datasets):
         return [f for name in datasets if name in at_hand(root) for f in evidence_files(root, name)]
 
     return files
+
+
+def source_table(wildcards):
+    miniature = f"results/mini/raw/{wildcards.dataset}/sources.csv" if settings(wildcards.preset)["miniature"] else None
+    return miniature or settings(wildcards.preset)["data_sources"]
+
+
+def raw_folder(wildcards):
+    chosen = settings(wildcards.preset)
+    return (
+        f"results/mini/raw/{wildcards.dataset}" if chosen["miniature"] else f"{chosen['data_dir']}/{wildcards.dataset}"
+    )
+
+
+def baseline_embeddings(wildcards):
+    chosen = dataset_settings(wildcards.preset, wildcards.dataset)["baselines"]["embedding"]
+    return f"results/{wildcards.preset}/{wildcards.dataset}/{chosen}/{wildcards.run}/embedded.safetensors"
+
+
+def first_runs(wildcards):
+    """Embeddings of the first run of either kernel: what single-run pictures are drawn from."""
+    return [
+        f"results/{wildcards.preset}/{wildcards.dataset}/{model}/"
+        f"{runs(wildcards.preset, wildcards.dataset, model)[0]}/embedded.safetensors"
+        for model in ("clai-m", "clai-c")
+    ]
+
+
+def of_runs(name, of_models):
+    """Input function: a file of every run of the dataset's models among `of_models`."""
+    return lambda wildcards: [
+        f"results/{wildcards.preset}/{wildcards.dataset}/{model}/{run}/{name}"
+        for model in models(wildcards.preset, wildcards.dataset)
+        if model in of_models
+        for run in runs(wildcards.preset, wildcards.dataset, model)
+    ]
+
+
+TRAINED = ["clai-m", "clai-c", "cross-entropy"]
+ALL_MODELS = [*TRAINED, "student-t-mixture", "gp"]

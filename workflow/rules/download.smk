@@ -14,24 +14,14 @@ rule make_miniature:
         table="results/mini/raw/{dataset}/sources.csv",
     log:
         "logs/mini/{dataset}/make_miniature.log",
+    conda:
+        "clai"
     params:
         seed=settings("mini")["miniature_seed"],
     message:
         "Generate miniature {wildcards.dataset} in the format of its source."
     script:
         "../scripts/make_miniature.py"
-
-
-def source_table(wildcards):
-    miniature = rules.make_miniature.output.table if settings(wildcards.preset)["miniature"] else None
-    return miniature or settings(wildcards.preset)["data_sources"]
-
-
-def raw_folder(wildcards):
-    chosen = settings(wildcards.preset)
-    return (
-        f"results/mini/raw/{wildcards.dataset}" if chosen["miniature"] else f"{chosen['data_dir']}/{wildcards.dataset}"
-    )
 
 
 # Always a local job: compute nodes often have no network.
@@ -43,6 +33,8 @@ rule fetch_source:
         manifest="results/{preset}/{dataset}/raw.json",
     log:
         "logs/{preset}/{dataset}/fetch_source.log",
+    conda:
+        "clai"
     params:
         source=lambda wildcards: dataset_settings(wildcards.preset, wildcards.dataset)["dataset"]["source"],
         path=lambda wildcards: dataset_settings(wildcards.preset, wildcards.dataset)["dataset"]["path"],

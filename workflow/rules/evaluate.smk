@@ -3,8 +3,6 @@
 
 
 rule evaluate_clai:
-    message:
-        "Embed {wildcards.dataset} with {wildcards.model} ({wildcards.preset}, {wildcards.run}) and vote."
     input:
         prepared="results/{preset}/{dataset}/prepared/dataset.json",
         model=rules.train_model.output.model,
@@ -14,23 +12,25 @@ rule evaluate_clai:
         metrics="results/{preset}/{dataset}/{model}/{run}/metrics.csv",
         reliability="results/{preset}/{dataset}/{model}/{run}/reliability.csv",
         similarity="results/{preset}/{dataset}/{model}/{run}/similarity.csv",
-    params:
-        settings=own_settings(*LEARNING, "evaluation"),
-        run=run_of,
-    wildcard_constraints:
-        model="clai-c|clai-m",
     log:
         "logs/{preset}/{dataset}/{model}/{run}/evaluate_clai.log",
+    wildcard_constraints:
+        model="clai-c|clai-m",
+    conda:
+        "clai"
     threads: own_threads
     resources:
         gpu=1,
+    params:
+        settings=own_settings(*LEARNING, "evaluation"),
+        run=run_of,
+    message:
+        "Embed {wildcards.dataset} with {wildcards.model} ({wildcards.preset}, {wildcards.run}) and vote."
     script:
         "../scripts/evaluate_clai.py"
 
 
 rule evaluate_cross_entropy:
-    message:
-        "Evaluate cross-entropy on {wildcards.dataset} ({wildcards.preset}, {wildcards.run})."
     input:
         prepared="results/{preset}/{dataset}/prepared/dataset.json",
         model="results/{preset}/{dataset}/cross-entropy/{run}/model.safetensors",
@@ -38,30 +38,23 @@ rule evaluate_cross_entropy:
     output:
         metrics="results/{preset}/{dataset}/cross-entropy/{run}/metrics.csv",
         reliability="results/{preset}/{dataset}/cross-entropy/{run}/reliability.csv",
-    params:
-        settings=own_settings(*LEARNING, "evaluation"),
-        run=run_of,
     log:
         "logs/{preset}/{dataset}/cross-entropy/{run}/evaluate_cross_entropy.log",
+    conda:
+        "clai"
     threads: own_threads
     resources:
         gpu=1,
+    params:
+        settings=own_settings(*LEARNING, "evaluation"),
+        run=run_of,
+    message:
+        "Evaluate cross-entropy on {wildcards.dataset} ({wildcards.preset}, {wildcards.run})."
     script:
         "../scripts/evaluate_cross_entropy.py"
 
 
-def first_runs(wildcards):
-    """Embeddings of the first run of either kernel: what single-run pictures are drawn from."""
-    return [
-        f"results/{wildcards.preset}/{wildcards.dataset}/{model}/"
-        f"{runs(wildcards.preset, wildcards.dataset, model)[0]}/embedded.safetensors"
-        for model in ("clai-m", "clai-c")
-    ]
-
-
 rule project_embeddings:
-    message:
-        "Project {wildcards.dataset}'s test embeddings ({wildcards.preset}) to two dimensions."
     input:
         prepared="results/{preset}/{dataset}/prepared/dataset.json",
         embedded=first_runs,
@@ -69,32 +62,20 @@ rule project_embeddings:
     output:
         tsne="results/{preset}/{dataset}/evidence/tsne.csv.gz",
         stages="results/{preset}/{dataset}/evidence/stages.csv.gz",
-    params:
-        settings=own_settings(*LEARNING, "tsne", "stages"),
     log:
         "logs/{preset}/{dataset}/project_embeddings.log",
+    conda:
+        "clai"
     threads: 1
+    params:
+        settings=own_settings(*LEARNING, "tsne", "stages"),
+    message:
+        "Project {wildcards.dataset}'s test embeddings ({wildcards.preset}) to two dimensions."
     script:
         "../scripts/project_embeddings.py"
 
 
-def of_runs(name, of_models):
-    """Input function: a file of every run of the dataset's models among `of_models`."""
-    return lambda wildcards: [
-        f"results/{wildcards.preset}/{wildcards.dataset}/{model}/{run}/{name}"
-        for model in models(wildcards.preset, wildcards.dataset)
-        if model in of_models
-        for run in runs(wildcards.preset, wildcards.dataset, model)
-    ]
-
-
-TRAINED = ["clai-m", "clai-c", "cross-entropy"]
-ALL_MODELS = [*TRAINED, "student-t-mixture", "gp"]
-
-
 rule summarise_dataset:
-    message:
-        "Gather what all runs on {wildcards.dataset} ({wildcards.preset}) found."
     input:
         prepared="results/{preset}/{dataset}/prepared/dataset.json",
         metrics=of_runs("metrics.csv", ALL_MODELS),
@@ -110,14 +91,16 @@ rule summarise_dataset:
         description="results/{preset}/{dataset}/evidence/dataset.json",
     log:
         "logs/{preset}/{dataset}/summarise_dataset.log",
+    conda:
+        "clai"
     threads: 1
+    message:
+        "Gather what all runs on {wildcards.dataset} ({wildcards.preset}) found."
     script:
         "../scripts/summarise_dataset.py"
 
 
 rule summarise_similarity:
-    message:
-        "Gather the similarities between the classes of {wildcards.dataset} ({wildcards.preset})."
     input:
         similarity=of_runs("similarity.csv", ["clai-m", "clai-c"]),
         library=library("summary", "logs"),
@@ -125,14 +108,16 @@ rule summarise_similarity:
         "results/{preset}/{dataset}/evidence/similarity.csv",
     log:
         "logs/{preset}/{dataset}/summarise_similarity.log",
+    conda:
+        "clai"
     threads: 1
+    message:
+        "Gather the similarities between the classes of {wildcards.dataset} ({wildcards.preset})."
     script:
         "../scripts/summarise_similarity.py"
 
 
 rule summarise_signals:
-    message:
-        "Trace the latent signals of {wildcards.dataset} ({wildcards.preset}): one stay, and the statistics of all."
     input:
         prepared="results/{preset}/{dataset}/prepared/dataset.json",
         embedded=of_runs("embedded.safetensors", ["clai-m", "clai-c"]),
@@ -141,10 +126,14 @@ rule summarise_signals:
     output:
         signals="results/{preset}/{dataset}/evidence/signals.csv",
         latent="results/{preset}/{dataset}/evidence/latent.csv",
-    params:
-        settings=own_settings("figure4"),
     log:
         "logs/{preset}/{dataset}/summarise_signals.log",
+    conda:
+        "clai"
     threads: 1
+    params:
+        settings=own_settings("figure4"),
+    message:
+        "Trace the latent signals of {wildcards.dataset} ({wildcards.preset}): one stay, and the statistics of all."
     script:
         "../scripts/summarise_signals.py"

@@ -16,6 +16,8 @@ rule prepare_dataset:
         "logs/{preset}/{dataset}/prepare_dataset.log",
     benchmark:
         "logs/{preset}/{dataset}/prepare_dataset.benchmark.tsv"
+    conda:
+        "clai"
     threads: 1
     params:
         settings=lambda wildcards: dataset_settings(wildcards.preset, wildcards.dataset)["dataset"],

@@ -2,16 +2,18 @@
 
 
 rule check_theory:
-    message:
-        "Check decision rules, the alignment bound and the loss floors numerically."
     input:
         library=library("theory"),
     output:
         "results/{preset}/theory/evidence/theory.csv",
-    params:
-        settings=lambda wildcards: settings(wildcards.preset)["theory"],
     log:
         "logs/{preset}/theory/check_theory.log",
+    conda:
+        "clai"
     threads: 1
+    params:
+        settings=lambda wildcards: settings(wildcards.preset)["theory"],
+    message:
+        "Check decision rules, the alignment bound and the loss floors numerically."
     script:
         "../scripts/check_theory.py"

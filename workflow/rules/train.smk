@@ -3,8 +3,6 @@
 
 
 rule train_model:
-    message:
-        "Train {wildcards.model} on {wildcards.dataset} ({wildcards.preset}), {wildcards.run}."
     input:
         prepared="results/{preset}/{dataset}/prepared/dataset.json",
         library=library("experiment", "provenance", "logs"),
@@ -12,18 +10,22 @@ rule train_model:
         model="results/{preset}/{dataset}/{model}/{run}/model.safetensors",
         history="results/{preset}/{dataset}/{model}/{run}/history.csv",
         record="results/{preset}/{dataset}/{model}/{run}/run.json",
-    params:
-        settings=own_settings(*LEARNING),
-        run=run_of,
-        checkpoint="results/{preset}/{dataset}/{model}/{run}/checkpoint.pt",
-    wildcard_constraints:
-        model="clai-c|clai-m|cross-entropy",
     log:
         "logs/{preset}/{dataset}/{model}/{run}/train_model.log",
     benchmark:
         "logs/{preset}/{dataset}/{model}/{run}/train_model.benchmark.tsv"
+    wildcard_constraints:
+        model="clai-c|clai-m|cross-entropy",
+    conda:
+        "clai"
     threads: own_threads
     resources:
         gpu=1,
+    params:
+        settings=own_settings(*LEARNING),
+        run=run_of,
+        checkpoint="results/{preset}/{dataset}/{model}/{run}/checkpoint.pt",
+    message:
+        "Train {wildcards.model} on {wildcards.dataset} ({wildcards.preset}), {wildcards.run}."
     script:
         "../scripts/train_model.py"

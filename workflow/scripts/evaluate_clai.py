@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pandas as pd
 import torch
 
 from clai.datasets import prepared

@@ -22,7 +22,12 @@ data = prepared.load(Path(snakemake.input.prepared).parent)
 device = choose_device(settings["device"])
 checksums = {file["file"]: file["checksum"] for file in data.info["files"]}
 recorder = Recorder(
-    f"{names.dataset}/{names.model}/{names.run}", settings, checksums, **run, threads=settings["threads"], device=device.type
+    f"{names.dataset}/{names.model}/{names.run}",
+    settings,
+    checksums,
+    **run,
+    threads=settings["threads"],
+    device=device.type,
 )
 checkpoint = Path(snakemake.params.checkpoint)
 fingerprint = digest([settings, checksums, names.model, run, file_digest(snakemake.input.library)])

@@ -2,7 +2,8 @@
 
 f ~ GP(m, s^2 exp(-|z - z'|^2 / 2 l^2)) with learned constant mean m, scale s and one lengthscale l a dimension; a
 Bernoulli likelihood with probit link; a Gaussian variational posterior at learned inducing points (Hensman et al.
-2015), by GPyTorch. More than two classes are one-versus-rest: C independent processes, their probabilities scaled to sum to 1.
+2015), by GPyTorch. More than two classes are one-versus-rest: C independent processes, their probabilities scaled to
+sum to 1.
 """
 
 from dataclasses import dataclass

@@ -20,14 +20,15 @@ TRAIN_BATCHES = tuple(f"data_batch_{n}" for n in range(1, 6))
 TEST_BATCH = "test_batch"
 META = "batches.meta"
 SIDE = 32
+_RECONSTRUCT: Any = np.empty(0).__reduce__()[0]  # what numpy itself names in a pickled array
 
 
 class BatchUnpickler(pickle.Unpickler):
     """Unpickler that admits numpy arrays, builtin containers and nothing else; raises InputError otherwise."""
 
     ADMITTED: ClassVar[dict[tuple[str, str], Any]] = {
-        ("numpy.core.multiarray", "_reconstruct"): np._core.multiarray._reconstruct,
-        ("numpy._core.multiarray", "_reconstruct"): np._core.multiarray._reconstruct,
+        ("numpy.core.multiarray", "_reconstruct"): _RECONSTRUCT,
+        ("numpy._core.multiarray", "_reconstruct"): _RECONSTRUCT,
         ("numpy", "ndarray"): np.ndarray,
         ("numpy", "dtype"): np.dtype,
     }

@@ -33,6 +33,8 @@ TABLES = (
     "icu/outputevents",
 )
 
+CSV = """delim = ',', quote = '"', escape = '"'"""
+
 # Items of icu/chartevents for each vital sign; 223761 is in Fahrenheit.
 VITALS = {
     "HR": (220045,),
@@ -88,7 +90,7 @@ def connect(folder: Path, scratch: Path, memory_gb: float) -> "DuckDBPyConnectio
         run(
             database,
             f"CREATE VIEW {table.partition('/')[2]} AS "
-            f"SELECT * FROM read_csv('{path}', header = true, all_varchar = true)",
+            f"SELECT * FROM read_csv('{path}', header = true, all_varchar = true, {CSV})",
             path,
         )
     return database

@@ -260,11 +260,11 @@ def _vitals(hours: int, onset: int | None, rng: Rng) -> Array:
     return values
 
 
-PSV_COLUMNS = (
-    "HR O2Sat Temp SBP MAP DBP Resp EtCO2 BaseExcess HCO3 FiO2 pH PaCO2 SaO2 AST BUN Alkalinephos Calcium Chloride "
-    "Creatinine Bilirubin_direct Glucose Lactate Magnesium Phosphate Potassium Bilirubin_total TroponinI Hct Hgb PTT "
-    "WBC Fibrinogen Platelets Age Gender Unit1 Unit2 HospAdmTime ICULOS SepsisLabel"
-).split()
+PSV_HEADER = (
+    "HR|O2Sat|Temp|SBP|MAP|DBP|Resp|EtCO2|BaseExcess|HCO3|FiO2|pH|PaCO2|SaO2|AST|BUN|Alkalinephos|Calcium|"
+    "Chloride|Creatinine|Bilirubin_direct|Glucose|Lactate|Magnesium|Phosphate|Potassium|Bilirubin_total|"
+    "TroponinI|Hct|Hgb|PTT|WBC|Fibrinogen|Platelets|Age|Gender|Unit1|Unit2|HospAdmTime|ICULOS|SepsisLabel"
+)
 
 
 def challenge2019(folder: Path, rng: Rng) -> list[Path]:
@@ -289,7 +289,7 @@ def challenge2019(folder: Path, rng: Rng) -> list[Path]:
             labelled = hours if onset is None else onset - 6
             age, gender = round(float(rng.uniform(20, 89)), 2), int(rng.integers(2))
             admitted = round(-float(rng.exponential(20)), 2)
-            lines = ["|".join(PSV_COLUMNS)]
+            lines = [PSV_HEADER]
             for hour in range(hours):
                 vitals = [_number(v, d) for v, d in zip(values[hour], _DIGITS, strict=True)]
                 rest = [
@@ -301,7 +301,7 @@ def challenge2019(folder: Path, rng: Rng) -> list[Path]:
                     str(start + hour),
                     str(int(hour >= labelled)),
                 ]
-                lines.append("|".join([*vitals, *["NaN"] * (len(PSV_COLUMNS) - 14), *rest]))
+                lines.append("|".join([*vitals, *["NaN"] * (PSV_HEADER.count("|") - 13), *rest]))
             members[f"training_set{letter}/p{number:06d}.psv"] = ("\n".join(lines) + "\n").encode()
         path = folder / f"training_set{letter}.zip"
         _write_zip(path, members)

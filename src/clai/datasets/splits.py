@@ -9,8 +9,18 @@ Indices = npt.NDArray[np.int64]
 
 
 def stratified_holdout(y: Indices, share: float, seed: int) -> tuple[Indices, Indices]:
-    """Hold out `share` of the samples of every class. y: (N,). Returns ascending indices kept and held out."""
+    """Hold out `share` of the samples of every class. y: (N,). Returns ascending indices kept and held out.
+
+    Raises InputError when that leaves less than one sample a class on either side.
+    """
     from sklearn.model_selection import train_test_split
+
+    counts = np.unique(y, return_counts=True)[1]
+    if min(round(share * len(y)), round((1 - share) * len(y))) < len(counts) or counts.min() < 2:
+        raise InputError(
+            f"validation_share {share} of {len(y)} training samples leaves fewer than one for each of {len(counts)} "
+            "classes: change datasets.<key>.validation_share or provide more samples"
+        )
 
     kept, held_out = train_test_split(np.arange(len(y)), test_size=share, stratify=y, random_state=seed)
     return np.sort(kept), np.sort(held_out)

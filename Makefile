@@ -1,0 +1,44 @@
+# `make` sets up the environment and computes everything that needs no data of yours; `make help` lists the rest.
+
+PYTHON ?= python3
+CORES ?= 8
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.DEFAULT_GOAL := all
+.PHONY: all environment test lint readme lock clean help
+
+all: $(INSTALLED) ## the miniature pipeline from nothing, and the paper's tables and figures from the published evidence (default)
+	$(BIN)/snakemake --cores $(CORES) all
+
+environment: $(INSTALLED) ## .venv with the locked versions; the only step that needs a network
+
+$(INSTALLED): envs/requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit(f"$(PYTHON) is Python {v.major}.{v.minor}; 3.11 or newer is needed: make PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv --clear .venv
+	$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r envs/requirements.lock
+	$(BIN)/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation --no-index -e .
+	@touch $@
+
+test: $(INSTALLED) ## all tests: the library, the workflow on miniature data, the published numbers
+	$(BIN)/python -m pytest
+
+lint: $(INSTALLED) ## style, types and the workflow's own checks
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/snakefmt --check Snakefile workflow/rules
+	$(BIN)/snakemake --lint
+
+readme: $(INSTALLED) ## the README's results table, from the published evidence
+	$(BIN)/python workflow/scripts/update_readme.py
+
+lock: ## envs/requirements.lock anew from envs/requirements.in; needs uv
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header \
+		--output-file envs/requirements.lock envs/requirements.in
+
+clean: ## delete the environment and what the miniature pipeline made; downloads, full runs and tracked files stay
+	rm -rf .venv results/mini logs/mini paper_figures/mini .pytest_cache .mypy_cache .ruff_cache .hypothesis src/clai.egg-info
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))

@@ -1,0 +1,298 @@
+"""Image sources: official archives are read safely, wrong files are named, splits hold what they should."""
+
+import io
+import json
+import os
+import pickle
+import tarfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from clai.datasets import cifar10, image_folder, medmnist, miniature, prepare
+from clai.datasets.fetch import Raw, obtain
+from clai.datasets.prepared import load, statistics, writing
+from clai.datasets.splits import stratified_holdout
+from clai.errors import InputError
+
+OPTIONS = {"title": "CIFAR-10", "image_size": 32, "validation_share": 0.25}
+
+
+def raw(path: Path, source: str, miniature: bool = False) -> Raw:
+    return Raw("cifar10", source, "1", path, (), "licence", "open", miniature)
+
+
+# The prepared form
+
+
+def describe(writer: Any, **changes: Any) -> None:
+    description = {"kind": "images", "classes": ["a", "b"], "channels": ["red"], "dataset": "toy"} | changes
+    writer.describe(description)
+
+
+def write_toy(folder: Path, offset: int = 0, spread: int = 9) -> None:
+    rng = np.random.default_rng(0)
+    with writing(folder) as writer:
+        for split, n in (("train", 6), ("val", 2), ("test", 4)):
+            level = {"train": 50, "val": 200, "test": 100}[split] + offset
+            writer.array(f"x_{split}", (level + rng.integers(0, spread, (n, 2, 2, 1))).astype(np.uint8))
+            writer.array(f"y_{split}", np.arange(n) % 2)
+        describe(writer)
+
+
+def test_what_is_written_is_what_is_loaded(tmp_path: Path) -> None:
+    write_toy(tmp_path / "prepared")
+    data = load(tmp_path / "prepared")
+    assert data["x_train"].shape == (6, 2, 2, 1)
+    assert isinstance(data["x_train"], np.memmap)
+    assert data.info["splits"]["train"] == {"n": 6, "counts": [3, 3]}
+    assert data.info["arrays"]["y_test"] == {"shape": [4], "dtype": "int64"}
+
+
+def test_normalisation_of_training_comes_from_training_data_alone(tmp_path: Path) -> None:
+    write_toy(tmp_path / "prepared")
+    data = load(tmp_path / "prepared")
+    for split in ("train", "test"):
+        x = np.asarray(data[f"x_{split}"], dtype=float)
+        assert data.info["normalisation"][split]["mean"] == pytest.approx([x.mean()])
+        assert data.info["normalisation"][split]["sd"] == pytest.approx([x.std()])
+
+
+def test_a_failed_preparation_leaves_the_earlier_one_untouched(tmp_path: Path) -> None:
+    write_toy(tmp_path / "prepared")
+    before = np.asarray(load(tmp_path / "prepared")["x_train"]).copy()
+    with pytest.raises(InputError, match="same value"):
+        write_toy(tmp_path / "prepared", offset=20, spread=1)
+    np.testing.assert_array_equal(load(tmp_path / "prepared")["x_train"], before)
+    assert [p.name for p in tmp_path.iterdir()] == ["prepared"]
+
+
+def test_preparing_again_replaces_everything(tmp_path: Path) -> None:
+    write_toy(tmp_path / "prepared")
+    (tmp_path / "prepared" / "stale.npy").touch()
+    write_toy(tmp_path / "prepared", offset=10)
+    assert not (tmp_path / "prepared" / "stale.npy").exists()
+
+
+def test_an_array_that_does_not_match_its_description_is_refused(tmp_path: Path) -> None:
+    write_toy(tmp_path / "prepared")
+    np.save(tmp_path / "prepared" / "y_test.npy", np.zeros(3, dtype=np.int64))
+    with pytest.raises(InputError, match=r"y_test\.npy: found int64 \[3\], expected int64 \[4\]"):
+        load(tmp_path / "prepared")
+
+
+def test_pickled_arrays_are_never_loaded(tmp_path: Path) -> None:
+    write_toy(tmp_path / "prepared")
+    np.save(tmp_path / "prepared" / "y_test.npy", np.array([{}], dtype=object), allow_pickle=True)
+    with pytest.raises(InputError, match=r"y_test\.npy"):
+        load(tmp_path / "prepared")
+
+
+def test_a_channel_that_never_varies_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"x_train: 'red' has the same value"):
+        write_toy(tmp_path / "prepared", spread=1)
+
+
+def test_streamed_statistics_equal_those_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clai.datasets.prepared._CHUNK_VALUES", 7)
+    rng = np.random.default_rng(0)
+    x = rng.normal(1000, 3, (50, 4))
+    x[rng.random(x.shape) < 0.3] = np.nan
+    rows = rng.random(50) < 0.7
+    mean, sd = statistics(x, -1, rows)
+    np.testing.assert_allclose(mean, np.nanmean(x[rows], axis=0), rtol=1e-12)
+    np.testing.assert_allclose(sd, np.nanstd(x[rows], axis=0), rtol=1e-9)
+
+
+def test_a_holdout_takes_the_same_share_of_every_class() -> None:
+    y = np.repeat([0, 1, 2], [40, 80, 120])
+    kept, held_out = stratified_holdout(y, 0.25, seed=3)
+    assert list(np.bincount(y[held_out])) == [10, 20, 30]
+    np.testing.assert_array_equal(np.sort(np.concatenate([kept, held_out])), np.arange(240))
+
+
+# The official CIFAR-10 archive
+
+
+def test_miniature_archive_is_read_as_written(tmp_path: Path) -> None:
+    table = miniature.make("cifar10", tmp_path / "raw", 5)
+    source = obtain("cifar10", "cifar10", None, table, tmp_path / "raw", None, 0, 0, True)
+    prepare(source, tmp_path / "prepared", OPTIONS, 0)
+    data = load(tmp_path / "prepared")
+    assert data.info["title"] == "CIFAR-10 (miniature synthetic)"
+    assert data.info["classes"][:3] == ["airplane", "automobile", "bird"]
+    assert {s: v["n"] for s, v in data.info["splits"].items()} == {"train": 450, "val": 150, "test": 200}
+    assert set(data.info["splits"]["val"]["counts"]) == {15}
+
+
+def test_the_three_planes_of_a_row_become_the_channels_of_an_image() -> None:
+    planes = np.stack([np.full((32, 32), level, dtype=np.uint8) for level in (1, 2, 3)])
+    planes[0, 5, 7] = 99
+    x, y = cifar10.images({"data": planes.reshape(1, -1), "labels": [4]}, "batch")
+    assert list(x[0, 5, 7]) == [99, 2, 3]
+    assert list(y) == [4]
+
+
+class Payload:
+    """Runs a command when it is unpickled."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.system, ("touch payload_ran",)
+
+
+@pytest.mark.parametrize("protocol", [0, 2, 4])
+def test_a_pickle_with_a_payload_is_refused_and_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"data_batch_1: the pickle asks for \w+\.system"):
+        cifar10.unpickle(pickle.dumps({"data": Payload()}, protocol), "data_batch_1")
+    assert not (tmp_path / "payload_ran").exists()
+
+
+def write_tar(path: Path, name: str, kind: bytes = tarfile.REGTYPE) -> Path:
+    with tarfile.open(path, "w:gz") as archive:
+        member = tarfile.TarInfo(name)
+        member.type, member.linkname, member.size = kind, "/etc/passwd", 2 if kind == tarfile.REGTYPE else 0
+        archive.addfile(member, io.BytesIO(b"no"))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("../data_batch_1", tarfile.REGTYPE),
+        ("/data_batch_1", tarfile.REGTYPE),
+        ("cifar-10-batches-py/data_batch_1", tarfile.SYMTYPE),
+    ],
+)
+def test_an_archive_that_reaches_outside_itself_is_refused(tmp_path: Path, name: str, kind: bytes) -> None:
+    with pytest.raises(InputError, match="points outside the archive"):
+        cifar10.read_members(write_tar(tmp_path / "cifar-10-python.tar.gz", name, kind))
+
+
+def test_a_truncated_archive_is_named(tmp_path: Path) -> None:
+    miniature.make("cifar10", tmp_path, 5)
+    path = tmp_path / "cifar-10-python.tar.gz"
+    path.write_bytes(path.read_bytes()[:100_000])
+    with pytest.raises(InputError, match=r"cifar-10-python\.tar\.gz: cannot be read"):
+        cifar10.read_members(path)
+
+
+# Folders and zips of images
+
+
+def image_bytes(level: int, size: tuple[int, int] = (32, 32), kind: str = "PNG") -> bytes:
+    stream = io.BytesIO()
+    pixels = np.random.default_rng(level).integers(0, 255, (size[1], size[0], 3)).astype(np.uint8)
+    Image.fromarray(pixels).save(stream, kind)
+    return stream.getvalue()
+
+
+def write_folder(folder: Path, suffix: str = "png") -> Path:
+    for split, n in (("train", 8), ("test", 2)):
+        for k, name in enumerate(("cat", "airplane")):
+            (folder / split / name).mkdir(parents=True)
+            for i in range(n):
+                (folder / split / name / f"{i:04d}.{suffix}").write_bytes(image_bytes(100 * k + 10 * n + i))
+    return folder
+
+
+def test_a_folder_and_a_zip_of_it_give_the_same_arrays(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "images")
+    with zipfile.ZipFile(tmp_path / "images.zip", "w") as archive:
+        for path in folder.rglob("*.png"):
+            archive.write(path, f"top/{path.relative_to(folder)}")
+    image_folder.prepare(raw(folder, "image_folder"), tmp_path / "a", OPTIONS, 0)
+    image_folder.prepare(raw(tmp_path / "images.zip", "image_folder"), tmp_path / "b", OPTIONS, 0)
+    a, b = load(tmp_path / "a"), load(tmp_path / "b")
+    assert a.info["classes"] == ["airplane", "cat"]
+    assert a.info["title"] == "CIFAR-10 (PNG copy)"
+    assert a.info["splits"]["val"]["counts"] == [2, 2]
+    for name in a.arrays:
+        np.testing.assert_array_equal(a[name], b[name])
+    first = np.asarray(Image.open(folder / "test" / "airplane" / "0000.png"))
+    np.testing.assert_array_equal(a["x_test"][0], first)
+
+
+def test_an_image_of_the_wrong_size_is_named_with_both_sizes(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "images")
+    (folder / "test" / "cat" / "0001.png").write_bytes(image_bytes(1, (28, 30)))
+    with pytest.raises(InputError, match=r"test/cat/0001\.png: found an image of 28 x 30 pixels, expected 32 x 32"):
+        image_folder.prepare(raw(folder, "image_folder"), tmp_path / "out", OPTIONS, 0)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_damaged_image_is_named(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "images")
+    (folder / "test" / "cat" / "0001.png").write_bytes(image_bytes(1)[:500])
+    with pytest.raises(InputError, match=r"test/cat/0001\.png: cannot be decoded"):
+        image_folder.prepare(raw(folder, "image_folder"), tmp_path / "out", OPTIONS, 0)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["train/cat/1.png"], "found no image under test/<class>/"),
+        (["train/cat/1.png", "test/dog/1.png"], "classes cat, dog are in one of train/ and test/ only"),
+    ],
+)
+def test_a_layout_without_both_splits_of_every_class_is_refused(names: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        image_folder.index(names, Path("images.zip"))
+
+
+# MedMNIST
+
+
+def test_medmnist_keeps_the_official_splits(tmp_path: Path) -> None:
+    miniature.make("pathmnist", tmp_path, 5)
+    medmnist.prepare(
+        raw(tmp_path / "pathmnist.npz", "medmnist", True),
+        tmp_path / "prepared",
+        {"title": "PathMNIST", "medmnist_flag": "pathmnist"},
+        0,
+    )
+    data = load(tmp_path / "prepared")
+    assert len(data.info["classes"]) == 9
+    assert data.info["classes"][0] == "adipose"
+    with np.load(tmp_path / "pathmnist.npz") as archive:
+        np.testing.assert_array_equal(data["x_val"], archive["val_images"])
+        np.testing.assert_array_equal(data["y_test"], archive["test_labels"][:, 0])
+
+
+def test_a_pickled_npz_is_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "p.npz", train_images=np.array([Payload()], dtype=object), train_labels=np.zeros((1, 1)))
+    with pytest.raises(InputError, match=r"p\.npz: cannot be read as a \.npz of plain arrays"):
+        medmnist.prepare(
+            raw(tmp_path / "p.npz", "medmnist"), tmp_path / "out", {"title": "P", "medmnist_flag": "pathmnist"}, 0
+        )
+
+
+# Miniature data
+
+
+@pytest.mark.parametrize("dataset", list(miniature.GENERATORS))
+def test_miniature_bytes_depend_on_the_seed_alone(tmp_path: Path, dataset: str) -> None:
+    tables = [miniature.make(dataset, tmp_path / str(n), seed).read_bytes() for n, seed in enumerate((1, 1, 2))]
+    assert tables[0] == tables[1]
+    assert tables[0] != tables[2]
+
+
+# The real copy
+
+
+def test_the_jpeg_copy_of_cifar10_has_the_official_counts(tmp_path: Path) -> None:
+    path = os.environ.get("CLAI_CIFAR10_IMAGES")
+    if path is None:
+        pytest.skip("set CLAI_CIFAR10_IMAGES to the zip or folder of CIFAR-10 images")
+    prepare(raw(Path(path), "image_folder"), tmp_path / "prepared", OPTIONS | {"validation_share": 0.05}, 0)
+    info = json.loads((tmp_path / "prepared" / "dataset.json").read_text())
+    assert info["title"] == "CIFAR-10 (JPEG copy)"
+    assert " ".join(info["classes"]) == "airplane automobile bird cat deer dog frog horse ship truck"
+    assert info["splits"]["train"]["counts"] == [4750] * 10
+    assert info["splits"]["test"]["counts"] == [1000] * 10

@@ -1,0 +1,411 @@
+"""Sepsis sources: onsets by hand, labels, ranges and folds."""
+
+import datetime
+import os
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clai.datasets import mimic_iv, miniature, prepare
+from clai.datasets.challenge2019 import parse, read
+from clai.datasets.fetch import Raw, describe_files, matching, obtain
+from clai.datasets.prepared import Prepared, load
+from clai.datasets.recordings import outside_to_missing
+from clai.datasets.splits import patient_folds
+from clai.errors import InputError
+
+RANGES = {
+    "HR": [20, 300],
+    "O2Sat": [20, 100],
+    "Temp": [25, 45],
+    "SBP": [20, 300],
+    "MAP": [10, 300],
+    "DBP": [5, 250],
+    "Resp": [1, 80],
+}
+CHALLENGE: dict[str, Any] = {"title": "Challenge 2019", "cohort": "all", "folds": 2, "variables": RANGES}
+MIMIC: dict[str, Any] = {
+    "title": "MIMIC-IV",
+    "cohort": "all",
+    "folds": 2,
+    "variables": RANGES,
+    "memory_gb": 1,
+    "minimum_age": 18,
+    "minimum_hours": 6,
+    "maximum_hours": 100,
+    "minimum_onset_hours": 2,
+    "first_stay_only": True,
+    "onset": "suspicion",
+    "label_hours_before": 6,
+    "label_hours_after": None,
+}
+
+
+# Folds
+
+
+def test_no_patient_is_in_two_folds_and_folds_share_the_positive_ones() -> None:
+    rng = np.random.default_rng(0)
+    patients = rng.integers(0, 60, 150)
+    positive = rng.random(150) < 0.3
+    folds = patient_folds(patients, positive, 4, seed=1)
+    for patient in np.unique(patients):
+        assert len(np.unique(folds[patients == patient])) == 1
+    assert set(folds) == {0, 1, 2, 3}
+    shares = [positive[folds == k].mean() for k in range(4)]
+    assert max(shares) - min(shares) < 0.15
+
+
+def test_more_folds_than_positive_patients_is_an_error() -> None:
+    with pytest.raises(InputError, match=r"2 of them in the rarer .* 3 folds"):
+        patient_folds(np.arange(10), np.arange(10) < 2, 3, seed=0)
+
+
+def test_values_outside_their_range_become_missing_and_are_counted() -> None:
+    x = np.array([[80, 20.9], [500, 37], [np.nan, 46]], dtype=np.float32)
+    assert outside_to_missing(x, {"HR": [20, 300], "Temp": [25, 45]}) == {"HR": 1, "Temp": 2}
+    np.testing.assert_array_equal(np.isnan(x), [[False, True], [True, False], [True, True]])
+
+
+# Challenge 2019
+
+
+def record(*rows: str, header: str = "HR|Temp|ICULOS|SepsisLabel") -> bytes:
+    return "\n".join([header, *rows, ""]).encode()
+
+
+def test_records_are_parsed_with_their_own_hours() -> None:
+    batch = [("p000007.psv", record("80|NaN|3|0", "81|36.5|4|1")), ("p000002.psv", record("90|37|1|0"))]
+    rows = parse(batch, ["HR", "Temp"])
+    np.testing.assert_array_equal(rows.recordings, [7, 7, 2])
+    np.testing.assert_array_equal(rows.hours, [3, 4, 1])
+    np.testing.assert_array_equal(rows.y, [0, 1, 0])
+    np.testing.assert_array_equal(rows.x, np.array([[80, np.nan], [81, 36.5], [90, 37]], dtype=np.float32))
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (record("80|36|1"), "p000003.psv: has rows of other than 4 fields"),
+        (record("80|warm|1|0"), "p000003.psv: has a field that is not a number"),
+        (record("80|36|1|2"), "p000003.psv: SepsisLabel is not 0 or 1"),
+        (record("80|1|0", header="HR|ICULOS|SepsisLabel"), "p000003.psv: header differs"),
+        (b"", "p000003.psv: header differs"),
+    ],
+)
+def test_a_malformed_record_is_named_among_good_ones(bad: bytes, message: str) -> None:
+    good = record("80|36|1|0")
+    with pytest.raises(InputError, match=message):
+        parse([("p000001.psv", good), ("p000003.psv", bad), ("p000004.psv", good)], ["HR", "Temp"])
+
+
+def challenge(folder: Path, out: Path, **changes: Any) -> Prepared:
+    raw = obtain("challenge2019", "challenge2019", None, folder / "sources.csv", folder, None, 0, 0, True)
+    prepare(raw, out, CHALLENGE | changes, 0)
+    return load(out)
+
+
+@pytest.fixture(scope="module")
+def challenge_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("challenge")
+    miniature.make("challenge2019", folder, 5)
+    return folder
+
+
+def test_recordings_are_contiguous_with_hours_ascending_and_one_fold(challenge_folder: Path, tmp_path: Path) -> None:
+    data = challenge(challenge_folder, tmp_path / "p")
+    groups, hours = np.asarray(data["groups_all"]), np.asarray(data["hours_all"])
+    same = groups[1:] == groups[:-1]
+    assert same.sum() == len(groups) - len(np.unique(groups)), "contiguous"
+    assert (np.diff(hours)[same] > 0).all()
+    assert (np.diff(data["folds_all"])[same] == 0).all()
+    np.testing.assert_array_equal(data["observed_all"], ~np.isnan(data["x_all"]))
+    assert hours.min() == 1
+    assert (hours[1:][~same] > 1).any(), "ICULOS does not always begin at 1"
+    fold = np.asarray(data["folds_all"]) == 0
+    expected = np.nanmean(np.asarray(data["x_all"], dtype=float)[~fold], axis=0)
+    np.testing.assert_allclose(data.info["normalisation"]["fold0"]["mean"], expected)
+
+
+def test_the_positive_cohort_leaves_out_and_counts_the_others(challenge_folder: Path, tmp_path: Path) -> None:
+    whole = challenge(challenge_folder, tmp_path / "a")
+    positive = challenge(challenge_folder, tmp_path / "b", cohort="sepsis_only")
+    left_out = positive.info["exclusions"][0]
+    assert left_out["reason"] == "recordings without a positive hour"
+    kept = positive.info["splits"]["all"]
+    assert kept["recordings"] + left_out["count"] == whole.info["splits"]["all"]["recordings"] == 120
+    assert kept["counts"][1] == whole.info["splits"]["all"]["counts"][1]
+
+
+def test_zips_and_their_folders_give_the_same_rows_and_both_at_once_are_refused(
+    challenge_folder: Path, tmp_path: Path
+) -> None:
+    archive = challenge_folder / "training_setA.zip"
+    with zipfile.ZipFile(archive) as opened:
+        opened.extractall(tmp_path)
+    records = matching(tmp_path, ["**/p*.psv"])
+    a, b = read([archive], ["HR", "Resp"]), read(records, ["HR", "Resp"])
+    np.testing.assert_array_equal(a.x, b.x)
+    np.testing.assert_array_equal(a.recordings, b.recordings)
+    with pytest.raises(InputError, match="records appear twice"):
+        read([archive, *records], ["HR", "Resp"])
+
+
+# MIMIC-IV
+
+START = datetime.datetime(2150, 1, 1, 7, 20)
+
+
+class Ward:
+    """Builds the MIMIC-IV tables of stays of 40 hours that begin at START, by hours since then."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, list[dict[str, Any]]] = {table: [] for table in miniature.MIMIC_COLUMNS}
+
+    def at(self, hour: float) -> str:
+        return f"{START + datetime.timedelta(hours=hour):%Y-%m-%d %H:%M:%S}"
+
+    def stay(self, n: int, hours: float = 40, age: int = 60, patient: int | None = None, begin: float = 0) -> None:
+        subject = n if patient is None else patient
+        if patient is None:
+            self.rows["hosp/patients"].append({"subject_id": n, "anchor_age": age, "anchor_year": START.year})
+        times = {"intime": self.at(begin), "outtime": self.at(begin + hours)}
+        self.rows["icu/icustays"].append({"subject_id": subject, "hadm_id": n, "stay_id": 100 + n, **times})
+        for hour in range(int(hours)):
+            self.chart(n, begin + hour + 0.25, 220045, 80 + hour % 5, subject)
+
+    def chart(self, n: int, hour: float, item: int, value: float, subject: int | None = None, text: str = "") -> None:
+        self.rows["icu/chartevents"].append(
+            {"subject_id": subject or n, "stay_id": 100 + n, "charttime": self.at(hour), "itemid": item,
+             "value": text or value, "valuenum": value}
+        )  # fmt: skip
+
+    def lab(self, n: int, hour: float, item: int, value: float) -> None:
+        self.rows["hosp/labevents"].append(
+            {"subject_id": n, "itemid": item, "charttime": self.at(hour), "valuenum": value}
+        )
+
+    def culture(self, n: int, hour: float) -> None:
+        day = START + datetime.timedelta(hours=hour)
+        self.rows["hosp/microbiologyevents"].append(
+            {"subject_id": n, "chartdate": f"{day:%Y-%m-%d} 00:00:00", "charttime": self.at(hour)}
+        )
+
+    def drug(self, n: int, hour: float, name: str = "Vancomycin", route: str = "IV") -> None:
+        self.rows["hosp/prescriptions"].append(
+            {"subject_id": n, "starttime": self.at(hour), "drug": name, "route": route}
+        )
+
+    def noradrenaline(self, n: int, start: float, end: float, rate: float) -> None:
+        self.rows["icu/inputevents"].append(
+            {"subject_id": n, "stay_id": 100 + n, "starttime": self.at(start), "endtime": self.at(end),
+             "itemid": 221906, "rate": rate, "rateuom": "mcg/kg/min"}
+        )  # fmt: skip
+
+    def onsets(self, tmp_path: Path, onset: str, **changes: Any) -> dict[int, int]:
+        """Onset hour by stay number."""
+        with self.database(tmp_path) as database:
+            mimic_iv.select_stays(database, MIMIC | changes)
+            mimic_iv.read_events(database)
+            mimic_iv.score_sofa(database)
+            mimic_iv.find_onsets(database, onset)
+            return {stay - 100: hour for stay, hour in database.execute("SELECT * FROM onsets").fetchall()}
+
+    def sofa(self, tmp_path: Path) -> dict[int, list[int]]:
+        """SOFA of each hour by stay number."""
+        with self.database(tmp_path) as database:
+            mimic_iv.select_stays(database, MIMIC)
+            mimic_iv.read_events(database)
+            mimic_iv.score_sofa(database)
+            found: dict[int, list[int]] = {}
+            for stay, score in database.execute("SELECT stay_id, sofa FROM sofa ORDER BY stay_id, hour").fetchall():
+                found.setdefault(stay - 100, []).append(score)
+            return found
+
+    def database(self, tmp_path: Path) -> Any:
+        miniature.write_mimic_tables(tmp_path / "mimic", self.rows)
+        scratch = tmp_path / "scratch"
+        scratch.mkdir()
+        return mimic_iv.connect(tmp_path / "mimic", scratch, 1)
+
+
+def septic(ward: Ward, n: int, sofa_hour: float) -> None:
+    """A stay whose SOFA is 2 from `sofa_hour` on for a day: platelets below 100."""
+    ward.stay(n)
+    ward.lab(n, sofa_hour, 51265, 80)
+
+
+def test_onset_needs_culture_antibiotic_and_sofa_in_their_windows(tmp_path: Path) -> None:
+    ward = Ward()
+    for n in range(1, 10):
+        septic(ward, n, 20)
+    # 1: antibiotic 71 h after the culture. 2: 73 h after. 3: culture 23 h after the antibiotic. 4: 25 h after.
+    for n, culture, drug in ((1, 10, 81), (2, 10, 83), (3, 35, 12), (4, 37, 12)):
+        ward.culture(n, culture)
+        ward.drug(n, drug)
+    ward.culture(5, 10)  # no antibiotic
+    ward.drug(6, 10)  # no culture
+    ward.culture(7, 10)
+    ward.drug(7, 11, "Erythromycin 0.5% Ophth Oint", "BOTH EYES")
+    ward.culture(8, 10)
+    ward.drug(8, 11, "Acetaminophen", "PO")
+    ward.culture(9, -6)  # SOFA comes 26 h after the suspicion
+    ward.drug(9, -5)
+    ward.stay(10)  # suspicion, but SOFA 0 throughout
+    ward.culture(10, 10)
+    ward.drug(10, 11)
+    assert ward.onsets(tmp_path, "suspicion") == {1: 10, 3: 12}
+
+
+@pytest.mark.parametrize(("onset", "hour"), [("suspicion", 25), ("sofa", 20), ("earliest", 20)])
+def test_the_onset_is_the_time_that_the_setting_names(tmp_path: Path, onset: str, hour: int) -> None:
+    ward = Ward()
+    septic(ward, 1, 20)
+    ward.culture(1, 25)
+    ward.drug(1, 26)
+    ward.culture(1, 34)
+    assert ward.onsets(tmp_path, onset) == {1: hour}
+
+
+def test_sofa_components_score_as_published(tmp_path: Path) -> None:
+    ward = Ward()
+    for n in range(1, 9):
+        ward.stay(n)
+    ward.lab(1, 5, 50885, 6.0)  # bilirubin: 3
+    ward.lab(2, 5, 50912, 1.2)  # creatinine: 1
+    ward.chart(3, 5, 220052, 69)  # mean pressure below 70: 1
+    ward.noradrenaline(4, 5, 7, 0.1)  # noradrenaline up to 0.1: 3
+    ward.noradrenaline(5, 5, 7, 0.2)  # above: 4
+    ward.lab(6, 5, 50821, 90)  # PaO2 90 at FiO2 50 %, ratio 180: 2 without a ventilator
+    ward.lab(6, 4, 50816, 50)
+    ward.lab(7, 5, 50821, 90)  # the same on a ventilator: 3
+    ward.lab(7, 4, 50816, 50)
+    ward.chart(7, 3, 223849, 1, text="CMV/ASSIST")
+    for item, value in ((220739, 2), (223900, 3), (223901, 4)):
+        ward.chart(8, 5, item, value)  # coma scale 9: 3
+    scores = ward.sofa(tmp_path)
+    assert {n: scores[n][5] for n in range(1, 9)} == {1: 3, 2: 1, 3: 1, 4: 3, 5: 4, 6: 2, 7: 3, 8: 3}
+    assert {scores[n][4] for n in range(1, 9)} == {0}, "nothing scores before it is measured"
+    assert scores[1][28] == 3, "the worst of the last 24 hours counts"
+    assert scores[1][29] == 0
+    assert scores[4][30] == 3, "an infusion counts to its last hour, then 23 more"
+    assert scores[4][31] == 0
+
+
+def test_little_urine_scores_once_a_day_has_passed(tmp_path: Path) -> None:
+    ward = Ward()
+    ward.stay(1)
+    for hour in range(40):
+        ward.rows["icu/outputevents"].append(
+            {"stay_id": 101, "charttime": ward.at(hour + 0.5), "itemid": 226559, "value": 15}
+        )
+    scores = ward.sofa(tmp_path)[1]
+    assert scores[22] == 0
+    assert scores[23] == 3, "360 mL in 24 hours"
+
+
+def test_intubated_patients_do_not_score_for_speech(tmp_path: Path) -> None:
+    ward = Ward()
+    ward.stay(1)
+    ward.chart(1, 5, 223900, 1, text="No Response-ETT")
+    assert ward.sofa(tmp_path)[1][5] == 0
+
+
+def mimic(ward_rows: dict[str, Iterable[Any]], tmp_path: Path, **changes: Any) -> Prepared:
+    folder = tmp_path / "mimic"
+    paths = miniature.write_mimic_tables(folder, ward_rows)
+    raw = Raw("mimic-iv", "mimic_iv", "3.1", folder, tuple(describe_files(paths, folder)), "", "", False)
+    prepare(raw, tmp_path / "prepared", MIMIC | changes, 0)
+    return load(tmp_path / "prepared")
+
+
+def small_ward() -> Ward:
+    ward = Ward()
+    rng = np.random.default_rng(0)
+    for n in range(1, 9):
+        septic(ward, n, 20)
+        for hour in range(0, 40, 2):
+            for item in (220277, 220050, 220052, 220051, 220210):
+                ward.chart(n, hour + 0.5, item, float(rng.integers(80, 99)) if item != 220210 else 15 + hour % 3)
+            ward.chart(n, hour + 0.5, 223761, 98.6 + hour % 2 * 0.5 + n * 0.1)
+        if n > 4:
+            ward.culture(n, 22)
+            ward.drug(n, 23)
+    return ward
+
+
+def test_hourly_means_labels_and_fahrenheit(tmp_path: Path) -> None:
+    ward = small_ward()
+    ward.chart(1, 3.4, 220045, 103)  # with 83 in the same hour
+    ward.chart(1, 4.4, 220045, 9999)
+    data = mimic(ward.rows, tmp_path, label_hours_after=5)
+    x, y = np.asarray(data["x_all"]), np.asarray(data["y_all"])
+    groups, hours = np.asarray(data["groups_all"]), np.asarray(data["hours_all"])
+    first = groups == 101
+    assert x[first][3, 0] == 93
+    assert x[first][4, 0] == 84
+    assert x[first][0, 2] == pytest.approx((98.7 - 32) / 1.8, abs=1e-4)
+    assert np.isnan(x[first][1, 2])
+    assert list(hours[groups == 106][y[groups == 106] == 1]) == list(range(16, 28)), "six hours before 22 to five after"
+    assert not y[first].any()
+    reasons = {e["reason"]: e["count"] for e in data.info["exclusions"]}
+    assert reasons["values of HR outside 20 to 300"] == 1
+
+
+def test_cohort_rules_leave_out_and_count(tmp_path: Path) -> None:
+    ward = small_ward()
+    ward.stay(20, age=17)
+    ward.stay(21, hours=4)
+    ward.stay(22, patient=1, begin=500)
+    ward.stay(23, hours=120)
+    ward.stay(24)  # an onset in the first hour
+    ward.lab(24, 0.5, 51265, 80)
+    ward.culture(24, 0.5)
+    ward.drug(24, 2)
+    data = mimic(ward.rows, tmp_path)
+    reasons = {e["reason"]: e["count"] for e in data.info["exclusions"]}
+    assert reasons["stays of patients younger than 18 years"] == 1
+    assert reasons["stays shorter than 6 hours"] == 1
+    assert reasons["later stays of the same patient"] == 1
+    assert reasons["hours after hour 100 of a stay"] == 20
+    assert reasons["stays with an onset before hour 2"] == 1
+    assert set(np.unique(data["groups_all"])) == {*range(101, 109), 123}
+
+
+def test_a_missing_table_is_named(tmp_path: Path) -> None:
+    miniature.write_mimic_tables(tmp_path, {})
+    (tmp_path / "hosp" / "labevents.csv.gz").unlink()
+    with pytest.raises(InputError, match=r"found no hosp/labevents\.csv\.gz"):
+        mimic_iv.connect(tmp_path, tmp_path, 1)
+
+
+def test_miniature_stays_are_about_half_septic_and_prepared_from_end_to_end(tmp_path: Path) -> None:
+    table = miniature.make("mimic-iv", tmp_path / "raw", 5)
+    raw = obtain("mimic-iv", "mimic_iv", None, table, tmp_path / "raw", None, 0, 0, True)
+    prepare(raw, tmp_path / "prepared", MIMIC | {"minimum_hours": 12}, 0)
+    data = load(tmp_path / "prepared")
+    groups, y = np.asarray(data["groups_all"]), np.asarray(data["y_all"])
+    septic_share = len(np.unique(groups[y == 1])) / len(np.unique(groups))
+    assert 0.3 < septic_share < 0.6
+    assert data.info["title"] == "MIMIC-IV (miniature synthetic)"
+
+
+# The real records
+
+
+def test_the_real_challenge_has_its_published_counts(tmp_path: Path) -> None:
+    path = os.environ.get("CLAI_CHALLENGE2019")
+    if path is None:
+        pytest.skip("set CLAI_CHALLENGE2019 to the folder of the Challenge 2019 zips")
+    table = Path(__file__).parents[2] / "workflow" / "data_sources.csv"
+    raw = obtain("challenge2019", "challenge2019", Path(path), table, tmp_path, None, 0, 0, False)
+    prepare(raw, tmp_path / "prepared", CHALLENGE | {"folds": 5}, 0)
+    data = load(tmp_path / "prepared")
+    assert data.info["splits"]["all"]["n"] == 790_215 + 761_995
+    assert data.info["splits"]["all"]["recordings"] == 40_336
+    groups, y = np.asarray(data["groups_all"]), np.asarray(data["y_all"])
+    assert len(np.unique(groups[y == 1])) == 1_790 + 1_142

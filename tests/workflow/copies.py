@@ -1,0 +1,63 @@
+"""Copies of the working tree in which the workflow really runs, and the names of what it makes."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parents[2]
+FORMS = {"table": ["tex", "csv", "json"], "figure": ["pdf", "png", "csv", "json"], "claims": ["md", "csv", "json"]}
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A copy of the repository's working tree, without ignored files, outside git."""
+
+    path: Path
+
+    def command(self, *arguments: str) -> list[str]:
+        return [sys.executable, "-m", "snakemake", *arguments]
+
+    def environment(self) -> dict[str, str]:
+        """One thread a job, so that results do not depend on the machine; the copy's library, not the installed one."""
+        return os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(self.path / "src")}
+
+    def snakemake(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run Snakemake in the tree; `stdout` holds everything that it and its jobs said."""
+        return subprocess.run(
+            self.command(*arguments), cwd=self.path, env=self.environment(), text=True, check=False,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+    def planned(self, *arguments: str) -> dict[str, int]:
+        """Number of jobs of each rule that a dry run announces; empty when there is nothing to be done."""
+        run = self.snakemake("--dry-run", *arguments)
+        assert run.returncode == 0, run.stdout
+        if "Nothing to be done" in run.stdout:
+            return {}
+        table = run.stdout.split("Job stats:")[1].split("\n\n")[0]
+        jobs = {name: int(count) for name, count in re.findall(r"^(\w+) +(\d+)$", table, flags=re.MULTILINE)}
+        del jobs["total"]
+        return jobs
+
+
+def copy_of_repository(folder: Path) -> Tree:
+    """What git tracks or would track, as it is now."""
+    listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listing, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
+    for name in filter(None, names.split("\0")):
+        if (REPOSITORY / name).is_file():
+            target = folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(REPOSITORY / name, target)
+    return Tree(folder)
+
+
+def outputs(view: str) -> list[str]:
+    """The rendered files of a view, by the captions that there are."""
+    names = sorted(path.stem for path in (REPOSITORY / "workflow" / "report").glob("*.rst") if path.stem != "workflow")
+    form = {name: FORMS[re.match("table|figure|claims", name)[0]] for name in names}  # type: ignore[index]
+    return [f"paper_figures/{view}{name}.{ending}" for name in names for ending in form[name]]

@@ -1,0 +1,103 @@
+"""Bad input is refused with a message that names it and says what to do, and leaves nothing half-written."""
+
+import http.server
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+import yaml
+from copies import Tree, copy_of_repository
+from PIL import Image
+
+from clai.datasets.miniature import make
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
+    return copy_of_repository(tmp_path_factory.mktemp("bad") / "copy")
+
+
+def refusal(tree: Tree, dataset: str, settings: dict[str, object]) -> str:
+    """What is said when preparing a dataset of the full run fails; nothing may be left of it."""
+    local = tree.path / "local.yaml"
+    local.write_text(yaml.safe_dump({"run": [dataset], "data_dir": "downloads", **settings}))
+    target = f"results/paper/{dataset}/prepared/dataset.json"
+    run = tree.snakemake(target, "--configfile", "local.yaml", "--config", "evidence=paper")
+    local.unlink()
+    assert run.returncode != 0, run.stdout
+    folder = tree.path / "results" / "paper" / dataset
+    assert {path.name for path in folder.rglob("*")} <= {"raw.json"}
+    assert not list((tree.path / "downloads").rglob("*.*"))
+    assert "Traceback" not in run.stdout.split("error:")[-1]
+    return run.stdout
+
+
+@pytest.mark.parametrize(
+    ("setting", "named"),
+    [
+        ("trainig={epochs: 3}", "trainig"),
+        ("training={epoch: 3}", "epoch"),
+        ("seeds=many", "many"),
+        ("embedding_size=1.5", "1.5"),
+        ("datasets={cifar10: {image_sise: 32}}", "image_sise"),
+        ("run=[cifar100]", "cifar100"),
+    ],
+)
+def test_setting_that_does_not_exist_or_has_the_wrong_type(tree: Tree, setting: str, named: str) -> None:
+    run = tree.snakemake("--dry-run", "all", "--config", setting)
+    assert run.returncode != 0
+    assert named in run.stdout
+
+
+def test_image_folder_that_is_not_there(tree: Tree) -> None:
+    said = refusal(tree, "cifar10", {"datasets": {"cifar10": {"source": "image_folder", "path": "nowhere/images"}}})
+    assert "datasets.cifar10.path: nowhere/images does not exist" in said
+
+
+def test_image_of_another_size(tree: Tree, tmp_path: Path) -> None:
+    for split in ("train", "test"):
+        for name in ("cat", "dog"):
+            folder = tmp_path / split / name
+            folder.mkdir(parents=True)
+            for number in range(30):
+                side = 16 if (split, name, number) == ("test", "dog", 2) else 32
+                Image.new("RGB", (side, side)).save(folder / f"{number}.png")
+    said = refusal(tree, "cifar10", {"datasets": {"cifar10": {"source": "image_folder", "path": str(tmp_path)}}})
+    assert "test/dog/2.png: found an image of 16 x 16 pixels, expected 32 x 32" in said
+    assert "image_size" in said
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[tuple[Path, str]]:
+    """A folder and the address on loopback under which its files can be downloaded."""
+    folder = tmp_path / "served"
+    folder.mkdir()
+    handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield folder, f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_archive_with_another_checksum(tree: Tree, tmp_path: Path, served: tuple[Path, str]) -> None:
+    folder, address = served
+    table = make("cifar10", folder, 1)
+    (archive,) = folder.glob("*.tar.gz")
+    content = bytearray(archive.read_bytes())
+    content[len(content) // 2] ^= 1
+    archive.write_bytes(content)
+    settings = {"data_sources": str(table), "mirror": address, "download": {"retries": 0}}
+    said = refusal(tree, "cifar10", settings)
+    assert f"{address}/cifar-10-python.tar.gz has checksum" in said
+    assert "by hand" in said
+
+
+def test_recording_that_ends_too_early(tree: Tree, tmp_path: Path) -> None:
+    make("sleepedf", tmp_path, 1)
+    recording = sorted(tmp_path.glob("*-PSG.edf"))[2]
+    recording.write_bytes(recording.read_bytes()[:-50_000])
+    said = refusal(tree, "sleepedf", {"datasets": {"sleepedf": {"path": str(tmp_path)}}})
+    assert f"{recording}: found {recording.stat().st_size} bytes" in said
+    assert "truncated: delete it and run again" in said

@@ -1,0 +1,142 @@
+"""The whole pipeline on miniature data: it runs, learns, repeats exactly, and reruns only what a change touches."""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from copies import Tree, outputs
+
+from clai.evidence import MINI_NOTE
+
+DATA_RULES = {"make_miniature", "fetch_source", "prepare_dataset"}
+TRAINING = {"train_model", "evaluate_clai", "fit_gaussian_process", "fit_student_t_mixture"}
+MULTICLASS, SEPSIS = ["pathmnist", "cifar10", "sleepedf"], ["mimic-iv", "challenge2019"]
+
+
+def metrics(miniature: Tree, dataset: str) -> pd.DataFrame:
+    """Means over seeds and folds under the paper's rule: model, metric, value."""
+    frame = pd.read_csv(miniature.path / "results" / "mini" / dataset / "evidence" / "metrics.csv")
+    frame = frame[frame["rule"].isna() | (frame["rule"] == "paper")]
+    return frame.groupby(["model", "metric"])["value"].mean()
+
+
+def description(miniature: Tree, dataset: str) -> dict[str, object]:
+    return dict(json.loads((miniature.path / "results/mini" / dataset / "evidence/dataset.json").read_text()))
+
+
+def test_every_output_is_there_and_nothing_is_left_to_do(miniature: Tree) -> None:
+    missing = [name for view in ("", "mini/") for name in outputs(view) if not (miniature.path / name).is_file()]
+    assert missing == []
+    assert miniature.planned("all") == {}
+
+
+def test_no_temporary_file_is_left(miniature: Tree) -> None:
+    left = [p for p in (miniature.path / "results").rglob("*") if p.suffix == ".part" or p.name.startswith(".")]
+    assert left == []
+    assert not list(miniature.path.rglob("checkpoint.pt"))
+
+
+@pytest.mark.parametrize("model", ["clai-m", "clai-c"])
+@pytest.mark.parametrize("dataset", MULTICLASS)
+def test_learned_better_than_chance_and_the_commonest_class(miniature: Tree, dataset: str, model: str) -> None:
+    counts = np.array(description(miniature, dataset)["splits"]["test"]["counts"])  # type: ignore[index]
+    trivial = max(1 / len(counts), counts.max() / counts.sum())
+    accuracy = metrics(miniature, dataset)[model, "accuracy"]
+    assert accuracy > trivial + 3 * np.sqrt(trivial * (1 - trivial) / counts.sum())
+    assert accuracy < 1
+
+
+@pytest.mark.parametrize("model", ["clai-m", "clai-c", "student-t-mixture"])
+@pytest.mark.parametrize("dataset", SEPSIS)
+def test_detected_sepsis_better_than_chance(miniature: Tree, dataset: str, model: str) -> None:
+    found = metrics(miniature, dataset)[model]
+    assert found["auroc"] > 0.6
+    assert found["auprc"] > 1.2 * found["prevalence"]
+
+
+def test_miniature_outputs_say_so(miniature: Tree) -> None:
+    for name in outputs("mini/"):
+        path = miniature.path / name
+        if path.suffix == ".json" and path.stem not in ("table2", "tableS1"):
+            assert MINI_NOTE in json.loads(path.read_text())["caption"], name
+    for name in ("table1.tex", "table3.tex", "claims.md"):
+        assert "miniature" in (miniature.path / "paper_figures/mini" / name).read_text().lower(), name
+
+
+@contextmanager
+def edited(path: Path, text: str) -> Iterator[None]:
+    """A file with other text for a while; its first text comes back with a later time of change."""
+    before = path.read_text()
+    path.write_text(text)
+    yield
+    path.write_text(before)
+
+
+def test_touched_module_reruns_nothing(miniature: Tree) -> None:
+    for name in ("kernels.py", "datasets/fetch.py", "tables.py"):
+        os.utime(miniature.path / "src" / "clai" / name)
+    assert miniature.planned("all") == {}
+
+
+def test_edited_kernel_reruns_training_and_what_follows_but_no_data(miniature: Tree) -> None:
+    path = miniature.path / "src" / "clai" / "kernels.py"
+    with edited(path, path.read_text() + "\n# another kernel\n"):
+        planned = miniature.planned("all")
+    assert planned.keys() >= {*TRAINING, "summarise_dataset", "project_embeddings", "render_table1", "draw_figure2"}
+    assert not planned.keys() & DATA_RULES
+    assert miniature.planned("all") == {}
+
+
+def test_edited_caption_redraws_its_output_only(miniature: Tree) -> None:
+    path = miniature.path / "workflow" / "report" / "table1.rst"
+    with edited(path, path.read_text() + "One more sentence.\n"):
+        assert miniature.planned("all").keys() <= {"all", "render_table1"}
+        assert miniature.planned("all")["render_table1"] == 2
+
+
+def test_setting_of_a_picture_reruns_no_training(miniature: Tree) -> None:
+    path = miniature.path / "workflow" / "presets" / "mini.yaml"
+    preset = yaml.safe_load(path.read_text())
+    preset["tsne"]["perplexity"] += 1
+    with edited(path, yaml.safe_dump(preset)):
+        planned = miniature.planned("mini")
+    assert {"project_embeddings", "draw_figure2"} <= planned.keys()
+    assert not planned.keys() & (DATA_RULES | TRAINING)
+
+
+def test_setting_of_one_dataset_reruns_no_other(miniature: Tree) -> None:
+    path = miniature.path / "workflow" / "presets" / "mini.yaml"
+    preset = yaml.safe_load(path.read_text())
+    preset["datasets"]["sleepedf"]["overrides"]["training"] = {"weight_decay": 0.1}
+    with edited(path, yaml.safe_dump(preset)):
+        planned = miniature.planned("results/mini/sleepedf/evidence/metrics.csv")
+        others = miniature.planned("results/mini/cifar10/evidence/metrics.csv")
+    models = yaml.safe_load((miniature.path / "config.yaml").read_text())["datasets"]["sleepedf"]["models"]
+    assert planned["train_model"] == len(models) * len(preset["seeds"])
+    assert others == {}
+
+
+def test_second_run_gives_the_same_bytes(miniature: Tree) -> None:
+    """Run records hold wall times, which tables of compute (S3) and sidecars show; everything else repeats exactly."""
+
+    def content() -> dict[str, bytes]:
+        files = [*miniature.path.glob("results/mini/*/evidence/*"), *miniature.path.glob("paper_figures/mini/*")]
+        kept = [f for f in files if f.name != "runs.json" and not f.match("paper_figures/mini/*.json")]
+        return {str(f.relative_to(miniature.path)): f.read_bytes() for f in kept if not f.stem.startswith("tableS3")}
+
+    first = content()
+    shutil.rmtree(miniature.path / "results" / "mini" / "cifar10" / "clai-m" / "seed0")
+    for folder in ("raw/challenge2019", "challenge2019"):
+        shutil.rmtree(miniature.path / "results" / "mini" / folder)
+    run = miniature.snakemake("--cores", "4", "mini")
+    assert run.returncode == 0, run.stdout[-20000:]
+    second = content()
+    assert first.keys() == second.keys()
+    assert [name for name in first if first[name] != second[name]] == []

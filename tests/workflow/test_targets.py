@@ -1,0 +1,61 @@
+"""Every target that the documentation names can be planned, and one table is made with only what it needs."""
+
+import shutil
+
+import pytest
+import yaml
+from copies import REPOSITORY, Tree, outputs
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["all"],
+        ["mini"],
+        ["paper"],
+        ["all", "--config", "evidence=paper"],
+        ["publish", "--config", "evidence=paper"],
+        outputs(""),
+        outputs("mini/"),
+        [*outputs(""), "--config", "evidence=paper"],
+        ["all", "--config", "evidence=paper", "--workflow-profile", "profiles/slurm"],
+    ],
+    ids=lambda arguments: " ".join(arguments)[:60],
+)
+def test_target_can_be_planned(shared_tree: Tree, arguments: list[str]) -> None:
+    assert shared_tree.planned(*arguments)
+
+
+def test_full_run_covers_all_models_seeds_and_folds_that_the_configuration_names(shared_tree: Tree) -> None:
+    config = yaml.safe_load((REPOSITORY / "config.yaml").read_text())
+    mimic, cifar10 = config["datasets"]["mimic-iv"], config["datasets"]["cifar10"]
+    planned = shared_tree.planned(
+        *("paper", "--config", "evidence=paper", "run=[cifar10,mimic-iv]", "datasets={mimic-iv: {path: mimic}}")
+    )
+    trained = [model for model in mimic["models"] if model in ("clai-m", "clai-c", "cross-entropy")]
+    folds = mimic["folds"] * len(mimic["overrides"]["seeds"])
+    assert planned["train_model"] == len(config["seeds"]) * len(cifar10["models"]) + folds * len(trained)
+    assert planned["fit_gaussian_process"] == planned["fit_student_t_mixture"] == folds
+
+
+def test_dataset_without_access_is_left_out_of_the_full_run(shared_tree: Tree) -> None:
+    planned = shared_tree.planned("paper", "--config", "evidence=paper", "run=[mimic-iv]")
+    assert "train_model" not in planned
+    assert planned["render_table3"] == 1
+
+
+def test_one_table_needs_no_cores_and_only_its_own_evidence(tree: Tree) -> None:
+    for folder in (tree.path / "results" / "published").glob("*/evidence"):
+        if folder.parent.name not in ("mimic-iv", "challenge2019"):
+            shutil.rmtree(folder)
+    for file in (tree.path / "paper_figures").glob("table3.*"):
+        file.unlink()
+    assert tree.planned("paper_figures/table3.tex") == {"render_table3": 1}
+    run = tree.snakemake("paper_figures/table3.tex")
+    assert run.returncode == 0, run.stdout
+    assert "\\begin{tabular}" in (tree.path / "paper_figures" / "table3.tex").read_text()
+
+
+def test_workflow_passes_its_own_linter(shared_tree: Tree) -> None:
+    run = shared_tree.snakemake("--lint")
+    assert run.returncode == 0, run.stdout

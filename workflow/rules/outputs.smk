@@ -1,0 +1,44 @@
+# What is rendered, and from the evidence of which datasets: read by tables.smk, figures.smk and the rule all. Makes no files.
+
+TABLES = {
+    "table1": ["pathmnist", "cifar10", "sleepedf"],
+    "table2": [],
+    "table3": ["mimic-iv", "challenge2019"],
+    "tableS1": [],
+    "tableS2": list(config["datasets"]),
+    "tableS3": list(config["datasets"]),
+    "tableS4": list(config["datasets"]),
+}
+FIGURES = {
+    "figure1": ["cifar10"],
+    "figure2": ["pathmnist", "cifar10", "sleepedf"],
+    "figure3": ["pathmnist", "cifar10", "sleepedf"],
+    "figure4": ["mimic-iv", "challenge2019"],
+    "figureS1": list(config["datasets"]),
+}
+
+
+def named(datasets):
+    """What tables and figures say of datasets, at hand or not."""
+    return {name: {key: config["datasets"][name][key] for key in ("title", "needs")} for name in datasets}
+
+
+def theory_inputs(wildcards):
+    """The numerical checks; published evidence may come without them."""
+    path = f"{evidence_root(wildcards)}/theory/evidence/theory.csv"
+    return [path] if not path.startswith("results/published/") or Path(path).exists() else []
+
+
+def settings_shown(name):
+    """Params function: the settings behind a view's evidence for the table that prints them, nothing for the others."""
+    if name != "tableS1":
+        return {}
+    return lambda wildcards: settings("mini" if wildcards.view else "paper")
+
+
+def paper_outputs(view):
+    """Every rendered file of a view: "" or "mini/"."""
+    forms = {name: ["tex", "csv", "json"] for name in TABLES}
+    forms |= {name: ["pdf", "png", "csv", "json"] for name in FIGURES}
+    forms["claims"] = ["md", "csv", "json"]
+    return [f"paper_figures/{view}{name}.{form}" for name, endings in forms.items() for form in endings]
