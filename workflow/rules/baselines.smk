@@ -14,7 +14,7 @@ rule fit_student_t_mixture:
     log:
         "logs/{preset}/{dataset}/student-t-mixture/{run}/fit_student_t_mixture.log",
     conda:
-        "clai"
+        "../../envs/environment.yaml"
     threads: own_threads
     params:
         settings=own_settings("threads", "baselines", "evaluation"),
@@ -38,7 +38,7 @@ rule fit_gaussian_process:
     log:
         "logs/{preset}/{dataset}/gp/{run}/fit_gaussian_process.log",
     conda:
-        "clai"
+        "../../envs/environment.yaml"
     threads: own_threads
     params:
         settings=own_settings("threads", "baselines", "evaluation"),

@@ -15,7 +15,7 @@ rule make_miniature:
     log:
         "logs/mini/{dataset}/make_miniature.log",
     conda:
-        "clai"
+        "../../envs/environment.yaml"
     params:
         seed=settings("mini")["miniature_seed"],
     message:
@@ -34,7 +34,7 @@ rule fetch_source:
     log:
         "logs/{preset}/{dataset}/fetch_source.log",
     conda:
-        "clai"
+        "../../envs/environment.yaml"
     params:
         source=lambda wildcards: dataset_settings(wildcards.preset, wildcards.dataset)["dataset"]["source"],
         path=lambda wildcards: dataset_settings(wildcards.preset, wildcards.dataset)["dataset"]["path"],

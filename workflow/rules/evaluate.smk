@@ -17,7 +17,7 @@ rule evaluate_clai:
     wildcard_constraints:
         model="clai-c|clai-m",
     conda:
-        "clai"
+        "../../envs/environment.yaml"
     threads: own_threads
     resources:
         gpu=1,
@@ -41,7 +41,7 @@ rule evaluate_cross_entropy:
     log:
         "logs/{preset}/{dataset}/cross-entropy/{run}/evaluate_cross_entropy.log",
     conda:
-        "clai"
+        "../../envs/environment.yaml"
     threads: own_threads
     resources:
         gpu=1,
@@ -65,7 +65,7 @@ rule project_embeddings:
     log:
         "logs/{preset}/{dataset}/project_embeddings.log",
     conda:
-        "clai"
+        "../../envs/environment.yaml"
     threads: 1
     params:
         settings=own_settings(*LEARNING, "tsne", "stages"),
@@ -92,7 +92,7 @@ rule summarise_dataset:
     log:
         "logs/{preset}/{dataset}/summarise_dataset.log",
     conda:
-        "clai"
+        "../../envs/environment.yaml"
     threads: 1
     message:
         "Gather what all runs on {wildcards.dataset} ({wildcards.preset}) found."
@@ -109,7 +109,7 @@ rule summarise_similarity:
     log:
         "logs/{preset}/{dataset}/summarise_similarity.log",
     conda:
-        "clai"
+        "../../envs/environment.yaml"
     threads: 1
     message:
         "Gather the similarities between the classes of {wildcards.dataset} ({wildcards.preset})."
@@ -129,7 +129,7 @@ rule summarise_signals:
     log:
         "logs/{preset}/{dataset}/summarise_signals.log",
     conda:
-        "clai"
+        "../../envs/environment.yaml"
     threads: 1
     params:
         settings=own_settings("figure4"),

@@ -29,7 +29,7 @@ for name, datasets in FIGURES.items():
             f"logs/{{view}}draw_{name}.log",
         localrule: True
         conda:
-            "clai"
+            "../../envs/environment.yaml"
         threads: 1
         params:
             name=name,

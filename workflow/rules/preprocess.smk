@@ -17,7 +17,7 @@ rule prepare_dataset:
     benchmark:
         "logs/{preset}/{dataset}/prepare_dataset.benchmark.tsv"
     conda:
-        "clai"
+        "../../envs/environment.yaml"
     threads: 1
     params:
         settings=lambda wildcards: dataset_settings(wildcards.preset, wildcards.dataset)["dataset"],

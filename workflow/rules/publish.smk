@@ -14,7 +14,7 @@ rule publish:
         "logs/paper/publish.log",
     localrule: True
     conda:
-        "clai"
+        "../../envs/environment.yaml"
     threads: 1
     params:
         target="results/published",

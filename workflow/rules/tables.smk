@@ -34,7 +34,7 @@ for name, datasets in TABLES.items():
             f"logs/{{view}}render_{name}.log",
         localrule: True
         conda:
-            "clai"
+            "../../envs/environment.yaml"
         threads: 1
         params:
             name=name,
@@ -72,7 +72,7 @@ rule render_claims:
         "logs/{view}render_claims.log",
     localrule: True
     conda:
-        "clai"
+        "../../envs/environment.yaml"
     threads: 1
     params:
         root=evidence_root,

@@ -9,7 +9,7 @@ rule check_theory:
     log:
         "logs/{preset}/theory/check_theory.log",
     conda:
-        "clai"
+        "../../envs/environment.yaml"
     threads: 1
     params:
         settings=lambda wildcards: settings(wildcards.preset)["theory"],

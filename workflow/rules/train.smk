@@ -17,7 +17,7 @@ rule train_model:
     wildcard_constraints:
         model="clai-c|clai-m|cross-entropy",
     conda:
-        "clai"
+        "../../envs/environment.yaml"
     threads: own_threads
     resources:
         gpu=1,
