@@ -53,7 +53,7 @@ def test_learned_better_than_chance_and_the_commonest_class(miniature: Tree, dat
     assert accuracy < 1
 
 
-@pytest.mark.parametrize("model", ["clai-m", "clai-c", "student-t-mixture"])
+@pytest.mark.parametrize("model", ["clai-m", "clai-c"])
 @pytest.mark.parametrize("dataset", SEPSIS)
 def test_detected_sepsis_better_than_chance(miniature: Tree, dataset: str, model: str) -> None:
     found = metrics(miniature, dataset)[model]
@@ -132,11 +132,13 @@ def test_second_run_gives_the_same_bytes(miniature: Tree) -> None:
         return {str(f.relative_to(miniature.path)): f.read_bytes() for f in kept if not f.stem.startswith("tableS3")}
 
     first = content()
-    shutil.rmtree(miniature.path / "results" / "mini" / "cifar10" / "clai-m" / "seed0")
-    for folder in ("raw/challenge2019", "challenge2019"):
-        shutil.rmtree(miniature.path / "results" / "mini" / folder)
-    run = miniature.snakemake("--cores", "4", "mini")
-    assert run.returncode == 0, run.stdout[-20000:]
+    for run in (
+        "cifar10/clai-m/seed0", "challenge2019/clai-c/seed0/fold0", "mimic-iv/gp/seed0/fold0",
+        "mimic-iv/student-t-mixture/seed0/fold0",
+    ):  # fmt: skip
+        shutil.rmtree(miniature.path / "results" / "mini" / run)
+    repeated = miniature.snakemake("--cores", "4", "mini")
+    assert repeated.returncode == 0, repeated.stdout[-20000:]
     second = content()
     assert first.keys() == second.keys()
     assert [name for name in first if first[name] != second[name]] == []

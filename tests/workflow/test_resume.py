@@ -1,4 +1,4 @@
-"""Training that was killed goes on where it was, and ends where it would have ended."""
+"""Training that was killed goes on where it was, on the same data, and ends where it would have ended."""
 
 import os
 import signal
@@ -8,11 +8,14 @@ import time
 from copies import Tree
 
 RUN = "results/mini/cifar10/clai-m/seed0"
+DATA = "results/mini/cifar10/prepared"
 RESULTS = ("model.safetensors", "history.csv")
 
 
 def test_killed_training_resumes_to_the_same_bytes(tree: Tree, miniature: Tree) -> None:
-    assert tree.snakemake("results/mini/cifar10/prepared/dataset.json").returncode == 0
+    assert tree.snakemake(f"{DATA}/dataset.json").returncode == 0
+    for array in (miniature.path / DATA).glob("*.npy"):
+        assert (tree.path / DATA / array.name).read_bytes() == array.read_bytes(), array.name
     arguments = ("--cores", "1", *(f"{RUN}/{name}" for name in RESULTS))
     checkpoint, log = tree.path / RUN / "checkpoint.pt", tree.path / "logs/mini/cifar10/clai-m/seed0/train_model.log"
 
