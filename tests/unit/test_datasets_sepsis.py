@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from loopback import ONCE, entry
 
 from clai.datasets import mimic_iv, miniature, prepare
 from clai.datasets.challenge2019 import parse, read
@@ -104,7 +105,7 @@ def test_a_malformed_record_is_named_among_good_ones(bad: bytes, message: str) -
 
 
 def challenge(folder: Path, out: Path, **changes: Any) -> Prepared:
-    raw = obtain("challenge2019", "challenge2019", None, folder / "sources.csv", folder, None, 0, 0, True)
+    raw = obtain("challenge2019", entry("challenge2019"), folder / "sources.csv", folder, None, ONCE, True)
     prepare(raw, out, CHALLENGE | changes, 0)
     return load(out)
 
@@ -385,7 +386,7 @@ def test_a_missing_table_is_named(tmp_path: Path) -> None:
 
 def test_miniature_stays_are_about_half_septic_and_prepared_from_end_to_end(tmp_path: Path) -> None:
     table = miniature.make("mimic-iv", tmp_path / "raw", 5)
-    raw = obtain("mimic-iv", "mimic_iv", None, table, tmp_path / "raw", None, 0, 0, True)
+    raw = obtain("mimic-iv", entry("mimic_iv"), table, tmp_path / "raw", None, ONCE, True)
     prepare(raw, tmp_path / "prepared", MIMIC | {"minimum_hours": 12}, 0)
     data = load(tmp_path / "prepared")
     groups, y = np.asarray(data["groups_all"]), np.asarray(data["y_all"])
@@ -402,7 +403,7 @@ def test_the_real_challenge_has_its_published_counts(tmp_path: Path) -> None:
     if path is None:
         pytest.skip("set CLAI_CHALLENGE2019 to the folder of the Challenge 2019 zips")
     table = Path(__file__).parents[2] / "workflow" / "data_sources.csv"
-    raw = obtain("challenge2019", "challenge2019", Path(path), table, tmp_path, None, 0, 0, False)
+    raw = obtain("challenge2019", entry("challenge2019", path=path), table, tmp_path, None, ONCE, False)
     prepare(raw, tmp_path / "prepared", CHALLENGE | {"folds": 5}, 0)
     data = load(tmp_path / "prepared")
     assert data.info["splits"]["all"]["n"] == 790_215 + 761_995

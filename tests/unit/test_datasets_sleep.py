@@ -1,15 +1,29 @@
 """Sleep-EDF: stages are merged and cropped as section 6.1 says, subjects never cross a split, bad files are named."""
 
+import json
+import re
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from loopback import ONCE, entry
 
 from clai.datasets import miniature, prepare
-from clai.datasets.fetch import obtain
+from clai.datasets.fetch import obtain, read_sources
 from clai.datasets.prepared import Prepared, load
-from clai.datasets.sleep_edf import MOVEMENT, UNSCORED, check_complete, pairs, stage_of_epochs, within_sleep
+from clai.datasets.sleep_edf import (
+    MOVEMENT,
+    UNSCORED,
+    choose,
+    pairs,
+    read_header,
+    stage_of_epochs,
+    wanted,
+    within_sleep,
+)
 from clai.datasets.splits import subject_split
 from clai.errors import InputError
 
@@ -19,6 +33,9 @@ SETTINGS: dict[str, Any] = {
     "sampling_rate": 100,
     "epoch_seconds": 30,
     "trim_wake_minutes": None,
+    "subjects": None,
+    "nights": "all",
+    "unusable": "refuse",
     "test_share": 0.34,
     "validation_share": 0.25,
 }
@@ -66,7 +83,7 @@ def raw_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def prepared(raw_folder: Path, out: Path, **changes: Any) -> Prepared:
-    raw = obtain("sleepedf", "sleep_edf", None, raw_folder / "sources.csv", raw_folder, None, 0, 0, True)
+    raw = obtain("sleepedf", entry("sleep_edf"), raw_folder / "sources.csv", raw_folder, None, ONCE, True)
     prepare(raw, out, SETTINGS | changes, 0)
     return load(out)
 
@@ -112,18 +129,159 @@ def test_a_truncated_edf_file_is_named_with_its_sizes(raw_folder: Path, tmp_path
     content = (raw_folder / path.name).read_bytes()
     path.write_bytes(content[:-20])
     with pytest.raises(InputError, match=rf"{path.name}: found {len(content) - 20} bytes, expected {len(content)}"):
-        check_complete(path)
+        read_header(path)
 
 
 def test_a_file_that_is_not_edf_is_named(tmp_path: Path) -> None:
     (tmp_path / "SC4001E0-PSG.edf").write_bytes(b"<html>not found</html>" * 30)
     with pytest.raises(InputError, match=r"SC4001E0-PSG\.edf: not an EDF file"):
-        check_complete(tmp_path / "SC4001E0-PSG.edf")
+        read_header(tmp_path / "SC4001E0-PSG.edf")
 
 
-def test_a_recording_without_its_hypnogram_is_named() -> None:
-    with pytest.raises(InputError, match=r"SC4021E0-PSG\.edf: found no partner for subject 2, night 1"):
-        pairs([Path("SC4001E0-PSG.edf"), Path("SC4001EC-Hypnogram.edf"), Path("SC4021E0-PSG.edf")])
+def own(raw_folder: Path, tmp_path: Path) -> Path:
+    """A copy of the recordings to spoil, given by path."""
+    shutil.copytree(raw_folder, tmp_path / "own", ignore=shutil.ignore_patterns("*.csv"))
+    return tmp_path / "own"
+
+
+def prepared_from(folder: Path, out: Path, **changes: Any) -> Prepared:
+    table = Path(__file__).parents[2] / "workflow" / "data_sources.csv"
+    prepare(
+        obtain("sleepedf", entry("sleep_edf", path=str(folder)), table, out, None, ONCE, False),
+        out,
+        SETTINGS | changes,
+        0,
+    )
+    return load(out)
+
+
+def without_hypnogram(folder: Path) -> str:
+    (folder / "SC4021EC-Hypnogram.edf").unlink()
+    return r"SC4021E0-PSG\.edf: found no partner for subject 2, night 1"
+
+
+def truncated(folder: Path) -> str:
+    path = folder / "SC4021E0-PSG.edf"
+    path.write_bytes(path.read_bytes()[:-1000])
+    return r"SC4021E0-PSG\.edf: found \d+ bytes, expected \d+ for the \d+ data records .* truncated"
+
+
+def of_another_rate(folder: Path) -> str:
+    """The record's duration in the header doubles, which halves the rate."""
+    spoil(folder / "SC4021E0-PSG.edf", 244, b"60      ")
+    return r"SC4021E0-PSG\.edf: found 50 Hz, expected 100 Hz"
+
+
+def spoil(path: Path, offset: int, field: bytes) -> None:
+    content = bytearray(path.read_bytes())
+    content[offset : offset + len(field)] = field
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("fault", [without_hypnogram, truncated, of_another_rate])
+def test_a_recording_that_cannot_be_used_is_named_and_refused_or_skipped(
+    raw_folder: Path, tmp_path: Path, fault: Callable[[Path], str]
+) -> None:
+    folder = own(raw_folder, tmp_path)
+    message = fault(folder)
+    with pytest.raises(InputError, match=message):
+        prepared_from(folder, tmp_path / "refused")
+    assert not (tmp_path / "refused").exists()
+    data = prepared_from(folder, tmp_path / "skipped", unusable="skip")
+    assert 2 not in set(np.concatenate([data[f"groups_{split}"] for split in ("train", "val", "test")]))
+    assert {step["step"]: step["n"] for step in data.info["flow"]}["usable"] == 5
+    (named,) = [e for e in data.info["exclusions"] if e["reason"].startswith("recording")]
+    assert re.match(f"recording {message}", named["reason"])
+    assert str(tmp_path) not in json.dumps(data.info), "no path of this machine is recorded"
+
+
+def test_when_no_recording_can_be_used_nothing_is_prepared(raw_folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"none of 6 recordings can be used; the first: SC4001E0-PSG\.edf: found 100 Hz"
+    ):
+        prepared_from(raw_folder, tmp_path / "p", unusable="skip", sampling_rate=200)
+
+
+# Signals of the header of an EDF file, each field of eight characters: offset of the first one's, for the three of a miniature.
+PSG_FIELDS = 256 + 3 * 104
+
+
+@pytest.mark.parametrize(
+    ("offset", "field", "message"),
+    [
+        (236, b"99999   ", "truncated"),
+        (236, b"2       ", "more data than the 2 data records"),
+        (236, b"-1      ", "states -1 data records"),
+        (236, b"many    ", "not an EDF file"),
+        (244, b"nan     ", "data records of nan s"),
+        (252, b"0   ", "not an EDF file .*0 signals"),
+        (252, b"9999", "not an EDF file .*9999 signals"),
+        (184, b"99999999", "its own length as 99999999 bytes"),
+        (0, b"\xffBIOSEMI", "not an EDF file"),
+        (PSG_FIELDS, b"192     ", "which is no scale"),
+        (PSG_FIELDS, b"inf     ", "which is no scale"),
+        (PSG_FIELDS + 3 * 16, b"32767   ", "which is no scale"),
+        (256 + 3 * 216, b"-3000   ", "which cannot be"),
+        (256 + 3 * 216, b"99999999", "truncated"),
+        (256 + 3 * 96, b"kV      ", "found the unit 'kV'"),
+    ],
+)
+def test_a_header_that_lies_is_refused(
+    raw_folder: Path, tmp_path: Path, offset: int, field: bytes, message: str
+) -> None:
+    folder = own(raw_folder, tmp_path)
+    spoil(folder / "SC4011E0-PSG.edf", offset, field)
+    with pytest.raises(InputError, match=rf"SC4011E0-PSG\.edf: .*{message}"):
+        prepared_from(folder, tmp_path / "p")
+
+
+@pytest.mark.parametrize(("onset", "duration"), [(float("nan"), 30), (0, float("inf")), (0, -30), (1e12, 30)])
+def test_annotations_at_impossible_times_are_refused(onset: float, duration: float) -> None:
+    with pytest.raises(InputError, match="which no night does"):
+        stage_of_epochs([onset], [duration], ["Sleep stage W"], 5, 30)
+
+
+def test_two_files_of_the_same_night_are_refused() -> None:
+    with pytest.raises(InputError, match="of the same subject and night"):
+        pairs([Path("a/SC4001E0-PSG.edf"), Path("b/SC4001E0-PSG.edf")])
+
+
+def test_a_folder_with_the_telemetry_recordings_beside_is_read_as_it_is(raw_folder: Path, tmp_path: Path) -> None:
+    folder = own(raw_folder, tmp_path)
+    (folder / "sleep-telemetry").mkdir()
+    (folder / "sleep-telemetry" / "ST7011J0-PSG.edf").write_bytes(b"0")
+    assert len(prepared_from(folder, tmp_path / "p").info["files"]) == 12
+
+
+# Which recordings
+
+KEYS = [(0, 1), (0, 2), (13, 1), (36, 2)]
+
+
+def test_subjects_and_nights_choose_recordings() -> None:
+    whole = {"subjects": None, "nights": "all"}
+    assert wanted(KEYS, whole) == set(KEYS)
+    assert wanted(KEYS, whole | {"nights": "first"}) == {(0, 1), (13, 1), (36, 2)}
+    assert wanted(KEYS, whole | {"subjects": [0, 36]}) == {(0, 1), (0, 2), (36, 2)}
+    with pytest.raises(InputError, match="subjects: found no recording of 39; expected some of 0, 13, 36"):
+        wanted(KEYS, whole | {"subjects": [0, 39]})
+
+
+def test_the_real_set_has_153_recordings_and_78_with_one_a_subject() -> None:
+    rows = read_sources(Path(__file__).parents[2] / "workflow" / "data_sources.csv", "sleepedf")
+    assert len(choose(rows, {"subjects": None, "nights": "all"})) == 2 * 153
+    first = choose(rows, {"subjects": None, "nights": "first"})
+    assert len(first) == 2 * 78
+    assert len({row.file[3:5] for row in first}) == 78
+
+
+def test_only_the_recordings_asked_for_are_fetched_and_prepared(raw_folder: Path, tmp_path: Path) -> None:
+    chosen = {"subjects": [0, 2, 3]}
+    raw = obtain("sleepedf", entry("sleep_edf", **chosen), raw_folder / "sources.csv", raw_folder, None, ONCE, True)
+    assert len(raw.files) == 6
+    prepare(raw, tmp_path / "p", SETTINGS | chosen, 0)
+    data = load(tmp_path / "p")
+    assert set(np.concatenate([data[f"groups_{split}"] for split in ("train", "val", "test")])) == {0, 2, 3}
 
 
 def test_a_channel_or_rate_that_is_not_there_is_named(raw_folder: Path, tmp_path: Path) -> None:

@@ -100,4 +100,4 @@ def test_recording_that_ends_too_early(tree: Tree, tmp_path: Path) -> None:
     recording.write_bytes(recording.read_bytes()[:-50_000])
     said = refusal(tree, "sleepedf", {"datasets": {"sleepedf": {"path": str(tmp_path)}}})
     assert f"{recording}: found {recording.stat().st_size} bytes" in said
-    assert "truncated: delete it and run again" in said
+    assert "truncated. Delete the file and run again" in said

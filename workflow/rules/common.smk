@@ -45,6 +45,11 @@ def settings(preset):
     for name in result["run"]:
         if name not in result["datasets"]:
             raise WorkflowError(f"config key run: '{name}' is not one of the datasets {', '.join(result['datasets'])}")
+    for name, entry in result["datasets"].items():
+        if not SOURCE.joinpath("datasets", f"{entry['source']}.py").exists():
+            raise WorkflowError(
+                f"config key datasets.{name}.source: there is no src/clai/datasets/{entry['source']}.py"
+            )
     return result
 
 
@@ -163,6 +168,18 @@ def evidence_inputs(datasets):
 def source_table(wildcards):
     miniature = f"results/mini/raw/{wildcards.dataset}/sources.csv" if settings(wildcards.preset)["miniature"] else None
     return miniature or settings(wildcards.preset)["data_sources"]
+
+
+def source_library(wildcards):
+    source = dataset_settings(wildcards.preset, wildcards.dataset)["dataset"]["source"]
+    return library("datasets", f"datasets.{source}", "logs")
+
+
+def files_wanted(wildcards):
+    """Those settings of a dataset that decide which raw files it has, so that no other one makes them be verified again."""
+    entry = dataset_settings(wildcards.preset, wildcards.dataset)["dataset"]
+    deciding = ("source", "path", "medmnist_flag", "medmnist_size", "subjects", "nights", "options")
+    return {key: entry[key] for key in deciding if key in entry}
 
 
 def raw_folder(wildcards):

@@ -28,7 +28,7 @@ rule make_miniature:
 rule fetch_source:
     input:
         table=source_table,
-        library=library("datasets.fetch", "logs"),
+        library=source_library,
     output:
         manifest="results/{preset}/{dataset}/raw.json",
     log:
@@ -36,8 +36,7 @@ rule fetch_source:
     conda:
         "../../envs/environment.yaml"
     params:
-        source=lambda wildcards: dataset_settings(wildcards.preset, wildcards.dataset)["dataset"]["source"],
-        path=lambda wildcards: dataset_settings(wildcards.preset, wildcards.dataset)["dataset"]["path"],
+        settings=files_wanted,
         folder=raw_folder,
         miniature=lambda wildcards: dataset_settings(wildcards.preset, wildcards.dataset)["miniature"],
         mirror=lambda wildcards: dataset_settings(wildcards.preset, wildcards.dataset)["mirror"],

@@ -5,11 +5,7 @@
 rule prepare_dataset:
     input:
         raw=rules.fetch_source.output.manifest,
-        library=lambda wildcards: library(
-            "datasets",
-            f"datasets.{dataset_settings(wildcards.preset, wildcards.dataset)['dataset']['source']}",
-            "logs",
-        ),
+        library=source_library,
     output:
         description="results/{preset}/{dataset}/prepared/dataset.json",
     log:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clai.datasets.fetch import obtain
+from clai.datasets.fetch import Effort, obtain
 from clai.logs import log_to
 
 if TYPE_CHECKING:
@@ -13,12 +13,11 @@ log_to(snakemake.log[0])
 params = snakemake.params
 raw = obtain(
     snakemake.wildcards.dataset,
-    params.source,
-    Path(params.path) if params.path else None,
+    params.settings,
     table=Path(snakemake.input.table),
     folder=Path(params.folder),
     mirror=params.mirror,
+    effort=Effort(**params.download),
     miniature=params.miniature,
-    **params.download,
 )
 raw.write(Path(snakemake.output.manifest))

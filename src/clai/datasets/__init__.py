@@ -1,15 +1,14 @@
 """Datasets: one module a source, each turning raw files into the same prepared form (see `prepared`).
 
-A source is a module with `prepare(raw, out_dir, settings, seed)`. Adding one is adding the module, and its name with
-what it reads to `fetch.SOURCES`.
+A source is a module of this package (`fetch.source_module` says what it has); an entry of `datasets` in config.yaml
+names it. Adding one is adding the module and the entry (docs/extending.md).
 """
 
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from clai.datasets.fetch import Raw
+from clai.datasets.fetch import Raw, source_module
 
 
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
@@ -18,4 +17,4 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
     raw: the verified files (`fetch.obtain`). settings: the dataset's entry in config.yaml. seed: of the draws that
     split the data.
     """
-    import_module(f"clai.datasets.{raw.source}").prepare(raw, out_dir, settings, seed)
+    source_module(raw.source).prepare(raw, out_dir, settings, seed)

@@ -6,19 +6,22 @@ ICULOS, hours since admission to the ICU; it does not always begin at 1.
 
 import io
 import re
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from clai.datasets.archives import opened_zip, reader
 from clai.datasets.fetch import Raw
 from clai.datasets.recordings import Rows, outside_to_missing, positive_recordings, write
 from clai.errors import InputError
 
+FILES = ("**/p*.psv", "*training_set*.zip", "*challenge-2019*.zip")
+EXPECTS = "a zip of .psv records, or a folder with such zips or with training_setA/ and training_setB/"
 NAME = re.compile(r"p(\d{6})\.psv")
 LABEL, HOUR = "SepsisLabel", "ICULOS"
+LARGEST_RECORD = 2**22  # bytes; 336 hours take about 90,000
 _RECORDS_AT_ONCE = 4000
 
 
@@ -28,13 +31,11 @@ def records(paths: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
         if path.suffix != ".zip":
             yield str(path), path.read_bytes()
             continue
-        try:
-            with zipfile.ZipFile(path) as archive:
-                for name in sorted(archive.namelist()):
-                    if NAME.fullmatch(Path(name).name):
-                        yield f"{path}: {name}", archive.read(name)
-        except zipfile.BadZipFile as error:
-            raise InputError(f"{path}: {error}; expected a zip of .psv records. Delete it and run again.") from error
+        with opened_zip(path, LARGEST_RECORD) as archive:
+            read_member = reader(archive, path)
+            for name in sorted(archive.namelist()):
+                if NAME.fullmatch(Path(name).name):
+                    yield f"{path}: {name}", read_member(name)
 
 
 def parse(batch: Sequence[tuple[str, bytes]], variables: Sequence[str]) -> Rows:
@@ -75,6 +76,8 @@ def parse(batch: Sequence[tuple[str, bytes]], variables: Sequence[str]) -> Rows:
     label = table[LABEL].to_numpy()
     if bad := sorted(set(recordings[~np.isin(label, (0, 1))])):
         raise InputError(f"record p{bad[0]:06d}.psv: {LABEL} is not 0 or 1")
+    if bad := sorted(set(recordings[~np.isfinite(table[HOUR].to_numpy())])):
+        raise InputError(f"record p{bad[0]:06d}.psv: {HOUR} is missing in some row")
     return Rows(
         x=table[list(variables)].to_numpy(dtype=np.float32),
         y=label.astype(np.int64),

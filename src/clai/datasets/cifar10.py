@@ -1,8 +1,10 @@
 """The official CIFAR-10 python archive: pickled batches in a tarball, read without extracting or trusting either."""
 
+import gzip
 import io
 import pickle
 import tarfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar
@@ -10,16 +12,20 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from clai.datasets.fetch import Raw
+from clai.datasets.fetch import Raw, checksum_of
 from clai.datasets.prepared import writing
 from clai.datasets.splits import stratified_holdout
 from clai.errors import InputError
 
+FILES = ("cifar-10-python.tar.gz",)
+EXPECTS = "cifar-10-python.tar.gz, or a folder that holds it"
+OFFICIAL_ONLY = True  # it holds pickles
 FOLDER = "cifar-10-batches-py"
 TRAIN_BATCHES = tuple(f"data_batch_{n}" for n in range(1, 6))
 TEST_BATCH = "test_batch"
 META = "batches.meta"
 SIDE = 32
+LARGEST_ARCHIVE = 2**28  # bytes unpacked
 _RECONSTRUCT: Any = np.empty(0).__reduce__()[0]  # what numpy itself names in a pickled array
 
 
@@ -57,15 +63,34 @@ def unpickle(data: bytes, name: str) -> dict[str, Any]:
     return batch
 
 
+class _Limited(gzip.GzipFile):
+    """A gzip stream that gives at most `LARGEST_ARCHIVE` bytes and at most so many in one read."""
+
+    given = 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        """The next bytes; raises InputError beyond the limit."""
+        data = super().read(LARGEST_ARCHIVE if size is None or size < 0 else min(size, LARGEST_ARCHIVE))
+        self.given += len(data)
+        if self.given > LARGEST_ARCHIVE:
+            raise InputError(
+                f"{self.name}: unpacks to more than {LARGEST_ARCHIVE} bytes, the official archive to 186 million. "
+                "Replace it."
+            )
+        return data
+
+
 def read_members(path: Path) -> dict[str, bytes]:
     """Bytes of the batch files of the tarball by name, in one pass and in memory.
 
-    Raises InputError for a member that leaves the archive (absolute, `..`, link) and for a missing batch.
+    Raises InputError for a member that leaves the archive (absolute, `..`, link), for a missing batch, and for an
+    archive that unpacks to more than `LARGEST_ARCHIVE` bytes.
     """
     wanted = {*TRAIN_BATCHES, TEST_BATCH, META}
     found: dict[str, bytes] = {}
     try:
-        with tarfile.open(path, "r:gz") as archive:
+        # Read as a stream, so that no header can make the tarfile module jump or read ahead without limit.
+        with _Limited(path) as unpacked, tarfile.open(fileobj=unpacked, mode="r|") as archive:
             for member in archive:
                 name = PurePosixPath(member.name)
                 if name.is_absolute() or ".." in name.parts or not (member.isfile() or member.isdir()):
@@ -77,7 +102,7 @@ def read_members(path: Path) -> dict[str, bytes]:
                     stream = archive.extractfile(member)
                     assert stream is not None
                     found[name.name] = stream.read()
-    except (tarfile.TarError, EOFError, OSError) as error:
+    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
         raise InputError(f"{path}: cannot be read as a gzipped tar ({error}). Delete it and run again.") from error
     if missing := sorted(wanted - found.keys()):
         raise InputError(f"{path}: found no {', '.join(missing)} in {FOLDER}/; expected the official CIFAR-10 archive")
@@ -97,6 +122,12 @@ def images(batch: Mapping[str, Any], name: str) -> tuple[npt.NDArray[np.uint8], 
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
     """Read the batches and hold out `validation_share` of every training class."""
     path = raw.find()[0]
+    # Once more, now that it is about to be unpickled: the manifest may be older than the file.
+    for stated in raw.files:
+        if (found := checksum_of(path)) != stated["checksum"]:
+            raise InputError(
+                f"{path}: has checksum {found}, but {stated['checksum']} when it was fetched. Delete it and run again."
+            )
     members = read_members(path)
     parts = {
         name: images(unpickle(members[name], f"{path}: {name}"), f"{path}: {name}")

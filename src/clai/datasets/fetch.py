@@ -6,13 +6,18 @@ What a dataset consists of is a table of sources (`workflow/data_sources.csv`): 
 
 import csv
 import hashlib
+import importlib.util
 import json
 import os
-import tempfile
+import shutil
+import threading
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatch
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,26 +25,31 @@ from clai.errors import InputError
 from clai.logs import logger
 
 COLUMNS = ("dataset", "version", "file", "url", "mirrors", "size", "checksum", "licence", "access")
-# The sources, each a module of this package, and what each reads in a folder of raw files.
-SOURCES: dict[str, tuple[str, ...]] = {
-    "cifar10": ("cifar-10-python.tar.gz",),
-    "image_folder": ("**/*.jpg", "**/*.jpeg", "**/*.png"),
-    "medmnist": ("*.npz",),
-    "sleep_edf": ("**/*-PSG.edf", "**/*-Hypnogram.edf"),
-    "mimic_iv": ("hosp/*.csv.gz", "icu/*.csv.gz"),
-    "challenge2019": ("**/p*.psv", "*training_set*.zip", "*challenge-2019*.zip"),
-}
-WHAT = {
-    "cifar10": "cifar-10-python.tar.gz, or a folder that holds it",
-    "image_folder": "a folder or a zip of images in <split>/<class>/<file> with the splits train and test",
-    "medmnist": "a MedMNIST .npz, or a folder that holds one",
-    "sleep_edf": "a folder with pairs of SC4ssNxx-PSG.edf and SC4ssNxx-Hypnogram.edf",
-    "mimic_iv": "the folder of MIMIC-IV with hosp/ and icu/",
-    "challenge2019": "a zip of .psv records, or a folder with such zips or with training_setA/ and training_setB/",
-}
 TREE = "sha256-tree:"
 LISTED_ONE_BY_ONE = 1000  # a folder of more files is recorded as one tree, or dataset.json would hold nothing else
+PROGRESS_SECONDS = 10.0
 _BLOCK = 2**20
+_TEMPORARY = {408, 425, 429}  # further answers beside 5xx after which the same address may yet deliver
+# How files begin, for those whose source states no checksum: enough to tell an error page from the file.
+_BEGINNINGS = {".zip": b"PK", ".npz": b"PK", ".gz": b"\x1f\x8b", ".edf": b"0"}
+
+
+def source_module(source: str) -> Any:
+    """The module of `clai.datasets` that reads a source.
+
+    It has `FILES`, glob patterns of what it reads in a folder of raw files; `EXPECTS`, what to give as `path`, in
+    words; `prepare(raw, out_dir, settings, seed)`; and, where the settings decide which files are needed,
+    `choose(rows, settings)` from the rows of the table of sources to those needed. With `OFFICIAL_ONLY = True` the
+    user's own file, too, must have the stated checksum. Raises InputError if there is no such module.
+    """
+    name = f"clai.datasets.{source}"
+    module = import_module(name) if importlib.util.find_spec(name) else None
+    if missing := [part for part in ("FILES", "EXPECTS", "prepare") if not hasattr(module, part)]:
+        raise InputError(
+            f"source '{source}': found no module {name} with {', '.join(missing)}. Correct `source` in config.yaml, or "
+            "write the module (docs/extending.md)."
+        )
+    return module
 
 
 @dataclass(frozen=True)
@@ -54,6 +64,20 @@ class Row:
     checksum: str
     licence: str
     access: str
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard to try: config.yaml's `download`.
+
+    retries: further attempts at each address. pause: seconds before the first of them, doubled before each next one.
+    timeout: seconds without a byte after which an attempt has failed. parallel: files at a time.
+    """
+
+    retries: int
+    pause: float
+    timeout: float
+    parallel: int
 
 
 @dataclass(frozen=True)
@@ -90,7 +114,7 @@ class Raw:
         if self.path.is_file():
             return [self.path]
         if any(f["checksum"].startswith(TREE) for f in self.files):
-            return matching(self.path, SOURCES[self.source])
+            return matching(self.path, source_module(self.source).FILES)
         return [self.path / f["file"] for f in self.files]
 
     def write(self, path: Path) -> None:
@@ -112,26 +136,21 @@ def matching(folder: Path, patterns: Iterable[str]) -> list[Path]:
     return sorted(found)
 
 
-def read_sources(table: Path, dataset: str, mirror: str | None) -> list[Row]:
-    """Rows of `dataset` in a table of sources; `mirror` with a file's name appended is its first address.
+def read_sources(table: Path, dataset: str) -> list[Row]:
+    """Rows of `dataset` in a table of sources; none where the table does not know it.
 
-    Raises InputError for a missing column, dataset or malformed value.
+    Raises InputError for a missing column or a malformed value.
     """
     with table.open(newline="", encoding="utf-8") as stream:
         reader = csv.DictReader(stream)
         if tuple(reader.fieldnames or ()) != COLUMNS:
             raise InputError(f"{table}: found columns {reader.fieldnames}, expected {', '.join(COLUMNS)}")
-        rows = [
-            _row(values, mirror, f"{table}, line {n}")
-            for n, values in enumerate(reader, 2)
-            if values["dataset"] == dataset
+        return [
+            _row(values, f"{table}, line {n}") for n, values in enumerate(reader, 2) if values["dataset"] == dataset
         ]
-    if not rows:
-        raise InputError(f"{table}: found no row of dataset '{dataset}'; add one for each of its files")
-    return rows
 
 
-def _row(values: dict[str, str], mirror: str | None, where: str) -> Row:
+def _row(values: dict[str, str], where: str) -> Row:
     checksum = values["checksum"]
     if checksum and checksum.partition(":")[0] not in hashlib.algorithms_guaranteed:
         raise InputError(f"{where}: checksum '{checksum}' is not algorithm:hex with a known algorithm")
@@ -139,12 +158,11 @@ def _row(values: dict[str, str], mirror: str | None, where: str) -> Row:
         raise InputError(f"{where}: size '{values['size']}' is not a number of bytes")
     if Path(values["file"]).is_absolute() or ".." in Path(values["file"]).parts:
         raise InputError(f"{where}: file '{values['file']}' leaves the folder of its dataset")
-    first = f"{mirror.rstrip('/')}/{values['file']}" if mirror else ""
     return Row(
         dataset=values["dataset"],
         version=values["version"],
         file=values["file"],
-        urls=tuple(u for u in (first, values["url"], *values["mirrors"].split()) if u),
+        urls=tuple(u for u in (values["url"], *values["mirrors"].split()) if u),
         size=int(values["size"]) if values["size"] else None,
         checksum=checksum,
         licence=values["licence"],
@@ -162,11 +180,15 @@ def checksum_of(path: Path, algorithm: str = "sha256") -> str:
 
 
 def verify(path: Path, row: Row) -> None:
-    """Raise InputError, naming source, file, expected and found, unless `path` has the stated size and checksum."""
-    if row.size is not None and path.stat().st_size != row.size:
+    """Raise InputError, naming source, file, expected and found, unless `path` is what the row states.
+
+    That is its size and checksum; for a file without a checksum, that it begins (a zip: and ends) as such files do.
+    """
+    size = path.stat().st_size
+    if row.size is not None and size != row.size:
         raise InputError(
-            f"{row.dataset}: {path} has {path.stat().st_size} bytes, expected {row.size}. The file is incomplete or of "
-            "another version: delete it and run again."
+            f"{row.dataset}: {path} has {size} bytes, expected {row.size}. The file is incomplete or of another "
+            "version: delete it and run again."
         )
     if row.checksum:
         found = checksum_of(path, row.checksum.partition(":")[0])
@@ -175,40 +197,150 @@ def verify(path: Path, row: Row) -> None:
                 f"{row.dataset}: {path} has checksum {found}, expected {row.checksum}. The file is damaged or of "
                 "another version: delete it and run again."
             )
+        return
+    suffix = Path(row.file).suffix
+    expected = _BEGINNINGS.get(suffix, b"")
+    with path.open("rb") as stream:
+        begins = stream.read(len(expected))
+    if begins != expected or (expected == b"PK" and not zipfile.is_zipfile(path)):
+        raise InputError(
+            f"{row.dataset}: {path} begins with {begins!r} or is cut short, expected a complete {suffix} file. It may be "
+            "an error page: delete it and run again."
+        )
 
 
-def download(row: Row, folder: Path, retries: int, pause: float) -> Path:
+class _Partial:
+    """The file of an unfinished download: what arrives is appended to it, and the next attempt goes on where it ends.
+
+    Only a file with a stated checksum is continued: nothing else would tell two versions sewn together.
+    """
+
+    def __init__(self, path: Path, row: Row) -> None:
+        self.path, self.row = path, row
+        self.total = row.size
+        self.told = time.monotonic()
+        self.stream = path.open("ab")
+        if not row.checksum:
+            self.stream.truncate(0)
+        self.start = self.stream.tell()
+
+    def headers(self) -> dict[str, str]:
+        # Without "identity" a server may announce a .gz as compressed text, which requests would then unpack.
+        return {"Accept-Encoding": "identity"} | ({"Range": f"bytes={self.start}-"} if self.start else {})
+
+    def begin(self, response: Any, **_: Any) -> None:
+        """Hook of requests, called before any content is read: keep what is there only if the server goes on from it."""
+        from requests.exceptions import RequestException
+
+        if response.status_code not in (200, 206):
+            return
+        given = response.headers.get("Content-Range", "")
+        if response.status_code == 200 or not given.startswith(f"bytes {self.start}-"):
+            self.stream.truncate(0)
+            self.start = 0
+            if response.status_code == 206:
+                raise RequestException(f"answered with the range '{given}', which was not asked for")
+        length = response.headers.get("Content-Length", "")
+        if self.total is None and length.isdigit():
+            self.total = self.start + int(length)
+        if self.total is not None:
+            _require_space(self.path.parent, self.total - self.start, self.row)
+
+    def write(self, chunk: bytes) -> None:
+        self.stream.write(chunk)
+        size = self.stream.tell()
+        if self.row.size is not None and size > self.row.size:
+            raise InputError(f"{self.row.dataset}: {self.path} has more than the {self.row.size} bytes expected")
+        if time.monotonic() - self.told > PROGRESS_SECONDS:
+            self.told = time.monotonic()
+            of = "" if self.total is None else f" of {self.total / 1e6:.1f}"
+            logger.info("%s: %s, %.1f%s MB", self.row.dataset, self.row.file, size / 1e6, of)
+
+    def flush(self) -> None:
+        self.stream.flush()
+
+    def __enter__(self) -> "_Partial":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stream.close()
+
+
+def _require_space(folder: Path, needed: int, row: Row) -> None:
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        raise OSError(f"{needed} bytes of {row.file} are still to come, and {free} are free")
+
+
+def _attempt(url: str, part: Path, row: Row, timeout: float) -> bool:
+    """One request, appended to `part` and verified; returns whether it went on from an earlier attempt."""
+    import pooch
+
+    with _Partial(part, row) as partial:
+        if not (partial.start and partial.start == row.size):
+            downloader = pooch.HTTPDownloader(
+                timeout=timeout, chunk_size=2**16, headers=partial.headers(), hooks={"response": partial.begin}
+            )
+            downloader(url, partial, None)
+        resumed = partial.start > 0
+    try:
+        verify(part, row)
+    except InputError:
+        part.unlink()
+        if resumed:
+            return False
+        raise
+    return True
+
+
+def download(row: Row, folder: Path, effort: Effort) -> Path:
     """Download one file into `folder`, verified before it gets its name.
 
-    Every address is tried in order, `retries` more times each, with `pause` seconds before the first repeat and twice
-    as long before each further one. Raises InputError when none delivers, saying where to put the file by hand, and
-    when what arrives does not have the stated checksum.
+    Every address is tried in order; one that fails in a way that may pass (no connection, no byte for `timeout`
+    seconds, cut off, 5xx) again after a pause, going on where it stopped. Raises InputError when none delivers, saying
+    where to put the file by hand, and when it cannot be written; what has arrived by then is kept for the next run
+    under a hidden name.
     """
-    import pooch
-    from requests.exceptions import RequestException
+    from requests.exceptions import HTTPError, RequestException
 
     target = folder / row.file
-    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f".{target.name}.part")
     failures: list[str] = []
-    for url in row.urls:
-        for attempt in range(retries + 1):
-            if attempt:
-                time.sleep(pause * 2 ** (attempt - 1))
-            with tempfile.TemporaryDirectory(prefix=".download-", dir=target.parent) as temporary:
-                partial = Path(temporary) / target.name
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        for url in row.urls:
+            attempt = 0
+            while attempt <= effort.retries:
+                if attempt:
+                    time.sleep(effort.pause * 2 ** (attempt - 1))
                 try:
-                    pooch.HTTPDownloader(progressbar=False, timeout=60)(url, str(partial), None)
-                    verify(partial, row)
-                except (OSError, RequestException) as error:
+                    if not _attempt(url, part, row, effort.timeout):
+                        logger.warning("%s: what an earlier attempt left does not fit: from the start again", url)
+                        continue
+                    os.replace(part, target)
+                    return target
+                except HTTPError as error:
+                    failures.append(f"{url}: {error}")
+                    logger.warning("%s", failures[-1])
+                    status = 0 if error.response is None else error.response.status_code
+                    if status == 416:  # nothing to go on from: what is there is longer than the file
+                        part.unlink()
+                    elif status < 500 and status not in _TEMPORARY:
+                        break
+                except RequestException as error:
                     failures.append(f"{url}: {error}")
                     logger.warning("%s: attempt %d failed: %s", url, attempt + 1, error)
-                    continue
                 except InputError as error:
-                    failures.append(str(error).replace(str(partial), url))
+                    part.unlink(missing_ok=True)
+                    failures.append(str(error).replace(str(part), url))
                     logger.warning("%s", failures[-1])
                     break
-                os.replace(partial, target)
-                return target
+                attempt += 1
+    except OSError as error:
+        raise InputError(
+            f"{row.dataset}: {target} cannot be written ({error}). Make room or set data_dir to another folder, and run "
+            "again: the download goes on from there."
+        ) from error
     tried = "; ".join(failures[-3:]) if failures else "the table of sources gives no address"
     raise InputError(
         f"{row.dataset}: {row.file} could not be obtained ({tried}). Access: {row.access}. "
@@ -216,15 +348,34 @@ def download(row: Row, folder: Path, retries: int, pause: float) -> Path:
     )
 
 
-def fetch(rows: Sequence[Row], folder: Path, retries: int, pause: float) -> None:
-    """Have every file of `rows` in `folder`: those already there are verified, the others downloaded."""
-    for number, row in enumerate(rows, 1):
+def fetch(rows: Sequence[Row], folder: Path, effort: Effort) -> None:
+    """Have every file of `rows` in `folder`: those already there are verified, the others downloaded, some at a time.
+
+    The first failure stops the rest: files not yet begun are left, those on the way are finished.
+    """
+    done, lock = 0, threading.Lock()
+
+    def have(row: Row) -> None:
+        nonlocal done
         path = folder / row.file
-        if path.is_file():
+        there = path.is_file()
+        if there:
             verify(path, row)
         else:
-            logger.info("%s: file %d of %d, %s", row.dataset, number, len(rows), row.file)
-            download(row, folder, retries, pause)
+            download(row, folder, effort)
+        with lock:
+            done += 1
+            how = "verified" if there else "downloaded"
+            logger.info("%s: file %d of %d, %s %s", row.dataset, done, len(rows), row.file, how)
+
+    with ThreadPoolExecutor(effort.parallel) as executor:
+        waiting = [executor.submit(have, row) for row in rows]
+        try:
+            for future in waiting:
+                future.result()
+        except BaseException:
+            executor.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def describe_files(paths: Iterable[Path], base: Path) -> list[dict[str, Any]]:
@@ -255,53 +406,61 @@ def describe_files(paths: Iterable[Path], base: Path) -> list[dict[str, Any]]:
 
 def obtain(
     dataset: str,
-    source: str,
-    path: Path | None,
+    settings: Mapping[str, Any],
     table: Path,
     folder: Path,
     mirror: str | None,
-    retries: int,
-    pause: float,
+    effort: Effort,
     miniature: bool,
 ) -> Raw:
     """The raw files of a dataset, verified.
 
-    With `path` (the user's own file or folder) nothing is downloaded and the checksums found are recorded as they are;
-    otherwise the rows of `table` say what `folder` must hold. Raises InputError naming `datasets.<dataset>.path` when
-    `path` does not exist, holds nothing that the source reads, or is needed and not set.
+    settings: the dataset's entry in config.yaml, of which `source`, `path` and what the source's `choose` looks at are
+    read. With `path` (the user's own file or folder) nothing is downloaded and the checksums found are recorded as they
+    are; otherwise the rows of `table` say what `folder` must hold. `mirror`, with a file's name appended, is tried
+    before the addresses of the table. Raises InputError naming `datasets.<dataset>.path` when `path` does not exist,
+    holds nothing that the source reads, or is needed and not set.
     """
     key = f"datasets.{dataset}.path"
-    if source not in SOURCES:
-        raise InputError(f"datasets.{dataset}.source: found '{source}', expected one of {', '.join(SOURCES)}")
-    rows = read_sources(table, dataset, mirror)
+    module = source_module(settings["source"])
+    path = None if settings["path"] is None else Path(settings["path"])
+    rows = read_sources(table, dataset)
     if path is None:
-        last = [pattern.rpartition("/")[2] for pattern in SOURCES[source]]
-        if not all(any(fnmatch(Path(row.file).name, pattern) for pattern in last) for row in rows):
+        if hasattr(module, "choose"):
+            rows = module.choose(rows, settings)
+        last = [pattern.rpartition("/")[2] for pattern in module.FILES]
+        if not rows or not all(any(fnmatch(Path(row.file).name, pattern) for pattern in last) for row in rows):
+            access = f"access: {rows[0].access}" if rows else f"{table} has no row of it"
             raise InputError(
-                f"{key} is not set, and source '{source}' has nothing to download (access: {rows[0].access}). Set "
-                f"{key} to your copy: {WHAT[source]}."
+                f"{key} is not set, and source '{settings['source']}' has nothing to download ({access}). Set {key} to "
+                f"your copy: {module.EXPECTS}."
             )
-        fetch(rows, folder, retries, pause)
+        if mirror:
+            rows = [replace(row, urls=(f"{mirror.rstrip('/')}/{row.file}", *row.urls)) for row in rows]
+        fetch(rows, folder, effort)
         files = describe_files([folder / row.file for row in rows], folder)
         version, path = rows[0].version, folder
     else:
         if not path.exists():
             raise InputError(
-                f"{key}: {path} does not exist; expected {WHAT[source]}. Correct {key}, or set it to null to use the "
+                f"{key}: {path} does not exist; expected {module.EXPECTS}. Correct {key}, or set it to null to use the "
                 "files of data_dir."
             )
-        found = [path] if path.is_file() else matching(path, SOURCES[source])
+        found = [path] if path.is_file() else matching(path, module.FILES)
         if not found:
-            raise InputError(f"{key}: found no {' or '.join(SOURCES[source])} in {path}; expected {WHAT[source]}")
+            raise InputError(f"{key}: found no {' or '.join(module.FILES)} in {path}; expected {module.EXPECTS}")
+        if getattr(module, "OFFICIAL_ONLY", False):
+            for row in rows[:1]:
+                verify(found[0], row)
         files = describe_files(found, path.parent if path.is_file() else path)
         version = "as provided"
     return Raw(
         dataset=dataset,
-        source=source,
+        source=settings["source"],
         version=version,
         path=path,
         files=tuple(files),
-        licence=rows[0].licence,
-        access=rows[0].access,
+        licence=rows[0].licence if rows else "not stated",
+        access=rows[0].access if rows else "as provided",
         miniature=miniature,
     )

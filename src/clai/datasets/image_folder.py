@@ -5,7 +5,6 @@ in place. The pixels of a lossy copy are not those of the original, so the title
 """
 
 import io
-import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -14,11 +13,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from clai.datasets.archives import opened_zip, reader
 from clai.datasets.fetch import Raw
 from clai.datasets.prepared import writing
 from clai.datasets.splits import stratified_holdout
 from clai.errors import InputError
 
+FILES = ("**/*.jpg", "**/*.jpeg", "**/*.png")
+EXPECTS = "a folder or a zip of images in <split>/<class>/<file> with the splits train and test"
+LARGEST_IMAGE = 2**24  # bytes of a file in a zip
 SUFFIXES = {".jpg": "JPEG", ".jpeg": "JPEG", ".png": "PNG"}
 
 
@@ -29,12 +32,8 @@ def _opened(path: Path) -> Iterator[tuple[list[str], Callable[[str], bytes]]]:
         names = [p.relative_to(path).as_posix() for p in path.rglob("*") if p.is_file()]
         yield names, lambda name: (path / name).read_bytes()
         return
-    try:
-        archive = zipfile.ZipFile(path)
-    except zipfile.BadZipFile as error:
-        raise InputError(f"{path}: {error}; expected a folder or a zip of images") from error
-    with archive:
-        yield [info.filename for info in archive.infolist() if not info.is_dir()], archive.read
+    with opened_zip(path, LARGEST_IMAGE) as archive:
+        yield [info.filename for info in archive.infolist() if not info.is_dir()], reader(archive, path)
 
 
 def index(names: list[str], path: Path) -> dict[str, dict[str, list[str]]]:
@@ -93,10 +92,10 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
             ("val", "train", val),
             ("test", "test", np.arange(len(files["test"]))),
         ):
-            x = writer.empty(f"x_{split}", (len(rows), size, size, 3), np.uint8)
-            for i, row in enumerate(rows):
-                name = files[source][row][0]
-                x[i] = decode(read(name), size, f"{raw.path}: {name}")
+            with writer.stream(f"x_{split}", (len(rows), size, size, 3), np.uint8) as append:
+                for row in rows:
+                    name = files[source][row][0]
+                    append(decode(read(name), size, f"{raw.path}: {name}")[None])
             writer.array(f"y_{split}", labels[source][rows])
         writer.describe(
             raw.description(f"{settings['title']} ({'/'.join(formats)} copy)")

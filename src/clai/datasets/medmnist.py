@@ -1,57 +1,157 @@
-"""A MedMNIST `.npz` with its official training, validation and test images."""
+"""A 2-D set of MedMNIST as its `.npz`, in any of its sizes, with the official training, validation and test images.
+
+Which set and size is a matter of settings: `medmnist_flag` and `medmnist_size`. Name, address, checksum, class names and
+counts are those of MedMNIST's own catalogue (`medmnist.INFO`).
+"""
 
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
-from clai.datasets.fetch import Raw
-from clai.datasets.prepared import SPLITS, writing
+from clai.datasets.archives import opened_zip, reading
+from clai.datasets.fetch import Raw, Row
+from clai.datasets.prepared import SPLITS, Array, writing
 from clai.errors import InputError
+
+FILES = ("*.npz",)
+EXPECTS = "a MedMNIST .npz, or a folder that holds it"
+_CHUNK_BYTES = 2**24
+CHANNELS = {1: ["grey"], 3: ["red", "green", "blue"]}
+
+
+def catalogue(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """MedMNIST's entry of `medmnist_flag`; raises InputError for one that is not there, 3-D or multi-label."""
+    from medmnist import INFO
+
+    flag = settings["medmnist_flag"]
+    usable = [name for name, info in INFO.items() if "3d" not in name and "multi-label" not in info["task"]]
+    if flag not in usable:
+        raise InputError(
+            f"medmnist_flag: found '{flag}', expected one of {', '.join(usable)} (2-D, one label an image)"
+        )
+    info: dict[str, Any] = INFO[flag]
+    return info
+
+
+def file_name(settings: Mapping[str, Any]) -> str:
+    """The name of the set's file in the size of `medmnist_size`."""
+    size = settings["medmnist_size"]
+    return settings["medmnist_flag"] + ("" if size == 28 else f"_{size}") + ".npz"
+
+
+def choose(rows: Sequence[Row], settings: Mapping[str, Any]) -> list[Row]:
+    """The row of the chosen set and size: the table's, where it has it (with mirrors), else from the catalogue."""
+    name = file_name(settings)
+    if stated := [row for row in rows if row.file == name]:
+        return stated
+    info, size = catalogue(settings), settings["medmnist_size"]
+    suffix = "" if size == 28 else f"_{size}"
+    url = str(info[f"url{suffix}"])
+    return [
+        Row(
+            dataset=settings["medmnist_flag"],
+            version=f"MedMNIST (Zenodo {url.split('/records/')[-1].split('/')[0]})",
+            file=name,
+            urls=(url,),
+            size=None,
+            checksum=f"md5:{info[f'MD5{suffix}']}",
+            licence=str(info["license"]).replace(" ", "-"),
+            access="open",
+        )
+    ]
+
+
+def _header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and dtype of an array in a zip; raises InputError for one of Python objects or in Fortran order."""
+    try:
+        version = np.lib.format.read_magic(stream)
+        read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
+        shape, fortran, dtype = read(stream)
+    except (ValueError, KeyError) as error:
+        raise InputError(f"{where} is not a plain .npy array ({error}). Delete the file and run again.") from error
+    if dtype.hasobject or fortran:
+        raise InputError(
+            f"{where} holds Python objects or is in Fortran order; nothing of it was read. Replace the file."
+        )
+    return shape, dtype
+
+
+def _open(archive: zipfile.ZipFile, path: Path, name: str) -> tuple[IO[bytes], tuple[int, ...], np.dtype[Any]]:
+    """The stream of array `name` behind its header, which must announce as many bytes as follow."""
+    if f"{name}.npy" not in archive.namelist():
+        raise InputError(f"{path}: found no {name}; expected MedMNIST's own keys train_images, train_labels, ...")
+    stream = archive.open(f"{name}.npy")
+    shape, dtype = _header(stream, f"{path}: {name}")
+    # Python's own integers: a product of announced dimensions may not fit into any other.
+    announced = dtype.itemsize
+    for n in shape:
+        announced *= n
+    if announced != archive.getinfo(f"{name}.npy").file_size - stream.tell():
+        raise InputError(f"{path}: {name} announces {dtype} {shape}, which is not what follows. Replace the file.")
+    return stream, shape, dtype
 
 
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
-    """Copy the official splits, one at a time; nothing is drawn, so `seed` has no effect.
+    """Copy the official splits, a few images at a time; nothing is drawn, so `seed` has no effect.
 
     Raises InputError for an array that is missing, pickled or of another shape than images and labels have.
     """
-    from medmnist import INFO
-
-    info = INFO[settings["medmnist_flag"]]
+    info, size = catalogue(settings), settings["medmnist_size"]
     classes = [info["label"][str(k)] for k in range(len(info["label"]))]
-    path = raw.find()[0]
-    try:
-        with np.load(path, allow_pickle=False) as archive, writing(out_dir) as writer:
-            for split in SPLITS:
-                x, y = archive[f"{split}_images"], archive[f"{split}_labels"].reshape(-1).astype(np.int64)
-                if x.dtype != np.uint8 or x.ndim != 4 or x.shape[-1] != 3 or len(x) != len(y):
-                    raise InputError(
-                        f"{path}: {split}_images is {x.dtype} {x.shape} with {len(y)} labels, expected uint8 (N, H, W, "
-                        "3) with as many labels"
-                    )
-                if len(y) and not 0 <= y.min() <= y.max() < len(classes):
-                    raise InputError(f"{path}: {split}_labels has labels outside 0..{len(classes) - 1}")
-                writer.array(f"x_{split}", x)
-                writer.array(f"y_{split}", y)
-            writer.describe(
-                raw.description(settings["title"])
-                | {
-                    "kind": "images",
-                    "classes": classes,
-                    "channels": ["red", "green", "blue"],
-                    "units": ["grey level 0-255"] * 3,
-                    "sampling_rate": None,
-                    "split_rule": "official training, validation and test images",
-                    "exclusions": [],
-                }
-            )
-    except KeyError as error:
-        raise InputError(f"{path}: {error}; expected MedMNIST's own keys train_images, train_labels, ...") from error
-    except (zipfile.BadZipFile, ValueError, EOFError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(
-            f"{path}: cannot be read as a .npz of plain arrays ({error}). Delete it and run again."
-        ) from error
+    channels = CHANNELS[info["n_channels"]]
+    found = raw.find()
+    path = found[0] if len(found) == 1 else next((p for p in found if p.name == file_name(settings)), None)
+    if path is None:
+        raise InputError(f"{raw.path}: found no {file_name(settings)} among {', '.join(p.name for p in found)}")
+    with opened_zip(path, largest=None) as archive, writing(out_dir) as writer:
+        for split in SPLITS:
+            stream, shape, dtype = _open(archive, path, f"{split}_images")
+            expected = (size, size) if len(channels) == 1 else (size, size, 3)
+            if dtype != np.uint8 or shape[1:] != expected:
+                raise InputError(
+                    f"{path}: {split}_images is {dtype} {shape}, expected uint8 (N, {', '.join(map(str, expected))}) as "
+                    f"{settings['medmnist_flag']} has at size {size}. Replace the file or correct `medmnist_size`."
+                )
+            if shape[0] > info["n_samples"][split]:
+                raise InputError(
+                    f"{path}: {split}_images announces {shape[0]} images, expected at most {info['n_samples'][split]}. "
+                    "Replace the file."
+                )
+            y = _labels(archive, path, split, shape[0], len(classes))
+            step = max(1, _CHUNK_BYTES // int(np.prod(shape[1:])))
+            with (
+                reading(path, f"{split}_images"),
+                stream,
+                writer.stream(f"x_{split}", (shape[0], size, size, len(channels)), np.uint8) as append,
+            ):
+                for start in range(0, shape[0], step):
+                    n = min(step, shape[0] - start)
+                    pixels = stream.read(n * size * size * len(channels))
+                    append(np.frombuffer(pixels, np.uint8).reshape(n, size, size, len(channels)))
+            writer.array(f"y_{split}", y)
+        writer.describe(
+            raw.description(settings["title"])
+            | {
+                "kind": "images",
+                "classes": classes,
+                "channels": channels,
+                "units": ["grey level 0-255"] * len(channels),
+                "sampling_rate": None,
+                "split_rule": "official training, validation and test images",
+                "exclusions": [],
+            }
+        )
+
+
+def _labels(archive: zipfile.ZipFile, path: Path, split: str, n: int, classes: int) -> Array:
+    stream, shape, dtype = _open(archive, path, f"{split}_labels")
+    if dtype.kind not in "iu" or shape not in ((n,), (n, 1)):
+        raise InputError(f"{path}: {split}_labels is {dtype} {shape}, expected whole numbers ({n}, 1)")
+    with reading(path, f"{split}_labels"), stream:
+        y = np.frombuffer(stream.read(), dtype).astype(np.int64)
+    if len(y) and not 0 <= y.min() <= y.max() < classes:
+        raise InputError(f"{path}: {split}_labels has labels outside 0..{classes - 1}")
+    return y

@@ -22,6 +22,8 @@ from clai.logs import logger
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+FILES = ("hosp/*.csv.gz", "icu/*.csv.gz")
+EXPECTS = "the folder of MIMIC-IV with hosp/ and icu/"
 TABLES = (
     "hosp/patients",
     "hosp/labevents",

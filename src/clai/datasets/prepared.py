@@ -11,11 +11,12 @@ signals carry the statistics of `train` and of `test` (the paper normalises the 
 carry `fold0`, `fold1`, ...: the statistics of all rows outside that test fold.
 """
 
+import errno
 import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,10 +35,32 @@ SPLITS = ("train", "val", "test")
 _CHUNK_VALUES = 2**22
 
 
-def statistics(x: Array, axis: int, rows: Array | None = None) -> tuple[Array, Array]:
+class Slices:
+    """An `.npy` file read by slices of its first axis: the pages of a memory map would add up in the process's memory."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with path.open("rb") as file:
+            np.lib.format.read_magic(file)
+            self.shape, _, self.dtype = np.lib.format.read_array_header_1_0(file)
+            self.offset = file.tell()
+        self.ndim = len(self.shape)
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __getitem__(self, rows: slice) -> Array:
+        start, stop, _ = rows.indices(len(self))
+        row = int(np.prod(self.shape[1:]))
+        offset = self.offset + start * row * self.dtype.itemsize
+        values = np.fromfile(self.path, self.dtype, max(stop - start, 0) * row, offset=offset)
+        return values.reshape(-1, *self.shape[1:])
+
+
+def statistics(x: Array | Slices, axis: int, rows: Array | None = None) -> tuple[Array, Array]:
     """Mean and standard deviation (population) of each channel, in one pass over slices of the first axis.
 
-    x: any number of axes, memory-mapped or not; NaN counts as not measured. axis: the channel axis, not the first.
+    x: any number of axes, in memory or read by slices; NaN counts as not measured. axis: the channel axis, not the first.
     rows: bool (len(x),), the rows that count; all when None. Returns two float64 arrays (channels,), NaN for a channel
     without a value.
     """
@@ -76,13 +99,26 @@ class Writer:
     folder: Path
     shapes: dict[str, dict[str, Any]] = field(default_factory=dict)
 
-    def empty(self, name: str, shape: Sequence[int], dtype: npt.DTypeLike) -> Array:
-        """A writable memory-mapped array `name` to be filled piece by piece."""
-        array = np.lib.format.open_memmap(
-            self.folder / f"{name}.npy", mode="w+", dtype=np.dtype(dtype), shape=tuple(shape)
-        )
-        self.shapes[name] = {"shape": [int(n) for n in shape], "dtype": str(np.dtype(dtype))}
-        return array
+    @contextmanager
+    def stream(self, name: str, shape: Sequence[int], dtype: npt.DTypeLike) -> Iterator[Callable[[Array], None]]:
+        """A function that appends rows to array `name`, of which no more than that stays in memory.
+
+        Raises RuntimeError when the block ends with fewer or more rows than `shape` says.
+        """
+        of, whole, written = np.dtype(dtype), tuple(int(n) for n in shape), 0
+        with (self.folder / f"{name}.npy").open("wb") as file:
+            descr = np.lib.format.dtype_to_descr(of)
+            np.lib.format.write_array_header_1_0(file, {"descr": descr, "fortran_order": False, "shape": whole})
+
+            def append(rows: Array) -> None:
+                nonlocal written
+                written += len(rows)
+                file.write(np.ascontiguousarray(rows, dtype=of).data)
+
+            yield append
+        if written != whole[0]:
+            raise RuntimeError(f"{name}: {written} rows were written, {whole[0]} announced")
+        self.shapes[name] = {"shape": list(whole), "dtype": str(of)}
 
     def array(self, name: str, values: Array) -> None:
         """Write a whole array."""
@@ -90,8 +126,8 @@ class Writer:
         self.shapes[name] = {"shape": [int(n) for n in values.shape], "dtype": str(values.dtype)}
 
     def read(self, name: str) -> Array:
-        """A written array, memory-mapped."""
-        array: Array = np.load(self.folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+        """A written array."""
+        array: Array = np.load(self.folder / f"{name}.npy", allow_pickle=False)
         return array
 
     def describe(self, description: Mapping[str, Any]) -> None:
@@ -105,7 +141,7 @@ class Writer:
         splits: dict[str, Any] = {}
         normalisation: dict[str, Any] = {}
         if kind == "recordings":
-            y, folds, groups = (np.asarray(self.read(f"{name}_all")) for name in ("y", "folds", "groups"))
+            y, folds, groups = (self.read(f"{name}_all") for name in ("y", "folds", "groups"))
             parts = {"all": np.ones(len(y), dtype=bool)} | {f"fold{k}": folds == k for k in range(int(folds.max()) + 1)}
             for part, rows in parts.items():
                 splits[part] = _counts(y[rows], len(classes)) | {"recordings": len(np.unique(groups[rows]))}
@@ -114,7 +150,7 @@ class Writer:
                     normalisation[part] = self._normalisation("x_all", kind, names, ~rows)
         else:
             for split in SPLITS:
-                splits[split] = _counts(np.asarray(self.read(f"y_{split}")), len(classes))
+                splits[split] = _counts(self.read(f"y_{split}"), len(classes))
                 if f"groups_{split}" in self.shapes:
                     splits[split]["subjects"] = len(np.unique(self.read(f"groups_{split}")))
             for split in ("train", "test"):
@@ -124,7 +160,7 @@ class Writer:
         (self.folder / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
 
     def _normalisation(self, name: str, kind: str, channels: list[str], rows: Array | None) -> dict[str, list[float]]:
-        mean, sd = statistics(self.read(name), CHANNEL_AXIS[kind], rows)
+        mean, sd = statistics(Slices(self.folder / f"{name}.npy"), CHANNEL_AXIS[kind], rows)
         for channel, value in zip(channels, sd, strict=True):
             if not value > 0:
                 raise InputError(
@@ -148,7 +184,12 @@ def writing(folder: Path) -> Iterator[Writer]:
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as temporary:
         building = Path(temporary) / folder.name
         building.mkdir()
-        yield Writer(building)
+        try:
+            yield Writer(building)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+                raise
+            raise InputError(f"{folder}: {error.strerror}; make room and run again (nothing was left there)") from error
         if not (building / DESCRIPTION).is_file():
             raise RuntimeError(f"{folder}: the arrays were written but not described")
         if folder.exists():

@@ -5,9 +5,10 @@ SC4ssNE0-PSG.edf with subject ss and night N. Both files of a pair begin at the 
 signal.
 """
 
+import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clai.datasets.fetch import Raw
+from clai.datasets.fetch import Raw, Row
 from clai.datasets.prepared import SPLITS, writing
 from clai.datasets.splits import subject_split
 from clai.errors import InputError
 from clai.logs import logger
 
+FILES = ("**/SC4*-PSG.edf", "**/SC4*-Hypnogram.edf")
+EXPECTS = "a folder with pairs of SC4ssNxx-PSG.edf and SC4ssNxx-Hypnogram.edf"
 CLASSES = ["Wake", "N1", "N2", "N3", "REM"]
 WAKE, MOVEMENT, UNSCORED = 0, -1, -2
 STAGES = {
@@ -33,7 +36,23 @@ STAGES = {
     "Movement time": MOVEMENT,
     "Sleep stage ?": UNSCORED,
 }
-NAME = re.compile(r"SC4(?P<subject>\d\d)(?P<night>\d)\w\w-(PSG|Hypnogram)\.edf")
+NAME = re.compile(r"SC4(?P<subject>\d\d)(?P<night>\d)\w\w-(?P<kind>PSG|Hypnogram)\.edf")
+UNITS = ("uV", "µV", "mV", "V")
+LONGEST_ANNOTATION = 1e6  # seconds
+_EPOCHS_AT_ONCE = 120
+
+Key = tuple[int, int]
+"""Subject and night."""
+
+
+class Unusable(InputError):
+    """A recording that cannot be used, and why."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(
+            f"{path}: {reason}. Delete the file and run again, or set `unusable` to skip to leave such recordings out."
+        )
+        self.reason = f"{path.name}: {reason}"
 
 
 @dataclass(frozen=True)
@@ -53,12 +72,14 @@ def stage_of_epochs(
 
     onsets, durations: seconds from the start of the signal. epochs: how many whole epochs the signal has; annotations
     beyond are ignored. An epoch that no single annotation covers wholly is UNSCORED. Raises InputError for an unknown
-    description.
+    description and for an impossible time.
     """
     stage = np.full(epochs, UNSCORED, dtype=np.int64)
     for onset, duration, description in zip(onsets, durations, descriptions, strict=True):
         if description not in STAGES:
             raise InputError(f"annotation '{description}' at {onset:g} s is none of {', '.join(STAGES)}")
+        if not (abs(onset) < LONGEST_ANNOTATION and 0 <= duration < LONGEST_ANNOTATION):
+            raise InputError(f"annotation '{description}' at {onset:g} s lasts {duration:g} s, which no night does")
         first, last = int(np.ceil(onset / seconds)), int(np.floor((onset + duration) / seconds))
         stage[max(first, 0) : max(last, 0)] = STAGES[description]
     return stage
@@ -74,66 +95,148 @@ def within_sleep(stages: npt.NDArray[np.int64], margin: int | None) -> npt.NDArr
     return keep
 
 
-def check_complete(path: Path) -> None:
-    """Raise InputError, naming the file, when an EDF file is shorter than its header says."""
+@dataclass(frozen=True)
+class Header:
+    """What the header of an EDF file says: per signal its label, unit and samples in a data record of `seconds`."""
+
+    labels: list[str]
+    units: list[str]
+    samples: list[int]
+    seconds: float
+
+    def rate(self, channel: str) -> float:
+        """Samples a second."""
+        return self.samples[self.labels.index(channel)] / self.seconds
+
+
+def read_header(path: Path) -> Header:
+    """The header of an EDF file; raises Unusable when it is none, contradicts itself or does not fit the file's size."""
     size = path.stat().st_size
-    with path.open("rb") as stream:
-        header = stream.read(256)
-        try:
-            header_size, records, signals = int(header[184:192]), int(header[236:244]), int(header[252:256])
-            stream.seek(256 + 216 * signals)
-            samples = sum(int(stream.read(8)) for _ in range(signals))
-        except ValueError as error:
-            raise InputError(f"{path}: not an EDF file ({error}). Delete it and run again.") from error
-    expected = header_size + 2 * samples * max(records, 0)
-    if size < expected:
-        raise InputError(
-            f"{path}: found {size} bytes, expected {expected} for the {records} data records of its header. The file "
-            "is truncated: delete it and run again."
+    try:
+        with path.open("rb") as stream:
+            fixed = stream.read(256)
+            count = int(fixed[252:256])
+            if fixed[:8] != b"0       " or not 1 <= count <= 512:
+                raise ValueError(f"version {fixed[:8]!r}, {count} signals")
+            rest = stream.read(256 * count).decode("latin1")
+        start, records, seconds = int(fixed[184:192]), int(fixed[236:244]), float(fixed[244:252])
+
+        def field(offset: int, width: int) -> list[str]:
+            return [rest[offset * count + width * i :][:width].strip() for i in range(count)]
+
+        labels, units, samples = field(0, 16), field(96, 8), [int(n) for n in field(216, 8)]
+        ranges = [[float(v) for v in field(at, 8)] for at in (104, 112, 120, 128)]
+    except ValueError as error:
+        raise Unusable(path, f"not an EDF file ({error})") from error
+    if start != 256 * (count + 1) or records < 1 or not 0 <= seconds < 1e5 or min(samples) < 1:
+        raise Unusable(
+            path,
+            f"the header states {records} data records of {seconds:g} s, {min(samples)} or more samples of each signal "
+            f"in one, and its own length as {start} bytes for {count} signals, which cannot be",
         )
-
-
-def pairs(paths: Sequence[Path]) -> list[tuple[Path, Path, int]]:
-    """Signal file, hypnogram and subject of each recording, by name.
-
-    Raises InputError for a file of another name or without its partner.
-    """
-    found: dict[tuple[int, int], dict[str, Path]] = {}
-    for path in paths:
-        match = NAME.fullmatch(path.name)
-        if match is None:
-            raise InputError(f"{path}: name is not SC4ssNxx-PSG.edf or SC4ssNxx-Hypnogram.edf (ss subject, N night)")
-        found.setdefault((int(match["subject"]), int(match["night"])), {})[match[3]] = path
-    for (subject, night), files in found.items():
-        if len(files) < 2:
-            (path,) = files.values()
-            raise InputError(
-                f"{path}: found no partner for subject {subject}, night {night}; expected PSG and Hypnogram"
+    for label, low, high, lowest, highest in zip(labels, *ranges, strict=True):
+        if not (math.isfinite(low) and math.isfinite(high) and low != high and lowest < highest):
+            raise Unusable(
+                path, f"the header maps {lowest:g}..{highest:g} of {label} to {low:g}..{high:g}, which is no scale"
             )
-    return [(files["PSG"], files["Hypnogram"], key[0]) for key, files in sorted(found.items())]
+    record = 2 * sum(samples)
+    expected = start + record * records
+    if size < expected:
+        raise Unusable(
+            path,
+            f"found {size} bytes, expected {expected} for the {records} data records of its header: the file is truncated",
+        )
+    if size >= expected + record and labels != ["EDF Annotations"]:
+        raise Unusable(
+            path, f"found {size} bytes, expected {expected}: more data than the {records} data records of its header"
+        )
+    return Header(labels, units, samples, seconds)
 
 
-def read_night(psg: Path, hypnogram: Path, subject: int, settings: Mapping[str, Any], dropped: Counter[str]) -> Night:
-    """Which epochs of a recording are kept and how they are scored; the others are counted in `dropped`."""
+def wanted(keys: Iterable[Key], settings: Mapping[str, Any]) -> set[Key]:
+    """The recordings that `subjects` and `nights` ask for, of those there are.
+
+    Raises InputError for a subject without a recording.
+    """
+    there = sorted(set(keys))
+    subjects = {subject for subject, _ in there}
+    if settings["subjects"] is not None:
+        if absent := sorted(set(settings["subjects"]) - subjects):
+            raise InputError(
+                f"subjects: found no recording of {', '.join(map(str, absent))}; expected some of "
+                f"{', '.join(map(str, sorted(subjects)))}"
+            )
+        subjects = set(settings["subjects"])
+    first = {subject: min(night for s, night in there if s == subject) for subject in subjects}
+    return {
+        (subject, night)
+        for subject, night in there
+        if subject in subjects and (settings["nights"] == "all" or night == first[subject])
+    }
+
+
+def _key(name: str, where: object) -> tuple[Key, str]:
+    match = NAME.fullmatch(name)
+    if match is None:
+        raise InputError(f"{where}: name is not SC4ssNxx-PSG.edf or SC4ssNxx-Hypnogram.edf (ss subject, N night)")
+    return (int(match["subject"]), int(match["night"])), match["kind"]
+
+
+def choose(rows: Sequence[Row], settings: Mapping[str, Any]) -> list[Row]:
+    """The files of the recordings that `subjects` and `nights` ask for."""
+    keys = [_key(row.file, row.file)[0] for row in rows]
+    chosen = wanted(keys, settings)
+    return [row for row, key in zip(rows, keys, strict=True) if key in chosen]
+
+
+def pairs(paths: Sequence[Path]) -> dict[Key, dict[str, Path]]:
+    """The files of each recording, "PSG" and "Hypnogram", by subject and night.
+
+    Raises InputError for a file of another name or two files for the same.
+    """
+    found: dict[Key, dict[str, Path]] = {}
+    for path in paths:
+        key, kind = _key(path.name, path)
+        if kind in found.setdefault(key, {}):
+            raise InputError(f"{path}: {found[key][kind]} is of the same subject and night. Keep one of the two.")
+        found[key][kind] = path
+    return dict(sorted(found.items()))
+
+
+def read_night(files: Mapping[str, Path], key: Key, settings: Mapping[str, Any], dropped: Counter[str]) -> Night:
+    """Which epochs of a recording are kept and how they are scored; the others are counted in `dropped`.
+
+    Raises Unusable for a recording without its partner, damaged, without a channel or of another sampling rate.
+    """
     import mne
 
-    check_complete(psg)
-    check_complete(hypnogram)
-    seconds, rate = settings["epoch_seconds"], settings["sampling_rate"]
-    signal = _open(psg, settings["channels"])
-    if signal.info["sfreq"] != rate:
-        raise InputError(f"{psg}: found {signal.info['sfreq']:g} Hz, expected {rate:g} Hz (`sampling_rate`)")
-    marks = mne.read_annotations(hypnogram)
+    if len(files) < 2:
+        (path,) = files.values()
+        raise Unusable(path, f"found no partner for subject {key[0]}, night {key[1]}; expected PSG and Hypnogram")
+    psg, hypnogram = files["PSG"], files["Hypnogram"]
+    header, _ = read_header(psg), read_header(hypnogram)
+    seconds, rate, channels = settings["epoch_seconds"], settings["sampling_rate"], settings["channels"]
+    if missing := [c for c in channels if c not in header.labels]:
+        raise Unusable(psg, f"found no channel {', '.join(missing)}; expected the ones of `channels` in config.yaml")
+    for channel in channels:
+        if header.seconds == 0 or header.rate(channel) != rate:
+            found = header.rate(channel) if header.seconds else math.nan
+            raise Unusable(psg, f"found {found:g} Hz, expected {rate:g} Hz (`sampling_rate`) in {channel}")
+        if (unit := header.units[header.labels.index(channel)]) not in UNITS:
+            raise Unusable(psg, f"found the unit '{unit}', expected one of {', '.join(UNITS)} in {channel}")
+    try:
+        signal = _open(psg, channels)
+        marks = mne.read_annotations(hypnogram)
+    except (ValueError, RuntimeError, OSError, AssertionError, IndexError) as error:
+        raise Unusable(psg, f"it or its hypnogram cannot be read ({error})") from error
     start = signal.info["meas_date"]
     if marks.orig_time is not None and start is not None and marks.orig_time != start:
-        raise InputError(
-            f"{hypnogram}: begins at {marks.orig_time}, its signal {psg.name} at {start}; expected the same"
-        )
+        raise Unusable(hypnogram, f"begins at {marks.orig_time}, its signal {psg.name} at {start}; expected the same")
     count = int(signal.n_times // round(seconds * rate))
     try:
         stages = stage_of_epochs(marks.onset, marks.duration, marks.description, count, seconds)
     except InputError as error:
-        raise InputError(f"{hypnogram}: {error}") from None
+        raise Unusable(hypnogram, str(error)) from None
     beyond = sum(
         max(0, int((o + d) // seconds) - max(count, int(o // seconds)))
         for o, d in zip(marks.onset, marks.duration, strict=True)
@@ -147,31 +250,59 @@ def read_night(psg: Path, hypnogram: Path, subject: int, settings: Mapping[str, 
     if minutes is not None:
         dropped[f"wake more than {minutes:g} minutes before or after sleep"] += int((scored & ~near).sum())
     epochs = np.flatnonzero(scored & near)
-    return Night(psg, subject, epochs, stages[epochs])
+    return Night(psg, key[0], epochs, stages[epochs])
 
 
 def _open(psg: Path, channels: Sequence[str]) -> Any:
     import mne
 
-    raw = mne.io.read_raw_edf(psg, include=list(channels), stim_channel=None, preload=False, verbose="error")
-    if missing := [c for c in channels if c not in raw.ch_names]:
-        raise InputError(
-            f"{psg}: found no channel {', '.join(missing)}; expected the ones of `channels` in config.yaml"
-        )
-    return raw
+    return mne.io.read_raw_edf(psg, include=list(channels), stim_channel=None, preload=False, verbose="error")
+
+
+def epochs_of(night: Night, channels: Sequence[str], samples: int) -> Iterator[npt.NDArray[np.float32]]:
+    """The kept epochs of a night in order, float32 (n, channels, samples) in microvolt, an hour of signal at a time."""
+    signal = _open(night.psg, channels)
+    for first in range(0, int(signal.n_times // samples), _EPOCHS_AT_ONCE):
+        kept = night.epochs[(night.epochs >= first) & (night.epochs < first + _EPOCHS_AT_ONCE)]
+        if not len(kept):
+            continue
+        stop = min((first + _EPOCHS_AT_ONCE) * samples, signal.n_times // samples * samples)
+        microvolt = 1e6 * signal.get_data(picks=list(channels), start=first * samples, stop=stop)
+        whole = microvolt.reshape(len(channels), -1, samples)[:, kept - first]
+        yield whole.transpose(1, 0, 2).astype(np.float32)
+
+
+def usable_nights(
+    recordings: Mapping[Key, Mapping[str, Path]], settings: Mapping[str, Any], dropped: Counter[str]
+) -> tuple[list[Night], list[str]]:
+    """The recordings that can be used, and why each other one cannot.
+
+    Raises InputError for the first of the others when `unusable` is `refuse`, and when there is nothing but others.
+    """
+    nights: list[Night] = []
+    reasons: list[str] = []
+    for key, files in recordings.items():
+        try:
+            nights.append(read_night(files, key, settings, dropped))
+        except Unusable as error:
+            if settings["unusable"] == "refuse":
+                raise
+            logger.warning("skipped: %s", error)
+            reasons.append(error.reason)
+    if not nights:
+        raise InputError(f"none of {len(recordings)} recordings can be used; the first: {reasons[0]}")
+    return nights, reasons
 
 
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
     """Score the epochs of every recording, divide the subjects and stream the signals into the split arrays."""
     dropped: Counter[str] = Counter()
-    nights = [read_night(*pair, settings, dropped) for pair in pairs(raw.find())]
+    found = pairs(raw.find())
+    chosen = wanted(found, settings)
+    nights, unusable = usable_nights({key: found[key] for key in found if key in chosen}, settings, dropped)
     subjects = np.array([night.subject for night in nights])
     parts = dict(
-        zip(
-            ("train", "val", "test"),
-            subject_split(subjects, settings["test_share"], settings["validation_share"], seed),
-            strict=True,
-        )
+        zip(SPLITS, subject_split(subjects, settings["test_share"], settings["validation_share"], seed), strict=True)
     )
     samples = round(settings["epoch_seconds"] * settings["sampling_rate"])
     channels = list(settings["channels"])
@@ -179,18 +310,17 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
         for split in SPLITS:
             members = [night for night in nights if night.subject in parts[split]]
             n = sum(len(night.epochs) for night in members)
-            x = writer.empty(f"x_{split}", (n, len(channels), samples), np.float32)
-            at = 0
-            for night in members:
-                logger.info("%s: %d epochs for %s", night.psg.name, len(night.epochs), split)
-                microvolt = 1e6 * _open(night.psg, channels).get_data(picks=channels)
-                whole = microvolt[:, : microvolt.shape[1] // samples * samples].reshape(len(channels), -1, samples)
-                x[at : at + len(night.epochs)] = whole[:, night.epochs].transpose(1, 0, 2)
-                at += len(night.epochs)
+            with writer.stream(f"x_{split}", (n, len(channels), samples), np.float32) as append:
+                for night in members:
+                    logger.info("%s: %d epochs for %s", night.psg.name, len(night.epochs), split)
+                    for epochs in epochs_of(night, channels, samples):
+                        append(epochs)
             writer.array(f"y_{split}", np.concatenate([night.stages for night in members]))
             writer.array(
                 f"groups_{split}", np.repeat([night.subject for night in members], [len(m.epochs) for m in members])
             )
+        flow = [("recordings found", len(found)), ("asked for by `subjects` and `nights`", len(chosen))]
+        flow += [("usable", len(nights)), *((f"of them for {s}", _count(subjects, parts[s])) for s in SPLITS)]
         writer.describe(
             raw.description(settings["title"])
             | {
@@ -201,6 +331,12 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
                 "sampling_rate": float(settings["sampling_rate"]),
                 "split_rule": f"by subject: {settings['test_share']:g} of the subjects for test, "
                 f"{settings['validation_share']:g} of the others for validation (seed {seed})",
-                "exclusions": [{"reason": reason, "count": count} for reason, count in dropped.items()],
+                "flow": [{"step": step, "n": n, "unit": "recordings"} for step, n in flow],
+                "exclusions": [{"reason": f"recording {reason}", "count": 1} for reason in unusable]
+                + [{"reason": reason, "count": count} for reason, count in dropped.items()],
             }
         )
+
+
+def _count(subjects: npt.NDArray[np.int64], part: npt.NDArray[np.int64]) -> int:
+    return int(np.isin(subjects, part).sum())

@@ -1,0 +1,60 @@
+"""Zips from outside, read in memory and never extracted: what a hostile one could do is refused by name."""
+
+import stat
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+
+from clai.errors import InputError
+
+
+@contextmanager
+def opened_zip(path: Path, largest: int | None) -> Iterator[zipfile.ZipFile]:
+    """An archive whose members may be read one at a time, with `reading`.
+
+    largest: bytes that a member may have unpacked; None where the caller looks at the sizes itself. Raises InputError
+    naming the archive and the member for one that is absolute, leads outside by `..`, is a link, is encrypted, stands
+    there twice or is larger.
+    """
+    try:
+        archive = zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, NotImplementedError) as error:
+        raise InputError(f"{path}: {error}; expected a zip. Delete it and run again.") from error
+    with archive:
+        seen: set[str] = set()
+        for info in archive.infolist():
+            name = PurePosixPath(info.filename.replace("\\", "/"))
+            where = f"{path}: member '{info.filename}'"
+            if name.is_absolute() or ".." in name.parts or stat.S_ISLNK(info.external_attr >> 16):
+                raise InputError(f"{where} is a link or points outside the archive. Replace the archive.")
+            if info.flag_bits & 1:
+                raise InputError(f"{where} is encrypted; expected a plain archive")
+            if info.filename in seen:
+                raise InputError(f"{where} is there twice. Replace the archive.")
+            seen.add(info.filename)
+            if largest is not None and info.file_size > largest:
+                raise InputError(
+                    f"{where} unpacks to {info.file_size} bytes, expected at most {largest}. Replace the archive."
+                )
+        yield archive
+
+
+@contextmanager
+def reading(path: Path, name: str) -> Iterator[None]:
+    """Errors of a damaged member `name` of `path` become an InputError that names it."""
+    try:
+        yield
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as error:
+        raise InputError(f"{path}: {name} cannot be read ({error}). Delete the archive and run again.") from error
+
+
+def reader(archive: zipfile.ZipFile, path: Path) -> Callable[[str], bytes]:
+    """A function from a member's name to its bytes."""
+
+    def read(name: str) -> bytes:
+        with reading(path, name):
+            return archive.read(name)
+
+    return read
