@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from clai.alignment import mean_loss_floor, one_vs_rest
 from clai.batches import Images, Items, Recordings, Signals
 from clai.calibration import fit_logistic, fit_temperature, scaled_softmax
-from clai.datasets.prepared import Prepared
+from clai.datasets.prepared import Prepared, normalisation
 from clai.encoders import Classifier, ConditionedHead, Encoder, build_trunk
 from clai.inference import RULES, decide, parzen_means, predict_labels, probabilities
 from clai.kernels import Kernel, build
@@ -70,16 +70,19 @@ def conditions_of(info: Mapping[str, Any]) -> int:
     return classes if classes > 2 else 1
 
 
-def validation_recordings(
-    groups: NDArray[np.int64], y: NDArray[np.int64], candidates: NDArray[np.bool_], share: float, seed: int
+def validation_rows(
+    patients: NDArray[np.int64], y: NDArray[np.int64], candidates: NDArray[np.bool_], share: float, seed: int
 ) -> NDArray[np.bool_]:
-    """Rows of a random share of the candidate recordings, drawn alike from those with and without a positive row."""
+    """Rows of a random share of the candidate patients, drawn alike from those with and without a positive row.
+
+    By patient and not by recording: one patient's stays resemble each other.
+    """
     generator = np.random.default_rng(seed)
     chosen: list[NDArray[np.int64]] = []
-    positive = np.unique(groups[candidates & (y == 1)])
-    for stratum in (positive, np.setdiff1d(np.unique(groups[candidates]), positive)):
+    positive = np.unique(patients[candidates & (y == 1)])
+    for stratum in (positive, np.setdiff1d(np.unique(patients[candidates]), positive)):
         chosen.append(generator.permutation(stratum)[: max(1, round(share * len(stratum)))])
-    return np.isin(groups, np.concatenate(chosen)) & candidates
+    return np.isin(patients, np.concatenate(chosen)) & candidates
 
 
 def splits_of(data: Prepared, settings: Mapping[str, Any], fold: int | None, seed: int, device: torch.device) -> Splits:
@@ -87,16 +90,18 @@ def splits_of(data: Prepared, settings: Mapping[str, Any], fold: int | None, see
 
     Args:
         fold: the test fold of recordings; None for datasets with a fixed test set.
-        seed: draws the validation recordings.
+        seed: draws the validation patients.
+
+    Recordings are normalised with the statistics of the run's own training rows, the validation rows left out.
     """
     info, kind = data.info, data.info["kind"]
     if kind == "recordings":
-        statistics = info["normalisation"][f"fold{fold}"]
-        x, y, groups = (np.asarray(data[f"{name}_all"]) for name in ("x", "y", "groups"))
+        x, y, groups, patients = (np.asarray(data[f"{name}_all"]) for name in ("x", "y", "groups", "patients"))
         test = data["folds_all"] == fold
-        val = validation_recordings(groups, y, ~test, settings["validation_share_recordings"], seed)
+        val = validation_rows(patients, y, ~test, settings["validation_share_recordings"], seed)
         rows = (~test & ~val, val, test)
-        return Splits(*(Recordings(x[r], y[r], groups[r], statistics["mean"], statistics["sd"], device) for r in rows))
+        own = normalisation(x, kind, info["variables"], rows[0], f"training data of fold {fold}")
+        return Splits(*(Recordings(x[r], y[r], groups[r], own["mean"], own["sd"], device) for r in rows))
 
     def items(split: str) -> Items:
         own = "test" if split == "test" and settings["normalise_test_separately"] else "train"

@@ -3,12 +3,12 @@
 images      x_{train,val,test} uint8 (N, H, W, C), y_* int64 (N,)
 signals     x_* float32 (N, channels, samples) in microvolt, y_* int64 (N,), groups_* int64 (N,): the subject
 recordings  x_all float32 (rows, variables) in clinical units, NaN where not measured; observed_all bool of the same
-            shape; y_all, groups_all (recording of a row), folds_all (test fold of a row) int64 (rows,) and hours_all
-            float32 (rows,). Rows of a recording are contiguous with hours ascending.
+            shape; y_all, groups_all (recording of a row), patients_all (patient of a row), folds_all (test fold of a
+            row) int64 (rows,) and hours_all float32 (rows,). Rows of a recording are contiguous with hours ascending.
 
 `normalisation` in `dataset.json` is in the units of the arrays, so (x - mean) / sd serves every kind. Images and
-signals carry the statistics of `train` and of `test` (the paper normalises the two separately, section 6.1); recordings
-carry `fold0`, `fold1`, ...: the statistics of all rows outside that test fold.
+signals carry the statistics of `train` and of `test` (the paper normalises the two separately, section 6.1). Recordings
+carry none: which rows are training rows is for each run to draw, and its statistics are those of these rows.
 """
 
 import errno
@@ -92,6 +92,23 @@ def statistics(x: Array | Slices, axis: int, rows: Array | None = None) -> tuple
     return np.where(missing, np.nan, mean), np.where(missing, np.nan, np.sqrt(squares / divisor))
 
 
+def normalisation(
+    x: Array | Slices, kind: str, channels: Sequence[str], rows: Array | None, what: str
+) -> dict[str, list[float]]:
+    """Mean and sd of each channel, as `dataset.json` holds them; x and rows as for `statistics`.
+
+    Raises InputError naming `what` and the channel that is never measured or never varies.
+    """
+    mean, sd = statistics(x, CHANNEL_AXIS[kind], rows)
+    for channel, value in zip(channels, sd, strict=True):
+        if not value > 0:
+            raise InputError(
+                f"{what}: '{channel}' has {'no value' if np.isnan(value) else 'the same value'} in all the rows that "
+                "normalise it; expected a measurement that varies. Check the raw files and the valid ranges."
+            )
+    return {"mean": [float(v) for v in mean], "sd": [float(v) for v in sd]}
+
+
 @dataclass
 class Writer:
     """Collects the arrays of one prepared dataset in `folder`, which is a temporary one until `writing` ends."""
@@ -139,35 +156,26 @@ class Writer:
         kind, classes = description["kind"], description["classes"]
         names = list(description.get("variables", description.get("channels", [])))
         splits: dict[str, Any] = {}
-        normalisation: dict[str, Any] = {}
+        used: dict[str, Any] = {}
         if kind == "recordings":
             y, folds, groups = (self.read(f"{name}_all") for name in ("y", "folds", "groups"))
             parts = {"all": np.ones(len(y), dtype=bool)} | {f"fold{k}": folds == k for k in range(int(folds.max()) + 1)}
             for part, rows in parts.items():
                 splits[part] = _counts(y[rows], len(classes)) | {"recordings": len(np.unique(groups[rows]))}
             for part, rows in parts.items():
-                if part != "all":
-                    normalisation[part] = self._normalisation("x_all", kind, names, ~rows)
+                if part != "all":  # what a run normalises with is for the run to compute, but its channels must vary
+                    normalisation(Slices(self.folder / "x_all.npy"), kind, names, ~rows, f"x_all without {part}")
         else:
             for split in SPLITS:
                 splits[split] = _counts(self.read(f"y_{split}"), len(classes))
                 if f"groups_{split}" in self.shapes:
                     splits[split]["subjects"] = len(np.unique(self.read(f"groups_{split}")))
             for split in ("train", "test"):
-                normalisation[split] = self._normalisation(f"x_{split}", kind, names, None)
-        whole = dict(description) | {"splits": splits, "normalisation": normalisation, "arrays": self.shapes}
+                name = f"x_{split}"
+                used[split] = normalisation(Slices(self.folder / f"{name}.npy"), kind, names, None, name)
+        whole = dict(description) | {"splits": splits, "normalisation": used, "arrays": self.shapes}
         text = json.dumps(whole, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
         (self.folder / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
-
-    def _normalisation(self, name: str, kind: str, channels: list[str], rows: Array | None) -> dict[str, list[float]]:
-        mean, sd = statistics(Slices(self.folder / f"{name}.npy"), CHANNEL_AXIS[kind], rows)
-        for channel, value in zip(channels, sd, strict=True):
-            if not value > 0:
-                raise InputError(
-                    f"{name}: '{channel}' has {'no value' if np.isnan(value) else 'the same value'} in all the rows "
-                    "that normalise it; expected a measurement that varies. Check the raw files and the valid ranges."
-                )
-        return {"mean": [float(v) for v in mean], "sd": [float(v) for v in sd]}
 
 
 def _counts(y: Array, classes: int) -> dict[str, Any]:

@@ -81,6 +81,7 @@ def write(
         writer.array("observed_all", ~np.isnan(rows.x))
         writer.array("y_all", rows.y)
         writer.array("groups_all", rows.recordings)
+        writer.array("patients_all", rows.patients)
         writer.array("hours_all", rows.hours)
         writer.array("folds_all", folds[np.searchsorted(ids, rows.recordings)])
         writer.describe(

@@ -1,0 +1,163 @@
+"""Nothing of the test data, of held-out patients or of later hours reaches what is learned from."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from clai.batches import Recordings
+from clai.datasets.prepared import Prepared
+from clai.datasets.splits import patient_folds, stratified_holdout, subject_split
+from clai.encoders import build_trunk
+from clai.experiment import Splits, splits_of
+
+CPU = torch.device("cpu")
+SEEDS = st.integers(0, 2**31 - 1)
+SHARES = st.floats(0.05, 0.6)
+QUICKLY = settings(max_examples=40, deadline=None)
+
+
+# Splits and folds
+
+
+@QUICKLY
+@given(st.lists(st.integers(0, 82), min_size=3, max_size=160), SHARES, SHARES, SEEDS)
+def test_a_subject_is_on_one_side_of_every_split(subjects: list[int], test: float, val: float, seed: int) -> None:
+    if len(set(subjects)) < 3:
+        subjects = [*subjects, 100, 101, 102]
+    parts = subject_split(np.array(subjects), test, val, seed)
+    assert all(len(part) for part in parts)
+    assert sorted(np.concatenate(parts)) == sorted(set(subjects))
+
+
+@QUICKLY
+@given(st.lists(st.integers(0, 9), min_size=60, max_size=300), st.floats(0.2, 0.8), SEEDS)
+def test_a_sample_is_held_out_or_kept(labels: list[int], share: float, seed: int) -> None:
+    y = np.concatenate([np.repeat(np.arange(10), 2), labels])
+    kept, held_out = stratified_holdout(y, share, seed)
+    np.testing.assert_array_equal(np.sort(np.concatenate([kept, held_out])), np.arange(len(y)))
+
+
+@st.composite
+def cohorts(draw: st.DrawFn) -> dict[str, NDArray[Any]]:
+    """Recordings of 24 to 40 patients, one to three each, at least four patients with and four without an event."""
+    rng = np.random.default_rng(draw(SEEDS))
+    n = draw(st.integers(24, 40))
+    patients = np.repeat(rng.permutation(1000)[:n], rng.integers(1, 4, n))
+    patients = rng.permutation(patients)
+    septic = np.isin(patients, rng.permutation(np.unique(patients))[: draw(st.integers(6, n - 6))])
+    lengths = rng.integers(2, 7, len(patients))
+    y = np.concatenate([np.r_[np.zeros(k - 1), s] for k, s in zip(lengths, septic, strict=True)]).astype(np.int64)
+    x = rng.normal(50, 10, (len(y), 3)).astype(np.float32)
+    x[rng.random(x.shape) < 0.4] = np.nan
+    folds = patient_folds(patients, septic, 3, seed=int(rng.integers(1000)))
+    rows = {"groups": np.arange(len(patients)) + 7000, "patients": patients, "folds": folds}
+    long = {f"{name}_all": np.repeat(values, lengths) for name, values in rows.items()}
+    return long | {"x_all": x, "y_all": y}
+
+
+def data_of(arrays: dict[str, NDArray[Any]]) -> Prepared:
+    return Prepared({"kind": "recordings", "variables": ["a", "b", "c"]}, arrays)
+
+
+def drawn(arrays: dict[str, NDArray[Any]], fold: int, seed: int) -> Splits:
+    return splits_of(data_of(arrays), {"validation_share_recordings": 0.2}, fold, seed, CPU)
+
+
+@QUICKLY
+@given(cohorts(), st.integers(0, 2), st.integers(0, 5))
+def test_a_patient_is_in_one_fold_and_on_one_side_of_training_validation_and_test(
+    arrays: dict[str, NDArray[Any]], fold: int, seed: int
+) -> None:
+    patients, folds = arrays["patients_all"], arrays["folds_all"]
+    for patient in np.unique(patients):
+        assert len(np.unique(folds[patients == patient])) == 1
+    # Each row's patient in place of its value, which the splits then hold; normalised alike, patients stay distinct.
+    marked = arrays | {"x_all": np.repeat(patients[:, None].astype(np.float32), 3, axis=1)}
+    seen = [set(np.unique(part.x[:, 0].numpy())) for part in drawn(marked, fold, seed)]
+    assert sum(map(len, seen)) == len(set.union(*seen)) == len(np.unique(patients))
+
+
+# Normalisation
+
+
+@QUICKLY
+@given(cohorts(), st.integers(0, 2), st.floats(-1e4, 1e4))
+def test_what_is_learned_from_does_not_change_with_test_or_validation_rows(
+    arrays: dict[str, NDArray[Any]], fold: int, value: float
+) -> None:
+    plain = drawn(arrays, fold, seed=0)
+    positions = np.arange(len(arrays["y_all"]), dtype=np.float32)
+    marked = drawn(arrays | {"x_all": np.repeat(positions[:, None], 3, axis=1)}, fold, seed=0)
+    order = np.argsort(np.concatenate([part.x[:, 0].numpy() for part in marked]))
+    part_of_row = np.repeat([0, 1, 2], [len(part.labels) for part in marked])[order]
+    for held_out in (1, 2):
+        x = arrays["x_all"].copy()
+        x[part_of_row == held_out] = value
+        changed = drawn(arrays | {"x_all": x}, fold, seed=0)
+        torch.testing.assert_close(changed.train.x, plain.train.x, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("kind", ["images", "signals"])
+def test_training_inputs_depend_on_training_statistics_alone(kind: str) -> None:
+    """The statistics of the test set, which the paper's protocol uses, reach the test set only."""
+    rng = np.random.default_rng(0)
+    shape = (6, 4, 4, 2) if kind == "images" else (6, 2, 8)
+    arrays: dict[str, NDArray[Any]] = {}
+    for split in ("train", "val", "test"):
+        arrays[f"x_{split}"] = rng.integers(0, 255, shape).astype(np.uint8 if kind == "images" else np.float32)
+        arrays[f"y_{split}"] = np.arange(6) % 2
+    chosen = {"normalise_test_separately": True, "training": {"augmentation": {"crop": 0, "flip": False}}}
+
+    def batches(test_mean: float, separately: bool) -> list[torch.Tensor]:
+        norm = {"train": {"mean": [100.0] * 2, "sd": [50.0] * 2}, "test": {"mean": [test_mean] * 2, "sd": [9.0] * 2}}
+        data = Prepared({"kind": kind, "normalisation": norm}, arrays)
+        parts = splits_of(data, chosen | {"normalise_test_separately": separately}, None, 0, CPU)
+        return [part.batch(torch.arange(6), None)[0] for part in parts]
+
+    a, b = batches(1.0, True), batches(2.0, True)
+    for part in (0, 1):
+        torch.testing.assert_close(a[part], b[part], rtol=0, atol=0)
+    assert not torch.equal(a[2], b[2])
+    torch.testing.assert_close(batches(1.0, False)[2], batches(2.0, False)[2], rtol=0, atol=0)
+
+
+# Time
+
+
+@QUICKLY
+@given(cohorts(), SEEDS)
+def test_no_input_of_an_hour_depends_on_later_hours_or_other_recordings(
+    arrays: dict[str, NDArray[Any]], seed: int
+) -> None:
+    x, y, recording = arrays["x_all"], arrays["y_all"], arrays["groups_all"]
+    rng = np.random.default_rng(seed)
+
+    def inputs(values: NDArray[np.float32]) -> torch.Tensor:
+        return Recordings(values, y, recording, [50.0] * 3, [10.0] * 3, CPU).x
+
+    row = int(rng.integers(len(y)))
+    past = (recording == recording[row]) & (np.arange(len(y)) <= row)
+    other = np.where(rng.random(x.shape) < 0.5, np.nan, rng.normal(0, 1e3, x.shape)).astype(np.float32)
+    other[past] = x[past]
+    torch.testing.assert_close(inputs(other)[past], inputs(x)[past], rtol=0, atol=0)
+
+
+def test_the_recurrent_trunk_sees_no_later_hour() -> None:
+    torch.manual_seed(0)
+    trunk = build_trunk({"trunk": "gru", "width": 5, "layers": 1}, 6).eval()
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(9, 3)).astype(np.float32), np.zeros(9, dtype=np.int64)
+    changed = x.copy()
+    changed[5:] = 1e3
+    outputs = []
+    for values in (x, changed):
+        items = Recordings(values, y, np.zeros(9, dtype=np.int64), [0.0] * 3, [1.0] * 3, CPU)
+        with torch.no_grad():
+            outputs.append(trunk(items.batch(torch.tensor([0]), None)[0]))
+    torch.testing.assert_close(outputs[0][:5], outputs[1][:5], rtol=0, atol=0)
+    assert not torch.equal(outputs[0][5:], outputs[1][5:])
