@@ -18,6 +18,7 @@ import pandas as pd
 from scipy import stats
 
 from clai.errors import InputError
+from clai.publication import shows_patients
 
 COLUMNS: dict[str, list[str]] = {
     "metrics.csv": ["dataset", "model", "seed", "fold", "rule", "metric", "value"],
@@ -151,10 +152,11 @@ class Evidence:
     def frame(self, dataset: str, file: str) -> pd.DataFrame:
         """One CSV file of a dataset with the columns of `COLUMNS`; empty if the dataset or the file is not there.
 
-        `rule` is "" where empty. Raises InputError if a column is missing.
+        `rule` is "" where empty. Empty, too, where it shows single patients and their licence forbids it: what is drawn
+        from evidence is tracked. Raises InputError if a column is missing.
         """
         path = self.path(dataset, file)
-        if not self.has(dataset) or not path.exists():
+        if not self.has(dataset) or not path.exists() or shows_patients(file, self.description(dataset)):
             return pd.DataFrame(columns=COLUMNS[file])
         frame = _read_csv(path).copy()
         missing = [column for column in COLUMNS[file] if column not in frame]

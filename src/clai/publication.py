@@ -2,17 +2,23 @@
 
 import json
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from clai.errors import InputError
 
 PATIENT_LEVEL = ("signals.csv",)
 """Evidence that shows single patients."""
-OPEN_LICENCE = ("CC BY", "CC0", "ODC")
-"""Beginnings of licences under which such rows may be passed on."""
+OPEN_LICENCES = {"CC0-1.0", "CC-BY-3.0", "CC-BY-4.0", "ODC-By-1.0", "ODbL-1.0", "PDDL-1.0", "generated"}
+"""Licences under which such rows may be passed on, by their SPDX names; what is not named here is withheld."""
 LARGEST_FILE = 2 * 2**20
 """Bytes; the tracked evidence is text and small."""
+
+
+def shows_patients(file: str, description: Mapping[str, Any]) -> bool:
+    """Whether an evidence file shows single patients of a dataset (its `dataset.json`) whose licence forbids that."""
+    return file in PATIENT_LEVEL and str(description["licence"]).replace(" ", "-") not in OPEN_LICENCES
 
 
 def publish(files: Iterable[Path], source: Path, target: Path) -> list[str]:
@@ -29,11 +35,10 @@ def publish(files: Iterable[Path], source: Path, target: Path) -> list[str]:
     """
     chosen = []
     for file in files:
-        description = file.parent / "dataset.json"
-        if file.name in PATIENT_LEVEL:
-            licence = json.loads(description.read_text())["licence"]
-            if not licence.startswith(OPEN_LICENCE):
-                continue
+        if file.name in PATIENT_LEVEL and shows_patients(
+            file.name, json.loads((file.parent / "dataset.json").read_text())
+        ):
+            continue
         if file.stat().st_size > LARGEST_FILE:
             raise InputError(
                 f"{file} has {file.stat().st_size} bytes, more than the {LARGEST_FILE} of tracked evidence: show fewer samples"

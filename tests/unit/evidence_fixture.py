@@ -97,7 +97,7 @@ def _description(folder: Path, dataset: str, miniature: bool) -> None:
         "split_rule": "official split; 10 % of training for validation",
         "exclusions": [{"reason": "unreadable", "count": 3}] if dataset in SEPSIS else [],
         "files": [{"file": f"{dataset}_images.zip", "size": 123, "checksum": "sha256:" + "ab" * 32}],
-        "licence": "see source & terms", "access": "open", "arrays": {},
+        "licence": "CC-BY-4.0", "access": "open, see source & terms", "arrays": {},
     }  # fmt: skip
     (folder / "dataset.json").write_text(json.dumps(content))
 

@@ -1,0 +1,101 @@
+"""Only what may be passed on becomes tracked: no single patient of a credentialed source, no run of unknown code."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from evidence_fixture import EXPECTED, write_evidence
+
+from clai.datasets.fetch import read_sources
+from clai.errors import InputError
+from clai.evidence import Evidence
+from clai.figures import render
+from clai.publication import LARGEST_FILE, OPEN_LICENCES, publish, shows_patients
+
+TABLE = Path(__file__).parents[2] / "workflow" / "data_sources.csv"
+SEPSIS = ["mimic-iv", "challenge2019"]
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """Evidence of a full run on both sepsis datasets, with the licences that the table of sources states."""
+    root = tmp_path / "results" / "paper"
+    write_evidence(root, SEPSIS)
+    for dataset in SEPSIS:
+        path = root / dataset / "evidence" / "dataset.json"
+        licence = read_sources(TABLE, dataset)[0].licence
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"licence": licence}))
+    return root
+
+
+def published(source: Path, target: Path) -> set[str]:
+    return set(publish(sorted(source.glob("*/evidence/*")), source, target))
+
+
+def test_rows_of_single_patients_are_published_only_where_the_licence_allows_it(source: Path, tmp_path: Path) -> None:
+    target = tmp_path / "published"
+    copied = published(source, target)
+    assert "challenge2019/evidence/signals.csv" in copied
+    assert "mimic-iv/evidence/signals.csv" not in copied
+    assert not (target / "mimic-iv" / "evidence" / "signals.csv").exists()
+    assert {"metrics.csv", "latent.csv", "dataset.json"} <= {
+        p.name for p in (target / "mimic-iv" / "evidence").iterdir()
+    }
+
+
+def test_a_stay_published_before_its_licence_was_looked_at_is_removed(source: Path, tmp_path: Path) -> None:
+    target = tmp_path / "published"
+    stale = target / "mimic-iv" / "evidence" / "signals.csv"
+    stale.parent.mkdir(parents=True)
+    stale.write_text("a patient")
+    published(source, target)
+    assert not stale.exists()
+
+
+def test_figures_drawn_from_a_full_run_show_no_such_patient_either(source: Path) -> None:
+    """They are written to a tracked folder, whatever evidence they are drawn from."""
+    evidence = Evidence.found(source, {key: EXPECTED[key] for key in SEPSIS})
+    assert evidence.frame("mimic-iv", "signals.csv").empty
+    frame = render("figure4", evidence, "Signals.")[1]
+    assert set(frame["dataset"]) == {"challenge2019"}
+
+
+@pytest.mark.parametrize(
+    "licence", ["", "not stated", "CC-BY-NC-4.0", "PhysioNet Credentialed Health Data License 1.5.0"]
+)
+def test_what_is_not_known_to_be_open_is_withheld(licence: str) -> None:
+    assert shows_patients("signals.csv", {"licence": licence})
+    assert not shows_patients("metrics.csv", {"licence": licence})
+
+
+def test_the_open_sources_are_open_and_the_credentialed_one_is_not() -> None:
+    licences = {dataset: read_sources(TABLE, dataset)[0].licence for dataset in ("sleepedf", *SEPSIS)}
+    assert {key: licence in OPEN_LICENCES for key, licence in licences.items()} == {
+        "sleepedf": True, "mimic-iv": False, "challenge2019": True
+    }  # fmt: skip
+
+
+def test_runs_of_uncommitted_code_and_large_files_are_refused_and_nothing_is_copied(
+    source: Path, tmp_path: Path
+) -> None:
+    large = source / "mimic-iv" / "evidence" / "latent.csv"
+    text = large.read_text()
+    large.write_text("x" * (LARGEST_FILE + 1))
+    with pytest.raises(InputError, match=r"latent\.csv has \d+ bytes"):
+        published(source, tmp_path / "published")
+    large.write_text(text)
+    records = source / "challenge2019" / "evidence" / "runs.json"
+    content = json.loads(records.read_text())
+    content[0]["dirty"] = True
+    records.write_text(json.dumps(content))
+    with pytest.raises(InputError, match="made with uncommitted changes"):
+        published(source, tmp_path / "published")
+    assert not (tmp_path / "published").exists()
+
+
+def test_the_prepared_forms_identify_nobody_in_what_is_published(source: Path, tmp_path: Path) -> None:
+    """Every published table of a credentialed source is an aggregate: it has no column of a patient, a stay or an hour."""
+    published(source, tmp_path / "published")
+    for path in (tmp_path / "published" / "mimic-iv" / "evidence").glob("*.csv"):
+        assert not {"subject_id", "stay_id", "hour", "recording", "patient"} & set(pd.read_csv(path).columns)
