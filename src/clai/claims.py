@@ -645,7 +645,8 @@ def markdown(frame: pd.DataFrame, caption: str) -> str:
         "| --- | --- | --- | --- | --- | --- |",
     ]
     lines += [
-        f"| {r.id} | {r.claim} | {r.place} | {r.verdict} | {r.data or '--'} | {r.needs or '--'} |" for r in _records(frame)
+        f"| {r.id} | {r.claim} | {r.place} | {r.verdict} | {r.data or '--'} | {r.needs or '--'} |"
+        for r in _records(frame)
     ]
     for row in _records(frame):
         lines += [
