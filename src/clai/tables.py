@@ -629,7 +629,10 @@ def _readme_rows(evidence: Evidence, frame: pd.DataFrame, dataset: str, metrics:
         commands = sorted({str(r["command"]) for r in records})
         more = f" and {len(commands) - 1} alike" if len(commands) > 1 else ""
         cells += [str(n), "; ".join(sorted({str(r["hardware"]) for r in records}))]
-        cells.append(f"`{commands[0]}`{more}" if records else evidence.not_run(dataset))
+        if model == MAJORITY:
+            cells[-2:] = ["--", "--", "class counts of the prepared data"]
+        else:
+            cells.append(f"`{commands[0]}`{more}" if records else evidence.not_run(dataset))
         lines.append("| " + " | ".join(cells) + " |")
     return lines
 
