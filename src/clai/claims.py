@@ -641,10 +641,13 @@ def markdown(frame: pd.DataFrame, caption: str) -> str:
     lines += [
         f"{len(frame)} claims: {summary}.",
         "",
-        "| # | claim | place (line) | verdict |",
-        "| --- | --- | --- | --- |",
+        "| # | claim | place (line) | verdict | tested on | not tested for want of |",
+        "| --- | --- | --- | --- | --- | --- |",
     ]
-    lines += [f"| {r.id} | {r.claim} | {r.place} | {r.verdict} |" for r in _records(frame)]
+    lines += [
+        f"| {r.id} | {r.claim} | {r.place} | {r.verdict} | {r.data or '--'} | {r.needs or '--'} |"
+        for r in _records(frame)
+    ]
     for row in _records(frame):
         lines += [
             "",

@@ -41,6 +41,7 @@ MODEL_TITLES: dict[str, str] = {
     "cross-entropy": "Cross-entropy (same encoder)",
     "student-t-mixture": "Mixture of Student-t",
     "gp": "Gaussian process",
+    "majority-class": "Majority class, always",
 }
 
 # The paper's table 2: labels by class index; colours are shared by its datasets.

@@ -203,7 +203,7 @@ def figure3(evidence: Evidence) -> Drawn:
         Line2D([], [], color=MODEL_COLOURS[m], ls=dash, lw=1.5, label=MODEL_TITLES[m])
         for m, dash in MODEL_DASHES.items()
     ]
-    handles.append(Line2D([], [], color="0.3", ls=":", lw=1.2, label="lowest possible loss (same colour)"))
+    handles.append(Line2D([], [], color="0.3", ls=":", lw=1.2, label="floor of the loss (same colour)"))
     figure.legend(handles=handles, loc="outside lower center", ncols=3)
     return figure, pd.concat(parts)
 
@@ -282,7 +282,7 @@ def figure_s1(evidence: Evidence) -> Drawn:
     parts, models = [], []
     for dataset, row in zip(datasets, panels, strict=True):
         pooled = pool_bins(evidence.frame(dataset, "reliability.csv")).assign(dataset=dataset)
-        for axes, mapping in zip(row, ("paper", "calibrated"), strict=True):
+        for axes, mapping, wording in zip(row, ("paper", "calibrated"), ("as printed", "calibrated"), strict=True):
             axes.plot([0, 1], [0, 1], color="0.6", lw=0.8)
             for model in [m for m in MODEL_COLOURS if m in set(pooled["model"])]:
                 curve = pooled[(pooled["model"] == model) & (pooled["mapping"] == mapping)]
@@ -290,7 +290,7 @@ def figure_s1(evidence: Evidence) -> Drawn:
                           lw=1.2, color=MODEL_COLOURS[model])  # fmt: skip
                 models.append(model)
             axes.set_box_aspect(1)
-            axes.set_title(f"{_title(evidence, dataset)}, {mapping}", fontsize=8)
+            axes.set_title(f"{_title(evidence, dataset)}: {wording}", fontsize=8)
         row[0].set_ylabel("Observed share")
         parts.append(pooled[columns])
     for axes in panels[-1]:

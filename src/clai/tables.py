@@ -66,6 +66,7 @@ TABLE3_METRICS = [
     Metric("prevalence", "Positive share", False),
 ]
 TABLE1_MODELS = ["clai-m", "clai-c", "cross-entropy"]
+MAJORITY = "majority-class"
 TABLE3_MODELS = ["clai-m", "clai-c", "student-t-mixture", "gp"]
 CLAI = ["clai-m", "clai-c"]
 
@@ -130,7 +131,22 @@ def table1_frame(sources: Sources) -> pd.DataFrame:
             return paper_value(sources.paper_values, "table1", dataset, metric)[0] if model in CLAI else float("nan")
 
         rows += _result_rows(sources, dataset, TABLE1_MODELS, TABLE1_METRICS, printed)
+        rows += _majority_rows(sources, dataset)
     return pd.DataFrame(rows)
+
+
+def _majority_rows(sources: Sources, dataset: str) -> list[dict[str, Any]]:
+    """Accuracy (and recall, the same) on the test set of always naming the class that is most frequent in training."""
+    if not sources.evidence.has(dataset):
+        return []
+    splits = sources.evidence.description(dataset)["splits"]
+    train, test = (splits[name]["counts"] for name in ("train", "test"))
+    accuracy = 100 * test[train.index(max(train))] / sum(test)
+    return [
+        {"dataset": dataset, "model": MAJORITY, "metric": metric, "mean": accuracy, "sd": float("nan"), "n": 1,
+         "paper": float("nan"), "data": sources.evidence.data(dataset)}
+        for metric in ("accuracy", "recall")
+    ]  # fmt: skip
 
 
 def table3_frame(sources: Sources) -> pd.DataFrame:
@@ -408,7 +424,7 @@ def _not_run_row(label: str, text: str, span: int) -> str:
 def _values(rows: pd.DataFrame, metrics: Sequence[Metric], mean: str, sd: str | None) -> list[str]:
     means = dict(zip(rows["metric"], rows[mean], strict=True))
     deviations = dict(zip(rows["metric"], rows[sd], strict=True)) if sd else {}
-    return [number(means[m.key], deviations.get(m.key, float("nan")), m.digits) for m in metrics]
+    return [number(means.get(m.key, float("nan")), deviations.get(m.key, float("nan")), m.digits) for m in metrics]
 
 
 def _block(title: str, lines: Sequence[str]) -> str:
@@ -426,7 +442,7 @@ def _table1_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
         paper = "Paper" if title == wanted else f"Paper, on {wanted}"
         lines = [_row("", escape(paper), *_values(rows[rows["model"] == CLAI[0]], metrics, "paper", None))]
         if evidence.has(dataset):
-            for model in TABLE1_MODELS:
+            for model in [*TABLE1_MODELS, MAJORITY]:
                 mine = rows[rows["model"] == model]
                 lines.append(_row("", escape(model_title(model)), *_values(mine, metrics, "mean", "sd")))
         else:
@@ -613,7 +629,10 @@ def _readme_rows(evidence: Evidence, frame: pd.DataFrame, dataset: str, metrics:
         commands = sorted({str(r["command"]) for r in records})
         more = f" and {len(commands) - 1} alike" if len(commands) > 1 else ""
         cells += [str(n), "; ".join(sorted({str(r["hardware"]) for r in records}))]
-        cells.append(f"`{commands[0]}`{more}" if records else evidence.not_run(dataset))
+        if model == MAJORITY:
+            cells[-2:] = ["--", "--", "class counts of the prepared data"]
+        else:
+            cells.append(f"`{commands[0]}`{more}" if records else evidence.not_run(dataset))
         lines.append("| " + " | ".join(cells) + " |")
     return lines
 

@@ -1,5 +1,6 @@
 """Copies of the working tree, fresh or with the miniature pipeline run in them."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,9 @@ def shared_tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
 
 @pytest.fixture(scope="session")
 def miniature(tmp_path_factory: pytest.TempPathFactory) -> Tree:
-    """A copy in which `snakemake all` ran from nothing, as it does for a newcomer."""
+    """A copy in which `snakemake all` ran from nothing, tracked renderings included."""
     tree = copy_of_repository(tmp_path_factory.mktemp("miniature") / "copy")
+    shutil.rmtree(tree.path / "paper_figures", ignore_errors=True)
     run = tree.snakemake("--cores", "4", "all")
     assert run.returncode == 0, run.stdout[-20000:]
     return tree

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from copies import Tree, outputs
+from copies import REPOSITORY, Tree, outputs
 
 from clai.evidence import MINI_NOTE
 
@@ -35,6 +35,12 @@ def test_every_output_is_there_and_nothing_is_left_to_do(miniature: Tree) -> Non
     missing = [name for view in ("", "mini/") for name in outputs(view) if not (miniature.path / name).is_file()]
     assert missing == []
     assert miniature.planned("all") == {}
+
+
+def test_renderings_of_the_published_evidence_are_the_tracked_ones(miniature: Tree) -> None:
+    tracked = [name for name in outputs("") if (REPOSITORY / name).is_file()]
+    changed = [name for name in tracked if (miniature.path / name).read_bytes() != (REPOSITORY / name).read_bytes()]
+    assert changed == []
 
 
 def test_no_temporary_file_is_left(miniature: Tree) -> None:

@@ -1,5 +1,6 @@
 """Every target that the documentation names can be planned, and one table is made with only what it needs."""
 
+import re
 import shutil
 
 import pytest
@@ -36,6 +37,18 @@ def test_full_run_covers_all_models_seeds_and_folds_that_the_configuration_names
     folds = mimic["folds"] * len(mimic["overrides"]["seeds"])
     assert planned["train_model"] == len(config["seeds"]) * len(cifar10["models"]) + folds * len(trained)
     assert planned["fit_gaussian_process"] == planned["fit_student_t_mixture"] == folds
+
+
+def test_settings_of_the_readme_plan_the_runs_that_they_name(tree: Tree) -> None:
+    (settings,) = re.findall(r"```yaml\n(.*?)```", (REPOSITORY / "README.md").read_text(), flags=re.DOTALL)
+    (tree.path / "local.yaml").write_text(settings)
+    config = yaml.safe_load((REPOSITORY / "config.yaml").read_text())
+    seeds = {model: len(config["seeds"]) for model in config["datasets"]["cifar10"]["models"]}
+    seeds |= {model: len(own) for model, own in yaml.safe_load(settings)["model_seeds"].items()}
+    for target in ("paper", "publish"):
+        planned = tree.planned(target, "--configfile", "local.yaml", "--config", "evidence=paper")
+        assert planned["train_model"] == sum(seeds.values())
+        assert planned["prepare_dataset"] == 1
 
 
 def test_dataset_without_access_is_left_out_of_the_full_run(shared_tree: Tree) -> None:

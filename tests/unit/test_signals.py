@@ -1,0 +1,39 @@
+"""Latent signals: the stay shown, the area between signals, roughness."""
+
+import numpy as np
+import pytest
+
+from clai.signals import choose_stay, latent_statistics, roughness, spread
+
+RULE = {"minimum_hours_before": 3, "minimum_event_hours": 2}
+
+
+def test_spread_is_the_distance_of_the_outermost_signals() -> None:
+    assert spread(np.array([[0.0, 3.0, 1.0], [2.0, 2.0, 2.0]])).tolist() == [3.0, 0.0]
+
+
+def test_straight_line_is_smooth_and_alternation_is_rough() -> None:
+    assert roughness(np.linspace(0, 1, 20)) == pytest.approx(0, abs=1e-12)
+    assert roughness(np.array([0.0, 1.0] * 10)) == pytest.approx(4.0)
+    assert np.isnan(roughness(np.ones(5)))
+
+
+def test_stay_shown_is_the_median_of_those_that_qualify() -> None:
+    stays = {1: [0, 0, 0, 1, 1], 2: [0, 1, 1, 1], 3: [0] * 9, 4: [0, 0, 0, 0, 1, 1, 1], 5: [0, 0, 0, 1, 1, 1]}
+    recording = np.repeat(list(stays), [len(y) for y in stays.values()])
+    y = np.concatenate(list(stays.values()))
+    assert choose_stay(recording, y, RULE) == 5
+    assert choose_stay(recording, y, {**RULE, "minimum_hours_before": 50}) == 4
+    with pytest.raises(ValueError, match="no recording has a positive hour"):
+        choose_stay(recording, np.zeros_like(y), RULE)
+
+
+def test_signals_that_converge_in_events_have_a_negative_effect() -> None:
+    generator = np.random.default_rng(0)
+    recording = np.repeat(np.arange(8), 10)
+    y = np.tile([0] * 6 + [1] * 4, 8)
+    z = generator.normal(size=(80, 3)) * np.where(y, 0.1, 1.0)[:, None]
+    found = latent_statistics(z, recording, y)
+    assert found["area_event"] < found["area_no_event"]
+    assert found["area_effect"] < -1
+    assert found["n_stays"] == 8
