@@ -1,9 +1,13 @@
 """Sepsis sources: onsets by hand, labels, ranges and folds."""
 
+import csv
 import datetime
+import gzip
+import io
 import os
+import traceback
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -201,10 +205,19 @@ class Ward:
         )
 
     def noradrenaline(self, n: int, start: float, end: float, rate: float) -> None:
+        self.pressor(n, start, end, mimic_iv.NOREPINEPHRINE, rate)
+
+    def pressor(self, n: int, start: float, end: float, item: int, rate: float, **further: Any) -> None:
         self.rows["icu/inputevents"].append(
             {"subject_id": n, "stay_id": 100 + n, "starttime": self.at(start), "endtime": self.at(end),
-             "itemid": 221906, "rate": rate, "rateuom": "mcg/kg/min"}
+             "itemid": item, "rate": rate, "rateuom": "mcg/kg/min"} | further
         )  # fmt: skip
+
+    def urine(self, n: int, total: float) -> None:
+        """So much in the first 24 hours."""
+        self.rows["icu/outputevents"].append(
+            {"stay_id": 100 + n, "charttime": self.at(10), "itemid": 226559, "value": total}
+        )
 
     def onsets(self, tmp_path: Path, onset: str, **changes: Any) -> dict[int, int]:
         """Onset hour by stay number."""
@@ -315,6 +328,162 @@ def test_intubated_patients_do_not_score_for_speech(tmp_path: Path) -> None:
     assert ward.sofa(tmp_path)[1][5] == 0
 
 
+LABS = {
+    "bilirubin": (mimic_iv.BILIRUBIN, [(1.1, 0), (1.2, 1), (1.9, 1), (2, 2), (5.9, 2), (6, 3), (11.9, 3), (12, 4)]),
+    "creatinine": (mimic_iv.CREATININE, [(1.1, 0), (1.2, 1), (1.9, 1), (2, 2), (3.4, 2), (3.5, 3), (4.9, 3), (5, 4)]),
+    "platelets": (
+        mimic_iv.PLATELETS,
+        [(150, 0), (149, 1), (100, 1), (99, 2), (50, 2), (49, 3), (20, 3), (19, 4)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LABS)
+def test_laboratory_components_score_at_their_thresholds(tmp_path: Path, name: str) -> None:
+    item, cases = LABS[name]
+    ward = Ward()
+    for n, (value, _) in enumerate(cases, 1):
+        ward.stay(n)
+        ward.lab(n, 5, item, value)
+    scores = ward.sofa(tmp_path)
+    assert [(value, scores[n][5]) for n, (value, _) in enumerate(cases, 1)] == cases
+
+
+@pytest.mark.parametrize(
+    ("ventilated", "cases"),
+    [
+        (False, [(400, 0), (399, 1), (300, 1), (299, 2), (200, 2), (199, 2), (99, 2)]),
+        (True, [(400, 0), (399, 1), (300, 1), (299, 2), (200, 2), (199, 3), (100, 3), (99, 4)]),
+    ],
+)
+def test_respiration_scores_at_its_thresholds_the_worst_only_on_a_ventilator(
+    tmp_path: Path, ventilated: bool, cases: list[tuple[int, int]]
+) -> None:
+    ward = Ward()
+    for n, (ratio, _) in enumerate(cases, 1):
+        ward.stay(n)
+        ward.lab(n, 4, mimic_iv.FIO2, 0.5 if n % 2 else 50)  # a fraction, or per cent
+        ward.lab(n, 5, mimic_iv.PAO2, ratio / 2)
+        if ventilated:
+            ward.chart(n, 4, 226732, 1, text="Endotracheal tube")
+    scores = ward.sofa(tmp_path)
+    assert [(ratio, scores[n][5]) for n, (ratio, _) in enumerate(cases, 1)] == cases
+
+
+def test_oxygen_without_a_recent_share_of_it_does_not_score(tmp_path: Path) -> None:
+    ward = Ward()
+    for n in (1, 2, 3):
+        ward.stay(n)
+        ward.lab(n, 10, mimic_iv.PAO2, 50)
+    ward.lab(2, 5.5, mimic_iv.FIO2, 50)  # four and a half hours before
+    ward.lab(3, 11, mimic_iv.FIO2, 50)  # only afterwards
+    assert all(score == 0 for hours in ward.sofa(tmp_path).values() for score in hours)
+
+
+PRESSORS = [
+    (mimic_iv.DOPAMINE, 0.5, 2), (mimic_iv.DOPAMINE, 5, 2), (mimic_iv.DOPAMINE, 5.1, 3), (mimic_iv.DOPAMINE, 15, 3),
+    (mimic_iv.DOPAMINE, 15.1, 4), (mimic_iv.DOBUTAMINE, 0.5, 2), (mimic_iv.DOBUTAMINE, 50, 2),
+    (mimic_iv.EPINEPHRINE, 0.1, 3), (mimic_iv.EPINEPHRINE, 0.11, 4), (mimic_iv.NOREPINEPHRINE, 0.01, 3),
+    (mimic_iv.NOREPINEPHRINE, 0.1, 3), (mimic_iv.NOREPINEPHRINE, 0.11, 4),
+]  # fmt: skip
+
+
+def test_circulation_scores_by_drug_and_rate(tmp_path: Path) -> None:
+    ward = Ward()
+    for n, (item, rate, _) in enumerate(PRESSORS, 1):
+        ward.stay(n)
+        ward.pressor(n, 5, 6, item, rate)
+    for n, further in ((50, {"rateuom": "mcg/min", "patientweight": 80}), (51, {"statusdescription": "Rewritten"})):
+        ward.stay(n)
+        ward.pressor(n, 5, 6, mimic_iv.NOREPINEPHRINE, 10, **further)  # 10 mcg/min at 80 kg: 0.125
+    for n, pressure in ((60, 70), (61, 69.9), (62, 0)):
+        ward.stay(n)
+        ward.chart(n, 5, 220052, pressure)
+    scores = ward.sofa(tmp_path)
+    assert [(*case[:2], scores[n][5]) for n, case in enumerate(PRESSORS, 1)] == PRESSORS
+    assert [scores[n][5] for n in (50, 51)] == [4, 0]
+    assert [scores[n][5] for n in (60, 61, 62)] == [0, 1, 0]
+
+
+def test_consciousness_scores_at_its_thresholds(tmp_path: Path) -> None:
+    ward = Ward()
+    cases = {15: 0, 14: 1, 13: 1, 12: 2, 10: 2, 9: 3, 6: 3, 5: 4, 3: 4}
+    for total in cases:
+        ward.stay(total)
+        speech = min(5, total - 2)
+        movement = min(6, total - 1 - speech)
+        for item, value in ((mimic_iv.EYE, total - speech - movement), (mimic_iv.VERBAL, speech)):
+            ward.chart(total, 5, item, value)
+        ward.chart(total, 5, mimic_iv.MOTOR, movement)
+    scores = ward.sofa(tmp_path)
+    assert {total: scores[total][5] for total in cases} == cases
+
+
+def test_urine_scores_at_its_thresholds_and_counts_with_creatinine_once(tmp_path: Path) -> None:
+    ward = Ward()
+    cases = {500: 0, 499: 3, 200: 3, 199: 4}
+    for total in cases:
+        ward.stay(total)
+        ward.urine(total, total)
+    ward.stay(1)
+    ward.urine(1, 499)
+    ward.lab(1, 20, mimic_iv.CREATININE, 2)
+    ward.stay(2)  # none was ever charted
+    scores = ward.sofa(tmp_path)
+    assert {total: scores[total][23] for total in cases} == cases
+    assert scores[1][23] == 3, "the worse of the two, not their sum"
+    assert scores[2][39] == 0, "what is missing counts as normal"
+
+
+def test_components_add_up(tmp_path: Path) -> None:
+    ward = Ward()
+    ward.stay(1)
+    ward.lab(1, 5, mimic_iv.BILIRUBIN, 2)
+    ward.lab(1, 6, mimic_iv.PLATELETS, 149)
+    ward.chart(1, 7, 220052, 60)
+    assert ward.sofa(tmp_path)[1][4:8] == [0, 2, 3, 4]
+
+
+def test_windows_hold_at_their_ends(tmp_path: Path) -> None:
+    ward = Ward()
+    for n in range(1, 9):
+        ward.stay(n, hours=120)
+    # 1, 2: antibiotic 72 h after the culture and a minute later. 3, 4: culture 24 h after the antibiotic and a minute later.
+    for n, culture, drug in ((1, 20, 92), (2, 20, 92 + 1 / 60), (3, 44, 20), (4, 44 + 1 / 60, 20)):
+        ward.lab(n, 25, mimic_iv.PLATELETS, 80)
+        ward.culture(n, culture)
+        ward.drug(n, drug)
+    # SOFA is 2 for 24 hours from the value on. 5: last 48 h before, 6: 49 h before; 7: first 24 h after, 8: 25 h after.
+    for n, value in ((5, 80 - 48 - 23), (6, 80 - 49 - 23), (7, 104), (8, 105)):
+        ward.lab(n, value, mimic_iv.PLATELETS, 80)
+        ward.culture(n, 80)
+        ward.drug(n, 81)
+    assert ward.onsets(tmp_path, "suspicion", maximum_hours=120) == {1: 20, 3: 20, 5: 80, 7: 80}
+
+
+def test_of_several_suspicions_the_first_that_sofa_confirms_counts(tmp_path: Path) -> None:
+    ward = Ward()
+    ward.stay(1, hours=120)
+    ward.lab(1, 80, mimic_iv.PLATELETS, 80)
+    for hour in (10, 70, 90):
+        ward.culture(1, hour)
+        ward.drug(1, hour + 1)
+    ward.stay(2)  # a culture known by its day alone counts from midnight, here before the stay
+    ward.lab(2, 1, mimic_iv.PLATELETS, 80)
+    ward.rows["hosp/microbiologyevents"].append({"subject_id": 2, "chartdate": f"{START:%Y-%m-%d} 00:00:00"})
+    ward.drug(2, 3)
+    assert ward.onsets(tmp_path, "suspicion", maximum_hours=120) == {1: 70, 2: -8}
+
+
+def test_one_patients_culture_and_anothers_antibiotic_are_no_suspicion(tmp_path: Path) -> None:
+    ward = Ward()
+    for n in (1, 2):
+        septic(ward, n, 20)
+    ward.culture(1, 20)
+    ward.drug(2, 20)
+    assert ward.onsets(tmp_path, "suspicion") == {}
+
+
 def mimic(ward_rows: dict[str, Iterable[Any]], tmp_path: Path, **changes: Any) -> Prepared:
     folder = tmp_path / "mimic"
     paths = miniature.write_mimic_tables(folder, ward_rows)
@@ -376,11 +545,129 @@ def test_cohort_rules_leave_out_and_count(tmp_path: Path) -> None:
     assert set(np.unique(data["groups_all"])) == {*range(101, 109), 123}
 
 
+def test_the_cohort_is_described_step_by_step(tmp_path: Path) -> None:
+    ward = small_ward()
+    ward.stay(20, age=17)
+    ward.stay(21, hours=4)
+    ward.rows["icu/icustays"].append(ward.rows["icu/icustays"][0] | {"subject_id": 999, "stay_id": 1099})
+    data = mimic(ward.rows, tmp_path, cohort="sepsis_only")
+    flow = [(step["step"], step["n"]) for step in data.info["flow"]]
+    assert flow[0] == ("ICU stays in the tables", 11)
+    assert flow[1] == ("without stays of patients whom hosp/patients does not have", 10)
+    assert [n for _, n in flow] == sorted([n for _, n in flow], reverse=True)
+    assert flow[-1] == ("without stays without an onset of sepsis", 4)
+    assert data.info["splits"]["all"]["recordings"] == 4
+    dropped = sum(e["count"] for e in data.info["exclusions"] if "left" in e)
+    assert flow[0][1] - dropped == flow[-1][1]
+
+
+# Layouts
+
+NEWER = ("caregiver_id", "order_provider_id")
+
+
+@pytest.fixture
+def small_tables(tmp_path: Path) -> Path:
+    miniature.write_mimic_tables(tmp_path / "whole", small_ward().rows)
+    return tmp_path / "whole"
+
+
+def rows_of(folder: Path, out: Path) -> dict[str, Any]:
+    table = Path(__file__).parents[2] / "workflow" / "data_sources.csv"
+    raw = obtain("mimic-iv", entry("mimic_iv", path=str(folder)), table, out, None, ONCE, False)
+    prepare(raw, out, MIMIC, 0)
+    data = load(out)
+    return {name: np.asarray(values) for name, values in data.arrays.items()}
+
+
+def test_releases_and_the_demo_are_read_alike(small_tables: Path, tmp_path: Path) -> None:
+    """3.x as distributed; 2.x, without columns that came later; the demo's folder, also unpacked and one above."""
+    older, demo = tmp_path / "mimic-iv-2.2", tmp_path / "above" / "mimic-iv-clinical-database-demo-2.2"
+    for path in sorted(small_tables.rglob("*.csv.gz")):
+        name = path.relative_to(small_tables)
+        lines = list(csv.DictReader(gzip.decompress(path.read_bytes()).decode().splitlines()))
+        header = gzip.decompress(path.read_bytes()).decode().splitlines()[0].split(",")
+        text = io.StringIO()
+        writer = csv.DictWriter(
+            text, [c for c in header if c not in NEWER], extrasaction="ignore", lineterminator="\r\n"
+        )
+        writer.writeheader()
+        writer.writerows(lines)
+        for target in (older / name, demo / name.with_suffix("")):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(
+                gzip.compress(text.getvalue().encode()) if target.suffix == ".gz" else text.getvalue().encode()
+            )
+    (demo / "demo_subject_id.csv").write_text("subject_id\n1\n")
+    (demo / "hosp" / "d_labitems.csv").write_text("itemid,label\n")
+    whole = rows_of(small_tables, tmp_path / "a")
+    for folder in (older, demo, demo.parent):
+        found = rows_of(folder, tmp_path / f"p{folder.name}")
+        assert found.keys() == whole.keys()
+        for name, values in whole.items():
+            np.testing.assert_array_equal(found[name], values)
+    with pytest.raises(InputError, match="found 3 copies"):
+        mimic_iv.locate(tmp_path)
+
+
 def test_a_missing_table_is_named(tmp_path: Path) -> None:
     miniature.write_mimic_tables(tmp_path, {})
     (tmp_path / "hosp" / "labevents.csv.gz").unlink()
     with pytest.raises(InputError, match=r"found no hosp/labevents\.csv\.gz"):
         mimic_iv.connect(tmp_path, tmp_path, 1)
+
+
+def test_what_the_definition_needs_and_the_tables_lack_is_named(tmp_path: Path) -> None:
+    ward = small_ward()
+    data = mimic(ward.rows, tmp_path)
+    assert {"PaO2", "urine", "vasopressors", "coma scale, eyes", "mechanical ventilation"} <= set(data.info["lacking"])
+    assert not {"platelets", "cultures", "antibiotics", "vital sign HR"} & set(data.info["lacking"])
+    assert data.info["coverage"]["platelets"] == 8
+    assert data.info["coverage"]["cultures"] == 4
+    ward.rows["hosp/prescriptions"] = []
+    with pytest.raises(InputError, match=r"found no onset of sepsis; the tables have no .*antibiotics"):
+        mimic(ward.rows, tmp_path / "b")
+
+
+# Tables that are not what they seem
+
+SECRET = "10009999"
+
+
+def rewrite(folder: Path, table: str, change: Callable[[str], str]) -> None:
+    path = folder / f"{table}.csv.gz"
+    path.write_bytes(gzip.compress(change(gzip.decompress(path.read_bytes()).decode()).encode()))
+
+
+@pytest.mark.parametrize(
+    ("table", "change", "message"),
+    [
+        ("icu/chartevents", lambda t: t.replace("valuenum", "wert", 1), "found no column valuenum among"),
+        ("icu/chartevents", lambda t: t + f"{SECRET},1,101\n", r"chartevents.*Line: \d+"),
+        ("icu/chartevents", lambda t: t + f"{SECRET}," * 30 + "\n", r"chartevents.*Line: \d+"),
+        ("icu/chartevents", lambda t: t.replace(",80,80,", f",80,eighty {SECRET},", 1), "chartevents.*Could not convert.*DOUBLE"),
+        ("hosp/labevents", lambda t: t.replace(",80,", ",nan,", 1), "labevents.*a number is not finite"),
+        ("hosp/labevents", lambda t: t.replace("2150-01-02", f"yesterday {SECRET}", 1), "labevents"),
+        ("icu/icustays", lambda t: t.replace("\n1,", f"\nx{SECRET},", 1), "icustays"),
+    ],
+)  # fmt: skip
+def test_rows_that_are_not_as_distributed_are_refused_without_showing_them(
+    small_tables: Path, tmp_path: Path, table: str, change: Callable[[str], str], message: str
+) -> None:
+    before = gzip.decompress((small_tables / f"{table}.csv.gz").read_bytes())
+    rewrite(small_tables, table, change)
+    assert gzip.decompress((small_tables / f"{table}.csv.gz").read_bytes()) != before
+    with pytest.raises(InputError, match=message) as raised:
+        rows_of(small_tables, tmp_path / "p")
+    assert SECRET not in "".join(traceback.format_exception(raised.value)), "a row of a patient reached the message"
+    assert not (tmp_path / "p").exists()
+
+
+def test_a_table_cut_short_is_refused(small_tables: Path, tmp_path: Path) -> None:
+    path = small_tables / "icu" / "chartevents.csv.gz"
+    path.write_bytes(path.read_bytes()[:-400])
+    with pytest.raises(InputError, match="chartevents"):
+        rows_of(small_tables, tmp_path / "p")
 
 
 def test_miniature_stays_are_about_half_septic_and_prepared_from_end_to_end(tmp_path: Path) -> None:

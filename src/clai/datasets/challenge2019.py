@@ -115,15 +115,18 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
     variables: Mapping[str, Sequence[float]] = settings["variables"]
     rows = read(raw.find(), list(variables))
     exclusions: list[dict[str, Any]] = []
+    found = len(np.unique(rows.recordings))
+    flow = [{"step": "records found", "n": found, "unit": "recordings"}]
     if settings["cohort"] == "sepsis_only":
         positive = positive_recordings(rows)
         without = len(np.unique(rows.recordings[~positive]))
         exclusions.append({"reason": "recordings without a positive hour", "count": without})
         rows = rows[positive]
+        flow.append({"step": "with a positive hour", "n": found - without, "unit": "recordings"})
     outside = outside_to_missing(rows.x, variables)
     exclusions += [
         {"reason": f"values of {name} outside {variables[name][0]:g} to {variables[name][1]:g}", "count": count}
         for name, count in outside.items()
     ]
     rule = "1 from 6 hours before the onset of sepsis (Sepsis-3) to the end of the record, as the source gives it"
-    write(raw, out_dir, settings, seed, rows, exclusions, rule)
+    write(raw, out_dir, settings, seed, rows, exclusions, rule, {"flow": flow})

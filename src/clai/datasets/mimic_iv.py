@@ -1,5 +1,7 @@
 """MIMIC-IV: hourly vital signs and Sepsis-3 labels of ICU stays, by DuckDB straight from the csv.gz tables.
 
+Releases 2.x and 3.x and the demo are read alike, by the columns that TABLES names.
+
 Suspicion of infection: a systemic antibiotic within 72 h after a culture (time: the culture) or a culture within 24 h
 after an antibiotic (time: the antibiotic). Sepsis: SOFA >= 2 (baseline 0) at some hour of the stay between 48 h before
 and 24 h after a suspicion. SOFA is scored every hour from the worst values of the last 24 h; a component without a
@@ -7,7 +9,11 @@ value scores 0. Which of the two times is the onset, and how long the label last
 by its day counts from midnight.
 """
 
+import csv
+import gzip
+import re
 import tempfile
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,18 +28,19 @@ from clai.logs import logger
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-FILES = ("hosp/*.csv.gz", "icu/*.csv.gz")
-EXPECTS = "the folder of MIMIC-IV with hosp/ and icu/"
-TABLES = (
-    "hosp/patients",
-    "hosp/labevents",
-    "hosp/microbiologyevents",
-    "hosp/prescriptions",
-    "icu/icustays",
-    "icu/chartevents",
-    "icu/inputevents",
-    "icu/outputevents",
-)
+# The tables, with the columns of each that are read; releases differ in the others.
+TABLES = {
+    "hosp/patients": "subject_id anchor_age anchor_year",
+    "hosp/labevents": "subject_id charttime itemid valuenum",
+    "hosp/microbiologyevents": "subject_id chartdate charttime",
+    "hosp/prescriptions": "subject_id starttime drug route",
+    "icu/icustays": "subject_id stay_id intime outtime",
+    "icu/chartevents": "stay_id charttime itemid value valuenum",
+    "icu/inputevents": "stay_id starttime endtime itemid rate rateuom patientweight statusdescription",
+    "icu/outputevents": "stay_id charttime itemid value",
+}
+FILES = tuple(f"**/{table}.csv{ending}" for table in TABLES for ending in (".gz", ""))
+EXPECTS = "the folder of MIMIC-IV (2.x, 3.x or the demo), itself or one above it, with hosp/ and icu/"
 
 CSV = """delim = ',', quote = '"', escape = '"'"""
 
@@ -75,37 +82,91 @@ ONSETS = {
 }
 
 
-def connect(folder: Path, scratch: Path, memory_gb: float) -> "DuckDBPyConnection":
-    """A database in `scratch` with a view on each csv.gz table, named as its file; every column is text.
+def locate(folder: Path) -> dict[str, Path]:
+    """The file of each table: in `folder`, or in the one folder below it that has hosp/ and icu/; packed or unpacked.
 
-    Raises InputError naming a table that is missing.
+    Raises InputError naming the tables that are missing, or the folders when there are several.
+    """
+    roots = [folder] if (folder / "hosp").is_dir() else sorted({p.parent for p in folder.glob("**/hosp") if p.is_dir()})
+    if len(roots) > 1:
+        raise InputError(
+            f"{folder}: found {len(roots)} copies ({', '.join(map(str, roots))}); set `path` to one of them"
+        )
+    root = roots[0] if roots else folder
+    found, missing = {}, []
+    for table in TABLES:
+        paths = [p for p in (root / f"{table}.csv.gz", root / f"{table}.csv") if p.is_file()]
+        if paths:
+            found[table] = paths[0]
+        else:
+            missing.append(f"{table}.csv.gz")
+    if missing:
+        raise InputError(f"{root}: found no {', '.join(missing)}; expected MIMIC-IV with its folders hosp/ and icu/")
+    return found
+
+
+def header(path: Path) -> list[str]:
+    """Column names of a table; raises InputError when it cannot be read."""
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as stream:
+            return next(csv.reader([stream.readline(2**16)]), [])
+    except (OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error) as error:
+        raise InputError(f"{path}: cannot be read as a table ({type(error).__name__}). Replace the file.") from None
+
+
+def connect(folder: Path, scratch: Path, memory_gb: float) -> "DuckDBPyConnection":
+    """A database in `scratch` with a view on each table, named as its file; every column is text.
+
+    Raises InputError naming a table or a column that is missing.
     """
     import duckdb
 
-    if missing := [f"{table}.csv.gz" for table in TABLES if not (folder / f"{table}.csv.gz").is_file()]:
-        raise InputError(f"{folder}: found no {', '.join(missing)}; expected MIMIC-IV with its folders hosp/ and icu/")
     database = duckdb.connect(str(scratch / "mimic.duckdb"))
     # One thread: the order of summation, and with it the last bit of an hourly mean, must not vary.
     database.execute(f"SET memory_limit = '{memory_gb}GB'; SET threads = 1; SET temp_directory = '{scratch}/spill'")
-    for table in TABLES:
-        path = str(folder / f"{table}.csv.gz").replace("'", "''")
+    database.execute("""
+        CREATE MACRO number(entry) AS CASE WHEN entry IS NULL THEN NULL
+            WHEN isfinite(CAST(entry AS DOUBLE)) THEN CAST(entry AS DOUBLE) ELSE error('a number is not finite') END
+    """)
+    for table, file in locate(folder).items():
+        columns = header(file)
+        if missing := [name for name in TABLES[table].split() if name not in columns]:
+            raise InputError(f"{file}: found no column {', '.join(missing)} among {', '.join(columns)}")
+        types = ", ".join(f"'{name.replace(chr(39), chr(39) * 2)}': 'VARCHAR'" for name in columns)
+        path = str(file).replace("'", "''")
         run(
             database,
-            f"CREATE VIEW {table.partition('/')[2]} AS "
-            f"SELECT * FROM read_csv('{path}', header = true, all_varchar = true, {CSV})",
+            f"CREATE VIEW {table.partition('/')[2]} AS SELECT * FROM "
+            f"read_csv('{path}', header = true, auto_detect = false, columns = {{{types}}}, {CSV})",
             path,
         )
     return database
 
 
 def run(database: "DuckDBPyConnection", sql: str, what: str) -> None:
-    """Execute SQL; a database error becomes an InputError that says what was being read."""
+    """Execute SQL; a database error becomes an InputError that says what was being read, and where.
+
+    The database quotes the offending row, which is a patient's: of its message only kind, line and counts are kept.
+    """
     import duckdb
 
     try:
         database.execute(sql)
     except duckdb.Error as error:
-        raise InputError(f"{what}: {error}") from error
+        text = str(error)
+        parts = [type(error).__name__]
+        parts += re.findall(r"on Line: \d+|Expected Number of Columns: \d+ Found: \d+", text)
+        parts += re.findall(
+            r"Could not convert string|a number is not finite|not a valid|Out of Memory|out of memory", text
+        )
+        parts += [
+            f"to {kind}"
+            for kind in re.findall(r"(?:to|format.*?) (DOUBLE|INT\d+|BIGINT|TIMESTAMP|timestamp)\b", text)[:1]
+        ]
+        raise InputError(
+            f"{what}: found what is not a table of MIMIC-IV as distributed ({', '.join(dict.fromkeys(parts))}). Replace the "
+            "file; its rows are not shown here."
+        ) from None
 
 
 def _count(database: "DuckDBPyConnection", sql: str) -> int:
@@ -114,10 +175,48 @@ def _count(database: "DuckDBPyConnection", sql: str) -> int:
     return int(row[0])
 
 
+def leave_out(database: "DuckDBPyConnection", rules: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+    """Delete stays by rules (reason, SQL condition), in order; for each its reason, the count and how many are left."""
+    exclusions = []
+    for reason, rule in rules:
+        count = _count(database, f"SELECT count(*) FROM stays WHERE {rule}")
+        database.execute(f"DELETE FROM stays WHERE {rule}")
+        exclusions.append({"reason": reason, "count": count, "left": _count(database, "SELECT count(*) FROM stays")})
+    return exclusions
+
+
+def flow_of(exclusions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The cohort step by step (CONSORT): all stays, then how many are left after each rule."""
+    steps = [item for item in exclusions if "left" in item]
+    first = {"step": "ICU stays in the tables", "n": steps[0]["count"] + steps[0]["left"], "unit": "stays"}
+    return [first] + [{"step": f"without {item['reason']}", "n": item["left"], "unit": "stays"} for item in steps]
+
+
+def coverage(database: "DuckDBPyConnection") -> dict[str, int]:
+    """How many stays have each thing that labels and variables are made of, at least once.
+
+    Call after `read_events`. Charted and laboratory items by what they are; the rest by table.
+    """
+    chart = {f"vital sign {name}": items for name, items in VITALS.items()}
+    chart |= {"coma scale, eyes": (EYE,), "coma scale, speech": (VERBAL,), "coma scale, movement": (MOTOR,)}
+    chart |= {"mechanical ventilation": (VENTILATOR_MODE, OXYGEN_DEVICE)}
+    labs = {"PaO2": PAO2, "FiO2": FIO2, "platelets": PLATELETS, "bilirubin": BILIRUBIN, "creatinine": CREATININE}
+    of_stays = "SELECT count(DISTINCT stay_id) FROM"
+    found = {
+        name: _count(database, f"{of_stays} chart WHERE item IN ({', '.join(map(str, items))})")
+        for name, items in chart.items()
+    }
+    found |= {name: _count(database, f"{of_stays} labs WHERE item = {item}") for name, item in labs.items()}
+    found |= {"vasopressors": _count(database, f"{of_stays} pressors"), "urine": _count(database, f"{of_stays} urine")}
+    for name in ("cultures", "antibiotics"):
+        found[name] = _count(database, f"{of_stays} stays WHERE subject_id IN (SELECT subject_id FROM {name})")
+    return found
+
+
 def select_stays(database: "DuckDBPyConnection", settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Table `stays`: subject_id, stay_id, intime, outtime, hours (of the stay, cut at `maximum_hours`).
 
-    Returns how many stays each rule left out.
+    Returns what each rule left out, as `leave_out` does, the first being all stays.
     """
     run(
         database,
@@ -128,10 +227,15 @@ def select_stays(database: "DuckDBPyConnection", settings: Mapping[str, Any]) ->
             CAST(p.anchor_age AS INTEGER) + year(CAST(i.intime AS TIMESTAMP)) - CAST(p.anchor_year AS INTEGER) AS age,
             CAST(ceil(epoch(CAST(i.outtime AS TIMESTAMP) - CAST(i.intime AS TIMESTAMP)) / 3600) AS INTEGER) AS hours,
             row_number() OVER (PARTITION BY i.subject_id ORDER BY CAST(i.intime AS TIMESTAMP)) AS number
-        FROM icustays i JOIN patients p ON i.subject_id = p.subject_id
+        FROM icustays i JOIN patients p ON CAST(i.subject_id AS BIGINT) = CAST(p.subject_id AS BIGINT)
         """,
         "icu/icustays and hosp/patients",
     )
+    total = _count(database, "SELECT count(*) FROM icustays")
+    known = _count(database, "SELECT count(*) FROM stays")
+    exclusions = [
+        {"reason": "stays of patients whom hosp/patients does not have", "count": total - known, "left": known}
+    ]
     rules = [
         (f"stays of patients younger than {settings['minimum_age']} years", f"age < {settings['minimum_age']}"),
         ("stays without an end", "hours IS NULL"),
@@ -139,10 +243,7 @@ def select_stays(database: "DuckDBPyConnection", settings: Mapping[str, Any]) ->
     if settings["first_stay_only"]:
         rules.append(("later stays of the same patient", "number > 1"))
     rules.append((f"stays shorter than {settings['minimum_hours']} hours", f"hours < {settings['minimum_hours']}"))
-    exclusions = []
-    for reason, rule in rules:
-        exclusions.append({"reason": reason, "count": _count(database, f"SELECT count(*) FROM stays WHERE {rule}")})
-        database.execute(f"DELETE FROM stays WHERE {rule}")
+    exclusions += leave_out(database, rules)
     longest = settings["maximum_hours"]
     beyond = _count(database, f"SELECT coalesce(sum(greatest(hours - {longest}, 0)), 0) FROM stays")
     exclusions.append({"reason": f"hours after hour {longest} of a stay", "count": beyond})
@@ -163,7 +264,7 @@ def read_events(database: "DuckDBPyConnection") -> None:
         f"""
         CREATE TABLE chart AS
         SELECT s.stay_id, CAST(floor(epoch(CAST(c.charttime AS TIMESTAMP) - s.intime) / 3600) AS INTEGER) AS hour,
-            CAST(c.itemid AS INTEGER) AS item, TRY_CAST(c.valuenum AS DOUBLE) AS value, c.value AS text
+            CAST(c.itemid AS INTEGER) AS item, number(c.valuenum) AS value, c.value AS text
         FROM chartevents c JOIN stays s ON CAST(c.stay_id AS BIGINT) = s.stay_id
         WHERE c.itemid IN ({chosen})
         """,
@@ -176,7 +277,7 @@ def read_events(database: "DuckDBPyConnection") -> None:
         CREATE TABLE labs AS
         SELECT s.stay_id, CAST(l.charttime AS TIMESTAMP) AS time,
             CAST(floor(epoch(CAST(l.charttime AS TIMESTAMP) - s.intime) / 3600) AS INTEGER) AS hour,
-            CAST(l.itemid AS INTEGER) AS item, TRY_CAST(l.valuenum AS DOUBLE) AS value
+            CAST(l.itemid AS INTEGER) AS item, number(l.valuenum) AS value
         FROM (SELECT * FROM labevents
               WHERE itemid IN ({_texts([PAO2, FIO2, PLATELETS, BILIRUBIN, CREATININE])}) AND valuenum IS NOT NULL) l
         JOIN stays s ON CAST(l.subject_id AS BIGINT) = s.subject_id
@@ -191,11 +292,11 @@ def read_events(database: "DuckDBPyConnection") -> None:
         SELECT s.stay_id, CAST(i.itemid AS INTEGER) AS item,
             CAST(floor(epoch(CAST(i.starttime AS TIMESTAMP) - s.intime) / 3600) AS INTEGER) AS first_hour,
             CAST(floor(epoch(CAST(i.endtime AS TIMESTAMP) - s.intime) / 3600) AS INTEGER) AS last_hour,
-            TRY_CAST(i.rate AS DOUBLE) * CASE i.rateuom WHEN 'mg/kg/min' THEN 1000
-                WHEN 'mcg/min' THEN 1 / nullif(TRY_CAST(i.patientweight AS DOUBLE), 0) ELSE 1 END AS rate
+            number(i.rate) * CASE i.rateuom WHEN 'mg/kg/min' THEN 1000
+                WHEN 'mcg/min' THEN 1 / nullif(number(i.patientweight), 0) ELSE 1 END AS rate
         FROM inputevents i JOIN stays s ON CAST(i.stay_id AS BIGINT) = s.stay_id
         WHERE i.itemid IN ({_texts([NOREPINEPHRINE, EPINEPHRINE, DOPAMINE, DOBUTAMINE])})
-            AND TRY_CAST(i.rate AS DOUBLE) > 0 AND coalesce(i.statusdescription, '') <> 'Rewritten'
+            AND number(i.rate) > 0 AND coalesce(i.statusdescription, '') <> 'Rewritten'
         """,
         "icu/inputevents.csv.gz",
     )
@@ -204,7 +305,7 @@ def read_events(database: "DuckDBPyConnection") -> None:
         f"""
         CREATE TABLE urine AS
         SELECT s.stay_id, CAST(floor(epoch(CAST(o.charttime AS TIMESTAMP) - s.intime) / 3600) AS INTEGER) AS hour,
-            sum(TRY_CAST(o.value AS DOUBLE)) AS value
+            sum(number(o.value)) AS value
         FROM outputevents o JOIN stays s ON CAST(o.stay_id AS BIGINT) = s.stay_id
         WHERE o.itemid IN ({_texts(URINE)}) GROUP BY ALL
         """,
@@ -391,11 +492,7 @@ def select_cohort(database: "DuckDBPyConnection", settings: Mapping[str, Any]) -
     ]
     if settings["cohort"] == "sepsis_only":
         rules.append(("stays without an onset of sepsis", "stay_id NOT IN (SELECT stay_id FROM onsets)"))
-    exclusions = []
-    for reason, rule in rules:
-        exclusions.append({"reason": reason, "count": _count(database, f"SELECT count(*) FROM stays WHERE {rule}")})
-        database.execute(f"DELETE FROM stays WHERE {rule}")
-    return exclusions
+    return leave_out(database, rules)
 
 
 def hourly_rows(database: "DuckDBPyConnection", settings: Mapping[str, Any]) -> Rows:
@@ -439,9 +536,15 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
     ):
         exclusions = select_stays(database, settings)
         read_events(database)
+        covered = coverage(database)
+        lacking = [name for name, stays in covered.items() if not stays]
+        for name in lacking:
+            logger.warning("%s: no stay has %s: the definition treats it as normal, or never met", raw.path, name)
         outside = average_vitals(database, settings["variables"])
         score_sofa(database)
         find_onsets(database, settings["onset"])
+        if lacking and not _count(database, "SELECT count(*) FROM onsets"):
+            raise InputError(f"{raw.path}: found no onset of sepsis; the tables have no {', no '.join(lacking)}")
         exclusions += select_cohort(database, settings) + outside
         rows = hourly_rows(database, settings)
     after = settings["label_hours_after"]
@@ -450,4 +553,5 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
         f"1 from {settings['label_hours_before']} hours before the onset of sepsis (Sepsis-3, time: "
         f"{settings['onset']}) to {end}"
     )
-    write(raw, out_dir, settings, seed, rows, exclusions, rule)
+    extra = {"flow": flow_of(exclusions), "coverage": covered, "lacking": lacking}
+    write(raw, out_dir, settings, seed, rows, exclusions, rule, extra)

@@ -335,7 +335,7 @@ MIMIC_COLUMNS = {
 
 
 def write_mimic_tables(folder: Path, rows: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Path]:
-    """Write MIMIC-IV tables as `<folder>/<table>.csv.gz` with all their columns; cells that a row leaves out are empty.
+    """Write MIMIC-IV tables as `<folder>/<table>.csv.gz` with the columns of 3.1; cells that a row leaves out are empty.
 
     rows: by table name (a key of MIMIC_COLUMNS); a table without rows has its header alone.
     """

@@ -69,8 +69,12 @@ def write(
     rows: Rows,
     exclusions: Sequence[Mapping[str, Any]],
     label_rule: str,
+    extra: Mapping[str, Any],
 ) -> None:
-    """Draw the folds and write the prepared form. Raises InputError when no row or no positive hour is left."""
+    """Draw the folds and write the prepared form; `extra` are further entries of `dataset.json`.
+
+    Raises InputError when no row or no positive hour is left.
+    """
     if not rows.y.any():
         raise InputError(f"{raw.dataset}: found no positive hour in {raw.path} under the cohort rules of config.yaml")
     variables = list(settings["variables"])
@@ -98,4 +102,5 @@ def write(
                 f"hour (seed {seed})",
                 "exclusions": list(exclusions),
             }
+            | dict(extra)
         )
