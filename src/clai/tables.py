@@ -5,6 +5,7 @@ unit in which the table shows it (table 1: per cent, calibration errors as fract
 number of seeds or folds, `paper` the printed value and `data` the data that the number rests on, or what it would need.
 """
 
+import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -237,7 +238,14 @@ def _plain(value: Any) -> str:
 
 QUANTITIES = [
     "Data", "Samples", "Recordings", "Classes", "Split", "Split train", "Split val", "Split test", "Split all",
-    "Exclusions", "Files", "Licence, access",
+    "Cohort", "Exclusions", "Lacking", "Files", "Licence, access",
+]  # fmt: skip
+
+
+# Where the figures that the paper states belong.
+STATED = [
+    ("Samples", "images"), ("Recordings", "recordings"), ("Classes", "classes"), ("Split train", "training images"),
+    ("Split test", "test images"),
 ]  # fmt: skip
 
 
@@ -253,6 +261,11 @@ def datasets_frame(sources: Sources) -> pd.DataFrame:
 
         if not evidence.has(dataset):
             rows.append({"dataset": dataset, "quantity": "Data", "ours": evidence.not_run(dataset), "paper": ""})
+            rows += [
+                {"dataset": dataset, "quantity": quantity, "ours": "not run", "paper": f"{stated(key)} {key}"}
+                for quantity, key in STATED
+                if stated(key)
+            ]
             continue
         for quantity, ours, paper in _described(evidence.description(dataset), stated):
             rows.append({"dataset": dataset, "quantity": quantity, "ours": ours, "paper": paper})
@@ -269,6 +282,8 @@ def _described(content: Mapping[str, Any], stated: Callable[[str], str]) -> list
         for name in ("recordings", "subjects")
         if any(name in split for split in whole.values())
     }
+    usable = [step["n"] for step in content.get("flow", []) if step["step"] == "usable"]
+    people = {"recordings": usable[0]} | people if usable else people
     recordings = stated("recordings")
     train = stated("share for training")
     rows = [
@@ -287,8 +302,11 @@ def _described(content: Mapping[str, Any], stated: Callable[[str], str]) -> list
         printed = stated({"train": "training images", "test": "test images"}.get(name, name))
         rows.append((f"Split {name}", f"{split['n']:,}: {share}", printed))
     excluded = "; ".join(f"{item['reason']}: {item['count']:,}" for item in content["exclusions"])
+    steps = [f"{step['n']:,} {step['unit']}: {step['step']}" for step in content.get("flow", [])]
     rows += [
+        ("Cohort", "; ".join(steps), ""),
         ("Exclusions", excluded or "none", ""),
+        ("Lacking", ", ".join(content.get("lacking", [])), ""),
         ("Files", _files(content["files"]), ""),
         ("Licence, access", f"{content['licence']}; {content['access']}", ""),
     ]
@@ -304,9 +322,12 @@ def _shares(classes: Sequence[str], counts: Sequence[int]) -> str:
 
 
 def _files(files: Sequence[Mapping[str, Any]], shown: int = 2) -> str:
-    texts = [f"{item['file']} ({str(item['checksum'])[:19]})" for item in files[:shown]]
-    rest = len(files) - shown
-    return "; ".join(texts) + (f"; and {rest:,} more" if rest > 0 else "")
+    """Each file with the beginning of its checksum; of many, their number, size and one checksum over all of theirs."""
+    if len(files) <= shown:
+        return "; ".join(f"{item['file']} ({str(item['checksum'])[:19]})" for item in files)
+    lines = "".join(f"{item['file']} {item['checksum']}\n" for item in files)
+    total = sum(int(item["size"]) for item in files) / 1e6
+    return f"{len(files):,} files, {total:,.1f} MB (sha256 of their list: {hashlib.sha256(lines.encode()).hexdigest()[:12]})"
 
 
 def compute_frame(sources: Sources) -> pd.DataFrame:

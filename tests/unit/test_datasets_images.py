@@ -1,21 +1,27 @@
 """Image sources: official archives are read safely, wrong files are named, splits hold what they should."""
 
+import hashlib
 import io
 import json
 import os
 import pickle
+import stat
+import struct
 import tarfile
+import tracemalloc
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from loopback import ONCE, entry
+from loopback import ONCE, entry, serving
+from medmnist import INFO
 from PIL import Image
 
 from clai.datasets import cifar10, image_folder, medmnist, miniature, prepare
-from clai.datasets.fetch import Raw, obtain
+from clai.datasets.fetch import COLUMNS, Raw, obtain
 from clai.datasets.prepared import load, statistics, writing
 from clai.datasets.splits import stratified_holdout
 from clai.errors import InputError
@@ -271,6 +277,174 @@ def test_a_pickled_npz_is_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "p.npz", train_images=np.array([Payload()], dtype=object), train_labels=np.zeros((1, 1)))
     with pytest.raises(InputError, match=r"p\.npz: train_images holds Python objects .* nothing of it was read"):
         medmnist.prepare(raw(tmp_path / "p.npz", "medmnist"), tmp_path / "out", MEDMNIST, 0)
+
+
+def write_npz(path: Path, flag: str, size: int, **changes: Any) -> Path:
+    """A small set in the layout of MedMNIST: 9, 6 and 6 images."""
+    info = INFO[flag]
+    rng = np.random.default_rng(0)
+    arrays: dict[str, Any] = {}
+    for split, n in (("train", 9), ("val", 6), ("test", 6)):
+        shape = (n, size, size, 3)[: 3 if info["n_channels"] == 1 else 4]
+        arrays[f"{split}_images"] = rng.integers(0, 255, shape).astype(np.uint8)
+        arrays[f"{split}_labels"] = (np.arange(n) % len(info["label"])).astype(np.uint8)[:, None]
+    np.savez_compressed(path, **arrays | changes)
+    return path
+
+
+TWO_DIMENSIONAL = [name for name, info in INFO.items() if "3d" not in name and "multi-label" not in info["task"]]
+
+
+@pytest.mark.parametrize("flag", TWO_DIMENSIONAL)
+def test_any_flat_set_of_medmnist_is_a_matter_of_configuration(tmp_path: Path, flag: str) -> None:
+    settings = MEDMNIST | {"medmnist_flag": flag}
+    medmnist.prepare(raw(write_npz(tmp_path / "x.npz", flag, 28), "medmnist"), tmp_path / "p", settings, 0)
+    data = load(tmp_path / "p")
+    assert data["x_train"].shape == (9, 28, 28, INFO[flag]["n_channels"])
+    assert data.info["classes"] == list(INFO[flag]["label"].values())
+
+
+@pytest.mark.parametrize("size", [28, 64, 128, 224])
+def test_every_size_is_fetched_under_its_own_name_and_prepared(tmp_path: Path, size: int) -> None:
+    settings = entry("medmnist", medmnist_flag="bloodmnist", medmnist_size=size, title="Blood")
+    name = medmnist.file_name(settings)
+    (row,) = medmnist.choose([], settings)
+    suffix = "" if size == 28 else f"_{size}"
+    assert (row.file, row.checksum) == (name, "md5:" + INFO["bloodmnist"][f"MD5{suffix}"])
+    assert row.urls == (INFO["bloodmnist"][f"url{suffix}"],)
+    assert row.licence == "CC-BY-4.0"
+    with serving() as server:
+        content = write_npz(tmp_path / "x.npz", "bloodmnist", size).read_bytes()
+        server.files[name] = content
+        table = tmp_path / "sources.csv"
+        digest = "sha256:" + hashlib.sha256(content).hexdigest()
+        table.write_text(f"{','.join(COLUMNS)}\nblood,1,{name},{server.url(name)},,,{digest},CC-BY-4.0,open\n")
+        source = obtain("blood", settings, table, tmp_path / "raw", None, ONCE, False)
+    prepare(source, tmp_path / "p", settings, 0)
+    assert load(tmp_path / "p")["x_test"].shape == (6, size, size, 3)
+
+
+def test_a_set_that_is_not_flat_or_not_there_is_refused() -> None:
+    for flag in ("organmnist3d", "chestmnist", "pathminst"):
+        with pytest.raises(InputError, match=f"medmnist_flag: found '{flag}', expected one of pathmnist"):
+            medmnist.catalogue({"medmnist_flag": flag})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"train_images": np.zeros((9, 64, 64, 3), np.uint8)}, r"is uint8 \(9, 64, 64, 3\), expected uint8 \(N, 28, 28, 3\)"),
+        ({"train_images": np.zeros((9, 28, 28, 3))}, "train_images is float64"),
+        ({"train_images": np.zeros((10**5, 28, 28, 3), np.uint8)}, "announces 100000 images, expected at most 89996"),
+        ({"test_labels": np.full((6, 1), 9, np.uint8)}, r"test_labels has labels outside 0\.\.8"),
+        ({"val_labels": np.zeros((5, 1), np.uint8)}, r"val_labels is uint8 \(5, 1\), expected whole numbers \(6, 1\)"),
+        ({"val_labels": np.array([[Payload()]] * 6, dtype=object)}, "val_labels holds Python objects"),
+        ({"val_labels": np.asfortranarray(np.zeros((6, 2)))}, "val_labels holds Python objects or is in Fortran order"),
+    ],
+)  # fmt: skip
+def test_arrays_that_are_not_images_and_labels_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = write_npz(tmp_path / "x.npz", "pathmnist", 28, **changes)
+    with pytest.raises(InputError, match=message):
+        medmnist.prepare(raw(path, "medmnist"), tmp_path / "out", MEDMNIST, 0)
+    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "payload_ran").exists()
+
+
+def test_an_array_that_announces_more_than_follows_is_refused_before_memory_is_taken(tmp_path: Path) -> None:
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": (80_000, 28, 28, 3)})
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("train_images.npy", header.getvalue() + b"short")
+    with pytest.raises(InputError, match=r"announces uint8 \(80000, 28, 28, 3\), which is not what follows"):
+        medmnist.prepare(raw(tmp_path / "x.npz", "medmnist"), tmp_path / "out", MEDMNIST, 0)
+
+
+def test_a_damaged_member_is_named(tmp_path: Path) -> None:
+    path = write_npz(tmp_path / "x.npz", "pathmnist", 28)
+    content = bytearray(path.read_bytes())
+    content[2000:2100] = bytes(100)
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"x\.npz: train_images cannot be read"):
+        medmnist.prepare(raw(path, "medmnist"), tmp_path / "out", MEDMNIST, 0)
+
+
+# Hostile archives
+
+
+def zip_with(path: Path, name: str, content: bytes = b"x", link: bool = False) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        info = zipfile.ZipInfo(name)
+        if link:
+            info.external_attr = (stat.S_IFLNK | 0o777) << 16
+        archive.writestr(info, content, zipfile.ZIP_DEFLATED)
+    return path
+
+
+@pytest.mark.parametrize("name", ["../train/cat/1.png", "/train/cat/1.png", "..\\train\\cat\\1.png"])
+@pytest.mark.parametrize("source", ["image_folder", "challenge2019", "medmnist"])
+def test_a_zip_that_reaches_outside_itself_is_refused_whatever_reads_it(tmp_path: Path, name: str, source: str) -> None:
+    path = zip_with(tmp_path / "data.zip", name)
+    settings = OPTIONS | MEDMNIST | {"cohort": "all", "folds": 2, "variables": {"HR": [20, 300]}}
+    with pytest.raises(InputError, match="is a link or points outside the archive"):
+        prepare(raw(path, source), tmp_path / "out" / "prepared", settings, 0)
+    assert {p.name for p in tmp_path.rglob("*")} <= {"data.zip", "out"}
+
+
+def test_a_zip_with_a_link_a_second_copy_or_a_bomb_is_refused(tmp_path: Path) -> None:
+    paths = [
+        zip_with(tmp_path / "link.zip", "train/cat/1.png", b"/etc/passwd", link=True),
+        zip_with(tmp_path / "bomb.zip", "train/cat/1.png", bytes(2**25)),
+        tmp_path / "twice.zip",
+    ]
+    with zipfile.ZipFile(paths[2], "w") as archive:
+        archive.writestr("train/cat/1.png", b"a")
+        with pytest.warns(UserWarning, match="Duplicate"):
+            archive.writestr("train/cat/1.png", b"b")
+    for path, message in zip(paths, ["is a link", "unpacks to 33554432 bytes", "is there twice"], strict=True):
+        with pytest.raises(InputError, match=message):
+            image_folder.prepare(raw(path, "image_folder"), tmp_path / "out", OPTIONS, 0)
+
+
+def test_an_image_that_would_unfold_to_gigabytes_is_refused_by_its_header(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "images")
+    bomb = bytearray(image_bytes(1))
+    bomb[16:24] = struct.pack(">II", 30_000, 30_000)
+    bomb[29:33] = struct.pack(">I", zlib.crc32(bomb[12:29]))
+    (folder / "test" / "cat" / "0001.png").write_bytes(bomb)
+    with pytest.raises(InputError, match=r"0001\.png: (found an image of 30000 x 30000|cannot be decoded)"):
+        image_folder.prepare(raw(folder, "image_folder"), tmp_path / "out", OPTIONS, 0)
+
+
+@pytest.mark.parametrize("kind", ["member", "header"])
+def test_a_tarball_that_unpacks_to_more_than_the_official_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(cifar10, "LARGEST_ARCHIVE", 2**20)
+    path = tmp_path / "cifar-10-python.tar.gz"
+    with tarfile.open(path, "w:gz", format=tarfile.PAX_FORMAT) as archive:
+        member = tarfile.TarInfo("cifar-10-batches-py/data_batch_1")
+        if kind == "member":
+            member.size = 2**24
+        else:
+            member.pax_headers = {"comment": "0" * 2**24}
+        archive.addfile(member, io.BytesIO(bytes(member.size)))
+    tracemalloc.start()
+    with pytest.raises(InputError, match="unpacks to more than 1048576 bytes"):
+        cifar10.read_members(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**23, "refused while reading, not after"
+
+
+def test_an_archive_that_changed_after_it_was_fetched_is_not_unpickled(tmp_path: Path) -> None:
+    table = miniature.make("cifar10", tmp_path / "raw", 5)
+    source = obtain("cifar10", entry("cifar10"), table, tmp_path / "raw", None, ONCE, True)
+    miniature.make("cifar10", tmp_path / "raw", 6)
+    with pytest.raises(InputError, match=r"has checksum sha256:\w+, but sha256:\w+ when it was fetched"):
+        prepare(source, tmp_path / "p", OPTIONS, 0)
 
 
 # Miniature data

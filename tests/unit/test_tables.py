@@ -1,5 +1,6 @@
 """Tables show what their CSV holds, say what was not run, and are LaTeX that compiles."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ import pytest
 import yaml
 from evidence_fixture import EXPECTED, write_evidence
 
+from clai import evidence
 from clai.errors import InputError
 from clai.evidence import MINI_NOTE, Evidence, csv_text, read_paper_values
 from clai.tables import (
@@ -164,6 +166,35 @@ def test_table_s2_sets_the_papers_figures_beside_ours(partial: Path) -> None:
     assert "60,000 images (paper: 60,000)" in tex
     assert "sha256:abababababab" in tex
     assert "unreadable: 3" in tex
+
+
+def test_table_s2_states_the_papers_figures_of_what_was_not_run(partial: Path) -> None:
+    rows = rendered(partial, "tableS2").frame.query("ours == 'not run'").set_index(["dataset", "quantity"])["paper"]
+    assert rows["pathmnist", "Samples"] == "107,180 images"
+    assert rows["sleepedf", "Recordings"] == "78 recordings"
+
+
+def test_table_s2_tells_the_cohort_step_by_step_what_is_lacking_and_all_files(tmp_path: Path) -> None:
+    write_evidence(tmp_path / "paper", ["sleepedf", "mimic-iv"])
+    further = {
+        "sleepedf": {"flow": [{"step": s, "n": n, "unit": "recordings"} for s, n in (("found", 153), ("usable", 151))]},
+        "mimic-iv": {"flow": [{"step": "ICU stays in the tables", "n": 94458, "unit": "stays"}], "lacking": ["PaO2"]},
+    }  # fmt: skip
+    files = [{"file": f"{n}.edf", "size": 10**6, "checksum": f"sha1:{n}"} for n in range(306)]
+    frames = []
+    for last in (files[-1], files[-1] | {"checksum": "sha1:other"}):
+        for dataset, content in further.items():
+            path = tmp_path / "paper" / dataset / "evidence" / "dataset.json"
+            path.write_text(json.dumps(json.loads(path.read_text()) | content | {"files": [*files[:-1], last]}))
+        evidence._read_text.cache_clear()
+        frames.append(rendered(tmp_path / "paper", "tableS2").frame.set_index(["dataset", "quantity"])["ours"])
+    table, changed = frames
+    assert table["sleepedf", "Recordings"] == "151 recordings"
+    assert table["sleepedf", "Cohort"] == "153 recordings: found; 151 recordings: usable"
+    assert table["mimic-iv", "Cohort"] == "94,458 stays: ICU stays in the tables"
+    assert table["mimic-iv", "Lacking"] == "PaO2"
+    assert table["sleepedf", "Files"].startswith("306 files, 306.0 MB (sha256 of their list: ")
+    assert table["sleepedf", "Files"] != changed["sleepedf", "Files"], "a change of any checksum shows"
 
 
 def test_table_s3_counts_runs_and_their_seconds(partial: Path) -> None:

@@ -73,7 +73,7 @@ def decode(data: bytes, size: int, name: str) -> npt.NDArray[np.uint8]:
                     "(`image_size` in config.yaml). Replace the file or correct the setting."
                 )
             return np.asarray(image.convert("RGB"))
-    except (OSError, SyntaxError) as error:
+    except (OSError, SyntaxError, Image.DecompressionBombError) as error:
         raise InputError(f"{name}: cannot be decoded as an image ({error}). Replace the file.") from error
 
 

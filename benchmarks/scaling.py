@@ -1,0 +1,155 @@
+"""Time and memory of preparing Sleep-EDF and MIMIC-IV on synthetic data of growing size, and what follows for the whole.
+
+`python benchmarks/scaling.py sleepedf [SIZES ...]`: whole nights (22 h, seven channels, as the real ones), one a subject.
+`python benchmarks/scaling.py mimic-iv [SIZES ...]`: multiples of the miniature's 80 stays, with as many charted and
+laboratory values a stay as MIMIC-IV has, most of them of items that are not used.
+
+Every size is prepared in a process of its own, whose peak resident memory is reported. The projection is a straight line
+through the sizes. Settings are those of config.yaml.
+"""
+
+import csv
+import datetime
+import gzip
+import json
+import multiprocessing
+import os
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from clai.datasets import miniature, prepare
+from clai.datasets.fetch import Raw
+
+SETTINGS = yaml.safe_load((Path(__file__).parents[1] / "config.yaml").read_text())["datasets"]
+NIGHTS = 153  # recordings of Sleep-EDF expanded
+STAYS, CHARTED, LABS = 94_458, 432_997_491, 158_374_764  # rows of icustays, chartevents, labevents in MIMIC-IV 3.1
+HOURS = 22
+
+
+def whole_night(folder: Path) -> tuple[Path, Path]:
+    """A night of HOURS hours, with eight of sleep in the middle."""
+    from edfio import Edf, EdfAnnotation, EdfSignal, Patient, Recording
+
+    rng = np.random.default_rng(0)
+    seconds = HOURS * 3600
+    fast = ("EEG Fpz-Cz", "EEG Pz-Oz", "EOG horizontal")
+    slow = ("Resp oro-nasal", "EMG submental", "Temp rectal", "Event marker")
+    signals = [
+        EdfSignal(rng.normal(0, 20, seconds * rate).clip(-190, 190), rate, label=label, physical_dimension="uV",
+                  physical_range=(-192, 192))
+        for rate, labels in ((100, fast), (1, slow)) for label in labels
+    ]  # fmt: skip
+    who = {
+        "patient": Patient(code="X", name="Synthetic"),
+        "recording": Recording(startdate=datetime.date(1989, 4, 24)),
+        "starttime": datetime.time(16, 13),
+    }
+    psg, hypnogram = folder / "night-PSG.edf", folder / "night-Hypnogram.edf"
+    Edf(signals, data_record_duration=30, **who).write(psg)
+    names = ["W", "1", "2", "3", "4", "R"]
+    marks = [EdfAnnotation(0, 7 * 3600, "Sleep stage W")]
+    marks += [EdfAnnotation(7 * 3600 + 300 * i, 300, f"Sleep stage {names[i % 6]}") for i in range(96)]
+    marks.append(EdfAnnotation(15 * 3600, 9 * 3600, "Sleep stage W"))
+    Edf([], annotations=marks, **who).write(hypnogram)
+    return psg, hypnogram
+
+
+def sleepedf(folder: Path, size: int) -> tuple[Raw, dict[str, Any], dict[str, float]]:
+    """`size` recordings, all the same night under the names of different subjects."""
+    psg, hypnogram = folder.parent / "night-PSG.edf", folder.parent / "night-Hypnogram.edf"
+    if not psg.exists():
+        whole_night(folder.parent)
+    files = []
+    for n in range(size):
+        for path, ending in ((psg, "E0-PSG.edf"), (hypnogram, "EC-Hypnogram.edf")):
+            os.link(path, folder / f"SC4{n // 2:02d}{n % 2 + 1}{ending}")
+            files.append({"file": f"SC4{n // 2:02d}{n % 2 + 1}{ending}", "size": 0, "checksum": ""})
+    raw = Raw("sleepedf", "sleep_edf", "synthetic", folder, tuple(files), "", "", True)
+    return raw, SETTINGS["sleepedf"], {"recordings": size}
+
+
+def mimic_iv(folder: Path, size: int) -> tuple[Raw, dict[str, Any], dict[str, float]]:
+    """The miniature's tables `size` times with identifiers of their own, padded to MIMIC-IV's number of rows a stay."""
+    source = folder.parent / "miniature"
+    if not source.exists():
+        miniature.make("mimic-iv", source, 0)
+    counts = {}
+    for table in miniature.MIMIC_COLUMNS:
+        with gzip.open(source / f"{table}.csv.gz", "rt", newline="") as stream:
+            rows = list(csv.reader(stream))
+        head, body = rows[0], rows[1:]
+        target = folder / f"{table}.csv.gz"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        padding = {"icu/chartevents": CHARTED, "hosp/labevents": LABS}.get(table, 0) * 80 // STAYS - len(body)
+        item = head.index("itemid") if "itemid" in head else 0
+        shifted = [head.index(name) for name in ("subject_id", "hadm_id", "stay_id") if name in head]
+        with gzip.open(target, "wt", compresslevel=1, newline="") as stream:
+            writer = csv.writer(stream, lineterminator="\n")
+            writer.writerow(head)
+            for k in range(size):
+                whole = [list(row) for row in body]
+                for row in whole:
+                    for column in shifted:
+                        row[column] = str(int(row[column]) + 5000 * k) if row[column] else ""
+                writer.writerows(whole)
+                for n in range(max(padding, 0)):
+                    row = whole[n % len(whole)]
+                    writer.writerow([*row[:item], "229999", *row[item + 1 :]])
+        counts[table] = size * (len(body) + max(padding, 0))
+    raw = Raw("mimic-iv", "mimic_iv", "synthetic", folder, (), "", "", True)
+    numbers = {"stays": 80 * size, "chartevents": counts["icu/chartevents"], "labevents": counts["hosp/labevents"]}
+    return raw, SETTINGS["mimic-iv"] | {"cohort": "all", "folds": 2}, numbers
+
+
+CASES: dict[str, tuple[Callable[..., Any], list[int], str, int]] = {
+    "sleepedf": (sleepedf, [6, 12, 24, 48], "recordings", NIGHTS),
+    "mimic-iv": (mimic_iv, [1, 2, 4, 8], "stays", STAYS),
+}
+
+
+def measured(
+    raw: Raw, out: Path, settings: dict[str, Any], queue: "multiprocessing.Queue[tuple[float, float]]"
+) -> None:
+    start = time.perf_counter()
+    prepare(raw, out, settings, 0)
+    queue.put((time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024))
+
+
+def main(name: str, sizes: list[int]) -> None:
+    """Prepare every size, print what it took and the line through all."""
+    make, usual, unit, whole = CASES[name]
+    context = multiprocessing.get_context("spawn")
+    found = []
+    with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as scratch:
+        for size in sizes or usual:
+            folder = Path(scratch) / f"{size}"
+            folder.mkdir()
+            raw, settings, numbers = make(folder, size)
+            queue: multiprocessing.Queue[tuple[float, float]] = context.Queue()
+            process = context.Process(target=measured, args=(raw, folder / "out" / "prepared", settings, queue))
+            process.start()
+            seconds, peak = queue.get()
+            process.join()
+            arrays = json.loads((folder / "out" / "prepared" / "dataset.json").read_text())["arrays"]
+            written = sum((folder / "out" / "prepared" / f"{a}.npy").stat().st_size for a in arrays) / 2**20
+            found.append((numbers[unit], seconds, peak))
+            shown = ", ".join(f"{n:,} {what}" for what, n in numbers.items())
+            print(f"{shown}: {seconds:.1f} s, peak {peak:.0f} MiB, arrays {written:.0f} MiB", flush=True)
+            for path in (folder / "out" / "prepared").iterdir():
+                path.unlink()
+    n, seconds, peak = np.array(found).T
+    for what, values, of in (("time", seconds, "s"), ("peak memory", peak, "MiB")):
+        slope, start = np.polyfit(n, values, 1)
+        print(f"{what}: {start:.1f} + {slope:.4f} x {unit} {of}; for {whole:,}: {start + slope * whole:,.0f} {of}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], [int(size) for size in sys.argv[2:]])

@@ -1,0 +1,39 @@
+"""The worked example of docs/extending.md, in the workflow: its module and its entry are all that is added."""
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+from copies import REPOSITORY, Tree
+
+TEXT = (REPOSITORY / "docs" / "extending.md").read_text()
+
+
+def block(language: str, mark: str) -> str:
+    (found,) = [b for b in re.findall(rf"```{language}\n(.*?)```", TEXT, flags=re.DOTALL) if mark in b]
+    return str(found)
+
+
+def test_a_source_is_one_module_and_one_entry(tree: Tree) -> None:
+    (tree.path / "local.yaml").write_text(block("yaml", "digits:") + "run: [digits]\nevidence: paper\n")
+    table = pd.DataFrame(np.random.default_rng(0).integers(0, 255, (90, 64)), columns=[f"p{i}" for i in range(64)])
+    table.assign(split=np.repeat(["train", "val", "test"], 30), label=np.arange(90) % 3).to_csv(
+        tree.path / "digits.csv"
+    )
+    target = "results/paper/digits/prepared/dataset.json"
+    refused = tree.snakemake(target, "--configfile", "local.yaml")
+    assert "there is no src/clai/datasets/csv_pictures.py" in refused.stdout
+    (tree.path / "src" / "clai" / "datasets" / "csv_pictures.py").write_text(block("python", "Pictures as rows"))
+    run = tree.snakemake(target, "--configfile", "local.yaml")
+    assert run.returncode == 0, run.stdout
+    info = json.loads((tree.path / target).read_text())
+    assert info["splits"]["train"] == {"n": 30, "counts": [10, 10, 10]}
+    planned = tree.planned("paper_figures/tableS2.csv", "--configfile", "local.yaml")
+    assert {"train_model", "evaluate_clai", "render_tableS2"} <= planned.keys()
+
+
+def test_a_set_of_medmnist_is_one_entry(tree: Tree) -> None:
+    (tree.path / "local.yaml").write_text(block("yaml", "bloodmnist:") + "run: [bloodmnist]\nevidence: paper\n")
+    planned = tree.planned("results/paper/bloodmnist/prepared/dataset.json", "--configfile", "local.yaml")
+    assert planned == {"fetch_source": 1, "prepare_dataset": 1}
