@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -115,12 +116,11 @@ CASES: dict[str, tuple[Callable[..., Any], list[int], str, int]] = {
 }
 
 
-def measured(
-    raw: Raw, out: Path, settings: dict[str, Any], queue: "multiprocessing.Queue[tuple[float, float]]"
-) -> None:
+def measured(raw: Raw, out: Path, settings: dict[str, Any]) -> tuple[float, float]:
+    """Seconds, and the peak of this process in MiB."""
     start = time.perf_counter()
     prepare(raw, out, settings, 0)
-    queue.put((time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024))
+    return time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def main(name: str, sizes: list[int]) -> None:
@@ -133,11 +133,8 @@ def main(name: str, sizes: list[int]) -> None:
             folder = Path(scratch) / f"{size}"
             folder.mkdir()
             raw, settings, numbers = make(folder, size)
-            queue: multiprocessing.Queue[tuple[float, float]] = context.Queue()
-            process = context.Process(target=measured, args=(raw, folder / "out" / "prepared", settings, queue))
-            process.start()
-            seconds, peak = queue.get()
-            process.join()
+            with ProcessPoolExecutor(1, context) as alone:
+                seconds, peak = alone.submit(measured, raw, folder / "out" / "prepared", settings).result()
             arrays = json.loads((folder / "out" / "prepared" / "dataset.json").read_text())["arrays"]
             written = sum((folder / "out" / "prepared" / f"{a}.npy").stat().st_size for a in arrays) / 2**20
             found.append((numbers[unit], seconds, peak))

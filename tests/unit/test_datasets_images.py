@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pickle
+import resource
 import stat
 import struct
 import tarfile
@@ -20,7 +21,7 @@ from loopback import ONCE, entry, serving
 from medmnist import INFO
 from PIL import Image
 
-from clai.datasets import cifar10, image_folder, medmnist, miniature, prepare
+from clai.datasets import cifar10, image_folder, medmnist, miniature, prepare, prepared
 from clai.datasets.fetch import COLUMNS, Raw, obtain
 from clai.datasets.prepared import load, statistics, writing
 from clai.datasets.splits import stratified_holdout
@@ -77,6 +78,34 @@ def test_a_failed_preparation_leaves_the_earlier_one_untouched(tmp_path: Path) -
         write_toy(tmp_path / "prepared", offset=20, spread=1)
     np.testing.assert_array_equal(load(tmp_path / "prepared")["x_train"], before)
     assert [p.name for p in tmp_path.iterdir()] == ["prepared"]
+
+
+def test_a_disk_that_fills_up_leaves_no_half_of_a_dataset(tmp_path: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        with pytest.raises(InputError, match="make room and run again"):
+            write_toy(tmp_path / "prepared")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_streamed_array_is_as_the_whole_one_and_must_be_complete(tmp_path: Path) -> None:
+    x = np.arange(24, dtype=np.float32).reshape(6, 2, 2)
+    writer = prepared.Writer(tmp_path)
+    with writer.stream("a", x.shape, np.float32) as append:
+        append(x[:4])
+        append(x[4:])
+    writer.array("b", x)
+    assert (tmp_path / "a.npy").read_bytes() == (tmp_path / "b.npy").read_bytes()
+    assert writer.shapes["a"] == writer.shapes["b"]
+    np.testing.assert_array_equal(prepared.Slices(tmp_path / "a.npy")[3:5], x[3:5])
+    with (
+        pytest.raises(RuntimeError, match="4 rows were written, 6 announced"),
+        writer.stream("c", x.shape, "f4") as append,
+    ):
+        append(x[:4])
 
 
 def test_preparing_again_replaces_everything(tmp_path: Path) -> None:

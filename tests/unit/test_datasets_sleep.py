@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -289,3 +290,25 @@ def test_a_channel_or_rate_that_is_not_there_is_named(raw_folder: Path, tmp_path
         prepared(raw_folder, tmp_path / "a", channels=["EEG Fpz-Cz", "EEG C3-A2"])
     with pytest.raises(InputError, match=r"SC4001E0-PSG\.edf: found 100 Hz, expected 200 Hz"):
         prepared(raw_folder, tmp_path / "b", sampling_rate=200)
+
+
+def test_memory_does_not_grow_with_the_number_of_recordings(
+    raw_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Peak of what Python and numpy allocate; benchmarks/scaling.py measures the process on whole nights."""
+    monkeypatch.setattr("clai.datasets.prepared._CHUNK_VALUES", 2**18)  # less than the smaller of the two sets
+    peaks = []
+    for copies in (1, 4):
+        folder = tmp_path / f"raw{copies}"
+        folder.mkdir()
+        for path in raw_folder.glob("*.edf"):
+            for n in range(copies):
+                shutil.copy(path, folder / f"SC4{int(path.name[3:5]) + 10 * n:02d}{path.name[5:]}")
+        prepared_from(folder, tmp_path / f"warm{copies}")
+        tracemalloc.start()
+        data = prepared_from(folder, tmp_path / f"p{copies}")
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert sum(data.info["splits"][s]["subjects"] for s in ("train", "val", "test")) == 6 * copies
+    assert peaks[1] < 1.3 * peaks[0]
+    assert peaks[1] < sum(data[f"x_{s}"].nbytes for s in ("train", "val", "test")) / 2

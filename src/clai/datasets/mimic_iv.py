@@ -157,7 +157,8 @@ def run(database: "DuckDBPyConnection", sql: str, what: str) -> None:
         parts = [type(error).__name__]
         parts += re.findall(r"on Line: \d+|Expected Number of Columns: \d+ Found: \d+", text)
         parts += re.findall(
-            r"Could not convert string|a number is not finite|not a valid|Out of Memory|out of memory", text
+            r"Could not convert string|a number is not finite|not a valid|Out of Memory|out of memory|No space left",
+            text,
         )
         parts += [
             f"to {kind}"

@@ -1,0 +1,102 @@
+"""Each source from a server laid out like its own: what is downloaded there, faults included, is prepared."""
+
+import csv
+import hashlib
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+from loopback import ONCE, Server, serving
+
+from clai.datasets import miniature, prepare
+from clai.datasets.fetch import COLUMNS, obtain
+from clai.datasets.prepared import load
+
+REPOSITORY = Path(__file__).parents[2]
+CONFIG = yaml.safe_load((REPOSITORY / "config.yaml").read_text())
+MINI = yaml.safe_load((REPOSITORY / "workflow" / "presets" / "mini.yaml").read_text())
+SAMPLES = {"pathmnist": 900, "cifar10": 800}
+
+
+def official(dataset: str) -> list[dict[str, str]]:
+    with (REPOSITORY / "workflow" / "data_sources.csv").open(newline="") as stream:
+        return [row for row in csv.DictReader(stream) if row["dataset"] == dataset]
+
+
+def files_of(dataset: str, folder: Path) -> dict[str, bytes]:
+    """The miniature's files under the names that the source gives them."""
+    miniature.make(dataset, folder, 5)
+    paths = [path for path in sorted(folder.iterdir()) if path.name != "sources.csv"]
+    if dataset != "challenge2019":
+        return {path.name: path.read_bytes() for path in paths}
+    whole = folder / "challenge-2019-1.0.0.zip"  # packed by the source, with a folder above and further files
+    with zipfile.ZipFile(whole, "w") as packed:
+        packed.writestr("challenge-2019-1.0.0/LICENSE.txt", "CC BY 4.0")
+        for path in paths:
+            with zipfile.ZipFile(path) as archive:
+                for name in archive.namelist():
+                    packed.writestr(f"challenge-2019-1.0.0/training/{name}", archive.read(name))
+    return {whole.name: whole.read_bytes()}
+
+
+def serve(dataset: str, server: Server, folder: Path) -> Path:
+    """Serve a miniature at the paths of the official addresses; returns a table like the official one."""
+    stated = official(dataset)
+    table = folder / "data_sources.csv"
+    with table.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, COLUMNS)
+        writer.writeheader()
+        for name, content in files_of(dataset, folder / "files").items():
+            row = next((r for r in stated if r["file"] == name), stated[0])
+            address = urlsplit(row["url"])
+            path = address.path.replace(row["file"], name)
+            server.files[path.lstrip("/")] = content
+            checksum = ""
+            if row["checksum"]:
+                algorithm = row["checksum"].partition(":")[0]
+                checksum = f"{algorithm}:{hashlib.new(algorithm, content).hexdigest()}"
+            url = f"{server.address}{path}" + (f"?{address.query}" if address.query else "")
+            writer.writerow(row | {"file": name, "url": url, "mirrors": "", "size": "", "checksum": checksum})
+    return table
+
+
+def some_faults(server: Server) -> None:
+    """The first request for every file is cut off, the second met by an error, the third by a full answer to a range."""
+    for name in server.files:
+        server.faults[name] = ["cut", "503", "ignore range"]
+
+
+def moved(server: Server) -> None:
+    """Every address sends on to another."""
+    for name in list(server.files):
+        server.files[f"moved/{name}"] = server.files[name]
+        server.faults[name] = [f"redirect moved/{name}"]
+
+
+@pytest.mark.parametrize("trouble", [some_faults, moved])
+@pytest.mark.parametrize("dataset", ["pathmnist", "cifar10", "sleepedf", "challenge2019"])
+def test_a_source_is_downloaded_and_prepared_through_faults(
+    tmp_path: Path, dataset: str, trouble: Callable[[Server], None]
+) -> None:
+    settings: dict[str, Any] = CONFIG["datasets"][dataset] | MINI["datasets"][dataset]
+    effort = replace(ONCE, retries=3, parallel=3)
+    with serving() as server:
+        table = serve(dataset, server, tmp_path)
+        trouble(server)
+        raw = obtain(dataset, settings, table, tmp_path / "raw", None, effort, False)
+        asked = len(server.requests)
+        again = obtain(dataset, settings, table, tmp_path / "raw", None, effort, False)
+        assert len(server.requests) == asked, "what is there is not downloaded again"
+    assert again == raw
+    assert not [path for path in (tmp_path / "raw").rglob("*") if path.name.startswith(".")]
+    prepare(raw, tmp_path / "prepared", settings, 0)
+    data = load(tmp_path / "prepared")
+    assert sum(split["n"] for name, split in data.info["splits"].items() if "fold" not in name) > 0
+    if dataset in SAMPLES:
+        assert sum(split["n"] for split in data.info["splits"].values()) == SAMPLES[dataset]
+    assert data.info["version"] == official(dataset)[0]["version"]
