@@ -96,6 +96,8 @@ def _description(folder: Path, dataset: str, miniature: bool) -> None:
         "classes": classes, "units": [], "sampling_rate": None, "normalisation": {}, "splits": splits,
         "split_rule": "official split; 10 % of training for validation",
         "exclusions": [{"reason": "unreadable", "count": 3}] if dataset in SEPSIS else [],
+        "flow": [{"step": f"after leaving out stays of kind {n}", "n": 94458 - n, "unit": "stays"} for n in range(9)]
+        if dataset in SEPSIS else [],
         "files": [{"file": f"{dataset}_images.zip", "size": 123, "checksum": "sha256:" + "ab" * 32}],
         "licence": "CC-BY-4.0", "access": "open, see source & terms", "arrays": {},
     }  # fmt: skip

@@ -553,9 +553,9 @@ def test_the_cohort_is_described_step_by_step(tmp_path: Path) -> None:
     data = mimic(ward.rows, tmp_path, cohort="sepsis_only")
     flow = [(step["step"], step["n"]) for step in data.info["flow"]]
     assert flow[0] == ("ICU stays in the tables", 11)
-    assert flow[1] == ("without stays of patients whom hosp/patients does not have", 10)
+    assert flow[1] == ("after leaving out stays of patients whom hosp/patients does not have", 10)
     assert [n for _, n in flow] == sorted([n for _, n in flow], reverse=True)
-    assert flow[-1] == ("without stays without an onset of sepsis", 4)
+    assert flow[-1] == ("after leaving out stays without an onset of sepsis", 4)
     assert data.info["splits"]["all"]["recordings"] == 4
     dropped = sum(e["count"] for e in data.info["exclusions"] if "left" in e)
     assert flow[0][1] - dropped == flow[-1][1]

@@ -190,7 +190,9 @@ def flow_of(exclusions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The cohort step by step (CONSORT): all stays, then how many are left after each rule."""
     steps = [item for item in exclusions if "left" in item]
     first = {"step": "ICU stays in the tables", "n": steps[0]["count"] + steps[0]["left"], "unit": "stays"}
-    return [first] + [{"step": f"without {item['reason']}", "n": item["left"], "unit": "stays"} for item in steps]
+    return [first] + [
+        {"step": f"after leaving out {item['reason']}", "n": item["left"], "unit": "stays"} for item in steps
+    ]
 
 
 def coverage(database: "DuckDBPyConnection") -> dict[str, int]:
