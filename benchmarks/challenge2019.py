@@ -6,15 +6,21 @@ two steps alone, with one `pandas.read_csv` a file; each in a process of its own
 Prints the seconds and the peak of each repeat, and the ratio as median and range.
 """
 
+import io
+import json
 import multiprocessing
 import resource
 import statistics
 import sys
 import tempfile
 import time
+import zipfile
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import yaml
 
 from clai.datasets import prepare
@@ -31,19 +37,11 @@ def ours(folder: str) -> int:
         settings = SETTINGS | {"path": folder}
         raw = obtain("challenge2019", settings, table, Path(scratch), None, Effort(0, 0, 60, 1), False)
         prepare(raw, Path(scratch) / "prepared", settings, 0)
-        import json
-
         return int(json.loads((Path(scratch) / "prepared" / "dataset.json").read_text())["splits"]["all"]["recordings"])
 
 
 def naive(folder: str) -> int:
     """One file at a time: read, keep the variables, blank what is out of range, collect."""
-    import io
-    import zipfile
-
-    import numpy as np
-    import pandas as pd
-
     tables = []
     for path in sorted(Path(folder).glob("*training_set*.zip")):
         with zipfile.ZipFile(path) as archive:
@@ -57,12 +55,11 @@ def naive(folder: str) -> int:
     return int(whole["recording"].nunique())
 
 
-def measured(
-    function: Callable[[str], int], folder: str, queue: "multiprocessing.Queue[tuple[float, float, int]]"
-) -> None:
+def measured(function: Callable[[str], int], folder: str) -> tuple[float, float, int]:
+    """Seconds, the peak of this process in GiB, and the number of records."""
     start = time.perf_counter()
     records = function(folder)
-    queue.put((time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, records))
+    return time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, records
 
 
 def main(folder: str, repeats: int) -> None:
@@ -72,11 +69,8 @@ def main(folder: str, repeats: int) -> None:
     for repeat in range(repeats):
         seconds = []
         for function in (ours, naive):
-            queue: multiprocessing.Queue[tuple[float, float, int]] = context.Queue()
-            process = context.Process(target=measured, args=(function, folder, queue))
-            process.start()
-            took, peak, records = queue.get()
-            process.join()
+            with ProcessPoolExecutor(1, context) as alone:
+                took, peak, records = alone.submit(measured, function, folder).result()
             seconds.append(took)
             print(
                 f"repeat {repeat}: {function.__name__:5} {took:7.1f} s, {peak:.2f} GiB, {records:,} records", flush=True
