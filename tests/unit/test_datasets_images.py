@@ -191,6 +191,37 @@ def test_a_pickle_with_a_payload_is_refused_and_not_run(
     assert not (tmp_path / "payload_ran").exists()
 
 
+def test_pickles_with_any_bytes_changed_are_read_or_refused_and_harm_nothing() -> None:
+    """Among them states of numpy's own types that numpy itself would believe."""
+    rng = np.random.default_rng(0)
+    whole = {"data": np.arange(2 * 3072).reshape(2, -1).astype(np.uint8), "labels": [1, 2]}
+    batch = miniature._python2_pickle(whole)
+    np.testing.assert_array_equal(cifar10.unpickle(batch, "b")["data"], whole["data"])
+    refused = 0
+    for _ in range(1500):
+        changed = bytearray(batch)
+        for _ in range(2):
+            at = int(rng.integers(250)) if rng.random() < 0.5 else len(changed) - 1 - int(rng.integers(60))
+            changed[at] = int(rng.integers(256))
+        try:
+            x, y = cifar10.images(cifar10.unpickle(bytes(changed), "b"), "b")
+        except InputError:
+            refused += 1
+        else:
+            assert (x.shape, y.shape) == ((2, 32, 32, 3), (2,))
+    assert 0 < refused < 1500
+    assert np.dtype("u1") == np.uint8
+    assert np.zeros(3, np.uint8).sum() == 0
+
+
+def test_a_pickle_that_asks_for_endless_memory_gets_none() -> None:
+    tracemalloc.start()
+    bomb = pickle.PROTO + b"\x02" + pickle.EMPTY_DICT + pickle.LONG_BINPUT + b"\xff\xff\xff\x7f" + pickle.STOP
+    assert cifar10.unpickle(bomb, "b") == {}
+    assert tracemalloc.get_traced_memory()[1] < 2**20
+    tracemalloc.stop()
+
+
 def write_tar(path: Path, name: str, kind: bytes = tarfile.REGTYPE) -> Path:
     with tarfile.open(path, "w:gz") as archive:
         member = tarfile.TarInfo(name)

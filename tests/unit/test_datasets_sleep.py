@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import tracemalloc
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,11 @@ from clai.datasets.prepared import Prepared, load
 from clai.datasets.sleep_edf import (
     MOVEMENT,
     UNSCORED,
+    Unusable,
     choose,
     pairs,
     read_header,
+    read_night,
     stage_of_epochs,
     wanted,
     within_sleep,
@@ -234,6 +237,23 @@ def test_a_header_that_lies_is_refused(
     spoil(folder / "SC4011E0-PSG.edf", offset, field)
     with pytest.raises(InputError, match=rf"SC4011E0-PSG\.edf: .*{message}"):
         prepared_from(folder, tmp_path / "p")
+
+
+def test_recordings_with_any_bytes_changed_are_read_or_unusable(raw_folder: Path, tmp_path: Path) -> None:
+    files = {"PSG": tmp_path / "SC4001E0-PSG.edf", "Hypnogram": tmp_path / "SC4001EC-Hypnogram.edf"}
+    whole = {kind: (raw_folder / path.name).read_bytes() for kind, path in files.items()}
+    rng = np.random.default_rng(1)
+    refused = 0
+    for _ in range(120):
+        for kind, path in files.items():
+            content = bytearray(whole[kind])
+            content[int(rng.integers(min(len(content), 1024)))] = int(rng.choice([0, 32, 45, 48, 57, 255]))
+            path.write_bytes(content)
+        try:
+            read_night(files, (0, 1), SETTINGS, Counter())
+        except Unusable:
+            refused += 1
+    assert 0 < refused < 120
 
 
 @pytest.mark.parametrize(("onset", "duration"), [(float("nan"), 30), (0, float("inf")), (0, -30), (1e12, 30)])

@@ -26,21 +26,48 @@ TEST_BATCH = "test_batch"
 META = "batches.meta"
 SIDE = 32
 LARGEST_ARCHIVE = 2**28  # bytes unpacked
-_RECONSTRUCT: Any = np.empty(0).__reduce__()[0]  # what numpy itself names in a pickled array
 
 
-class BatchUnpickler(pickle.Unpickler):
-    """Unpickler that admits numpy arrays, builtin containers and nothing else; raises InputError otherwise."""
+class Named:
+    """Stands for something of numpy that a pickle names: it keeps what it is given and does nothing with it.
 
-    ADMITTED: ClassVar[dict[tuple[str, str], Any]] = {
-        ("numpy.core.multiarray", "_reconstruct"): _RECONSTRUCT,
-        ("numpy._core.multiarray", "_reconstruct"): _RECONSTRUCT,
-        ("numpy", "ndarray"): np.ndarray,
-        ("numpy", "dtype"): np.dtype,
+    numpy's own types believe the state that a pickle gives them, down to their flags, and a crafted one corrupts the
+    process.
+    """
+
+    def __init__(self, *given: Any) -> None:
+        self.given = given
+
+    def __setstate__(self, state: Any) -> None:
+        self.state = state
+
+
+class PickledArray(Named):
+    """An array: state (version, shape, dtype, whether in Fortran order, its bytes)."""
+
+    def array(self) -> npt.NDArray[np.uint8]:
+        """The array, which must be of uint8; raises ValueError otherwise."""
+        _, shape, dtype, fortran, content = self.state
+        if not isinstance(dtype, Named) or dtype.given[:1] != ("u1",) or fortran:
+            raise ValueError("an array is not of uint8 in C order")
+        return np.frombuffer(content.encode("latin1"), np.uint8).reshape(shape)
+
+
+class BatchUnpickler(pickle._Unpickler):
+    """Unpickler that admits builtin containers and arrays of uint8 and nothing else; raises InputError otherwise.
+
+    The one written in Python: that in C sets aside whatever memory a pickle asks for.
+    """
+
+    ADMITTED: ClassVar[dict[tuple[str, str], type[Named]]] = {
+        ("numpy.core.multiarray", "_reconstruct"): PickledArray,
+        ("numpy._core.multiarray", "_reconstruct"): PickledArray,
+        ("numpy", "ndarray"): Named,
+        ("numpy", "dtype"): Named,
     }
 
     def find_class(self, module: str, name: str) -> Any:
-        """The admitted object of that name."""
+        """The stand-in for the admitted object of that name."""
         try:
             return self.ADMITTED[module, name]
         except KeyError:
@@ -54,6 +81,8 @@ def unpickle(data: bytes, name: str) -> dict[str, Any]:
     """A batch dictionary; the archive's Python 2 strings become text. Raises InputError naming the file."""
     try:
         batch = BatchUnpickler(io.BytesIO(data), encoding="latin1").load()
+        if isinstance(batch, dict):
+            batch = {key: value.array() if isinstance(value, PickledArray) else value for key, value in batch.items()}
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
     except Exception as error:  # a damaged pickle raises almost anything
@@ -114,8 +143,12 @@ def images(batch: Mapping[str, Any], name: str) -> tuple[npt.NDArray[np.uint8], 
     data, labels = batch.get("data"), batch.get("labels")
     if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.shape[1:] != (3 * SIDE * SIDE,):
         raise InputError(f"{name}: 'data' is not a uint8 array of {3 * SIDE * SIDE} columns")
-    if not isinstance(labels, list) or len(labels) != len(data):
-        raise InputError(f"{name}: 'labels' is not a list of {len(data)} classes")
+    if (
+        not isinstance(labels, list)
+        or len(labels) != len(data)
+        or not all(type(k) is int and 0 <= k < 10 for k in labels)
+    ):
+        raise InputError(f"{name}: 'labels' is not a list of {len(data)} classes from 0 to 9")
     return data.reshape(-1, 3, SIDE, SIDE).transpose(0, 2, 3, 1), np.array(labels, dtype=np.int64)
 
 
