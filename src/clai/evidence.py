@@ -18,7 +18,7 @@ import pandas as pd
 from scipy import stats
 
 from clai.errors import InputError
-from clai.publication import shows_patients
+from clai.publication import PATIENT_LEVEL, shows_patients
 
 COLUMNS: dict[str, list[str]] = {
     "metrics.csv": ["dataset", "model", "seed", "fold", "rule", "metric", "value"],
@@ -157,7 +157,9 @@ class Evidence:
         from evidence is tracked. Raises InputError if a column is missing.
         """
         path = self.path(dataset, file)
-        if not self.has(dataset) or not path.exists() or shows_patients(file, self.description(dataset)):
+        if not self.has(dataset) or not path.exists():
+            return pd.DataFrame(columns=COLUMNS[file])
+        if file in PATIENT_LEVEL and shows_patients(file, self.description(dataset)):
             return pd.DataFrame(columns=COLUMNS[file])
         frame = _read_csv(path).copy()
         missing = [column for column in COLUMNS[file] if column not in frame]
