@@ -1,7 +1,8 @@
 """The paper's sixteen claims: each with its test, a stated rule, the evidence and the verdict that the rule gives.
 
 A verdict is `reproduced`, `not reproduced` or `not testable here`. Rules read evidence frames only. A claim about
-several datasets is judged on those at hand, which are named; all of them have to bear it out. Where the claim is about
+several datasets is judged on those at hand, which are named; all of them have to bear it out, and while others are
+missing the verdict is `reproduced where tested`. Where the claim is about
 sepsis and MIMIC-IV is not at hand, the open Challenge 2019 cohort stands in and is named.
 """
 
@@ -25,6 +26,7 @@ from clai.evidence import (
 )
 
 REPRODUCED = "reproduced"
+REPRODUCED_IN_PART = "reproduced where tested"
 NOT_REPRODUCED = "not reproduced"
 NOT_TESTABLE = "not testable here"
 
@@ -56,7 +58,9 @@ class Finding:
     def verdict(self) -> str:
         if not self.parts:
             return NOT_TESTABLE
-        return REPRODUCED if all(self.parts) else NOT_REPRODUCED
+        if not all(self.parts):
+            return NOT_REPRODUCED
+        return REPRODUCED_IN_PART if self.missing else REPRODUCED
 
 
 @dataclass(frozen=True)
@@ -637,7 +641,9 @@ def markdown(frame: pd.DataFrame, caption: str) -> str:
     """The claims as a page: a summary table, then one section per claim."""
     lines = ["# The paper's claims", "", caption, ""]
     counts = frame["verdict"].value_counts()
-    summary = ", ".join(f"{counts.get(v, 0)} {v}" for v in (REPRODUCED, NOT_REPRODUCED, NOT_TESTABLE))
+    summary = ", ".join(
+        f"{counts.get(v, 0)} {v}" for v in (REPRODUCED, REPRODUCED_IN_PART, NOT_REPRODUCED, NOT_TESTABLE)
+    )
     lines += [
         f"{len(frame)} claims: {summary}.",
         "",
