@@ -230,7 +230,7 @@ def figure4(evidence: Evidence) -> Drawn:
         figure = _figure(7.2, 2.4, evidence)
         for letter, axes, model in zip("ab", figure.subplots(1, 2), (SIGNAL_MODEL, "gp"), strict=True):
             axes.set_title(f"({letter}) {MODEL_TITLES[model]}")
-            _say(axes, " or ".join(evidence.not_run(key) for key in evidence.expected))
+            _say(axes, f"not run: needs {' or '.join(entry['needs'] for entry in evidence.expected.values())}")
         return figure, pd.DataFrame(columns=columns)
     figure = _figure(7.2, 0.3 + 2.3 * len(datasets), evidence)
     panels = figure.subplots(len(datasets), 2, squeeze=False)
