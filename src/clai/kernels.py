@@ -4,9 +4,9 @@ A kernel is a module called with anchor embeddings of shape (..., A, L) and refe
 similarities of shape (..., A, R). Leading dimensions (usually the C conditions) are paired off. To add a kernel, write such a
 module here, give it `floor_family`, and name it in `build`.
 
-Two more functions of each kernel serve inference. `log_parzen` is the logarithm of the kernel as a Parzen window,
-(1 + S) / 2, which is a density up to a constant for the Gaussian kernel. `mean_similarity` of a whole reference set is possible
-without forming S when the kernel is an inner product; that shortcut is `inner_product_embedding`.
+For inference a kernel also has `log_parzen`, the logarithm of its Parzen form (1 + S) / 2, which is a density up to a constant
+for the Gaussian kernel. A kernel that is an inner product gives `inner_product_embedding` instead of blocks of similarities:
+its mean over a reference set then needs no S.
 """
 
 import math
