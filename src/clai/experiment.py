@@ -6,7 +6,7 @@ Settings are the dictionaries of config.yaml for one dataset (`dataset_settings`
 
 import copy
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from clai.datasets.prepared import Prepared, normalisation
 from clai.encoders import Classifier, ConditionedHead, Encoder, build_trunk
 from clai.inference import RULES, decide, parzen_means, predict_labels, probabilities
 from clai.kernels import Kernel, build
-from clai.learning import Epoch, Precision, collaborative_learning, cross_entropy_learning, precision_context
+from clai.learning import Epoch, Precision, batchwise_learning, collaborative_learning, precision_context
 from clai.learning import Settings as LearningSettings
 from clai.metrics import binary_metrics, choose_threshold, multiclass_metrics, reliability, top_label
 
@@ -90,7 +90,7 @@ def splits_of(data: Prepared, settings: Mapping[str, Any], fold: int | None, see
 
     Args:
         fold: the test fold of recordings; None for datasets with a fixed test set.
-        seed: draws the validation patients.
+        seed: draws the validation patients, and the training samples where `training.samples` asks for fewer than all.
 
     Recordings are normalised with the statistics of the run's own training rows, the validation rows left out.
     """
@@ -106,11 +106,14 @@ def splits_of(data: Prepared, settings: Mapping[str, Any], fold: int | None, see
     def items(split: str) -> Items:
         own = "test" if split == "test" and settings["normalise_test_separately"] else "train"
         mean, sd = info["normalisation"][own]["mean"], info["normalisation"][own]["sd"]
+        x, y = data[f"x_{split}"], data[f"y_{split}"]
+        samples = settings["training"]["samples"]
+        if split == "train" and samples is not None and samples < len(y):
+            rows = np.sort(np.random.default_rng(seed).permutation(len(y))[:samples])
+            x, y = x[rows], y[rows]
         if kind == "images":
-            return Images(
-                data[f"x_{split}"], data[f"y_{split}"], mean, sd, settings["training"]["augmentation"], device
-            )
-        return Signals(data[f"x_{split}"], data[f"y_{split}"], mean, sd, device)
+            return Images(x, y, mean, sd, settings["training"]["augmentation"], device)
+        return Signals(x, y, mean, sd, device)
 
     return Splits(items("train"), items("val"), items("test"))
 
@@ -161,15 +164,7 @@ def train_clai(
     trained.kernel.to(device)
     shares = (one_vs_rest(split.train.labels, conditions) > 0).double().mean(1).tolist()
     floor = mean_loss_floor(trained.kernel.floor_family, learning.target, shares, settings["embedding_size"])
-    references = _subset(split.train, settings["inference"]["heldout_references"], seed)
-
-    def validate() -> Epoch:
-        reference = embed(trained.encoder, split.train, learning.precision, references)
-        heldout = embed(trained.encoder, split.val, learning.precision)
-        f = scores(copy.deepcopy(trained.kernel).cpu(), heldout, reference, conditions, settings)["paper"]
-        accuracy = (predict_labels(f) == heldout.y).double().mean()
-        return {"floor": floor, "heldout_accuracy": float(accuracy)}
-
+    validate = _heldout(trained, split, conditions, settings, seed, {"floor": floor})
     history = collaborative_learning(
         trained.encoder, trained.kernel, split.train, conditions, learning, validate, checkpoint, fingerprint
     )
@@ -190,21 +185,85 @@ def train_cross_entropy(
     classifier = build_classifier(settings, split.train.inputs, len(data.info["classes"]), seed)
     learning = learning_settings(settings, conditions_of(data.info), seed)
     _place(classifier, device)
+    chosen = _subset(split.val, settings["inference"]["heldout_samples"], seed)
+
+    def objective(x: Any, labels: Tensor) -> Tensor:
+        with precision_context(device, learning.precision):
+            logits = classifier(x)
+        return nn.functional.cross_entropy(logits, labels)
 
     def validate() -> Epoch:
-        logits = _over_items(classifier, split.val, learning.precision, None)
-        return {"heldout_accuracy": float((logits.argmax(1) == split.val.labels).double().mean())}
+        logits = _over_items(classifier, split.val, learning.precision, chosen)
+        labels = torch.cat([split.val.batch(block, None)[1].cpu() for block in chosen.split(512)])
+        return {"heldout_accuracy": float((logits.argmax(1) == labels).double().mean())}
 
-    history = cross_entropy_learning(classifier, split.train, learning, validate, checkpoint, fingerprint)
+    history = batchwise_learning(classifier, objective, split.train, learning, validate, checkpoint, fingerprint)
     return classifier.cpu(), history
+
+
+def train_supervised_contrastive(
+    data: Prepared,
+    settings: Mapping[str, Any],
+    seed: int,
+    fold: int | None,
+    device: torch.device,
+    checkpoint: Path,
+    fingerprint: str,
+) -> tuple[Trained, list[Epoch]]:
+    """Train the same trunk with the supervised contrastive loss (Khosla et al. 2020) of pytorch-metric-learning.
+
+    The projection is a head with one condition. Inference is the cosine kernel's, every class voting with the one embedding: the
+    class of the largest mean similarity. Returns the model on the CPU, its head repeated for all classes, and its history.
+    """
+    from pytorch_metric_learning.losses import SupConLoss
+
+    split = splits_of(data, settings, fold, seed, device)
+    conditions = conditions_of(data.info)
+    trained = build_clai(settings, "clai-c", split.train.inputs, 1, seed)
+    learning = learning_settings(settings, conditions, seed)
+    _place(trained.encoder, device)
+    loss = SupConLoss(temperature=settings["baselines"]["supervised_contrastive"]["temperature"])
+
+    def objective(x: Any, labels: Tensor) -> Tensor:
+        with precision_context(device, learning.precision):
+            z = trained.encoder(x)[0]
+        return loss(z, labels)
+
+    validate = _heldout(trained, split, conditions, settings, seed, {})
+    history = batchwise_learning(trained.encoder, objective, split.train, learning, validate, checkpoint, fingerprint)
+    head = trained.encoder.head
+    head.weight = nn.Parameter(head.weight.detach().repeat(conditions, 1, 1))
+    head.bias = nn.Parameter(head.bias.detach().repeat(conditions, 1, 1))
+    return Trained(trained.encoder.cpu(), trained.kernel), history
+
+
+def _heldout(
+    trained: Trained, split: Splits, conditions: int, settings: Mapping[str, Any], seed: int, constant: Epoch
+) -> Callable[[], Epoch]:
+    """What is measured after an epoch: the paper's rule's accuracy on validation samples, some training items as references."""
+    precision: Precision = settings["training"]["precision"]
+    references = _subset(split.train, settings["inference"]["heldout_references"], seed)
+    chosen = _subset(split.val, settings["inference"]["heldout_samples"], seed)
+
+    def validate() -> Epoch:
+        reference = embed(trained.encoder, split.train, precision, references)
+        heldout = embed(trained.encoder, split.val, precision, chosen)
+        reference, heldout = (Embedded(part.z.expand(conditions, -1, -1), part.y) for part in (reference, heldout))
+        f = scores(copy.deepcopy(trained.kernel).cpu(), heldout, reference, conditions, settings)["paper"]
+        accuracy = (predict_labels(f) == heldout.y).double().mean()
+        return {**constant, "heldout_accuracy": float(accuracy)}
+
+    return validate
 
 
 def _place(module: nn.Module, device: torch.device) -> None:
     module.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
-def _subset(items: Items, count: int, seed: int) -> Tensor:
-    """A seeded choice of at most `count` items."""
+def _subset(items: Items, count: int | None, seed: int) -> Tensor:
+    """A seeded choice of at most `count` items, or all of them in order."""
+    if count is None:
+        return torch.arange(len(items))
     return torch.randperm(len(items), generator=torch.Generator().manual_seed(seed))[:count]
 
 

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from clai.alignment import Target, alignment_loss, alignment_scores, one_vs_rest, target_matrix
 from clai.batches import Items
-from clai.encoders import Classifier, Encoder
+from clai.encoders import Encoder
 from clai.kernels import Kernel
 
 logger = logging.getLogger("clai")
@@ -233,37 +233,53 @@ def _summary(totals: list[dict[str, Tensor]]) -> dict[str, Tensor]:
     return summary
 
 
-def cross_entropy_learning(
-    classifier: Classifier,
+def batchwise_learning(
+    model: nn.Module,
+    objective: Callable[[Any, Tensor], Tensor],
     data: Items,
     settings: Settings,
     validate: Callable[[], Epoch],
     checkpoint: Path | None,
     fingerprint: str,
 ) -> list[Epoch]:
-    """The cross-entropy baseline on the same trunk, drawing as many items a step as a CLaI group of anchor and references.
+    """Train on a loss of single batches, drawing as many items a step as a CLaI group of anchor and references.
 
-    Arguments, returns and errors as `collaborative_learning`; the history has loss, learning_rate and seconds.
+    Args:
+        model: trained in place.
+        objective: loss of the encoder input and the labels (samples,) of a batch.
+
+    Other arguments, returns and errors as `collaborative_learning`; the history has loss and learning_rate.
     """
-    group = settings.batch_size * (1 + (settings.references if isinstance(settings.references, int) else 1))
-    group = min(group, len(data))
-    device = classifier.logits.weight.device
+    group = min(settings.batch_size * (1 + _references(settings)), len(data))
 
     def steps(generator: torch.Generator) -> Iterator[Callable[[], dict[str, Tensor]]]:
         order = torch.randperm(len(data), generator=generator)
         for items in order[: len(data) // group * group].split(group):
 
             def step(items: Tensor = items) -> dict[str, Tensor]:
-                x, labels = data.batch(items, generator)
-                with precision_context(device, settings.precision):
-                    logits = classifier(x)
-                loss = nn.functional.cross_entropy(logits, labels)
+                loss = objective(*data.batch(items, generator))
                 loss.backward()
                 return {"loss": loss.detach()}
 
             yield step
 
-    return _run(classifier, steps, len(data) // group, settings, validate, checkpoint, fingerprint)
+    return _run(model, steps, len(data) // group, settings, validate, checkpoint, fingerprint)
+
+
+def _references(settings: Settings) -> int:
+    return settings.references if isinstance(settings.references, int) else 1
+
+
+def encoder_passes(items: int, conditions: int, settings: Settings) -> float:
+    """Items that an epoch of `collaborative_learning` sends through the encoder and back, as a multiple of `items`."""
+    batches = items // settings.batch_size
+    if settings.references == "all":
+        embedded = (batches - 1) + batches * (batches - 1) // 2  # each anchor once, each pair's reference
+    else:
+        size = min(settings.references + 1, batches)
+        embedded = batches // size * size
+    rounds = conditions if settings.schedule == "sequential" else 1
+    return rounds * embedded * settings.batch_size / items
 
 
 def _run(

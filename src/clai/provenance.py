@@ -12,7 +12,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("torch", "numpy", "scikit-learn", "gpytorch", "studenttmixture", "mne", "medmnist", "snakemake")
+PACKAGES = (
+    "torch", "numpy", "scikit-learn", "gpytorch", "studenttmixture", "pytorch-metric-learning", "mne", "medmnist", "snakemake",
+)  # fmt: skip
 
 
 def digest(value: Any) -> str:

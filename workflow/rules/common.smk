@@ -1,6 +1,7 @@
 # Shared by all other files here (settings, wildcards, which evidence an output rests on). Makes no files.
 import ast
 import copy
+import itertools
 import re
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,8 @@ wildcard_constraints:
     model="clai-c|clai-m|cross-entropy|gp|student-t-mixture",
     run=r"seed\d+(/fold\d+)?",
     view="(mini/)?",
+    study="|".join(config["studies"]),
+    cell="(" + "|".join(config["variants"]) + ")(_(" + "|".join(config["variants"]) + "))*",
 
 
 def merged(*parts):
@@ -45,6 +48,18 @@ def settings(preset):
     for name in result["run"]:
         if name not in result["datasets"]:
             raise WorkflowError(f"config key run: '{name}' is not one of the datasets {', '.join(result['datasets'])}")
+    for name in result["run_studies"]:
+        if name not in result["studies"]:
+            raise WorkflowError(
+                f"config key run_studies: '{name}' is not one of the studies {', '.join(result['studies'])}"
+            )
+    for name, study in result["studies"].items():
+        if study["dataset"] not in result["datasets"]:
+            raise WorkflowError(f"config key studies.{name}.dataset: '{study['dataset']}' is not one of the datasets")
+        for combination in study["combine"]:
+            for variant in itertools.chain.from_iterable(combination.values()):
+                if variant not in result["variants"]:
+                    raise WorkflowError(f"config key studies.{name}.combine: '{variant}' is not one of the variants")
     for name, entry in result["datasets"].items():
         if not SOURCE.joinpath("datasets", f"{entry['source']}.py").exists():
             raise WorkflowError(
@@ -63,10 +78,28 @@ def dataset_settings(preset, dataset):
     """The settings that hold for one dataset, its overrides merged in; its own entry is under `dataset`."""
     whole = settings(preset)
     entry = whole["datasets"][dataset]
-    shared = {key: value for key, value in whole.items() if key not in ("datasets", "theory")}
+    shared = {key: value for key, value in whole.items() if key not in ("datasets", "theory", "studies", "variants")}
     result = merged(shared, entry["overrides"])
     result["dataset"] = {key: value for key, value in entry.items() if key not in ("overrides", "models", "needs")}
     return result
+
+
+def cells(preset, study):
+    """The cells of a study: names such as full_zero, with the variants that each combines."""
+    return {
+        "_".join(chosen): dict(zip(combination, chosen))
+        for combination in settings(preset)["studies"][study]["combine"]
+        for chosen in itertools.product(*combination.values())
+    }
+
+
+@cache
+def cell_settings(preset, study, cell):
+    """The settings of a cell, `model` among them: its dataset's, the study's overrides, then its variants'."""
+    whole = settings(preset)
+    variants = [whole["variants"][name] for name in cell.split("_")]
+    own = whole["studies"][study]
+    return merged(dataset_settings(preset, own["dataset"]), own["overrides"], {"model": "clai-m"}, *variants)
 
 
 @cache
@@ -129,17 +162,19 @@ def evidence_root(wildcards):
 
 
 def at_hand(root):
-    """Datasets with evidence under `root`: there already (published), or computable with the current settings."""
+    """Datasets and studies with evidence under `root`: there already (published), or computable with the current settings."""
     preset = Path(root).name
     if preset == "published":
-        return [name for name in config["datasets"] if Path(root, name, "evidence", "metrics.csv").exists()]
+        names = [*config["datasets"], *config["studies"]]
+        return [name for name in names if Path(root, name, "evidence", "metrics.csv").exists()]
     chosen = settings(preset)
     credentialed = {name for name, entry in chosen["datasets"].items() if entry["source"] == "mimic_iv"}
-    return [
+    datasets = [
         name
         for name in chosen["run"]
         if chosen["miniature"] or name not in credentialed or chosen["datasets"][name]["path"] is not None
     ]
+    return datasets + [name for name in chosen["run_studies"] if chosen["studies"][name]["dataset"] in datasets]
 
 
 EVIDENCE = {
@@ -149,7 +184,8 @@ EVIDENCE = {
 
 
 def evidence_files(root, dataset):
-    names = [*EVIDENCE[is_sepsis(dataset)], "runs.json", "dataset.json"]
+    own = ["metrics.csv", "history.csv"] if dataset in config["studies"] else EVIDENCE[is_sepsis(dataset)]
+    names = [*own, "runs.json", "dataset.json"]
     files = [f"{root}/{dataset}/evidence/{name}" for name in names]
     # Rows of patients whose data may not be passed on are never published; figure 4 then says so.
     return [f for f in files if Path(root).name != "published" or Path(f).exists()]
@@ -163,6 +199,31 @@ def evidence_inputs(datasets):
         return [f for name in datasets if name in at_hand(root) for f in evidence_files(root, name)]
 
     return files
+
+
+def of_cells(name):
+    """Input function: a file of every run of the cells of a study."""
+    return lambda wildcards: [
+        f"results/{wildcards.preset}/{wildcards.study}/{cell}/seed{seed}/{name}"
+        for cell in cells(wildcards.preset, wildcards.study)
+        for seed in settings(wildcards.preset)["studies"][wildcards.study]["seeds"]
+    ]
+
+
+def study_dataset(wildcards):
+    """The prepared dataset of a study."""
+    dataset = settings(wildcards.preset)["studies"][wildcards.study]["dataset"]
+    return f"results/{wildcards.preset}/{dataset}/prepared/dataset.json"
+
+
+def cell_params(wildcards):
+    """The settings that a cell's training and evaluation read."""
+    chosen = cell_settings(wildcards.preset, wildcards.study, wildcards.cell)
+    return {key: chosen[key] for key in (*LEARNING, "evaluation", "model", "baselines")}
+
+
+def cell_threads(wildcards):
+    return cell_settings(wildcards.preset, wildcards.study, wildcards.cell)["threads"]
 
 
 def source_table(wildcards):

@@ -20,7 +20,10 @@ FIGURES = {
 
 def named(datasets):
     """What tables and figures say of datasets, at hand or not."""
-    return {name: {key: config["datasets"][name][key] for key in ("title", "needs")} for name in datasets}
+    titles = {name: entry["title"] for name, entry in config["datasets"].items()}
+    titles |= {name: titles[study["dataset"]] for name, study in config["studies"].items()}
+    entries = config["datasets"] | config["studies"]
+    return {name: {"title": titles[name], "needs": entries[name]["needs"]} for name in datasets}
 
 
 def theory_inputs(wildcards):

@@ -1,0 +1,30 @@
+"""Gather metrics, histories and records of all cells of a study."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from clai.logs import log_to
+from clai.summary import gather
+
+if TYPE_CHECKING:
+    from snakemake.script import snakemake
+
+COLUMNS = {
+    "metrics": ["dataset", "model", "seed", "fold", "rule", "metric", "value"],
+    "history": [
+        "dataset", "model", "seed", "fold", "epoch", "loss", "floor", "alignment", "centred_alignment",
+        "heldout_accuracy", "learning_rate", "pairs", "passes",
+    ],
+}  # fmt: skip
+
+log_to(snakemake.log[0])
+for name, columns in COLUMNS.items():
+    tables = {path: pd.read_csv(path) for path in snakemake.input[name]}
+    gather(tables, columns).to_csv(snakemake.output[name], index=False)
+records = [json.loads(Path(path).read_text()) for path in snakemake.input.records]
+Path(snakemake.output.records).write_text(json.dumps(records, indent=1, sort_keys=True) + "\n")
+shutil.copyfile(snakemake.input.prepared, snakemake.output.description)
