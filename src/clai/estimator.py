@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
-from clai.alignment import Target, one_vs_rest
+from clai.alignment import Target
 from clai.encoders import MLP, ConditionedHead, Encoder
 from clai.inference import Rule, decide, parzen_means, predict_labels, probabilities
 from clai.kernels import Metric, build
@@ -168,7 +168,7 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
             self.encoder_, self.kernel_, data, conditions, settings, validate=dict, checkpoint=None, fingerprint=""
         )
         self.reference_embeddings_ = self._embed(X)
-        self.reference_signs_ = one_vs_rest(data.labels, conditions).to(self.reference_embeddings_)
+        self.reference_labels_ = data.labels
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
@@ -196,7 +196,7 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
 
     def _decide(self, X: Any) -> Tensor:
         z = self._embed(self._validated(X))
-        means = parzen_means(self.kernel_, z, self.reference_embeddings_, self.reference_signs_, _BLOCK)
+        means = parzen_means(self.kernel_, z, self.reference_embeddings_, self.reference_labels_, _BLOCK)
         return decide(means, self.rule)
 
     def _validated(self, X: Any) -> NDArray[np.float64]:

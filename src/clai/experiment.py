@@ -22,7 +22,16 @@ from clai.batches import Images, Items, Recordings, Signals
 from clai.calibration import fit_logistic, fit_temperature, scaled_softmax
 from clai.datasets.prepared import Prepared, normalisation
 from clai.encoders import Classifier, ConditionedHead, Encoder, build_trunk
-from clai.inference import RULES, decide, parzen_means, predict_labels, probabilities
+from clai.inference import (
+    RULES,
+    ParzenMeans,
+    decide,
+    parzen_means,
+    predict_labels,
+    probabilities,
+    sample_references,
+    standard_error,
+)
 from clai.kernels import Kernel, build
 from clai.learning import Epoch, Precision, batchwise_learning, collaborative_learning, precision_context
 from clai.learning import Settings as LearningSettings
@@ -249,8 +258,8 @@ def _heldout(
         reference = embed(trained.encoder, split.train, precision, references)
         heldout = embed(trained.encoder, split.val, precision, chosen)
         reference, heldout = (Embedded(part.z.expand(conditions, -1, -1), part.y) for part in (reference, heldout))
-        f = scores(copy.deepcopy(trained.kernel).cpu(), heldout, reference, conditions, settings)["paper"]
-        accuracy = (predict_labels(f) == heldout.y).double().mean()
+        means = similarity_means(copy.deepcopy(trained.kernel).cpu(), heldout, reference, settings, seed)
+        accuracy = (predict_labels(decide(means, "paper")) == heldout.y).double().mean()
         return {**constant, "heldout_accuracy": float(accuracy)}
 
     return validate
@@ -286,13 +295,15 @@ def embed(encoder: Encoder, items: Items, precision: Precision, chosen: Tensor |
     return Embedded(z, labels)
 
 
-def scores(
-    kernel: Kernel, test: Embedded, reference: Embedded, conditions: int, settings: Mapping[str, Any]
-) -> dict[str, Tensor]:
-    """f (K, P) of each decision rule; everything on the CPU."""
-    signs = one_vs_rest(reference.y, conditions)
-    means = parzen_means(kernel, test.z, reference.z, signs, settings["inference"]["block"])
-    return {rule: decide(means, rule) for rule in RULES}
+def similarity_means(
+    kernel: Kernel, test: Embedded, reference: Embedded, settings: Mapping[str, Any], seed: int
+) -> ParzenMeans:
+    """What the decision rules are made from, over all references or a sample of them; everything on the CPU."""
+    number, block = settings["inference"]["references"], settings["inference"]["block"]
+    if number == "all" or number >= len(reference.y):
+        return parzen_means(kernel, test.z, reference.z, reference.y, block)
+    items, population = sample_references(reference.y, number, seed)
+    return parzen_means(kernel, test.z, reference.z[:, items], reference.y[items], block, population)
 
 
 def embed_splits(
@@ -306,19 +317,23 @@ def embed_splits(
 
 
 def evaluate_clai(
-    kernel: Kernel, embedded: Mapping[str, Embedded], conditions: int, settings: Mapping[str, Any]
+    kernel: Kernel, embedded: Mapping[str, Embedded], conditions: int, settings: Mapping[str, Any], seed: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Figures of merit of Collaborative Inference with the training samples as references.
 
+    Args:
+        seed: draws the references where `inference.references` is a number.
+
     Returns:
         Metrics (rule, metric, value) for each decision rule, and the reliability table of the paper's rule (mapping, bin, n,
-        confidence, accuracy).
+        confidence, accuracy). The metric standard_error is the mean over test samples and conditions of how far a vote of
+        sampled references may be from that of all; 0 for all.
     """
     test, val = embedded["test"], embedded["val"]
-    f_test, f_val = (scores(kernel, part, embedded["train"], conditions, settings) for part in (test, val))
+    of_test, of_val = (similarity_means(kernel, part, embedded["train"], settings, seed) for part in (test, val))
     rows, diagrams = [], pd.DataFrame()
     for rule in RULES:
-        score_test, score_val = f_test[rule].double(), f_val[rule].double()
+        score_test, score_val = decide(of_test, rule).double(), decide(of_val, rule).double()
         if conditions > 1:
             found = evaluate_multiclass(
                 score_test.T.numpy(), test.y.numpy(), score_val.T.numpy(), val.y.numpy(), settings
@@ -328,7 +343,8 @@ def evaluate_clai(
             found = evaluate_binary(
                 score_test[0].numpy(), given, test.y.numpy(), score_val[0].numpy(), val.y.numpy(), settings
             )
-        rows.append(found[0].assign(rule=rule))
+        error = _metric_rows({"standard_error": float(standard_error(of_test, rule).double().mean())})
+        rows += [found[0].assign(rule=rule), error.assign(rule=rule)]
         if rule == "paper":
             diagrams = found[1]
     return pd.concat(rows, ignore_index=True)[["rule", "metric", "value"]], diagrams

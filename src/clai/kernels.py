@@ -103,8 +103,17 @@ class MahalanobisGaussian(nn.Module):
         return 2 * torch.exp(-self.distance(anchor, reference)) - 1
 
     def log_parzen(self, anchor: Tensor, reference: Tensor) -> Tensor:
-        """log((1 + S) / 2) = -d, shape (..., A, R), exact however far apart the points are."""
-        return -self.distance(anchor, reference)
+        """log((1 + S) / 2) = -d, shape (..., A, R), exact however far apart the points are.
+
+        The norms ride along as two further dimensions, <(2a, -|a|^2, 1), (r, 1, -|r|^2)> = -|a - r|^2, so that a block of a
+        large S is written by one product.
+        """
+        a, r = self.whiten(anchor), self.whiten(reference)
+        centre = r.detach().mean(-2, keepdim=True)
+        a, r = a - centre, r - centre
+        a = torch.cat([2 * a, -a.square().sum(-1, keepdim=True), torch.ones_like(a[..., :1])], -1)
+        r = torch.cat([r, torch.ones_like(r[..., :1]), -r.square().sum(-1, keepdim=True)], -1)
+        return (a @ r.mT).clamp_max_(0)
 
 
 Kernel = Cosine | MahalanobisGaussian

@@ -59,7 +59,7 @@ def run_cell(
         metrics, _ = evaluate_cross_entropy(classifier, data, settings, seed, None, device)
     else:
         embedded = embed_splits(trained, data, settings, seed, None, device)
-        metrics, _ = evaluate_clai(trained.kernel, embedded, conditions_of(data.info), settings)
+        metrics, _ = evaluate_clai(trained.kernel, embedded, conditions_of(data.info), settings, seed)
     history = pd.DataFrame(epochs)
     history["passes"] = history["epoch"] * _passes(model, data, settings, seed)
     figures = {

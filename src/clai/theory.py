@@ -55,8 +55,8 @@ def check_parzen(
         kernel = MahalanobisGaussian(size, "identity").double()
         scale = 1 / np.sqrt(2 * bandwidth**2 * kernel.matrix[0, 0].item())
         z, z_test = (torch.as_tensor(x * scale).unsqueeze(0) for x in (reference, test))
-        signs = one_vs_rest(torch.as_tensor(y), 1).double()
-        means = parzen_means(kernel, z_test, z, signs, 1024)
+        labels = torch.as_tensor(y)
+        means = parzen_means(kernel, z_test, z, labels, 1024)
 
         exact = int(y.sum()) / samples
         log_odds = distance * test[:, 0] + np.log(exact / (1 - exact))
@@ -72,9 +72,9 @@ def check_parzen(
             rows.append(("parzen", setting, "accuracy", float((predicted == truth).mean())))
             rows.append(("parzen", setting, "called_positive", float(predicted.mean())))
 
-        direct = kernel(z_test, z) @ signs.unsqueeze(-1) / samples
+        direct = kernel(z_test, z) @ one_vs_rest(labels, 1).double().unsqueeze(-1) / samples
         error = (direct.squeeze(-1) - decide(means, "paper")).abs().max()
-        far = decide(parzen_means(kernel, z_test[:, :1] + 1e3 * size, z, signs, 1024), "paper")
+        far = decide(parzen_means(kernel, z_test[:, :1] + 1e3 * size, z, labels, 1024), "paper")
         setting = f"share={share:g};bandwidth={bandwidth:g};seed={seed}"
         rows.append(("parzen", setting, "identity_error", float(error)))
         rows.append(("parzen", setting, "f_far", float(far)))

@@ -1,5 +1,8 @@
 """Streaming inference equals the algorithms that build S, and its Parzen rule the Parzen-window Bayes classifier."""
 
+import subprocess
+import sys
+
 import numpy as np
 import printed
 import pytest
@@ -8,7 +11,16 @@ from sklearn.neighbors import KernelDensity
 from torch import Tensor
 
 from clai.alignment import one_vs_rest
-from clai.inference import RULES, decide, parzen_means, predict_labels, probabilities
+from clai.errors import InputError
+from clai.inference import (
+    RULES,
+    decide,
+    parzen_means,
+    predict_labels,
+    probabilities,
+    sample_references,
+    standard_error,
+)
 from clai.kernels import Cosine, Kernel, MahalanobisGaussian
 
 SIZE, TEST, REFERENCE, BATCH = 5, 17, 60, 6
@@ -34,7 +46,7 @@ def printed_similarity(kernel: Kernel) -> printed.Similarity:
 def test_paper_rule_is_algorithm_2(name: str) -> None:
     test, reference, labels = embeddings(2)
     kernel = KERNELS[name]
-    f = decide(parzen_means(kernel, test, reference, one_vs_rest(labels, 1).double(), block=7), "paper")
+    f = decide(parzen_means(kernel, test, reference, labels, block=7), "paper")
     y = (2 * labels - 1).double()
     expected = printed.infer_binary(lambda z: z, printed_similarity(kernel), test[0], reference[0], y, BATCH)
     torch.testing.assert_close(f[0], expected, rtol=0, atol=1e-12)
@@ -46,7 +58,7 @@ def test_paper_rule_is_algorithm_4(name: str) -> None:
     """Embedding is the identity here: sample i under condition k has its own embedding, looked up by its index."""
     test, reference, labels = embeddings(4)
     kernel = KERNELS[name]
-    f = decide(parzen_means(kernel, test, reference, one_vs_rest(labels, 4).double(), block=7), "paper")
+    f = decide(parzen_means(kernel, test, reference, labels, block=7), "paper")
     both = torch.cat([test, reference], dim=1)
 
     def phi(index: Tensor, k: int) -> Tensor:
@@ -65,7 +77,7 @@ def test_all_rules_follow_from_one_pass(name: str) -> None:
     """Each rule from S written out, against the same means."""
     test, reference, labels = embeddings(3)
     kernel, y = KERNELS[name], one_vs_rest(labels, 3).double()
-    means = parzen_means(kernel, test, reference, y, block=8)
+    means = parzen_means(kernel, test, reference, labels, block=8)
     s = kernel(test, reference)
     positive, negative = (y > 0).double(), (y < 0).double()
     counts = positive.sum(1, keepdim=True), negative.sum(1, keepdim=True)
@@ -96,8 +108,8 @@ def test_parzen_rule_is_the_bayes_classifier_on_kernel_densities(share: float) -
     kernel = MahalanobisGaussian(3, "identity").double()
     scale = 1 / np.sqrt(2 * bandwidth**2 * kernel.matrix[0, 0].item())
     z, z_test = (torch.from_numpy(a * scale).unsqueeze(0) for a in (x, test))
-    signs = one_vs_rest(torch.from_numpy(y.astype(np.int64)), 1).double()
-    f = decide(parzen_means(kernel, z_test, z, signs, block=64), "parzen")
+    labels = torch.from_numpy(y.astype(np.int64))
+    f = decide(parzen_means(kernel, z_test, z, labels, block=64), "parzen")
     np.testing.assert_allclose((1 + f[0].numpy()) / 2, posterior, rtol=0, atol=1e-10)
 
 
@@ -105,14 +117,13 @@ def test_parzen_rule_still_decides_where_every_window_underflows() -> None:
     kernel = MahalanobisGaussian(2, "identity")
     reference = torch.tensor([[[0.0, 0.0], [10.0, 0.0]]])
     test = torch.tensor([[[-400.0, 0.0], [400.0, 0.0]]])
-    means = parzen_means(kernel, test, reference, torch.tensor([[-1.0, 1.0]]), block=4)
+    means = parzen_means(kernel, test, reference, torch.tensor([0, 1]), block=4)
     assert decide(means, "parzen").tolist() == [[-1.0, 1.0]]
 
 
 def test_far_from_all_data_the_paper_rule_is_left_with_its_offset() -> None:
     kernel = MahalanobisGaussian(2, "identity")
-    signs = one_vs_rest(torch.arange(10) // 9, 1)
-    means = parzen_means(kernel, torch.full((1, 1, 2), 1e3), torch.randn(1, 10, 2), signs, block=4)
+    means = parzen_means(kernel, torch.full((1, 1, 2), 1e3), torch.randn(1, 10, 2), torch.arange(10) // 9, block=4)
     assert decide(means, "paper").item() == pytest.approx(1 - 2 * 0.1)
     assert decide(means, "centred").item() == pytest.approx(0)
 
@@ -120,15 +131,99 @@ def test_far_from_all_data_the_paper_rule_is_left_with_its_offset() -> None:
 @pytest.mark.parametrize("block", [1, 7, 1000])
 def test_block_size_changes_nothing(block: int) -> None:
     test, reference, labels = embeddings(3)
-    y = one_vs_rest(labels, 3).double()
     for kernel in KERNELS.values():
-        one, other = (parzen_means(kernel, test, reference, y, block=b) for b in (13, block))
+        one, other = (parzen_means(kernel, test, reference, labels, block=b) for b in (13, block))
         torch.testing.assert_close(one.log_positive, other.log_positive, rtol=0, atol=1e-12)
         torch.testing.assert_close(one.log_negative, other.log_negative, rtol=0, atol=1e-12)
 
 
-def test_a_condition_without_positive_references_is_refused() -> None:
-    z = torch.randn(2, 4, 3)
-    signs = torch.tensor([[1.0, 1.0, -1.0, 1.0], [-1.0, -1.0, -1.0, -1.0]])
-    with pytest.raises(ValueError, match="condition 1 has no positive"):
-        parzen_means(Cosine(), z, z, signs, 4)
+def test_a_class_without_references_and_a_label_without_class_are_refused() -> None:
+    z = torch.randn(3, 4, 3)
+    with pytest.raises(ValueError, match="class 1 has no reference"):
+        parzen_means(Cosine(), z, z, torch.tensor([0, 2, 2, 0]), 4)
+    with pytest.raises(ValueError, match="label 3, but there are 3 classes"):
+        parzen_means(Cosine(), z, z, torch.tensor([0, 1, 2, 3]), 4)
+
+
+def unequal_classes(classes: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Test (K, 6, L), reference (K, 400, L) whose classes differ, labels (400,): most are of class 0, 12 of the last."""
+    generator = torch.Generator().manual_seed(classes)
+    labels = torch.cat([torch.zeros(388 - 60 * (classes - 2)), *(torch.full((60,), c) for c in range(1, classes - 1))])
+    labels = torch.cat([labels, torch.full((12,), classes - 1)]).long()[torch.randperm(400, generator=generator)]
+    conditions = 1 if classes == 2 else classes
+    test, reference = (
+        0.4 * torch.randn(conditions, n, SIZE, generator=generator, dtype=torch.float64) for n in (6, 400)
+    )
+    reference[:, :, 0] += labels
+    return test, reference, labels
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_vote_of_sampled_references_is_unbiased_and_knows_its_error(name: str, classes: int) -> None:
+    """Over many samples: the mean of f is that of all references, its spread is the standard error that each sample states."""
+    test, reference, labels = unequal_classes(classes)
+    kernel, draws = KERNELS[name], 400
+    exact = parzen_means(kernel, test, reference, labels, block=64)
+    sampled = []
+    for seed in range(draws):
+        items, population = sample_references(labels, 50, seed)
+        sampled.append(parzen_means(kernel, test, reference[:, items], labels[items], 64, population))
+    assert all(torch.equal(means.share, exact.share) for means in sampled)
+    for rule in RULES:
+        f = torch.stack([decide(means, rule) for means in sampled])
+        stated = torch.stack([standard_error(means, rule) for means in sampled]).square().mean(0).sqrt()
+        spread = f.std(0)
+        assert (spread > 1e-4).all(), "nothing was sampled, so nothing was tested"
+        if rule != "parzen":  # a ratio, unbiased to first order only
+            assert ((f.mean(0) - decide(exact, rule)).abs() < 4.5 * spread / draws**0.5).all()
+        torch.testing.assert_close(stated, spread, rtol=0.25, atol=0)
+
+
+def test_all_references_are_without_error() -> None:
+    test, reference, labels = unequal_classes(4)
+    items, population = sample_references(labels, 400, seed=0)
+    for kernel in KERNELS.values():
+        sampled = parzen_means(kernel, test, reference[:, items], labels[items], 64, population)
+        exact = parzen_means(kernel, test, reference, labels, 64)
+        for one, other in zip(sampled, exact, strict=True):
+            torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
+        assert all((standard_error(exact, rule) == 0).all() for rule in RULES)
+
+
+def test_a_sample_has_equally_many_of_each_class_as_far_as_there_are() -> None:
+    labels = torch.tensor([0] * 100 + [1] * 3 + [2] * 40)
+    items, population = sample_references(labels, 50, seed=1)
+    assert torch.bincount(labels[items]).tolist() == [24, 3, 23]
+    assert population.tolist() == [100, 3, 40]
+    assert len(set(items.tolist())) == 50
+    again, other = (sample_references(labels, 50, seed).items for seed in (1, 2))
+    assert torch.equal(items, again)
+    assert not torch.equal(items, other)
+    with pytest.raises(InputError, match=r"inference.references is 5, fewer than two for each of 3 classes"):
+        sample_references(labels, 5, seed=1)
+
+
+MEMORY = """
+import resource, torch
+from clai.inference import parzen_means
+from clai.kernels import MahalanobisGaussian
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+torch.set_num_threads(1)
+test, reference = torch.randn(2, 4000, 8), torch.randn(2, 50_000, 8)
+labels = torch.arange(50_000) % 2
+kernel = MahalanobisGaussian(8, "full")
+parzen_means(kernel, test[:, :64], reference[:, :64], labels[:64], 256)
+before = peak()
+parzen_means(kernel, test, reference, labels, 256)
+print(peak() - before)
+"""
+
+
+def test_memory_of_inference_does_not_hold_similarities() -> None:
+    """S alone would take 800 MB a condition here; measured in a process of its own."""
+    shown = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True)
+    assert int(shown.stdout) < 60_000

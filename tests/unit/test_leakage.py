@@ -111,7 +111,10 @@ def test_training_inputs_depend_on_training_statistics_alone(kind: str) -> None:
     for split in ("train", "val", "test"):
         arrays[f"x_{split}"] = rng.integers(0, 255, shape).astype(np.uint8 if kind == "images" else np.float32)
         arrays[f"y_{split}"] = np.arange(6) % 2
-    chosen = {"normalise_test_separately": True, "training": {"samples": None, "augmentation": {"crop": 0, "flip": False}}}
+    chosen = {
+        "normalise_test_separately": True,
+        "training": {"samples": None, "augmentation": {"crop": 0, "flip": False}},
+    }
 
     def batches(test_mean: float, separately: bool) -> list[torch.Tensor]:
         norm = {"train": {"mean": [100.0] * 2, "sd": [50.0] * 2}, "test": {"mean": [test_mean] * 2, "sd": [9.0] * 2}}

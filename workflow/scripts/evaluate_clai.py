@@ -33,7 +33,7 @@ trained = build_clai(settings, snakemake.wildcards.model, inputs, conditions, ru
 load_parameters(snakemake.input.model, torch.nn.ModuleList(trained))
 embedded = embed_splits(trained, data, settings, run["seed"], run["fold"], device)
 save_embedded(snakemake.output.embedded, embedded)
-metrics, reliability = evaluate_clai(trained.kernel, embedded, conditions, settings)
+metrics, reliability = evaluate_clai(trained.kernel, embedded, conditions, settings, run["seed"])
 metrics.to_csv(snakemake.output.metrics, index=False)
 reliability.to_csv(snakemake.output.reliability, index=False)
 similarity = class_similarity(
