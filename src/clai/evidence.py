@@ -25,7 +25,7 @@ COLUMNS: dict[str, list[str]] = {
     "history.csv": [
         "dataset", "model", "seed", "fold", "epoch", "loss", "floor", "alignment", "centred_alignment",
         "heldout_accuracy", "learning_rate", "pairs",
-    ],
+    ],  # and, in studies, passes
     "reliability.csv": ["model", "seed", "fold", "mapping", "bin", "n", "confidence", "accuracy"],
     "similarity.csv": ["model", "seed", "class_a", "class_b", "similarity"],
     "tsne.csv.gz": ["model", "x", "y", "label"],
@@ -33,6 +33,16 @@ COLUMNS: dict[str, list[str]] = {
     "signals.csv": ["model", "hour", "signal", "value", "sd", "event"],
     "latent.csv": ["model", "seed", "fold", "quantity", "value"],
     "theory.csv": ["check", "setting", "quantity", "value"],
+}  # fmt: skip
+
+# The studies beyond the paper; a cell of theirs is a model there, named by its variants: full_zero.
+STUDIES = ("ablation", "cost", "full")
+VARIANT_TITLES: dict[str, str] = {
+    "cosine": "Cosine (CLaI-C)", "identity": "Gaussian, M = I", "scalar": "Gaussian, scalar M",
+    "diagonal": "Gaussian, diagonal M", "full": "Gaussian, full M (CLaI-M)", "zero": "zero", "product": "product",
+    "masked": "masked", "sequential-all": "sequential, all references", "joint-all": "joint, all references",
+    "joint-1": "joint, one reference", "cross-entropy": "Cross-entropy",
+    "supervised-contrastive": "Supervised contrastive", "single": "single batches",
 }  # fmt: skip
 
 MODEL_TITLES: dict[str, str] = {
@@ -59,6 +69,7 @@ CLASS_COLOURS: list[str] = [
 
 MINI_NOTE = "Miniature synthetic data: shows that the pipeline works, not how well the method does."
 
+RULES = ("paper", "centred", "balanced", "parzen")
 PAPER_RULE = "paper"
 
 LEVEL = 0.95
@@ -187,8 +198,10 @@ def run_model(record: Mapping[str, Any]) -> str:
 
 
 def model_title(model: str) -> str:
-    """Name of a model in tables and figures; its key if it joined the comparison without a name here."""
-    return MODEL_TITLES.get(model, model)
+    """Name of a model or of a study's cell in tables and figures; its key if it has no name here."""
+    if model in MODEL_TITLES:
+        return MODEL_TITLES[model]
+    return "; ".join(VARIANT_TITLES.get(part, part) for part in model.split("_"))
 
 
 def replicates(frame: pd.DataFrame, value: str = "value") -> pd.Series:
@@ -274,7 +287,7 @@ def paper_value(values: pd.DataFrame, table: str, row: str, metric: str) -> tupl
 def caption(fixed: str, evidence: Evidence, runs: Sequence[Mapping[str, Any]]) -> str:
     """The fixed sentences, then data, what was not run, seeds, hardware and, for synthetic data, the mark."""
     sentences = [" ".join(fixed.split())]
-    shown = [evidence.title(key) for key in evidence.at_hand()]
+    shown = list(dict.fromkeys(evidence.title(key) for key in evidence.at_hand()))
     if shown:
         sentences.append(f"Data: {'; '.join(shown)}.")
     missing = [f"{evidence.title(key)}: {evidence.not_run(key)}" for key in evidence.expected if not evidence.has(key)]

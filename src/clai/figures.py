@@ -20,7 +20,17 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch
 from matplotlib.patheffects import withStroke
 
-from clai.evidence import CLASS_COLOURS, CLASS_LABELS, MODEL_TITLES, Evidence, caption
+from clai.evidence import (
+    CLASS_COLOURS,
+    CLASS_LABELS,
+    MODEL_TITLES,
+    RULES,
+    VARIANT_TITLES,
+    Evidence,
+    caption,
+    interval,
+    replicates,
+)
 
 # PDF fonts are subset at every save, and each step would be reported.
 logging.getLogger("fontTools").setLevel(logging.WARNING)
@@ -304,6 +314,106 @@ def figure_s1(evidence: Evidence) -> Drawn:
     return figure, pd.concat(parts)
 
 
+TARGET_COLOURS = {"zero": "#0072B2", "product": "#D55E00", "masked": "#009E73"}
+ABLATION_ROWS = {"accuracy": "Accuracy", "ece_scaled": "ECE after temperature scaling"}
+
+
+def figure_s2(evidence: Evidence) -> Drawn:
+    """Kernel against target for each decision rule: mean over seeds with its 95 % interval; one colour a target."""
+    columns = ["dataset", "model", "rule", "metric", "mean", "low", "high", "n"]
+    (study,) = evidence.expected
+    if not evidence.has(study):
+        figure = _figure(4.8, 2.4, evidence)
+        _say(figure.subplots(), evidence.not_run(study))
+        return figure, pd.DataFrame(columns=columns)
+    metrics = evidence.frame(study, "metrics.csv")
+    cells = [cell.split("_") for cell in metrics["model"].unique()]
+    kernels = [v for v in VARIANT_TITLES if v in {kernel for kernel, _ in cells}]
+    targets = [v for v in TARGET_COLOURS if v in {target for _, target in cells}]
+    figure = _figure(7.2, 4.4, evidence)
+    panels = figure.subplots(len(ABLATION_ROWS), len(RULES), sharey="row", sharex=True)
+    rows = []
+    for line, (metric, heading) in zip(panels, ABLATION_ROWS.items(), strict=True):
+        for axes, rule in zip(line, RULES, strict=True):
+            for shift, target in enumerate(targets):
+                for position, kernel in enumerate(kernels):
+                    cell = f"{kernel}_{target}"
+                    chosen = metrics[
+                        (metrics["model"] == cell) & (metrics["rule"] == rule) & (metrics["metric"] == metric)
+                    ]
+                    around = interval(replicates(chosen))
+                    x = position + 0.22 * (shift - (len(targets) - 1) / 2)
+                    if around.known:
+                        axes.plot([x, x], [around.low, around.high], color=TARGET_COLOURS[target], lw=1.1)
+                    axes.plot(x, around.mean, "o", ms=3.2, color=TARGET_COLOURS[target])
+                    rows.append((study, cell, rule, metric, around.mean, around.low, around.high, around.n))
+            axes.set_xticks(range(len(kernels)), kernels, rotation=45, ha="right", rotation_mode="anchor")
+            axes.grid(axis="x", visible=False)
+        line[0].set_ylabel(heading)
+    for axes, rule in zip(panels[0], RULES, strict=True):
+        axes.set_title(f"rule: {rule}")
+    handles = [Line2D([], [], ls="", marker="o", color=TARGET_COLOURS[t], label=f"target {t}") for t in targets]
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+    return figure, pd.DataFrame(rows, columns=columns)
+
+
+SCHEDULE_DASHES = {"sequential-all": ":", "joint-all": "--", "joint-1": "-", "single": "-."}
+METHOD_COLOURS = {
+    "cosine": "#D55E00",
+    "full": "#0072B2",
+    "cross-entropy": "#009E73",
+    "supervised-contrastive": "#CC79A7",
+}
+
+
+def figure_s3(evidence: Evidence) -> Drawn:
+    """Held-out accuracy against encoder passes (left, mean and sd), test accuracy at the end (right, 95 % interval)."""
+    columns = ["dataset", "model", "passes", "quantity", "mean", "sd", "low", "high", "n"]
+    (study,) = evidence.expected
+    if not evidence.has(study):
+        figure = _figure(4.8, 2.4, evidence)
+        _say(figure.subplots(), evidence.not_run(study))
+        return figure, pd.DataFrame(columns=columns)
+    history, metrics = evidence.frame(study, "history.csv"), evidence.metrics(study)
+    cells = sorted(history["model"].unique(), key=lambda cell: [list(VARIANT_TITLES).index(v) for v in cell.split("_")])
+    figure = _figure(7.2, 3.1, evidence)
+    left, right = figure.subplots(1, 2, gridspec_kw={"width_ratios": [1.5, 1]})
+    rows = []
+    for position, cell in enumerate(cells):
+        method, schedule = cell.split("_")
+        colour, dash = METHOD_COLOURS[method], SCHEDULE_DASHES[schedule]
+        curve = history[history["model"] == cell].groupby("passes")["heldout_accuracy"].agg(["mean", "std", "count"])
+        left.plot(
+            curve.index, curve["mean"], color=colour, ls=dash, lw=1.3, marker="o" if len(curve) == 1 else "", ms=4
+        )
+        left.fill_between(
+            curve.index, curve["mean"] - curve["std"], curve["mean"] + curve["std"], color=colour, alpha=0.12, lw=0
+        )
+        rows += [
+            (study, cell, p, "heldout_accuracy", r["mean"], r["std"], np.nan, np.nan, int(r["count"]))
+            for p, r in curve.iterrows()
+        ]
+        around = interval(replicates(metrics[(metrics["model"] == cell) & (metrics["metric"] == "accuracy")]))
+        if around.known:
+            right.plot([around.low, around.high], [position, position], color=colour, lw=1.3)
+        right.plot(around.mean, position, "o", ms=4, color=colour)
+        rows.append(
+            (study, cell, curve.index.max(), "test_accuracy", around.mean, np.nan, around.low, around.high, around.n)
+        )
+    left.set_xscale("log")
+    left.set_xlabel("Encoder passes over the training samples")
+    left.set_ylabel("Held-out accuracy")
+    right.set_yticks(range(len(cells)), [cell.replace("_", ", ").replace(", single", "") for cell in cells])
+    right.invert_yaxis()
+    right.set_xlabel("Test accuracy after as many passes")
+    methods = [m for m in METHOD_COLOURS if any(cell.startswith(f"{m}_") for cell in cells)]
+    handles = [Line2D([], [], color=METHOD_COLOURS[m], lw=1.5, label=VARIANT_TITLES[m]) for m in methods]
+    schedules = [s for s in SCHEDULE_DASHES if any(cell.endswith(f"_{s}") for cell in cells)]
+    handles += [Line2D([], [], color="0.3", ls=SCHEDULE_DASHES[s], lw=1.3, label=VARIANT_TITLES[s]) for s in schedules]
+    figure.legend(handles=handles, loc="outside lower center", ncols=4)
+    return figure, pd.DataFrame(rows, columns=columns)
+
+
 def pool_bins(reliability: pd.DataFrame) -> pd.DataFrame:
     """Bins pooled over seeds and folds: n summed, confidence and accuracy weighted by n."""
     weighted = reliability.assign(
@@ -322,6 +432,8 @@ FIGURES: dict[str, Callable[[Evidence], Drawn]] = {
     "figure3": figure3,
     "figure4": figure4,
     "figureS1": figure_s1,
+    "figureS2": figure_s2,
+    "figureS3": figure_s3,
 }
 
 

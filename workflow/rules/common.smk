@@ -222,6 +222,11 @@ def cell_params(wildcards):
     return {key: chosen[key] for key in (*LEARNING, "evaluation", "model", "baselines")}
 
 
+def study_samples(wildcards):
+    """Training samples that a study's cells use; None for all."""
+    return settings(wildcards.preset)["studies"][wildcards.study]["overrides"].get("training", {}).get("samples")
+
+
 def cell_threads(wildcards):
     return cell_settings(wildcards.preset, wildcards.study, wildcards.cell)["threads"]
 

@@ -8,6 +8,7 @@ TABLES = {
     "tableS2": list(config["datasets"]),
     "tableS3": list(config["datasets"]),
     "tableS4": list(config["datasets"]),
+    "tableS5": ["ablation", "full"],
 }
 FIGURES = {
     "figure1": ["cifar10"],
@@ -15,6 +16,8 @@ FIGURES = {
     "figure3": ["pathmnist", "cifar10", "sleepedf"],
     "figure4": ["mimic-iv", "challenge2019"],
     "figureS1": list(config["datasets"]),
+    "figureS2": ["ablation"],
+    "figureS3": ["cost"],
 }
 
 

@@ -44,6 +44,8 @@ rule summarise_study:
     conda:
         "../../envs/environment.yaml"
     threads: 1
+    params:
+        samples=study_samples,
     message:
         "Gather what all cells of the study {wildcards.study} ({wildcards.preset}) found."
     script:

@@ -1,7 +1,6 @@
 """Gather metrics, histories and records of all cells of a study."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,4 +26,9 @@ for name, columns in COLUMNS.items():
     gather(tables, columns).to_csv(snakemake.output[name], index=False)
 records = [json.loads(Path(path).read_text()) for path in snakemake.input.records]
 Path(snakemake.output.records).write_text(json.dumps(records, indent=1, sort_keys=True) + "\n")
-shutil.copyfile(snakemake.input.prepared, snakemake.output.description)
+description = json.loads(Path(snakemake.input.prepared).read_text())
+if snakemake.params.samples is not None:
+    description["title"] += (
+        f", {snakemake.params.samples:,} of {description['splits']['train']['n']:,} training samples"
+    )
+Path(snakemake.output.description).write_text(json.dumps(description, indent=1, sort_keys=True) + "\n")
