@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from evidence_fixture import EXPECTED, write_evidence, write_theory
+from evidence_fixture import EXPECTED, STUDIES, write_evidence, write_studies, write_theory
 
 from clai.claims import (
     CIFAR10_GROUPS,
@@ -26,7 +26,7 @@ PAPER = read_paper_values(Path(__file__).parents[2] / "workflow" / "paper_values
 
 
 def verdicts(root: Path) -> dict[int, str]:
-    frame = judge(Evidence.found(root, EXPECTED), PAPER)
+    frame = judge(Evidence.found(root, EXPECTED | STUDIES), PAPER)
     return dict(zip(frame["id"], frame["verdict"], strict=True))
 
 
@@ -48,6 +48,17 @@ def test_verdicts_flip_with_the_evidence(tmp_path: Path) -> None:
     for number in (1, 2, 3, 5):
         assert better[number] == REPRODUCED
         assert worse[number] == NOT_REPRODUCED
+
+
+def test_schedules_and_targets_are_judged_by_the_studies(tmp_path: Path) -> None:
+    write_studies(tmp_path / "better", gain=0.02)
+    write_studies(tmp_path / "worse", gain=-0.02)
+    better, worse = verdicts(tmp_path / "better"), verdicts(tmp_path / "worse")
+    for number in (14, 15):
+        assert better[number] == REPRODUCED
+        assert worse[number] == NOT_REPRODUCED
+    frame = judge(Evidence.found(tmp_path / "better", EXPECTED | STUDIES), PAPER).set_index("id")
+    assert "an epoch of the sequential schedule takes 10.0 times as long" in frame.loc[14, "evidence"]
 
 
 def test_one_seed_gives_no_verdict_on_differences(tmp_path: Path) -> None:

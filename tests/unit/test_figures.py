@@ -6,13 +6,14 @@ from typing import Any
 import matplotlib.text
 import pandas as pd
 import pytest
-from evidence_fixture import EXPECTED, write_evidence
+from evidence_fixture import EXPECTED, STUDIES, write_evidence, write_studies
 
 from clai.evidence import CLASS_COLOURS, CLASS_LABELS, MINI_NOTE, Evidence
 from clai.figures import FIGURES, pool_bins, render, save
 
 MULTICLASS, SEPSIS = ["pathmnist", "cifar10", "sleepedf"], ["mimic-iv", "challenge2019"]
-DATASETS = {"figure1": ["cifar10"], "figure2": MULTICLASS, "figure3": MULTICLASS, "figure4": SEPSIS}
+DATASETS = {"figure1": ["cifar10"], "figure2": MULTICLASS, "figure3": MULTICLASS, "figure4": SEPSIS,
+            "figureS2": ["ablation"], "figureS3": ["cost"]}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -20,12 +21,14 @@ def roots(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     base = tmp_path_factory.mktemp("results")
     write_evidence(base / "mini", list(EXPECTED), seeds=2, folds=2, miniature=True)
     write_evidence(base / "published", ["cifar10"])
+    write_studies(base / "mini", seeds=1, miniature=True)
+    write_studies(base / "published")
     (base / "paper").mkdir()
     return {name: base / name for name in ("mini", "published", "paper")}
 
 
 def drawn(root: Path, name: str) -> Any:
-    expected = {key: EXPECTED[key] for key in DATASETS.get(name, EXPECTED)}
+    expected = {key: (EXPECTED | STUDIES)[key] for key in DATASETS.get(name, EXPECTED)}
     return render(name, Evidence.found(root, expected), "Fixed sentence.")
 
 
@@ -103,6 +106,21 @@ def test_figure4_shades_the_event(roots: dict[str, Path]) -> None:
     spans = [patch for patch in figure.axes[0].patches if patch.get_width() > 0]
     assert [(span.get_x(), span.get_width()) for span in spans] == [(35.5, 12.0)]
     assert set(frame["model"]) == {"clai-c", "gp"}
+
+
+def test_figure_s2_shows_every_kernel_target_and_rule_with_its_interval(roots: dict[str, Path]) -> None:
+    figure, frame, _, runs = drawn(roots["published"], "figureS2")
+    assert len(frame) == 15 * 4 * 2
+    assert (frame["low"] < frame["mean"]).all()
+    assert len(runs) == 45
+    assert {"rule: paper", "rule: parzen"} <= {axes.get_title() for axes in figure.axes}
+
+
+def test_figure_s3_ends_where_all_methods_have_made_as_many_passes(roots: dict[str, Path]) -> None:
+    frame = drawn(roots["published"], "figureS3")[1]
+    assert set(frame[frame["quantity"] == "test_accuracy"]["passes"]) == {100.0}
+    curve = frame[(frame["model"] == "full_joint-all") & (frame["quantity"] == "heldout_accuracy")]
+    assert curve["mean"].tolist() == pytest.approx([0.05 * epoch for epoch in range(1, 11)])
 
 
 def test_bins_are_pooled_by_their_counts() -> None:

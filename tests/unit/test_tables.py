@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from evidence_fixture import EXPECTED, write_evidence
+from evidence_fixture import EXPECTED, STUDIES, write_evidence, write_studies
 
 from clai import evidence
 from clai.errors import InputError
@@ -33,11 +33,12 @@ DATASETS = {
     "table2": [],
     "table3": ["mimic-iv", "challenge2019"],
     "tableS1": [],
+    "tableS5": ["ablation", "full"],
 }
 
 
 def sources(root: Path, name: str) -> Sources:
-    expected = {key: EXPECTED[key] for key in DATASETS.get(name, EXPECTED)}
+    expected = {key: (EXPECTED | STUDIES)[key] for key in DATASETS.get(name, EXPECTED)}
     settings = yaml.safe_load((WORKFLOW.parent / "config.yaml").read_text())
     values, choices = read_paper_values(WORKFLOW / "paper_values.csv"), read_choices(WORKFLOW / "choices.csv")
     return Sources(Evidence.found(root, expected), values, choices, settings)
@@ -58,6 +59,7 @@ def partial(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def mini(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("results") / "mini"
     write_evidence(root, list(EXPECTED), seeds=1, miniature=True)
+    write_studies(root, seeds=1, miniature=True)
     return root
 
 
@@ -195,6 +197,23 @@ def test_table_s2_tells_the_cohort_step_by_step_what_is_lacking_and_all_files(tm
     assert table["mimic-iv", "Lacking"] == "PaO2"
     assert table["sleepedf", "Files"].startswith("306 files, 306.0 MB (sha256 of their list: ")
     assert table["sleepedf", "Files"] != changed["sleepedf", "Files"], "a change of any checksum shows"
+
+
+def test_table_s5_has_a_row_of_every_cell_and_the_mean_over_its_seeds(tmp_path: Path) -> None:
+    root = tmp_path / "published"
+    write_studies(root)
+    table = rendered(root, "tableS5")
+    values = pd.read_csv(root / "ablation" / "evidence" / "metrics.csv", keep_default_na=False)
+    own = values[(values["model"] == "scalar_masked") & (values["rule"] == "parzen") & (values["metric"] == "accuracy")]
+    row = table.frame.query(
+        "dataset == 'ablation' and model == 'scalar_masked' and rule == 'parzen' and metric == 'accuracy'"
+    )
+    assert row["mean"].item() == pytest.approx(100 * own["value"].mean())
+    assert row["low"].item() < row["mean"].item() < row["high"].item()
+    above = table.frame.query("model == 'scalar_masked' and metric == 'above_floor'")["mean"].item()
+    assert above == pytest.approx(1 - 0.5 - 0.1)
+    assert table.tex.count(" & masked & ") == 5
+    assert len(table.runs) == 3 * 17
 
 
 def test_table_s3_counts_runs_and_their_seconds(partial: Path) -> None:

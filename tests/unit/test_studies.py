@@ -1,0 +1,107 @@
+"""Cells of the studies: each model trains, is measured by every rule, and counts what the encoder did."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from torch import Tensor
+
+from clai.datasets.prepared import Prepared
+from clai.encoders import MLP, ConditionedHead, Encoder, ResNet2d
+from clai.estimator import Samples
+from clai.experiment import splits_of
+from clai.inference import RULES
+from clai.kernels import Cosine
+from clai.learning import Settings, collaborative_learning, encoder_passes
+from clai.studies import run_cell
+
+CPU = torch.device("cpu")
+
+
+def data() -> Prepared:
+    """Three classes of images, told apart by the channel that is bright."""
+    rng = np.random.default_rng(0)
+    arrays: dict[str, Any] = {}
+    for split, n in (("train", 96), ("val", 30), ("test", 60)):
+        y = np.arange(n) % 3
+        x = rng.integers(0, 100, (n, 8, 8, 3))
+        x[np.arange(n), :, :, y] += 100
+        arrays |= {f"x_{split}": x.astype(np.uint8), f"y_{split}": y}
+    norm = {"mean": [80.0] * 3, "sd": [50.0] * 3}
+    info = {"kind": "images", "classes": ["a", "b", "c"], "normalisation": {"train": norm, "test": norm}}
+    return Prepared(info, arrays)
+
+
+def settings(model: str, **training: Any) -> dict[str, Any]:
+    whole = yaml.safe_load((Path(__file__).parents[2] / "config.yaml").read_text())
+    small = {
+        "epochs": 12,
+        "batch_size": 8,
+        "precision": "float32",
+        "samples": 64,
+        "augmentation": {"crop": 0, "flip": False},
+    }
+    return whole | {
+        "model": model,
+        "embedding_size": 4,
+        "encoder": {"trunk": "resnet2d", "width": 4, "blocks": [1], "pool": True},
+        "training": whole["training"] | small | training,
+        "inference": whole["inference"] | {"heldout_references": 20, "heldout_samples": 10},
+    }
+
+
+@pytest.mark.parametrize("model", ["clai-c", "clai-m", "cross-entropy", "supervised-contrastive"])
+def test_every_model_learns_the_classes_and_is_measured(model: str, tmp_path: Path) -> None:
+    torch.set_num_threads(1)
+    cell = run_cell(data(), settings(model), 0, CPU, tmp_path / "checkpoint.pt", "a")
+    accuracy = cell.metrics[cell.metrics["metric"] == "accuracy"].set_index("rule")["value"]
+    assert set(accuracy.index) == ({""} if model == "cross-entropy" else set(RULES))
+    assert accuracy.max() > 0.9
+    assert cell.history["heldout_accuracy"].notna().all()
+    assert cell.history["passes"].tolist() == pytest.approx(list(range(1, 13)))
+    assert cell.figures["training_seconds"] > 0
+
+
+def test_samples_are_a_choice_of_the_training_samples_by_seed() -> None:
+    parts = [splits_of(data(), settings("clai-c"), None, seed, CPU) for seed in (0, 0, 1)]
+    assert [len(part.train) for part in parts] == [64] * 3
+    assert [len(part.val) for part in parts] == [30] * 3
+    first, again, other = (part.train.batch(torch.arange(64), None)[0] for part in parts)
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+class Counted(Samples):
+    """Samples that count how many of them are drawn."""
+
+    drawn = 0
+
+    def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Any, Tensor]:
+        self.drawn += len(items)
+        return super().batch(items, generator)
+
+
+@pytest.mark.parametrize("schedule", ["joint", "sequential"])
+@pytest.mark.parametrize("references", [1, 2, 3, "all"])
+def test_passes_are_what_the_encoder_is_sent(schedule: Any, references: Any) -> None:
+    given = Settings(
+        epochs=1, batch_size=8, optimiser="adamw", learning_rate=1e-3, weight_decay=0.0, learning_rate_schedule="constant",
+        warmup=0.25, precision="float32", schedule=schedule, references=references, reference_reduction="mean", target="zero",
+        seed=0,
+    )  # fmt: skip
+    items = Counted(torch.randn(60, 3), torch.arange(60) % 3)
+    encoder = Encoder(MLP(3, 4, 1), ConditionedHead(4, 3, 2))
+    collaborative_learning(encoder, Cosine(), items, 3, given, dict, None, "a")
+    assert encoder_passes(60, 3, given) == pytest.approx(items.drawn / 60)
+
+
+def test_pooling_quarters_what_the_stages_see() -> None:
+    shapes = []
+    for pool in (False, True):
+        trunk = ResNet2d(3, 4, [1], pool)
+        trunk.stages.register_forward_pre_hook(lambda _, x: shapes.append(tuple(x[0].shape[2:])))
+        assert trunk(torch.randn(2, 3, 8, 8)).shape == (2, 4)
+    assert shapes == [(8, 8), (4, 4)]
