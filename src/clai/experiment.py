@@ -257,8 +257,7 @@ def _heldout(
     def validate() -> Epoch:
         reference = embed(trained.encoder, split.train, precision, references)
         heldout = embed(trained.encoder, split.val, precision, chosen)
-        reference, heldout = (Embedded(part.z.expand(conditions, -1, -1), part.y) for part in (reference, heldout))
-        means = similarity_means(copy.deepcopy(trained.kernel).cpu(), heldout, reference, settings, seed)
+        means = similarity_means(copy.deepcopy(trained.kernel).cpu(), heldout, reference, conditions, settings, seed)
         accuracy = (predict_labels(decide(means, "paper")) == heldout.y).double().mean()
         return {**constant, "heldout_accuracy": float(accuracy)}
 
@@ -296,14 +295,18 @@ def embed(encoder: Encoder, items: Items, precision: Precision, chosen: Tensor |
 
 
 def similarity_means(
-    kernel: Kernel, test: Embedded, reference: Embedded, settings: Mapping[str, Any], seed: int
+    kernel: Kernel, test: Embedded, reference: Embedded, conditions: int, settings: Mapping[str, Any], seed: int
 ) -> ParzenMeans:
-    """What the decision rules are made from, over all references or a sample of them; everything on the CPU."""
+    """What the decision rules are made from, over all references or a sample of them; everything on the CPU.
+
+    An encoder without conditions has one embedding, which then serves all of them.
+    """
     number, block = settings["inference"]["references"], settings["inference"]["block"]
-    if number == "all" or number >= len(reference.y):
-        return parzen_means(kernel, test.z, reference.z, reference.y, block)
-    items, population = sample_references(reference.y, number, seed)
-    return parzen_means(kernel, test.z, reference.z[:, items], reference.y[items], block, population)
+    z, z_reference, labels = test.z.expand(conditions, -1, -1), reference.z.expand(conditions, -1, -1), reference.y
+    if number == "all" or number >= len(labels):
+        return parzen_means(kernel, z, z_reference, labels, block)
+    items, population = sample_references(labels, number, seed)
+    return parzen_means(kernel, z, z_reference[:, items], labels[items], block, population)
 
 
 def embed_splits(
@@ -330,7 +333,9 @@ def evaluate_clai(
         sampled references may be from that of all; 0 for all.
     """
     test, val = embedded["test"], embedded["val"]
-    of_test, of_val = (similarity_means(kernel, part, embedded["train"], settings, seed) for part in (test, val))
+    of_test, of_val = (
+        similarity_means(kernel, part, embedded["train"], conditions, settings, seed) for part in (test, val)
+    )
     rows, diagrams = [], pd.DataFrame()
     for rule in RULES:
         score_test, score_val = decide(of_test, rule).double(), decide(of_val, rule).double()
