@@ -53,12 +53,29 @@ def target_matrix(anchor: Tensor, reference: Tensor, kind: Target) -> TargetMatr
     raise ValueError(f"target is {kind!r}, expected zero, product or masked")
 
 
+def balanced(target: TargetMatrix, anchor: Tensor, reference: Tensor) -> TargetMatrix:
+    """The same targets with pairs weighted so that positives and negatives count alike, among anchors and among references.
+
+    A pair's weight is the product of its samples' weights, each 1 / (samples of its sign in its batch): where 2 % are positive,
+    96 % of the pairs of the unweighted loss are pairs of negatives. Signs (K, A) and (K, R).
+    """
+
+    def weights(signs: Tensor) -> Tensor:
+        positive = signs > 0
+        count = positive.sum(-1, keepdim=True)
+        return 1 / torch.where(positive, count, signs.shape[-1] - count).to(signs.dtype)
+
+    pairs = weights(anchor).unsqueeze(-1) * weights(reference).unsqueeze(-2)
+    return TargetMatrix(target.values, pairs if target.weights is None else pairs * target.weights)
+
+
 def alignment_loss(similarity: Tensor, target: TargetMatrix) -> Tensor:
     """1/B^2 ||S - T||_F^2 for each condition, shape (K,) (equation 11, line 299); over the pairs that count."""
     squared = (similarity - target.values).square()
     if target.weights is None:
         return squared.mean((-2, -1))
-    return (squared * target.weights).sum((-2, -1)) / target.weights.sum((-2, -1)).clamp_min(1)
+    total = target.weights.sum((-2, -1))
+    return (squared * target.weights).sum((-2, -1)) / torch.where(total > 0, total, 1)
 
 
 def alignment(similarity: Tensor, target: Tensor) -> Tensor:
@@ -128,7 +145,7 @@ def mean_loss_floor(family: str, kind: Target, shares: list[float], size: int) -
 
 
 def alignment_scores(similarity: Tensor, target: TargetMatrix) -> tuple[Tensor, Tensor]:
-    """(alignment, centred alignment), each (K,), with pairs that do not count set to 0 in both matrices."""
-    weights = torch.ones_like(target.values) if target.weights is None else target.weights
+    """(alignment, centred alignment), each (K,), of both matrices times the root of the pairs' weights."""
+    weights = torch.ones_like(target.values) if target.weights is None else target.weights.sqrt()
     s, t = similarity * weights, target.values * weights
     return alignment(s, t), centred_alignment(s, t)

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from clai.encoders import PaddedRecordings
+from clai.encoders import Hourly
 
 
 class Items(Protocol):
@@ -112,36 +112,18 @@ class Signals:
 
 
 class Recordings:
-    """ICU recordings as one long table (rows, variables) with NaN where nothing was measured.
-
-    The encoder sees, for every hour, each variable's last value so far (standardised, the training mean before the first one)
-    and whether it was measured in that hour: 2 inputs a variable, and nothing from later hours.
+    """ICU recordings as one long table of what is known at each hour (`clai.hourly`), shape (rows, inputs).
 
     Args:
         recording: the recording of each row, rows of one recording together and in order of time.
-        mean, sd: per variable, from training rows.
     """
 
     def __init__(
-        self,
-        x: NDArray[np.float32],
-        y: NDArray[np.int64],
-        recording: NDArray[np.int64],
-        mean: list[float],
-        sd: list[float],
-        device: torch.device,
+        self, inputs: NDArray[np.float32], y: NDArray[np.int64], recording: NDArray[np.int64], device: torch.device
     ) -> None:
-        starts = np.flatnonzero(np.r_[True, recording[1:] != recording[:-1]])
-        self.ends = np.r_[starts[1:], len(recording)]
-        self.starts = starts
-        observed = ~np.isnan(x)
-        last_seen = np.where(observed, np.arange(len(x))[:, None], -1)
-        np.maximum.accumulate(last_seen, axis=0, out=last_seen)
-        own_start = np.repeat(starts, self.ends - starts)[:, None]
-        carried = np.take_along_axis(x, last_seen.clip(0), axis=0)
-        standard = (carried - np.asarray(mean, np.float32)) / np.asarray(sd, np.float32)
-        standard[last_seen < own_start] = 0
-        self.x = torch.from_numpy(np.concatenate([standard, observed], axis=1).astype(np.float32))
+        self.starts = np.flatnonzero(np.r_[True, recording[1:] != recording[:-1]])
+        self.ends = np.r_[self.starts[1:], len(recording)]
+        self.x = torch.from_numpy(inputs)
         self.labels = torch.tensor(y)
         self.inputs = self.x.shape[1]
         self.device = device
@@ -149,12 +131,11 @@ class Recordings:
     def __len__(self) -> int:
         return len(self.starts)
 
-    def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[PaddedRecordings, Tensor]:
-        spans = [slice(int(self.starts[i]), int(self.ends[i])) for i in items]
-        lengths = torch.tensor([span.stop - span.start for span in spans])
-        padded = torch.nn.utils.rnn.pad_sequence([self.x[span] for span in spans], batch_first=True)
-        labels = torch.cat([self.labels[span] for span in spans])
-        return PaddedRecordings(padded.to(self.device), lengths), labels.to(self.device)
+    def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Hourly, Tensor]:
+        spans = [torch.arange(int(self.starts[i]), int(self.ends[i])) for i in items]
+        rows = torch.cat(spans)
+        lengths = torch.tensor([len(span) for span in spans])
+        return Hourly(self.x[rows].to(self.device), lengths), self.labels[rows].to(self.device)
 
     def sizes(self, blocks: list[Tensor]) -> list[int]:
         lengths = torch.from_numpy(self.ends - self.starts)

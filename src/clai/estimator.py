@@ -161,6 +161,8 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
             schedule=self.schedule,
             references=self.references,
             reference_reduction="mean",
+            pair_weighting="none",
+            samples_per_class=None,
             target="product" if conditions == 1 else self.target,
             seed=seed,
         )

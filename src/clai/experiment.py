@@ -22,6 +22,7 @@ from clai.batches import Images, Items, Recordings, Signals
 from clai.calibration import fit_logistic, fit_temperature, scaled_softmax
 from clai.datasets.prepared import Prepared, normalisation
 from clai.encoders import Classifier, ConditionedHead, Encoder, build_trunk
+from clai.hourly import hourly_inputs
 from clai.inference import (
     RULES,
     ParzenMeans,
@@ -35,7 +36,7 @@ from clai.inference import (
 from clai.kernels import Kernel, build
 from clai.learning import Epoch, Precision, batchwise_learning, collaborative_learning, precision_context
 from clai.learning import Settings as LearningSettings
-from clai.metrics import binary_metrics, choose_threshold, multiclass_metrics, reliability, top_label
+from clai.metrics import binary_metrics, choose_threshold, multiclass_metrics, reliability, roc_auc, top_label
 
 logger = logging.getLogger("clai")
 
@@ -105,12 +106,14 @@ def splits_of(data: Prepared, settings: Mapping[str, Any], fold: int | None, see
     """
     info, kind = data.info, data.info["kind"]
     if kind == "recordings":
-        x, y, groups, patients = (np.asarray(data[f"{name}_all"]) for name in ("x", "y", "groups", "patients"))
+        names = ("x", "y", "groups", "hours", "patients")
+        x, y, groups, hours, patients = (np.asarray(data[f"{name}_all"]) for name in names)
         test = data["folds_all"] == fold
         val = validation_rows(patients, y, ~test, settings["validation_share_recordings"], seed)
         rows = (~test & ~val, val, test)
         own = normalisation(x, kind, info["variables"], rows[0], f"training data of fold {fold}")
-        return Splits(*(Recordings(x[r], y[r], groups[r], own["mean"], own["sd"], device) for r in rows))
+        known = [hourly_inputs(x[r], groups[r], hours[r], own["mean"], own["sd"], **settings["hourly"]) for r in rows]
+        return Splits(*(Recordings(seen, y[r], groups[r], device) for seen, r in zip(known, rows, strict=True)))
 
     def items(split: str) -> Items:
         own = "test" if split == "test" and settings["normalise_test_separately"] else "train"
@@ -148,7 +151,7 @@ def learning_settings(settings: Mapping[str, Any], conditions: int, seed: int) -
     training = settings["training"]
     names = (
         "epochs", "batch_size", "optimiser", "learning_rate", "weight_decay", "learning_rate_schedule", "warmup",
-        "precision", "schedule", "references", "reference_reduction",
+        "precision", "schedule", "references", "reference_reduction", "pair_weighting", "samples_per_class",
     )  # fmt: skip
     target = settings["target"]["multiclass" if conditions > 1 else "binary"]
     return LearningSettings(**{name: training[name] for name in names}, target=target, seed=seed)
@@ -249,7 +252,9 @@ def train_supervised_contrastive(
 def _heldout(
     trained: Trained, split: Splits, conditions: int, settings: Mapping[str, Any], seed: int, constant: Epoch
 ) -> Callable[[], Epoch]:
-    """What is measured after an epoch: the paper's rule's accuracy on validation samples, some training items as references."""
+    """What is measured after an epoch on validation samples, some training items as references: the paper's rule's accuracy and,
+    for two classes, its area under the ROC curve.
+    """
     precision: Precision = settings["training"]["precision"]
     references = _subset(split.train, settings["inference"]["heldout_references"], seed)
     chosen = _subset(split.val, settings["inference"]["heldout_samples"], seed)
@@ -258,8 +263,9 @@ def _heldout(
         reference = embed(trained.encoder, split.train, precision, references)
         heldout = embed(trained.encoder, split.val, precision, chosen)
         means = similarity_means(copy.deepcopy(trained.kernel).cpu(), heldout, reference, conditions, settings, seed)
-        accuracy = (predict_labels(decide(means, "paper")) == heldout.y).double().mean()
-        return {**constant, "heldout_accuracy": float(accuracy)}
+        f = decide(means, "paper")
+        found = {**constant, "heldout_accuracy": float((predict_labels(f) == heldout.y).double().mean())}
+        return found | ({"heldout_auroc": roc_auc(heldout.y.numpy(), f[0].numpy())} if conditions == 1 else {})
 
     return validate
 
@@ -304,9 +310,13 @@ def similarity_means(
     number, block = settings["inference"]["references"], settings["inference"]["block"]
     z, z_reference, labels = test.z.expand(conditions, -1, -1), reference.z.expand(conditions, -1, -1), reference.y
     if number == "all" or number >= len(labels):
-        return parzen_means(kernel, z, z_reference, labels, block)
-    items, population = sample_references(labels, number, seed)
-    return parzen_means(kernel, z, z_reference[:, items], labels[items], block, population)
+        means = parzen_means(kernel, z, z_reference, labels, block)
+    else:
+        items, population = sample_references(labels, number, seed)
+        means = parzen_means(kernel, z, z_reference[:, items], labels[items], block, population)
+    if settings["inference"]["reference_shares"] == "equal":
+        return means._replace(share=torch.full_like(means.share, 1 / max(2, conditions)))
+    return means
 
 
 def embed_splits(

@@ -26,7 +26,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from clai.alignment import Target, alignment_loss, alignment_scores, one_vs_rest, target_matrix
+from clai.alignment import Target, alignment_loss, alignment_scores, balanced, one_vs_rest, target_matrix
 from clai.batches import Items
 from clai.encoders import Encoder
 from clai.kernels import Kernel
@@ -51,6 +51,8 @@ class Settings:
     schedule: Literal["sequential", "joint"]
     references: int | Literal["all"]
     reference_reduction: Literal["mean", "sum"]
+    pair_weighting: Literal["none", "balanced"]
+    samples_per_class: int | None
     target: Target
     seed: int
 
@@ -151,12 +153,22 @@ def _signs(labels: Tensor, conditions: int, condition: int | None, dtype: torch.
     return signs if condition is None else signs[condition : condition + 1]
 
 
+def _drawn(labels: Tensor, most: int | None, generator: torch.Generator) -> Tensor | slice:
+    """Which samples of a batch enter the loss: all, or at most so many of each class, drawn."""
+    if most is None:
+        return slice(None)
+    shuffled = torch.randperm(len(labels), generator=generator).to(labels.device)
+    return torch.cat([shuffled[labels[shuffled] == k][:most] for k in labels.unique()])
+
+
 def _compare(
-    kernel: Kernel, anchor: Tensor, reference: Tensor, anchor_signs: Tensor, reference_signs: Tensor, kind: Target
+    kernel: Kernel, anchor: Tensor, reference: Tensor, anchor_signs: Tensor, reference_signs: Tensor, settings: Settings
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """Loss (mean over conditions) of an anchor and a reference batch, and what the history keeps of it."""
     similarity = kernel(anchor, reference)
-    target = target_matrix(anchor_signs, reference_signs, kind)
+    target = target_matrix(anchor_signs, reference_signs, settings.target)
+    if settings.pair_weighting == "balanced":
+        target = balanced(target, anchor_signs, reference_signs)
     loss = alignment_loss(similarity, target).mean()
     with torch.no_grad():
         raw, centred = alignment_scores(similarity, target)
@@ -178,16 +190,18 @@ def _accumulate(
 ) -> dict[str, Tensor]:
     """Gradients of an anchor batch against all later ones, each reference's graph freed before the next is built."""
     x, labels = data.batch(anchor_items, generator)
-    embedded = _embed(encoder, x, condition, settings.precision)
+    chosen = _drawn(labels, settings.samples_per_class, generator)
+    embedded, labels = _embed(encoder, x, condition, settings.precision)[:, chosen], labels[chosen]
     anchor = embedded.detach().requires_grad_()
     anchor_signs = _signs(labels, conditions, condition, anchor.dtype)
     scale = 1 / len(reference_blocks) if settings.reference_reduction == "mean" else 1.0
     totals: list[dict[str, Tensor]] = []
     for items in reference_blocks:
         x, labels = data.batch(items, generator)
-        reference = _embed(encoder, x, condition, settings.precision)
+        chosen = _drawn(labels, settings.samples_per_class, generator)
+        reference, labels = _embed(encoder, x, condition, settings.precision)[:, chosen], labels[chosen]
         signs = _signs(labels, conditions, condition, anchor.dtype)
-        loss, kept = _compare(kernel, anchor, reference, anchor_signs, signs, settings.target)
+        loss, kept = _compare(kernel, anchor, reference, anchor_signs, signs, settings)
         (loss * scale).backward()
         totals.append(kept)
     embedded.backward(anchor.grad)
@@ -207,15 +221,17 @@ def _grouped(
     """Gradients of an anchor batch against its references, all embedded in one pass."""
     x, labels = data.batch(torch.cat(blocks), generator)
     embedded = _embed(encoder, x, condition, settings.precision)
-    signs = _signs(labels, conditions, condition, embedded.dtype)
     sizes = data.sizes(blocks)
-    anchor, *references = embedded.split(sizes, dim=1)
-    anchor_signs, *reference_signs = signs.split(sizes, dim=1)
+    parts = []
+    for z, own in zip(embedded.split(sizes, dim=1), labels.split(sizes), strict=True):
+        chosen = _drawn(own, settings.samples_per_class, generator)
+        parts.append((z[:, chosen], _signs(own[chosen], conditions, condition, embedded.dtype)))
+    (anchor, anchor_signs), *references = parts
     scale = 1 / len(references) if settings.reference_reduction == "mean" else 1.0
     total = torch.zeros((), device=embedded.device, dtype=embedded.dtype)
     totals = []
-    for reference, reference_sign in zip(references, reference_signs, strict=True):
-        loss, kept = _compare(kernel, anchor, reference, anchor_signs, reference_sign, settings.target)
+    for reference, signs in references:
+        loss, kept = _compare(kernel, anchor, reference, anchor_signs, signs, settings)
         total = total + loss * scale
         totals.append(kept)
     total.backward()
@@ -311,11 +327,14 @@ def _run(
         started = time.perf_counter()
         model.train()
         kept: list[dict[str, Tensor]] = []
-        for step in steps(generator):
-            optimiser.zero_grad(set_to_none=True)
-            kept.append(step())
-            optimiser.step()
-            scheduler.step()
+        # Dropout draws from the global generator: seeded anew each epoch, a resumed run draws what an uninterrupted one does.
+        with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+            torch.manual_seed(settings.seed + epoch)
+            for step in steps(generator):
+                optimiser.zero_grad(set_to_none=True)
+                kept.append(step())
+                optimiser.step()
+                scheduler.step()
         means = {key: float(torch.stack([row[key].float() for row in kept]).mean()) for key in kept[0]}
         if "pairs" in means:
             means["pairs"] *= len(kept)

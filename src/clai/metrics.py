@@ -58,7 +58,7 @@ def multiclass_metrics(y: ArrayLike, probabilities: ArrayLike, *, bins: int) -> 
         "f1": float(f1),
         "macro_f1": float(f1_score(y, predicted, average="macro", zero_division=0)),
         "roc_auc": float(
-            np.mean([_roc_auc(y == k, probabilities[:, k], f"class {k}") for k in range(probabilities.shape[1])])
+            np.mean([roc_auc(y == k, probabilities[:, k], f"class {k}") for k in range(probabilities.shape[1])])
         ),
         "ece": expected_calibration_error(confidence, correct, bins=bins),
         "mean_confidence": float(confidence.mean()),
@@ -89,7 +89,7 @@ def binary_metrics(
     probability, calibrated = np.asarray(probability, dtype=np.float64), np.asarray(calibrated, dtype=np.float64)
     confidence, correct = top_label(y, np.stack([1 - probability, probability], axis=1))
     return {
-        "auroc": _roc_auc(y, score, "class 1"),
+        "auroc": roc_auc(y, score, "class 1"),
         "auprc": float(average_precision_score(y, score)) if y.any() else float("nan"),
         "f1": _f1_above(y, score, threshold),
         "f1_validation": _f1_above(y, score, threshold_validation),
@@ -166,7 +166,8 @@ def _f1_above(y: NDArray[np.int64], score: Floats, threshold: float) -> float:
     return float(f1_score(y, score > threshold, zero_division=0))
 
 
-def _roc_auc(positive: ArrayLike, score: Floats, name: str) -> float:
+def roc_auc(positive: ArrayLike, score: ArrayLike, name: str = "class 1") -> float:
+    """Area under the ROC curve of scores (N,) for outcomes (N,) in {0, 1}; NaN, with a warning, if one does not occur."""
     positive = np.asarray(positive).astype(bool)
     if positive.all() or not positive.any():
         logger.warning("%s is %s among the labels: its ROC-AUC is NaN", name, "alone" if positive.all() else "missing")

@@ -9,6 +9,8 @@ from clai.alignment import (
     TargetMatrix,
     alignment,
     alignment_loss,
+    alignment_scores,
+    balanced,
     centred_alignment,
     loss_floor,
     mean_loss_floor,
@@ -57,6 +59,28 @@ def test_masked_target_of_negatives_only_has_loss_zero_not_nan() -> None:
     negative = -torch.ones(1, 3)
     target = target_matrix(negative, negative, "masked")
     assert alignment_loss(torch.rand(1, 3, 3), target).tolist() == [0]
+
+
+def test_balanced_pairs_are_those_of_a_batch_with_the_rare_class_repeated() -> None:
+    torch.manual_seed(0)
+    anchor, reference = torch.tensor([[1.0, -1, -1, -1]]), torch.tensor([[1.0, 1, -1, -1, -1, -1]])
+    similarity = torch.rand(1, 4, 6, dtype=torch.float64) * 2 - 1
+    for kind in ("product", "zero"):
+        weighted = balanced(target_matrix(anchor, reference, kind), anchor, reference)
+        rows, columns = [0, 0, 0, 1, 2, 3], [0, 0, 1, 1, 2, 3, 4, 5]
+        again = target_matrix(anchor[:, rows], reference[:, columns], kind)
+        repeated = similarity[:, rows][:, :, columns]
+        torch.testing.assert_close(alignment_loss(similarity, weighted), alignment_loss(repeated, again))
+        torch.testing.assert_close(alignment_scores(similarity, weighted)[0], alignment(repeated, again.values))
+
+
+def test_balanced_pairs_of_one_class_only_count_alike() -> None:
+    anchor, reference = torch.tensor([[-1.0, -1]]), torch.tensor([[1.0, -1, -1]])
+    similarity, target = torch.rand(1, 2, 3), target_matrix(anchor, reference, "product")
+    weights = balanced(target, anchor, reference).weights
+    assert weights is not None
+    torch.testing.assert_close(weights / weights.sum(), torch.tensor([[[2.0, 1, 1], [2, 1, 1]]]) / 8)
+    assert torch.isfinite(alignment_loss(similarity, balanced(target, anchor, reference))).all()
 
 
 def test_loss_is_the_squared_frobenius_distance_over_batch_size_squared() -> None:

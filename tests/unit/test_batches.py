@@ -36,30 +36,11 @@ def test_augmentation_repeats_with_its_generator_and_is_a_shift_or_mirror(images
         assert any(torch.equal(augmented, v) or torch.equal(augmented, v.flip(2)) for v in views)
 
 
-def recordings(x: np.ndarray) -> Recordings:
-    groups = np.repeat([7, 9], [4, 3])
-    return Recordings(x.astype(np.float32), np.array([0, 0, 1, 1, 0, 0, 0]), groups, [1.0, 2.0], [2.0, 4.0], CPU)
-
-
-def test_hour_holds_the_last_value_so_far_and_whether_it_was_measured() -> None:
-    nan = np.nan
-    x = np.array([[nan, 6], [3, nan], [nan, nan], [5, 10], [nan, 2], [nan, nan], [1, nan]])
-    padded, labels = recordings(x).batch(torch.tensor([0, 1]), None)
-    assert padded.lengths.tolist() == [4, 3]
-    assert labels.tolist() == [0, 0, 1, 1, 0, 0, 0]
-    assert padded.values[0].tolist() == [[0, 1, 0, 1], [1, 1, 1, 0], [1, 1, 0, 0], [2, 2, 1, 1]]
-    # Nothing is carried over from the recording before: its second one starts at the training mean.
-    assert padded.values[1, :3].tolist() == [[0, 0, 0, 1], [0, 0, 0, 0], [0, 0, 1, 0]]
-
-
-def test_later_hours_do_not_change_earlier_ones() -> None:
-    x = np.random.default_rng(0).normal(size=(7, 2))
-    changed = x.copy()
-    changed[2:4] = np.nan
-    before, after = (recordings(v).batch(torch.tensor([0]), None)[0].values for v in (x, changed))
-    torch.testing.assert_close(after[:, :2], before[:, :2], rtol=0, atol=0)
-
-
-def test_block_sizes_count_hours() -> None:
-    data = recordings(np.zeros((7, 2)))
-    assert data.sizes([torch.tensor([1]), torch.tensor([0, 1])]) == [3, 7]
+def test_hours_of_recordings_are_drawn_one_after_the_other() -> None:
+    x = np.arange(14, dtype=np.float32).reshape(7, 2)
+    data = Recordings(x, np.array([0, 0, 1, 1, 0, 0, 0]), np.repeat([7, 9], [4, 3]), CPU)
+    assert (len(data), data.inputs, data.sizes([torch.tensor([1]), torch.tensor([0, 1])])) == (2, 2, [3, 7])
+    drawn, labels = data.batch(torch.tensor([1, 0]), None)
+    assert drawn.lengths.tolist() == [3, 4]
+    np.testing.assert_array_equal(drawn.values, np.concatenate([x[4:], x[:4]]))
+    assert labels.tolist() == [0, 0, 0, 0, 0, 1, 1]

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from clai.encoders import CausalGRU, ConditionedHead, Encoder, PaddedRecordings, ResNet1d, ResNet2d, build_trunk
+from clai.encoders import CausalGRU, ConditionedHead, Encoder, Hourly, ResNet1d, ResNet2d, build_trunk
 
 
 @pytest.mark.parametrize(
@@ -29,30 +29,20 @@ def test_resnet_of_width_64_with_two_blocks_a_stage_is_resnet_18() -> None:
     assert sum(p.numel() for p in ResNet2d(3, 64, [2, 2, 2, 2]).parameters()) == 11_168_832
 
 
-def test_recurrent_encoder_does_not_look_ahead() -> None:
+@pytest.mark.parametrize("layers", [1, 2])
+def test_hours_taken_a_few_at_a_time_have_the_states_and_gradients_of_one_pass(layers: int) -> None:
     torch.manual_seed(0)
-    trunk = CausalGRU(4, 8, 1)
-    encoder = Encoder(trunk, ConditionedHead(8, 1, 3)).eval()
-    values, lengths = torch.randn(2, 10, 4), torch.tensor([10, 7])
-    before = encoder(PaddedRecordings(values, lengths))[0]
-    values = values.clone()
-    values[0, 6:] += 5
-    after = encoder(PaddedRecordings(values, lengths))[0]
-    torch.testing.assert_close(after[:6], before[:6], rtol=0, atol=0)
-    torch.testing.assert_close(after[10:], before[10:], rtol=0, atol=0)
-    assert not torch.allclose(after[6:10], before[6:10])
-
-
-def test_recurrent_encoder_leaves_padding_out() -> None:
-    torch.manual_seed(0)
-    trunk = CausalGRU(4, 8, 1)
-    long, short = torch.randn(9, 4), torch.randn(4, 4)
-    padded = torch.nn.utils.rnn.pad_sequence([long, short], batch_first=True)
-    padded[1, 4:] = 1e6
-    together = trunk(PaddedRecordings(padded, torch.tensor([9, 4])))
-    alone = trunk(PaddedRecordings(short.unsqueeze(0), torch.tensor([4])))
-    assert together.shape == (13, 8)
-    torch.testing.assert_close(together[9:], alone)
+    trunk = CausalGRU(3, 4, layers, 0.0).double()
+    stays = [torch.randn(n, 3, dtype=torch.float64) for n in (5, 53, 1, 16, 17, 53, 32)]
+    weights = torch.randn(sum(map(len, stays)), 4, dtype=torch.float64)
+    results = []
+    for states in (
+        trunk(Hourly(torch.cat(stays), torch.tensor([len(stay) for stay in stays]))),
+        torch.cat([trunk.gru(stay)[0] for stay in stays]),
+    ):
+        results.append([states, *torch.autograd.grad((states * weights).sum(), list(trunk.parameters()))])
+    for found, expected in zip(*results, strict=True):
+        torch.testing.assert_close(found, expected)
 
 
 def test_unknown_trunk_is_named() -> None:

@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from clai.batches import Recordings
 from clai.datasets.prepared import Prepared
 from clai.datasets.splits import patient_folds, stratified_holdout, subject_split
-from clai.encoders import build_trunk
+from clai.encoders import ConditionedHead, Encoder, build_trunk
 from clai.experiment import Splits, splits_of
+from clai.hourly import hourly_inputs, hourly_names
 
 CPU = torch.device("cpu")
 SEEDS = st.integers(0, 2**31 - 1)
 SHARES = st.floats(0.05, 0.6)
+HOURLY: dict[str, Any] = {"lags": [1, 3], "time_scales": [2, 8]}
 QUICKLY = settings(max_examples=40, deadline=None)
 
 
@@ -57,7 +59,8 @@ def cohorts(draw: st.DrawFn) -> dict[str, NDArray[Any]]:
     folds = patient_folds(patients, septic, 3, seed=int(rng.integers(1000)))
     rows = {"groups": np.arange(len(patients)) + 7000, "patients": patients, "folds": folds}
     long = {f"{name}_all": np.repeat(values, lengths) for name, values in rows.items()}
-    return long | {"x_all": x, "y_all": y}
+    hours = np.concatenate([np.arange(k, dtype=np.float32) + 1 for k in lengths])
+    return long | {"x_all": x, "y_all": y, "hours_all": hours}
 
 
 def data_of(arrays: dict[str, NDArray[Any]]) -> Prepared:
@@ -65,7 +68,7 @@ def data_of(arrays: dict[str, NDArray[Any]]) -> Prepared:
 
 
 def drawn(arrays: dict[str, NDArray[Any]], fold: int, seed: int) -> Splits:
-    return splits_of(data_of(arrays), {"validation_share_recordings": 0.2}, fold, seed, CPU)
+    return splits_of(data_of(arrays), {"validation_share_recordings": 0.2, "hourly": HOURLY}, fold, seed, CPU)
 
 
 @QUICKLY
@@ -137,30 +140,36 @@ def test_training_inputs_depend_on_training_statistics_alone(kind: str) -> None:
 def test_no_input_of_an_hour_depends_on_later_hours_or_other_recordings(
     arrays: dict[str, NDArray[Any]], seed: int
 ) -> None:
-    x, y, recording = arrays["x_all"], arrays["y_all"], arrays["groups_all"]
+    x, recording, hours = (arrays[f"{name}_all"] for name in ("x", "groups", "hours"))
     rng = np.random.default_rng(seed)
 
-    def inputs(values: NDArray[np.float32]) -> torch.Tensor:
-        return Recordings(values, y, recording, [50.0] * 3, [10.0] * 3, CPU).x
+    def inputs(values: NDArray[np.float32]) -> NDArray[np.float32]:
+        return hourly_inputs(values, recording, hours, [50.0] * 3, [10.0] * 3, **HOURLY)
 
-    row = int(rng.integers(len(y)))
-    past = (recording == recording[row]) & (np.arange(len(y)) <= row)
+    row = int(rng.integers(len(x)))
+    past = (recording == recording[row]) & (np.arange(len(x)) <= row)
     other = np.where(rng.random(x.shape) < 0.5, np.nan, rng.normal(0, 1e3, x.shape)).astype(np.float32)
     other[past] = x[past]
-    torch.testing.assert_close(inputs(other)[past], inputs(x)[past], rtol=0, atol=0)
+    np.testing.assert_array_equal(inputs(other)[past], inputs(x)[past])
 
 
-def test_the_recurrent_trunk_sees_no_later_hour() -> None:
+@pytest.mark.parametrize("trunk", ["gru", "hours"])
+def test_no_embedding_of_an_hour_depends_on_later_hours(trunk: str) -> None:
+    """From the values in clinical units to the embedding: inputs, trunk and head together."""
     torch.manual_seed(0)
-    trunk = build_trunk({"trunk": "gru", "width": 5, "layers": 1}, 6).eval()
+    names = hourly_names(["a", "b", "c"], **HOURLY)
+    body = build_trunk({"trunk": trunk, "width": 5, "layers": 1, "dropout": 0.5}, len(names))
+    encoder = Encoder(body, ConditionedHead(5, 1, 4)).eval()
     rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(9, 3)).astype(np.float32), np.zeros(9, dtype=np.int64)
+    x, y = rng.normal(size=(40, 3)).astype(np.float32), np.zeros(40, dtype=np.int64)
+    recording, hours = np.repeat([3, 8], [35, 5]), np.r_[1:36, 1:6].astype(np.float32)
     changed = x.copy()
-    changed[5:] = 1e3
+    changed[21:35] = 1e3
     outputs = []
     for values in (x, changed):
-        items = Recordings(values, y, np.zeros(9, dtype=np.int64), [0.0] * 3, [1.0] * 3, CPU)
+        inputs = hourly_inputs(values, recording, hours, [0.0] * 3, [1.0] * 3, **HOURLY)
         with torch.no_grad():
-            outputs.append(trunk(items.batch(torch.tensor([0]), None)[0]))
-    torch.testing.assert_close(outputs[0][:5], outputs[1][:5], rtol=0, atol=0)
-    assert not torch.equal(outputs[0][5:], outputs[1][5:])
+            outputs.append(encoder(Recordings(inputs, y, recording, CPU).batch(torch.tensor([0, 1]), None)[0])[0])
+    torch.testing.assert_close(outputs[0][:21], outputs[1][:21], rtol=0, atol=0)
+    torch.testing.assert_close(outputs[0][35:], outputs[1][35:], rtol=0, atol=0)
+    assert not torch.isclose(outputs[0][21:35], outputs[1][21:35]).all(1).any()

@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Literal
 
 import printed
 import pytest
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 from clai.encoders import MLP, ConditionedHead, Encoder
 from clai.estimator import Samples
 from clai.kernels import Kernel, build
-from clai.learning import Settings, collaborative_learning
+from clai.learning import Settings, _drawn, collaborative_learning
 
 BATCH, EPOCHS, ETA, SEED, SIZE = 5, 2, 0.1, 3, 4
 
@@ -28,6 +29,8 @@ PRINTED = Settings(
     schedule="sequential",
     references="all",
     reference_reduction="sum",
+    pair_weighting="none",
+    samples_per_class=None,
     target="product",
     seed=SEED,
 )
@@ -158,3 +161,23 @@ def test_n_references_are_groups_of_an_anchor_and_n_batches(references: int, tru
                 ((s - t).square().mean() / (3 * references)).backward(retain_graph=True)
         printed.descend(theta, ETA)
     assert_same_state(list(fast), [encoder, kernel], list(start))
+
+
+def test_samples_in_the_loss_are_at_most_so_many_of_each_class() -> None:
+    labels = torch.tensor([0] * 50 + [1] * 3 + [2] * 20)
+    chosen = labels[_drawn(labels, 10, torch.Generator().manual_seed(0))]
+    assert torch.bincount(chosen).tolist() == [10, 3, 10]
+    assert len(labels[_drawn(labels, None, torch.Generator())]) == 73
+
+
+@pytest.mark.parametrize("references", [1, "all"])
+def test_drawing_as_many_samples_as_a_batch_has_changes_nothing(references: int | Literal["all"]) -> None:
+    x, labels = data(2)
+    ends = []
+    for most in (None, BATCH):
+        encoder, kernel = model("mlp", 1, "gaussian")
+        settings = replace(PRINTED, references=references, samples_per_class=most, pair_weighting="balanced", epochs=1)
+        collaborative_learning(encoder, kernel, Samples(x, labels), 1, settings, dict, None, "")
+        ends.append(encoder.state_dict())
+    for name, value in ends[0].items():
+        torch.testing.assert_close(value, ends[1][name], rtol=0, atol=1e-12)

@@ -13,7 +13,8 @@ from clai.learning import DivergenceError, Settings, collaborative_learning
 
 SETTINGS = Settings(
     epochs=4, batch_size=8, optimiser="adamw", learning_rate=1e-2, weight_decay=0.0, learning_rate_schedule="one_cycle",
-    warmup=0.25, precision="float32", schedule="joint", references=1, reference_reduction="mean", target="zero", seed=0,
+    warmup=0.25, precision="float32", schedule="joint", references=1, reference_reduction="mean",
+    pair_weighting="none", samples_per_class=None, target="zero", seed=0,
 )  # fmt: skip
 
 
@@ -24,7 +25,8 @@ def data() -> Samples:
 
 def encoder() -> Encoder:
     torch.manual_seed(0)
-    return Encoder(MLP(3, 8, 1), ConditionedHead(8, 3, 4))
+    trunk = torch.nn.Sequential(torch.nn.Dropout(0.2), MLP(3, 8, 1))
+    return Encoder(trunk, ConditionedHead(8, 3, 4))
 
 
 def run(

@@ -144,7 +144,7 @@ def run_of(wildcards):
 
 
 LEARNING = ["device", "threads", "embedding_size", "encoder", "kernel", "target", "normalise_test_separately"]
-LEARNING += ["validation_share_recordings", "training", "inference"]
+LEARNING += ["hourly", "validation_share_recordings", "training", "inference"]
 
 
 def own_settings(*keys):
