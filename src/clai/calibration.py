@@ -6,8 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_softmax, softmax
-from sklearn.linear_model import LogisticRegression
-from sklearn.preprocessing import StandardScaler
 
 # Scores lie in [-1, 1] or are logits or log-densities; optimal temperatures of any of them fall well inside.
 _LOG_TEMPERATURE = (np.log(1e-4), np.log(1e4))
@@ -52,6 +50,9 @@ def fit_logistic(score: ArrayLike, y: ArrayLike) -> LogisticCalibration:
     Targets are Platt's (1999): (N+ + 1) / (N+ + 2) for positives and 1 / (N- + 2) for negatives, so that separable
     scores, or a validation set of one class, still have a finite fit.
     """
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+
     score, y = np.asarray(score, dtype=np.float64), np.asarray(y).astype(bool)
     target = np.where(y, (y.sum() + 1) / (y.sum() + 2), 1 / ((~y).sum() + 2))
     scaler = StandardScaler().fit(score[:, None])

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy.special import stdtrit
 
 from clai.errors import InputError
 from clai.publication import PATIENT_LEVEL, shows_patients
@@ -255,7 +255,7 @@ def interval(values: Iterable[float], prediction: bool = False) -> Interval:
     if n < 2:
         return Interval(mean, float("nan"), float("nan"), n)
     scale = np.sqrt(1 / n + prediction)
-    half = float(stats.t.ppf((1 + LEVEL) / 2, n - 1) * sd * scale)
+    half = float(stdtrit(n - 1, (1 + LEVEL) / 2) * sd * scale)
     return Interval(mean, mean - half, mean + half, n)
 
 

@@ -10,12 +10,14 @@ roc_auc
     Area under the ROC curve of each class against the rest, unweighted mean over classes.
 expected calibration error (ECE)
     sum over bins b of n_b / N |mean outcome in b - mean probability in b|, equal-width bins on [0, 1]
-    (Naeini et al. 2015; `torchmetrics`). Two readings: *top-label* pairs the largest class probability with whether
+    (Naeini et al. 2015). Two readings: *top-label* pairs the largest class probability with whether
     that class is right; *positive-rate* (binary only) pairs the probability of the positive class with the label.
 Brier score
     Mean squared difference of the positive class's probability and the label.
 
 A quantity that needs a class which does not occur is NaN, and a warning names the class.
+
+scikit-learn is imported where it is needed: training imports this module, but measures nothing.
 """
 
 import logging
@@ -23,15 +25,6 @@ import logging
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import (
-    accuracy_score,
-    average_precision_score,
-    brier_score_loss,
-    f1_score,
-    precision_recall_curve,
-    precision_recall_fscore_support,
-    roc_auc_score,
-)
 
 from clai.errors import InputError
 
@@ -47,6 +40,8 @@ def multiclass_metrics(y: ArrayLike, probabilities: ArrayLike, *, bins: int) -> 
 
     Returns accuracy, precision, recall, f1, macro_f1, roc_auc, ece, mean_confidence.
     """
+    from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
+
     y, probabilities = np.asarray(y), np.asarray(probabilities, dtype=np.float64)
     predicted = probabilities.argmax(axis=1)
     confidence, correct = top_label(y, probabilities)
@@ -85,6 +80,8 @@ def binary_metrics(
     Returns auroc, auprc (average precision), f1, f1_validation, ece (positive-rate), ece_top (top-label),
     ece_calibrated (positive-rate, of `calibrated`), brier (of `probability`), prevalence.
     """
+    from sklearn.metrics import average_precision_score, brier_score_loss
+
     y, score = np.asarray(y).astype(np.int64), np.asarray(score, dtype=np.float64)
     probability, calibrated = np.asarray(probability, dtype=np.float64), np.asarray(calibrated, dtype=np.float64)
     confidence, correct = top_label(y, np.stack([1 - probability, probability], axis=1))
@@ -113,14 +110,21 @@ def top_label(y: ArrayLike, probabilities: ArrayLike) -> tuple[Floats, Floats]:
 def expected_calibration_error(probability: ArrayLike, outcome: ArrayLike, *, bins: int) -> float:
     """ECE of probabilities (N,) of a yes-or-no outcome (N,) in {0, 1}.
 
-    Raises InputError for probabilities outside [0, 1]; the library would take them for logits.
+    To the last bit what `torchmetrics` gives (`binary_calibration_error`, norm l1); importing that takes longer than evaluating
+    a run on miniature data.
+
+    Raises InputError for probabilities outside [0, 1].
     """
     import torch
-    from torchmetrics.functional.classification import binary_calibration_error
 
-    probability = _within_last_bin(probability)
-    target = torch.as_tensor(np.asarray(outcome).astype(np.int64))
-    return float(binary_calibration_error(torch.as_tensor(probability), target, n_bins=bins))
+    p = torch.as_tensor(_within_last_bin(probability))
+    place = torch.bucketize(p, torch.linspace(0, 1, bins + 1, dtype=p.dtype), right=True) - 1
+    n, confidence, observed = (
+        torch.bincount(place, torch.as_tensor(weights, dtype=p.dtype), bins + 1)
+        for weights in (torch.ones_like(p), p, np.asarray(outcome))
+    )
+    filled = n.clamp(min=1)
+    return float(((observed / filled - confidence / filled).abs() * (n / n.sum())).sum())
 
 
 def reliability(probability: ArrayLike, outcome: ArrayLike, *, bins: int) -> pd.DataFrame:
@@ -147,6 +151,8 @@ def choose_threshold(y: ArrayLike, score: ArrayLike) -> float:
     y: (N,) in {0, 1}, score: (N,). Halfway between two observed scores, just below the lowest if all are best called
     positive; the highest of equally good ones. NaN, with a warning, if there is no positive sample.
     """
+    from sklearn.metrics import precision_recall_curve
+
     y, score = np.asarray(y), np.asarray(score, dtype=np.float64)
     if not y.any():
         logger.warning("no positive sample to choose a threshold on: the threshold is NaN")
@@ -161,6 +167,8 @@ def choose_threshold(y: ArrayLike, score: ArrayLike) -> float:
 
 
 def _f1_above(y: NDArray[np.int64], score: Floats, threshold: float) -> float:
+    from sklearn.metrics import f1_score
+
     if np.isnan(threshold):
         return float("nan")
     return float(f1_score(y, score > threshold, zero_division=0))
@@ -168,6 +176,8 @@ def _f1_above(y: NDArray[np.int64], score: Floats, threshold: float) -> float:
 
 def roc_auc(positive: ArrayLike, score: ArrayLike, name: str = "class 1") -> float:
     """Area under the ROC curve of scores (N,) for outcomes (N,) in {0, 1}; NaN, with a warning, if one does not occur."""
+    from sklearn.metrics import roc_auc_score
+
     positive = np.asarray(positive).astype(bool)
     if positive.all() or not positive.any():
         logger.warning("%s is %s among the labels: its ROC-AUC is NaN", name, "alone" if positive.all() else "missing")

@@ -2,6 +2,8 @@
 
 import csv
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -126,6 +128,20 @@ def test_kernel_of_the_documentation_fits_the_library() -> None:
     torch.testing.assert_close(kernel.log_parzen(z, z).exp(), (1 + similarity) / 2)
     similarity.sum().backward()
     assert torch.isfinite(z.grad).all()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("modules", "spared"),
+    [
+        ("clai.tables, clai.claims, clai.figures, clai.publication", "torch, sklearn, scipy.stats"),
+        ("clai.datasets, clai.datasets.fetch, clai.datasets.prepared", "torch, sklearn, pandas"),
+        ("clai.experiment", "sklearn, torchmetrics, torchvision, torch._dynamo, matplotlib"),
+    ],
+)
+def test_jobs_do_not_wait_for_libraries_that_they_do_not_use(modules: str, spared: str) -> None:
+    code = f"import sys, {modules}; print(*(name for name in {spared.split(', ')} if name in sys.modules))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == []
 
 
 def test_versions_and_names_agree() -> None:

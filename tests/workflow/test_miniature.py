@@ -125,7 +125,8 @@ def test_setting_of_one_dataset_reruns_no_other(miniature: Tree) -> None:
         planned = miniature.planned("results/mini/sleepedf/evidence/metrics.csv")
         others = miniature.planned("results/mini/cifar10/evidence/metrics.csv")
     models = yaml.safe_load((miniature.path / "config.yaml").read_text())["datasets"]["sleepedf"]["models"]
-    assert planned["train_model"] == len(models) * len(preset["seeds"])
+    seeds = [len(preset["model_seeds"].get(model, preset["seeds"])) for model in models]
+    assert planned["train_model"] == sum(seeds)
     assert others == {}
 
 
