@@ -4,11 +4,11 @@ import copy
 from collections.abc import Callable
 from dataclasses import replace
 
-import printed
 import pytest
 import torch
 from torch import Tensor, nn
 
+from clai import printed
 from clai.encoders import MLP, ConditionedHead, Encoder
 from clai.estimator import Samples
 from clai.kernels import Kernel, build
