@@ -4,12 +4,12 @@ import subprocess
 import sys
 
 import numpy as np
-import printed
 import pytest
 import torch
 from sklearn.neighbors import KernelDensity
 from torch import Tensor
 
+from clai import printed
 from clai.alignment import one_vs_rest
 from clai.errors import InputError
 from clai.inference import (

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
-import printed
 import pytest
 import torch
 from torch import Tensor, nn
 
+from clai import printed
 from clai.encoders import MLP, ConditionedHead, Encoder
 from clai.estimator import Samples
 from clai.kernels import Kernel, build

@@ -1,7 +1,8 @@
-"""Algorithms 1 to 4 as the paper prints them: plain, slow, and the reference that the fast code must equal.
+"""Algorithms 1 to 4 as the paper prints them: plain and slow, what the fast code must equal and is timed against.
 
-Nothing of `clai` is used here. `phi` embeds a batch, `theta` is the list of trained parameters, `shuffle(N)` gives a
-permutation of 0 .. N - 1. Labels are +1 and -1 (Algorithms 1 and 2) or 0 .. C - 1 (Algorithms 3 and 4).
+Nothing of `clai` is used here, and only tests and the benchmark use it. `phi` embeds a batch, `theta` is the list of trained
+parameters, `shuffle(N)` gives a permutation of 0 .. N - 1. Labels are +1 and -1 (Algorithms 1 and 2) or 0 .. C - 1
+(Algorithms 3 and 4).
 """
 
 from collections.abc import Callable, Iterable
@@ -34,7 +35,7 @@ def target_product(y_t: Tensor, y_r: Tensor) -> Tensor:
 
 def target_zero(y_t: Tensor, y_r: Tensor) -> Tensor:
     """+1 where both are +1, 0 where both are -1, -1 otherwise (the equation at line 430)."""
-    t = torch.empty(len(y_t), len(y_r), dtype=y_t.dtype)
+    t = y_t.new_empty(len(y_t), len(y_r))
     for i, a in enumerate(y_t):
         for j, b in enumerate(y_r):
             t[i, j] = 1 if a == b == 1 else 0 if a == b == -1 else -1
@@ -139,12 +140,14 @@ def infer_binary(
     phi: Callable[[Tensor], Tensor], similarity: Similarity, x: Tensor, x_r: Tensor, y_r: Tensor, batch_size: int
 ) -> Tensor:
     """Algorithm 2, collaborative inference, binary: f (P,). Its sign is the label."""
-    y, s = torch.empty(0, dtype=x.dtype), torch.empty(len(x), 0, dtype=x.dtype)
     z = phi(x)
-    for x_batch, y_batch in partition(x_r, y_r, batch_size):
-        s_batch = similarity(z, phi(x_batch))
-        s = torch.cat([s, s_batch], dim=1)
-        y = torch.cat([y, y_batch])
+    batches = partition(x_r, y_r, batch_size)
+    y = torch.cat([y_batch for _, y_batch in batches])
+    s = z.new_empty(
+        len(z), len(y)
+    )  # written batch by batch: as printed, S <- [S, S_batch], it would be copied for each
+    for r, (x_batch, _) in enumerate(batches):
+        s[:, r * batch_size : (r + 1) * batch_size] = similarity(z, phi(x_batch))
     return s @ y / (y @ y)
 
 
@@ -160,8 +163,11 @@ def infer_multiclass(
     """Algorithm 4, collaborative inference, multiclass: (P, C) before the softmax. Its largest column is the label."""
     columns = []
     for k in range(classes):
-        f_k = infer_binary(lambda batch, k=k: phi(batch, k), similarity, x, x_r, relabel(y_r, k, x.dtype), batch_size)
-        columns.append(f_k)
+
+        def phi_k(batch: Tensor, k: int = k) -> Tensor:
+            return phi(batch, k)
+
+        columns.append(infer_binary(phi_k, similarity, x, x_r, relabel(y_r, k, x.dtype), batch_size))
     return torch.stack(columns, dim=1)
 
 
