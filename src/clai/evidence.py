@@ -327,12 +327,16 @@ def replicate_text(evidence: Evidence, runs: Sequence[Mapping[str, Any]], unit: 
 
 
 def sidecar(text: str, evidence: Evidence, runs: Sequence[Mapping[str, Any]]) -> str:
-    """The JSON beside every output: caption, data, evidence and the records of the runs used; deterministic."""
+    """The JSON beside every output: caption, data, evidence and the records of the runs used; deterministic.
+
+    The settings of runs, mostly the same for many, stand apart, under their hash.
+    """
     content = {
         "caption": text,
         "data": [evidence.title(key) for key in evidence.at_hand()],
         "evidence": evidence.name,
-        "runs": list(runs),
+        "runs": [{key: value for key, value in run.items() if key != "settings"} for run in runs],
+        "settings": {run["config_hash"]: run["settings"] for run in runs if "settings" in run},
     }
     return json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 

@@ -14,6 +14,7 @@ from typing import Any
 
 PACKAGES = (
     "torch", "numpy", "scikit-learn", "gpytorch", "studenttmixture", "pytorch-metric-learning", "mne", "medmnist", "snakemake",
+    "pandas", "scipy", "safetensors", "torchvision",
 )  # fmt: skip
 
 
@@ -42,8 +43,8 @@ def commit() -> tuple[str, bool]:
         return "unknown", True
 
 
-def hardware() -> str:
-    """Processor model and number of cores."""
+def hardware(device: str = "cpu") -> str:
+    """Processor model and number of cores; on the device `cuda` the GPU's model, too."""
     model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -51,15 +52,29 @@ def hardware() -> str:
             line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if line.startswith("model name")
         ]
         if names:
-            return f"{names[0]}, {len(names)} cores"
+            model = f"{names[0]}, {len(names)} cores"
+    if device == "cuda":
+        import torch
+
+        return f"{torch.cuda.get_device_name()}; {model}"
     return model
+
+
+def checksums(description: Mapping[str, Any]) -> dict[str, str]:
+    """Checksum of each raw file of a prepared dataset, by its `dataset.json`."""
+    return {file["file"]: file["checksum"] for file in description["files"]}
 
 
 class Recorder:
     """Collects a run's record from its start on.
 
-    >>> record = Recorder("cifar10/clai-m/seed0", settings={}, data={}, seed=0, fold=None, threads=1, device="cpu").finish()
-    >>> sorted(record)[:4]
+    Args:
+        run: <dataset or study>/<model or cell>/<seed and fold>.
+        settings: all settings that the run reads, `threads` among them; kept whole, so that tables can say what it was made with.
+        description: `dataset.json` of the prepared data.
+
+    >>> recorder = Recorder("cifar10/clai-m/seed0", {"threads": 1}, {"files": []}, seed=0, fold=None, device="cpu")
+    >>> sorted(recorder.finish())[:4]
     ['command', 'commit', 'config_hash', 'data']
     """
 
@@ -67,10 +82,9 @@ class Recorder:
         self,
         run: str,
         settings: Mapping[str, Any],
-        data: Mapping[str, str],
+        description: Mapping[str, Any],
         seed: int,
         fold: int | None,
-        threads: int,
         device: str,
     ) -> None:
         revision, dirty = commit()
@@ -80,12 +94,13 @@ class Recorder:
             "commit": revision,
             "dirty": dirty,
             "config_hash": digest(settings),
-            "data": dict(data),
+            "settings": dict(settings),
+            "data": checksums(description),
             "seed": seed,
             "fold": fold,
-            "threads": threads,
+            "threads": settings["threads"],
             "device": device,
-            "hardware": hardware(),
+            "hardware": hardware(device),
             "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
         }
 
@@ -93,7 +108,7 @@ class Recorder:
         """The record, with wall time (s), peak memory (MiB) and whatever the run wants to add, e.g. `pairs`, `command`."""
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform != "darwin" else 1024**2)
         seconds = time.perf_counter() - self.started
-        return {
+        record = {
             **self.record,
             "wall_seconds": round(seconds, 2),
             "peak_memory_mb": round(peak),
@@ -101,6 +116,15 @@ class Recorder:
             "pairs": None,
             **more,
         }
+        if self.record["device"] == "cuda":
+            import torch
+
+            record["peak_gpu_memory_mb"] = round(torch.cuda.max_memory_allocated() / 2**20)
+        return record
+
+    def write(self, path: str | Path, **more: Any) -> None:
+        """Write the finished record as JSON."""
+        Path(path).write_text(json.dumps(self.finish(**more), indent=1, sort_keys=True) + "\n")
 
 
 def _version(package: str) -> str:

@@ -189,19 +189,26 @@ def read_choices(path: Path) -> pd.DataFrame:
 
 
 def choices_frame(sources: Sources) -> pd.DataFrame:
-    """What the paper leaves open: setting, the question, the value in the settings, the reason.
+    """What the paper leaves open: setting, the question, its value, the reason.
 
-    A choice without a setting is one of the code's. Raises InputError if a row names a setting that is not there.
+    The value is what the runs recorded, in the settings for datasets and settings without a record. A choice without a setting
+    is one of the code's. Raises InputError if a row names a setting that is not there.
     """
+    evidence = sources.evidence
+    recorded = {key: [r["settings"] for r in evidence.runs(key) if "settings" in r] for key in evidence.at_hand()}
     rows = []
     for row in sources.choices.to_dict("records"):
-        value = setting_text(row["setting"], sources.settings) if row["setting"] else "in the code"
+        value = setting_text(row["setting"], sources.settings, recorded) if row["setting"] else "in the code"
         rows.append({"setting": row["setting"], "question": row["question"], "value": value, "reason": row["reason"]})
     return pd.DataFrame(rows, columns=["setting", "question", "value", "reason"])
 
 
-def setting_text(setting: str, settings: Mapping[str, Any]) -> str:
-    """Value of a dotted setting, followed by the values of datasets that override it."""
+def setting_text(setting: str, settings: Mapping[str, Any], recorded: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """Value of a dotted setting, followed by the values that differ from it, each after the name of its dataset.
+
+    Args:
+        recorded: by dataset, the settings of its runs; where they hold the setting, they count, not `settings`.
+    """
     base = _lookup(settings, setting)
     if base is _ABSENT:
         raise InputError(
@@ -210,10 +217,18 @@ def setting_text(setting: str, settings: Mapping[str, Any]) -> str:
         )
     texts = [_plain(base)]
     for key, entry in settings["datasets"].items():
-        value = _lookup(entry["overrides"], setting)
-        if value is not _ABSENT:
-            texts.append(f"{key}: {_plain(value)}")
+        found = [_lookup(own, setting) for own in recorded.get(key, [])]
+        values = list(dict.fromkeys(_plain(_filled(value, base)) for value in found if value is not _ABSENT))
+        if not values and (value := _lookup(entry["overrides"], setting)) is not _ABSENT:
+            values = [_plain(value)]
+        if values and values != texts[:1]:
+            texts.append(f"{key}: {' or '.join(values)}")
     return "; ".join(texts)
+
+
+def _filled(value: Any, base: Any) -> Any:
+    """A recorded block of settings in the order of today's, with the settings that joined the block since."""
+    return {**base, **value} if isinstance(value, Mapping) and isinstance(base, Mapping) else value
 
 
 _ABSENT = object()
@@ -689,6 +704,8 @@ def render(name: str, sources: Sources, fixed_caption: str) -> Table:
     make_frame, make_tex = TABLES[name]
     frame = make_frame(sources)
     runs = sources.evidence.runs_behind(frame) if "model" in frame else []
+    if name == "tableS1":
+        runs = [record for dataset in sources.evidence.at_hand() for record in sources.evidence.runs(dataset)]
     text = caption(fixed_caption, sources.evidence, runs)
     return Table(frame, HEADER + make_tex(frame, sources, text), text, runs)
 

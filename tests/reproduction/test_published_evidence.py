@@ -12,13 +12,15 @@ from clai.claims import judge
 from clai.evidence import Evidence, csv_text, read_paper_values
 from clai.figures import FIGURES
 from clai.figures import render as draw
+from clai.provenance import digest
 from clai.tables import TABLES, Sources, read_choices, readme_results, render, replace_results
 
 REPOSITORY = Path(__file__).parents[2]
 PUBLISHED = Path("results/published")
 MULTICLASS, SEPSIS = ["pathmnist", "cifar10", "sleepedf"], ["mimic-iv", "challenge2019"]
 DATASETS: dict[str, list[str]] = {
-    "table1": MULTICLASS, "table2": [], "table3": SEPSIS, "tableS1": [],
+    "table1": MULTICLASS, "table2": [], "table3": SEPSIS,
+    "tableS5": ["ablation", "full"], "figureS2": ["ablation"], "figureS3": ["cost"],
     "figure1": ["cifar10"], "figure2": MULTICLASS, "figure3": MULTICLASS, "figure4": SEPSIS,
 }  # fmt: skip
 
@@ -37,9 +39,11 @@ def config() -> dict[str, Any]:
 
 
 def evidence(name: str | None = None) -> Evidence:
-    entries = config()["datasets"]
-    keys = DATASETS.get(name, list(entries)) if name else list(entries)
-    return Evidence.found(PUBLISHED, {k: {"title": entries[k]["title"], "needs": entries[k]["needs"]} for k in keys})
+    datasets, studies = config()["datasets"], config()["studies"]
+    entries = {key: {"title": entry["title"], "needs": entry["needs"]} for key, entry in datasets.items()}
+    entries |= {key: {"title": entries[own["dataset"]]["title"], "needs": own["needs"]} for key, own in studies.items()}
+    keys = DATASETS.get(name, list(datasets)) if name else list(entries)
+    return Evidence.found(PUBLISHED, {key: entries[key] for key in keys})
 
 
 def assert_tracked(name: str, frame: pd.DataFrame) -> None:
@@ -78,6 +82,7 @@ def test_every_published_number_has_a_run_with_commit_seed_data_and_hardware() -
             record = records[run]
             assert len(record["commit"]) == 40, run
             assert record["dirty"] is False, run
+            assert digest(record["settings"]) == record["config_hash"], run
             assert record["seed"] == row["seed"], run
             assert record["hardware"], run
             assert record["config_hash"], run

@@ -32,7 +32,6 @@ DATASETS = {
     "table1": ["pathmnist", "cifar10", "sleepedf"],
     "table2": [],
     "table3": ["mimic-iv", "challenge2019"],
-    "tableS1": [],
     "tableS5": ["ablation", "full"],
 }
 
@@ -152,9 +151,17 @@ def test_all_tables_compile(which: str, tmp_path: Path, request: pytest.FixtureR
 
 def test_choices_are_looked_up_with_the_overrides_of_datasets() -> None:
     settings = {"training": {"epochs": 20}, "datasets": {"a": {"overrides": {"training": {"epochs": 5}}}}}
-    assert setting_text("training.epochs", settings) == "20; a: 5"
+    assert setting_text("training.epochs", settings, {}) == "20; a: 5"
     with pytest.raises(InputError, match=r"training\.epoch'"):
-        setting_text("training.epoch", settings)
+        setting_text("training.epoch", settings, {})
+
+
+def test_choices_are_those_of_the_runs_whatever_the_settings_say_now() -> None:
+    overrides: dict[str, dict[str, object]] = {"a": {"training": {"epochs": 5}}, "b": {}, "c": {}}
+    settings = {"training": {"epochs": 20}, "datasets": {key: {"overrides": own} for key, own in overrides.items()}}
+    ran = {key: [{"training": {"epochs": n}} for n in epochs] for key, epochs in {"a": [20, 20], "b": [40, 30]}.items()}
+    assert setting_text("training.epochs", settings, ran) == "20; b: 40 or 30"
+    assert setting_text("training.epochs", settings, {"a": [{"threads": 2}]}) == "20; a: 5"
 
 
 def test_every_choice_names_a_setting_that_exists(partial: Path) -> None:

@@ -4,7 +4,7 @@ TABLES = {
     "table1": ["pathmnist", "cifar10", "sleepedf"],
     "table2": [],
     "table3": ["mimic-iv", "challenge2019"],
-    "tableS1": [],
+    "tableS1": list(config["datasets"]),
     "tableS2": list(config["datasets"]),
     "tableS3": list(config["datasets"]),
     "tableS4": list(config["datasets"]),

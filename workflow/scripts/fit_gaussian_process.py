@@ -19,15 +19,8 @@ if TYPE_CHECKING:
 log_to(snakemake.log[0])
 settings, run, names = snakemake.params.settings, snakemake.params.run, snakemake.wildcards
 torch.set_num_threads(settings["threads"])
-files = json.loads(Path(snakemake.input.prepared).read_text())["files"]
-recorder = Recorder(
-    f"{names.dataset}/gp/{names.run}",
-    settings,
-    {file["file"]: file["checksum"] for file in files},
-    **run,
-    threads=settings["threads"],
-    device="cpu",
-)
+description = json.loads(Path(snakemake.input.prepared).read_text())
+recorder = Recorder(f"{names.dataset}/gp/{names.run}", settings, description, **run, device="cpu")
 embedded = load_embedded(snakemake.input.embedded)
 z, y = as_vectors(embedded["train"])
 process = fit_gaussian_process(z, y, **settings["baselines"]["gp"], seed=run["seed"], device="cpu")
@@ -36,5 +29,4 @@ metrics.to_csv(snakemake.output.metrics, index=False)
 reliability.to_csv(snakemake.output.reliability, index=False)
 mean, sd = process.latent(as_vectors(embedded["test"])[0])
 np.savez(snakemake.output.latent, mean=mean, sd=sd)
-record = recorder.finish(command=f"snakemake {snakemake.output.metrics}")
-Path(snakemake.output.record).write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
+recorder.write(snakemake.output.record, command=f"snakemake {snakemake.output.metrics}")

@@ -18,20 +18,12 @@ if TYPE_CHECKING:
 log_to(snakemake.log[0])
 settings, run, names = snakemake.params.settings, snakemake.params.run, snakemake.wildcards
 torch.set_num_threads(settings["threads"])
-files = json.loads(Path(snakemake.input.prepared).read_text())["files"]
-recorder = Recorder(
-    f"{names.dataset}/student-t-mixture/{names.run}",
-    settings,
-    {file["file"]: file["checksum"] for file in files},
-    **run,
-    threads=settings["threads"],
-    device="cpu",
-)
+description = json.loads(Path(snakemake.input.prepared).read_text())
+recorder = Recorder(f"{names.dataset}/student-t-mixture/{names.run}", settings, description, **run, device="cpu")
 embedded = load_embedded(snakemake.input.embedded)
 z, y = as_vectors(embedded["train"])
 mixture = fit_student_t_mixture(z, y, **settings["baselines"]["student_t_mixture"], seed=run["seed"])
 metrics, reliability = evaluate_baseline(mixture, embedded, settings)
 metrics.to_csv(snakemake.output.metrics, index=False)
 reliability.to_csv(snakemake.output.reliability, index=False)
-record = recorder.finish(command=f"snakemake {snakemake.output.metrics}")
-Path(snakemake.output.record).write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
+recorder.write(snakemake.output.record, command=f"snakemake {snakemake.output.metrics}")

@@ -1,6 +1,5 @@
 """Train and measure one cell of a study."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +8,7 @@ import torch
 from clai.datasets import prepared
 from clai.experiment import choose_device
 from clai.logs import log_to
-from clai.provenance import Recorder, digest, file_digest
+from clai.provenance import Recorder, checksums, digest, file_digest
 from clai.studies import run_cell
 
 if TYPE_CHECKING:
@@ -20,20 +19,11 @@ settings, run, names = snakemake.params.settings, snakemake.params.run, snakemak
 torch.set_num_threads(settings["threads"])
 data = prepared.load(Path(snakemake.input.prepared).parent)
 device = choose_device(settings["device"])
-checksums = {file["file"]: file["checksum"] for file in data.info["files"]}
-recorder = Recorder(
-    f"{names.study}/{names.cell}/{names.run}",
-    settings,
-    checksums,
-    **run,
-    threads=settings["threads"],
-    device=device.type,
-)
+recorder = Recorder(f"{names.study}/{names.cell}/{names.run}", settings, data.info, **run, device=device.type)
 checkpoint = Path(snakemake.params.checkpoint)
-fingerprint = digest([settings, checksums, names.cell, run, file_digest(snakemake.input.library)])
+fingerprint = digest([settings, checksums(data.info), names.cell, run, file_digest(snakemake.input.library)])
 cell = run_cell(data, settings, run["seed"], device, checkpoint, fingerprint)
 cell.metrics.to_csv(snakemake.output.metrics, index=False)
 cell.history.to_csv(snakemake.output.history, index=False)
-record = recorder.finish(**cell.figures, command=f"snakemake {snakemake.output.metrics}")
-Path(snakemake.output.record).write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
+recorder.write(snakemake.output.record, **cell.figures, command=f"snakemake {snakemake.output.metrics}")
 checkpoint.unlink(missing_ok=True)

@@ -1,6 +1,5 @@
 """Train one model on one dataset with one seed."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ import torch
 from clai.datasets import prepared
 from clai.experiment import choose_device, save_parameters, train_clai, train_cross_entropy
 from clai.logs import log_to
-from clai.provenance import Recorder, digest, file_digest
+from clai.provenance import Recorder, checksums, digest, file_digest
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
@@ -20,17 +19,9 @@ settings, run, names = snakemake.params.settings, snakemake.params.run, snakemak
 torch.set_num_threads(settings["threads"])
 data = prepared.load(Path(snakemake.input.prepared).parent)
 device = choose_device(settings["device"])
-checksums = {file["file"]: file["checksum"] for file in data.info["files"]}
-recorder = Recorder(
-    f"{names.dataset}/{names.model}/{names.run}",
-    settings,
-    checksums,
-    **run,
-    threads=settings["threads"],
-    device=device.type,
-)
+recorder = Recorder(f"{names.dataset}/{names.model}/{names.run}", settings, data.info, **run, device=device.type)
 checkpoint = Path(snakemake.params.checkpoint)
-fingerprint = digest([settings, checksums, names.model, run, file_digest(snakemake.input.library)])
+fingerprint = digest([settings, checksums(data.info), names.model, run, file_digest(snakemake.input.library)])
 arguments = (data, settings, run["seed"], run["fold"], device, checkpoint, fingerprint)
 if names.model == "cross-entropy":
     classifier, history = train_cross_entropy(*arguments)
@@ -40,8 +31,6 @@ else:
     model = torch.nn.ModuleList(trained)
 save_parameters(snakemake.output.model, model)
 pd.DataFrame(history).to_csv(snakemake.output.history, index=False)
-record = recorder.finish(
-    pairs=sum(row.get("pairs", 0) for row in history), command=f"snakemake {snakemake.output.model}"
-)
-Path(snakemake.output.record).write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
+pairs = sum(row.get("pairs", 0) for row in history)
+recorder.write(snakemake.output.record, pairs=pairs, command=f"snakemake {snakemake.output.model}")
 checkpoint.unlink(missing_ok=True)

@@ -1,0 +1,97 @@
+"""A run's record says what it was made with, and every number of an output leads back to its runs."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from evidence_fixture import EXPECTED, write_evidence
+
+from clai.cli import main, trace
+from clai.evidence import Evidence, csv_text, read_paper_values, sidecar
+from clai.provenance import Recorder, digest
+from clai.tables import Sources, read_choices, render
+
+WORKFLOW = Path(__file__).parents[2] / "workflow"
+
+
+@pytest.fixture(scope="module")
+def table1(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Table 1 of a folder with evidence for CIFAR-10 and none for PathMNIST."""
+    folder = tmp_path_factory.mktemp("outputs")
+    write_evidence(folder / "published", ["cifar10"])
+    evidence = Evidence.found(folder / "published", {key: EXPECTED[key] for key in ("pathmnist", "cifar10")})
+    values, choices = read_paper_values(WORKFLOW / "paper_values.csv"), read_choices(WORKFLOW / "choices.csv")
+    table = render("table1", Sources(evidence, values, choices, {}), "Results.")
+    path = folder / "table1.tex"
+    path.write_text(table.tex)
+    path.with_suffix(".csv").write_text(csv_text(table.frame))
+    path.with_suffix(".json").write_text(sidecar(table.caption, evidence, table.runs))
+    return path
+
+
+def test_record_holds_the_settings_and_what_they_hash_to(tmp_path: Path) -> None:
+    settings = {"threads": 3, "training": {"epochs": 5}}
+    description = {"files": [{"file": "raw.zip", "size": 7, "checksum": "sha256:ab"}]}
+    Recorder("cifar10/clai-m/seed1", settings, description, 1, None, "cpu").write(tmp_path / "run.json", pairs=12)
+    record = json.loads((tmp_path / "run.json").read_text())
+    assert record["settings"] == settings
+    assert record["config_hash"] == digest(settings)
+    assert record["data"] == {"raw.zip": "sha256:ab"}
+    assert (record["threads"], record["seed"], record["fold"], record["pairs"]) == (3, 1, None, 12)
+    assert record["peak_memory_mb"] > 0
+    assert record["wall_seconds"] >= 0
+    assert {"torch", "numpy", "snakemake", "python"} <= record["versions"].keys()
+    assert len(record["commit"]) in (40, len("unknown"))
+
+
+def test_settings_that_runs_have_in_common_stand_once_beside_an_output(table1: Path) -> None:
+    content = json.loads(table1.with_suffix(".json").read_text())
+    assert len(content["runs"]) == 9
+    assert not any("settings" in run for run in content["runs"])
+    assert content["settings"] == {"c" * 16: {"threads": 2, "training": {"epochs": 5}}}
+
+
+def test_every_number_of_a_table_is_traced_to_the_runs_of_its_dataset_and_model(table1: Path) -> None:
+    frame, runs = pd.read_csv(table1.with_suffix(".csv")), json.loads(table1.with_suffix(".json").read_text())["runs"]
+    traced = trace(frame, runs)
+    assert sum(len(group.rows) for group in traced) == len(frame)
+    for rows, behind in traced:
+        (dataset, model), n = next(zip(rows["dataset"], rows["model"], strict=True)), rows["n"].max()
+        own = [] if model == "majority-class" else [f"{dataset}/{model}/seed{seed}" for seed in range(n)]
+        assert [run["run"] for run in behind] == own
+
+
+def test_seeds_and_folds_narrow_the_runs_down() -> None:
+    runs = [{"run": f"a/gp/seed0/fold{fold}", "seed": 0, "fold": fold} for fold in range(3)]
+    frame = pd.DataFrame({"dataset": "a", "model": "gp", "seed": 0, "fold": [2, 0, 0], "value": 1.0})
+    assert [[run["fold"] for run in group.runs] for group in trace(frame, runs)] == [[2], [0]]
+
+
+def test_outputs_without_datasets_rest_on_all_their_runs() -> None:
+    runs = [{"run": "a/gp/seed0", "seed": 0, "fold": None}]
+    assert [group.runs for group in trace(pd.DataFrame({"claim": ["one", "two"]}), runs)] == [runs]
+
+
+def test_command_prints_numbers_runs_data_settings_and_versions(
+    table1: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["provenance", str(table1)]) == 0
+    text = capsys.readouterr().out
+    lines = text.splitlines()
+    (run,) = [line for line in lines if "<- cifar10/clai-c/seed1:" in line]
+    for part in ("commit 0000000000", f"settings {'c' * 16}", "seed 1", "2 threads on cpu", "1,500 MiB", "1e+09 pairs"):
+        assert part in run
+    accuracy = pd.read_csv(table1.with_suffix(".csv")).set_index(["dataset", "model", "metric"])["mean"]
+    assert f"{accuracy['cifar10', 'clai-c', 'accuracy']:.6g}" in text
+    assert "not run: needs pathmnist.npz" in text
+    assert 'cifar10_images.zip: "sha256:abab' in text
+    assert '"epochs": 5' in text
+    assert '    torch: "2"' in lines
+
+
+def test_what_has_no_csv_and_json_beside_it_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["provenance", str(tmp_path / "table9.tex")])
+    assert stopped.value.code == 1
+    assert "table9.csv is missing" in capsys.readouterr().err
