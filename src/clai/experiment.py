@@ -1,4 +1,4 @@
-"""From a prepared dataset and settings to a trained model, its embeddings and its figures of merit.
+"""From a prepared dataset and settings to a trained model and its embeddings.
 
 The functions here put the parts of the library together the way the paper's experiments do; each workflow script calls one.
 Settings are the dictionaries of config.yaml for one dataset (`dataset_settings` of the workflow).
@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 import torch
 from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
@@ -19,24 +18,14 @@ from torch import Tensor, nn
 
 from clai.alignment import mean_loss_floor, one_vs_rest
 from clai.batches import Images, Items, Recordings, Signals
-from clai.calibration import fit_logistic, fit_temperature, scaled_softmax
 from clai.datasets.prepared import Prepared, normalisation
 from clai.encoders import Classifier, ConditionedHead, Encoder, build_trunk
-from clai.hourly import hourly_inputs
-from clai.inference import (
-    RULES,
-    ParzenMeans,
-    decide,
-    parzen_means,
-    predict_labels,
-    probabilities,
-    sample_references,
-    standard_error,
-)
+from clai.hourly import hourly_inputs, hourly_names
+from clai.inference import ParzenMeans, decide, parzen_means, predict_labels, sample_references
 from clai.kernels import Kernel, build
 from clai.learning import Epoch, Precision, batchwise_learning, collaborative_learning, precision_context
 from clai.learning import Settings as LearningSettings
-from clai.metrics import binary_metrics, choose_threshold, multiclass_metrics, reliability, roc_auc, top_label
+from clai.metrics import roc_auc
 
 logger = logging.getLogger("clai")
 
@@ -95,6 +84,23 @@ def validation_rows(
     return np.isin(patients, np.concatenate(chosen)) & candidates
 
 
+def inputs_of(data: Prepared, settings: Mapping[str, Any]) -> int:
+    """Channels or variables that the encoder takes."""
+    if data.info["kind"] == "recordings":
+        return len(hourly_names(data.info["variables"], **settings["hourly"]))
+    return int(data["x_train"].shape[3 if data.info["kind"] == "images" else 1])
+
+
+def recording_rows(
+    data: Prepared, settings: Mapping[str, Any], fold: int | None, seed: int
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Training, validation and test rows of recordings, (rows,) each."""
+    test = np.asarray(data["folds_all"] == fold)
+    patients, y = np.asarray(data["patients_all"]), np.asarray(data["y_all"])
+    val = validation_rows(patients, y, ~test, settings["validation_share_recordings"], seed)
+    return ~test & ~val, val, test
+
+
 def splits_of(data: Prepared, settings: Mapping[str, Any], fold: int | None, seed: int, device: torch.device) -> Splits:
     """The items of a run, normalised as config.yaml says.
 
@@ -106,11 +112,8 @@ def splits_of(data: Prepared, settings: Mapping[str, Any], fold: int | None, see
     """
     info, kind = data.info, data.info["kind"]
     if kind == "recordings":
-        names = ("x", "y", "groups", "hours", "patients")
-        x, y, groups, hours, patients = (np.asarray(data[f"{name}_all"]) for name in names)
-        test = data["folds_all"] == fold
-        val = validation_rows(patients, y, ~test, settings["validation_share_recordings"], seed)
-        rows = (~test & ~val, val, test)
+        x, y, groups, hours = (np.asarray(data[f"{name}_all"]) for name in ("x", "y", "groups", "hours"))
+        rows = recording_rows(data, settings, fold, seed)
         own = normalisation(x, kind, info["variables"], rows[0], f"training data of fold {fold}")
         known = [hourly_inputs(x[r], groups[r], hours[r], own["mean"], own["sd"], **settings["hourly"]) for r in rows]
         return Splits(*(Recordings(seen, y[r], groups[r], device) for seen, r in zip(known, rows, strict=True)))
@@ -329,138 +332,21 @@ def embed_splits(
     return {name: embed(trained.encoder, getattr(split, name), precision) for name in Splits._fields}
 
 
-def evaluate_clai(
-    kernel: Kernel, embedded: Mapping[str, Embedded], conditions: int, settings: Mapping[str, Any], seed: int
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Figures of merit of Collaborative Inference with the training samples as references.
-
-    Args:
-        seed: draws the references where `inference.references` is a number.
-
-    Returns:
-        Metrics (rule, metric, value) for each decision rule, and the reliability table of the paper's rule (mapping, bin, n,
-        confidence, accuracy). The metric standard_error is the mean over test samples and conditions of how far a vote of
-        sampled references may be from that of all; 0 for all.
-    """
-    test, val = embedded["test"], embedded["val"]
-    of_test, of_val = (
-        similarity_means(kernel, part, embedded["train"], conditions, settings, seed) for part in (test, val)
-    )
-    rows, diagrams = [], pd.DataFrame()
-    for rule in RULES:
-        score_test, score_val = decide(of_test, rule).double(), decide(of_val, rule).double()
-        if conditions > 1:
-            found = evaluate_multiclass(
-                score_test.T.numpy(), test.y.numpy(), score_val.T.numpy(), val.y.numpy(), settings
-            )
-        else:
-            given = probabilities(score_test)[:, 1].numpy()
-            found = evaluate_binary(
-                score_test[0].numpy(), given, test.y.numpy(), score_val[0].numpy(), val.y.numpy(), settings
-            )
-        error = _metric_rows({"standard_error": float(standard_error(of_test, rule).double().mean())})
-        rows += [found[0].assign(rule=rule), error.assign(rule=rule)]
-        if rule == "paper":
-            diagrams = found[1]
-    return pd.concat(rows, ignore_index=True)[["rule", "metric", "value"]], diagrams
-
-
-def evaluate_multiclass(
-    score: NDArray[np.float64],
-    y: NDArray[np.int64],
-    score_val: NDArray[np.float64],
-    y_val: NDArray[np.int64],
-    settings: Mapping[str, Any],
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Metrics (metric, value) and reliability table of scores (N, C) that softmax turns into probabilities.
-
-    The temperature is fitted on the validation scores (M, C).
-    """
-    bins = settings["evaluation"]["ece_bins"]
-    temperature = fit_temperature(score_val, y_val)
-    given, scaled = scaled_softmax(score, 1.0), scaled_softmax(score, temperature)
-    metrics = multiclass_metrics(y, given, bins=bins)
-    metrics["ece_scaled"] = multiclass_metrics(y, scaled, bins=bins)["ece"]
-    metrics["temperature"] = temperature
-    diagrams = [
-        reliability(*top_label(y, p), bins=bins).assign(mapping=mapping)
-        for mapping, p in (("paper", given), ("calibrated", scaled))
-    ]
-    return _metric_rows(metrics), pd.concat(diagrams, ignore_index=True)
-
-
-def evaluate_binary(
-    score: NDArray[np.float64],
-    probability: NDArray[np.float64],
-    y: NDArray[np.int64],
-    score_val: NDArray[np.float64],
-    y_val: NDArray[np.int64],
-    settings: Mapping[str, Any],
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Metrics (metric, value) and reliability table of scores (N,), positive above 0, with their own probabilities (N,).
-
-    Calibration and the alternative threshold are fitted on the validation scores (M,).
-    """
-    bins = settings["evaluation"]["ece_bins"]
-    calibrated = fit_logistic(score_val, y_val)(score)
-    metrics = binary_metrics(
-        y,
-        score,
-        probability,
-        calibrated,
-        threshold=0.0,
-        threshold_validation=choose_threshold(y_val, score_val),
-        bins=bins,
-    )
-    diagrams = [
-        reliability(p, y, bins=bins).assign(mapping=mapping)
-        for mapping, p in (("paper", probability), ("calibrated", calibrated))
-    ]
-    return _metric_rows(metrics), pd.concat(diagrams, ignore_index=True)
-
-
-def _metric_rows(metrics: Mapping[str, float]) -> pd.DataFrame:
-    return pd.DataFrame({"rule": "", "metric": list(metrics), "value": list(metrics.values())})
-
-
-def evaluate_cross_entropy(
+def classifier_outputs(
     classifier: Classifier,
     data: Prepared,
     settings: Mapping[str, Any],
     seed: int,
     fold: int | None,
     device: torch.device,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Metrics and reliability table of the cross-entropy baseline, as `evaluate_clai` gives them, with an empty rule."""
+) -> tuple[Embedded, Embedded]:
+    """Logits (1, N, C) and labels of the test and of the validation samples of a run."""
     split = splits_of(data, settings, fold, seed, device)
     _place(classifier, device)
     precision: Precision = settings["training"]["precision"]
-    test, val = (_over_items(classifier, part, precision, None).double() for part in (split.test, split.val))
-    y, y_val = split.test.labels.numpy(), split.val.labels.numpy()
-    if conditions_of(data.info) > 1:
-        return evaluate_multiclass(test.numpy(), y, val.numpy(), y_val, settings)
-    odds, odds_val = (logits[:, 1] - logits[:, 0] for logits in (test, val))
-    return evaluate_binary(odds.numpy(), odds.sigmoid().numpy(), y, odds_val.numpy(), y_val, settings)
-
-
-def class_similarity(kernel: Kernel, embedded: Embedded, classes: int, samples: int, seed: int) -> pd.DataFrame:
-    """Mean similarity of pairs of samples of two classes, averaged over conditions: (class_a, class_b, similarity).
-
-    Args:
-        samples: at most so many samples of each class, drawn with the seed.
-    """
-    generator = torch.Generator().manual_seed(seed)
-    drawn = []
-    for k in range(classes):
-        own = (embedded.y == k).nonzero()[:, 0]
-        drawn.append(embedded.z[:, own[torch.randperm(len(own), generator=generator)[:samples]]])
-    with torch.no_grad():
-        rows = [
-            {"class_a": a, "class_b": b, "similarity": float(kernel(drawn[a], drawn[b]).mean())}
-            for a in range(classes)
-            for b in range(classes)
-        ]
-    return pd.DataFrame(rows)
+    parts = (split.test, split.val)
+    test, val = (Embedded(_over_items(classifier, p, precision, None).unsqueeze(0), p.labels) for p in parts)
+    return test, val
 
 
 def save_parameters(path: Path, module: nn.Module) -> None:

@@ -13,7 +13,9 @@ expected calibration error (ECE)
     (Naeini et al. 2015). Two readings: *top-label* pairs the largest class probability with whether
     that class is right; *positive-rate* (binary only) pairs the probability of the positive class with the label.
 Brier score
-    Mean squared difference of the positive class's probability and the label.
+    Mean squared difference of the positive class's probability and the label. With probabilities replaced by their mean
+    in each bin of the ECE it is reliability - resolution + uncertainty (Murphy 1973): squared distance of probability and
+    observed share, squared distance of observed share and prevalence, and variance of the label.
 
 A quantity that needs a class which does not occur is NaN, and a warning names the class.
 
@@ -77,23 +79,29 @@ def binary_metrics(
     threshold, threshold_validation: a sample is called positive if its score exceeds it; the model's own (f > 0) and
     the one that `choose_threshold` found on validation data.
 
-    Returns auroc, auprc (average precision), f1, f1_validation, ece (positive-rate), ece_top (top-label),
-    ece_calibrated (positive-rate, of `calibrated`), brier (of `probability`), prevalence.
+    Returns auroc, auprc (average precision), f1, f1_validation, ece (positive-rate), ece_top (top-label), brier, its
+    parts brier_reliability, brier_resolution and brier_uncertainty (of `probability`), the same of `calibrated` with
+    names ending in _calibrated, and prevalence.
     """
     from sklearn.metrics import average_precision_score, brier_score_loss
 
     y, score = np.asarray(y).astype(np.int64), np.asarray(score, dtype=np.float64)
     probability, calibrated = np.asarray(probability, dtype=np.float64), np.asarray(calibrated, dtype=np.float64)
-    confidence, correct = top_label(y, np.stack([1 - probability, probability], axis=1))
+    calibration: dict[str, float] = {}
+    for ending, p in (("", probability), ("_calibrated", calibrated)):
+        found = {
+            "ece": expected_calibration_error(p, y, bins=bins),
+            "ece_top": expected_calibration_error(*top_label(y, np.stack([1 - p, p], axis=1)), bins=bins),
+            "brier": float(brier_score_loss(y, p, pos_label=1)),
+            **brier_parts(p, y, bins=bins),
+        }
+        calibration |= {f"{name}{ending}": value for name, value in found.items()}
     return {
         "auroc": roc_auc(y, score, "class 1"),
         "auprc": float(average_precision_score(y, score)) if y.any() else float("nan"),
         "f1": _f1_above(y, score, threshold),
         "f1_validation": _f1_above(y, score, threshold_validation),
-        "ece": expected_calibration_error(probability, y, bins=bins),
-        "ece_top": expected_calibration_error(confidence, correct, bins=bins),
-        "ece_calibrated": expected_calibration_error(calibrated, y, bins=bins),
-        "brier": float(brier_score_loss(y, probability, pos_label=1)),
+        **calibration,
         "prevalence": float(y.mean()),
     }
 
@@ -143,6 +151,17 @@ def reliability(probability: ArrayLike, outcome: ArrayLike, *, bins: int) -> pd.
     return rows.groupby("bin", as_index=False).agg(
         n=("confidence", "size"), confidence=("confidence", "mean"), accuracy=("accuracy", "mean")
     )
+
+
+def brier_parts(probability: ArrayLike, outcome: ArrayLike, *, bins: int) -> dict[str, float]:
+    """brier_reliability, brier_resolution and brier_uncertainty over the bins of `reliability`."""
+    table = reliability(probability, outcome, bins=bins)
+    share, rate = table["n"] / table["n"].sum(), float(np.mean(np.asarray(outcome, dtype=np.float64)))
+    return {
+        "brier_reliability": float((share * (table["confidence"] - table["accuracy"]) ** 2).sum()),
+        "brier_resolution": float((share * (table["accuracy"] - rate) ** 2).sum()),
+        "brier_uncertainty": rate * (1 - rate),
+    }
 
 
 def choose_threshold(y: ArrayLike, score: ArrayLike) -> float:

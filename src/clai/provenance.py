@@ -105,12 +105,13 @@ class Recorder:
         }
 
     def finish(self, **more: Any) -> dict[str, Any]:
-        """The record, with wall time (s), peak memory (MiB) and whatever the run wants to add, e.g. `pairs`, `command`."""
+        """The record, with wall and processor time (s), peak memory (MiB) and whatever the run wants to add, e.g. `pairs`, `command`."""
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform != "darwin" else 1024**2)
         seconds = time.perf_counter() - self.started
         record = {
             **self.record,
             "wall_seconds": round(seconds, 2),
+            "cpu_seconds": round(time.process_time(), 2),
             "peak_memory_mb": round(peak),
             "command": "",
             "pairs": None,

@@ -9,11 +9,10 @@ import pandas as pd
 import torch
 
 from clai.datasets.prepared import Prepared
+from clai.evaluation import evaluate_clai, evaluate_cross_entropy
 from clai.experiment import (
     conditions_of,
     embed_splits,
-    evaluate_clai,
-    evaluate_cross_entropy,
     learning_settings,
     splits_of,
     train_clai,
@@ -56,10 +55,10 @@ def run_cell(
         trained, epochs = train_clai(model, *arguments)
     seconds = time.perf_counter() - started
     if model == "cross-entropy":
-        metrics, _ = evaluate_cross_entropy(classifier, data, settings, seed, None, device)
+        metrics = evaluate_cross_entropy(classifier, data, settings, seed, None, device).metrics
     else:
         embedded = embed_splits(trained, data, settings, seed, None, device)
-        metrics, _ = evaluate_clai(trained.kernel, embedded, conditions_of(data.info), settings, seed)
+        metrics = evaluate_clai(trained.kernel, embedded, conditions_of(data.info), settings, seed, None).metrics
     history = pd.DataFrame(epochs)
     history["passes"] = history["epoch"] * _passes(model, data, settings, seed)
     figures = {

@@ -1,5 +1,6 @@
-# Classifiers on learned embeddings: the Gaussian process and the mixture of Student-t distributions.
-# Requires the embeddings of the model named by baselines.embedding; leaves metrics as evaluate.smk does.
+# What CLaI is compared with on recordings: the mixture of Student-t distributions on the embeddings of the model named by
+# baselines.embedding, classifiers of single hours on the encoder's inputs, and a Gaussian process that learns the encoder.
+# Requires results/{preset}/{dataset}/prepared/ and, for the mixture, those embeddings; leaves metrics as evaluate.smk does.
 
 
 rule fit_student_t_mixture:
@@ -10,6 +11,7 @@ rule fit_student_t_mixture:
     output:
         metrics="results/{preset}/{dataset}/student-t-mixture/{run}/metrics.csv",
         reliability="results/{preset}/{dataset}/student-t-mixture/{run}/reliability.csv",
+        predictions="results/{preset}/{dataset}/student-t-mixture/{run}/predictions.npz",
         record="results/{preset}/{dataset}/student-t-mixture/{run}/run.json",
     log:
         "logs/{preset}/{dataset}/student-t-mixture/{run}/fit_student_t_mixture.log",
@@ -17,7 +19,7 @@ rule fit_student_t_mixture:
         "../../envs/environment.yaml"
     threads: own_threads
     params:
-        settings=own_settings("threads", "baselines", "evaluation"),
+        settings=own_settings("threads", "baselines", "evaluation", "validation_share_recordings"),
         run=run_of,
     message:
         "Fit the Student-t mixture on {wildcards.dataset}'s embeddings ({wildcards.preset}, {wildcards.run})."
@@ -25,25 +27,63 @@ rule fit_student_t_mixture:
         "../scripts/fit_student_t_mixture.py"
 
 
-rule fit_gaussian_process:
+rule fit_hourly_classifiers:
     input:
         prepared="results/{preset}/{dataset}/prepared/dataset.json",
-        embedded=baseline_embeddings,
-        library=library("baselines.gaussian_process", "baselines.evaluation", "provenance", "logs"),
+        library=library("baselines.hourly_classifiers", "baselines.evaluation", "provenance", "logs"),
     output:
-        metrics="results/{preset}/{dataset}/gp/{run}/metrics.csv",
-        reliability="results/{preset}/{dataset}/gp/{run}/reliability.csv",
+        metrics=expand("results/{{preset}}/{{dataset}}/{model}/{{run}}/metrics.csv", model=HOURLY),
+        reliability=expand("results/{{preset}}/{{dataset}}/{model}/{{run}}/reliability.csv", model=HOURLY),
+        predictions=expand("results/{{preset}}/{{dataset}}/{model}/{{run}}/predictions.npz", model=HOURLY),
+        record=expand("results/{{preset}}/{{dataset}}/{model}/{{run}}/run.json", model=HOURLY),
         latent="results/{preset}/{dataset}/gp/{run}/latent.npz",
-        record="results/{preset}/{dataset}/gp/{run}/run.json",
     log:
-        "logs/{preset}/{dataset}/gp/{run}/fit_gaussian_process.log",
+        "logs/{preset}/{dataset}/fit_hourly_classifiers/{run}.log",
+    benchmark:
+        "logs/{preset}/{dataset}/fit_hourly_classifiers/{run}.benchmark.tsv"
     conda:
         "../../envs/environment.yaml"
     threads: own_threads
     params:
-        settings=own_settings("threads", "baselines", "evaluation"),
+        settings=own_settings(
+            "threads",
+            "baselines",
+            "evaluation",
+            "hourly",
+            "validation_share_recordings",
+        ),
         run=run_of,
+        models=HOURLY,
     message:
-        "Fit the Gaussian process on {wildcards.dataset}'s embeddings ({wildcards.preset}, {wildcards.run})."
+        "Fit classifiers of single hours of {wildcards.dataset} ({wildcards.preset}, {wildcards.run})."
     script:
-        "../scripts/fit_gaussian_process.py"
+        "../scripts/fit_hourly_classifiers.py"
+
+
+rule fit_deep_kernel_gp:
+    input:
+        prepared="results/{preset}/{dataset}/prepared/dataset.json",
+        library=library("baselines.deep_kernel_gp", "evaluation", "provenance", "logs"),
+    output:
+        metrics="results/{preset}/{dataset}/deep-kernel-gp/{run}/metrics.csv",
+        reliability="results/{preset}/{dataset}/deep-kernel-gp/{run}/reliability.csv",
+        predictions="results/{preset}/{dataset}/deep-kernel-gp/{run}/predictions.npz",
+        latent="results/{preset}/{dataset}/deep-kernel-gp/{run}/latent.npz",
+        record="results/{preset}/{dataset}/deep-kernel-gp/{run}/run.json",
+    log:
+        "logs/{preset}/{dataset}/deep-kernel-gp/{run}/fit_deep_kernel_gp.log",
+    benchmark:
+        "logs/{preset}/{dataset}/deep-kernel-gp/{run}/fit_deep_kernel_gp.benchmark.tsv"
+    conda:
+        "../../envs/environment.yaml"
+    threads: own_threads
+    resources:
+        gpu=1,
+    params:
+        settings=own_settings(*LEARNING, "baselines", "evaluation"),
+        run=run_of,
+        checkpoint="results/{preset}/{dataset}/deep-kernel-gp/{run}/checkpoint.pt",
+    message:
+        "Train a deep-kernel Gaussian process on {wildcards.dataset} ({wildcards.preset}, {wildcards.run})."
+    script:
+        "../scripts/fit_deep_kernel_gp.py"

@@ -19,7 +19,7 @@ validate(config, SCHEMA)
 wildcard_constraints:
     preset="mini|paper",
     dataset="|".join(config["datasets"]),
-    model="clai-c|clai-m|cross-entropy|gp|student-t-mixture",
+    model="clai-c|clai-m|cross-entropy|student-t-mixture|deep-kernel-gp|gp|gradient-boosting|logistic-regression|constant",
     run=r"seed\d+(/fold\d+)?",
     view="(mini/)?",
     study="|".join(config["studies"]),
@@ -61,6 +61,8 @@ def settings(preset):
                 if variant not in result["variants"]:
                     raise WorkflowError(f"config key studies.{name}.combine: '{variant}' is not one of the variants")
     for name, entry in result["datasets"].items():
+        if entry.get("raw_of", name) not in result["datasets"]:
+            raise WorkflowError(f"config key datasets.{name}.raw_of: '{entry['raw_of']}' is not one of the datasets")
         if not SOURCE.joinpath("datasets", f"{entry['source']}.py").exists():
             raise WorkflowError(
                 f"config key datasets.{name}.source: there is no src/clai/datasets/{entry['source']}.py"
@@ -248,6 +250,12 @@ def files_wanted(wildcards):
     return {key: entry[key] for key in deciding if key in entry}
 
 
+def raw_manifest(wildcards):
+    """The verified raw files of a dataset: its own, or those of the dataset that it names."""
+    entry = dataset_settings(wildcards.preset, wildcards.dataset)["dataset"]
+    return f"results/{wildcards.preset}/{entry.get('raw_of', wildcards.dataset)}/raw.json"
+
+
 def raw_folder(wildcards):
     chosen = settings(wildcards.preset)
     return (
@@ -280,4 +288,5 @@ def of_runs(name, of_models):
 
 
 TRAINED = ["clai-m", "clai-c", "cross-entropy"]
-ALL_MODELS = [*TRAINED, "student-t-mixture", "gp"]
+HOURLY = ["gp", "gradient-boosting", "logistic-regression", "constant"]  # fitted in one job: baselines.hourly_classifiers
+ALL_MODELS = [*TRAINED, "student-t-mixture", "deep-kernel-gp", *HOURLY]

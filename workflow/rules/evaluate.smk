@@ -6,11 +6,12 @@ rule evaluate_clai:
     input:
         prepared="results/{preset}/{dataset}/prepared/dataset.json",
         model=rules.train_model.output.model,
-        library=library("experiment", "logs"),
+        library=library("evaluation", "logs"),
     output:
         embedded="results/{preset}/{dataset}/{model}/{run}/embedded.safetensors",
         metrics="results/{preset}/{dataset}/{model}/{run}/metrics.csv",
         reliability="results/{preset}/{dataset}/{model}/{run}/reliability.csv",
+        predictions="results/{preset}/{dataset}/{model}/{run}/predictions.npz",
         similarity="results/{preset}/{dataset}/{model}/{run}/similarity.csv",
     log:
         "logs/{preset}/{dataset}/{model}/{run}/evaluate_clai.log",
@@ -34,10 +35,11 @@ rule evaluate_cross_entropy:
     input:
         prepared="results/{preset}/{dataset}/prepared/dataset.json",
         model="results/{preset}/{dataset}/cross-entropy/{run}/model.safetensors",
-        library=library("experiment", "logs"),
+        library=library("evaluation", "logs"),
     output:
         metrics="results/{preset}/{dataset}/cross-entropy/{run}/metrics.csv",
         reliability="results/{preset}/{dataset}/cross-entropy/{run}/reliability.csv",
+        predictions="results/{preset}/{dataset}/cross-entropy/{run}/predictions.npz",
     log:
         "logs/{preset}/{dataset}/cross-entropy/{run}/evaluate_cross_entropy.log",
     conda:

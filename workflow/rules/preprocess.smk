@@ -1,10 +1,10 @@
 # Raw files to the prepared form.
-# Requires results/{preset}/{dataset}/raw.json; leaves results/{preset}/{dataset}/prepared/: dataset.json and, beside it, the arrays.
+# Requires results/{preset}/{dataset}/raw.json, or that of the dataset named by its raw_of; leaves results/{preset}/{dataset}/prepared/: dataset.json and, beside it, the arrays.
 
 
 rule prepare_dataset:
     input:
-        raw=rules.fetch_source.output.manifest,
+        raw=raw_manifest,
         library=source_library,
     output:
         description="results/{preset}/{dataset}/prepared/dataset.json",

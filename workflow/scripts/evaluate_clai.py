@@ -3,19 +3,19 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 
 from clai.datasets import prepared
+from clai.evaluation import class_similarity, evaluate_clai, utilities_of
 from clai.experiment import (
     build_clai,
     choose_device,
-    class_similarity,
     conditions_of,
     embed_splits,
-    evaluate_clai,
+    inputs_of,
     load_parameters,
     save_embedded,
-    splits_of,
 )
 from clai.logs import log_to
 
@@ -28,14 +28,16 @@ torch.set_num_threads(settings["threads"])
 data = prepared.load(Path(snakemake.input.prepared).parent)
 device = choose_device(settings["device"])
 conditions = conditions_of(data.info)
-inputs = splits_of(data, settings, run["fold"], run["seed"], torch.device("cpu")).train.inputs
+inputs = inputs_of(data, settings)
 trained = build_clai(settings, snakemake.wildcards.model, inputs, conditions, run["seed"])
 load_parameters(snakemake.input.model, torch.nn.ModuleList(trained))
 embedded = embed_splits(trained, data, settings, run["seed"], run["fold"], device)
 save_embedded(snakemake.output.embedded, embedded)
-metrics, reliability = evaluate_clai(trained.kernel, embedded, conditions, settings, run["seed"])
-metrics.to_csv(snakemake.output.metrics, index=False)
-reliability.to_csv(snakemake.output.reliability, index=False)
+utilities = utilities_of(data, settings, **run)
+found = evaluate_clai(trained.kernel, embedded, conditions, settings, run["seed"], utilities)
+found.metrics.to_csv(snakemake.output.metrics, index=False)
+found.reliability.to_csv(snakemake.output.reliability, index=False)
+np.savez(snakemake.output.predictions, **found.predictions)
 similarity = class_similarity(
     trained.kernel,
     embedded["test"],

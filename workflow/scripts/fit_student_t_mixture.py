@@ -1,13 +1,15 @@
 """Fit the mixture of Student-t distributions on a run's embeddings and measure it."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 
 from clai.baselines.evaluation import as_vectors, evaluate_baseline
-from clai.baselines.student_t_mixture import fit_student_t_mixture
+from clai.baselines.student_t_mixture import choose_student_t_mixture
+from clai.datasets import prepared
+from clai.evaluation import utilities_of
 from clai.experiment import load_embedded
 from clai.logs import log_to
 from clai.provenance import Recorder
@@ -18,12 +20,14 @@ if TYPE_CHECKING:
 log_to(snakemake.log[0])
 settings, run, names = snakemake.params.settings, snakemake.params.run, snakemake.wildcards
 torch.set_num_threads(settings["threads"])
-description = json.loads(Path(snakemake.input.prepared).read_text())
-recorder = Recorder(f"{names.dataset}/student-t-mixture/{names.run}", settings, description, **run, device="cpu")
+data = prepared.load(Path(snakemake.input.prepared).parent)
+recorder = Recorder(f"{names.dataset}/student-t-mixture/{names.run}", settings, data.info, **run, device="cpu")
 embedded = load_embedded(snakemake.input.embedded)
 z, y = as_vectors(embedded["train"])
-mixture = fit_student_t_mixture(z, y, **settings["baselines"]["student_t_mixture"], seed=run["seed"])
-metrics, reliability = evaluate_baseline(mixture, embedded, settings)
-metrics.to_csv(snakemake.output.metrics, index=False)
-reliability.to_csv(snakemake.output.reliability, index=False)
-recorder.write(snakemake.output.record, command=f"snakemake {snakemake.output.metrics}")
+own = settings["baselines"]["student_t_mixture"]
+mixture, chosen = choose_student_t_mixture(z, y, *as_vectors(embedded["val"]), **own, seed=run["seed"])
+found = evaluate_baseline(mixture, embedded, settings, utilities_of(data, settings, **run))
+found.metrics.to_csv(snakemake.output.metrics, index=False)
+found.reliability.to_csv(snakemake.output.reliability, index=False)
+np.savez(snakemake.output.predictions, **found.predictions)
+recorder.write(snakemake.output.record, **chosen, command=f"snakemake {snakemake.output.metrics}")

@@ -1,5 +1,6 @@
 """Turn the raw files of one dataset into its prepared form."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,5 +12,5 @@ if TYPE_CHECKING:
     from snakemake.script import snakemake
 
 log_to(snakemake.log[0])
-raw = Raw.read(Path(snakemake.input.raw))
+raw = replace(Raw.read(Path(snakemake.input.raw)), dataset=snakemake.wildcards.dataset)
 prepare(raw, Path(snakemake.output.description).parent, snakemake.params.settings, snakemake.params.seed)

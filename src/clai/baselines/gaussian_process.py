@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 _BLOCK = 4096
 
 
-class _SparseProcess(gpytorch.models.ApproximateGP):
+class SparseProcess(gpytorch.models.ApproximateGP):
     """`outputs` independent processes that share nothing but where their inducing points (n, L) start."""
 
     def __init__(self, inducing: Tensor, outputs: int) -> None:
@@ -52,7 +52,7 @@ class GaussianProcess:
     """A fitted classifier of embeddings."""
 
     scaler: StandardScaler
-    process: _SparseProcess
+    process: SparseProcess
     likelihood: gpytorch.likelihoods.BernoulliLikelihood
 
     def latent(self, z: ArrayLike) -> tuple[Floats, Floats]:
@@ -123,7 +123,7 @@ def fit_gaussian_process(
     x = torch.as_tensor(standard, dtype=torch.float32, device=device)
     target = (one_vs_rest(torch.from_numpy(y.astype(np.int64)), outputs).to(device) + 1) / 2
 
-    process = _SparseProcess(torch.as_tensor(centres, dtype=torch.float32), outputs).to(device)
+    process = SparseProcess(torch.as_tensor(centres, dtype=torch.float32), outputs).to(device)
     likelihood = gpytorch.likelihoods.BernoulliLikelihood()
     bound = gpytorch.mlls.VariationalELBO(likelihood, process, num_data=len(x))
     optimiser = torch.optim.Adam(process.parameters(), lr=learning_rate)

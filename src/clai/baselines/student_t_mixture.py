@@ -3,13 +3,17 @@
 The densities are fitted by expectation-maximisation with the package `studenttmixture` (Peel & McLachlan 2000).
 """
 
+import itertools
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from sklearn.decomposition import PCA
+from sklearn.metrics import roc_auc_score
 from studenttmixture import EMStudentMixture
 
 from clai.errors import InputError
@@ -106,6 +110,45 @@ def fit_student_t_mixture(
             )
         )
     return StudentTMixture(whitening, mixtures, counts / counts.sum())
+
+
+def choose_student_t_mixture(
+    z: ArrayLike,
+    y: ArrayLike,
+    z_val: ArrayLike,
+    y_val: ArrayLike,
+    *,
+    components: Sequence[int],
+    degrees_of_freedom: Sequence[float],
+    **settings: Any,
+) -> tuple[StudentTMixture, dict[str, Any]]:
+    """The mixture, of all combinations of components and degrees of freedom, with the largest area under the ROC curve on
+    validation samples; the first of equals. Two classes.
+
+    Args:
+        z_val, y_val: validation embeddings (M, L) and class indices (M,), both classes among them.
+        settings: the other arguments of `fit_student_t_mixture`.
+
+    Returns the mixture and its components and degrees_of_freedom. A combination that does not converge is left out, with a
+    warning; InputError if none does.
+    """
+    found: list[tuple[float, StudentTMixture, dict[str, Any]]] = []
+    for count, freedom in itertools.product(components, degrees_of_freedom):
+        chosen = {"components": count, "degrees_of_freedom": freedom}
+        try:
+            mixture = fit_student_t_mixture(z, y, **chosen, **settings)
+        except InputError as error:
+            logger.warning("left out %s: %s", chosen, error)
+            last = error
+            continue
+        scores = mixture.scores(z_val)
+        auroc = float(roc_auc_score(y_val, scores[:, 1] - scores[:, 0]))
+        logger.info("%s: AUROC %.4f on validation samples", chosen, auroc)
+        found.append((auroc, mixture, chosen))
+    if not found:
+        raise last
+    _, mixture, chosen = max(found, key=lambda f: f[0])
+    return mixture, chosen
 
 
 def _fit_one(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clai.datasets.archives import opened_zip, reader
 from clai.datasets.fetch import Raw
@@ -21,6 +22,8 @@ FILES = ("**/p*.psv", "*training_set*.zip", "*challenge-2019*.zip")
 EXPECTS = "a zip of .psv records, or a folder with such zips or with training_setA/ and training_setB/"
 NAME = re.compile(r"p(\d{6})\.psv")
 LABEL, HOUR = "SepsisLabel", "ICULOS"
+LABEL_HOURS_BEFORE = 6
+FIRST_OF_SET_B = 100_000  # number in the name of its records
 LARGEST_RECORD = 2**22  # bytes; 336 hours take about 90,000
 _RECORDS_AT_ONCE = 4000
 
@@ -128,5 +131,25 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
         {"reason": f"values of {name} outside {variables[name][0]:g} to {variables[name][1]:g}", "count": count}
         for name, count in outside.items()
     ]
-    rule = "1 from 6 hours before the onset of sepsis (Sepsis-3) to the end of the record, as the source gives it"
-    write(raw, out_dir, settings, seed, rows, exclusions, rule, {"flow": flow})
+    rule = (
+        f"1 from {LABEL_HOURS_BEFORE} hours before the onset of sepsis (Sepsis-3) to the end of the record, as the source "
+        "gives it"
+    )
+    extra = {"flow": flow, "label_hours_before": LABEL_HOURS_BEFORE}
+    folds = hospital_folds(rows) if settings["folds"] == "hospitals" else None
+    write(raw, out_dir, settings, seed, rows, exclusions, rule, extra, folds)
+
+
+def hospital_folds(rows: Rows) -> NDArray[np.int64]:
+    """Test fold of each row: 0 for set A, 1 for set B, which come from two hospital systems and are trained on in turn.
+
+    Raises InputError when one of them is missing or without a positive hour.
+    """
+    folds = (rows.recordings >= FIRST_OF_SET_B).astype(np.int64)
+    for fold, name in enumerate("AB"):
+        if not rows.y[folds == fold].any():
+            raise InputError(
+                f"folds is 'hospitals', but there is no record of set {name} with a positive hour; provide training_setA "
+                "and training_setB, or give `folds` a number"
+            )
+    return folds

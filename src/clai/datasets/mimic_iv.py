@@ -556,5 +556,10 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
         f"1 from {settings['label_hours_before']} hours before the onset of sepsis (Sepsis-3, time: "
         f"{settings['onset']}) to {end}"
     )
-    extra = {"flow": flow_of(exclusions), "coverage": covered, "lacking": lacking}
+    extra = {
+        "flow": flow_of(exclusions),
+        "coverage": covered,
+        "lacking": lacking,
+        "label_hours_before": settings["label_hours_before"],
+    }
     write(raw, out_dir, settings, seed, rows, exclusions, rule, extra)

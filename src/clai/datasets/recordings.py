@@ -70,16 +70,23 @@ def write(
     exclusions: Sequence[Mapping[str, Any]],
     label_rule: str,
     extra: Mapping[str, Any],
+    folds: npt.NDArray[np.int64] | None = None,
 ) -> None:
-    """Draw the folds and write the prepared form; `extra` are further entries of `dataset.json`.
+    """Write the prepared form; `extra` are further entries of `dataset.json`, `folds` those of each row, drawn if not given.
 
     Raises InputError when no row or no positive hour is left.
     """
     if not rows.y.any():
         raise InputError(f"{raw.dataset}: found no positive hour in {raw.path} under the cohort rules of config.yaml")
     variables = list(settings["variables"])
-    ids, first = np.unique(rows.recordings, return_index=True)
-    folds = patient_folds(rows.patients[first], positive_recordings(rows)[first], settings["folds"], seed)
+    split_rule = "one fold for each hospital system"
+    if folds is None:
+        ids, first = np.unique(rows.recordings, return_index=True)
+        drawn = patient_folds(rows.patients[first], positive_recordings(rows)[first], settings["folds"], seed)
+        folds = drawn[np.searchsorted(ids, rows.recordings)]
+        split_rule = (
+            f"{settings['folds']} folds by patient, stratified by whether a recording has a positive hour (seed {seed})"
+        )
     with writing(out_dir) as writer:
         writer.array("x_all", rows.x)
         writer.array("observed_all", ~np.isnan(rows.x))
@@ -87,7 +94,7 @@ def write(
         writer.array("groups_all", rows.recordings)
         writer.array("patients_all", rows.patients)
         writer.array("hours_all", rows.hours)
-        writer.array("folds_all", folds[np.searchsorted(ids, rows.recordings)])
+        writer.array("folds_all", folds)
         writer.describe(
             raw.description(settings["title"])
             | {
@@ -98,8 +105,7 @@ def write(
                 "sampling_rate": 1 / 3600,
                 "label_rule": label_rule,
                 "cohort": settings["cohort"],
-                "split_rule": f"{settings['folds']} folds by patient, stratified by whether a recording has a positive "
-                f"hour (seed {seed})",
+                "split_rule": split_rule,
                 "exclusions": list(exclusions),
             }
             | dict(extra)

@@ -1,0 +1,94 @@
+"""A Gaussian process on embeddings that are learned with it: the encoder of CLaI, trained by the evidence lower bound.
+
+Deep kernel learning with a sparse variational process (Wilson et al. 2016), in minibatches of the same recordings that CLaI
+is trained on, every hour counting once.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import gpytorch
+import torch
+from torch import Tensor, nn
+
+from clai.baselines.evaluation import evaluate_log_odds
+from clai.baselines.gaussian_process import SparseProcess
+from clai.batches import Items
+from clai.encoders import ConditionedHead, Encoder, build_trunk
+from clai.evaluation import Evaluation, Utilities
+from clai.experiment import Splits, learning_settings
+from clai.learning import Epoch, batchwise_learning
+from clai.metrics import roc_auc
+
+
+class Latent(NamedTuple):
+    """Of each sample (N,): posterior mean and deviation of f, and the probability of the positive class."""
+
+    mean: Tensor
+    sd: Tensor
+    probability: Tensor
+
+
+class DeepKernelGP(nn.Module):
+    """Encoder, process and likelihood, trained together."""
+
+    def __init__(self, encoder: Encoder, inducing: Tensor) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.process = SparseProcess(inducing, 1)
+        self.likelihood = gpytorch.likelihoods.BernoulliLikelihood()
+
+    @torch.no_grad()
+    def latent(self, items: Items) -> Latent:
+        """f at all samples of the items, on the CPU."""
+        self.eval()
+        parts = []
+        for block in torch.arange(len(items)).split(512):
+            z = self.encoder(items.batch(block, None)[0])[0]
+            for some in z.split(8192):
+                f = self.process(some)
+                parts.append((f.mean[0].cpu(), f.stddev[0].cpu(), self.likelihood(f).mean[0].cpu()))
+        return Latent(*(torch.cat(part) for part in zip(*parts, strict=True)))
+
+
+def train_deep_kernel_gp(
+    split: Splits,
+    settings: Mapping[str, Any],
+    seed: int,
+    device: torch.device,
+    checkpoint: Path | None,
+    fingerprint: str,
+) -> tuple[DeepKernelGP, list[Epoch]]:
+    """Train with config.yaml's `training` and the `inducing_points` of `baselines.gp`; two classes only.
+
+    Returns the model on the device and its history: loss (minus the bound, a sample) and heldout_auroc.
+    """
+    torch.manual_seed(seed)
+    trunk = build_trunk(settings["encoder"], split.train.inputs)
+    encoder = Encoder(trunk, ConditionedHead(int(trunk.features), 1, settings["embedding_size"])).to(device)  # type: ignore[arg-type]
+    count = settings["baselines"]["gp"]["inducing_points"]
+    with torch.no_grad():  # inducing points start where an untrained encoder puts some of the samples
+        z = encoder(split.train.batch(torch.randperm(len(split.train))[: min(count, len(split.train))], None)[0])[0]
+        inducing = z[torch.randperm(len(z))[:count]].cpu()
+    model = DeepKernelGP(encoder, inducing).to(device)
+    bound = gpytorch.mlls.VariationalELBO(model.likelihood, model.process, num_data=len(split.train.labels))
+
+    def objective(x: Any, labels: Tensor) -> Tensor:
+        return -bound(model.process(model.encoder(x)[0]), labels.float().unsqueeze(0)).sum()
+
+    def validate() -> Epoch:
+        return {"heldout_auroc": roc_auc(split.val.labels.numpy(), model.latent(split.val).mean.numpy())}
+
+    learning = learning_settings(settings, 1, seed)
+    return model, batchwise_learning(model, objective, split.train, learning, validate, checkpoint, fingerprint)
+
+
+def evaluate_deep_kernel_gp(
+    model: DeepKernelGP, split: Splits, settings: Mapping[str, Any], utilities: Utilities | None
+) -> tuple[Evaluation, Latent]:
+    """Figures of merit of the probabilities, and the latent process at the test samples."""
+    test, val = model.latent(split.test), model.latent(split.val)
+    odds, odds_val = (part.probability.double().logit(eps=1e-12).numpy() for part in (test, val))
+    y, y_val = split.test.labels.numpy(), split.val.labels.numpy()
+    return evaluate_log_odds(odds, y, odds_val, y_val, settings, utilities), test

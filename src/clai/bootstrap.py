@@ -1,0 +1,121 @@
+"""Intervals by patient, and net benefit, from the predictions of all models on the test folds.
+
+Hours of one patient resemble each other, so patients are what is drawn again (Efron & Tibshirani 1993). Models of one fold are
+measured on the same draws: an interval of a difference is one of paired differences.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from clai.utility import HourlyUtility
+
+Floats = NDArray[np.float64]
+METRICS = ("auroc", "auprc", "utility")
+
+
+class Fold(NamedTuple):
+    """Test rows of one fold, (rows,) each, and for each model its scores and, where there is a utility, its alarms."""
+
+    y: NDArray[np.int64]
+    patient: NDArray[np.int64]
+    scores: Mapping[str, NDArray[np.float32]]
+    alarms: Mapping[str, NDArray[np.bool_]]
+    utility: HourlyUtility | None
+
+
+class Ranked:
+    """Scores in falling order, for areas under curves of weighted samples."""
+
+    def __init__(self, y: ArrayLike, score: ArrayLike) -> None:
+        score = np.asarray(score)
+        self.order = np.argsort(-score, kind="stable")
+        self.positive = np.asarray(y, dtype=np.float64)[self.order]
+        self.ends = np.flatnonzero(np.r_[np.diff(score[self.order]) != 0, True])
+
+    def areas(self, weight: Floats) -> tuple[float, float]:
+        """Area under the ROC curve and average precision with sample weights (N,); NaN if a class has no weight."""
+        own = weight[self.order]
+        found = np.cumsum(own * self.positive)[self.ends]
+        called = np.cumsum(own)[self.ends]
+        wrong = called - found
+        if not found[-1] or not wrong[-1]:
+            return float("nan"), float("nan")
+        gained = np.diff(found, prepend=0.0)
+        auroc = float((np.diff(wrong, prepend=0.0) * (found - gained / 2)).sum() / (found[-1] * wrong[-1]))
+        precision = np.divide(found, called, out=np.zeros_like(found), where=called > 0)
+        return auroc, float((gained * precision).sum() / found[-1])
+
+
+def patient_intervals(
+    folds: Sequence[Fold], models: Sequence[str], against: Sequence[str], draws: int, seed: int
+) -> pd.DataFrame:
+    """95 % percentile intervals of the mean over folds of each metric, and of the differences to the models in `against`.
+
+    Returns (model, other, metric, value, low, high, patients, draws); `other` is empty for the metric itself.
+    """
+    measured = np.full((draws + 1, len(folds), len(models), len(METRICS)), np.nan)
+    generator = np.random.default_rng(seed)
+    for f, fold in enumerate(folds):
+        patients, rows = np.unique(fold.patient, return_inverse=True)
+        ranked = {model: Ranked(fold.y, fold.scores[model]) for model in models}
+        worth = {model: _by_patient(fold, model, rows, len(patients)) for model in models}
+        for draw in range(draws + 1):
+            # The first is the sample itself.
+            counts = np.ones(len(patients))
+            if draw:
+                drawn = generator.integers(len(patients), size=len(patients))
+                counts = np.bincount(drawn, minlength=len(patients)).astype(np.float64)
+            weight = counts[rows]
+            for m, model in enumerate(models):
+                measured[draw, f, m, :2] = ranked[model].areas(weight)
+                own, silence, best = (float(counts @ part) for part in worth[model])
+                measured[draw, f, m, 2] = (own - silence) / (best - silence) if best > silence else np.nan
+    means = measured.mean(1)  # (draws + 1, models, metrics)
+    patients_in_all = sum(len(np.unique(fold.patient)) for fold in folds)
+    frames = []
+    for m, model in enumerate(models):
+        for other in ["", *(o for o in against if o in models and o != model)]:
+            found = means[:, m] - (means[:, models.index(other)] if other else 0)
+            low, high = (
+                np.nanpercentile(found[1:], [2.5, 97.5], axis=0) if draws else np.full((2, len(METRICS)), np.nan)
+            )
+            frames.append(
+                pd.DataFrame({"metric": METRICS, "value": found[0], "low": low, "high": high})
+                .dropna(subset=["value"])
+                .assign(model=model, other=other, patients=patients_in_all, draws=draws)
+            )
+    return pd.concat(frames)[["model", "other", "metric", "value", "low", "high", "patients", "draws"]]
+
+
+def _by_patient(fold: Fold, model: str, rows: NDArray[np.intp], count: int) -> tuple[Floats, Floats, Floats]:
+    """Utility of the model's alarms, of silence and of the best alarms, summed over each patient's hours."""
+    if fold.utility is None or model not in fold.alarms:
+        return (np.zeros(count),) * 3
+    alarm, silence = fold.utility
+    parts = (np.where(fold.alarms[model], alarm, silence), silence, np.maximum(alarm, silence))
+    own, quiet, best = (np.bincount(rows, weights=part, minlength=count) for part in parts)
+    return own, quiet, best
+
+
+def net_benefit(y: ArrayLike, probability: ArrayLike, thresholds: Sequence[float]) -> pd.DataFrame:
+    """Decision curve (Vickers & Elkin 2006): (threshold, net_benefit, always) of alarms above each probability threshold.
+
+    Net benefit is the share of true alarms minus that of false ones weighted by the odds of the threshold; `always` is that
+    of an alarm in every hour, and never to sound one has 0.
+    """
+    y, probability = np.asarray(y).astype(bool), np.asarray(probability)
+    rows = []
+    for threshold in thresholds:
+        odds, called = threshold / (1 - threshold), probability > threshold
+        rows.append(
+            {
+                "threshold": threshold,
+                "net_benefit": float((called & y).mean() - odds * (called & ~y).mean()),
+                "always": float(y.mean() - odds * (~y).mean()),
+            }
+        )
+    return pd.DataFrame(rows)
