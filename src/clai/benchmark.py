@@ -10,6 +10,7 @@ the bare trunk took in the same repetition; `difference`, the largest one betwee
 """
 
 import itertools
+import logging
 import multiprocessing
 import pickle
 import resource
@@ -38,6 +39,9 @@ from clai.learning import Settings, batchwise_learning, collaborative_learning, 
 Row = tuple[str, str, str, int, str, float]
 COLUMNS = ["comparison", "variant", "setting", "repetition", "quantity", "value"]
 CHANNELS = 3
+SCHEDULES = ("printed", "sequential", "joint", "linear")
+
+logger = logging.getLogger("clai.benchmark")
 
 
 @dataclass(frozen=True)
@@ -101,15 +105,29 @@ def measure_all(settings: Mapping[str, Any], device: torch.device) -> pd.DataFra
     Args:
         settings: those of config.yaml for one dataset, and its `benchmark` block.
     """
-    own = settings["benchmark"]
+    measures: dict[str, Callable[..., list[Row]]] = {
+        "exact": measure_exact, "joint": measure_joint, "epoch": measure_epochs, "scaling": measure_scaling,
+        "inference": measure_inference, "sampling": measure_sampling,
+    }  # fmt: skip
     rows: list[Row] = []
-    rows += measure_exact(**own["exact"], settings=settings, device=device)
-    rows += measure_joint(**own["joint"], settings=settings, device=device)
-    rows += measure_epochs(**own["epoch"], settings=settings, device=device)
-    rows += measure_scaling(**own["scaling"], settings=settings, device=device)
-    rows += measure_inference(**own["inference"], settings=settings, device=device)
-    rows += measure_sampling(**own["sampling"], settings=settings, device=device)
+    training = logging.getLogger("clai")
+    level = training.level
+    training.setLevel(logging.WARNING)  # one line an epoch would be many, and be measured
+    logger.setLevel(logging.INFO)
+    try:
+        for name, measure in measures.items():
+            start = time.perf_counter()
+            rows += measure(**settings["benchmark"][name], settings=settings, device=device)
+            logger.info("%s measured in %.0f s", name, time.perf_counter() - start)
+    finally:
+        training.setLevel(level)
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def describe(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """`dataset.json` of the evidence: what the measurements rest on."""
+    title = settings["benchmark"]["title"] + (" (miniature synthetic)" if settings["miniature"] else "")
+    return {"title": title, "miniature": settings["miniature"], "source": "random", "files": [], "licence": "generated"}
 
 
 def measure_exact(
@@ -167,18 +185,18 @@ def measure_scaling(
     device: torch.device,
 ) -> list[Row]:
     """Time and peak memory of an epoch of every variant against the number of batches M and of classes C."""
-    variants = ("printed", "sequential", "joint", "linear")
+    shapes = [("batches", m, classes_of_batches) for m in batches]
+    shapes += [("classes", batches_of_classes, c) for c in classes]
     rows: list[Row] = []
-    for comparison, shapes in (
-        ("batches", [(m, classes_of_batches) for m in batches]),
-        ("classes", [(batches_of_classes, c) for c in classes]),
-    ):
-        for m, c in shapes:
-            works = [Work(variant, m, batch_size, c, settings, device.type) for variant in variants]
-            rows += _timed(comparison, works, repetitions, device)
-            found = zip(works, _alone(works), strict=True)
-            rows += [(comparison, work.variant, work.setting, 0, "peak_memory_mb", peak) for work, peak in found]
-    return rows
+    measured: list[tuple[str, Work]] = []
+    for comparison, m, c in shapes:
+        works = [Work(variant, m, batch_size, c, settings, device.type) for variant in SCHEDULES]
+        rows += _timed(comparison, works, repetitions, device)
+        measured += [(comparison, work) for work in works]
+    peaks = zip(measured, _alone([work for _, work in measured]), strict=True)
+    return rows + [
+        (comparison, work.variant, work.setting, 0, "peak_memory_mb", peak) for (comparison, work), peak in peaks
+    ]
 
 
 def measure_epochs(
@@ -227,7 +245,7 @@ def measure_epochs(
         return run
 
     preparations = {"clai-c": clai("clai-c"), "clai-m": clai("clai-m"), "cross-entropy": cross_entropy, "bare": bare}
-    setting = f"items={items};C={classes};B={learning.batch_size};model={settings['encoder']['trunk']}"
+    setting = f"N={items};C={classes};B={learning.batch_size}"
     return _in_turn("epoch", {key: (setting, make) for key, make in preparations.items()}, repetitions, device)
 
 
@@ -270,7 +288,7 @@ def measure_inference(
         rows.append(("inference", "streamed", setting, 0, "difference", float(gap)))
         votes += [
             Vote(variant, family, test, references, counted, batch_size, settings, device.type)
-            for variant, counted in (("printed", 1), ("streamed", classes))
+            for variant, counted in (("printed", 1), ("streamed", 1), ("streamed", classes))
         ]
     peaks = zip(votes, _alone(votes), strict=True)
     return rows + [("inference", vote.variant, vote.setting, 0, "peak_memory_mb", peak) for vote, peak in peaks]

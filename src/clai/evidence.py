@@ -33,6 +33,7 @@ COLUMNS: dict[str, list[str]] = {
     "signals.csv": ["model", "hour", "signal", "value", "sd", "event"],
     "latent.csv": ["model", "seed", "fold", "quantity", "value"],
     "theory.csv": ["check", "setting", "quantity", "value"],
+    "compute.csv": ["comparison", "variant", "setting", "repetition", "quantity", "value"],
 }  # fmt: skip
 
 # The studies beyond the paper; a cell of theirs is a model there, named by its variants: full_zero.

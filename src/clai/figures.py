@@ -20,6 +20,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch
 from matplotlib.patheffects import withStroke
 
+from clai import costs
 from clai.evidence import (
     CLASS_COLOURS,
     CLASS_LABELS,
@@ -426,6 +427,83 @@ def pool_bins(reliability: pd.DataFrame) -> pd.DataFrame:
     return pooled
 
 
+WORK_STYLES = {
+    "printed": ("#000000", "o"),
+    "sequential": ("#D55E00", "s"),
+    "joint": ("#0072B2", "^"),
+    "linear": ("#009E73", "v"),
+}
+SAMPLED_RULES = {"paper": "#0072B2", "balanced": "#E69F00", "parzen": "#CC79A7"}
+
+
+def figure_s4(evidence: Evidence) -> Drawn:
+    """Seconds (top) and peak memory (bottom) of an epoch against M and C, with what counted passes predict; right, what sampled
+    references cost: the error of a vote with the one that it states, and the share of changed decisions."""
+    columns = ["dataset", "model", "quantity", "comparison", "variant", "x", "mean", "low", "high", "predicted", "n"]
+    (dataset,) = evidence.expected
+    if not evidence.has(dataset):
+        figure = _figure(4.8, 2.4, evidence)
+        _say(figure.subplots(), evidence.not_run(dataset))
+        return figure, pd.DataFrame(columns=columns)
+    measured = evidence.frame(dataset, "compute.csv")
+    figure = _figure(7.2, 4.6, evidence)
+    panels = figure.subplots(2, 3)
+    curves = costs.curves(measured)
+    for line, (quantity, heading) in zip(
+        panels, {"seconds": "Seconds an epoch", "peak_memory_mb": "Peak memory (MiB)"}.items(), strict=True
+    ):
+        for axes, comparison, label in zip(line, ("batches", "classes"), ("Batches $M$", "Classes $C$"), strict=False):
+            for variant, (colour, marker) in WORK_STYLES.items():
+                own = curves[(curves["quantity"] == quantity) & (curves["comparison"] == comparison)]
+                own = own[own["variant"] == variant].sort_values("x")
+                axes.plot(own["x"], own["predicted"], color=colour, lw=0.9)
+                axes.vlines(own["x"], own["low"], own["high"], color=colour, lw=1.2)
+                axes.plot(own["x"], own["mean"], marker, ms=3.5, color=colour, ls="")
+            axes.set_xscale("log", base=2)
+            ticks = sorted(curves[curves["comparison"] == comparison]["x"].unique())
+            axes.set_xticks(ticks, [f"{x:g}" for x in ticks])
+            if quantity == "seconds":
+                axes.set_yscale("log")
+            else:
+                axes.set_ylim(bottom=0)
+                axes.set_xlabel(label)
+        line[0].set_ylabel(heading)
+    sampled = costs.sampling(measured)
+    for axes, quantities, heading in zip(
+        panels[:, 2], (("error", "stated"), ("changed",)), ("Error of the vote", "Decisions changed"), strict=True
+    ):
+        chosen = sampled[sampled["quantity"] == quantities[0]]
+        for rule, share in chosen[["rule", "share"]].drop_duplicates().itertuples(index=False):
+            own = chosen[(chosen["rule"] == rule) & (chosen["share"] == share)]
+            shown = own[own["mean"] > 0]
+            axes.plot(shown["n"], shown["mean"], "o", ms=3.5, color=SAMPLED_RULES[rule],
+                      mfc="white" if share < sampled["share"].max() else None)  # fmt: skip
+            other = sampled[(sampled["rule"] == rule) & (sampled["share"] == share)]
+            stated = other[(other["quantity"] == quantities[-1]) & (other["mean"] > 0)]
+            axes.plot(stated["n"], stated["mean"], color=SAMPLED_RULES[rule], lw=0.9 if len(quantities) > 1 else 0.5)
+        axes.set_xscale("log")
+        axes.set_ylabel(heading)
+    panels[0, 2].set_yscale("log")
+    panels[1, 2].set_xlabel("Sampled references")
+    handles = [
+        Line2D([], [], color=c, marker=m, ms=3.5, lw=0.9, label=costs.WORK_TITLES[v])
+        for v, (c, m) in WORK_STYLES.items()
+    ]
+    handles += [
+        Line2D([], [], color=c, marker="o", ms=3.5, lw=0.9, label=f"rule: {r}") for r, c in SAMPLED_RULES.items()
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=4)
+    sampled = sampled.rename(columns={"rule": "variant", "n": "x"}).assign(comparison=_sampling_name(sampled))
+    frame = pd.concat([curves, sampled[["quantity", "comparison", "variant", "x", "mean"]]])
+    return figure, frame.assign(dataset=dataset, model="benchmark")[columns]
+
+
+def _sampling_name(sampled: pd.DataFrame) -> list[str]:
+    return [
+        f"sampling, {c:g} classes, share {share:g}" for c, share in zip(sampled["C"], sampled["share"], strict=True)
+    ]
+
+
 FIGURES: dict[str, Callable[[Evidence], Drawn]] = {
     "figure1": figure1,
     "figure2": figure2,
@@ -434,6 +512,7 @@ FIGURES: dict[str, Callable[[Evidence], Drawn]] = {
     "figureS1": figure_s1,
     "figureS2": figure_s2,
     "figureS3": figure_s3,
+    "figureS4": figure_s4,
 }
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pandas as pd
 
+from clai import costs
 from clai.errors import InputError
 from clai.evidence import (
     CLASS_COLOURS,
@@ -640,6 +641,47 @@ def _compute_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     return _float(body + "\\bottomrule\n", "llccccccl", text, "tab:compute", evidence.miniature)
 
 
+def costs_frame(sources: Sources) -> pd.DataFrame:
+    """The benchmark's comparisons: columns of `clai.costs.comparisons`, and dataset, model, data."""
+    evidence = sources.evidence
+    (dataset,) = evidence.expected
+    frame = costs.comparisons(evidence.frame(dataset, "compute.csv"))
+    return frame.assign(dataset=dataset, model="benchmark", data=evidence.data(dataset))
+
+
+def _costs_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
+    evidence = sources.evidence
+    (dataset,) = evidence.expected
+    heads = ["Size", "First", "Second", "Of the first", "Of the second", "Ratio (range)", "Counted"]
+    body = "\\toprule\n" + _row("Compared", *heads)
+    if not evidence.has(dataset):
+        body += "\\midrule\n" + _row(
+            rf"\multicolumn{{{len(heads) + 1}}}{{l}}{{\emph{{{escape(evidence.not_run(dataset))}}}}}"
+        )
+    for quantity, part in frame.groupby("quantity", sort=False):
+        body += "\\midrule\n" + _row(rf"\multicolumn{{{len(heads) + 1}}}{{l}}{{{costs.QUANTITIES[str(quantity)]}}}")
+        for row in part.to_dict("records"):
+            names = [escape(costs.WORK_TITLES[row[side]]) for side in ("first", "second")]
+            shown = [_significant(row[side]) for side in ("first_value", "second_value")]
+            ratio = "--" if pd.isna(row["ratio"]) else f"{row['ratio']:.2f}"
+            if not pd.isna(row["n"]) and row["n"] > 1:
+                ratio += f" ({row['low']:.2f}--{row['high']:.2f})"
+            counted = "--" if pd.isna(row["counted"]) else f"{row['counted']:.2f}"
+            size = escape(str(row["setting"]).replace(";", ", "))
+            body += _row(escape(row["comparison"]), size, *names, *shown, ratio, counted)
+    for record in evidence.runs(dataset):
+        body += "\\midrule\n" + _row(
+            rf"\multicolumn{{{len(heads) + 1}}}{{l}}{{Device: {record['device']}; threads: {record['threads']}}}"
+        )
+    return _float(body + "\\bottomrule\n", "llllrrrr", text, "tab:costs", evidence.miniature)
+
+
+def _significant(value: float) -> str:
+    if pd.isna(value):
+        return "--"
+    return f"{value:.3g}" if 1e-3 <= abs(value) < 1e3 else f"{value:.0f}" if value >= 1e3 else _scientific(value)
+
+
 def _scientific(value: float) -> str:
     if pd.isna(value) or value == 0:
         return "--"
@@ -696,6 +738,7 @@ TABLES: dict[str, tuple[Callable[[Sources], pd.DataFrame], Callable[[pd.DataFram
     "tableS3": (compute_frame, _compute_tex),
     "tableS4": (rules_frame, _rules_tex),
     "tableS5": (ablation_frame, _ablation_tex),
+    "tableS6": (costs_frame, _costs_tex),
 }
 
 

@@ -12,6 +12,7 @@ from snakemake.utils import update_config, validate
 
 SCHEMA = "../schemas/config.schema.yaml"
 SOURCE = Path(workflow.basedir, "src", "clai")
+BENCHMARK = "compute"  # the folder of the benchmark's evidence, beside those of datasets and studies
 
 validate(config, SCHEMA)
 
@@ -80,7 +81,8 @@ def dataset_settings(preset, dataset):
     """The settings that hold for one dataset, its overrides merged in; its own entry is under `dataset`."""
     whole = settings(preset)
     entry = whole["datasets"][dataset]
-    shared = {key: value for key, value in whole.items() if key not in ("datasets", "theory", "studies", "variants")}
+    apart = ("datasets", "theory", "studies", "variants", "benchmark")
+    shared = {key: value for key, value in whole.items() if key not in apart}
     result = merged(shared, entry["overrides"])
     result["dataset"] = {key: value for key, value in entry.items() if key not in ("overrides", "models", "needs")}
     return result
@@ -167,8 +169,8 @@ def at_hand(root):
     """Datasets and studies with evidence under `root`: there already (published), or computable with the current settings."""
     preset = Path(root).name
     if preset == "published":
-        names = [*config["datasets"], *config["studies"]]
-        return [name for name in names if Path(root, name, "evidence", "metrics.csv").exists()]
+        names = [*config["datasets"], *config["studies"], BENCHMARK]
+        return [name for name in names if Path(root, name, "evidence", "runs.json").exists()]
     chosen = settings(preset)
     credentialed = {name for name, entry in chosen["datasets"].items() if entry["source"] == "mimic_iv"}
     datasets = [
@@ -176,7 +178,8 @@ def at_hand(root):
         for name in chosen["run"]
         if chosen["miniature"] or name not in credentialed or chosen["datasets"][name]["path"] is not None
     ]
-    return datasets + [name for name in chosen["run_studies"] if chosen["studies"][name]["dataset"] in datasets]
+    studies = [name for name in chosen["run_studies"] if chosen["studies"][name]["dataset"] in datasets]
+    return datasets + studies + ([BENCHMARK] if chosen["run_benchmark"] else [])
 
 
 EVIDENCE = {
@@ -186,7 +189,10 @@ EVIDENCE = {
 
 
 def evidence_files(root, dataset):
-    own = ["metrics.csv", "history.csv"] if dataset in config["studies"] else EVIDENCE[is_sepsis(dataset)]
+    if dataset == BENCHMARK:
+        own = ["compute.csv"]
+    else:
+        own = ["metrics.csv", "history.csv"] if dataset in config["studies"] else EVIDENCE[is_sepsis(dataset)]
     names = [*own, "runs.json", "dataset.json"]
     files = [f"{root}/{dataset}/evidence/{name}" for name in names]
     # Rows of patients whose data may not be passed on are never published; figure 4 then says so.
@@ -201,6 +207,19 @@ def evidence_inputs(datasets):
         return [f for name in datasets if name in at_hand(root) for f in evidence_files(root, name)]
 
     return files
+
+
+def benchmark_settings(wildcards):
+    """What the benchmark reads: its own settings, and those that its dataset is trained and evaluated with."""
+    whole = settings(wildcards.preset)
+    own = dataset_settings(wildcards.preset, whole["benchmark"]["dataset"])
+    keys = ("device", "threads", "embedding_size", "encoder", "kernel", "target", "training", "inference", "miniature")
+    return {key: own[key] for key in keys} | {"benchmark": whole["benchmark"]}
+
+
+def all_cores(wildcards):
+    """The whole machine, so that no other job runs beside one whose time is measured."""
+    return workflow.cores or settings(wildcards.preset)["threads"]
 
 
 def of_cells(name):

@@ -9,6 +9,7 @@ TABLES = {
     "tableS3": list(config["datasets"]),
     "tableS4": list(config["datasets"]),
     "tableS5": ["ablation", "full"],
+    "tableS6": [BENCHMARK],
 }
 FIGURES = {
     "figure1": ["cifar10"],
@@ -18,6 +19,7 @@ FIGURES = {
     "figureS1": list(config["datasets"]),
     "figureS2": ["ablation"],
     "figureS3": ["cost"],
+    "figureS4": [BENCHMARK],
 }
 
 
@@ -25,7 +27,8 @@ def named(datasets):
     """What tables and figures say of datasets, at hand or not."""
     titles = {name: entry["title"] for name, entry in config["datasets"].items()}
     titles |= {name: titles[study["dataset"]] for name, study in config["studies"].items()}
-    entries = config["datasets"] | config["studies"]
+    titles[BENCHMARK] = config["benchmark"]["title"]
+    entries = config["datasets"] | config["studies"] | {BENCHMARK: config["benchmark"]}
     return {name: {"title": titles[name], "needs": entries[name]["needs"]} for name in datasets}
 
 

@@ -49,7 +49,7 @@ for name, datasets in TABLES.items():
 
 rule render_claims:
     input:
-        evidence=evidence_inputs([*config["datasets"], *config["studies"]]),
+        evidence=evidence_inputs([*config["datasets"], *config["studies"], BENCHMARK]),
         theory=theory_inputs,
         caption="workflow/report/claims.rst",
         paper_values="workflow/paper_values.csv",
@@ -76,7 +76,7 @@ rule render_claims:
     threads: 1
     params:
         root=evidence_root,
-        datasets=named([*config["datasets"], *config["studies"]]),
+        datasets=named([*config["datasets"], *config["studies"], BENCHMARK]),
     message:
         "Judge the paper's claims by their evidence."
     script:

@@ -1,0 +1,27 @@
+"""Measure time and memory of training and inference."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from clai.benchmark import describe, measure_all
+from clai.experiment import choose_device
+from clai.logs import log_to
+from clai.provenance import Recorder
+
+if TYPE_CHECKING:
+    from snakemake.script import snakemake
+
+log_to(snakemake.log[0])
+settings, made = snakemake.params.settings, snakemake.output
+torch.set_num_threads(settings["threads"])
+device = choose_device(settings["device"])
+recorder = Recorder(
+    snakemake.params.run, settings, {}, seed=0, fold=None, threads=settings["threads"], device=device.type
+)
+measure_all(settings, device).to_csv(made.measured, index=False, float_format="%.6g")
+record = recorder.finish(command=f"snakemake {made.measured}")
+Path(made.records).write_text(json.dumps([record], indent=1, sort_keys=True) + "\n")
+Path(made.description).write_text(json.dumps(describe(settings), indent=1, sort_keys=True) + "\n")
