@@ -20,6 +20,7 @@ MULTICLASS, SEPSIS = ["pathmnist", "cifar10", "sleepedf"], ["mimic-iv", "challen
 DATASETS: dict[str, list[str]] = {
     "table1": MULTICLASS, "table2": [], "table3": SEPSIS, "tableS1": [],
     "figure1": ["cifar10"], "figure2": MULTICLASS, "figure3": MULTICLASS, "figure4": SEPSIS,
+    "tableS6": [*SEPSIS, "challenge2019-septic", "challenge2019-hospitals"], "figureS4": SEPSIS,
 }  # fmt: skip
 
 pytestmark = pytest.mark.skipif(

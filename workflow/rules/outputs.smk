@@ -9,6 +9,7 @@ TABLES = {
     "tableS3": list(config["datasets"]),
     "tableS4": list(config["datasets"]),
     "tableS5": ["ablation", "full"],
+    "tableS6": ["mimic-iv", "challenge2019", "challenge2019-septic", "challenge2019-hospitals"],
 }
 FIGURES = {
     "figure1": ["cifar10"],
@@ -18,6 +19,7 @@ FIGURES = {
     "figureS1": list(config["datasets"]),
     "figureS2": ["ablation"],
     "figureS3": ["cost"],
+    "figureS4": ["mimic-iv", "challenge2019"],
 }
 
 
