@@ -18,12 +18,15 @@ METRICS = ("auroc", "auprc", "utility")
 
 
 class Fold(NamedTuple):
-    """Test rows of one fold, (rows,) each, and for each model its scores and, where there is a utility, its alarms."""
+    """Test rows of one fold, (rows,) each, and for each model its scores, calibrated probabilities and, where there is a utility,
+    its alarms.
+    """
 
     y: NDArray[np.int64]
     patient: NDArray[np.int64]
     scores: Mapping[str, NDArray[np.float32]]
     alarms: Mapping[str, NDArray[np.bool_]]
+    calibrated: Mapping[str, NDArray[np.float32]]
     utility: HourlyUtility | None
 
 

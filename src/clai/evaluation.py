@@ -3,7 +3,7 @@
 Nothing that is trained rests on this module, so that another figure of merit trains nothing anew.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
+from clai.bootstrap import Fold
 from clai.calibration import fit_logistic, fit_temperature, scaled_softmax
 from clai.datasets.prepared import Prepared
 from clai.encoders import Classifier
@@ -24,6 +25,7 @@ from clai.experiment import (
 from clai.inference import RULES, decide, probabilities, standard_error
 from clai.kernels import Kernel
 from clai.metrics import binary_metrics, choose_threshold, multiclass_metrics, reliability, top_label
+from clai.summary import run_name
 from clai.utility import HourlyUtility, choose_alarm_threshold, hourly_utility, utility_score
 
 Floats = NDArray[np.float64]
@@ -33,12 +35,13 @@ class Evaluation(NamedTuple):
     """What is found on the test samples of a run.
 
     `metrics`: (rule, metric, value), the rule empty but for CLaI. `reliability`: (mapping, bin, n, confidence, accuracy).
-    `predictions`: float32 arrays `score`, `probability` and `calibrated`, of shape (N,) for two classes, (N, C) for more.
+    `predictions`: float32 arrays `score`, `probability` and `calibrated`, of shape (N,) for two classes, (N, C) for more; where
+    there are utilities, also `alarm` (N,), whether the score is above the threshold that served validation patients best.
     """
 
     metrics: pd.DataFrame
     reliability: pd.DataFrame
-    predictions: dict[str, NDArray[np.float32]]
+    predictions: dict[str, NDArray[Any]]
 
 
 class Utilities(NamedTuple):
@@ -56,6 +59,35 @@ def utilities_of(data: Prepared, settings: Mapping[str, Any], seed: int, fold: i
     y, recording = data["y_all"], data["groups_all"]
     _, val, test = recording_rows(data, settings, fold, seed)
     return Utilities(*(hourly_utility(y[rows], recording[rows], before) for rows in (val, test)))
+
+
+def test_folds(
+    data: Prepared, settings: Mapping[str, Any], predictions: Sequence[str]
+) -> Iterator[tuple[dict[str, str], Fold]]:
+    """Each seed's test folds of recordings with what all models predict there, and the file of each model's predictions.
+
+    Args:
+        predictions: paths of the `predictions` of runs.
+    """
+    runs: dict[tuple[int, int | None], dict[str, str]] = {}
+    for path in predictions:
+        name = run_name(path)
+        runs.setdefault((name.seed, name.fold), {})[name.model] = path
+    for (seed, fold), paths in sorted(runs.items()):
+        rows = recording_rows(data, settings, fold, seed)[2]
+        loaded = {model: np.load(path, allow_pickle=False) for model, path in paths.items()}
+        utilities = utilities_of(data, settings, seed, fold)
+        yield (
+            paths,
+            Fold(
+                y=data["y_all"][rows],
+                patient=data["patients_all"][rows],
+                scores={model: found["score"] for model, found in loaded.items()},
+                alarms={model: found["alarm"] for model, found in loaded.items() if "alarm" in found},
+                calibrated={model: found["calibrated"] for model, found in loaded.items()},
+                utility=None if utilities is None else utilities.test,
+            ),
+        )
 
 
 def evaluate_clai(
@@ -156,23 +188,22 @@ def evaluate_binary(
         threshold_validation=choose_threshold(y_val, score_val),
         bins=bins,
     )
+    predictions = _single(score, probability, calibrated)
     if utilities is not None:
-        threshold = choose_alarm_threshold(utilities.val, score_val)
-        metrics["utility"] = utility_score(utilities.test, score > threshold)
+        predictions["alarm"] = score > choose_alarm_threshold(utilities.val, score_val)
+        metrics["utility"] = utility_score(utilities.test, predictions["alarm"])
     diagrams = [
         reliability(p, y, bins=bins).assign(mapping=mapping)
         for mapping, p in (("paper", probability), ("calibrated", calibrated))
     ]
-    return Evaluation(
-        _metric_rows(metrics), pd.concat(diagrams, ignore_index=True), _single(score, probability, calibrated)
-    )
+    return Evaluation(_metric_rows(metrics), pd.concat(diagrams, ignore_index=True), predictions)
 
 
 def _metric_rows(metrics: Mapping[str, float]) -> pd.DataFrame:
     return pd.DataFrame({"rule": "", "metric": list(metrics), "value": list(metrics.values())})
 
 
-def _single(score: Floats, probability: Floats, calibrated: Floats) -> dict[str, NDArray[np.float32]]:
+def _single(score: Floats, probability: Floats, calibrated: Floats) -> dict[str, NDArray[Any]]:
     named = {"score": score, "probability": probability, "calibrated": calibrated}
     return {name: values.astype(np.float32) for name, values in named.items()}
 

@@ -30,6 +30,8 @@ COLUMNS: dict[str, list[str]] = {
     "similarity.csv": ["model", "seed", "class_a", "class_b", "similarity"],
     "tsne.csv.gz": ["model", "x", "y", "label"],
     "stages.csv.gz": ["stage", "x", "y", "label"],
+    "intervals.csv": ["model", "other", "metric", "value", "low", "high", "patients", "draws"],
+    "decision.csv": ["model", "seed", "fold", "threshold", "net_benefit", "always"],
     "signals.csv": ["model", "hour", "signal", "value", "sd", "event"],
     "latent.csv": ["model", "seed", "fold", "quantity", "value"],
     "theory.csv": ["check", "setting", "quantity", "value"],
@@ -51,7 +53,11 @@ MODEL_TITLES: dict[str, str] = {
     "clai-c": "CLaI-C",
     "cross-entropy": "Cross-entropy (same encoder)",
     "student-t-mixture": "Mixture of Student-t",
+    "deep-kernel-gp": "Deep-kernel Gaussian process",
     "gp": "Gaussian process",
+    "gradient-boosting": "Gradient boosting",
+    "logistic-regression": "Logistic regression",
+    "constant": "Constant at the prevalence",
     "majority-class": "Majority class, always",
 }
 

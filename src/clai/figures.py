@@ -46,7 +46,8 @@ STYLE: Any = {
 # Okabe and Ito's colours, one a model in every figure.
 MODEL_COLOURS: dict[str, str] = {
     "clai-m": "#0072B2", "clai-c": "#D55E00", "cross-entropy": "#009E73", "student-t-mixture": "#CC79A7",
-    "gp": "#E69F00",
+    "gp": "#E69F00", "deep-kernel-gp": "#56B4E9", "gradient-boosting": "#000000", "logistic-regression": "#7F7F7F",
+    "constant": "#BDBDBD",
 }  # fmt: skip
 MODEL_DASHES: dict[str, str] = {"clai-m": "-", "clai-c": "--"}
 UNKNOWN = "#a0a0a0"
@@ -358,6 +359,47 @@ def figure_s2(evidence: Evidence) -> Drawn:
     return figure, pd.DataFrame(rows, columns=columns)
 
 
+def figure_s4(evidence: Evidence) -> Drawn:
+    """Decision curves: net benefit of alarms above each calibrated probability, mean over folds, a panel a cohort."""
+    columns = ["dataset", "model", "threshold", "net_benefit", "sd", "n"]
+    datasets = evidence.at_hand()
+    if not datasets:
+        figure = _figure(4.8, 2.4, evidence)
+        _say(figure.subplots(), "; ".join(evidence.not_run(key) for key in evidence.expected))
+        return figure, pd.DataFrame(columns=columns)
+    figure = _figure(3.4 * len(datasets), 3.1, evidence)
+    parts, shown = [], []
+    for axes, dataset in zip(figure.subplots(1, len(datasets), squeeze=False)[0], datasets, strict=True):
+        curves = evidence.frame(dataset, "decision.csv")
+        means = (
+            curves.groupby(["model", "threshold"])["net_benefit"]
+            .agg(net_benefit="mean", sd="std", n="size")
+            .reset_index()
+        )
+        for model in [m for m in MODEL_COLOURS if m in set(means["model"])]:
+            mine = means[means["model"] == model]
+            axes.plot(mine["threshold"], mine["net_benefit"], MODEL_DASHES.get(model, "-."), marker="o", ms=2.5, lw=1.2,
+                      color=MODEL_COLOURS[model])  # fmt: skip
+            shown.append(model)
+        always = curves.groupby("threshold")["always"].mean()
+        axes.plot(always.index, always, color="0.6", lw=0.8)
+        top = float(max(means["net_benefit"].max(), 0.001))
+        axes.set_ylim(-0.25 * top, 1.1 * top)
+        axes.axhline(0, color="0.6", lw=0.8, ls=":")
+        axes.set_title(_title(evidence, dataset))
+        axes.set_xlabel("Probability at which an alarm is sounded")
+        axes.set_ylabel("Net benefit")
+        parts.append(means.assign(dataset=dataset)[columns])
+    handles = [
+        Line2D([], [], color=MODEL_COLOURS[m], ls=MODEL_DASHES.get(m, "-."), marker="o", ms=2.5, label=MODEL_TITLES[m])
+        for m in MODEL_COLOURS
+        if m in shown
+    ]
+    handles.append(Line2D([], [], color="0.6", lw=0.8, label="alarm in every hour"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=3)
+    return figure, pd.concat(parts)
+
+
 SCHEDULE_DASHES = {"sequential-all": ":", "joint-all": "--", "joint-1": "-", "single": "-."}
 METHOD_COLOURS = {
     "cosine": "#D55E00",
@@ -436,7 +478,7 @@ WORK_STYLES = {
 SAMPLED_RULES = {"paper": "#0072B2", "balanced": "#E69F00", "parzen": "#CC79A7"}
 
 
-def figure_s4(evidence: Evidence) -> Drawn:
+def figure_s5(evidence: Evidence) -> Drawn:
     """Seconds (top) and peak memory (bottom) of an epoch against M and C, with what counted passes predict; right, what sampled
     references cost: the error of a vote with the one that it states, and the share of changed decisions."""
     columns = ["dataset", "model", "quantity", "comparison", "variant", "x", "mean", "low", "high", "predicted", "n"]
@@ -513,6 +555,7 @@ FIGURES: dict[str, Callable[[Evidence], Drawn]] = {
     "figureS2": figure_s2,
     "figureS3": figure_s3,
     "figureS4": figure_s4,
+    "figureS5": figure_s5,
 }
 
 

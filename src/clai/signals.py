@@ -15,15 +15,16 @@ def spread(z: Floats) -> Floats:
     return z.max(1) - z.min(1)
 
 
-def roughness(signal: Floats) -> float:
-    """Mean absolute second difference of a signal (hours,) over its standard deviation; 0 for a straight line.
+def roughness(signals: Floats) -> Floats:
+    """Mean absolute second difference of each signal (hours, L) over its standard deviation, (L,); 0 for a straight line.
 
     NaN for fewer than three hours or a constant signal.
     """
-    deviation = signal.std()
-    if len(signal) < 3 or deviation == 0:
-        return float("nan")
-    return float(np.abs(np.diff(signal, 2)).mean() / deviation)
+    deviation = signals.std(axis=0)
+    if len(signals) < 3:
+        return np.full(signals.shape[1], np.nan)
+    bend = np.abs(np.diff(signals, 2, axis=0)).mean(axis=0)
+    return np.divide(bend, deviation, out=np.full(len(bend), np.nan), where=deviation > 0)
 
 
 def choose_stay(recording: NDArray[np.int64], y: NDArray[np.int64], settings: Mapping[str, Any]) -> int:
@@ -76,17 +77,36 @@ def latent_statistics(z: Floats, recording: NDArray[np.int64], y: NDArray[np.int
     Returns:
         area_event and area_no_event: mean over stays of the mean spread in and out of the event; area_effect: mean over
         stays of the difference (event minus no event) over its standard deviation (Cohen's d of paired differences);
-        roughness: mean over all stays and signals; n_stays: stays with both.
+        area_effect_control: the same over stays without an event, their last hours, as many as the median event has, in its
+        place, since events are the ends of stays; roughness: mean over all stays and signals; n_stays: stays with both.
     """
-    frame = pd.DataFrame({"recording": recording, "y": y, "spread": spread(z)})
-    means = frame.pivot_table(index="recording", columns="y", values="spread").reindex(columns=[0, 1]).dropna()
-    difference = means[1] - means[0]
     starts = np.flatnonzero(np.r_[True, recording[1:] != recording[:-1]])
-    rough = [roughness(signal) for stay in np.split(z, starts[1:]) for signal in stay.T]
+    lengths = np.diff(np.r_[starts, len(recording)])
+    events = np.add.reduceat(y, starts)
+    usual = int(np.median(events[events > 0])) if events.any() else 0
+    left = np.repeat(starts + lengths, lengths) - np.arange(len(y))  # hours to the end of the stay, this one included
+    eventless = np.repeat(events == 0, lengths)
+    width = spread(z)
+    area = _differences(width, recording, y)
+    control = _differences(width[eventless], recording[eventless], (left[eventless] <= usual).astype(np.int64))
+    rough = np.concatenate([roughness(stay) for stay in np.split(z.astype(np.float64), starts[1:])])
     return {
-        "area_event": float(means[1].mean()),
-        "area_no_event": float(means[0].mean()),
-        "area_effect": float(difference.mean() / difference.std(ddof=1)) if len(difference) > 1 else float("nan"),
+        "area_event": float(area[1].mean()),
+        "area_no_event": float(area[0].mean()),
+        "area_effect": _effect(area),
+        "area_effect_control": _effect(control),
         "roughness": float(np.nanmean(rough)) if np.isfinite(rough).any() else float("nan"),
-        "n_stays": float(len(difference)),
+        "n_stays": float(len(area)),
     }
+
+
+def _differences(values: Floats, recording: NDArray[np.int64], inside: NDArray[np.int64]) -> pd.DataFrame:
+    """Mean of the values outside (0) and inside (1) for each recording that has both."""
+    frame = pd.DataFrame({"recording": recording, "inside": inside, "value": values})
+    means = frame.pivot_table(index="recording", columns="inside", values="value")
+    return means.reindex(columns=[0, 1]).dropna()
+
+
+def _effect(means: pd.DataFrame) -> float:
+    difference = means[1] - means[0]
+    return float(difference.mean() / difference.std(ddof=1)) if len(difference) > 1 else float("nan")

@@ -19,6 +19,7 @@ STUDIES = {
     key: {"title": "CIFAR-10", "needs": "the CIFAR-10 archive and evidence=paper"}
     for key in ("ablation", "cost", "full")
 }
+STUDIES["compute"] = {"title": "Random images", "needs": "evidence=paper"}
 TITLES = {"cifar10": "CIFAR-10 (JPEG copy)"}
 CLASSES = {
     "pathmnist": ["Adipose", "Background", "Debris", "Lymphocytes", "Mucus", "Smooth Muscle", "Normal Colon Mucosa",
@@ -115,7 +116,8 @@ def _metrics(
     good = ["accuracy", "precision", "recall", "f1", "macro_f1", "roc_auc", "mean_confidence"]
     bad = ["ece", "ece_scaled"]
     if dataset in SEPSIS:
-        good, bad = ["auroc", "auprc", "f1", "f1_validation"], ["ece", "ece_top", "ece_calibrated", "brier"]
+        good = ["auroc", "auprc", "f1", "f1_validation", "utility"]
+        bad = ["ece", "ece_top", "ece_calibrated", "ece_top_calibrated", "brier", "brier_calibrated"]
     rows = []
     for seed, fold in units:
         common = rng.normal(0, 0.01)
@@ -217,10 +219,27 @@ def _sepsis(
     rows += [("gp", h, 0, v, 0.4, e) for h, v, e in zip(hours, mean, event, strict=True)]
     columns = ["model", "hour", "signal", "value", "sd", "event"]
     pd.DataFrame(rows, columns=columns).to_csv(folder / "signals.csv", index=False)
+    intervals = [
+        (model, other, metric, 0.8 + gain, 0.78 + gain, 0.82 + gain, 4000, 200)
+        for model, gain in models.items()
+        for other in ("", *(o for o in ("student-t-mixture",) if o != model))
+        for metric in ("auroc", "auprc", "utility")
+    ]
+    columns = ["model", "other", "metric", "value", "low", "high", "patients", "draws"]
+    pd.DataFrame(intervals, columns=columns).to_csv(folder / "intervals.csv", index=False)
+    decision = [
+        (model, seed, fold, threshold, 0.01 + gain / 10 - threshold / 20, 0.1 - threshold)
+        for seed, fold in units
+        for model, gain in models.items()
+        for threshold in (0.02, 0.05, 0.1)
+    ]
+    columns = ["model", "seed", "fold", "threshold", "net_benefit", "always"]
+    pd.DataFrame(decision, columns=columns).to_csv(folder / "decision.csv", index=False)
     latent = []
     for seed, fold in units:
         for model in ("clai-m", "clai-c"):
-            values = {"area_event": 1.0, "area_no_event": 2.0, "area_effect": -0.8, "roughness": 0.1, "n_stays": 30}
+            values = {"area_event": 1.0, "area_no_event": 2.0, "area_effect": -0.8, "area_effect_control": -0.1,
+                      "roughness": 0.1, "n_stays": 30}  # fmt: skip
             latent += [(model, seed, fold, q, v + rng.normal(0, 0.02)) for q, v in values.items()]
         latent.append(("gp", seed, fold, "roughness", 0.4 + rng.normal(0, 0.02)))
     columns = ["model", "seed", "fold", "quantity", "value"]

@@ -4,13 +4,27 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
+from scipy.special import expit
 from scipy.stats import multivariate_normal
 from sklearn.datasets import load_iris, make_moons
+from sklearn.metrics import roc_auc_score
+from studenttmixture import EMStudentMixture
 
+from clai.baselines.deep_kernel_gp import train_deep_kernel_gp
 from clai.baselines.gaussian_process import GaussianProcess, fit_gaussian_process
-from clai.baselines.student_t_mixture import fit_student_t_mixture
+from clai.baselines.hourly_classifiers import (
+    class_sample,
+    fit_constant,
+    fit_gradient_boosting,
+    fit_logistic_regression,
+    fit_process_of_hours,
+)
+from clai.baselines.student_t_mixture import choose_student_t_mixture, fit_student_t_mixture
+from clai.batches import Recordings
 from clai.errors import InputError
+from clai.experiment import Splits
 
 MIXTURE: dict[str, Any] = {
     "components": 2,
@@ -22,6 +36,11 @@ MIXTURE: dict[str, Any] = {
     "tolerance": 1e-5,
     "seed": 0,
 }
+TRAINING: dict[str, Any] = {
+    "epochs": 30, "batch_size": 8, "optimiser": "adamw", "learning_rate": 0.02, "weight_decay": 0.0,
+    "learning_rate_schedule": "one_cycle", "warmup": 0.25, "precision": "float32", "schedule": "joint", "references": 1,
+    "reference_reduction": "mean", "pair_weighting": "none", "samples_per_class": None,
+}  # fmt: skip
 PROCESS: dict[str, Any] = {
     "inducing_points": 32,
     "epochs": 20,
@@ -83,6 +102,103 @@ def test_student_t_mixture_of_embeddings_near_a_subspace() -> None:
     assert np.isfinite(model.scores(z)).all()
     few = np.r_[np.flatnonzero(y == 0)[:100], np.flatnonzero(y == 1)[:5]]
     assert fit_student_t_mixture(z[few], y[few], **MIXTURE).whitening.n_components_ == 2
+
+
+@pytest.mark.parametrize("components", [1, 3])
+def test_likelihood_of_the_mixture_rises_with_every_iteration(components: int) -> None:
+    x = np.random.default_rng(0).standard_t(3, size=(400, 2)) + np.repeat([[0, 0], [4, 1]], 200, axis=0)
+    likelihoods = []
+    for iterations in range(2, 14):
+        mixture = EMStudentMixture(
+            n_components=components, df=4, max_iter=iterations, tol=0, reg_covar=1e-6, random_state=0
+        )
+        mixture.fit(x)
+        likelihoods.append(mixture.score(x))
+    assert (np.diff(likelihoods) > -1e-7).all()
+    assert likelihoods[-1] > likelihoods[0] + 1e-3
+
+
+def test_mixture_that_is_chosen_is_the_best_on_validation_samples() -> None:
+    """A ring around the other class: one component cannot tell them apart, two to four can better."""
+    generator = np.random.default_rng(0)
+
+    def ring(n: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        y = (np.arange(n) % 3 == 0).astype(np.int64)
+        side = 4.0 * np.where(generator.random(n) < 0.5, 1, -1) * (1 - y)
+        return generator.normal(size=(n, 2)) + np.stack([side, np.zeros(n)], 1), y
+
+    z, y, z_val, y_val = *ring(1200), *ring(600)
+    settings = {key: value for key, value in MIXTURE.items() if key not in ("components", "degrees_of_freedom")}
+    mixture, chosen = choose_student_t_mixture(
+        z, y, z_val, y_val, components=[1, 2], degrees_of_freedom=[4, 100], **settings
+    )
+    scores = mixture.scores(z_val)
+    best = roc_auc_score(y_val, scores[:, 1] - scores[:, 0])
+    for components in (1, 2):
+        for freedom in (4, 100):
+            other = fit_student_t_mixture(z, y, **settings, components=components, degrees_of_freedom=freedom).scores(
+                z_val
+            )
+            assert best >= roc_auc_score(y_val, other[:, 1] - other[:, 0])
+    assert set(chosen) == {"components", "degrees_of_freedom"}
+
+
+def hours(n: int, seed: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Inputs of which the first decides by a sine, at a prevalence of about 5 %."""
+    generator = np.random.default_rng(seed)
+    x = generator.normal(size=(n, 3)).astype(np.float32)
+    odds = 2 * np.sin(2 * x[:, 0]) - 4
+    return x, (generator.random(n) < 1 / (1 + np.exp(-odds))).astype(np.int64)
+
+
+def test_sample_keeps_the_rare_class_whole_and_says_what_it_shifts() -> None:
+    y = np.r_[np.zeros(900), np.ones(100)].astype(np.int64)
+    chosen, shift = class_sample(y, 200, 0)
+    assert np.bincount(y[chosen]).tolist() == [200, 100]
+    assert shift == pytest.approx(np.log(100 / 900) - np.log(100 / 200))
+    with pytest.raises(InputError, match="0 positive hours"):
+        class_sample(np.zeros(5), 3, 0)
+
+
+def test_classifiers_of_hours_have_the_prevalence_of_the_whole_data() -> None:
+    x, y = hours(20_000, 0)
+    test, truth = hours(20_000, 1)
+    trees = {"learning_rate": 0.1, "max_leaf_nodes": 8}
+    boosting, best = fit_gradient_boosting(
+        x, y, test[:5000], truth[:5000], iterations=[5, 40], settings=trees, samples_per_class=2000, seed=0
+    )
+    logistic = fit_logistic_regression(x, y, inverse_penalty=1.0, samples_per_class=2000, seed=0)
+    process = {"inducing_points": 16, "epochs": 8, "batch_size": 256, "learning_rate": 0.05, "device": "cpu"}
+    gaussian = fit_process_of_hours(x, y, samples_per_class=2000, seed=0, **process)
+    for classifier in (boosting, logistic, gaussian, fit_constant(y)):
+        odds = classifier.log_odds(test)
+        assert expit(odds).mean() == pytest.approx(truth.mean(), abs=0.01)
+    assert best == 40
+    assert roc_auc_score(truth, boosting.log_odds(test)) > roc_auc_score(truth, logistic.log_odds(test)) + 0.02
+    assert (fit_constant(y).log_odds(test) == fit_constant(y).log_odds(test)[0]).all()
+
+
+def test_deep_kernel_process_learns_what_its_recordings_show() -> None:
+    generator = np.random.default_rng(0)
+
+    def items(n: int) -> Recordings:
+        recording = np.repeat(np.arange(n), 6)
+        x = generator.normal(size=(6 * n, 2)).astype(np.float32)
+        return Recordings(x, (x[:, 0] * x[:, 1] > 0.3).astype(np.int64), recording, torch.device("cpu"))
+
+    split = Splits(items(120), items(40), items(40))
+    settings: dict[str, Any] = {
+        "encoder": {"trunk": "hours", "width": 16, "layers": 2, "dropout": 0.0},
+        "embedding_size": 4,
+        "target": {"binary": "product"},
+        "training": TRAINING,
+        "baselines": {"gp": {"inducing_points": 16}},
+    }
+    model, history = train_deep_kernel_gp(split, settings, 0, torch.device("cpu"), None, "")
+    found = model.latent(split.test)
+    assert (found.sd > 0).all()
+    assert roc_auc_score(split.test.labels, found.probability) > 0.9, "a straight line reaches about 0.5"
+    assert history[-1]["loss"] < history[0]["loss"]
 
 
 def test_student_t_mixture_is_the_same_for_the_same_seed() -> None:

@@ -25,7 +25,8 @@ def fold(seed: int, patients: int, hours: int, between: float) -> Fold:
     noise = between * np.repeat(rng.normal(size=patients), hours) + rng.normal(size=len(y))
     good, bad = (y + noise).astype(np.float32), (0.3 * y + noise).astype(np.float32)
     alarms = {"good": good > 1, "bad": bad > 1}
-    return Fold(y, patient, {"good": good, "bad": bad}, alarms, hourly_utility(y, patient, 6))
+    scores = {"good": good, "bad": bad}
+    return Fold(y, patient, scores, alarms, scores, hourly_utility(y, patient, 6))
 
 
 def test_value_is_the_mean_over_folds_and_lies_in_its_interval() -> None:

@@ -13,7 +13,8 @@ from clai.figures import FIGURES, pool_bins, render, save
 
 MULTICLASS, SEPSIS = ["pathmnist", "cifar10", "sleepedf"], ["mimic-iv", "challenge2019"]
 DATASETS = {"figure1": ["cifar10"], "figure2": MULTICLASS, "figure3": MULTICLASS, "figure4": SEPSIS,
-            "figureS2": ["ablation"], "figureS3": ["cost"]}  # fmt: skip
+            "figureS2": ["ablation"], "figureS3": ["cost"], "figureS4": SEPSIS,
+            "figureS5": ["compute"]}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

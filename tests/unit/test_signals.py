@@ -13,9 +13,11 @@ def test_spread_is_the_distance_of_the_outermost_signals() -> None:
 
 
 def test_straight_line_is_smooth_and_alternation_is_rough() -> None:
-    assert roughness(np.linspace(0, 1, 20)) == pytest.approx(0, abs=1e-12)
-    assert roughness(np.array([0.0, 1.0] * 10)) == pytest.approx(4.0)
-    assert np.isnan(roughness(np.ones(5)))
+    signals = np.stack([np.linspace(0, 1, 20), [0.0, 1.0] * 10, np.ones(20)], axis=1)
+    found = roughness(signals)
+    assert found[:2] == pytest.approx([0, 4], abs=1e-12)
+    assert np.isnan(found[2])
+    assert np.isnan(roughness(signals[:2])).all()
 
 
 def test_stay_shown_is_the_median_of_those_that_qualify() -> None:
@@ -37,3 +39,13 @@ def test_signals_that_converge_in_events_have_a_negative_effect() -> None:
     assert found["area_event"] < found["area_no_event"]
     assert found["area_effect"] < -1
     assert found["n_stays"] == 8
+
+
+def test_control_sees_what_the_ends_of_all_stays_do_whether_there_is_an_event_or_not() -> None:
+    generator = np.random.default_rng(0)
+    recording, late = np.repeat(np.arange(40), 10), np.tile([0] * 6 + [1] * 4, 40)
+    z = generator.normal(size=(400, 3)) * np.where(late, 0.1, 1.0)[:, None]
+    found = latent_statistics(z, recording, np.where(recording < 10, late, 0))
+    assert found["area_effect_control"] < -1
+    elsewhere = latent_statistics(generator.normal(size=(400, 3)), recording, np.where(recording < 10, late, 0))
+    assert abs(elsewhere["area_effect_control"]) < 0.5

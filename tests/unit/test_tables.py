@@ -33,6 +33,8 @@ DATASETS = {
     "table2": [],
     "table3": ["mimic-iv", "challenge2019"],
     "tableS5": ["ablation", "full"],
+    "tableS6": ["mimic-iv", "challenge2019"],
+    "tableS7": ["compute"],
 }
 
 
@@ -71,6 +73,15 @@ def test_every_number_of_the_csv_stands_in_the_latex(partial: Path, name: str) -
         assert number(row["mean"], row["sd"], 2 if row["metric"] in percent else 3) in table.tex
     for row in table.frame.dropna(subset=["paper"]).to_dict("records"):
         assert f"{row['paper']:g}".rstrip("0") in table.tex
+
+
+def test_sepsis_table_has_the_intervals_by_patient_of_the_metrics_themselves(partial: Path) -> None:
+    table = rendered(partial, "tableS6")
+    row = table.frame.query("model == 'clai-m' and metric == 'auroc'")
+    assert len(row) == 1
+    assert row[["low", "high"]].to_numpy().tolist() == [[pytest.approx(0.80), pytest.approx(0.84)]]
+    assert "[0.800, 0.840]" in table.tex
+    assert table.frame.query("metric == 'brier'")["low"].isna().all()
 
 
 def test_table1_is_in_per_cent_and_its_calibration_errors_are_fractions(partial: Path) -> None:

@@ -16,7 +16,7 @@ from copies import REPOSITORY, Tree, outputs
 from clai.evidence import MINI_NOTE
 
 DATA_RULES = {"make_miniature", "fetch_source", "prepare_dataset"}
-TRAINING = {"train_model", "evaluate_clai", "fit_gaussian_process", "fit_student_t_mixture"}
+TRAINING = {"train_model", "evaluate_clai", "fit_hourly_classifiers", "fit_student_t_mixture"}
 MULTICLASS, SEPSIS = ["pathmnist", "cifar10", "sleepedf"], ["mimic-iv", "challenge2019"]
 
 

@@ -184,7 +184,15 @@ def at_hand(root):
 
 EVIDENCE = {
     False: ["metrics.csv", "history.csv", "reliability.csv", "similarity.csv", "tsne.csv.gz", "stages.csv.gz"],
-    True: ["metrics.csv", "history.csv", "reliability.csv", "signals.csv", "latent.csv"],
+    True: [
+        "metrics.csv",
+        "history.csv",
+        "reliability.csv",
+        "intervals.csv",
+        "decision.csv",
+        "signals.csv",
+        "latent.csv",
+    ],
 }
 
 
@@ -307,5 +315,10 @@ def of_runs(name, of_models):
 
 
 TRAINED = ["clai-m", "clai-c", "cross-entropy"]
-HOURLY = ["gp", "gradient-boosting", "logistic-regression", "constant"]  # fitted in one job: baselines.hourly_classifiers
+HOURLY = [
+    "gp",
+    "gradient-boosting",
+    "logistic-regression",
+    "constant",
+]  # fitted in one job: baselines.hourly_classifiers
 ALL_MODELS = [*TRAINED, "student-t-mixture", "deep-kernel-gp", *HOURLY]

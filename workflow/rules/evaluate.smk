@@ -119,11 +119,32 @@ rule summarise_similarity:
         "../scripts/summarise_similarity.py"
 
 
+rule summarise_predictions:
+    input:
+        prepared="results/{preset}/{dataset}/prepared/dataset.json",
+        predictions=of_runs("predictions.npz", ALL_MODELS),
+        library=library("bootstrap", "evaluation", "summary", "logs"),
+    output:
+        intervals="results/{preset}/{dataset}/evidence/intervals.csv",
+        decision="results/{preset}/{dataset}/evidence/decision.csv",
+    log:
+        "logs/{preset}/{dataset}/summarise_predictions.log",
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    params:
+        settings=own_settings("evaluation", "validation_share_recordings"),
+    message:
+        "Draw intervals by patient and decision curves for {wildcards.dataset} ({wildcards.preset})."
+    script:
+        "../scripts/summarise_predictions.py"
+
+
 rule summarise_signals:
     input:
         prepared="results/{preset}/{dataset}/prepared/dataset.json",
         embedded=of_runs("embedded.safetensors", ["clai-m", "clai-c"]),
-        latent=of_runs("latent.npz", ["gp"]),
+        latent=of_runs("latent.npz", ["gp", "deep-kernel-gp"]),
         library=library("summary", "signals", "logs"),
     output:
         signals="results/{preset}/{dataset}/evidence/signals.csv",

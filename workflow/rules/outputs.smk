@@ -9,7 +9,8 @@ TABLES = {
     "tableS3": list(config["datasets"]),
     "tableS4": list(config["datasets"]),
     "tableS5": ["ablation", "full"],
-    "tableS6": [BENCHMARK],
+    "tableS6": ["mimic-iv", "challenge2019", "challenge2019-septic", "challenge2019-hospitals"],
+    "tableS7": [BENCHMARK],
 }
 FIGURES = {
     "figure1": ["cifar10"],
@@ -19,7 +20,8 @@ FIGURES = {
     "figureS1": list(config["datasets"]),
     "figureS2": ["ablation"],
     "figureS3": ["cost"],
-    "figureS4": [BENCHMARK],
+    "figureS4": ["mimic-iv", "challenge2019"],
+    "figureS5": [BENCHMARK],
 }
 
 

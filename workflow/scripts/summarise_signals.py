@@ -23,13 +23,14 @@ for path in [*snakemake.input.embedded, *snakemake.input.latent]:
     run = run_name(path)
     rows = test_rows(data.arrays, run.fold)
     recording, label = rows["groups"].to_numpy(), rows["y"].to_numpy()
-    if run.model == "gp":
+    process = Path(path).suffix == ".npz"
+    if process:
         latent = np.load(path, allow_pickle=False)
         signals, sd = latent["mean"][:, None], latent["sd"][:, None]
     else:
         signals, sd = load_embedded(path)["test"].z[0].double().numpy(), None
     found = latent_statistics(signals, recording, label)
-    if run.model == "gp":
+    if process:
         found = {key: found[key] for key in ("roughness", "n_stays")}
     statistics[path] = pd.DataFrame({"quantity": list(found), "value": list(found.values())})
     if run.fold == 0 and run.seed == min(run_name(p).seed for p in snakemake.input.embedded):

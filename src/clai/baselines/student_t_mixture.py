@@ -134,7 +134,7 @@ def choose_student_t_mixture(
     """
     found: list[tuple[float, StudentTMixture, dict[str, Any]]] = []
     for count, freedom in itertools.product(components, degrees_of_freedom):
-        chosen = {"components": count, "degrees_of_freedom": freedom}
+        chosen: dict[str, Any] = {"components": count, "degrees_of_freedom": freedom}
         try:
             mixture = fit_student_t_mixture(z, y, **chosen, **settings)
         except InputError as error:

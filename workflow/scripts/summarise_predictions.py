@@ -1,0 +1,30 @@
+"""Intervals by patient and decision curves from the predictions of all runs."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from clai.bootstrap import net_benefit, patient_intervals
+from clai.datasets import prepared
+from clai.evaluation import test_folds
+from clai.logs import log_to
+from clai.summary import gather
+
+if TYPE_CHECKING:
+    from snakemake.script import snakemake
+
+log_to(snakemake.log[0])
+settings = snakemake.params.settings["evaluation"]
+data = prepared.load(Path(snakemake.input.prepared).parent)
+folds, curves = [], {}
+for paths, fold in test_folds(data, snakemake.params.settings, snakemake.input.predictions):
+    folds.append(fold)
+    for model, path in paths.items():
+        curves[path] = net_benefit(fold.y, fold.calibrated[model], settings["decision_thresholds"])
+models = list(folds[0].scores)
+compared = [model for model in ("gradient-boosting", "student-t-mixture") if model in models]
+intervals = patient_intervals(folds, models, compared, settings["bootstrap"], seed=0)
+intervals.to_csv(snakemake.output.intervals, index=False, float_format="%.6g")
+decision = gather(curves, ["model", "seed", "fold", "threshold", "net_benefit", "always"])
+pd.DataFrame(decision).to_csv(snakemake.output.decision, index=False, float_format="%.6g")
