@@ -105,7 +105,7 @@ class Recorder:
         }
 
     def finish(self, **more: Any) -> dict[str, Any]:
-        """The record, with wall and processor time (s), peak memory (MiB) and whatever the run wants to add, e.g. `pairs`, `command`."""
+        """The record, with wall and processor time (s), peak memory (MiB) and what the run wants to add."""
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform != "darwin" else 1024**2)
         seconds = time.perf_counter() - self.started
         record = {
