@@ -6,7 +6,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := all
-.PHONY: all environment test lint readme lock clean help
+.PHONY: all environment test lint benchmark readme lock clean help
 
 all: $(INSTALLED) ## the miniature pipeline from nothing, and the paper's tables and figures from the published evidence (default)
 	$(BIN)/snakemake --cores $(CORES) all
@@ -29,6 +29,10 @@ lint: $(INSTALLED) ## style, types and the workflow's own checks
 	$(BIN)/mypy
 	$(BIN)/snakefmt --check Snakefile workflow/rules
 	$(BIN)/snakemake --lint
+
+benchmark: $(INSTALLED) ## time and memory of training and inference, anew on this machine, which should do nothing else
+	$(BIN)/snakemake --cores $(CORES) --forcerun measure_compute -- results/paper/compute/evidence/compute.csv
+	$(BIN)/python benchmarks/show.py results/paper/compute/evidence/compute.csv
 
 readme: $(INSTALLED) ## the README's results table, from the published evidence
 	$(BIN)/python workflow/scripts/update_readme.py

@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch
 from matplotlib.patheffects import withStroke
+from matplotlib.ticker import NullFormatter
 
 from clai import costs
 from clai.evidence import (
@@ -506,19 +507,19 @@ def figure_s5(evidence: Evidence) -> Drawn:
             axes.set_xticks(ticks, [f"{x:g}" for x in ticks])
             if quantity == "seconds":
                 axes.set_yscale("log")
+                axes.yaxis.set_minor_formatter(NullFormatter())
             else:
-                axes.set_ylim(bottom=0)
+                axes.set_ylim(0, 1.15 * curves[curves["quantity"] == quantity]["high"].max())
                 axes.set_xlabel(label)
         line[0].set_ylabel(heading)
     sampled = costs.sampling(measured)
     for axes, quantities, heading in zip(
         panels[:, 2], (("error", "stated"), ("changed",)), ("Error of the vote", "Decisions changed"), strict=True
     ):
-        chosen = sampled[sampled["quantity"] == quantities[0]]
+        chosen = sampled[(sampled["quantity"] == quantities[0]) & (sampled["mean"] > 0)]
         for rule, share in chosen[["rule", "share"]].drop_duplicates().itertuples(index=False):
             own = chosen[(chosen["rule"] == rule) & (chosen["share"] == share)]
-            shown = own[own["mean"] > 0]
-            axes.plot(shown["n"], shown["mean"], "o", ms=3.5, color=SAMPLED_RULES[rule],
+            axes.plot(own["n"], own["mean"], "o", ms=3.5, color=SAMPLED_RULES[rule],
                       mfc="white" if share < sampled["share"].max() else None)  # fmt: skip
             other = sampled[(sampled["rule"] == rule) & (sampled["share"] == share)]
             stated = other[(other["quantity"] == quantities[-1]) & (other["mean"] > 0)]

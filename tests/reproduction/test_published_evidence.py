@@ -41,10 +41,11 @@ def config() -> dict[str, Any]:
 
 
 def evidence(name: str | None = None) -> Evidence:
-    datasets, studies = config()["datasets"], config()["studies"]
+    datasets, studies, benchmark = (config()[key] for key in ("datasets", "studies", "benchmark"))
     entries = {key: {"title": entry["title"], "needs": entry["needs"]} for key, entry in datasets.items()}
     entries["compute"] = {key: config()["benchmark"][key] for key in ("title", "needs")}
     entries |= {key: {"title": entries[own["dataset"]]["title"], "needs": own["needs"]} for key, own in studies.items()}
+    entries["compute"] = {"title": benchmark["title"], "needs": benchmark["needs"]}
     keys = DATASETS.get(name, list(datasets)) if name else list(entries)
     return Evidence.found(PUBLISHED, {key: entries[key] for key in keys})
 

@@ -318,3 +318,59 @@ def write_studies(root: Path, *, seeds: int = 3, gain: float = 0.02, miniature: 
         pd.DataFrame(history, columns=columns).to_csv(folder / "history.csv", index=False)
         (folder / "runs.json").write_text(json.dumps(runs))
         _description(folder, "cifar10", miniature)
+
+
+def write_benchmark(root: Path, *, power: float = 1.0, miniature: bool = False) -> None:
+    """Write `root`/compute/evidence/: seconds of an epoch grow with this power of the pairs of batches and of the classes."""
+    rng = np.random.default_rng(5)
+    rows: list[tuple[str, str, str, int, str, float]] = []
+
+    def timed(comparison: str, setting: str, seconds: dict[str, float], predict: bool = False) -> None:
+        for repetition in range(3):
+            for variant, value in seconds.items():
+                row = (comparison, variant, setting, repetition)
+                rows.append((*row, "seconds", value * float(rng.uniform(1, 1.02))))
+                if predict:
+                    rows.append((*row, "predicted", value))
+
+    timed("exact", "M=32;C=1;B=32", {"printed": 16.0, "sequential": 10.0}, predict=True)
+    timed("joint", "M=8;C=10;B=32", {"sequential": 9.5, "joint": 1.0}, predict=True)
+    timed("epoch", "N=4096;C=10;B=128", {"clai-c": 1.05, "clai-m": 1.06, "cross-entropy": 1.02, "bare": 1.0})
+    for comparison, shapes in (
+        ("batches", [(m, 10) for m in (2, 4, 8, 16)]),
+        ("classes", [(4, c) for c in (2, 5, 10)]),
+    ):
+        for m, c in shapes:
+            work = (m * (m - 1) / 2) ** power * c**power
+            schedules = {"printed": 5 * work, "sequential": 3 * work, "joint": 3 * work / c, "linear": 3.0 * m}
+            timed(comparison, f"M={m};C={c};B=16", schedules, predict=True)
+            memory = (comparison, "printed", f"M={m};C={c};B=16", 0, "peak_memory_mb", 30.0 * c ** (power - 1))
+            rows.append(memory)
+    for kernel, seconds in (("cosine", 20.0), ("gaussian", 50.0)):
+        setting = f"kernel={kernel};P=10000;R=50000;C=10"
+        timed("inference", setting, {"printed": seconds, "streamed": 0.1})
+        rows.append(("inference", "streamed", setting, 0, "peak_memory_mb", 700.0))
+        rows.append(("inference", "streamed", setting, 0, "difference", 1e-15))
+    for rule in ("paper", "balanced", "parzen"):
+        for share in (0.1, 0.02):
+            for n in (200, 2000, 20000):
+                for quantity, value in (
+                    ("error", n**-0.5),
+                    ("stated", n**-0.5),
+                    ("changed", 1 / n),
+                    ("seconds", n / 1e5),
+                ):
+                    setting = f"C={10 if share == 0.1 else 2};share={share};R=50000;n={n}"
+                    rows += [("sampling", rule, setting, seed, quantity, value) for seed in range(2)]
+    folder = root / "compute" / "evidence"
+    folder.mkdir(parents=True, exist_ok=True)
+    columns = ["comparison", "variant", "setting", "repetition", "quantity", "value"]
+    pd.DataFrame(rows, columns=columns).to_csv(folder / "compute.csv", index=False)
+    title = STUDIES["compute"]["title"] + " (miniature synthetic)" * miniature
+    (folder / "dataset.json").write_text(json.dumps({"title": title, "miniature": miniature}))
+    record = {
+        "run": "compute/benchmark/seed0", "commit": "0" * 40, "dirty": False, "config_hash": "0" * 16, "data": {}, "seed": 0,
+        "fold": None, "threads": 2, "device": "cpu", "hardware": "test, 2 cores", "versions": {}, "wall_seconds": 900.0,
+        "peak_memory_mb": 900, "pairs": None, "command": "snakemake x",
+    }  # fmt: skip
+    (folder / "runs.json").write_text(json.dumps([record]))

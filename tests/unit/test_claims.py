@@ -5,7 +5,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from evidence_fixture import EXPECTED, STUDIES, write_evidence, write_studies, write_theory
+from evidence_fixture import (
+    EXPECTED,
+    STUDIES,
+    write_benchmark,
+    write_evidence,
+    write_studies,
+    write_theory,
+)
 
 from clai.claims import (
     CIFAR10_GROUPS,
@@ -59,6 +66,14 @@ def test_schedules_and_targets_are_judged_by_the_studies(tmp_path: Path) -> None
         assert worse[number] == NOT_REPRODUCED
     frame = judge(Evidence.found(tmp_path / "better", EXPECTED | STUDIES), PAPER).set_index("id")
     assert "an epoch of the sequential schedule takes 10.0 times as long" in frame.loc[14, "evidence"]
+
+
+def test_cost_is_judged_by_the_growth_that_the_benchmark_measured(tmp_path: Path) -> None:
+    for name, power, miniature in (("linear", 1.0, False), ("steeper", 1.5, False), ("mini", 1.0, True)):
+        write_benchmark(tmp_path / name, power=power, miniature=miniature)
+    assert verdicts(tmp_path / "linear")[13] == REPRODUCED
+    assert verdicts(tmp_path / "steeper")[13] == NOT_REPRODUCED
+    assert verdicts(tmp_path / "mini")[13] == NOT_TESTABLE, "overheads rule the times of miniature sizes"
 
 
 def test_one_seed_gives_no_verdict_on_differences(tmp_path: Path) -> None:

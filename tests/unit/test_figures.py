@@ -6,7 +6,7 @@ from typing import Any
 import matplotlib.text
 import pandas as pd
 import pytest
-from evidence_fixture import EXPECTED, STUDIES, write_evidence, write_studies
+from evidence_fixture import EXPECTED, STUDIES, write_benchmark, write_evidence, write_studies
 
 from clai.evidence import CLASS_COLOURS, CLASS_LABELS, MINI_NOTE, Evidence
 from clai.figures import FIGURES, pool_bins, render, save
@@ -24,6 +24,8 @@ def roots(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     write_evidence(base / "published", ["cifar10"])
     write_studies(base / "mini", seeds=1, miniature=True)
     write_studies(base / "published")
+    write_benchmark(base / "mini", miniature=True)
+    write_benchmark(base / "published")
     (base / "paper").mkdir()
     return {name: base / name for name in ("mini", "published", "paper")}
 
@@ -122,6 +124,19 @@ def test_figure_s3_ends_where_all_methods_have_made_as_many_passes(roots: dict[s
     assert set(frame[frame["quantity"] == "test_accuracy"]["passes"]) == {100.0}
     curve = frame[(frame["model"] == "full_joint-all") & (frame["quantity"] == "heldout_accuracy")]
     assert curve["mean"].tolist() == pytest.approx([0.05 * epoch for epoch in range(1, 11)])
+
+
+def test_figure_s5_shows_what_was_measured_beside_what_was_predicted(roots: dict[str, Path]) -> None:
+    figure, frame, _, runs = drawn(roots["published"], "figureS5")
+    seconds = frame[frame["quantity"] == "seconds"]
+    timed = seconds[seconds["predicted"].notna()]
+    assert set(timed["variant"]) == {"printed", "sequential", "joint", "linear"}
+    assert (timed["mean"] / timed["predicted"]).between(1, 1.02).all()
+    assert set(frame["comparison"]) == {
+        "batches", "classes", "sampling, 10 classes, share 0.1", "sampling, 2 classes, share 0.02",
+    }  # fmt: skip
+    assert len(runs) == 1
+    assert len(figure.axes) == 6
 
 
 def test_bins_are_pooled_by_their_counts() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from evidence_fixture import EXPECTED, STUDIES, write_evidence, write_studies
+from evidence_fixture import EXPECTED, STUDIES, write_benchmark, write_evidence, write_studies
 
 from clai import evidence
 from clai.errors import InputError
@@ -61,6 +61,7 @@ def mini(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("results") / "mini"
     write_evidence(root, list(EXPECTED), seeds=1, miniature=True)
     write_studies(root, seeds=1, miniature=True)
+    write_benchmark(root, miniature=True)
     return root
 
 
@@ -232,6 +233,19 @@ def test_table_s5_has_a_row_of_every_cell_and_the_mean_over_its_seeds(tmp_path: 
     assert above == pytest.approx(1 - 0.5 - 0.1)
     assert table.tex.count(" & masked & ") == 5
     assert len(table.runs) == 3 * 17
+
+
+def test_table_s7_shows_ratios_with_their_range_and_what_counting_gives(tmp_path: Path, partial: Path) -> None:
+    root = tmp_path / "published"
+    write_benchmark(root)
+    table = rendered(root, "tableS7")
+    row = table.frame.query("second == 'joint' and quantity == 'seconds'").to_dict("records")[0]
+    assert 9.5 / 1.02 <= row["low"] <= row["ratio"] <= row["high"] <= 9.5 * 1.02
+    assert row["counted"] == pytest.approx(9.5)
+    assert f"{row['ratio']:.2f} ({row['low']:.2f}--{row['high']:.2f}) & 9.50" in table.tex
+    assert "Device: cpu; threads: 2" in table.tex
+    assert [run["run"] for run in table.runs] == ["compute/benchmark/seed0"]
+    assert "not run: needs evidence=paper" in rendered(partial, "tableS7").tex
 
 
 def test_table_s3_counts_runs_and_their_seconds(partial: Path) -> None:

@@ -17,11 +17,9 @@ if TYPE_CHECKING:
 log_to(snakemake.log[0])
 settings, made = snakemake.params.settings, snakemake.output
 torch.set_num_threads(settings["threads"])
-device = choose_device(settings["device"])
-recorder = Recorder(
-    snakemake.params.run, settings, {}, seed=0, fold=None, threads=settings["threads"], device=device.type
-)
+device, description = choose_device(settings["device"]), describe(settings)
+recorder = Recorder(snakemake.params.run, settings, description, seed=0, fold=None, device=device.type)
 measure_all(settings, device).to_csv(made.measured, index=False, float_format="%.6g")
 record = recorder.finish(command=f"snakemake {made.measured}")
 Path(made.records).write_text(json.dumps([record], indent=1, sort_keys=True) + "\n")
-Path(made.description).write_text(json.dumps(describe(settings), indent=1, sort_keys=True) + "\n")
+Path(made.description).write_text(json.dumps(description, indent=1, sort_keys=True) + "\n")

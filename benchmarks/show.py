@@ -1,0 +1,11 @@
+"""The benchmark's comparisons as text: `python benchmarks/show.py COMPUTE_CSV`, as `make benchmark` does."""
+
+import sys
+
+import pandas as pd
+
+from clai.costs import comparisons
+
+table = comparisons(pd.read_csv(sys.argv[1]))
+with pd.option_context("display.width", 220, "display.max_columns", None, "display.max_rows", None):
+    print(table.drop(columns="comparison").to_string(index=False, float_format=lambda value: f"{value:.4g}"))

@@ -1,0 +1,146 @@
+"""The benchmark compares the same work, counts what the algorithms do, and its summaries follow from its rows."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import yaml
+from torch import Tensor, nn
+
+from clai import benchmark, costs, printed
+from clai.benchmark import SCHEDULES, predicted_seconds
+from clai.encoders import ConditionedHead, Encoder
+from clai.estimator import Samples
+from clai.experiment import learning_settings
+from clai.kernels import Cosine
+from clai.learning import collaborative_learning
+
+CPU = torch.device("cpu")
+BATCHES, BATCH, CLASSES = 5, 4, 3
+
+
+def settings() -> dict[str, Any]:
+    """Those of config.yaml, with a small encoder."""
+    whole = yaml.safe_load((Path(__file__).parents[2] / "config.yaml").read_text())
+    return whole | {
+        "embedding_size": 4,
+        "encoder": {"trunk": "resnet2d", "width": 4, "blocks": [1, 1], "pool": False},
+        "training": whole["training"] | {"batch_size": 4, "precision": "float32"},
+        "benchmark": whole["benchmark"] | {"epoch": whole["benchmark"]["epoch"] | {"image_size": 8}},
+    }
+
+
+class Counting(nn.Module):
+    """A trunk that counts the samples that go through it forward, and those that gradients come back for."""
+
+    features = 4
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.forward_samples, self.backward_samples = nn.Linear(3, 4), 0, 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.forward_samples += len(x)
+        features = self.layer(x)
+        features.register_hook(self._count)
+        return features
+
+    def _count(self, gradient: Tensor) -> None:
+        self.backward_samples += len(gradient)
+
+
+@pytest.mark.parametrize("variant", SCHEDULES)
+def test_predictions_count_the_passes_that_each_schedule_makes(variant: str) -> None:
+    trunk = Counting()
+    encoder = Encoder(trunk, ConditionedHead(4, CLASSES, 2))
+    x, y = torch.randn(BATCHES * BATCH, 3), torch.arange(BATCHES * BATCH) % CLASSES
+    base = learning_settings(settings(), CLASSES, 0)
+    given = replace(
+        base, epochs=1, batch_size=BATCH, schedule="sequential" if variant == "sequential" else "joint",
+        references=1 if variant == "linear" else "all",
+    )  # fmt: skip
+    if variant == "printed":
+        theta: list[Tensor] = list(encoder.parameters())
+        printed.learn_multiclass(
+            lambda b, k: encoder(b, k)[0], theta, lambda: printed.cosine, printed.target_product, x, y,
+            CLASSES, BATCH, 1, 1e-3, torch.randperm,
+        )  # fmt: skip
+    else:
+        collaborative_learning(encoder, Cosine(), Samples(x, y), CLASSES, given, dict, None, "")
+    assert predicted_seconds(variant, BATCHES, CLASSES, 1.0, 0.0) == trunk.forward_samples / BATCH
+    assert predicted_seconds(variant, BATCHES, CLASSES, 0.0, 1.0) == trunk.backward_samples / BATCH
+
+
+def test_what_is_timed_side_by_side_gives_the_same_result() -> None:
+    rows = benchmark.measure_exact(
+        batches=2, batch_size=4, check_batches=3, check_batch_size=4, repetitions=1, settings=settings(), device=CPU
+    )
+    gaps = {setting: value for _, _, setting, _, quantity, value in rows if quantity == "difference"}
+    assert len(gaps) == 2
+    assert max(gaps.values()) < 1e-9
+    for classes in (1, 3):
+        z, z_reference, labels = benchmark._embeddings(7, 60, classes, 4, torch.float64, CPU)
+        for kernel in (Cosine().double(), benchmark.build("gaussian", 4, "full").double()):
+            slow = benchmark._vote_printed(kernel, z, z_reference, labels, 12)
+            torch.testing.assert_close(
+                slow, benchmark._vote_streamed(kernel, z, z_reference, labels, 16), atol=1e-9, rtol=0
+            )
+
+
+def test_memory_is_measured_in_a_process_of_its_own() -> None:
+    """S of 40 MB in the printed vote, not in the streamed one; what this process holds does not count."""
+    ballast = torch.ones(2**28, dtype=torch.uint8)
+    votes = [benchmark.Vote(v, "cosine", 2000, 5000, 1, 50, settings(), "cpu") for v in ("printed", "streamed")]
+    slow, fast = benchmark._alone(votes)
+    assert slow - fast > 30
+    assert fast < benchmark._peak("cpu") - len(ballast) / 2**20 + 50
+
+
+def rows() -> pd.DataFrame:
+    """Times of an exact law, C M (M - 1) ms printed, and a ratio that is 2 and 4 in two repetitions."""
+    found = []
+    for repetition in (0, 1):
+        for comparison, shapes in (("batches", [(2, 3), (8, 3)]), ("classes", [(4, 2), (4, 10)])):
+            for m, c in shapes:
+                for variant, factor in (("printed", 1.0), ("joint", 0.5), ("linear", 0.5 / (2 + 2 * repetition))):
+                    row = (comparison, variant, f"M={m};C={c};B=4", repetition)
+                    found.append((*row, "seconds", 1e-3 * c * m * (m - 1) * factor))
+                    found.append((*row, "predicted", 1e-3 * c * m * (m - 1) * factor * 0.9))
+    found.append(("batches", "joint", "M=8;C=3;B=4", 0, "peak_memory_mb", 30.0))
+    found.append(("batches", "linear", "M=8;C=3;B=4", 0, "peak_memory_mb", 40.0))
+    found.append(("inference", "streamed", "kernel=cosine;P=1;R=2;C=3", 0, "peak_memory_mb", 500.0))
+    for n in (10, 100):
+        for repetition, error in ((0, 1 / n), (1, 3 / n)):
+            found.append(("sampling", "paper", f"C=2;share=0.1;R=200;n={n}", repetition, "error", error))
+    return pd.DataFrame(found, columns=benchmark.COLUMNS)
+
+
+def test_ratios_are_of_the_same_repetition_at_the_largest_size() -> None:
+    table = costs.comparisons(rows())
+    row = table[(table["quantity"] == "seconds") & (table["second"] == "linear")].to_dict("records")
+    assert len(row) == 1
+    assert row[0]["setting"] == "M=8;C=3;B=4"
+    assert (row[0]["ratio"], row[0]["low"], row[0]["high"], row[0]["n"]) == pytest.approx((3, 2, 4, 2))
+    assert row[0]["counted"] == pytest.approx(3)
+    memory = table[table["quantity"] == "peak_memory_mb"].set_index("second")
+    assert memory.loc["linear", "ratio"] == pytest.approx(0.75)
+    assert memory.loc["streamed", "second_value"] == 500
+    assert np.isnan(memory.loc["streamed", "first_value"])
+
+
+def test_growth_is_the_power_in_pairs_of_batches_and_in_classes() -> None:
+    for comparison in ("batches", "classes"):
+        assert costs.exponent(rows(), comparison, "printed").tolist() == pytest.approx([1, 1])
+    assert costs.exponent(rows(), "batches", "sequential").empty
+
+
+def test_curves_and_samples_are_means_over_repetitions() -> None:
+    curves = costs.curves(rows()).set_index(["quantity", "comparison", "variant", "x"])
+    assert curves.loc[("seconds", "classes", "printed", 10), "mean"] == pytest.approx(0.12)
+    assert curves.loc[("seconds", "classes", "printed", 10), "predicted"] == pytest.approx(0.108)
+    sampled = costs.sampling(rows()).set_index(["rule", "n", "quantity"])["mean"]
+    assert sampled["paper", 100, "error"] == pytest.approx(0.02)
