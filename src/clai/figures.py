@@ -258,6 +258,11 @@ def figure4(evidence: Evidence) -> Drawn:
                 _say(axes, f"no signals of {MODEL_TITLES[model]} in the evidence")
                 continue
             _shade_event(axes, mine)
+            if model == SIGNAL_MODEL:
+                width_of = mine.groupby("hour")["value"].agg(["min", "max"])
+                axes.fill_between(
+                    width_of.index, width_of["min"], width_of["max"], color=MODEL_COLOURS[model], alpha=0.12, lw=0
+                )
             for _, signal in mine.groupby("signal"):
                 width, alpha = (1.4, 1.0) if model == "gp" else (0.8, 0.6)
                 axes.plot(signal["hour"], signal["value"], color=MODEL_COLOURS[model], lw=width, alpha=alpha)

@@ -110,7 +110,7 @@ def test_likelihood_of_the_mixture_rises_with_every_iteration(components: int) -
     likelihoods = []
     for iterations in range(2, 14):
         mixture = EMStudentMixture(
-            n_components=components, df=4, max_iter=iterations, tol=0, reg_covar=1e-6, random_state=0
+            n_components=components, df=4, max_iter=iterations, tol=1e-12, reg_covar=1e-6, random_state=0
         )
         mixture.fit(x)
         likelihoods.append(mixture.score(x))
