@@ -751,9 +751,9 @@ def _sepsis_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
             lines = []
             for model, part in frame[frame["dataset"] == dataset].groupby("model", sort=False):
                 cells = []
-                for row in part.itertuples():
-                    drawn = "" if pd.isna(row.low) else f" [{row.low:.3f}, {row.high:.3f}]"
-                    cells.append(number(row.mean, row.sd, 3) + drawn)
+                for row in part.to_dict("records"):
+                    drawn = "" if pd.isna(row["low"]) else f" [{row['low']:.3f}, {row['high']:.3f}]"
+                    cells.append(number(row["mean"], row["sd"], 3) + drawn)
                 lines.append(_row("", escape(model_title(str(model))), *cells))
         body += "\\midrule\n" + _block(evidence.title(dataset), lines)
     columns = "ll" + "c" * len(SEPSIS_METRICS)
