@@ -6,10 +6,14 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := all
-.PHONY: all environment test lint benchmark readme lock clean help
+.PHONY: all report environment test lint benchmark readme lock clean help
 
 all: $(INSTALLED) ## the miniature pipeline from nothing, and the paper's tables and figures from the published evidence (default)
 	$(BIN)/snakemake --cores $(CORES) all
+
+report: $(INSTALLED) ## report/report.html: tables, figures, claims, runs and settings in one file for the browser
+	$(BIN)/snakemake --cores $(CORES) all pages
+	$(BIN)/snakemake --report report/report.html all pages
 
 environment: $(INSTALLED) ## .venv with the locked versions; the only step that needs a network
 
@@ -42,7 +46,7 @@ lock: ## envs/requirements.lock anew from envs/requirements.in; needs uv
 		--output-file envs/requirements.lock envs/requirements.in
 
 clean: ## delete the environment and what the miniature pipeline made; downloads, full runs and tracked files stay
-	rm -rf .venv results/mini logs/mini paper_figures/mini .pytest_cache .mypy_cache .ruff_cache .hypothesis src/clai.egg-info
+	rm -rf .venv results/mini logs/mini paper_figures/mini report .pytest_cache .mypy_cache .ruff_cache .hypothesis src/clai.egg-info
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))

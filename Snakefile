@@ -18,6 +18,7 @@ include: "workflow/rules/theory.smk"
 include: "workflow/rules/benchmark.smk"
 include: "workflow/rules/tables.smk"
 include: "workflow/rules/figures.smk"
+include: "workflow/rules/report.smk"
 include: "workflow/rules/publish.smk"
 
 
@@ -28,6 +29,7 @@ localrules:
     all,
     mini,
     paper,
+    pages,
 
 
 rule all:
@@ -51,3 +53,11 @@ rule paper:
         paper_outputs(""),
     message:
         "Every table and figure of the chosen evidence."
+
+
+rule pages:
+    input:
+        pages_of_view(""),
+        pages_of_view("mini/") if config["evidence"] == "published" else [],
+    message:
+        "The pages of the report, which `make report` puts into one file."

@@ -12,18 +12,8 @@ for name, datasets in FIGURES.items():
             library=library("figures", "logs"),
         output:
             pdf=f"paper_figures/{{view}}{name}.pdf",
-            png=report(
-                f"paper_figures/{{view}}{name}.png",
-                caption=f"../report/{name}.rst",
-                category="Figures",
-                labels={"output": name, "form": "picture"},
-            ),
-            csv=report(
-                f"paper_figures/{{view}}{name}.csv",
-                caption=f"../report/{name}.rst",
-                category="Figures",
-                labels={"output": name, "form": "data"},
-            ),
+            png=f"paper_figures/{{view}}{name}.png",
+            csv=f"paper_figures/{{view}}{name}.csv",
             json=f"paper_figures/{{view}}{name}.json",
         log:
             f"logs/{{view}}draw_{name}.log",

@@ -40,11 +40,14 @@ def theory_inputs(wildcards):
     return [path] if not path.startswith("results/published/") or Path(path).exists() else []
 
 
+def settings_of_view(wildcards):
+    """The settings behind a view's evidence."""
+    return settings("mini" if wildcards.view else "paper")
+
+
 def settings_shown(name):
-    """Params function: the settings behind a view's evidence for the table that prints them, nothing for the others."""
-    if name != "tableS1":
-        return {}
-    return lambda wildcards: settings("mini" if wildcards.view else "paper")
+    """Params function: the settings of a view for the table that prints them, nothing for the others."""
+    return settings_of_view if name == "tableS1" else {}
 
 
 def paper_outputs(view):
@@ -53,3 +56,46 @@ def paper_outputs(view):
     forms |= {name: ["pdf", "png", "csv", "json"] for name in FIGURES}
     forms["claims"] = ["md", "csv", "json"]
     return [f"paper_figures/{view}{name}.{form}" for name, endings in forms.items() for form in endings]
+
+
+def rendered(wildcards):
+    """Every rendered file of the wildcards' view."""
+    return paper_outputs(wildcards.view)
+
+
+TITLES = {name: name.replace("table", "Table ").replace("figure", "Figure ") for name in (*TABLES, *FIGURES)}
+TITLES["claims"] = "Claims"
+
+
+def page_of(name):
+    """A page of the report, with its place there."""
+    kind = re.match("table|figure|claims|runs|settings", name)[0]
+    category = {"table": "Tables", "figure": "Figures"}.get(kind, name.capitalize())
+    caption = f"../report/{name}.rst"
+    return report(
+        f"report/{{view}}{name}.html",
+        caption=caption if Path(workflow.basedir, "workflow", "report", f"{name}.rst").exists() else None,
+        category=category,
+        subcategory=evidence_title,
+        labels={"output": TITLES.get(name, name.capitalize()), "shows": heading(name)},
+    )
+
+
+def evidence_title(wildcards):
+    """What a view rests on, in words."""
+    names = {"published": "Published evidence", "paper": "Full run here", "mini": "Miniature synthetic data"}
+    return names[Path(evidence_root(wildcards)).name]
+
+
+@cache
+def heading(name):
+    """What an output shows, by the beginning of its caption."""
+    path = Path(workflow.basedir, "workflow", "report", f"{name}.rst")
+    if not path.exists():
+        return {"runs": "Every run behind the outputs", "settings": "Every setting"}[name]
+    return re.split(r"[:.(;,]| (?:on|for) ", path.read_text())[0].strip()
+
+
+def pages_of_view(view):
+    """The report's pages of a view: "" or "mini/"."""
+    return [f"report/{view}{name}.html" for name in (*TITLES, "runs", "settings")]

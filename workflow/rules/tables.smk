@@ -17,18 +17,8 @@ for name, datasets in TABLES.items():
             choices="workflow/choices.csv",
             library=library("tables", "logs"),
         output:
-            tex=report(
-                f"paper_figures/{{view}}{name}.tex",
-                caption=f"../report/{name}.rst",
-                category="Tables",
-                labels={"output": name, "form": "LaTeX"},
-            ),
-            csv=report(
-                f"paper_figures/{{view}}{name}.csv",
-                caption=f"../report/{name}.rst",
-                category="Tables",
-                labels={"output": name, "form": "data"},
-            ),
+            tex=f"paper_figures/{{view}}{name}.tex",
+            csv=f"paper_figures/{{view}}{name}.csv",
             json=f"paper_figures/{{view}}{name}.json",
         log:
             f"logs/{{view}}render_{name}.log",
@@ -55,18 +45,8 @@ rule render_claims:
         paper_values="workflow/paper_values.csv",
         library=library("claims", "logs"),
     output:
-        md=report(
-            "paper_figures/{view}claims.md",
-            caption="../report/claims.rst",
-            category="Claims",
-            labels={"output": "claims", "form": "page"},
-        ),
-        csv=report(
-            "paper_figures/{view}claims.csv",
-            caption="../report/claims.rst",
-            category="Claims",
-            labels={"output": "claims", "form": "data"},
-        ),
+        md="paper_figures/{view}claims.md",
+        csv="paper_figures/{view}claims.csv",
         json="paper_figures/{view}claims.json",
     log:
         "logs/{view}render_claims.log",

@@ -1,0 +1,86 @@
+"""Pages of the report show what the files hold, and nothing in a cell becomes markup."""
+
+import re
+
+import pandas as pd
+
+from clai.pages import output_page, readable, runs_page, settings_page, sortable
+
+RUN = {
+    "run": "a/gp/seed0/fold1", "seed": 0, "fold": 1, "device": "cpu", "hardware": "2 cores", "threads": 2, "wall_seconds": 1.5,
+    "peak_memory_mb": 9, "pairs": None, "commit": "f" * 40, "dirty": False, "config_hash": "ab", "command": "snakemake x",
+    "data": {"raw.zip": "sha256:12"}, "versions": {"torch": "2"},
+}  # fmt: skip
+CONTENT = {
+    "caption": "What <b>it</b> shows.",
+    "evidence": "published",
+    "runs": [RUN],
+    "settings": {"ab": {"epochs": 3}},
+}
+
+
+def tidy() -> pd.DataFrame:
+    rows = [
+        ("x", "gp", "f1", 0.5, 0.01, 0.7),
+        ("x", "gp", "auroc", 0.75, None, None),
+        ("y", "clai-m", "f1", None, None, 0.7),
+    ]
+    return pd.DataFrame(rows, columns=["dataset", "model", "metric", "mean", "sd", "paper"])
+
+
+def test_metrics_of_a_tidy_frame_become_columns() -> None:
+    table = readable(tidy()).set_index("dataset")
+    assert list(table) == ["model", "F1-score", "AUROC"]
+    assert table.loc["x", "F1-score"] == "0.5 (0.01)\n[paper: 0.7]"
+    assert table.loc["x", "AUROC"] == "0.75"
+    assert table.loc["y", "F1-score"] == "[paper: 0.7]"
+    assert table["model"].tolist() == ["Gaussian process", "CLaI-M"]
+
+
+def test_verdict_and_evidence_of_the_claims_come_first() -> None:
+    table = readable(pd.DataFrame(columns=["id", "claim", "test", "evidence", "verdict"]))
+    assert list(table) == ["id", "claim", "verdict", "evidence", "test"]
+
+
+def test_cells_are_text() -> None:
+    shown = sortable(pd.DataFrame({"a<b": ["<script>alert(1)</script>", None], "n": [1.23456789, 2.0]}))
+    assert "<script>" not in shown
+    assert "a&lt;b" in shown
+    assert re.findall(r'<td class="\w*">([^<]*)</td>', shown)[1:] == ["1.23457", "", "2"]
+
+
+def test_page_of_an_output_has_caption_data_and_runs() -> None:
+    page = output_page("Table 9", tidy(), "a,b\n", CONTENT, None)
+    assert "What &lt;b&gt;it&lt;/b&gt; shows." in page
+    assert "data:text/csv;base64,YSxiCg==" in page
+    assert "a/gp/seed0/fold1" in page
+    assert "Miniature synthetic data" not in page
+    assert "Miniature synthetic data" in output_page("Table 9", tidy(), "", CONTENT | {"evidence": "mini"}, None)
+
+
+def test_page_of_a_figure_holds_the_picture() -> None:
+    assert 'src="data:image/png;base64,iVBORw=="' in output_page("Figure 9", tidy(), "", CONTENT, b"\x89PNG")
+
+
+def test_pages_load_nothing_from_elsewhere() -> None:
+    pages = [
+        output_page("T", tidy(), "", CONTENT, b""),
+        runs_page([CONTENT]),
+        settings_page({"a": {"b": 1}}, "a: 1", False),
+    ]
+    for page in pages:
+        assert not re.findall(r'(?:src|href)="(?!data:)', page)
+        assert "http" not in page
+
+
+def test_runs_come_with_settings_data_and_versions() -> None:
+    page = runs_page([CONTENT, CONTENT])
+    assert "<p>Runs: 1.</p>" in page
+    for text in ("&quot;epochs&quot;: 3", "sha256:12", "torch 2"):
+        assert text in page
+
+
+def test_settings_are_listed_by_their_dotted_names() -> None:
+    page = settings_page({"training": {"epochs": 3, "crop": None}, "seeds": [0, 1]}, "# comment", False)
+    for name, value in (("training.epochs", "3"), ("training.crop", "null"), ("seeds", "[0, 1]")):
+        assert re.search(rf'>{re.escape(name)}</td><td class="\w*">{re.escape(value)}<', page)
