@@ -100,7 +100,7 @@ def _by_patient(fold: Fold, model: str, rows: NDArray[np.intp], count: int) -> t
         return (np.zeros(count),) * 3
     alarm, silence = fold.utility
     parts = (np.where(fold.alarms[model], alarm, silence), silence, np.maximum(alarm, silence))
-    own, quiet, best = (np.bincount(rows, weights=part, minlength=count) for part in parts)
+    own, quiet, best = (np.bincount(rows, weights=part, minlength=count).astype(np.float64) for part in parts)
     return own, quiet, best
 
 
