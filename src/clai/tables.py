@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from clai import costs
@@ -751,9 +752,8 @@ def _sepsis_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
             lines = []
             for model, part in frame[frame["dataset"] == dataset].groupby("model", sort=False):
                 cells = []
-                for row in part.to_dict("records"):
-                    drawn = "" if pd.isna(row["low"]) else f" [{row['low']:.3f}, {row['high']:.3f}]"
-                    cells.append(number(row["mean"], row["sd"], 3) + drawn)
+                for mean, sd, low, high in part[["mean", "sd", "low", "high"]].to_numpy(dtype=float):
+                    cells.append(number(mean, sd, 3) + ("" if np.isnan(low) else f" [{low:.3f}, {high:.3f}]"))
                 lines.append(_row("", escape(model_title(str(model))), *cells))
         body += "\\midrule\n" + _block(evidence.title(dataset), lines)
     columns = "ll" + "c" * len(SEPSIS_METRICS)

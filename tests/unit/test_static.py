@@ -18,10 +18,11 @@ from clai.tables import readme_results, replace_results
 REPOSITORY = Path(__file__).parents[2]
 WORKFLOW = REPOSITORY / "workflow"
 CONFIG: dict[str, Any] = yaml.safe_load((REPOSITORY / "config.yaml").read_text())
+OWN_SOURCES = [name for name, entry in CONFIG["datasets"].items() if "raw_of" not in entry]
 DOCUMENTS = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md")), REPOSITORY / "envs" / "README.md"]
 
 
-@pytest.mark.parametrize("dataset", [key for key, entry in CONFIG["datasets"].items() if "raw_of" not in entry])
+@pytest.mark.parametrize("dataset", OWN_SOURCES)
 def test_sources_of_every_dataset_are_verifiable(dataset: str) -> None:
     rows = read_sources(WORKFLOW / "data_sources.csv", dataset)
     assert rows
@@ -40,7 +41,7 @@ def test_sources_of_every_dataset_are_verifiable(dataset: str) -> None:
 
 def test_sources_name_no_dataset_that_is_not_configured() -> None:
     with (WORKFLOW / "data_sources.csv").open() as stream:
-        assert {row["dataset"] for row in csv.DictReader(stream)} == set(CONFIG["datasets"])
+        assert {row["dataset"] for row in csv.DictReader(stream)} == set(OWN_SOURCES)
 
 
 def test_every_setting_of_the_configuration_has_a_comment() -> None:
