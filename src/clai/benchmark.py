@@ -217,7 +217,7 @@ def measure_epochs(
         def prepare() -> Callable[[], object]:
             trained = build_clai(settings, model, CHANNELS, classes, 0)
             encoder, kernel = _placed(trained.encoder, device), trained.kernel.to(device)
-            return lambda: collaborative_learning(encoder, kernel, data, classes, learning, dict, None, "")
+            return lambda: collaborative_learning(encoder, kernel, data, classes, learning, dict, None)
 
         return prepare
 
@@ -229,7 +229,7 @@ def measure_epochs(
                 logits = classifier(inputs)
             return nn.functional.cross_entropy(logits, wanted)
 
-        return lambda: batchwise_learning(classifier, objective, data, learning, dict, None, "")
+        return lambda: batchwise_learning(classifier, objective, data, learning, dict, None)
 
     def bare() -> Callable[[], object]:
         trunk = _placed(build_classifier(settings, CHANNELS, classes, 0).trunk, device)
@@ -406,7 +406,7 @@ def _prepare(work: Work, model: str) -> tuple[Callable[[], object], Callable[[],
         x, encoder, kernel = x.double(), encoder.double(), kernel.double()
 
     def fast() -> None:
-        collaborative_learning(encoder, kernel, Samples(x, labels.cpu()), work.classes, learning, dict, None, "")
+        collaborative_learning(encoder, kernel, Samples(x, labels.cpu()), work.classes, learning, dict, None)
 
     def slow() -> None:
         _learn_printed(encoder, kernel, x, labels, work.classes, learning)

@@ -1,4 +1,4 @@
-"""The one exception for input that a user can put right."""
+"""Errors that a user can put right."""
 
 
 class InputError(ValueError):
@@ -7,3 +7,7 @@ class InputError(ValueError):
     The message names the key, file or row, what was found, what was expected and what to do. Scripts print it
     without a traceback.
     """
+
+
+class DivergenceError(InputError):
+    """Training has left the finite numbers, or gone where no healthy run goes: the settings do not suit the data."""

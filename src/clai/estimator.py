@@ -167,7 +167,7 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
             seed=seed,
         )
         self.history_ = collaborative_learning(
-            self.encoder_, self.kernel_, data, conditions, settings, validate=dict, checkpoint=None, fingerprint=""
+            self.encoder_, self.kernel_, data, conditions, settings, validate=dict, checkpoint=None
         )
         self.reference_embeddings_ = self._embed(X)
         self.reference_labels_ = data.labels

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from clai.alignment import mean_loss_floor, one_vs_rest
 from clai.batches import Images, Items, Recordings, Signals
+from clai.checkpoints import Checkpoint, write_whole
 from clai.datasets.prepared import Prepared, normalisation
 from clai.encoders import Classifier, ConditionedHead, Encoder, build_trunk
 from clai.hourly import hourly_inputs, hourly_names
@@ -167,8 +168,7 @@ def train_clai(
     seed: int,
     fold: int | None,
     device: torch.device,
-    checkpoint: Path,
-    fingerprint: str,
+    checkpoint: Checkpoint,
 ) -> tuple[Trained, list[Epoch]]:
     """Train CLaI-C or CLaI-M; returns the model on the CPU and its history with the loss's floor in each row."""
     split = splits_of(data, settings, fold, seed, device)
@@ -181,7 +181,7 @@ def train_clai(
     floor = mean_loss_floor(trained.kernel.floor_family, learning.target, shares, settings["embedding_size"])
     validate = _heldout(trained, split, conditions, settings, seed, {"floor": floor})
     history = collaborative_learning(
-        trained.encoder, trained.kernel, split.train, conditions, learning, validate, checkpoint, fingerprint
+        trained.encoder, trained.kernel, split.train, conditions, learning, validate, checkpoint
     )
     return Trained(trained.encoder.cpu(), trained.kernel.cpu()), history
 
@@ -192,8 +192,7 @@ def train_cross_entropy(
     seed: int,
     fold: int | None,
     device: torch.device,
-    checkpoint: Path,
-    fingerprint: str,
+    checkpoint: Checkpoint,
 ) -> tuple[Classifier, list[Epoch]]:
     """Train the cross-entropy baseline; returns the model on the CPU and its history."""
     split = splits_of(data, settings, fold, seed, device)
@@ -212,7 +211,7 @@ def train_cross_entropy(
         labels = torch.cat([split.val.batch(block, None)[1].cpu() for block in chosen.split(512)])
         return {"heldout_accuracy": float((logits.argmax(1) == labels).double().mean())}
 
-    history = batchwise_learning(classifier, objective, split.train, learning, validate, checkpoint, fingerprint)
+    history = batchwise_learning(classifier, objective, split.train, learning, validate, checkpoint)
     return classifier.cpu(), history
 
 
@@ -222,8 +221,7 @@ def train_supervised_contrastive(
     seed: int,
     fold: int | None,
     device: torch.device,
-    checkpoint: Path,
-    fingerprint: str,
+    checkpoint: Checkpoint,
 ) -> tuple[Trained, list[Epoch]]:
     """Train the same trunk with the supervised contrastive loss (Khosla et al. 2020) of pytorch-metric-learning.
 
@@ -245,7 +243,7 @@ def train_supervised_contrastive(
         return loss(z, labels)
 
     validate = _heldout(trained, split, conditions, settings, seed, {})
-    history = batchwise_learning(trained.encoder, objective, split.train, learning, validate, checkpoint, fingerprint)
+    history = batchwise_learning(trained.encoder, objective, split.train, learning, validate, checkpoint)
     head = trained.encoder.head
     head.weight = nn.Parameter(head.weight.detach().repeat(conditions, 1, 1))
     head.bias = nn.Parameter(head.bias.detach().repeat(conditions, 1, 1))
@@ -351,7 +349,7 @@ def classifier_outputs(
 
 def save_parameters(path: Path, module: nn.Module) -> None:
     """Parameters and buffers of a module as a safetensors file."""
-    save_file({name: tensor.contiguous() for name, tensor in module.state_dict().items()}, path)
+    write_whole(Path(path), save({name: tensor.contiguous() for name, tensor in module.state_dict().items()}))
 
 
 def load_parameters(path: Path, module: nn.Module) -> None:
@@ -363,7 +361,7 @@ def load_parameters(path: Path, module: nn.Module) -> None:
 def save_embedded(path: Path, embedded: Mapping[str, Embedded]) -> None:
     """Embeddings and labels of all splits as a safetensors file with tensors `z_<split>` and `y_<split>`."""
     tensors = {f"z_{name}": part.z.contiguous() for name, part in embedded.items()}
-    save_file(tensors | {f"y_{name}": part.y.contiguous() for name, part in embedded.items()}, path)
+    write_whole(Path(path), save(tensors | {f"y_{name}": part.y.contiguous() for name, part in embedded.items()}))
 
 
 def load_embedded(path: Path) -> dict[str, Embedded]:

@@ -16,11 +16,9 @@ one pass: each item is embedded once an epoch, so the cost is linear, and BatchN
 
 import contextlib
 import logging
-import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -28,7 +26,9 @@ from torch import Tensor, nn
 
 from clai.alignment import Target, alignment_loss, alignment_scores, balanced, one_vs_rest, target_matrix
 from clai.batches import Items
+from clai.checkpoints import Checkpoint, Draws, global_generators, set_global_generators
 from clai.encoders import Encoder
+from clai.errors import DivergenceError
 from clai.kernels import Kernel
 
 logger = logging.getLogger("clai")
@@ -57,9 +57,8 @@ class Settings:
     seed: int
 
 
-class DivergenceError(RuntimeError):
-    """The loss is no longer a finite number."""
-
+EXPLODED = 1e3
+"""No loss of a healthy run is near this: the alignment loss is at most 4, and cross-entropy over C classes starts at log C."""
 
 Epoch = dict[str, float]
 """One row of the history."""
@@ -79,8 +78,7 @@ def collaborative_learning(
     conditions: int,
     settings: Settings,
     validate: Callable[[], Epoch],
-    checkpoint: Path | None,
-    fingerprint: str,
+    checkpoint: Checkpoint | None,
 ) -> list[Epoch]:
     """Train an encoder, and the kernel's metric with it, by alignment.
 
@@ -90,15 +88,14 @@ def collaborative_learning(
         conditions: C for a multiclass task, 1 for a binary one.
         settings: how.
         validate: called after each epoch; its figures join the history.
-        checkpoint: file to save the state to after each epoch, and to resume from; None to keep none.
-        fingerprint: identifies data, settings and code; a checkpoint with another one is not resumed from.
+        checkpoint: where to save the state, and to resume from; None to keep none.
 
     Returns:
         The history, a row an epoch: epoch, loss, alignment, centred_alignment (means over steps and conditions), pairs
         (similarities computed), learning_rate, seconds, and what `validate` gives.
 
     Raises:
-        DivergenceError: the loss is not finite; names epoch, step and learning rate.
+        DivergenceError: the loss is not finite, or above `EXPLODED`; names epoch, step and learning rate.
     """
     per_step = conditions if settings.schedule == "joint" else 1
     batches = len(data) // settings.batch_size
@@ -145,7 +142,7 @@ def collaborative_learning(
     groups = batches // min(settings.references + 1, batches) if settings.references != "all" else batches - 1
     steps_per_epoch = groups * (conditions // per_step)
     modules = nn.ModuleList([encoder, kernel])
-    return _run(modules, steps, steps_per_epoch, settings, validate, checkpoint, fingerprint)
+    return _run(modules, steps, steps_per_epoch, settings, validate, checkpoint)
 
 
 def _signs(labels: Tensor, conditions: int, condition: int | None, dtype: torch.dtype) -> Tensor:
@@ -255,8 +252,7 @@ def batchwise_learning(
     data: Items,
     settings: Settings,
     validate: Callable[[], Epoch],
-    checkpoint: Path | None,
-    fingerprint: str,
+    checkpoint: Checkpoint | None,
 ) -> list[Epoch]:
     """Train on a loss of single batches, drawing as many items a step as a CLaI group of anchor and references.
 
@@ -279,7 +275,7 @@ def batchwise_learning(
 
             yield step
 
-    return _run(model, steps, len(data) // group, settings, validate, checkpoint, fingerprint)
+    return _run(model, steps, len(data) // group, settings, validate, checkpoint)
 
 
 def _references(settings: Settings) -> int:
@@ -304,66 +300,86 @@ def _run(
     steps_per_epoch: int,
     settings: Settings,
     validate: Callable[[], Epoch],
-    checkpoint: Path | None,
-    fingerprint: str,
+    checkpoint: Checkpoint | None,
 ) -> list[Epoch]:
     """Epochs of optimisation steps, with validation, history and checkpoints; what all objectives share."""
     optimiser = _optimiser(model, settings)
     scheduler = _scheduler(optimiser, settings, steps_per_epoch)
     generator = torch.Generator().manual_seed(settings.seed)
+    device = next(model.parameters()).device
     history: list[Epoch] = []
-    if checkpoint is not None and checkpoint.exists():
-        state = torch.load(checkpoint, weights_only=True)
-        if state["fingerprint"] == fingerprint:
-            model.load_state_dict(state["model"])
-            optimiser.load_state_dict(state["optimiser"])
-            scheduler.load_state_dict(state["scheduler"])
-            generator.set_state(state["generator"])
-            history = state["history"]
-            logger.info("resumed after epoch %d from %s", len(history), checkpoint)
-        else:
-            logger.info("%s belongs to other data, settings or code: starting anew", checkpoint)
-    for epoch in range(len(history) + 1, settings.epochs + 1):
+    kept: list[dict[str, Tensor]] = []  # what the steps of this epoch gave
+    rates: list[float] = []  # and the learning rate of each
+    saved = None if checkpoint is None else checkpoint.load()
+    if saved is not None:
+        model.load_state_dict(saved["model"])
+        optimiser.load_state_dict(saved["optimiser"])
+        scheduler.load_state_dict(saved["scheduler"])
+        history, rates = saved["history"], saved["rates"]
+        kept = [dict(zip(saved["kept"], row, strict=True)) for row in zip(*saved["kept"].values(), strict=True)]
+    draws = Draws(steps(generator), generator, saved and saved["draws"])
+
+    def check() -> None:
+        losses = torch.stack([row["loss"].float() for row in kept])
+        bad = (~(losses.abs() <= EXPLODED)).nonzero()[:, 0].tolist()
+        # The gradient of a finite loss need not be finite.
+        finite = all(bool(p.isfinite().all()) for p in model.parameters())
+        if not finite and not bad:
+            bad = [len(kept) - 1]
+        if bad:
+            raise DivergenceError(
+                f"training diverged in epoch {len(history) + 1}: at step {bad[0] + 1} of {steps_per_epoch} the loss is "
+                f"{float(losses[bad[0]]):.3g}{'' if finite else ' and weights are not finite'}, the learning rate "
+                f"{rates[bad[0]]:.3g}; lower training.learning_rate"
+                + ("" if checkpoint is None else f". The last good state {checkpoint.where()}")
+            )
+
+    def state() -> dict[str, Any]:
+        if kept:
+            check()  # so that what is saved is good
+        return {
+            "model": model.state_dict(),
+            "optimiser": optimiser.state_dict(),
+            "scheduler": scheduler.state_dict(),
+            "global": global_generators(device),
+            "draws": draws.state(),
+            "history": history,
+            "kept": {key: torch.stack([row[key] for row in kept]) for key in (kept[0] if kept else ())},
+            "rates": rates,
+        }
+
+    while len(history) < settings.epochs:
+        epoch = len(history) + 1
         started = time.perf_counter()
         model.train()
-        kept: list[dict[str, Tensor]] = []
-        # Dropout draws from the global generator: seeded anew each epoch, a resumed run draws what an uninterrupted one does.
+        # Dropout draws from the global generator: seeded anew each epoch, unless resumed in the middle of one.
         with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
             torch.manual_seed(settings.seed + epoch)
-            for step in steps(generator):
+            if saved is not None and draws.position > 0:
+                set_global_generators(saved["global"], device)
+            saved = None
+            for step in draws:
                 optimiser.zero_grad(set_to_none=True)
                 kept.append(step())
+                rates.append(float(optimiser.param_groups[0]["lr"]))
                 optimiser.step()
                 scheduler.step()
+                if checkpoint is not None:
+                    checkpoint.offer(f"step {draws.position} of {steps_per_epoch} of epoch {epoch}", state)
+        check()
         means = {key: float(torch.stack([row[key].float() for row in kept]).mean()) for key in kept[0]}
         if "pairs" in means:
             means["pairs"] *= len(kept)
         rate = float(optimiser.param_groups[0]["lr"])
-        if not torch.isfinite(torch.tensor(means["loss"])):
-            first = next(i for i, row in enumerate(kept) if not torch.isfinite(row["loss"]))
-            raise DivergenceError(
-                f"loss is {means['loss']} in epoch {epoch}, first at step {first + 1} of {len(kept)}, learning rate {rate:.3g}: "
-                f"lower training.learning_rate; the last good state is "
-                f"{'in ' + str(checkpoint) if history and checkpoint else 'not saved'}"
-            )
         model.eval()
         row: Epoch = {"epoch": epoch, **means, "learning_rate": rate, **validate()}
         seconds = time.perf_counter() - started
         history.append(row)
         shown = "  ".join(f"{key} {value:.4g}" for key, value in row.items() if key not in ("epoch", "pairs"))
         logger.info("epoch %d/%d  %s  (%.1f s)", epoch, settings.epochs, shown, seconds)
+        draws, kept, rates = Draws(steps(generator), generator, None), [], []
         if checkpoint is not None:
-            _save(
-                checkpoint,
-                {
-                    "fingerprint": fingerprint,
-                    "model": model.state_dict(),
-                    "optimiser": optimiser.state_dict(),
-                    "scheduler": scheduler.state_dict(),
-                    "generator": generator.get_state(),
-                    "history": history,
-                },
-            )
+            checkpoint.offer(f"epoch {epoch}", state)
     model.eval()
     return history
 
@@ -390,14 +406,3 @@ def _scheduler(
     return torch.optim.lr_scheduler.OneCycleLR(
         optimiser, settings.learning_rate, total_steps=total, pct_start=warmup, cycle_momentum=False
     )
-
-
-def _save(path: Path, state: Mapping[str, Any]) -> None:
-    """Write a checkpoint so that the file is at any moment either the old one or the new one, whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    with open(part, "wb") as file:
-        torch.save(dict(state), file)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)

@@ -1,5 +1,6 @@
 """Logging for scripts: what a job says goes to its log file and to the console."""
 
+import errno
 import logging
 import sys
 from pathlib import Path
@@ -9,11 +10,19 @@ from clai.errors import InputError
 
 logger = logging.getLogger("clai")
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+# What torch calls it: on the CPU, on the GPU, and in the libraries that it calls there.
+_NO_MEMORY = ("can't allocate memory", "out of memory", "ALLOC_FAILED")
 
-def log_to(path: str | Path) -> None:
+
+def log_to(path: str | Path, lower: str = "") -> None:
     """Send log records, warnings and uncaught exceptions of this process to `path` as well as to the console.
 
-    An uncaught `InputError` is shown as its message alone; anything else with its traceback.
+    An uncaught `InputError` is shown as its message alone; anything else with its traceback, and with what to do about it where
+    memory or disk space ran out.
+
+    Args:
+        lower: the settings that decide how much memory the job needs, named if it runs out.
     """
     handlers: list[logging.Handler] = [logging.FileHandler(path, mode="w"), logging.StreamHandler(sys.stderr)]
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", handlers=handlers)
@@ -22,7 +31,27 @@ def log_to(path: str | Path) -> None:
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if isinstance(error, InputError):
             logger.error("error: %s", error)
-        else:
-            logger.error("uncaught exception", exc_info=(kind, error, trace))
+            return
+        logger.error("uncaught exception", exc_info=(kind, error, trace))
+        if advice := _advice(error, lower):
+            logger.error("error: %s", advice)
 
     sys.excepthook = hook
+
+
+def _advice(error: BaseException, lower: str) -> str | None:
+    """What to do about a limit that was hit, or None for any other error."""
+    if isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and any(words in str(error) for words in _NO_MEMORY)
+    ):
+        settings = f"lower {lower}; or " if lower else ""
+        return (
+            f"out of memory: {settings}run fewer jobs at once (--cores, --jobs), or give the job more (mem_mb in the cluster's "
+            "profile)"
+        )
+    if isinstance(error, OSError) and error.errno in _FULL:
+        return (
+            f"no room to write {error.filename or 'a file'} ({error.strerror}): make room and run the same command again. What "
+            "was finished before is untouched, and a training goes on from its last checkpoint"
+        )
+    return None

@@ -104,10 +104,14 @@ class Recorder:
             "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
         }
 
-    def finish(self, **more: Any) -> dict[str, Any]:
-        """The record, with wall and processor time (s), peak memory (MiB) and what the run wants to add."""
+    def finish(self, earlier_seconds: float = 0.0, **more: Any) -> dict[str, Any]:
+        """The record, with wall and processor time (s), peak memory (MiB) and what the run wants to add.
+
+        earlier_seconds: wall time that interrupted processes spent on what this one went on with. Processor time and memory are
+        this one's alone.
+        """
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform != "darwin" else 1024**2)
-        seconds = time.perf_counter() - self.started
+        seconds = earlier_seconds + time.perf_counter() - self.started
         record = {
             **self.record,
             "wall_seconds": round(seconds, 2),

@@ -2,12 +2,12 @@
 
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 import torch
 
+from clai.checkpoints import Checkpoint
 from clai.datasets.prepared import Prepared
 from clai.evaluation import evaluate_clai, evaluate_cross_entropy
 from clai.experiment import (
@@ -35,17 +35,16 @@ def run_cell(
     settings: Mapping[str, Any],
     seed: int,
     device: torch.device,
-    checkpoint: Path,
-    fingerprint: str,
+    checkpoint: Checkpoint,
 ) -> Cell:
     """Train `settings["model"]` (clai-c, clai-m, cross-entropy or supervised-contrastive) and evaluate it on all test samples.
 
     The references of inference are the training samples that it was trained on. `passes` counts, up to the end of each epoch, the
     items sent through the encoder and back, in units of the training samples. The figures are `pairs`, and `training_seconds`
-    with the held-out accuracy of every epoch included.
+    with the held-out accuracy of every epoch, and the time of interrupted processes up to their checkpoint, included.
     """
     model = settings["model"]
-    arguments = (data, settings, seed, None, device, checkpoint, fingerprint)
+    arguments = (data, settings, seed, None, device, checkpoint)
     started = time.perf_counter()
     if model == "cross-entropy":
         classifier, epochs = train_cross_entropy(*arguments)
@@ -53,7 +52,7 @@ def run_cell(
         trained, epochs = train_supervised_contrastive(*arguments)
     else:
         trained, epochs = train_clai(model, *arguments)
-    seconds = time.perf_counter() - started
+    seconds = checkpoint.earlier + time.perf_counter() - started
     if model == "cross-entropy":
         metrics = evaluate_cross_entropy(classifier, data, settings, seed, None, device).metrics
     else:

@@ -194,7 +194,7 @@ def test_deep_kernel_process_learns_what_its_recordings_show() -> None:
         "training": TRAINING,
         "baselines": {"gp": {"inducing_points": 16}},
     }
-    model, history = train_deep_kernel_gp(split, settings, 0, torch.device("cpu"), None, "")
+    model, history = train_deep_kernel_gp(split, settings, 0, torch.device("cpu"), None)
     found = model.latent(split.test)
     assert (found.sd > 0).all()
     assert roc_auc_score(split.test.labels, found.probability) > 0.9, "a straight line reaches about 0.5"

@@ -70,7 +70,7 @@ def test_predictions_count_the_passes_that_each_schedule_makes(variant: str) -> 
             CLASSES, BATCH, 1, 1e-3, torch.randperm,
         )  # fmt: skip
     else:
-        collaborative_learning(encoder, Cosine(), Samples(x, y), CLASSES, given, dict, None, "")
+        collaborative_learning(encoder, Cosine(), Samples(x, y), CLASSES, given, dict, None)
     assert predicted_seconds(variant, BATCHES, CLASSES, 1.0, 0.0) == trunk.forward_samples / BATCH
     assert predicted_seconds(variant, BATCHES, CLASSES, 0.0, 1.0) == trunk.backward_samples / BATCH
 

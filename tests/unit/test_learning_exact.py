@@ -92,7 +92,7 @@ def test_sequential_with_all_references_is_algorithm_1_for_two_classes(trunk: st
     fast, start = model(trunk, 1, family), model(trunk, 1, family)
     slow_encoder, slow_kernel = copy.deepcopy(start[0]), copy.deepcopy(start[1])
     x, labels = data(2)
-    collaborative_learning(*fast, Samples(x, labels), 1, PRINTED, dict, None, "")
+    collaborative_learning(*fast, Samples(x, labels), 1, PRINTED, dict, None)
     theta = [*slow_encoder.parameters(), *slow_kernel.parameters()]
     y = (2 * labels - 1).double()
     similarity = printed_similarity(slow_kernel)
@@ -107,7 +107,7 @@ def test_sequential_with_all_references_is_algorithm_3(trunk: str, family: str, 
     fast, start = model(trunk, 3, family), model(trunk, 3, family)
     slow_encoder, slow_kernel = copy.deepcopy(start[0]), copy.deepcopy(start[1])
     x, labels = data(3)
-    collaborative_learning(*fast, Samples(x, labels), 3, replace(PRINTED, target=target), dict, None, "")
+    collaborative_learning(*fast, Samples(x, labels), 3, replace(PRINTED, target=target), dict, None)
     printed.learn_multiclass(
         lambda b, k: slow_encoder(b, k)[0],
         [*slow_encoder.parameters(), *slow_kernel.parameters()],
@@ -125,7 +125,7 @@ def test_joint_is_algorithm_3_with_the_classes_of_a_step_taken_together(trunk: s
     slow_encoder, slow_kernel = copy.deepcopy(start[0]), copy.deepcopy(start[1])
     x, labels = data(3)
     settings = replace(PRINTED, schedule="joint", target="zero")
-    collaborative_learning(*fast, Samples(x, labels), 3, settings, dict, None, "")
+    collaborative_learning(*fast, Samples(x, labels), 3, settings, dict, None)
     printed.learn_joint(
         slow_encoder,
         [*slow_encoder.parameters(), *slow_kernel.parameters()],
@@ -144,7 +144,7 @@ def test_n_references_are_groups_of_an_anchor_and_n_batches(references: int, tru
     encoder, kernel = copy.deepcopy(start[0]), copy.deepcopy(start[1])
     x, labels = data(3)
     settings = replace(PRINTED, schedule="joint", references=references, epochs=1, reference_reduction="mean")
-    collaborative_learning(*fast, Samples(x, labels), 3, settings, dict, None, "")
+    collaborative_learning(*fast, Samples(x, labels), 3, settings, dict, None)
 
     theta = [*encoder.parameters(), *kernel.parameters()]
     order = shuffler()(len(x))
@@ -177,7 +177,7 @@ def test_drawing_as_many_samples_as_a_batch_has_changes_nothing(references: int 
     for most in (None, BATCH):
         encoder, kernel = model("mlp", 1, "gaussian")
         settings = replace(PRINTED, references=references, samples_per_class=most, pair_weighting="balanced", epochs=1)
-        collaborative_learning(encoder, kernel, Samples(x, labels), 1, settings, dict, None, "")
+        collaborative_learning(encoder, kernel, Samples(x, labels), 1, settings, dict, None)
         ends.append(encoder.state_dict())
     for name, value in ends[0].items():
         torch.testing.assert_close(value, ends[1][name], rtol=0, atol=1e-12)

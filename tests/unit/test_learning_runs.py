@@ -1,15 +1,19 @@
 """Training runs: divergence, checkpoints, and settings that cannot work."""
 
 import dataclasses
+import signal
 from pathlib import Path
 
 import pytest
 import torch
 
-from clai.encoders import MLP, ConditionedHead, Encoder
+from clai.alignment import Target, alignment_loss, target_matrix
+from clai.checkpoints import Checkpoint
+from clai.encoders import MLP, Classifier, ConditionedHead, Encoder
+from clai.errors import DivergenceError
 from clai.estimator import Samples
 from clai.kernels import Cosine
-from clai.learning import DivergenceError, Settings, collaborative_learning
+from clai.learning import EXPLODED, Settings, batchwise_learning, collaborative_learning
 
 SETTINGS = Settings(
     epochs=4, batch_size=8, optimiser="adamw", learning_rate=1e-2, weight_decay=0.0, learning_rate_schedule="one_cycle",
@@ -23,48 +27,74 @@ def data() -> Samples:
     return Samples(x, (x[:, 0] > 0).long() + (x[:, 1] > 0).long())
 
 
+class Signalling(Samples):
+    """The same data, asking the process to stop when a batch is drawn."""
+
+    def __init__(self, draw: int) -> None:
+        super().__init__(data().x, data().labels)
+        self.left = draw
+
+    def batch(self, items: torch.Tensor, generator: torch.Generator | None) -> tuple[torch.Tensor, torch.Tensor]:
+        if self.left == 0:
+            signal.raise_signal(signal.SIGTERM)
+        self.left -= 1
+        return super().batch(items, generator)
+
+
 def encoder() -> Encoder:
     torch.manual_seed(0)
     trunk = torch.nn.Sequential(torch.nn.Dropout(0.2), MLP(3, 8, 1))
     return Encoder(trunk, ConditionedHead(8, 3, 4))
 
 
-def run(
-    model: Encoder, settings: Settings, checkpoint: Path | None = None, fingerprint: str = "a"
-) -> list[dict[str, float]]:
-    return collaborative_learning(model, Cosine(), data(), 3, settings, dict, checkpoint, fingerprint)
+def run(model: Encoder, settings: Settings, checkpoint: Checkpoint | None = None) -> list[dict[str, float]]:
+    return collaborative_learning(model, Cosine(), data(), 3, settings, dict, checkpoint)
 
 
 def test_loss_that_is_not_finite_stops_training_with_epoch_step_and_rate() -> None:
     model = encoder()
     with torch.no_grad():
         model.head.bias[0] = float("nan")
-    with pytest.raises(DivergenceError, match=r"epoch 1, first at step 1 of 4, learning rate .*learning_rate"):
+    with pytest.raises(
+        DivergenceError, match=r"epoch 1: at step 1 of 4 the loss is nan.* the learning rate 0\.\d+; lower"
+    ):
         run(model, SETTINGS)
 
 
-@pytest.mark.parametrize("done", [1, 3])
-def test_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path: Path, done: int) -> None:
-    whole, stopped, resumed = encoder(), encoder(), encoder()
-    history = run(whole, SETTINGS)
-    calls = iter(range(done + 1))
+def test_loss_that_explodes_stops_training_and_the_last_good_state_is_named(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    classifier = Classifier(MLP(3, 8, 1), 8, 3)
+    settings = dataclasses.replace(
+        SETTINGS, optimiser="sgd", learning_rate=3e4, learning_rate_schedule="one_cycle", epochs=8
+    )
+    checkpoint = Checkpoint(tmp_path / "c.pt", "a", 0)
+    with pytest.raises(DivergenceError, match=r"at step \d of 4 .* rate \S+; .* that after .*epoch \d+, in .*c\.pt"):
+        batchwise_learning(
+            classifier,
+            lambda x, y: torch.nn.functional.cross_entropy(classifier(x), y),
+            data(),
+            settings,
+            dict,
+            checkpoint,
+        )
+    state = Checkpoint(tmp_path / "c.pt", "a", 0).load()
+    assert state is not None
+    assert all(value.isfinite().all() for value in state["model"].values())
 
-    def interrupt() -> dict[str, float]:
-        if next(calls) == done:
-            raise KeyboardInterrupt
-        return {}
 
-    with pytest.raises(KeyboardInterrupt):
-        collaborative_learning(stopped, Cosine(), data(), 3, SETTINGS, interrupt, tmp_path / "c.pt", "a")
-    assert run(resumed, SETTINGS, tmp_path / "c.pt") == history
-    for name, value in whole.state_dict().items():
-        assert torch.equal(value, resumed.state_dict()[name]), name
+@pytest.mark.parametrize("kind", ["zero", "product", "masked"])
+def test_no_alignment_loss_is_near_the_limit(kind: Target) -> None:
+    generator = torch.Generator().manual_seed(0)
+    signs, others, similarity = (
+        2.0 * torch.randint(0, 2, (100, 6, *n), generator=generator) - 1 for n in ((), (), (6,))
+    )
+    assert alignment_loss(similarity, target_matrix(signs, others, kind)).max() <= 4 < EXPLODED / 100
 
 
 def test_checkpoint_of_other_settings_is_not_used(tmp_path: Path) -> None:
-    run(encoder(), SETTINGS, tmp_path / "c.pt", "a")
+    run(encoder(), SETTINGS, Checkpoint(tmp_path / "c.pt", "a", 0))
     other = dataclasses.replace(SETTINGS, epochs=2)
-    assert run(encoder(), other, tmp_path / "c.pt", "b") == run(encoder(), other)
+    assert run(encoder(), other, Checkpoint(tmp_path / "c.pt", "b", 0)) == run(encoder(), other)
 
 
 def test_batch_larger_than_half_the_data_is_refused() -> None:

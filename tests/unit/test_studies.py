@@ -9,6 +9,7 @@ import torch
 import yaml
 from torch import Tensor
 
+from clai.checkpoints import Checkpoint
 from clai.datasets.prepared import Prepared
 from clai.encoders import MLP, ConditionedHead, Encoder, ResNet2d
 from clai.estimator import Samples
@@ -56,7 +57,7 @@ def settings(model: str, **training: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("model", ["clai-c", "clai-m", "cross-entropy", "supervised-contrastive"])
 def test_every_model_learns_the_classes_and_is_measured(model: str, tmp_path: Path) -> None:
     torch.set_num_threads(1)
-    cell = run_cell(data(), settings(model), 0, CPU, tmp_path / "checkpoint.pt", "a")
+    cell = run_cell(data(), settings(model), 0, CPU, Checkpoint(tmp_path / "checkpoint.pt", "a", 3600))
     accuracy = cell.metrics[cell.metrics["metric"] == "accuracy"].set_index("rule")["value"]
     assert set(accuracy.index) == ({""} if model == "cross-entropy" else set(RULES))
     assert accuracy.max() > 0.6
@@ -94,7 +95,7 @@ def test_passes_are_what_the_encoder_is_sent(schedule: Any, references: Any) -> 
     )  # fmt: skip
     items = Counted(torch.randn(60, 3), torch.arange(60) % 3)
     encoder = Encoder(MLP(3, 4, 1), ConditionedHead(4, 3, 2))
-    collaborative_learning(encoder, Cosine(), items, 3, given, dict, None, "a")
+    collaborative_learning(encoder, Cosine(), items, 3, given, dict, None)
     assert encoder_passes(60, 3, given) == pytest.approx(items.drawn / 60)
 
 

@@ -1,43 +1,110 @@
-"""Training that was killed goes on where it was, on the same data, and ends where it would have ended."""
+"""A workflow that is stopped, killed or short of room goes on where it was and ends where it would have ended."""
 
 import os
+import resource
 import signal
 import subprocess
 import time
+from pathlib import Path
 
-from copies import Tree
+import pytest
+from copies import Tree, copy_of_repository
 
 RUN = "results/mini/cifar10/clai-m/seed0"
 DATA = "results/mini/cifar10/prepared"
 RESULTS = ("model.safetensors", "history.csv")
+ARGUMENTS = ("--cores", "1", *(f"{RUN}/{name}" for name in RESULTS), "--config", "checkpoint_seconds=0.1")
 
 
-def test_killed_training_resumes_to_the_same_bytes(tree: Tree, miniature: Tree) -> None:
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
+    """A copy with the data prepared. Each test here leaves it with a training that has begun; the last one ends it."""
+    tree = copy_of_repository(tmp_path_factory.mktemp("resume") / "copy")
     assert tree.snakemake(f"{DATA}/dataset.json").returncode == 0
+    return tree
+
+
+def checkpoint(tree: Tree) -> Path:
+    return tree.path / RUN / "checkpoint.pt"
+
+
+def log(tree: Tree) -> str:
+    path = tree.path / "logs/mini/cifar10/clai-m/seed0/train_model.log"
+    return path.read_text() if path.exists() else ""
+
+
+def training(tree: Tree) -> subprocess.Popen[str]:
+    """A workflow whose training has saved its state since it started."""
+    before = checkpoint(tree).stat().st_mtime_ns if checkpoint(tree).exists() else 0
+    running = subprocess.Popen(
+        tree.command(*ARGUMENTS), cwd=tree.path, env=tree.environment(), start_new_session=True, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    deadline = time.monotonic() + 300
+    while not checkpoint(tree).exists() or checkpoint(tree).stat().st_mtime_ns == before:
+        assert time.monotonic() < deadline
+        assert running.poll() is None, running.communicate()[0]
+        time.sleep(0.01)
+    return running
+
+
+def test_data_are_those_of_another_run(tree: Tree, miniature: Tree) -> None:
     for array in (miniature.path / DATA).glob("*.npy"):
         assert (tree.path / DATA / array.name).read_bytes() == array.read_bytes(), array.name
-    arguments = ("--cores", "1", *(f"{RUN}/{name}" for name in RESULTS))
-    checkpoint, log = tree.path / RUN / "checkpoint.pt", tree.path / "logs/mini/cifar10/clai-m/seed0/train_model.log"
 
-    training = subprocess.Popen(
-        tree.command(*arguments), cwd=tree.path, env=tree.environment(), start_new_session=True,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_workflow_saves_and_leaves(tree: Tree, number: signal.Signals) -> None:
+    """Ctrl-C and service managers signal all processes."""
+    running = training(tree)
+    asked = time.monotonic()
+    os.killpg(running.pid, number)
+    running.communicate()
+    assert time.monotonic() - asked < 10
+    assert running.returncode != 0
+    assert f"{number.name}: stopped; the last state is that after" in log(tree)
+    assert checkpoint(tree).exists()
+
+
+def test_second_workflow_in_the_folder_is_refused(tree: Tree) -> None:
+    running = training(tree)
+    second = tree.snakemake(*ARGUMENTS)
+    assert second.returncode != 0
+    assert "cannot be locked" in second.stdout
+    assert running.poll() is None
+    os.killpg(running.pid, signal.SIGTERM)
+    running.communicate()
+
+
+def test_full_disk_leaves_everything_as_it_was(tree: Tree) -> None:
+    def content() -> dict[Path, bytes]:
+        return {path: path.read_bytes() for path in (tree.path / "results").rglob("*") if path.is_file()}
+
+    before = content()
+    assert checkpoint(tree) in before
+    run = subprocess.run(
+        tree.command(*ARGUMENTS), cwd=tree.path, env=tree.environment(), text=True, capture_output=True, check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000)),
     )  # fmt: skip
-    deadline = time.monotonic() + 120
-    while not checkpoint.exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    os.killpg(training.pid, signal.SIGKILL)
-    training.wait()
-    assert checkpoint.exists()
+    assert run.returncode != 0
+    assert f"no room to write {RUN}/checkpoint.pt" in log(tree)
+    assert content() == before
+
+
+def test_killed_workflow_resumes_to_the_same_bytes(tree: Tree, miniature: Tree) -> None:
+    running = training(tree)
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    assert checkpoint(tree).exists()
     assert not (tree.path / RUN / "model.safetensors").exists()
 
-    refused = tree.snakemake(*arguments)
+    refused = tree.snakemake(*ARGUMENTS)
     assert refused.returncode != 0
     assert "unlock" in refused.stdout
     assert tree.snakemake("--unlock").returncode == 0
-    resumed = tree.snakemake(*arguments)
+    resumed = tree.snakemake(*ARGUMENTS)
     assert resumed.returncode == 0, resumed.stdout
-    assert "resumed after epoch" in log.read_text()
-    assert not list((tree.path / RUN).glob("checkpoint.pt*"))
+    assert "resumed after" in log(tree)
+    assert not list((tree.path / RUN).glob("*checkpoint.pt*"))
     for name in RESULTS:
         assert (tree.path / RUN / name).read_bytes() == (miniature.path / RUN / name).read_bytes(), name

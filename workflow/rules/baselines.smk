@@ -21,6 +21,7 @@ rule fit_student_t_mixture:
     params:
         settings=own_settings("threads", "baselines", "evaluation", "validation_share_recordings"),
         run=run_of,
+        checkpoint="results/{preset}/{dataset}/student-t-mixture/{run}/checkpoint.pt",
     message:
         "Fit the Student-t mixture on {wildcards.dataset}'s embeddings ({wildcards.preset}, {wildcards.run})."
     script:

@@ -14,7 +14,7 @@ from clai.logs import log_to
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
-log_to(snakemake.log[0])
+log_to(snakemake.log[0], lower="encoder.width")
 settings, run = snakemake.params.settings, snakemake.params.run
 torch.set_num_threads(settings["threads"])
 data = prepared.load(Path(snakemake.input.prepared).parent)

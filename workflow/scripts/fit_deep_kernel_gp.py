@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from clai.baselines.deep_kernel_gp import evaluate_deep_kernel_gp, train_deep_kernel_gp
+from clai.checkpoints import Checkpoint
 from clai.datasets import prepared
 from clai.evaluation import utilities_of
 from clai.experiment import choose_device, splits_of
@@ -16,21 +17,21 @@ from clai.provenance import Recorder, checksums, digest, file_digest
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
-log_to(snakemake.log[0])
+log_to(snakemake.log[0], lower="training.batch_size or baselines.gp.inducing_points")
 settings, run, names, made = snakemake.params.settings, snakemake.params.run, snakemake.wildcards, snakemake.output
 torch.set_num_threads(settings["threads"])
 data = prepared.load(Path(snakemake.input.prepared).parent)
 device = choose_device(settings["device"])
 name = f"{names.dataset}/deep-kernel-gp/{names.run}"
 recorder = Recorder(name, settings, data.info, **run, device=device.type)
-fingerprint = digest([settings, checksums(data.info), run, file_digest(snakemake.input.library)])
-checkpoint = Path(snakemake.params.checkpoint)
+own = [settings, checksums(data.info), run, file_digest(snakemake.input.library), device.type]
 split = splits_of(data, settings, device=device, **run)
-model, history = train_deep_kernel_gp(split, settings, run["seed"], device, checkpoint, fingerprint)
+with Checkpoint(Path(snakemake.params.checkpoint), digest(own), snakemake.config["checkpoint_seconds"]) as checkpoint:
+    model, history = train_deep_kernel_gp(split, settings, run["seed"], device, checkpoint)
 found, latent = evaluate_deep_kernel_gp(model, split, settings, utilities_of(data, settings, **run))
 found.metrics.to_csv(made.metrics, index=False)
 found.reliability.to_csv(made.reliability, index=False)
 np.savez(made.predictions, **found.predictions)
 np.savez(made.latent, mean=latent.mean.numpy(), sd=latent.sd.numpy())
-recorder.write(made.record, history=history, command=f"snakemake {made.metrics}")
-checkpoint.unlink(missing_ok=True)
+recorder.write(made.record, earlier_seconds=checkpoint.earlier, history=history, command=f"snakemake {made.metrics}")
+checkpoint.remove()

@@ -17,7 +17,10 @@ from clai.provenance import Recorder
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
-log_to(snakemake.log[0])
+log_to(
+    snakemake.log[0],
+    lower="baselines.gradient_boosting.samples_per_class or baselines.logistic_regression.samples_per_class",
+)
 settings, run, names, made = snakemake.params.settings, snakemake.params.run, snakemake.wildcards, snakemake.output
 torch.set_num_threads(settings["threads"])
 data = prepared.load(Path(snakemake.input.prepared).parent)

@@ -8,16 +8,17 @@ import torch
 
 from clai.baselines.evaluation import as_vectors, evaluate_baseline
 from clai.baselines.student_t_mixture import choose_student_t_mixture
+from clai.checkpoints import Checkpoint
 from clai.datasets import prepared
 from clai.evaluation import utilities_of
 from clai.experiment import load_embedded
 from clai.logs import log_to
-from clai.provenance import Recorder
+from clai.provenance import Recorder, digest, file_digest
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
-log_to(snakemake.log[0])
+log_to(snakemake.log[0], lower="baselines.student_t_mixture.samples_per_class")
 settings, run, names = snakemake.params.settings, snakemake.params.run, snakemake.wildcards
 torch.set_num_threads(settings["threads"])
 data = prepared.load(Path(snakemake.input.prepared).parent)
@@ -25,9 +26,19 @@ recorder = Recorder(f"{names.dataset}/student-t-mixture/{names.run}", settings, 
 embedded = load_embedded(snakemake.input.embedded)
 z, y = as_vectors(embedded["train"])
 own = settings["baselines"]["student_t_mixture"]
-mixture, chosen = choose_student_t_mixture(z, y, *as_vectors(embedded["val"]), **own, seed=run["seed"])
+fingerprint = digest([own, run, file_digest([snakemake.input.embedded, *snakemake.input.library])])
+with Checkpoint(Path(snakemake.params.checkpoint), fingerprint, snakemake.config["checkpoint_seconds"]) as checkpoint:
+    mixture, chosen = choose_student_t_mixture(
+        z, y, *as_vectors(embedded["val"]), **own, seed=run["seed"], checkpoint=checkpoint
+    )
 found = evaluate_baseline(mixture, embedded, settings, utilities_of(data, settings, **run))
 found.metrics.to_csv(snakemake.output.metrics, index=False)
 found.reliability.to_csv(snakemake.output.reliability, index=False)
 np.savez(snakemake.output.predictions, **found.predictions)
-recorder.write(snakemake.output.record, **chosen, command=f"snakemake {snakemake.output.metrics}")
+recorder.write(
+    snakemake.output.record,
+    earlier_seconds=checkpoint.earlier,
+    **chosen,
+    command=f"snakemake {snakemake.output.metrics}",
+)
+checkpoint.remove()

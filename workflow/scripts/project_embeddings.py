@@ -15,7 +15,7 @@ from clai.summary import run_name
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
-log_to(snakemake.log[0])
+log_to(snakemake.log[0], lower="tsne.samples")
 settings = snakemake.params.settings
 torch.set_num_threads(settings["threads"])
 data = prepared.load(Path(snakemake.input.prepared).parent)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from clai.checkpoints import Checkpoint
 from clai.datasets import prepared
 from clai.experiment import choose_device
 from clai.logs import log_to
@@ -14,16 +15,21 @@ from clai.studies import run_cell
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
-log_to(snakemake.log[0])
+log_to(snakemake.log[0], lower="training.batch_size, training.references or encoder.width")
 settings, run, names = snakemake.params.settings, snakemake.params.run, snakemake.wildcards
 torch.set_num_threads(settings["threads"])
 data = prepared.load(Path(snakemake.input.prepared).parent)
 device = choose_device(settings["device"])
 recorder = Recorder(f"{names.study}/{names.cell}/{names.run}", settings, data.info, **run, device=device.type)
-checkpoint = Path(snakemake.params.checkpoint)
-fingerprint = digest([settings, checksums(data.info), names.cell, run, file_digest(snakemake.input.library)])
-cell = run_cell(data, settings, run["seed"], device, checkpoint, fingerprint)
+own = [settings, checksums(data.info), names.cell, run, file_digest(snakemake.input.library), device.type]
+with Checkpoint(Path(snakemake.params.checkpoint), digest(own), snakemake.config["checkpoint_seconds"]) as checkpoint:
+    cell = run_cell(data, settings, run["seed"], device, checkpoint)
 cell.metrics.to_csv(snakemake.output.metrics, index=False)
 cell.history.to_csv(snakemake.output.history, index=False)
-recorder.write(snakemake.output.record, **cell.figures, command=f"snakemake {snakemake.output.metrics}")
-checkpoint.unlink(missing_ok=True)
+recorder.write(
+    snakemake.output.record,
+    earlier_seconds=checkpoint.earlier,
+    **cell.figures,
+    command=f"snakemake {snakemake.output.metrics}",
+)
+checkpoint.remove()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import torch
 
+from clai.checkpoints import Checkpoint
 from clai.datasets import prepared
 from clai.experiment import choose_device, save_parameters, train_clai, train_cross_entropy
 from clai.logs import log_to
@@ -14,23 +15,28 @@ from clai.provenance import Recorder, checksums, digest, file_digest
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
-log_to(snakemake.log[0])
+log_to(snakemake.log[0], lower="training.batch_size, training.references or encoder.width")
 settings, run, names = snakemake.params.settings, snakemake.params.run, snakemake.wildcards
 torch.set_num_threads(settings["threads"])
 data = prepared.load(Path(snakemake.input.prepared).parent)
 device = choose_device(settings["device"])
 recorder = Recorder(f"{names.dataset}/{names.model}/{names.run}", settings, data.info, **run, device=device.type)
-checkpoint = Path(snakemake.params.checkpoint)
-fingerprint = digest([settings, checksums(data.info), names.model, run, file_digest(snakemake.input.library)])
-arguments = (data, settings, run["seed"], run["fold"], device, checkpoint, fingerprint)
-if names.model == "cross-entropy":
-    classifier, history = train_cross_entropy(*arguments)
-    model: torch.nn.Module = classifier
-else:
-    trained, history = train_clai(names.model, *arguments)
-    model = torch.nn.ModuleList(trained)
+own = [settings, checksums(data.info), names.model, run, file_digest(snakemake.input.library), device.type]
+with Checkpoint(Path(snakemake.params.checkpoint), digest(own), snakemake.config["checkpoint_seconds"]) as checkpoint:
+    arguments = (data, settings, run["seed"], run["fold"], device, checkpoint)
+    if names.model == "cross-entropy":
+        classifier, history = train_cross_entropy(*arguments)
+        model: torch.nn.Module = classifier
+    else:
+        trained, history = train_clai(names.model, *arguments)
+        model = torch.nn.ModuleList(trained)
 save_parameters(snakemake.output.model, model)
 pd.DataFrame(history).to_csv(snakemake.output.history, index=False)
 pairs = sum(row.get("pairs", 0) for row in history)
-recorder.write(snakemake.output.record, pairs=pairs, command=f"snakemake {snakemake.output.model}")
-checkpoint.unlink(missing_ok=True)
+recorder.write(
+    snakemake.output.record,
+    earlier_seconds=checkpoint.earlier,
+    pairs=pairs,
+    command=f"snakemake {snakemake.output.model}",
+)
+checkpoint.remove()

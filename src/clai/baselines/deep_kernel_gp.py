@@ -5,7 +5,6 @@ is trained on, every hour counting once.
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import gpytorch
@@ -15,6 +14,7 @@ from torch import Tensor, nn
 from clai.baselines.evaluation import evaluate_log_odds
 from clai.baselines.gaussian_process import SparseProcess
 from clai.batches import Items
+from clai.checkpoints import Checkpoint
 from clai.encoders import ConditionedHead, Encoder, build_trunk
 from clai.evaluation import Evaluation, Utilities
 from clai.experiment import Splits, learning_settings
@@ -57,8 +57,7 @@ def train_deep_kernel_gp(
     settings: Mapping[str, Any],
     seed: int,
     device: torch.device,
-    checkpoint: Path | None,
-    fingerprint: str,
+    checkpoint: Checkpoint | None,
 ) -> tuple[DeepKernelGP, list[Epoch]]:
     """Train with config.yaml's `training` and the `inducing_points` of `baselines.gp`; two classes only.
 
@@ -81,7 +80,7 @@ def train_deep_kernel_gp(
         return {"heldout_auroc": roc_auc(split.val.labels.numpy(), model.latent(split.val).mean.numpy())}
 
     learning = learning_settings(settings, 1, seed)
-    return model, batchwise_learning(model, objective, split.train, learning, validate, checkpoint, fingerprint)
+    return model, batchwise_learning(model, objective, split.train, learning, validate, checkpoint)
 
 
 def evaluate_deep_kernel_gp(

@@ -5,17 +5,20 @@ The densities are fitted by expectation-maximisation with the package `studenttm
 
 import itertools
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from sklearn.decomposition import PCA
 from sklearn.metrics import roc_auc_score
 from studenttmixture import EMStudentMixture
 
+from clai.checkpoints import Checkpoint
 from clai.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -60,6 +63,7 @@ def fit_student_t_mixture(
     iterations: int,
     tolerance: float,
     seed: int,
+    fits: "Fits | None" = None,
 ) -> StudentTMixture:
     """Fit one mixture a class.
 
@@ -77,6 +81,7 @@ def fit_student_t_mixture(
         tolerance: change of the mean log-likelihood at which a fit has converged. A fit that misses it within the limit
             is repeated, with a warning, at ten times the tolerance, up to 1e-2.
         seed: of the subsample and of the initial k-means.
+        fits: what has been fitted already, with the same data and other settings; None to keep nothing.
 
     Raises:
         InputError: a class is missing or has fewer than four samples, embeddings are constant or not finite, or a fit
@@ -97,19 +102,46 @@ def fit_student_t_mixture(
     mixtures = []
     for label, count in enumerate(counts):
         chosen = generator.permutation(np.flatnonzero(y == label))[:samples_per_class]
-        mixtures.append(
-            _fit_one(
-                whitening.transform(z[chosen]),
-                label,
-                components=min(components, (min(int(count), samples_per_class) - 1) // 3),
-                df=degrees_of_freedom,
-                reg_covar=regularisation,
-                max_iter=iterations,
-                tolerance=tolerance,
-                seed=seed,
-            )
+        fitted = partial(
+            _fit_one,
+            whitening.transform(z[chosen]),
+            label,
+            components=min(components, (min(int(count), samples_per_class) - 1) // 3),
+            df=degrees_of_freedom,
+            reg_covar=regularisation,
+            max_iter=iterations,
+            tolerance=tolerance,
+            seed=seed,
         )
+        place = f"{components} components, {degrees_of_freedom:g} degrees of freedom, class {label}"
+        mixtures.append(fitted() if fits is None else fits.kept(place, fitted))
     return StudentTMixture(whitening, mixtures, counts / counts.sum())
+
+
+class Fits:
+    """Fits that are done, of single classes with given settings, as a checkpoint keeps them."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self.checkpoint = checkpoint
+        saved = checkpoint.load()
+        self.done: dict[str, dict[str, Any]] = {} if saved is None else saved["fits"]
+
+    def kept(self, place: str, fitted: Callable[[], EMStudentMixture]) -> EMStudentMixture:
+        """The fit of that place, made now if it is not there. One that did not converge raises its InputError again."""
+        if place not in self.done:
+            try:
+                made = vars(fitted())
+            except InputError as error:
+                made = {"error": str(error)}
+            # A checkpoint holds tensors, not arrays.
+            self.done[place] = {k: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for k, v in made.items()}
+            self.checkpoint.offer(place, lambda: {"fits": self.done})
+        if "error" in self.done[place]:
+            raise InputError(self.done[place]["error"])
+        mixture = EMStudentMixture()
+        kept = self.done[place].items()
+        vars(mixture).update({k: v.numpy() if isinstance(v, torch.Tensor) else v for k, v in kept})
+        return mixture
 
 
 def choose_student_t_mixture(
@@ -120,6 +152,7 @@ def choose_student_t_mixture(
     *,
     components: Sequence[int],
     degrees_of_freedom: Sequence[float],
+    checkpoint: Checkpoint | None = None,
     **settings: Any,
 ) -> tuple[StudentTMixture, dict[str, Any]]:
     """The mixture, of all combinations of components and degrees of freedom, with the largest area under the ROC curve on
@@ -127,16 +160,18 @@ def choose_student_t_mixture(
 
     Args:
         z_val, y_val: validation embeddings (M, L) and class indices (M,), both classes among them.
+        checkpoint: where to keep the fits that are done; None to keep none.
         settings: the other arguments of `fit_student_t_mixture`.
 
     Returns the mixture and its components and degrees_of_freedom. A combination that does not converge is left out, with a
     warning; InputError if none does.
     """
+    fits = None if checkpoint is None else Fits(checkpoint)
     found: list[tuple[float, StudentTMixture, dict[str, Any]]] = []
     for count, freedom in itertools.product(components, degrees_of_freedom):
         chosen: dict[str, Any] = {"components": count, "degrees_of_freedom": freedom}
         try:
-            mixture = fit_student_t_mixture(z, y, **chosen, **settings)
+            mixture = fit_student_t_mixture(z, y, **chosen, **settings, fits=fits)
         except InputError as error:
             logger.warning("left out %s: %s", chosen, error)
             last = error

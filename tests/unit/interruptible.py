@@ -1,0 +1,147 @@
+"""Small fits of every kind, each run in a process of its own that a test may interrupt."""
+
+import multiprocessing
+import multiprocessing.forkserver
+import os
+import resource
+import sys
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pandas as pd
+import torch
+import torch._dynamo  # the first step of an optimiser would import it, in each process anew
+import yaml
+from safetensors.torch import save
+
+from clai.baselines.deep_kernel_gp import train_deep_kernel_gp
+from clai.baselines.student_t_mixture import choose_student_t_mixture
+from clai.checkpoints import Checkpoint, write_whole
+from clai.datasets.prepared import Prepared
+from clai.experiment import splits_of, train_clai, train_cross_entropy
+
+CPU = torch.device("cpu")
+WHOLE: dict[str, Any] = yaml.safe_load((Path(__file__).parents[2] / "config.yaml").read_text())
+TRAINING = WHOLE["training"] | {
+    "epochs": 4, "batch_size": 8, "learning_rate": 0.01, "precision": "float32", "augmentation": {"crop": 2, "flip": True},
+}  # fmt: skip
+SETTINGS = WHOLE | {
+    "embedding_size": 4, "hourly": {"lags": [1], "time_scales": [2]},
+    "inference": WHOLE["inference"] | {"heldout_references": 20},
+    "baselines": {"gp": {"inducing_points": 8}},
+}  # fmt: skip
+TRUNKS = {
+    "pictures": WHOLE["encoder"] | {"trunk": "resnet2d", "width": 4, "blocks": [1, 1]},
+    "stays": WHOLE["encoder"] | {"trunk": "gru", "width": 6, "layers": 1, "dropout": 0.2},
+}
+
+
+def pictures() -> Prepared:
+    """Sixty pictures of three classes."""
+    generator = np.random.default_rng(0)
+    arrays: dict[str, Any] = {}
+    for split, n in (("train", 60), ("val", 12), ("test", 12)):
+        y = np.arange(n) % 3
+        x = generator.integers(0, 200, (n, 8, 8, 3)) + 20 * y[:, None, None, None]
+        arrays |= {f"x_{split}": x.astype(np.uint8), f"y_{split}": y}
+    used = {"mean": [100.0] * 3, "sd": [60.0] * 3}
+    info = {"kind": "images", "classes": ["a", "b", "c"], "normalisation": {"train": used, "test": used}}
+    return Prepared(info, arrays)
+
+
+def stays() -> Prepared:
+    """Forty-eight stays of one patient each, a third of them with an event."""
+    generator = np.random.default_rng(0)
+    lengths = generator.integers(3, 9, 48)
+    patients = np.repeat(np.arange(48), lengths)
+    y = (patients % 3 == 0).astype(np.int64)
+    x = (generator.normal(size=(len(y), 2)) + y[:, None]).astype(np.float32)
+    hours = np.concatenate([np.arange(n) for n in lengths]).astype(np.float32)
+    rows = {"x": x, "y": y, "groups": patients, "patients": patients, "folds": patients % 2, "hours": hours}
+    info = {"kind": "recordings", "classes": ["no", "yes"], "variables": ["HR", "Resp"]}
+    return Prepared(info, {f"{name}_all": values for name, values in rows.items()})
+
+
+def trained(model: str, kind: str, training: Mapping[str, Any], checkpoint: Checkpoint) -> tuple[Any, pd.DataFrame]:
+    data, fold = (pictures(), None) if kind == "pictures" else (stays(), 0)
+    settings = SETTINGS | {"encoder": TRUNKS[kind], "training": TRAINING | training}
+    if model == "cross-entropy":
+        classifier, history = train_cross_entropy(data, settings, 0, fold, CPU, checkpoint)
+        return classifier.state_dict(), pd.DataFrame(history)
+    if model == "deep-kernel-gp":
+        split = splits_of(data, settings, fold, 0, CPU)
+        process, history = train_deep_kernel_gp(split, settings, 0, CPU, checkpoint)
+        return process.state_dict(), pd.DataFrame(history)
+    result, history = train_clai(model, data, settings, 0, fold, CPU, checkpoint)
+    return torch.nn.ModuleList(result).state_dict(), pd.DataFrame(history)
+
+
+def clouds() -> tuple[Any, Any]:
+    generator = np.random.default_rng(0)
+    y = np.arange(600) % 2
+    return generator.standard_t(4, size=(600, 4)) + y[:, None], y
+
+
+def mixture(checkpoint: Checkpoint) -> tuple[Any, pd.DataFrame]:
+    fitted, chosen = choose_student_t_mixture(
+        *clouds(), *clouds(), components=[1, 2], degrees_of_freedom=[3, 10], variance=0.99, regularisation=1e-3,
+        samples_per_class=200, iterations=500, tolerance=1e-7, seed=0, checkpoint=checkpoint,
+    )  # fmt: skip
+    return {}, pd.DataFrame(fitted.scores(clouds()[0])).assign(**chosen)
+
+
+FITS: dict[str, Callable[[Checkpoint], tuple[Any, pd.DataFrame]]] = {
+    "clai-m": partial(trained, "clai-m", "pictures", {}),
+    "clai-c, class after class": partial(
+        trained, "clai-c", "pictures", {"schedule": "sequential", "references": "all", "epochs": 2}
+    ),
+    "clai-m, stays": partial(trained, "clai-m", "stays", {}),
+    "cross-entropy": partial(trained, "cross-entropy", "pictures", {}),
+    "deep-kernel-gp, stays": partial(trained, "deep-kernel-gp", "stays", {}),
+    "student-t-mixture": mixture,
+}
+
+
+def fit(name: str, folder: Path, seconds: float, room: int | None) -> None:
+    """Fit, with a state saved every so many seconds, and leave `parameters` and `table` in the folder.
+
+    Args:
+        room: largest size of a file in bytes, as on a disk that is full.
+    """
+    torch.set_num_threads(1)
+    if room is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
+    with Checkpoint(folder / "checkpoint.pt", name, seconds) as checkpoint:
+        state, table = FITS[name](checkpoint)
+    parameters = save({key: value.contiguous() for key, value in state.items()})
+    write_whole(folder / "table", table.to_csv().encode())
+    write_whole(folder / "parameters", parameters)
+    checkpoint.remove()
+
+
+def start(name: str, folder: Path, seconds: float, room: int | None = None) -> BaseProcess:
+    """`fit` in a process of its own, forked from one that has imported everything and computed nothing."""
+    running = _forks().Process(target=fit, args=(name, folder, seconds, room))
+    running.start()
+    return running
+
+
+@cache
+def _forks() -> multiprocessing.context.ForkServerContext:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    # The server looks for modules where the environment says, and nowhere else.
+    folders = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
+    with mock.patch.dict(os.environ, PYTHONPATH=folders, OMP_NUM_THREADS="1"):
+        multiprocessing.forkserver.ensure_running()
+    return context
+
+
+def results(folder: Path) -> dict[str, bytes]:
+    """What `fit` left."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}

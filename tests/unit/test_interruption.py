@@ -1,0 +1,156 @@
+"""A fit that is killed, stopped or finds the disk full goes on where it was, and ends as one that nothing happened to."""
+
+import os
+import random
+import signal
+import time
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import torch
+from interruptible import FITS, fit, results, start
+
+from clai import checkpoints
+from clai.checkpoints import STOPPED, Checkpoint, Draws, write_whole
+
+KILLS = 20
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[dict[str, bytes], float]]:
+    """What each fit gives, and how long it takes when it saves after every step (s)."""
+    found = {}
+    for name in FITS:
+        folder = tmp_path_factory.mktemp("whole")
+        began = time.monotonic()
+        running = start(name, folder, 0)
+        running.join()
+        assert running.exitcode == 0
+        found[name] = results(folder), time.monotonic() - began
+        assert found[name][0].keys() == {"parameters", "table"}
+    return found
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_killed_at_random_moments_it_ends_with_the_same_bytes(
+    name: str, tmp_path: Path, uninterrupted: dict[str, tuple[dict[str, bytes], float]]
+) -> None:
+    expected, whole = uninterrupted[name]
+    # The mixture has something to save when a class is done only.
+    moments, latest = random.Random(0), whole if name == "student-t-mixture" else whole / 5
+    kills, finished, reached = 0, 0, set()
+    while kills < KILLS or not finished:
+        running = start(name, tmp_path, moments.choice([0, 0, 0.02]))
+        running.join(moments.uniform(0, latest) if kills < KILLS else None)
+        if running.exitcode is None:
+            running.kill()
+            running.join()
+        if running.exitcode == 0:
+            finished += 1
+            assert results(tmp_path) == expected
+            for path in tmp_path.iterdir():
+                path.unlink()
+        else:
+            assert running.exitcode == -signal.SIGKILL
+            kills += 1
+            if (tmp_path / "checkpoint.pt").exists():
+                reached.add(torch.load(tmp_path / "checkpoint.pt")["after"])
+    # Or else nothing would have been resumed.
+    assert len(reached) >= (2 if name == "student-t-mixture" else 4)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("name", [name for name in FITS if name != "student-t-mixture"])
+def test_asked_to_stop_it_leaves_at_once_and_goes_on_later(
+    name: str, number: signal.Signals, tmp_path: Path, uninterrupted: dict[str, tuple[dict[str, bytes], float]]
+) -> None:
+    status = 0
+    while status == 0:  # it may be done before the signal arrives
+        running = start(name, tmp_path, 0)
+        while not (tmp_path / "checkpoint.pt").exists() and running.exitcode is None:
+            time.sleep(0.001)
+        asked = time.monotonic()
+        assert running.pid is not None
+        os.kill(running.pid, number)
+        running.join()
+        status = running.exitcode
+    assert status == STOPPED
+    assert time.monotonic() - asked < 10
+    assert (tmp_path / "checkpoint.pt").exists()
+    running = start(name, tmp_path, 3600)
+    running.join()
+    assert running.exitcode == 0
+    assert results(tmp_path) == uninterrupted[name][0]
+
+
+def test_step_that_does_not_end_is_abandoned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoints, "PATIENCE", 0.1)
+    began = time.monotonic()
+
+    def stall() -> None:
+        with Checkpoint(tmp_path / "checkpoint.pt", "", 0) as checkpoint:
+            checkpoint.offer("step 1", dict)
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(10)
+
+    with pytest.raises(SystemExit) as left:
+        stall()
+    assert left.value.code == STOPPED
+    assert time.monotonic() - began < 5
+    assert Checkpoint(tmp_path / "checkpoint.pt", "", 0).load() is not None
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_full_disk_leaves_the_last_state_and_no_fragment(
+    tmp_path: Path, uninterrupted: dict[str, tuple[dict[str, bytes], float]]
+) -> None:
+    running = start("clai-m", tmp_path, 0)
+    while not (tmp_path / "checkpoint.pt").exists():
+        time.sleep(0.001)
+    running.kill()
+    running.join()
+    for part in tmp_path.glob("*.part"):
+        part.unlink()
+    saved = results(tmp_path)
+    running = start("clai-m", tmp_path, 0, room=1000)
+    running.join()
+    assert running.exitcode == 1
+    assert results(tmp_path) == saved
+    fit("clai-m", tmp_path, 3600, None)
+    assert results(tmp_path) == uninterrupted["clai-m"][0]
+
+
+def test_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write_whole(path, b"before")
+    with pytest.raises(TypeError):
+        write_whole(path, "no bytes")  # type: ignore[arg-type]
+    assert results(tmp_path) == {"file": b"before"}
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 torn", b"no archive"])
+def test_file_that_is_no_checkpoint_is_not_used(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "checkpoint.pt").write_bytes(content)
+    assert Checkpoint(tmp_path / "checkpoint.pt", "", 0).load() is None
+
+
+@pytest.mark.parametrize("at", range(13))
+def test_draws_go_on_anywhere(at: int) -> None:
+    """Orders are drawn at places 0, 4 and 8, and performing a step draws as well."""
+
+    def steps(generator: torch.Generator) -> object:
+        for _ in range(3):
+            yield from torch.randperm(4, generator=generator)
+
+    def performed(draws: Draws[torch.Tensor], count: int) -> list[tuple[int, float]]:
+        return [(int(step), float(torch.rand((), generator=draws.generator))) for step in islice(draws, count)]
+
+    def fresh(state: dict[str, object] | None) -> Draws[torch.Tensor]:
+        generator = torch.Generator().manual_seed(0 if state is None else 1)
+        return Draws(steps(generator), generator, state)  # type: ignore[arg-type]
+
+    whole = performed(fresh(None), 12)
+    draws = fresh(None)
+    first = performed(draws, at)
+    assert first + performed(fresh(draws.state()), 12) == whole

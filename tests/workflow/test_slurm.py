@@ -1,0 +1,239 @@
+"""The miniature pipeline as jobs of a real Slurm: through the profile, cancelled, timed out and preempted, to the same bytes."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import torch
+from copies import REPOSITORY, Tree, copy_of_repository
+from slurm_node import Cluster, Job, cluster, missing
+from snakemake.profiles import ProfileConfigFileParser
+
+PROFILE = REPOSITORY / "profiles" / "slurm" / "config.yaml"
+CANCELLED, TIMED_OUT, PREEMPTED = "cifar10/clai-m/seed0", "pathmnist/clai-c/seed1", "sleepedf/cross-entropy/seed0"
+STOPPED = "cifar10/clai-c/seed1"
+# Here there is no accounting, and no queue to wait in.
+HERE = ["--workflow-profile", "profiles/slurm", "--slurm-status-command", "squeue"]
+HERE += ["--slurm-init-seconds-before-status-checks", "3", "--config", "checkpoint_seconds=0.2"]
+REQUESTED = {  # MB, minutes, GPUs of a first attempt
+    "train_model": (8000, 240, 1),
+    "evaluate_clai": (16000, 60, 1),
+    "evaluate_cross_entropy": (8000, 30, 1),
+    "prepare_dataset": (12000, 120, 0),
+    "run_cell": (8000, 240, 1),
+    "fit_deep_kernel_gp": (8000, 240, 1),
+    "fit_hourly_classifiers": (16000, 120, 0),
+    "fit_student_t_mixture": (8000, 60, 0),
+    "project_embeddings": (8000, 60, 0),
+    "summarise_dataset": (4000, 30, 0),
+}
+
+
+@pytest.mark.parametrize(("listed", "gpus"), [("(null)", 0), ("(null)\ngpu:a100:4(S:0-1)", 1), (None, 0)])
+def test_gpu_is_asked_for_where_a_node_has_one(
+    listed: str | None, gpus: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if listed is not None:
+        (tmp_path / "listed").write_text(f"{listed}\n")
+        (tmp_path / "sinfo").write_text(f"#!/bin/sh\n/bin/cat {tmp_path}/listed\n")
+        (tmp_path / "sinfo").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with PROFILE.open() as stream:
+        asked = ProfileConfigFileParser().parse(stream)["set-resources"]
+    assert [line for line in asked if ":gpu=" in line] == [
+        f"{rule}:gpu={gpus}" for rule in ("train_model", "evaluate_clai", "evaluate_cross_entropy")
+    ]
+
+
+def test_names_of_a_cluster_are_set_in_one_place(tmp_path: Path) -> None:
+    text = PROFILE.read_text()
+    for name, value in (("partition", "cpu"), ("account", "a1"), ("gpu_partition", "fast"), ("gpu_model", "a100")):
+        text, count = re.subn(rf"^  {name}: null", f"  {name}: {value}", text, flags=re.MULTILINE)
+        assert count == 1
+    (tmp_path / "config.yaml").write_text(re.sub(r"^  gpus: [^#]*", "  gpus: 1 ", text, flags=re.MULTILINE))
+    with (tmp_path / "config.yaml").open() as stream:
+        parsed = ProfileConfigFileParser().parse(stream)
+    assert {"slurm_partition=cpu", "slurm_account=a1"} <= set(parsed["default-resources"])
+    for rule in ("train_model", "evaluate_clai", "evaluate_cross_entropy"):
+        assert {f"{rule}:slurm_partition=fast", f"{rule}:gpu_model=a100", f"{rule}:gpu=1"} <= set(
+            parsed["set-resources"]
+        )
+
+
+@dataclass
+class Submitted:
+    """A tree in which the pipeline ran on the cluster, and what was seen of it."""
+
+    tree: Tree
+    cluster: Cluster
+    planned: dict[str, int]
+    jobs: list[Job]
+
+    def attempts(self, run: str) -> list[Job]:
+        return sorted((job for job in self.jobs if job.rule == rule_of(run)), key=lambda job: job.number)
+
+
+def rule_of(run: str) -> str:
+    """How the executor names the training of a run to Slurm."""
+    return f"rule_train_model_wildcards_mini_{run.replace('/', '_')}"
+
+
+def wait(condition: Callable[[], object], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def training(tree: Tree, running: Cluster, run: str) -> Job | None:
+    """The job of a run once it has a checkpoint; None if it never gets so far."""
+    checkpoint = tree.path / "results" / "mini" / run / "checkpoint.pt"
+    return running.last(rule_of(run)) if wait(checkpoint.exists, 1800) else None
+
+
+def trouble(tree: Tree, running: Cluster) -> list[threading.Thread]:
+    """What befalls three trainings, each as soon as it has a checkpoint."""
+
+    def cancel() -> None:
+        if job := training(tree, running, CANCELLED):
+            running.command("scancel", str(job.number))
+
+    def time_out() -> None:
+        if job := training(tree, running, TIMED_OUT):
+            running.command("scontrol", "update", f"JobId={job.number}", "TimeLimit=1")
+            # It makes no more progress until Slurm ends it, so that the minute passes without work.
+            for process in running.processes(job):
+                os.kill(process, signal.SIGSTOP)
+
+    def preempt() -> None:
+        if job := training(tree, running, PREEMPTED):
+            running.command("scontrol", "requeue", str(job.number))
+            if wait(lambda: (last := running.last(job.rule)) and last.state == "PENDING", 600):
+                running.command("scontrol", "update", f"JobId={job.number}", "StartTime=now")
+
+    threads = [threading.Thread(target=target, daemon=True) for target in (cancel, time_out, preempt)]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def submit(tree: Tree, running: Cluster, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        tree.command(*HERE, "--", *arguments), cwd=tree.path, env=tree.environment() | running.environment(), text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def submitted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Submitted]:
+    """The miniature pipeline, from nothing, through the profile, with trouble on the way."""
+    if reason := missing():
+        pytest.skip(f"no Slurm here: {reason}")
+    tree = copy_of_repository(tmp_path_factory.mktemp("slurm") / "copy")
+    planned = tree.planned("mini")
+    with tempfile.TemporaryDirectory(prefix="slurm") as folder, cluster(Path(folder), cpus=4) as running:
+        snakemake = submit(tree, running, "mini")
+        threads = trouble(tree, running)
+        said, _ = snakemake.communicate()
+        assert snakemake.returncode == 0, said[-20000:]
+        for thread in threads:
+            thread.join(1)
+            assert not thread.is_alive()
+        yield Submitted(tree, running, planned, running.jobs())
+
+
+def results(tree: Tree) -> dict[str, bytes]:
+    """All that the pipeline makes. Run records hold wall times, which the table of compute and the sidecars show."""
+    folders = [tree.path / "results" / "mini", tree.path / "paper_figures" / "mini"]
+    files = [file for folder in folders for file in folder.rglob("*") if file.is_file()]
+    timed = re.compile(r"runs?\.json|published\.json|tableS3\..*|(table|figure)\w+\.json|claims\.json")
+    return {str(file.relative_to(tree.path)): file.read_bytes() for file in files if not timed.fullmatch(file.name)}
+
+
+def test_outputs_are_those_of_a_local_run(submitted: Submitted, miniature: Tree) -> None:
+    here, there = results(miniature), results(submitted.tree)
+    assert here.keys() == there.keys()
+    assert [name for name in here if here[name] != there[name]] == []
+
+
+def test_each_job_ran_once_as_a_slurm_job_and_local_ones_did_not(submitted: Submitted) -> None:
+    done = Counter(
+        re.match(r"rule_(\w+?)(_wildcards_|$)", job.rule)[1] for job in submitted.jobs if job.state == "COMPLETED"
+    )  # type: ignore[index]
+    local = {"mini", "make_miniature", "fetch_source"}
+    remote = {
+        rule: n
+        for rule, n in submitted.planned.items()
+        if rule not in local and not rule.startswith(("render_", "draw_"))
+    }
+    assert done == remote
+    troubled = {job.number for run in (CANCELLED, TIMED_OUT) for job in submitted.attempts(run)[:1]}
+    assert {job.number for job in submitted.jobs if job.state != "COMPLETED"} == troubled
+
+
+def test_jobs_got_what_the_profile_asks_for(submitted: Submitted) -> None:
+    retried = {job.number for run in (CANCELLED, TIMED_OUT) for job in submitted.attempts(run)}
+    for rule, (memory, minutes, gpus) in REQUESTED.items():
+        jobs = [job for job in submitted.jobs if job.rule.startswith(f"rule_{rule}_") and job.number not in retried]
+        assert {(job.memory, job.minutes, job.gpus, job.cpus) for job in jobs} == {(memory, minutes, gpus, 1)}, rule
+
+
+@pytest.mark.parametrize(("run", "state"), [(CANCELLED, "CANCELLED"), (TIMED_OUT, "TIMEOUT")])
+def test_job_that_was_ended_is_retried_with_more_and_resumes(submitted: Submitted, run: str, state: str) -> None:
+    first, second = submitted.attempts(run)
+    assert (first.state, second.state) == (state, "COMPLETED")
+    assert (second.memory, second.minutes) == (16000, 480)
+    assert "resumed after" in log_of(submitted.tree, run)
+
+
+def test_preempted_job_goes_back_into_the_queue_and_resumes(submitted: Submitted) -> None:
+    (job,) = submitted.attempts(PREEMPTED)
+    assert (job.state, job.restarts) == ("COMPLETED", 1)
+    assert "resumed after" in log_of(submitted.tree, PREEMPTED)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_job_whose_gpu_is_none_trains_on_the_cpu(submitted: Submitted) -> None:
+    (job, *_) = submitted.attempts(PREEMPTED)
+    assert job.gpus == 1
+    assert json.loads((submitted.tree.path / "results/mini" / PREEMPTED / "run.json").read_text())["device"] == "cpu"
+
+
+def test_stopped_workflow_cancels_its_jobs_and_goes_on_from_their_checkpoints(
+    submitted: Submitted, miniature: Tree
+) -> None:
+    tree, running = submitted.tree, submitted.cluster
+    folder, target = tree.path / "results/mini" / STOPPED, f"results/mini/{STOPPED}/model.safetensors"
+    for name in ("model.safetensors", "history.csv", "run.json"):
+        (folder / name).unlink()
+    snakemake = submit(tree, running, target)
+    job = training(tree, running, STOPPED)
+    assert job is not None
+    os.killpg(snakemake.pid, signal.SIGINT)
+    snakemake.communicate()
+    assert wait(lambda: (last := running.last(job.rule)) and last.state == "CANCELLED", 120)
+    assert "stopped; the last state is that after" in log_of(tree, STOPPED)
+    again = submit(tree, running, target)
+    said, _ = again.communicate()
+    assert again.returncode == 0, said[-20000:]
+    assert "resumed after" in log_of(tree, STOPPED)
+    assert not (folder / "checkpoint.pt").exists()
+    for name in ("model.safetensors", "history.csv"):
+        assert (folder / name).read_bytes() == (miniature.path / "results/mini" / STOPPED / name).read_bytes(), name
+
+
+def log_of(tree: Tree, run: str) -> str:
+    """What the last attempt said."""
+    return (tree.path / "logs/mini" / run / "train_model.log").read_text()
