@@ -24,8 +24,9 @@ def one_vs_rest(labels: Tensor, conditions: int) -> Tensor:
     Returns:
         Signs of shape (conditions, N), float32.
     """
-    own = torch.ones(1, 1, dtype=labels.dtype) if conditions == 1 else torch.arange(conditions).unsqueeze(1)
-    return (labels.unsqueeze(0) == own.to(labels.device)).float().mul_(2).sub_(1)
+    first = 1 if conditions == 1 else 0
+    own = torch.arange(first, first + conditions, device=labels.device).unsqueeze(1)
+    return (labels.unsqueeze(0) == own).float().mul_(2).sub_(1)
 
 
 class TargetMatrix(NamedTuple):

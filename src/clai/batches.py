@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from clai.encoders import Hourly
+from clai.encoders import Hourly, sent
 
 
 class Items(Protocol):
@@ -52,6 +52,7 @@ class Images:
     ) -> None:
         self.x = torch.tensor(x).to(device)
         self.labels = torch.tensor(y)
+        self.y = self.labels.to(device)
         self.inputs = x.shape[3]
         self.mean, self.sd = (torch.tensor(v, dtype=torch.float32, device=device) for v in (mean, sd))
         self.crop, self.flip = int(augmentation["crop"]), bool(augmentation["flip"])
@@ -60,26 +61,32 @@ class Images:
         return len(self.x)
 
     def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
-        x = self.x[items.to(self.x.device)]
+        # All that the host draws goes to the device in one piece.
+        drawn = [items] if generator is None else [items, *self._views(len(items), generator)]
+        own, *views = sent(torch.stack(drawn), self.x.device)
+        x = self.x[own]
         if generator is not None:
-            x = self._augment(x, generator)
+            x = self._augment(x, *views)
         # (N, H, W, channels) seen as (N, channels, H, W) is already in the channels-last layout that convolutions prefer.
-        return ((x.float() - self.mean) / self.sd).permute(0, 3, 1, 2), self.labels[items].to(self.x.device)
+        return ((x.float() - self.mean) / self.sd).permute(0, 3, 1, 2), self.y[own]
 
     def sizes(self, blocks: list[Tensor]) -> list[int]:
         return [len(block) for block in blocks]
 
-    def _augment(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        """Random shift by up to `crop` pixels (filled with black) and mirror, as one gather for the batch."""
+    def _views(self, n: int, generator: torch.Generator) -> list[Tensor]:
+        """Shift down, shift to the right and whether to mirror (0 or 1), each (n,), for n images."""
+        down, right = (torch.randint(0, 2 * self.crop + 1, (n,), generator=generator) for _ in range(2))
+        mirror = (torch.rand((n,), generator=generator) < 0.5) if self.flip else torch.zeros(n)
+        return [down, right, mirror.long()]
+
+    def _augment(self, x: Tensor, down: Tensor, right: Tensor, mirror: Tensor) -> Tensor:
+        """Images shifted, with what comes in from outside black, and mirrored, as one gather for the batch."""
         n, height, width, _ = x.shape
         crop = self.crop
         padded = torch.nn.functional.pad(x, (0, 0, crop, crop, crop, crop))
-        down = torch.randint(0, 2 * crop + 1, (n, 1), generator=generator)
-        right = torch.randint(0, 2 * crop + 1, (n, 1), generator=generator)
-        mirror = torch.rand((n, 1), generator=generator) < 0.5 if self.flip else torch.zeros(n, 1, dtype=torch.bool)
-        columns = torch.arange(width)
-        rows = (down + torch.arange(height)).to(x.device)
-        columns = (right + torch.where(mirror, columns.flip(0), columns)).to(x.device)
+        columns = torch.arange(width, device=x.device)
+        rows = down[:, None] + torch.arange(height, device=x.device)
+        columns = right[:, None] + torch.where(mirror[:, None] > 0, columns.flip(0), columns)
         return padded[torch.arange(n, device=x.device)[:, None, None], rows[:, :, None], columns[:, None, :]]
 
 
@@ -104,8 +111,8 @@ class Signals:
         return len(self.x)
 
     def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
-        x = torch.from_numpy(self.x[items.numpy()]).to(self.device)
-        return (x - self.mean) / self.sd, self.labels[items].to(self.device)
+        x = sent(torch.from_numpy(self.x[items.numpy()]), self.device)
+        return (x - self.mean) / self.sd, sent(self.labels[items], self.device)
 
     def sizes(self, blocks: list[Tensor]) -> list[int]:
         return [len(block) for block in blocks]
@@ -121,8 +128,9 @@ class Recordings:
     def __init__(
         self, inputs: NDArray[np.float32], y: NDArray[np.int64], recording: NDArray[np.int64], device: torch.device
     ) -> None:
-        self.starts = np.flatnonzero(np.r_[True, recording[1:] != recording[:-1]])
-        self.ends = np.r_[self.starts[1:], len(recording)]
+        starts = np.flatnonzero(np.r_[True, recording[1:] != recording[:-1]])
+        self.starts = torch.from_numpy(starts)
+        self.lengths = torch.from_numpy(np.diff(starts, append=len(recording)))
         self.x = torch.from_numpy(inputs)
         self.labels = torch.tensor(y)
         self.inputs = self.x.shape[1]
@@ -132,11 +140,11 @@ class Recordings:
         return len(self.starts)
 
     def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Hourly, Tensor]:
-        spans = [torch.arange(int(self.starts[i]), int(self.ends[i])) for i in items]
-        rows = torch.cat(spans)
-        lengths = torch.tensor([len(span) for span in spans])
-        return Hourly(self.x[rows].to(self.device), lengths), self.labels[rows].to(self.device)
+        lengths = self.lengths[items]
+        # A recording's rows follow one another: its first row, less the rows drawn before it, plus a count of all rows.
+        first = self.starts[items] - (lengths.cumsum(0) - lengths)
+        rows = first.repeat_interleave(lengths) + torch.arange(int(lengths.sum()))
+        return Hourly(sent(self.x[rows], self.device), lengths), sent(self.labels[rows], self.device)
 
     def sizes(self, blocks: list[Tensor]) -> list[int]:
-        lengths = torch.from_numpy(self.ends - self.starts)
-        return [int(lengths[block].sum()) for block in blocks]
+        return [int(self.lengths[block].sum()) for block in blocks]

@@ -91,6 +91,11 @@ class ResNet1d(nn.Module):
         return self.stages(self.stem(x)).mean(-1)
 
 
+def sent(values: Tensor, device: torch.device) -> Tensor:
+    """Values of the host on a device; to a GPU from pinned memory, so that the host goes on without waiting for it."""
+    return values.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else values.to(device)
+
+
 class Hourly(NamedTuple):
     """Recordings of unequal length: `values` (hours of all of them one after the other, inputs), `lengths` on the CPU."""
 
@@ -130,11 +135,11 @@ class CausalGRU(nn.Module):
             rows = first[:running] + torch.minimum(hours, last)
             if hidden is not None:
                 hidden = hidden[:, :running].contiguous()
-            states, hidden = self.gru(values[rows.to(values.device)], hidden)
-            valid = hours <= last
-            parts.append(states[valid.to(states.device)])
-            places.append(rows[valid])
-        return torch.cat(parts)[torch.cat(places).argsort().to(values.device)]
+            states, hidden = self.gru(values[sent(rows, values.device)], hidden)
+            valid = (hours <= last).flatten().nonzero()[:, 0]
+            parts.append(states.flatten(0, 1)[sent(valid, values.device)])
+            places.append(rows.flatten()[valid])
+        return torch.cat(parts)[sent(torch.cat(places).argsort(), values.device)]
 
 
 class MLP(nn.Module):

@@ -24,7 +24,7 @@ from clai.encoders import Classifier, ConditionedHead, Encoder, build_trunk
 from clai.hourly import hourly_inputs, hourly_names
 from clai.inference import ParzenMeans, decide, parzen_means, predict_labels, sample_references
 from clai.kernels import Kernel, build
-from clai.learning import Epoch, Precision, batchwise_learning, collaborative_learning, precision_context
+from clai.learning import Epoch, Precision, batchwise_learning, collaborative_learning, compiled, precision_context
 from clai.learning import Settings as LearningSettings
 from clai.metrics import roc_auc
 
@@ -155,7 +155,7 @@ def learning_settings(settings: Mapping[str, Any], conditions: int, seed: int) -
     training = settings["training"]
     names = (
         "epochs", "batch_size", "optimiser", "learning_rate", "weight_decay", "learning_rate_schedule", "warmup",
-        "precision", "schedule", "references", "reference_reduction", "pair_weighting", "samples_per_class",
+        "precision", "compile", "schedule", "references", "reference_reduction", "pair_weighting", "samples_per_class",
     )  # fmt: skip
     target = settings["target"]["multiclass" if conditions > 1 else "binary"]
     return LearningSettings(**{name: training[name] for name in names}, target=target, seed=seed)
@@ -201,9 +201,11 @@ def train_cross_entropy(
     _place(classifier, device)
     chosen = _subset(split.val, settings["inference"]["heldout_samples"], seed)
 
+    network = compiled(classifier, learning)
+
     def objective(x: Any, labels: Tensor) -> Tensor:
         with precision_context(device, learning.precision):
-            logits = classifier(x)
+            logits = network(x)
         return nn.functional.cross_entropy(logits, labels)
 
     def validate() -> Epoch:
@@ -237,9 +239,11 @@ def train_supervised_contrastive(
     _place(trained.encoder, device)
     loss = SupConLoss(temperature=settings["baselines"]["supervised_contrastive"]["temperature"])
 
+    network = compiled(trained.encoder, learning)
+
     def objective(x: Any, labels: Tensor) -> Tensor:
         with precision_context(device, learning.precision):
-            z = trained.encoder(x)[0]
+            z = network(x)[0]
         return loss(z, labels)
 
     validate = _heldout(trained, split, conditions, settings, seed, {})

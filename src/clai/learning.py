@@ -19,7 +19,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -34,6 +34,7 @@ from clai.kernels import Kernel
 logger = logging.getLogger("clai")
 
 Precision = Literal["bfloat16", "float32", "float64"]
+Module = TypeVar("Module", bound=nn.Module)
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Settings:
     learning_rate_schedule: Literal["one_cycle", "constant"]
     warmup: float
     precision: Precision
+    compile: bool
     schedule: Literal["sequential", "joint"]
     references: int | Literal["all"]
     reference_reduction: Literal["mean", "sum"]
@@ -142,6 +144,7 @@ def collaborative_learning(
     groups = batches // min(settings.references + 1, batches) if settings.references != "all" else batches - 1
     steps_per_epoch = groups * (conditions // per_step)
     modules = nn.ModuleList([encoder, kernel])
+    encoder = compiled(encoder, settings)
     return _run(modules, steps, steps_per_epoch, settings, validate, checkpoint)
 
 
@@ -276,6 +279,11 @@ def batchwise_learning(
             yield step
 
     return _run(model, steps, len(data) // group, settings, validate, checkpoint)
+
+
+def compiled(module: Module, settings: Settings) -> Module:
+    """The module, or a compiled view of it that shares its parameters."""
+    return cast(Module, torch.compile(module)) if settings.compile else module
 
 
 def _references(settings: Settings) -> int:

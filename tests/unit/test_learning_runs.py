@@ -17,7 +17,7 @@ from clai.learning import EXPLODED, Settings, batchwise_learning, collaborative_
 
 SETTINGS = Settings(
     epochs=4, batch_size=8, optimiser="adamw", learning_rate=1e-2, weight_decay=0.0, learning_rate_schedule="one_cycle",
-    warmup=0.25, precision="float32", schedule="joint", references=1, reference_reduction="mean",
+    warmup=0.25, precision="float32", compile=False, schedule="joint", references=1, reference_reduction="mean",
     pair_weighting="none", samples_per_class=None, target="zero", seed=0,
 )  # fmt: skip
 

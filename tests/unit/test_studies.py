@@ -90,7 +90,7 @@ class Counted(Samples):
 def test_passes_are_what_the_encoder_is_sent(schedule: Any, references: Any) -> None:
     given = Settings(
         epochs=1, batch_size=8, optimiser="adamw", learning_rate=1e-3, weight_decay=0.0, learning_rate_schedule="constant",
-        warmup=0.25, precision="float32", schedule=schedule, references=references, reference_reduction="mean",
+        warmup=0.25, precision="float32", compile=False, schedule=schedule, references=references, reference_reduction="mean",
         pair_weighting="none", samples_per_class=None, target="zero", seed=0,
     )  # fmt: skip
     items = Counted(torch.randn(60, 3), torch.arange(60) % 3)
