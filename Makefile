@@ -6,7 +6,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := all
-.PHONY: all report environment test lint benchmark readme lock clean help
+.PHONY: all report article environment test lint benchmark readme lock clean help
 
 all: $(INSTALLED) ## the miniature pipeline from nothing, and the paper's tables and figures from the published evidence (default)
 	$(BIN)/snakemake --cores $(CORES) all
@@ -14,6 +14,9 @@ all: $(INSTALLED) ## the miniature pipeline from nothing, and the paper's tables
 report: $(INSTALLED) ## report/report.html: tables, figures, claims, runs and settings in one file for the browser
 	$(BIN)/snakemake --cores $(CORES) all pages
 	$(BIN)/snakemake --report report/report.html all pages
+
+article: $(INSTALLED) ## report/article.pdf: tables and figures as a short replication article; needs pdflatex
+	$(BIN)/snakemake --cores $(CORES) report/article.pdf
 
 environment: $(INSTALLED) ## .venv with the locked versions; the only step that needs a network
 

@@ -1,5 +1,5 @@
-# Pages of the HTML report, made from rendered outputs.
-# Requires paper_figures/{view}; leaves report/{view}*.html, which `make report` puts into one file, outside git.
+# Pages of the HTML report and the replication article, made from rendered outputs.
+# Requires paper_figures/{view}; leaves report/{view}*.html, which `make report` puts into one file, and report/{view}article.pdf, outside git.
 
 
 rule render_pages:
@@ -25,3 +25,26 @@ rule render_pages:
         "Make the report's pages of tables, figures, claims, runs and settings."
     script:
         "../scripts/render_pages.py"
+
+
+rule build_article:
+    input:
+        outputs=rendered,
+        article="workflow/report/article.tex",
+        library=library("article", "latex", "logs"),
+    output:
+        pdf="report/{view}article.pdf",
+        numbers="report/{view}article_numbers.tex",
+    log:
+        "logs/{view}build_article.log",
+    localrule: True
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    params:
+        names=list(TITLES),
+        folder=lambda wildcards: f"paper_figures/{wildcards.view}",
+    message:
+        "Typeset the replication article."
+    script:
+        "../scripts/build_article.py"
