@@ -389,7 +389,7 @@ def figure_s4(evidence: Evidence) -> Drawn:
             shown.append(model)
         always = curves.groupby("threshold")["always"].mean()
         axes.plot(always.index, always, color="0.6", lw=0.8)
-        top = float(max(means["net_benefit"].max(), 0.001))
+        top = max([0.001, *means["net_benefit"]])
         axes.set_ylim(-0.25 * top, 1.1 * top)
         axes.axhline(0, color="0.6", lw=0.8, ls=":")
         axes.set_title(_title(evidence, dataset))
