@@ -38,7 +38,7 @@ def test_killed_at_random_moments_it_ends_with_the_same_bytes(
 ) -> None:
     expected, whole = uninterrupted[name]
     # The mixture has something to save when a class is done only.
-    moments, latest = random.Random(0), whole if name == "student-t-mixture" else whole / 5
+    moments, latest = random.Random(0), whole if name == "student-t-mixture" else whole / 2
     kills, finished, reached = 0, 0, set()
     while kills < KILLS or not finished:
         running = start(name, tmp_path, moments.choice([0, 0, 0.02]))

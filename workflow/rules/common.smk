@@ -226,8 +226,8 @@ def benchmark_settings(wildcards):
 
 
 def all_cores(wildcards):
-    """The whole machine, so that no other job runs beside one whose time is measured."""
-    return workflow.cores or settings(wildcards.preset)["threads"]
+    """The whole machine, so that no other job runs beside one whose time is measured; on a cluster its profile sees to that."""
+    return workflow.resource_settings.cores or settings(wildcards.preset)["threads"]
 
 
 def of_cells(name):
