@@ -295,7 +295,7 @@ def figure_s1(evidence: Evidence) -> Drawn:
         figure = _figure(4.8, 2.4, evidence)
         _say(figure.subplots(), "; ".join(evidence.not_run(key) for key in evidence.expected))
         return figure, pd.DataFrame(columns=columns)
-    figure = _figure(4.8, 0.5 + 2.2 * len(datasets), evidence)
+    figure = _figure(4.8, 0.5 + 2.35 * len(datasets), evidence)
     panels = figure.subplots(len(datasets), 2, squeeze=False, sharex=True, sharey=True)
     parts, models = [], []
     for dataset, row in zip(datasets, panels, strict=True):
@@ -308,7 +308,7 @@ def figure_s1(evidence: Evidence) -> Drawn:
                           lw=1.2, color=MODEL_COLOURS[model])  # fmt: skip
                 models.append(model)
             axes.set_box_aspect(1)
-            axes.set_title(f"{_title(evidence, dataset)}: {wording}", fontsize=8)
+            axes.set_title(f"{_title(evidence, dataset)}:\n{wording}", fontsize=8)
         row[0].set_ylabel("Observed share")
         parts.append(pooled[columns])
     for axes in panels[-1]:
@@ -373,7 +373,7 @@ def figure_s4(evidence: Evidence) -> Drawn:
         figure = _figure(4.8, 2.4, evidence)
         _say(figure.subplots(), "; ".join(evidence.not_run(key) for key in evidence.expected))
         return figure, pd.DataFrame(columns=columns)
-    figure = _figure(3.4 * len(datasets), 3.1, evidence)
+    figure = _figure(max(6.6, 3.4 * len(datasets)), 3.1, evidence)
     parts, shown = [], []
     for axes, dataset in zip(figure.subplots(1, len(datasets), squeeze=False)[0], datasets, strict=True):
         curves = evidence.frame(dataset, "decision.csv")
