@@ -30,6 +30,7 @@ localrules:
     mini,
     paper,
     pages,
+    evidence,
 
 
 rule all:
@@ -53,6 +54,13 @@ rule paper:
         paper_outputs(""),
     message:
         "Every table and figure of the chosen evidence."
+
+
+rule evidence:
+    input:
+        all_evidence(f"results/{config['evidence']}"),
+    message:
+        "What tables and figures of the chosen evidence are made from, and nothing else."
 
 
 rule pages:

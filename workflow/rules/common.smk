@@ -207,6 +207,13 @@ def evidence_files(root, dataset):
     return [f for f in files if Path(root).name != "published" or Path(f).exists()]
 
 
+def all_evidence(root):
+    """Every evidence file under a folder, there or to be computed: of datasets, studies, the benchmark and the numerical checks."""
+    theory = f"{root}/theory/evidence/theory.csv"
+    files = [f for name in at_hand(root) for f in evidence_files(root, name)]
+    return files + [f for f in [theory] if Path(root).name != "published" or Path(f).exists()]
+
+
 def evidence_inputs(datasets):
     """Input function: the evidence files of those of the datasets that are at hand for a view."""
 

@@ -3,10 +3,7 @@
 
 rule publish:
     input:
-        evidence=lambda wildcards: [
-            f for name in at_hand("results/paper") for f in evidence_files("results/paper", name)
-        ],
-        theory="results/paper/theory/evidence/theory.csv",
+        evidence=lambda wildcards: all_evidence("results/paper"),
         library=library("publication", "logs"),
     output:
         "results/paper/published.json",

@@ -11,6 +11,6 @@ if TYPE_CHECKING:
     from snakemake.script import snakemake
 
 log_to(snakemake.log[0])
-files = [Path(path) for path in [*snakemake.input.evidence, snakemake.input.theory]]
+files = [Path(path) for path in snakemake.input.evidence]
 copied = publish(files, Path("results/paper"), Path(snakemake.params.target))
 Path(snakemake.output[0]).write_text(json.dumps(copied, indent=1) + "\n")

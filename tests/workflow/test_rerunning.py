@@ -1,0 +1,54 @@
+"""What docs/rerunning.md says: a table needs tracked evidence alone, and others' results are taken over without computing."""
+
+import json
+import shutil
+
+import pytest
+from copies import Tree
+
+OWN = ["--config", "evidence=paper", "run=[pathmnist,cifar10]", "run_studies=[]", "run_benchmark=False"]
+RENDERING = ("render_", "draw_")
+
+
+@pytest.fixture
+def adopted(tree: Tree, miniature: Tree) -> Tree:
+    """A fresh copy that was given somebody's evidence of two datasets and of the numerical checks, and nothing else."""
+    for name in ("pathmnist", "cifar10", "theory"):
+        source = miniature.path / "results" / "mini" / name / "evidence"
+        shutil.copytree(source, tree.path / "results" / "paper" / name / "evidence")
+    return tree
+
+
+def test_evidence_is_taken_over_without_computing_anything(adopted: Tree) -> None:
+    assert "train_model" in adopted.planned("paper", *OWN)
+    before = {file: file.read_bytes() for file in (adopted.path / "results").rglob("*") if file.is_file()}
+    touched = adopted.snakemake("--touch", "evidence", *OWN)
+    assert touched.returncode == 0, touched.stdout
+    assert adopted.planned("evidence", *OWN) == {}
+    planned = adopted.planned("paper", *OWN)
+    assert [name for name in planned if not name.startswith(RENDERING) and name != "paper"] == []
+    assert {"render_table1", "render_claims", "draw_figure3"} <= planned.keys()
+    run = adopted.snakemake("paper_figures/table1.tex", *OWN)
+    assert run.returncode == 0, run.stdout
+    content = json.loads((adopted.path / "paper_figures" / "table1.json").read_text())
+    assert content["evidence"] == "paper"
+    assert content["data"] == ["PathMNIST (miniature synthetic)", "CIFAR-10 (miniature synthetic)"]
+    assert {file: file.read_bytes() for file in before} == before
+
+
+def test_evidence_that_was_taken_over_follows_the_settings_from_then_on(adopted: Tree) -> None:
+    assert adopted.snakemake("--touch", "evidence", *OWN).returncode == 0
+    (adopted.path / "own.yaml").write_text("training: {epochs: 3}\n")
+    assert "train_model" in adopted.planned("evidence", "--configfile", "own.yaml", *OWN)
+
+
+def test_a_table_is_rendered_from_tracked_evidence_alone(tree: Tree) -> None:
+    tracked = (tree.path / "paper_figures" / "table1.csv").read_bytes()
+    for file in (tree.path / "paper_figures").glob("table1.*"):
+        file.unlink()
+    assert tree.planned("paper_figures/table1.tex") == {"render_table1": 1}
+    run = tree.snakemake("paper_figures/table1.tex")
+    assert run.returncode == 0, run.stdout
+    assert (tree.path / "paper_figures" / "table1.csv").read_bytes() == tracked
+    assert not (tree.path / "data").exists()
+    assert tree.planned("paper_figures/table1.tex") == {}
