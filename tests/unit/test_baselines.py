@@ -12,7 +12,7 @@ from sklearn.datasets import load_iris, make_moons
 from sklearn.metrics import roc_auc_score
 from studenttmixture import EMStudentMixture
 
-from clai.baselines.deep_kernel_gp import train_deep_kernel_gp
+from clai.baselines.deep_kernel_gp import evaluate_deep_kernel_gp, train_deep_kernel_gp
 from clai.baselines.gaussian_process import GaussianProcess, fit_gaussian_process
 from clai.baselines.hourly_classifiers import (
     class_sample,
@@ -39,7 +39,7 @@ MIXTURE: dict[str, Any] = {
 TRAINING: dict[str, Any] = {
     "epochs": 30, "batch_size": 8, "optimiser": "adamw", "learning_rate": 0.02, "weight_decay": 0.0,
     "learning_rate_schedule": "one_cycle", "warmup": 0.25, "precision": "float32", "schedule": "joint", "references": 1,
-    "reference_reduction": "mean", "pair_weighting": "none", "samples_per_class": None,
+    "reference_reduction": "mean", "pair_weighting": "none", "samples_per_class": None, "compile": False,
 }  # fmt: skip
 PROCESS: dict[str, Any] = {
     "inducing_points": 32,
@@ -105,17 +105,18 @@ def test_student_t_mixture_of_embeddings_near_a_subspace() -> None:
 
 
 @pytest.mark.parametrize("components", [1, 3])
-def test_likelihood_of_the_mixture_rises_with_every_iteration(components: int) -> None:
+def test_likelihood_of_the_mixture_rises_with_every_stretch_of_iterations(components: int) -> None:
+    """A lower tolerance goes on where a higher one stopped: from the same start, along the same path."""
     x = np.random.default_rng(0).standard_t(3, size=(400, 2)) + np.repeat([[0, 0], [4, 1]], 200, axis=0)
     likelihoods = []
-    for iterations in range(2, 14):
+    for tolerance in np.logspace(-1, -8, 15):
         mixture = EMStudentMixture(
-            n_components=components, df=4, max_iter=iterations, tol=1e-12, reg_covar=1e-6, random_state=0
+            n_components=components, df=4, max_iter=5000, tol=tolerance, reg_covar=1e-6, random_state=0
         )
         mixture.fit(x)
         likelihoods.append(mixture.score(x))
-    assert (np.diff(likelihoods) > -1e-7).all()
-    assert likelihoods[-1] > likelihoods[0] + 1e-3
+    assert (np.diff(likelihoods) > -1e-9).all()
+    assert likelihoods[-1] > likelihoods[0]
 
 
 def test_mixture_that_is_chosen_is_the_best_on_validation_samples() -> None:
@@ -184,9 +185,10 @@ def test_deep_kernel_process_learns_what_its_recordings_show() -> None:
     def items(n: int) -> Recordings:
         recording = np.repeat(np.arange(n), 6)
         x = generator.normal(size=(6 * n, 2)).astype(np.float32)
-        return Recordings(x, (x[:, 0] * x[:, 1] > 0.3).astype(np.int64), recording, torch.device("cpu"))
+        y = (generator.random(6 * n) < 0.3 * (x[:, 0] * x[:, 1] > 0.3)).astype(np.int64)
+        return Recordings(x, y, recording, torch.device("cpu"))
 
-    split = Splits(items(120), items(40), items(40))
+    split = Splits(items(300), items(100), items(200))
     settings: dict[str, Any] = {
         "encoder": {"trunk": "hours", "width": 16, "layers": 2, "dropout": 0.0},
         "embedding_size": 4,
@@ -194,11 +196,19 @@ def test_deep_kernel_process_learns_what_its_recordings_show() -> None:
         "training": TRAINING,
         "baselines": {"gp": {"inducing_points": 16}},
     }
+    settings["training"] = TRAINING | {"samples_per_class": 15}
     model, history = train_deep_kernel_gp(split, settings, 0, torch.device("cpu"), None)
     found = model.latent(split.test)
     assert (found.sd > 0).all()
-    assert roc_auc_score(split.test.labels, found.probability) > 0.9, "a straight line reaches about 0.5"
+    assert roc_auc_score(split.test.labels, found.probability) > 0.75, "a straight line reaches about 0.5"
     assert history[-1]["loss"] < history[0]["loss"]
+    share = float(split.test.labels.double().mean())
+    assert share < 0.15
+    assert model.drawn[1] / model.drawn.sum() > 0.2
+    evaluation = {"evaluation": {"ece_bins": 10}}
+    put_back = evaluate_deep_kernel_gp(model, split, evaluation, None)[0].predictions["probability"].mean()
+    assert put_back == pytest.approx(share, abs=0.04)
+    assert float(found.probability.mean()) > share + 0.08
 
 
 def test_student_t_mixture_is_the_same_for_the_same_seed() -> None:

@@ -1,7 +1,8 @@
 """A Gaussian process on embeddings that are learned with it: the encoder of CLaI, trained by the evidence lower bound.
 
 Deep kernel learning with a sparse variational process (Wilson et al. 2016), in minibatches of the same recordings that CLaI
-is trained on, every hour counting once.
+is trained on, with the same draw of hours of either class: the positive ones are too few to be learned from otherwise. Its
+probabilities are put back to the prevalence as those of `clai.baselines.hourly_classifiers` are.
 """
 
 from collections.abc import Mapping
@@ -19,11 +20,12 @@ from clai.encoders import ConditionedHead, Encoder, build_trunk
 from clai.evaluation import Evaluation, Utilities
 from clai.experiment import Splits, learning_settings
 from clai.learning import Epoch, batchwise_learning
+from clai.learning import _drawn as class_draw
 from clai.metrics import roc_auc
 
 
 class Latent(NamedTuple):
-    """Of each sample (N,): posterior mean and deviation of f, and the probability of the positive class."""
+    """Of each sample (N,): posterior mean and deviation of f, and the probability of the positive class among hours as drawn."""
 
     mean: Tensor
     sd: Tensor
@@ -31,13 +33,16 @@ class Latent(NamedTuple):
 
 
 class DeepKernelGP(nn.Module):
-    """Encoder, process and likelihood, trained together."""
+    """Encoder, process and likelihood, trained together; `drawn` counts the negative and positive hours trained on."""
+
+    drawn: Tensor
 
     def __init__(self, encoder: Encoder, inducing: Tensor) -> None:
         super().__init__()
         self.encoder = encoder
         self.process = SparseProcess(inducing, 1)
         self.likelihood = gpytorch.likelihoods.BernoulliLikelihood()
+        self.register_buffer("drawn", torch.zeros(2, dtype=torch.float64))
 
     @torch.no_grad()
     def latent(self, items: Items) -> Latent:
@@ -73,13 +78,17 @@ def train_deep_kernel_gp(
     model = DeepKernelGP(encoder, inducing).to(device)
     bound = gpytorch.mlls.VariationalELBO(model.likelihood, model.process, num_data=len(split.train.labels))
 
+    learning = learning_settings(settings, 1, seed)
+
     def objective(x: Any, labels: Tensor) -> Tensor:
-        return -bound(model.process(model.encoder(x)[0]), labels.float().unsqueeze(0)).sum()
+        chosen = class_draw(labels, learning.samples_per_class, torch.default_generator)
+        labels = labels[chosen]
+        model.drawn += torch.bincount(labels, minlength=2)
+        return -bound(model.process(model.encoder(x)[0][chosen]), labels.float().unsqueeze(0)).sum()
 
     def validate() -> Epoch:
         return {"heldout_auroc": roc_auc(split.val.labels.numpy(), model.latent(split.val).mean.numpy())}
 
-    learning = learning_settings(settings, 1, seed)
     return model, batchwise_learning(model, objective, split.train, learning, validate, checkpoint)
 
 
@@ -88,6 +97,9 @@ def evaluate_deep_kernel_gp(
 ) -> tuple[Evaluation, Latent]:
     """Figures of merit of the probabilities, and the latent process at the test samples."""
     test, val = model.latent(split.test), model.latent(split.val)
-    odds, odds_val = (part.probability.double().logit(eps=1e-12).numpy() for part in (test, val))
+    everywhere = torch.bincount(split.train.labels, minlength=2).double().log()
+    drawn = model.drawn.cpu().log()
+    shift = float(everywhere[1] - everywhere[0] - drawn[1] + drawn[0])
+    odds, odds_val = (part.probability.double().logit(eps=1e-12).numpy() + shift for part in (test, val))
     y, y_val = split.test.labels.numpy(), split.val.labels.numpy()
     return evaluate_log_odds(odds, y, odds_val, y_val, settings, utilities), test
