@@ -24,7 +24,16 @@ from clai.encoders import Classifier, ConditionedHead, Encoder, build_trunk
 from clai.hourly import hourly_inputs, hourly_names
 from clai.inference import ParzenMeans, decide, parzen_means, predict_labels, sample_references
 from clai.kernels import Kernel, build
-from clai.learning import Epoch, Precision, batchwise_learning, collaborative_learning, compiled, precision_context
+from clai.learning import (
+    Epoch,
+    Precision,
+    batchwise_learning,
+    class_draw,
+    collaborative_learning,
+    compiled,
+    draw_shift,
+    precision_context,
+)
 from clai.learning import Settings as LearningSettings
 from clai.metrics import roc_auc
 
@@ -194,7 +203,11 @@ def train_cross_entropy(
     device: torch.device,
     checkpoint: Checkpoint,
 ) -> tuple[Classifier, list[Epoch]]:
-    """Train the cross-entropy baseline; returns the model on the CPU and its history."""
+    """Train the cross-entropy baseline; returns the model on the CPU and its history.
+
+    Where CLaI learns from draws of at most so many samples of a class, so does it; its logits are then put back to the class
+    shares of all samples.
+    """
     split = splits_of(data, settings, fold, seed, device)
     classifier = build_classifier(settings, split.train.inputs, len(data.info["classes"]), seed)
     learning = learning_settings(settings, conditions_of(data.info), seed)
@@ -206,7 +219,8 @@ def train_cross_entropy(
     def objective(x: Any, labels: Tensor) -> Tensor:
         with precision_context(device, learning.precision):
             logits = network(x)
-        return nn.functional.cross_entropy(logits, labels)
+        drawn = class_draw(labels, learning.samples_per_class, torch.default_generator)
+        return nn.functional.cross_entropy(logits[drawn], labels[drawn])
 
     def validate() -> Epoch:
         logits = _over_items(classifier, split.val, learning.precision, chosen)
@@ -214,6 +228,9 @@ def train_cross_entropy(
         return {"heldout_accuracy": float((logits.argmax(1) == labels).double().mean())}
 
     history = batchwise_learning(classifier, objective, split.train, learning, validate, checkpoint)
+    if learning.samples_per_class is not None:
+        with torch.no_grad():
+            classifier.logits.bias.add_(draw_shift(split.train, learning).to(classifier.logits.bias))
     return classifier.cpu(), history
 
 

@@ -153,7 +153,7 @@ def _signs(labels: Tensor, conditions: int, condition: int | None, dtype: torch.
     return signs if condition is None else signs[condition : condition + 1]
 
 
-def _drawn(labels: Tensor, most: int | None, generator: torch.Generator) -> Tensor | slice:
+def class_draw(labels: Tensor, most: int | None, generator: torch.Generator) -> Tensor | slice:
     """Which samples of a batch enter the loss: all, or at most so many of each class, drawn."""
     if most is None:
         return slice(None)
@@ -190,7 +190,7 @@ def _accumulate(
 ) -> dict[str, Tensor]:
     """Gradients of an anchor batch against all later ones, each reference's graph freed before the next is built."""
     x, labels = data.batch(anchor_items, generator)
-    chosen = _drawn(labels, settings.samples_per_class, generator)
+    chosen = class_draw(labels, settings.samples_per_class, generator)
     embedded, labels = _embed(encoder, x, condition, settings.precision)[:, chosen], labels[chosen]
     anchor = embedded.detach().requires_grad_()
     anchor_signs = _signs(labels, conditions, condition, anchor.dtype)
@@ -198,7 +198,7 @@ def _accumulate(
     totals: list[dict[str, Tensor]] = []
     for items in reference_blocks:
         x, labels = data.batch(items, generator)
-        chosen = _drawn(labels, settings.samples_per_class, generator)
+        chosen = class_draw(labels, settings.samples_per_class, generator)
         reference, labels = _embed(encoder, x, condition, settings.precision)[:, chosen], labels[chosen]
         signs = _signs(labels, conditions, condition, anchor.dtype)
         loss, kept = _compare(kernel, anchor, reference, anchor_signs, signs, settings)
@@ -224,7 +224,7 @@ def _grouped(
     sizes = data.sizes(blocks)
     parts = []
     for z, own in zip(embedded.split(sizes, dim=1), labels.split(sizes), strict=True):
-        chosen = _drawn(own, settings.samples_per_class, generator)
+        chosen = class_draw(own, settings.samples_per_class, generator)
         parts.append((z[:, chosen], _signs(own[chosen], conditions, condition, embedded.dtype)))
     (anchor, anchor_signs), *references = parts
     scale = 1 / len(references) if settings.reference_reduction == "mean" else 1.0
@@ -284,6 +284,20 @@ def batchwise_learning(
 def compiled(module: Module, settings: Settings) -> Module:
     """The module, or a compiled view of it that shares its parameters."""
     return cast(Module, torch.compile(module)) if settings.compile else module
+
+
+def draw_shift(data: Items, settings: Settings) -> Tensor:
+    """What log-odds learned from draws of at most `samples_per_class` of each class lack, (classes,), on the CPU.
+
+    A classifier of such draws is one of all samples but for a constant a class (King & Zeng 2001): the logarithm of the class's
+    share of all samples over its share of the draws, here those of batches of items in order.
+    """
+    group = min(settings.batch_size * (1 + _references(settings)), len(data))
+    blocks = list(torch.arange(len(data)).split(group))
+    labels, classes = data.labels.cpu(), int(data.labels.max()) + 1
+    counts = torch.stack([torch.bincount(own, minlength=classes) for own in labels.split(data.sizes(blocks))]).double()
+    drawn = counts if settings.samples_per_class is None else counts.clamp_max(settings.samples_per_class)
+    return counts.sum(0).log().log_softmax(0) - drawn.sum(0).log().log_softmax(0)
 
 
 def _references(settings: Settings) -> int:

@@ -14,7 +14,7 @@ from clai import printed
 from clai.encoders import MLP, ConditionedHead, Encoder
 from clai.estimator import Samples
 from clai.kernels import Kernel, build
-from clai.learning import Settings, _drawn, collaborative_learning
+from clai.learning import Settings, class_draw, collaborative_learning, draw_shift
 
 BATCH, EPOCHS, ETA, SEED, SIZE = 5, 2, 0.1, 3, 4
 
@@ -167,9 +167,9 @@ def test_n_references_are_groups_of_an_anchor_and_n_batches(references: int, tru
 
 def test_samples_in_the_loss_are_at_most_so_many_of_each_class() -> None:
     labels = torch.tensor([0] * 50 + [1] * 3 + [2] * 20)
-    chosen = labels[_drawn(labels, 10, torch.Generator().manual_seed(0))]
+    chosen = labels[class_draw(labels, 10, torch.Generator().manual_seed(0))]
     assert torch.bincount(chosen).tolist() == [10, 3, 10]
-    assert len(labels[_drawn(labels, None, torch.Generator())]) == 73
+    assert len(labels[class_draw(labels, None, torch.Generator())]) == 73
 
 
 @pytest.mark.parametrize("references", [1, "all"])
@@ -191,6 +191,16 @@ def test_a_compiled_encoder_learns_the_same() -> None:
     fast, plain, start = (model("batchnorm", 3, "gaussian") for _ in range(3))
     x, labels = data(3)
     settings = replace(PRINTED, schedule="joint", references=1)
-    collaborative_learning(*fast, Samples(x, labels), 3, replace(settings, compile=True), dict, None, "")
-    collaborative_learning(*plain, Samples(x, labels), 3, settings, dict, None, "")
+    collaborative_learning(*fast, Samples(x, labels), 3, replace(settings, compile=True), dict, None)
+    collaborative_learning(*plain, Samples(x, labels), 3, settings, dict, None)
     assert_same_state(list(fast), list(plain), list(start))
+
+
+def test_shift_of_draws_is_the_log_share_of_all_samples_over_that_of_the_draws() -> None:
+    labels = torch.tensor(([0] * 9 + [1]) * 10)
+    settings = replace(PRINTED, batch_size=10, references=1, samples_per_class=4)
+    # Each batch of 20 holds 18 and 2, of which 4 and 2 are drawn.
+    expected = torch.tensor([0.9 / (4 / 6), 0.1 / (2 / 6)], dtype=torch.float64).log()
+    torch.testing.assert_close(draw_shift(Samples(torch.zeros(100, 1), labels), settings), expected)
+    whole = draw_shift(Samples(torch.zeros(100, 1), labels), replace(settings, samples_per_class=None))
+    torch.testing.assert_close(whole, torch.zeros(2, dtype=torch.float64))

@@ -28,7 +28,7 @@ own = [settings, checksums(data.info), run, file_digest(snakemake.input.library)
 split = splits_of(data, settings, device=device, **run)
 with Checkpoint(Path(snakemake.params.checkpoint), digest(own), snakemake.config["checkpoint_seconds"]) as checkpoint:
     model, history = train_deep_kernel_gp(split, settings, run["seed"], device, checkpoint)
-found, latent = evaluate_deep_kernel_gp(model, split, settings, utilities_of(data, settings, **run))
+found, latent = evaluate_deep_kernel_gp(model, split, settings, run["seed"], utilities_of(data, settings, **run))
 found.metrics.to_csv(made.metrics, index=False)
 found.reliability.to_csv(made.reliability, index=False)
 np.savez(made.predictions, **found.predictions)

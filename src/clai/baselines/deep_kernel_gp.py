@@ -19,8 +19,7 @@ from clai.checkpoints import Checkpoint
 from clai.encoders import ConditionedHead, Encoder, build_trunk
 from clai.evaluation import Evaluation, Utilities
 from clai.experiment import Splits, learning_settings
-from clai.learning import Epoch, batchwise_learning
-from clai.learning import _drawn as class_draw
+from clai.learning import Epoch, batchwise_learning, class_draw, draw_shift
 from clai.metrics import roc_auc
 
 
@@ -33,16 +32,13 @@ class Latent(NamedTuple):
 
 
 class DeepKernelGP(nn.Module):
-    """Encoder, process and likelihood, trained together; `drawn` counts the negative and positive hours trained on."""
-
-    drawn: Tensor
+    """Encoder, process and likelihood, trained together."""
 
     def __init__(self, encoder: Encoder, inducing: Tensor) -> None:
         super().__init__()
         self.encoder = encoder
         self.process = SparseProcess(inducing, 1)
         self.likelihood = gpytorch.likelihoods.BernoulliLikelihood()
-        self.register_buffer("drawn", torch.zeros(2, dtype=torch.float64))
 
     @torch.no_grad()
     def latent(self, items: Items) -> Latent:
@@ -82,9 +78,7 @@ def train_deep_kernel_gp(
 
     def objective(x: Any, labels: Tensor) -> Tensor:
         chosen = class_draw(labels, learning.samples_per_class, torch.default_generator)
-        labels = labels[chosen]
-        model.drawn += torch.bincount(labels, minlength=2)
-        return -bound(model.process(model.encoder(x)[0][chosen]), labels.float().unsqueeze(0)).sum()
+        return -bound(model.process(model.encoder(x)[0][chosen]), labels[chosen].float().unsqueeze(0)).sum()
 
     def validate() -> Epoch:
         return {"heldout_auroc": roc_auc(split.val.labels.numpy(), model.latent(split.val).mean.numpy())}
@@ -93,13 +87,12 @@ def train_deep_kernel_gp(
 
 
 def evaluate_deep_kernel_gp(
-    model: DeepKernelGP, split: Splits, settings: Mapping[str, Any], utilities: Utilities | None
+    model: DeepKernelGP, split: Splits, settings: Mapping[str, Any], seed: int, utilities: Utilities | None
 ) -> tuple[Evaluation, Latent]:
     """Figures of merit of the probabilities, and the latent process at the test samples."""
     test, val = model.latent(split.test), model.latent(split.val)
-    everywhere = torch.bincount(split.train.labels, minlength=2).double().log()
-    drawn = model.drawn.cpu().log()
-    shift = float(everywhere[1] - everywhere[0] - drawn[1] + drawn[0])
+    negative, positive = draw_shift(split.train, learning_settings(settings, 1, seed)).tolist()
+    shift = positive - negative
     odds, odds_val = (part.probability.double().logit(eps=1e-12).numpy() + shift for part in (test, val))
     y, y_val = split.test.labels.numpy(), split.val.labels.numpy()
     return evaluate_log_odds(odds, y, odds_val, y_val, settings, utilities), test
