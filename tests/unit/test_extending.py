@@ -32,7 +32,8 @@ def block(language: str, mark: str) -> str:
 
 def entries() -> dict[str, Any]:
     """The config entries of the page by dataset."""
-    parts = [yaml.safe_load(text)["datasets"] for text in re.findall(r"```yaml\n(.*?)```", TEXT, flags=re.DOTALL)]
+    blocks = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", TEXT, flags=re.DOTALL)]
+    parts = [block["datasets"] for block in blocks if "datasets" in block]
     return {key: entry for part in parts for key, entry in part.items()}
 
 
