@@ -6,7 +6,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := all
-.PHONY: all report article environment test lint benchmark readme lock clean help
+.PHONY: all report article crate environment test lint benchmark readme lock clean help
 
 all: $(INSTALLED) ## the miniature pipeline from nothing, and the paper's tables and figures from the published evidence (default)
 	$(BIN)/snakemake --cores $(CORES) all
@@ -17,6 +17,9 @@ report: $(INSTALLED) ## report/report.html: tables, figures, claims, runs and se
 
 article: $(INSTALLED) ## report/article.pdf: tables and figures as a short replication article; needs pdflatex
 	$(BIN)/snakemake --cores $(CORES) report/article.pdf
+
+crate: $(INSTALLED) ## report/crate.zip: code, evidence and outputs as an RO-Crate, with the provenance of each
+	$(BIN)/snakemake --cores $(CORES) report/crate.zip
 
 environment: $(INSTALLED) ## .venv with the locked versions; the only step that needs a network
 

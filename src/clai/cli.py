@@ -96,6 +96,9 @@ def _run(run: Mapping[str, Any]) -> str:
     ]
     if run["pairs"]:
         parts.append(f"{run['pairs']:.3g} pairs")
+    if own := run.get("evaluation"):
+        changed = " with uncommitted changes" if own["dirty"] else ""
+        parts.append(f"evaluated at commit {own['commit'][:10]}{changed}, settings {own['config_hash']}")
     return f"    <- {run['run']}: {'; '.join(parts)}; {run['command']}"
 
 

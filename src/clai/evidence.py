@@ -338,14 +338,28 @@ def sidecar(text: str, evidence: Evidence, runs: Sequence[Mapping[str, Any]]) ->
 
     The settings of runs, mostly the same for many, stand apart, under their hash.
     """
+    settings = {}
+    for run in [run for run in runs if "settings" in run]:
+        settings[run["config_hash"]] = run["settings"]
+        if evaluation := run.get("evaluation"):
+            settings[evaluation["config_hash"]] = {**run["settings"], **evaluation["settings"]}
     content = {
         "caption": text,
         "data": [evidence.title(key) for key in evidence.at_hand()],
         "evidence": evidence.name,
-        "runs": [{key: value for key, value in run.items() if key != "settings"} for run in runs],
-        "settings": {run["config_hash"]: run["settings"] for run in runs if "settings" in run},
+        "runs": [_without_settings(run) for run in runs],
+        "settings": settings,
     }
     return json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _without_settings(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record, and the record within it, without settings."""
+    return {
+        key: _without_settings(value) if key == "evaluation" else value
+        for key, value in record.items()
+        if key != "settings"
+    }
 
 
 def csv_text(frame: pd.DataFrame) -> str:

@@ -132,6 +132,26 @@ class Recorder:
         Path(path).write_text(json.dumps(self.finish(**more), indent=1, sort_keys=True) + "\n")
 
 
+def with_evaluation(record: Mapping[str, Any], evaluation: Mapping[str, Any]) -> dict[str, Any]:
+    """The record of a training with that of its evaluation, another job, under `evaluation`.
+
+    Of the evaluation's settings those that the training does not share.
+    """
+    shared = (
+        "commit",
+        "dirty",
+        "config_hash",
+        "device",
+        "hardware",
+        "wall_seconds",
+        "cpu_seconds",
+        "peak_memory_mb",
+        "command",
+    )
+    further = {key: value for key, value in evaluation["settings"].items() if record["settings"].get(key) != value}
+    return {**record, "evaluation": {**{key: evaluation[key] for key in shared}, "settings": further}}
+
+
 def _version(package: str) -> str:
     try:
         return metadata.version(package)

@@ -45,11 +45,12 @@ def publish(files: Iterable[Path], source: Path, target: Path) -> list[str]:
             )
         if file.name == "runs.json":
             for record in json.loads(file.read_text()):
-                if record["dirty"]:
-                    raise InputError(
-                        f"{file}: run {record['run']} was made with uncommitted changes on {record['commit']}: commit, delete "
-                        f"that run's folder below {source} and compute it again"
-                    )
+                for part in (record, record.get("evaluation", record)):
+                    if part["dirty"]:
+                        raise InputError(
+                            f"{file}: run {record['run']} was made with uncommitted changes on {part['commit']}: commit, "
+                            f"delete that run's folder below {source} and compute it again"
+                        )
         chosen.append(file)
     for folder in {file.parent for file in chosen}:
         shutil.rmtree(target / folder.relative_to(source), ignore_errors=True)

@@ -1,8 +1,11 @@
 """Pages of the report show what the files hold, and nothing in a cell becomes markup."""
 
+import base64
+import io
 import re
 
 import pandas as pd
+from PIL import Image
 
 from clai.pages import output_page, readable, runs_page, settings_page, sortable
 
@@ -58,13 +61,26 @@ def test_page_of_an_output_has_caption_data_and_runs() -> None:
     assert "Miniature synthetic data" in output_page("Table 9", tidy(), "", CONTENT | {"evidence": "mini"}, None)
 
 
+def png() -> bytes:
+    stream = io.BytesIO()
+    Image.new("RGB", (3, 2), "red").save(stream, "PNG")
+    return stream.getvalue()
+
+
 def test_page_of_a_figure_holds_the_picture() -> None:
-    assert 'src="data:image/png;base64,iVBORw=="' in output_page("Figure 9", tidy(), "", CONTENT, b"\x89PNG")
+    (found,) = re.findall(r'src="data:image/webp;base64,([^"]+)"', output_page("Figure 9", tidy(), "", CONTENT, png()))
+    picture = Image.open(io.BytesIO(base64.b64decode(found))).convert("RGB")
+    assert picture.size == (3, 2)
+    assert picture.getpixel((1, 1)) == (255, 0, 0)
+
+
+def test_page_holds_no_large_data() -> None:
+    assert "text/csv" not in output_page("Figure 9", tidy(), "x" * 10**6, CONTENT, png())
 
 
 def test_pages_load_nothing_from_elsewhere() -> None:
     pages = [
-        output_page("T", tidy(), "", CONTENT, b""),
+        output_page("T", tidy(), "", CONTENT, png()),
         runs_page([CONTENT]),
         settings_page({"a": {"b": 1}}, "a: 1", False),
     ]

@@ -2,14 +2,17 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 from evidence_fixture import EXPECTED, write_evidence
 
 from clai.cli import main, trace
+from clai.errors import InputError
 from clai.evidence import Evidence, csv_text, read_paper_values, sidecar
-from clai.provenance import Recorder, digest
+from clai.provenance import Recorder, digest, with_evaluation
+from clai.publication import publish
 from clai.tables import Sources, read_choices, render
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"
@@ -50,6 +53,44 @@ def test_settings_that_runs_have_in_common_stand_once_beside_an_output(table1: P
     assert len(content["runs"]) == 9
     assert not any("settings" in run for run in content["runs"])
     assert content["settings"] == {"c" * 16: {"threads": 2, "training": {"epochs": 5}}}
+
+
+def evaluated(dirty: bool = False) -> dict[str, Any]:
+    """A record of a training with that of its evaluation."""
+    settings = {"threads": 2, "training": {"epochs": 5}}
+    description: dict[str, Any] = {"files": []}
+    of_training = Recorder("cifar10/clai-m/seed1", settings, description, 1, None, "cpu").finish()
+    of_evaluation = Recorder(
+        "cifar10/clai-m/seed1", settings | {"evaluation": {"ece_bins": 15}}, description, 1, None, "cpu"
+    )
+    return with_evaluation(
+        of_training | {"dirty": False}, of_evaluation.finish() | {"dirty": dirty, "commit": "e" * 40}
+    )
+
+
+def test_evaluation_stands_in_the_record_with_what_it_does_not_share() -> None:
+    record = evaluated()
+    assert record["evaluation"]["settings"] == {"evaluation": {"ece_bins": 15}}
+    whole = record["settings"] | record["evaluation"]["settings"]
+    assert digest(whole) == record["evaluation"]["config_hash"] != record["config_hash"]
+    evidence = Evidence(Path("published"), {}, frozenset())
+    content = json.loads(sidecar("Text.", evidence, [record]))
+    assert content["settings"] == {
+        record["config_hash"]: record["settings"], record["evaluation"]["config_hash"]: whole,
+    }  # fmt: skip
+    assert "settings" not in content["runs"][0]["evaluation"]
+
+
+def test_a_run_evaluated_with_uncommitted_changes_is_not_published(tmp_path: Path) -> None:
+    file = tmp_path / "paper" / "cifar10" / "evidence" / "runs.json"
+    file.parent.mkdir(parents=True)
+    for dirty in (False, True):
+        file.write_text(json.dumps([evaluated(dirty)]))
+        if dirty:
+            with pytest.raises(InputError, match="uncommitted changes on eeee"):
+                publish([file], tmp_path / "paper", tmp_path / "published")
+        else:
+            assert publish([file], tmp_path / "paper", tmp_path / "published") == ["cifar10/evidence/runs.json"]
 
 
 def test_every_number_of_a_table_is_traced_to_the_runs_of_its_dataset_and_model(table1: Path) -> None:

@@ -139,7 +139,7 @@ def test_second_run_gives_the_same_bytes(miniature: Tree) -> None:
     def content() -> dict[Path, bytes]:
         evidence = [file for file in results.glob("*/evidence/*") if file.parent.parent.name != "compute"]
         files = [*evidence, *(file for run in runs for file in (results / run).iterdir())]
-        files = [file for file in files if file.name not in ("runs.json", "run.json")]
+        files = [file for file in files if file.name not in ("runs.json", "run.json", "evaluation.json")]
         files += [
             file
             for file in drawn.iterdir()

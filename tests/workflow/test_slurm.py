@@ -158,7 +158,9 @@ def results(tree: Tree) -> dict[str, bytes]:
     """All that the pipeline makes, but times: of run records and the benchmark, in tables S3 and S7, figure S5 and sidecars."""
     folders = [tree.path / "results" / "mini", tree.path / "paper_figures" / "mini"]
     files = [file for folder in folders for file in folder.rglob("*") if file.is_file()]
-    timed = re.compile(r"runs?\.json|paper_figures/.*\.json|.*/(tableS3|tableS7|figureS5)\..*|results/mini/compute/.*")
+    timed = re.compile(
+        r"runs?\.json|evaluation\.json|paper_figures/.*\.json|.*/(tableS3|tableS7|figureS5)\..*|results/mini/compute/.*"
+    )
     names = {file: str(file.relative_to(tree.path)) for file in files}
     return {
         name: file.read_bytes()

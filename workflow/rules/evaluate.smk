@@ -6,13 +6,14 @@ rule evaluate_clai:
     input:
         prepared="results/{preset}/{dataset}/prepared/dataset.json",
         model=rules.train_model.output.model,
-        library=library("evaluation", "logs"),
+        library=library("evaluation", "provenance", "logs"),
     output:
         embedded="results/{preset}/{dataset}/{model}/{run}/embedded.safetensors",
         metrics="results/{preset}/{dataset}/{model}/{run}/metrics.csv",
         reliability="results/{preset}/{dataset}/{model}/{run}/reliability.csv",
         predictions="results/{preset}/{dataset}/{model}/{run}/predictions.npz",
         similarity="results/{preset}/{dataset}/{model}/{run}/similarity.csv",
+        record="results/{preset}/{dataset}/{model}/{run}/evaluation.json",
     log:
         "logs/{preset}/{dataset}/{model}/{run}/evaluate_clai.log",
     wildcard_constraints:
@@ -35,11 +36,12 @@ rule evaluate_cross_entropy:
     input:
         prepared="results/{preset}/{dataset}/prepared/dataset.json",
         model="results/{preset}/{dataset}/cross-entropy/{run}/model.safetensors",
-        library=library("evaluation", "logs"),
+        library=library("evaluation", "provenance", "logs"),
     output:
         metrics="results/{preset}/{dataset}/cross-entropy/{run}/metrics.csv",
         reliability="results/{preset}/{dataset}/cross-entropy/{run}/reliability.csv",
         predictions="results/{preset}/{dataset}/cross-entropy/{run}/predictions.npz",
+        record="results/{preset}/{dataset}/cross-entropy/{run}/evaluation.json",
     log:
         "logs/{preset}/{dataset}/cross-entropy/{run}/evaluate_cross_entropy.log",
     conda:
@@ -84,7 +86,8 @@ rule summarise_dataset:
         reliability=of_runs("reliability.csv", ALL_MODELS),
         history=of_runs("history.csv", TRAINED),
         records=of_runs("run.json", ALL_MODELS),
-        library=library("summary", "logs"),
+        evaluations=of_runs("evaluation.json", TRAINED),
+        library=library("summary", "provenance", "logs"),
     output:
         metrics="results/{preset}/{dataset}/evidence/metrics.csv",
         reliability="results/{preset}/{dataset}/evidence/reliability.csv",

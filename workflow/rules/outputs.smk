@@ -99,3 +99,11 @@ def heading(name):
 def pages_of_view(view):
     """The report's pages of a view: "" or "mini/"."""
     return [f"report/{view}{name}.html" for name in (*TITLES, "runs", "settings")]
+
+
+def code_files():
+    """What it takes to run the workflow again, the Snakefile first."""
+    patterns = ["workflow/**/*", "src/clai/**/*.py", "profiles/*/config.yaml", "envs/*"]
+    found = sorted(p for pattern in patterns for p in Path(workflow.basedir).glob(pattern) if p.is_file())
+    named = ["Snakefile", "config.yaml", "pyproject.toml", "README.md", "LICENSE", "CITATION.cff"]
+    return named + [str(p.relative_to(workflow.basedir)) for p in found if p.suffix != ".pyc"]

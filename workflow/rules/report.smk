@@ -1,5 +1,5 @@
-# Pages of the HTML report and the replication article, made from rendered outputs.
-# Requires paper_figures/{view}; leaves report/{view}*.html, which `make report` puts into one file, and report/{view}article.pdf, outside git.
+# Pages of the HTML report, the replication article and the crate of code, evidence and outputs.
+# Requires paper_figures/{view}; leaves, outside git, report/{view}*.html, which `make report` puts into one file, article.pdf and crate.zip.
 
 
 rule render_pages:
@@ -48,3 +48,24 @@ rule build_article:
         "Typeset the replication article."
     script:
         "../scripts/build_article.py"
+
+
+rule build_crate:
+    input:
+        outputs=rendered,
+        evidence=lambda wildcards: all_evidence(evidence_root(wildcards)),
+        code=code_files(),
+        description="workflow/report/workflow.rst",
+        library=library("crate", "logs"),
+    output:
+        "report/{view}crate.zip",
+    log:
+        "logs/{view}build_crate.log",
+    localrule: True
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    message:
+        "Pack code, evidence and outputs with their provenance into an RO-Crate."
+    script:
+        "../scripts/build_crate.py"

@@ -18,6 +18,7 @@ from clai.experiment import (
     save_embedded,
 )
 from clai.logs import log_to
+from clai.provenance import Recorder
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
@@ -27,9 +28,11 @@ settings, run = snakemake.params.settings, snakemake.params.run
 torch.set_num_threads(settings["threads"])
 data = prepared.load(Path(snakemake.input.prepared).parent)
 device = choose_device(settings["device"])
+names = snakemake.wildcards
+recorder = Recorder(f"{names.dataset}/{names.model}/{names.run}", settings, data.info, **run, device=device.type)
 conditions = conditions_of(data.info)
 inputs = inputs_of(data, settings)
-trained = build_clai(settings, snakemake.wildcards.model, inputs, conditions, run["seed"])
+trained = build_clai(settings, names.model, inputs, conditions, run["seed"])
 load_parameters(snakemake.input.model, torch.nn.ModuleList(trained))
 embedded = embed_splits(trained, data, settings, run["seed"], run["fold"], device)
 save_embedded(snakemake.output.embedded, embedded)
@@ -46,3 +49,4 @@ similarity = class_similarity(
     run["seed"],
 )
 similarity.to_csv(snakemake.output.similarity, index=False)
+recorder.write(snakemake.output.record, command=f"snakemake {snakemake.output.metrics}")

@@ -7,7 +7,7 @@ import pandas as pd
 import torch
 
 from clai.datasets import prepared
-from clai.experiment import build_clai, conditions_of, load_embedded, load_parameters, splits_of
+from clai.experiment import build_clai, conditions_of, inputs_of, load_embedded, load_parameters
 from clai.logs import log_to
 from clai.projection import stages, tsne
 from clai.summary import run_name
@@ -23,8 +23,7 @@ views = []
 for path in snakemake.input.embedded:
     run = run_name(path)
     test = load_embedded(path)["test"]
-    items = splits_of(data, settings, run.fold, run.seed, torch.device("cpu")).test
-    trained = build_clai(settings, run.model, items.inputs, conditions_of(data.info), run.seed)
+    trained = build_clai(settings, run.model, inputs_of(data, settings), conditions_of(data.info), run.seed)
     load_parameters(Path(path).with_name("model.safetensors"), torch.nn.ModuleList(trained))
     kernel = trained.kernel
     views.append(tsne(kernel, test.z, test.y.numpy(), settings["tsne"], run.seed).assign(model=run.model))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from clai.logs import log_to
+from clai.provenance import with_evaluation
 from clai.summary import gather
 
 if TYPE_CHECKING:
@@ -26,6 +27,10 @@ log_to(snakemake.log[0])
 for name, columns in COLUMNS.items():
     tables = {path: pd.read_csv(path) for path in snakemake.input[name]}
     gather(tables, columns).to_csv(snakemake.output[name], index=False)
-records = [json.loads(Path(path).read_text()) for path in snakemake.input.records]
-Path(snakemake.output.records).write_text(json.dumps(records, indent=1, sort_keys=True) + "\n")
+records, evaluations = (
+    {Path(path).parent: json.loads(Path(path).read_text()) for path in paths}
+    for paths in (snakemake.input.records, snakemake.input.evaluations)
+)
+records |= {run: with_evaluation(records[run], evaluation) for run, evaluation in evaluations.items()}
+Path(snakemake.output.records).write_text(json.dumps(list(records.values()), indent=1, sort_keys=True) + "\n")
 shutil.copyfile(snakemake.input.prepared, snakemake.output.description)

@@ -1,0 +1,21 @@
+"""Pack code, evidence and outputs into an RO-Crate."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clai.crate import build
+from clai.logs import log_to
+
+if TYPE_CHECKING:
+    from snakemake.script import snakemake
+
+log_to(snakemake.log[0])
+given = snakemake.input
+evidence: dict[str, list[str]] = {}
+for path in given.evidence:
+    evidence.setdefault(Path(path).parts[2], []).append(path)
+outputs: dict[str, list[str]] = {}
+for path in given.outputs:
+    outputs.setdefault(Path(path).stem, []).append(path)
+description = " ".join(Path(given.description).read_text().split())
+build(Path(), description, list(given.code), evidence, outputs).write_zip(Path(snakemake.output[0]))
