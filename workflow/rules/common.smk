@@ -107,20 +107,27 @@ def cell_settings(preset, study, cell):
 
 
 @cache
+def imported(path):
+    """Names of what a module imports from the library."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("clai"):
+            found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names if alias.name.startswith("clai.")]
+    return found
+
+
+@cache
 def library(*modules):
     """Paths of modules of src/clai and of all they import from it: an edit to one of them reruns the rule."""
     found, waiting = set(), [f"clai.{name}" for name in modules]
     while waiting:
         path = SOURCE.joinpath(*waiting.pop().split(".")[1:])
         path = path.with_suffix(".py") if path.with_suffix(".py").exists() else path / "__init__.py"
-        if path in found or not path.exists():
-            continue
-        found.add(path)
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("clai"):
-                waiting += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-            elif isinstance(node, ast.Import):
-                waiting += [alias.name for alias in node.names if alias.name.startswith("clai.")]
+        if path not in found and path.exists():
+            found.add(path)
+            waiting += imported(path)
     return sorted(str(path.relative_to(workflow.basedir)) for path in found)
 
 
