@@ -39,6 +39,7 @@ CLAI = ["clai-m", "clai-c"]
 CIFAR10_GROUPS = ((1, 9), (3, 4, 5, 7), (0, 2))
 KERNELS = ("cosine", "identity", "scalar", "diagonal", "full")
 TARGETS = ("zero", "product", "masked")
+ABLATIONS = {"ablation": "Ablation", "decisive": "Ablation on all images"}  # studies of kernels against targets
 BENCHMARK = "compute"
 SIGNIFICANCE = 0.05
 GROWTH = 0.1
@@ -124,16 +125,18 @@ def _note_ablation(
     finding: Finding, evidence: Evidence, metrics: dict[str, str], kernel: str, other: str, rule: str = "paper"
 ) -> None:
     """Say, without a part in the verdict, how two kernels differ in the ablation under each target."""
-    if not evidence.has("ablation"):
-        return
-    frame = evidence.metrics("ablation", rule)
-    for metric, name in metrics.items():
-        gaps = {
-            target: paired_difference(frame, metric, f"{kernel}_{target}", f"{other}_{target}") for target in TARGETS
-        }
-        texts = [f"target {target} {gap.text()}" for target, gap in gaps.items() if gap.n]
-        finding.sentences.append(f"Ablation, {name} of kernel {kernel} minus {other}: {'; '.join(texts)}.")
-    finding.files.append(evidence.path("ablation", "metrics.csv").as_posix())
+    for study, title in ABLATIONS.items():
+        if not evidence.has(study):
+            continue
+        frame = evidence.metrics(study, rule)
+        for metric, name in metrics.items():
+            gaps = {
+                target: paired_difference(frame, metric, f"{kernel}_{target}", f"{other}_{target}")
+                for target in TARGETS
+            }
+            texts = [f"target {target} {gap.text()}" for target, gap in gaps.items() if gap.n]
+            finding.sentences.append(f"{title}, {name} of kernel {kernel} minus {other}: {'; '.join(texts)}.")
+        finding.files.append(evidence.path(study, "metrics.csv").as_posix())
 
 
 def _better_calibrated(evidence: Evidence, paper: pd.DataFrame) -> Finding:
@@ -546,7 +549,7 @@ def _tensor(evidence: Evidence, paper: pd.DataFrame) -> Finding:
 
 def _zero_targets(evidence: Evidence, paper: pd.DataFrame) -> Finding:
     finding = Finding()
-    for study in [key for key in ("ablation", "full") if evidence.has(key)]:
+    for study in [key for key in ABLATIONS if evidence.has(key)]:
         finding.files.append(evidence.path(study, "metrics.csv").as_posix())
         finding.data.append(evidence.title(study))
         metrics = evidence.metrics(study)

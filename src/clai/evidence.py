@@ -39,7 +39,7 @@ COLUMNS: dict[str, list[str]] = {
 }  # fmt: skip
 
 # The studies beyond the paper; a cell of theirs is a model there, named by its variants: full_zero.
-STUDIES = ("ablation", "cost", "full")
+STUDIES = ("ablation", "decisive", "cost", "full")
 VARIANT_TITLES: dict[str, str] = {
     "cosine": "Cosine (CLaI-C)", "identity": "Gaussian, M = I", "scalar": "Gaussian, scalar M",
     "diagonal": "Gaussian, diagonal M", "full": "Gaussian, full M (CLaI-M)", "zero": "zero", "product": "product",

@@ -770,7 +770,9 @@ def _ablation_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
         if not evidence.has(study):
             body += _row(rf"\multicolumn{{{len(heads) + 2}}}{{l}}{{\emph{{{escape(evidence.not_run(study))}}}}}")
             continue
-        body += _row(rf"\multicolumn{{{len(heads) + 2}}}{{l}}{{{escape(evidence.title(study))}}}")
+        epochs = int(evidence.frame(study, "history.csv")["epoch"].max())
+        title = escape(f"{evidence.data(study)}, {epochs} epochs")
+        body += _row(rf"\multicolumn{{{len(heads) + 2}}}{{l}}{{{title}}}")
         of_study = frame[frame["dataset"] == study]
         for kernel, part in of_study.groupby("kernel", sort=False):
             lines = []

@@ -17,7 +17,7 @@ EXPECTED = {
 }
 STUDIES = {
     key: {"title": "CIFAR-10", "needs": "the CIFAR-10 archive and evidence=paper"}
-    for key in ("ablation", "cost", "full")
+    for key in ("ablation", "decisive", "cost", "full")
 }
 STUDIES["compute"] = {"title": "Random images", "needs": "evidence=paper"}
 TITLES = {"cifar10": "CIFAR-10 (JPEG copy)"}
@@ -272,7 +272,8 @@ def write_studies(root: Path, *, seeds: int = 3, gain: float = 0.02, miniature: 
     cells = {
         "ablation": [f"{kernel}_{target}" for kernel in kernels for target in ("zero", "product", "masked")],
         "cost": [f"{k}_{s}" for k in ("cosine", "full") for s in ("sequential-all", "joint-all", "joint-1")],
-        "full": ["full_product", "full_zero"],
+        "decisive": ["cosine_zero", "cosine_product", "full_zero", "full_product"],
+        "full": ["full_product"],
     }
     cells["cost"] += ["cross-entropy_single", "supervised-contrastive_single"]
     for study, own in cells.items():

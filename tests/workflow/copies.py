@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,6 +55,29 @@ def copy_of_repository(folder: Path) -> Tree:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(REPOSITORY / name, target)
     return Tree(folder)
+
+
+def repeatable(tree: Tree, files: Iterable[Path]) -> dict[str, bytes]:
+    """What a repetition gives to the byte, by name in the tree.
+
+    Times are left out: run records, the benchmark's evidence, tables S3 and S7, figure S5, sidecars, claims on the benchmark.
+    """
+    kept = {}
+    for file in files:
+        drawn = "paper_figures" in file.relative_to(tree.path).parts
+        if (
+            file.name in ("run.json", "runs.json", "evaluation.json")
+            or "compute" in file.parts
+            or file.name == "claims.md"
+        ):
+            continue
+        if drawn and (file.suffix == ".json" or file.stem in ("tableS3", "tableS7", "figureS5")):
+            continue
+        content = file.read_bytes()
+        if file.name == "claims.csv":
+            content = b"".join(line for line in content.splitlines(keepends=True) if b"/compute/evidence/" not in line)
+        kept[str(file.relative_to(tree.path))] = content
+    return kept
 
 
 def outputs(view: str) -> list[str]:

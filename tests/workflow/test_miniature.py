@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from copies import REPOSITORY, Tree, outputs
+from copies import REPOSITORY, Tree, outputs, repeatable
 
 from clai.evidence import MINI_NOTE
 
@@ -131,21 +131,13 @@ def test_setting_of_one_dataset_reruns_no_other(miniature: Tree) -> None:
 
 
 def test_second_run_gives_the_same_bytes(miniature: Tree) -> None:
-    """Run records and the benchmark hold times, which tables S3 and S7, figure S5 and sidecars show; all else repeats exactly."""
     results, drawn = miniature.path / "results" / "mini", miniature.path / "paper_figures" / "mini"
     runs = ["cifar10/clai-m/seed0", "challenge2019/clai-c/seed0/fold0", "mimic-iv/gp/seed0/fold0"]
     runs += ["mimic-iv/student-t-mixture/seed0/fold0"]
 
-    def content() -> dict[Path, bytes]:
-        evidence = [file for file in results.glob("*/evidence/*") if file.parent.parent.name != "compute"]
-        files = [*evidence, *(file for run in runs for file in (results / run).iterdir())]
-        files = [file for file in files if file.name not in ("runs.json", "run.json", "evaluation.json")]
-        files += [
-            file
-            for file in drawn.iterdir()
-            if file.suffix != ".json" and file.stem not in ("tableS3", "tableS7", "figureS5")
-        ]
-        return {file: file.read_bytes() for file in files}
+    def content() -> dict[str, bytes]:
+        files = [*results.glob("*/evidence/*"), *(file for run in runs for file in (results / run).iterdir())]
+        return repeatable(miniature, [*files, *drawn.iterdir()])
 
     first = content()
     for folder in [*(results / run for run in runs), *results.glob("*/evidence"), drawn]:
@@ -157,4 +149,4 @@ def test_second_run_gives_the_same_bytes(miniature: Tree) -> None:
     assert repeated.returncode == 0, repeated.stdout[-20000:]
     second = content()
     assert first.keys() == second.keys()
-    assert [str(file) for file in first if first[file] != second[file]] == []
+    assert [name for name in first if first[name] != second[name]] == []

@@ -1,7 +1,9 @@
 """What docs/rerunning.md says: a table needs tracked evidence alone, and others' results are taken over without computing."""
 
 import json
+import os
 import shutil
+import time
 
 import pytest
 from copies import Tree
@@ -10,19 +12,26 @@ OWN = ["--config", "evidence=paper", "run=[pathmnist,cifar10]", "run_studies=[]"
 RENDERING = ("render_", "draw_")
 
 
-@pytest.fixture
-def adopted(tree: Tree, miniature: Tree) -> Tree:
+TAKE_OVER = ["--touch", "--forceall", "evidence"]
+
+
+@pytest.fixture(params=["older than the code", "younger than the code"])
+def adopted(request: pytest.FixtureRequest, tree: Tree, miniature: Tree) -> Tree:
     """A fresh copy that was given somebody's evidence of two datasets and of the numerical checks, and nothing else."""
     for name in ("pathmnist", "cifar10", "theory"):
         source = miniature.path / "results" / "mini" / name / "evidence"
         shutil.copytree(source, tree.path / "results" / "paper" / name / "evidence")
+        for file in (tree.path / "results" / "paper" / name / "evidence").iterdir():
+            age = 10 * 365 * 86400 if request.param.startswith("older") else 0
+            os.utime(file, (time.time() - age,) * 2)
     return tree
 
 
-def test_evidence_is_taken_over_without_computing_anything(adopted: Tree) -> None:
-    assert "train_model" in adopted.planned("paper", *OWN)
+def test_evidence_is_taken_over_without_computing_anything(adopted: Tree, request: pytest.FixtureRequest) -> None:
+    if "older" in request.node.callspec.id:
+        assert "train_model" in adopted.planned("paper", *OWN)
     before = {file: file.read_bytes() for file in (adopted.path / "results").rglob("*") if file.is_file()}
-    touched = adopted.snakemake("--touch", "evidence", *OWN)
+    touched = adopted.snakemake(*TAKE_OVER, *OWN)
     assert touched.returncode == 0, touched.stdout
     assert adopted.planned("evidence", *OWN) == {}
     planned = adopted.planned("paper", *OWN)
@@ -37,7 +46,7 @@ def test_evidence_is_taken_over_without_computing_anything(adopted: Tree) -> Non
 
 
 def test_evidence_that_was_taken_over_follows_the_settings_from_then_on(adopted: Tree) -> None:
-    assert adopted.snakemake("--touch", "evidence", *OWN).returncode == 0
+    assert adopted.snakemake(*TAKE_OVER, *OWN).returncode == 0
     (adopted.path / "own.yaml").write_text("training: {epochs: 3}\n")
     assert "train_model" in adopted.planned("evidence", "--configfile", "own.yaml", *OWN)
 

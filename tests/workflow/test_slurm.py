@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from copies import REPOSITORY, Tree, copy_of_repository
+from copies import REPOSITORY, Tree, copy_of_repository, repeatable
 from slurm_node import Cluster, Job, cluster, missing
 from snakemake.profiles import ProfileConfigFileParser
 
@@ -25,6 +25,14 @@ STOPPED = "cifar10/clai-c/seed1"
 # Here there is no accounting, and no queue to wait in.
 HERE = ["--workflow-profile", "profiles/slurm", "--slurm-status-command", "squeue"]
 HERE += ["--slurm-init-seconds-before-status-checks", "3", "--config", "checkpoint_seconds=0.2"]
+ON_A_GPU = [
+    "train_model",
+    "evaluate_clai",
+    "evaluate_cross_entropy",
+    "run_cell",
+    "fit_deep_kernel_gp",
+    "measure_compute",
+]
 REQUESTED = {  # MB, minutes, GPUs of a first attempt
     "train_model": (8000, 240, 1),
     "evaluate_clai": (16000, 60, 1),
@@ -50,9 +58,7 @@ def test_gpu_is_asked_for_where_a_node_has_one(
     monkeypatch.setenv("PATH", str(tmp_path))
     with PROFILE.open() as stream:
         asked = ProfileConfigFileParser().parse(stream)["set-resources"]
-    assert [line for line in asked if ":gpu=" in line] == [
-        f"{rule}:gpu={gpus}" for rule in ("train_model", "evaluate_clai", "evaluate_cross_entropy")
-    ]
+    assert [line for line in asked if ":gpu=" in line] == [f"{rule}:gpu={gpus}" for rule in ON_A_GPU]
 
 
 def test_names_of_a_cluster_are_set_in_one_place(tmp_path: Path) -> None:
@@ -64,7 +70,7 @@ def test_names_of_a_cluster_are_set_in_one_place(tmp_path: Path) -> None:
     with (tmp_path / "config.yaml").open() as stream:
         parsed = ProfileConfigFileParser().parse(stream)
     assert {"slurm_partition=cpu", "slurm_account=a1"} <= set(parsed["default-resources"])
-    for rule in ("train_model", "evaluate_clai", "evaluate_cross_entropy"):
+    for rule in ON_A_GPU:
         assert {f"{rule}:slurm_partition=fast", f"{rule}:gpu_model=a100", f"{rule}:gpu=1"} <= set(
             parsed["set-resources"]
         )
@@ -155,18 +161,9 @@ def submitted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Submitted]:
 
 
 def results(tree: Tree) -> dict[str, bytes]:
-    """All that the pipeline makes, but times: of run records and the benchmark, in tables S3 and S7, figure S5 and sidecars."""
+    """All that the pipeline makes, but times."""
     folders = [tree.path / "results" / "mini", tree.path / "paper_figures" / "mini"]
-    files = [file for folder in folders for file in folder.rglob("*") if file.is_file()]
-    timed = re.compile(
-        r"runs?\.json|evaluation\.json|paper_figures/.*\.json|.*/(tableS3|tableS7|figureS5)\..*|results/mini/compute/.*"
-    )
-    names = {file: str(file.relative_to(tree.path)) for file in files}
-    return {
-        name: file.read_bytes()
-        for file, name in names.items()
-        if not (timed.fullmatch(name) or timed.fullmatch(file.name))
-    }
+    return repeatable(tree, [file for folder in folders for file in folder.rglob("*") if file.is_file()])
 
 
 def test_outputs_are_those_of_a_local_run(submitted: Submitted, miniature: Tree) -> None:

@@ -8,7 +8,7 @@ TABLES = {
     "tableS2": list(config["datasets"]),
     "tableS3": list(config["datasets"]),
     "tableS4": list(config["datasets"]),
-    "tableS5": ["ablation", "full"],
+    "tableS5": ["ablation", "decisive", "full"],
     "tableS6": ["mimic-iv", "challenge2019", "challenge2019-septic", "challenge2019-hospitals"],
     "tableS7": [BENCHMARK],
 }
