@@ -6,7 +6,7 @@ TABLES = {
     "table3": ["mimic-iv", "challenge2019"],
     "tableS1": list(config["datasets"]),
     "tableS2": list(config["datasets"]),
-    "tableS3": list(config["datasets"]),
+    "tableS3": [*config["datasets"], "decisive", "full"],
     "tableS4": list(config["datasets"]),
     "tableS5": ["ablation", "decisive", "full"],
     "tableS6": ["mimic-iv", "challenge2019", "challenge2019-septic", "challenge2019-hospitals"],
