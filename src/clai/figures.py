@@ -287,6 +287,9 @@ def _shade_event(axes: Axes, signals: pd.DataFrame) -> None:
         axes.axvspan(run["hour"].min() - 0.5, run["hour"].max() + 0.5, color="0.85", lw=0, zorder=0)
 
 
+FEWEST_IN_BIN = 50  # samples; a share of fewer says little
+
+
 def figure_s1(evidence: Evidence) -> Drawn:
     """Reliability diagrams: rows are datasets at hand, columns the paper's probabilities and the calibrated ones."""
     datasets = evidence.at_hand()
@@ -300,10 +303,11 @@ def figure_s1(evidence: Evidence) -> Drawn:
     parts, models = [], []
     for dataset, row in zip(datasets, panels, strict=True):
         pooled = pool_bins(evidence.frame(dataset, "reliability.csv")).assign(dataset=dataset)
-        for axes, mapping, wording in zip(row, ("paper", "calibrated"), ("as printed", "calibrated"), strict=True):
+        for axes, mapping, wording in zip(row, ("paper", "calibrated"), ("as given", "calibrated"), strict=True):
             axes.plot([0, 1], [0, 1], color="0.6", lw=0.8)
             for model in [m for m in MODEL_COLOURS if m in set(pooled["model"])]:
                 curve = pooled[(pooled["model"] == model) & (pooled["mapping"] == mapping)]
+                curve = curve[curve["n"] >= FEWEST_IN_BIN]
                 axes.plot(curve["confidence"], curve["accuracy"], MODEL_DASHES.get(model, "-."), marker="o", ms=2.5,
                           lw=1.2, color=MODEL_COLOURS[model])  # fmt: skip
                 models.append(model)
@@ -452,15 +456,27 @@ def figure_s3(evidence: Evidence) -> Drawn:
     left.set_xscale("log")
     left.set_xlabel("Encoder passes over the training samples")
     left.set_ylabel("Held-out accuracy")
-    right.set_yticks(range(len(cells)), [cell.replace("_", ", ").replace(", single", "") for cell in cells])
+    right.set_yticks(range(len(cells)), [_cell_name(cell) for cell in cells])
     right.invert_yaxis()
     right.set_xlabel("Test accuracy after as many passes")
     methods = [m for m in METHOD_COLOURS if any(cell.startswith(f"{m}_") for cell in cells)]
     handles = [Line2D([], [], color=METHOD_COLOURS[m], lw=1.5, label=VARIANT_TITLES[m]) for m in methods]
     schedules = [s for s in SCHEDULE_DASHES if any(cell.endswith(f"_{s}") for cell in cells)]
-    handles += [Line2D([], [], color="0.3", ls=SCHEDULE_DASHES[s], lw=1.3, label=VARIANT_TITLES[s]) for s in schedules]
+    epochs = {s: history[history["model"].str.endswith(f"_{s}")]["epoch"].max() for s in schedules}
+    handles += [
+        Line2D([], [], color="0.3", ls=SCHEDULE_DASHES[s], lw=1.3, label=VARIANT_TITLES[s])
+        if epochs[s] > 1
+        else Line2D([], [], color="0.3", ls="", marker="o", ms=4, label=f"{VARIANT_TITLES[s]} (one epoch)")
+        for s in schedules
+    ]
     figure.legend(handles=handles, loc="outside lower center", ncols=4)
     return figure, pd.DataFrame(rows, columns=columns)
+
+
+def _cell_name(cell: str) -> str:
+    """Of a study, short enough for an axis: cosine, joint, one reference."""
+    method, schedule = cell.split("_")
+    return method.replace("-", " ") if schedule == "single" else f"{method}, {VARIANT_TITLES[schedule]}"
 
 
 def pool_bins(reliability: pd.DataFrame) -> pd.DataFrame:

@@ -88,6 +88,7 @@ SEPSIS_METRICS = [
     Metric("brier_calibrated", "Brier, calibrated", False),
     Metric("prevalence", "Positive share", False),
 ]
+FINE = {"ece_calibrated", "ece_top_calibrated", "brier_reliability", "brier_resolution"}  # mostly below 0.001 there
 CLAI = ["clai-m", "clai-c"]
 
 
@@ -752,8 +753,11 @@ def _sepsis_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
             lines = []
             for model, part in frame[frame["dataset"] == dataset].groupby("model", sort=False):
                 cells = []
-                for mean, sd, low, high in part[["mean", "sd", "low", "high"]].to_numpy(dtype=float):
-                    cells.append(number(mean, sd, 3) + ("" if np.isnan(low) else f" [{low:.3f}, {high:.3f}]"))
+                limits = part[["mean", "sd", "low", "high"]].to_numpy(dtype=float)
+                for metric, (mean, sd, low, high) in zip(part["metric"], limits, strict=True):
+                    digits = 5 if metric in FINE else 3
+                    between = "" if np.isnan(low) else f" [{low:.{digits}f}, {high:.{digits}f}]"
+                    cells.append(number(mean, sd, digits) + between)
                 lines.append(_row("", escape(model_title(str(model))), *cells))
         body += "\\midrule\n" + _block(evidence.title(dataset), lines)
     columns = "ll" + "c" * len(SEPSIS_METRICS)
