@@ -138,6 +138,8 @@ def _note_ablation(
                 for target in TARGETS
             }
             texts = [f"target {target} {gap.text()}" for target, gap in gaps.items() if gap.n]
+            if not texts:
+                continue
             finding.sentences.append(f"{title}, {name} of kernel {kernel} minus {other}: {'; '.join(texts)}.")
         finding.files.append(evidence.path(study, "metrics.csv").as_posix())
 

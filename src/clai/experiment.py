@@ -21,6 +21,7 @@ from clai.batches import Images, Items, Recordings, Signals
 from clai.checkpoints import Checkpoint, write_whole
 from clai.datasets.prepared import Prepared, normalisation
 from clai.encoders import Classifier, ConditionedHead, Encoder, build_trunk
+from clai.errors import InputError
 from clai.hourly import hourly_inputs, hourly_names
 from clai.inference import ParzenMeans, decide, parzen_means, predict_labels, sample_references
 from clai.kernels import Kernel, build
@@ -35,7 +36,7 @@ from clai.learning import (
     precision_context,
 )
 from clai.learning import Settings as LearningSettings
-from clai.metrics import roc_auc
+from clai.ranking import roc_auc
 
 logger = logging.getLogger("clai")
 
@@ -280,6 +281,13 @@ def _heldout(
     precision: Precision = settings["training"]["precision"]
     references = _subset(split.train, settings["inference"]["heldout_references"], seed)
     chosen = _subset(split.val, settings["inference"]["heldout_samples"], seed)
+    blocks = list(references.split(512))
+    found = torch.cat([split.train.batch(block, None)[1].cpu() for block in blocks]).unique().numel()
+    if found < max(2, conditions):
+        raise InputError(
+            f"inference.heldout_references: its {len(references)} training items hold {found} of {max(2, conditions)} classes; "
+            "give a larger number"
+        )
 
     def validate() -> Epoch:
         reference = embed(trained.encoder, split.train, precision, references)
@@ -330,15 +338,12 @@ def similarity_means(
     An encoder without conditions has one embedding, which then serves all of them.
     """
     number, block = settings["inference"]["references"], settings["inference"]["block"]
+    equal = settings["inference"]["reference_shares"] == "equal"
     z, z_reference, labels = test.z.expand(conditions, -1, -1), reference.z.expand(conditions, -1, -1), reference.y
     if number == "all" or number >= len(labels):
-        means = parzen_means(kernel, z, z_reference, labels, block)
-    else:
-        items, population = sample_references(labels, number, seed)
-        means = parzen_means(kernel, z, z_reference[:, items], labels[items], block, population)
-    if settings["inference"]["reference_shares"] == "equal":
-        return means._replace(share=torch.full_like(means.share, 1 / max(2, conditions)))
-    return means
+        return parzen_means(kernel, z, z_reference, labels, block, equal=equal)
+    items, population = sample_references(labels, number, seed)
+    return parzen_means(kernel, z, z_reference[:, items], labels[items], block, population, equal)
 
 
 def embed_splits(

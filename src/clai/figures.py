@@ -98,6 +98,11 @@ def _bare(axes: Axes) -> None:
         spine.set_color("0.8")
 
 
+def _class_colour(label: int) -> str:
+    """The paper's colour of a class index; of more classes than it has, they come round again."""
+    return CLASS_COLOURS[int(label) % len(CLASS_COLOURS)]
+
+
 def figure1(evidence: Evidence) -> Drawn:
     """Conditioning in stages: 2-D views of test samples before training and of phi(., k) for k = 1, 2, 3 and C.
 
@@ -121,7 +126,7 @@ def figure1(evidence: Evidence) -> Drawn:
         styles = {"unknown": (".", 12, 0.5), "conditioned": ("x", 9, 0.45), "current": ("+", 20, 0.95)}
         for status, (marker, size, alpha) in styles.items():
             points = view[view["status"] == status]
-            colours = [UNKNOWN if status == "unknown" else CLASS_COLOURS[label] for label in points["label"]]
+            colours = [UNKNOWN if status == "unknown" else _class_colour(label) for label in points["label"]]
             axes.scatter(points["x"], points["y"], s=size, c=colours, marker=marker, alpha=alpha, linewidths=0.7,
                          rasterized=True)  # fmt: skip
         _bare(axes)
@@ -133,10 +138,10 @@ def figure1(evidence: Evidence) -> Drawn:
     handles = [Line2D([], [], ls="", marker=".", color=UNKNOWN, label="Unknown")]
     for index, stage in enumerate(shown[1:]):
         name = CLASS_LABELS[dataset][stage - 1]
-        colour = CLASS_COLOURS[stage - 1]
+        colour = _class_colour(stage - 1)
         handles.append(Line2D([], [], ls="", marker="+", mew=1.3, color=colour, label=f"Class {stage} ({name})"))
         if index == 0:
-            handles.append(Line2D([], [], ls="", marker="x", ms=4, color=CLASS_COLOURS[stage - 1], alpha=0.5,
+            handles.append(Line2D([], [], ls="", marker="x", ms=4, color=_class_colour(stage - 1), alpha=0.5,
                                   label="conditioned before"))  # fmt: skip
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), handletextpad=0.1, columnspacing=0.9)
     _arrows(figure, list(np.atleast_1d(panels)), shown)
@@ -174,7 +179,7 @@ def figure2(evidence: Evidence) -> Drawn:
         if frame.empty:
             _say(axes, evidence.not_run(dataset) if not evidence.has(dataset) else "no t-SNE in the evidence")
             continue
-        colours = [CLASS_COLOURS[label] for label in frame["label"]]
+        colours = [_class_colour(label) for label in frame["label"]]
         axes.scatter(frame["x"], frame["y"], s=2.5, c=colours, linewidths=0, alpha=0.7, rasterized=True)
         for label, points in frame.groupby("label"):
             axes.text(points["x"].median(), points["y"].median(), str(label), ha="center", va="center", fontsize=9,

@@ -80,7 +80,13 @@ def sample_references(labels: Tensor, number: int, seed: int) -> Sample:
 
 @torch.no_grad()
 def parzen_means(
-    kernel: Kernel, test: Tensor, reference: Tensor, labels: Tensor, block: int, population: Tensor | None = None
+    kernel: Kernel,
+    test: Tensor,
+    reference: Tensor,
+    labels: Tensor,
+    block: int,
+    population: Tensor | None = None,
+    equal: bool = False,
 ) -> ParzenMeans:
     """Mean Parzen similarity of each test sample to the positives and to the negatives of each condition.
 
@@ -91,6 +97,7 @@ def parzen_means(
         labels: class indices of the references (R,): K classes, or two (the positive one is 1) for K = 1.
         block: samples a side of the blocks in which similarities are computed; memory is block x block similarities.
         population: members of each class (classes,) in the set that the references are a sample of; None: they are the set.
+        equal: whether every class counts alike, whatever its members.
 
     Raises:
         ValueError: a class has no reference, or a label no class.
@@ -105,21 +112,21 @@ def parzen_means(
     first, second = _log_sums(kernel, test, reference, labels, classes, block, bool((whole > counts).any()))
 
     # Strata are classes: variance of each class's mean by simple random sampling without replacement.
-    n, population_log = counts.to(test.dtype), whole.to(test.dtype).log()
+    n, mass = counts.to(test.dtype), (torch.ones_like(whole) if equal else whole).to(test.dtype)
     log_mean = first - n.log()
     variance = torch.zeros_like(log_mean)
     if second is not None:
         spread = (second + n.log() - 2 * first).expm1().clamp_min(0)  # E G^2 / (E G)^2 - 1
         variance = (spread / (n - 1).clamp_min(1) * (1 - n / whole)).nan_to_num(0.0)
-    log_weighted = log_mean + population_log
+    log_weighted = log_mean + mass.log()
     positives = torch.eye(classes, dtype=torch.bool, device=test.device)[-conditions:].unsqueeze(1)  # (K, 1, classes)
     means, errors = [], []
     for side in (positives, ~positives):
         log_sum = log_weighted.masked_fill(~side, -math.inf).logsumexp(-1)
         weight = (log_weighted - log_sum.unsqueeze(-1)).exp().nan_to_num(0.0)
         errors.append((weight.square() * variance).masked_fill(~side, 0).sum(-1).sqrt())
-        means.append(log_sum - (side * whole).sum(-1).to(test.dtype).log())
-    share = (positives * whole).sum(-1).to(test.dtype) / whole.sum()
+        means.append(log_sum - (side * mass).sum(-1).log())
+    share = (positives * mass).sum(-1) / mass.sum()
     return ParzenMeans(means[0], means[1], share, errors[0], errors[1])
 
 

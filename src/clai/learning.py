@@ -28,7 +28,7 @@ from clai.alignment import Target, alignment_loss, alignment_scores, balanced, o
 from clai.batches import Items
 from clai.checkpoints import Checkpoint, Draws, global_generators, set_global_generators
 from clai.encoders import Encoder
-from clai.errors import DivergenceError
+from clai.errors import DivergenceError, InputError
 from clai.kernels import Kernel
 
 logger = logging.getLogger("clai")
@@ -94,16 +94,18 @@ def collaborative_learning(
 
     Returns:
         The history, a row an epoch: epoch, loss, alignment, centred_alignment (means over steps and conditions), pairs
-        (similarities computed), learning_rate, seconds, and what `validate` gives.
+        (similarities computed), learning_rate (that of the step to come), and what `validate` gives.
 
     Raises:
         DivergenceError: the loss is not finite, or above `EXPLODED`; names epoch, step and learning rate.
+        InputError: there are fewer than two batches.
     """
     per_step = conditions if settings.schedule == "joint" else 1
     batches = len(data) // settings.batch_size
     if batches < 2:
-        raise ValueError(
-            f"batch_size {settings.batch_size} leaves {batches} batches of {len(data)} items, 2 are needed"
+        raise InputError(
+            f"training.batch_size {settings.batch_size} makes {batches} batches of {len(data)} items; at least 2 are needed: "
+            "give a smaller number"
         )
 
     def steps(generator: torch.Generator) -> Iterator[Callable[[], dict[str, Tensor]]]:
@@ -265,7 +267,7 @@ def batchwise_learning(
 
     Other arguments, returns and errors as `collaborative_learning`; the history has loss and learning_rate.
     """
-    group = min(settings.batch_size * (1 + _references(settings)), len(data))
+    group = group_size(settings, len(data))
 
     def steps(generator: torch.Generator) -> Iterator[Callable[[], dict[str, Tensor]]]:
         order = torch.randperm(len(data), generator=generator)
@@ -292,7 +294,7 @@ def draw_shift(data: Items, settings: Settings) -> Tensor:
     A classifier of such draws is one of all samples but for a constant a class (King & Zeng 2001): the logarithm of the class's
     share of all samples over its share of the draws, here those of batches of items in order.
     """
-    group = min(settings.batch_size * (1 + _references(settings)), len(data))
+    group = group_size(settings, len(data))
     blocks = list(torch.arange(len(data)).split(group))
     labels, classes = data.labels.cpu(), int(data.labels.max()) + 1
     counts = torch.stack([torch.bincount(own, minlength=classes) for own in labels.split(data.sizes(blocks))]).double()
@@ -300,8 +302,10 @@ def draw_shift(data: Items, settings: Settings) -> Tensor:
     return counts.sum(0).log().log_softmax(0) - drawn.sum(0).log().log_softmax(0)
 
 
-def _references(settings: Settings) -> int:
-    return settings.references if isinstance(settings.references, int) else 1
+def group_size(settings: Settings, items: int) -> int:
+    """Items of an anchor batch and its reference batches, but no more than there are; `references: all` counts as one."""
+    references = settings.references if isinstance(settings.references, int) else 1
+    return min(settings.batch_size * (1 + references), items)
 
 
 def encoder_passes(items: int, conditions: int, settings: Settings) -> float:

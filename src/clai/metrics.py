@@ -19,7 +19,7 @@ Brier score
 
 A quantity that needs a class which does not occur is NaN, and a warning names the class.
 
-scikit-learn is imported where it is needed: training imports this module, but measures nothing.
+scikit-learn is imported where it is needed, because that takes as long as a small evaluation.
 """
 
 import logging
@@ -29,6 +29,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from clai.errors import InputError
+from clai.ranking import roc_auc
 
 logger = logging.getLogger(__name__)
 
@@ -191,17 +192,6 @@ def _f1_above(y: NDArray[np.int64], score: Floats, threshold: float) -> float:
     if np.isnan(threshold):
         return float("nan")
     return float(f1_score(y, score > threshold, zero_division=0))
-
-
-def roc_auc(positive: ArrayLike, score: ArrayLike, name: str = "class 1") -> float:
-    """Area under the ROC curve of scores (N,) for outcomes (N,) in {0, 1}; NaN, with a warning, if one does not occur."""
-    from sklearn.metrics import roc_auc_score
-
-    positive = np.asarray(positive).astype(bool)
-    if positive.all() or not positive.any():
-        logger.warning("%s is %s among the labels: its ROC-AUC is NaN", name, "alone" if positive.all() else "missing")
-        return float("nan")
-    return float(roc_auc_score(positive, score))
 
 
 def _within_last_bin(probability: ArrayLike) -> Floats:

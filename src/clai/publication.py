@@ -21,6 +21,13 @@ def shows_patients(file: str, description: Mapping[str, Any]) -> bool:
     return file in PATIENT_LEVEL and str(description["licence"]).replace(" ", "-") not in OPEN_LICENCES
 
 
+def withheld(file: Path) -> bool:
+    """Whether an evidence file, beside the `dataset.json` of its dataset, must not be passed on."""
+    if file.name not in PATIENT_LEVEL:
+        return False
+    return shows_patients(file.name, json.loads((file.parent / "dataset.json").read_text()))
+
+
 def publish(files: Iterable[Path], source: Path, target: Path) -> list[str]:
     """Copy evidence files from below `source` to the same places below `target`.
 
@@ -35,9 +42,7 @@ def publish(files: Iterable[Path], source: Path, target: Path) -> list[str]:
     """
     chosen = []
     for file in files:
-        if file.name in PATIENT_LEVEL and shows_patients(
-            file.name, json.loads((file.parent / "dataset.json").read_text())
-        ):
+        if withheld(file):
             continue
         if file.stat().st_size > LARGEST_FILE:
             raise InputError(

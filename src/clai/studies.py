@@ -19,7 +19,7 @@ from clai.experiment import (
     train_cross_entropy,
     train_supervised_contrastive,
 )
-from clai.learning import encoder_passes
+from clai.learning import encoder_passes, group_size
 
 
 class Cell(NamedTuple):
@@ -73,5 +73,5 @@ def _passes(model: str, data: Prepared, settings: Mapping[str, Any], seed: int) 
     learning = learning_settings(settings, conditions_of(data.info), seed)
     if model in ("clai-c", "clai-m"):
         return encoder_passes(items, conditions_of(data.info), learning)
-    group = min(2 * learning.batch_size, items)
+    group = group_size(learning, items)
     return items // group * group / items

@@ -43,7 +43,8 @@ def config() -> dict[str, Any]:
 def evidence(name: str | None = None) -> Evidence:
     datasets, studies, benchmark = (config()[key] for key in ("datasets", "studies", "benchmark"))
     entries = {key: {"title": entry["title"], "needs": entry["needs"]} for key, entry in datasets.items()}
-    entries |= {key: {"title": entries[own["dataset"]]["title"], "needs": own["needs"]} for key, own in studies.items()}
+    for key, own in studies.items():
+        entries[key] = {"title": f"{entries[own['dataset']]['title']}, study {key}", "needs": own["needs"]}
     entries["compute"] = {"title": benchmark["title"], "needs": benchmark["needs"]}
     runs = [*datasets, "decisive", "full"] if name == "tableS3" else list(datasets)
     keys = DATASETS.get(name, runs) if name else list(entries)

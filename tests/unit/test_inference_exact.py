@@ -180,6 +180,19 @@ def test_a_vote_of_sampled_references_is_unbiased_and_knows_its_error(name: str,
         torch.testing.assert_close(stated, spread, rtol=0.25, atol=0)
 
 
+@pytest.mark.parametrize("name", KERNELS)
+def test_every_class_counts_alike_where_that_is_asked(name: str) -> None:
+    test, reference, labels = unequal_classes(4)
+    means = parzen_means(KERNELS[name], test, reference, labels, 64, equal=True)
+    for k in range(4):
+        parzen = KERNELS[name].log_parzen(test[k], reference[k]).exp()
+        of_class = torch.stack([parzen[:, labels == c].mean(1) for c in range(4)])
+        others = of_class[[c for c in range(4) if c != k]].mean(0)
+        torch.testing.assert_close(means.log_positive[k].exp(), of_class[k], rtol=1e-10, atol=0)
+        torch.testing.assert_close(means.log_negative[k].exp(), others, rtol=1e-10, atol=0)
+    assert (means.share == 0.25).all()
+
+
 def test_all_references_are_without_error() -> None:
     test, reference, labels = unequal_classes(4)
     items, population = sample_references(labels, 400, seed=0)

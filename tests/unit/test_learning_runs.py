@@ -98,7 +98,7 @@ def test_checkpoint_of_other_settings_is_not_used(tmp_path: Path) -> None:
 
 
 def test_batch_larger_than_half_the_data_is_refused() -> None:
-    with pytest.raises(ValueError, match="batch_size 40 leaves 1 batches of 64 items"):
+    with pytest.raises(ValueError, match="batch_size 40 makes 1 batches of 64 items"):
         run(encoder(), dataclasses.replace(SETTINGS, batch_size=40))
 
 

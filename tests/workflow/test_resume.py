@@ -33,11 +33,11 @@ def log(tree: Tree) -> str:
     return path.read_text() if path.exists() else ""
 
 
-def training(tree: Tree) -> subprocess.Popen[str]:
-    """A workflow whose training has saved its state since it started."""
+def training(tree: Tree, *settings: str) -> subprocess.Popen[str]:
+    """A workflow, with more settings on its command line, whose training has saved its state since it started."""
     before = checkpoint(tree).stat().st_mtime_ns if checkpoint(tree).exists() else 0
     running = subprocess.Popen(
-        tree.command(*ARGUMENTS), cwd=tree.path, env=tree.environment(), start_new_session=True, text=True,
+        tree.command(*ARGUMENTS, *settings), cwd=tree.path, env=tree.environment(), start_new_session=True, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     deadline = time.monotonic() + 300
@@ -89,6 +89,15 @@ def test_full_disk_leaves_everything_as_it_was(tree: Tree) -> None:
     assert run.returncode != 0
     assert f"no room to write {RUN}/checkpoint.pt" in log(tree)
     assert content() == before
+
+
+def test_state_of_another_split_is_not_resumed_from(tree: Tree) -> None:
+    """Epochs on another split may have seen what are test samples now."""
+    running = training(tree, "split_seed=1")
+    os.killpg(running.pid, signal.SIGTERM)
+    running.communicate()
+    assert "belongs to other data, settings, code or device: starting anew" in log(tree)
+    assert "resumed after" not in log(tree)
 
 
 def test_killed_workflow_resumes_to_the_same_bytes(tree: Tree, miniature: Tree) -> None:

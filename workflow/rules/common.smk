@@ -112,7 +112,8 @@ def imported(path):
     found = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("clai"):
-            found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            found += [node.module] if node.module != "clai" else []  # the package itself names everything
+            found += [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
             found += [alias.name for alias in node.names if alias.name.startswith("clai.")]
     return found
@@ -315,6 +316,7 @@ def first_runs(wildcards):
         f"results/{wildcards.preset}/{wildcards.dataset}/{model}/"
         f"{runs(wildcards.preset, wildcards.dataset, model)[0]}/embedded.safetensors"
         for model in ("clai-m", "clai-c")
+        if model in models(wildcards.preset, wildcards.dataset)
     ]
 
 

@@ -28,7 +28,7 @@ FIGURES = {
 def named(datasets):
     """What tables and figures say of datasets, at hand or not."""
     titles = {name: entry["title"] for name, entry in config["datasets"].items()}
-    titles |= {name: titles[study["dataset"]] for name, study in config["studies"].items()}
+    titles |= {name: f"{titles[study['dataset']]}, study {name}" for name, study in config["studies"].items()}
     titles[BENCHMARK] = config["benchmark"]["title"]
     entries = config["datasets"] | config["studies"] | {BENCHMARK: config["benchmark"]}
     return {name: {"title": titles[name], "needs": entries[name]["needs"]} for name in datasets}

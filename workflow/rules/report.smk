@@ -56,7 +56,7 @@ rule build_crate:
         evidence=lambda wildcards: all_evidence(evidence_root(wildcards)),
         code=code_files(),
         description="workflow/report/workflow.rst",
-        library=library("crate", "logs"),
+        library=library("crate", "publication", "logs"),
     output:
         "report/{view}crate.zip",
     log:

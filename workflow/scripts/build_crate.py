@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from clai.crate import build
 from clai.logs import log_to
+from clai.publication import withheld
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
@@ -13,6 +14,8 @@ log_to(snakemake.log[0])
 given = snakemake.input
 evidence: dict[str, list[str]] = {}
 for path in given.evidence:
+    if withheld(Path(path)):
+        continue
     evidence.setdefault(Path(path).parts[2], []).append(path)
 outputs: dict[str, list[str]] = {}
 for path in given.outputs:

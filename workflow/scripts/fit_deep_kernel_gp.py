@@ -12,7 +12,7 @@ from clai.datasets import prepared
 from clai.evaluation import utilities_of
 from clai.experiment import choose_device, splits_of
 from clai.logs import log_to
-from clai.provenance import Recorder, checksums, digest, file_digest
+from clai.provenance import Recorder, digest, file_digest
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
@@ -24,7 +24,7 @@ data = prepared.load(Path(snakemake.input.prepared).parent)
 device = choose_device(settings["device"])
 name = f"{names.dataset}/deep-kernel-gp/{names.run}"
 recorder = Recorder(name, settings, data.info, **run, device=device.type)
-own = [settings, checksums(data.info), run, file_digest(snakemake.input.library), device.type]
+own = [settings, run, file_digest([snakemake.input.prepared, *snakemake.input.library]), device.type]
 split = splits_of(data, settings, device=device, **run)
 with Checkpoint(Path(snakemake.params.checkpoint), digest(own), snakemake.config["checkpoint_seconds"]) as checkpoint:
     model, history = train_deep_kernel_gp(split, settings, run["seed"], device, checkpoint)

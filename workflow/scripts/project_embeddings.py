@@ -19,7 +19,8 @@ log_to(snakemake.log[0], lower="tsne.samples")
 settings = snakemake.params.settings
 torch.set_num_threads(settings["threads"])
 data = prepared.load(Path(snakemake.input.prepared).parent)
-views = []
+columns = ["model", "x", "y", "label"]
+views, shown = [], pd.DataFrame(columns=["stage", "x", "y", "label"])
 for path in snakemake.input.embedded:
     run = run_name(path)
     test = load_embedded(path)["test"]
@@ -32,6 +33,6 @@ for path in snakemake.input.embedded:
         shown = stages(kernel, test.z, before, test.y.numpy(), settings["stages"], run.seed)
 # gzip writes the time into its header unless told not to
 compression = {"method": "gzip", "mtime": 0}
-columns = ["model", "x", "y", "label"]
-pd.concat(views)[columns].to_csv(snakemake.output.tsne, index=False, float_format="%.3f", compression=compression)
+projected = pd.concat(views)[columns] if views else pd.DataFrame(columns=columns)
+projected.to_csv(snakemake.output.tsne, index=False, float_format="%.3f", compression=compression)
 shown.to_csv(snakemake.output.stages, index=False, float_format="%.4f", compression=compression)

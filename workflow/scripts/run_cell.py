@@ -9,7 +9,7 @@ from clai.checkpoints import Checkpoint
 from clai.datasets import prepared
 from clai.experiment import choose_device
 from clai.logs import log_to
-from clai.provenance import Recorder, checksums, digest, file_digest
+from clai.provenance import Recorder, digest, file_digest
 from clai.studies import run_cell
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ torch.set_num_threads(settings["threads"])
 data = prepared.load(Path(snakemake.input.prepared).parent)
 device = choose_device(settings["device"])
 recorder = Recorder(f"{names.study}/{names.cell}/{names.run}", settings, data.info, **run, device=device.type)
-own = [settings, checksums(data.info), names.cell, run, file_digest(snakemake.input.library), device.type]
+own = [settings, names.cell, run, file_digest([snakemake.input.prepared, *snakemake.input.library]), device.type]
 with Checkpoint(Path(snakemake.params.checkpoint), digest(own), snakemake.config["checkpoint_seconds"]) as checkpoint:
     cell = run_cell(data, settings, run["seed"], device, checkpoint)
 cell.metrics.to_csv(snakemake.output.metrics, index=False)

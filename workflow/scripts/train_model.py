@@ -10,7 +10,7 @@ from clai.checkpoints import Checkpoint
 from clai.datasets import prepared
 from clai.experiment import choose_device, save_parameters, train_clai, train_cross_entropy
 from clai.logs import log_to
-from clai.provenance import Recorder, checksums, digest, file_digest
+from clai.provenance import Recorder, digest, file_digest
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
@@ -21,7 +21,7 @@ torch.set_num_threads(settings["threads"])
 data = prepared.load(Path(snakemake.input.prepared).parent)
 device = choose_device(settings["device"])
 recorder = Recorder(f"{names.dataset}/{names.model}/{names.run}", settings, data.info, **run, device=device.type)
-own = [settings, checksums(data.info), names.model, run, file_digest(snakemake.input.library), device.type]
+own = [settings, names.model, run, file_digest([snakemake.input.prepared, *snakemake.input.library]), device.type]
 with Checkpoint(Path(snakemake.params.checkpoint), digest(own), snakemake.config["checkpoint_seconds"]) as checkpoint:
     arguments = (data, settings, run["seed"], run["fold"], device, checkpoint)
     if names.model == "cross-entropy":

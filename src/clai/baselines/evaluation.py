@@ -1,4 +1,4 @@
-"""Figures of merit of a baseline that was fitted on embeddings."""
+"""Figures of merit of a baseline."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
