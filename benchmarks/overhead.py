@@ -55,8 +55,8 @@ def copy_of_tree(folder: Path) -> None:
 
 
 def main(targets: list[str]) -> None:
-    with tempfile.TemporaryDirectory() as name:
-        tree, reports, hook = (Path(name, part) for part in ("tree", "reports", "hook"))
+    with tempfile.TemporaryDirectory() as temporary:
+        tree, reports, hook = (Path(temporary, part) for part in ("tree", "reports", "hook"))
         for folder in (tree, reports, hook):
             folder.mkdir()
         (hook / "sitecustomize.py").write_text(REPORT.format(folder=str(reports)))
@@ -75,7 +75,8 @@ def main(targets: list[str]) -> None:
             for line in file.read_text().splitlines():
                 argument, total, imports = json.loads(line)
                 script = re.search(r"tmp\w+\.(\w+)\.py$", argument)
-                jobs[script[1] if script else "snakemake itself"].append((total, imports))
+                name = script[1] if script else "Snakemake" if "snakemake" in argument else "processes that jobs start"
+                jobs[name].append((total, imports))
         rows = [(name, len(times), *map(sum, zip(*times, strict=True))) for name, times in jobs.items()]
         rows.sort(key=lambda row: -row[2])
         rows.append(("all", sum(r[1] for r in rows), sum(r[2] for r in rows), sum(r[3] for r in rows)))
