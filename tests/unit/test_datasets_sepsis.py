@@ -5,17 +5,22 @@ import datetime
 import gzip
 import io
 import os
+import signal
+import threading
 import traceback
 import zipfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pytest
 from loopback import ONCE, entry
 
+from clai.checkpoints import STOPPED
 from clai.datasets import mimic_iv, miniature, prepare
+from clai.datasets.attempts import leaving_when_asked
 from clai.datasets.challenge2019 import parse, read
 from clai.datasets.fetch import Raw, describe_files, matching, obtain
 from clai.datasets.prepared import Prepared, load
@@ -627,6 +632,33 @@ def test_what_the_definition_needs_and_the_tables_lack_is_named(tmp_path: Path) 
     ward.rows["hosp/prescriptions"] = []
     with pytest.raises(InputError, match=r"found no onset of sepsis; the tables have no .*antibiotics"):
         mimic(ward.rows, tmp_path / "b")
+
+
+# Interrupted attempts
+
+
+def test_asked_to_stop_it_leaves_no_rows_and_the_status_of_a_stopped_training(
+    small_tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(database: duckdb.DuckDBPyConnection) -> None:
+        assert [path.name[:17] for path in out.iterdir()] == [".prepared-duckdb-"]
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        database.execute("SELECT sum(x.range * y.range % 7) FROM range(1000000) x, range(1000000) y")
+
+    out = tmp_path / "out"
+    monkeypatch.setattr(mimic_iv, "score_sofa", interrupted)
+    with pytest.raises(SystemExit) as left, leaving_when_asked():
+        rows_of(small_tables, out / "prepared")
+    assert left.value.code == STOPPED
+    assert not list(out.iterdir())
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_what_a_killed_attempt_left_is_removed_and_nothing_else(small_tables: Path, tmp_path: Path) -> None:
+    for name in (".prepared-k1ll_d00", ".prepared-duckdb-k1ll_d00", ".prepared-2-k1ll_d00", ".prepared-notes"):
+        (tmp_path / "out" / name / "spill").mkdir(parents=True)
+    rows_of(small_tables, tmp_path / "out" / "prepared")
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {"prepared", ".prepared-2-k1ll_d00", ".prepared-notes"}
 
 
 # Tables that are not what they seem

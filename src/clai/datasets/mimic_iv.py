@@ -534,7 +534,7 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
         raise InputError(f"datasets.{raw.dataset}.variables: {', '.join(unknown)} is none of {', '.join(VITALS)}")
     out_dir.parent.mkdir(parents=True, exist_ok=True)
     with (
-        tempfile.TemporaryDirectory(prefix=".duckdb-", dir=out_dir.parent) as scratch,
+        tempfile.TemporaryDirectory(prefix=f".{out_dir.name}-duckdb-", dir=out_dir.parent) as scratch,
         connect(raw.path, Path(scratch), settings["memory_gb"]) as database,
     ):
         exclusions = select_stays(database, settings)
