@@ -702,6 +702,32 @@ def test_a_table_cut_short_is_refused(small_tables: Path, tmp_path: Path) -> Non
         rows_of(small_tables, tmp_path / "p")
 
 
+def test_too_little_memory_names_the_key_to_raise_and_blames_no_table(tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"^datasets\.mimic-iv\.memory_gb: found 0\.003; .*ran out.*Raise it"
+    ) as raised:
+        mimic(small_ward().rows, tmp_path, memory_gb=0.003)
+    assert "distributed" not in str(raised.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["mimic"]
+
+
+def test_a_disk_that_is_full_is_told_as_such(small_tables: Path, tmp_path: Path) -> None:
+    with mimic_iv.connect(small_tables, tmp_path, 0.02) as database:
+        database.execute("SET max_temp_directory_size = '1MB'")
+        sql = "CREATE TABLE a AS SELECT range AS r, hash(range)::VARCHAR AS h FROM range(600000) ORDER BY h"
+        with pytest.raises(InputError, match=r"^icu/chartevents: no room on the disk.*Free disk space"):
+            mimic_iv.run(database, sql, "icu/chartevents")
+
+
+def test_no_statement_shows_rows_when_it_fails(small_tables: Path, tmp_path: Path) -> None:
+    """Not only where files are read: what is made of them fails with their values, too."""
+    with mimic_iv.connect(small_tables, tmp_path, 1) as database:
+        database.execute(f"CREATE TABLE chart AS SELECT 1 AS stay_id, 1 AS hour, 220045 AS item, 'x{SECRET}' AS value")
+        with pytest.raises(InputError, match="vital signs") as raised:
+            mimic_iv.average_vitals(database, {"HR": [20, 300]})
+    assert SECRET not in "".join(traceback.format_exception(raised.value))
+
+
 def test_miniature_stays_are_about_half_septic_and_prepared_from_end_to_end(tmp_path: Path) -> None:
     table = miniature.make("mimic-iv", tmp_path / "raw", 5)
     raw = obtain("mimic-iv", entry("mimic_iv"), table, tmp_path / "raw", None, ONCE, True)
