@@ -1,7 +1,8 @@
 """Intervals by patient, and net benefit, from the predictions of all models on the test folds.
 
-Hours of one patient resemble each other, so patients are what is drawn again (Efron & Tibshirani 1993). Models of one fold are
-measured on the same draws: an interval of a difference is one of paired differences.
+Hours of one patient resemble each other, so patients are what is drawn again (Efron & Tibshirani 1993). Models of one fold, and
+its seeds, whose test patients are the same, are measured on the same draws: an interval of a difference is one of paired
+differences, and more seeds do not pass for more patients.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,9 +20,10 @@ METRICS = ("auroc", "auprc", "utility")
 
 class Fold(NamedTuple):
     """Test rows of one fold, (rows,) each, and for each model its scores, calibrated probabilities and, where there is a utility,
-    its alarms.
+    its alarms; of one seed, whose models they are. `number` is that of the fold: seeds share it.
     """
 
+    number: int | None
     y: NDArray[np.int64]
     patient: NDArray[np.int64]
     scores: Mapping[str, NDArray[np.float32]]
@@ -58,14 +60,24 @@ def patient_intervals(
 ) -> pd.DataFrame:
     """95 % percentile intervals of the mean over folds of each metric, and of the differences to the models in `against`.
 
-    Returns (model, other, metric, value, low, high, patients, draws); `other` is empty for the metric itself.
+    Returns (model, other, metric, value, low, high, patients, draws); `other` is empty for the metric itself. The mean of a
+    model is over those of the folds, of all seeds, that have the model and where its metric is defined. Raises ValueError for
+    folds of the same number and other patients.
     """
+    units: dict[int | None, list[int]] = {}
+    for f, fold in enumerate(folds):
+        units.setdefault(fold.number, []).append(f)
     measured = np.full((draws + 1, len(folds), len(models), len(METRICS)), np.nan)
     generator = np.random.default_rng(seed)
-    for f, fold in enumerate(folds):
-        patients, rows = np.unique(fold.patient, return_inverse=True)
-        ranked = {model: Ranked(fold.y, fold.scores[model]) for model in models}
-        worth = {model: _by_patient(fold, model, rows, len(patients)) for model in models}
+    patients_in_all = 0
+    for number, of_fold in units.items():
+        patients, rows = np.unique(folds[of_fold[0]].patient, return_inverse=True)
+        patients_in_all += len(patients)
+        if any(not np.array_equal(folds[f].patient, folds[of_fold[0]].patient) for f in of_fold):
+            raise ValueError(f"fold {number}: the test patients of its seeds differ")
+        runs = [(f, m, model) for f in of_fold for m, model in enumerate(models) if model in folds[f].scores]
+        ranked = {(f, m): Ranked(folds[f].y, folds[f].scores[model]) for f, m, model in runs}
+        worth = {(f, m): _by_patient(folds[f], model, rows, len(patients)) for f, m, model in runs}
         for draw in range(draws + 1):
             # The first is the sample itself.
             counts = np.ones(len(patients))
@@ -73,12 +85,13 @@ def patient_intervals(
                 drawn = generator.integers(len(patients), size=len(patients))
                 counts = np.bincount(drawn, minlength=len(patients)).astype(np.float64)
             weight = counts[rows]
-            for m, model in enumerate(models):
-                measured[draw, f, m, :2] = ranked[model].areas(weight)
-                own, silence, best = (float(counts @ part) for part in worth[model])
+            for f, m, _ in runs:
+                measured[draw, f, m, :2] = ranked[f, m].areas(weight)
+                own, silence, best = (float(counts @ part) for part in worth[f, m])
                 measured[draw, f, m, 2] = (own - silence) / (best - silence) if best > silence else np.nan
-    means = measured.mean(1)  # (draws + 1, models, metrics)
-    patients_in_all = sum(len(np.unique(fold.patient)) for fold in folds)
+    known = (~np.isnan(measured)).sum(1)
+    # (draws + 1, models, metrics); not nanmean, which warns of a metric that no fold has.
+    means = np.divide(np.nansum(measured, axis=1), known, out=np.full(known.shape, np.nan), where=known > 0)
     frames = []
     for m, model in enumerate(models):
         for other in ["", *(o for o in against if o in models and o != model)]:

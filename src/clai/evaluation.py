@@ -80,6 +80,7 @@ def test_folds(
         yield (
             paths,
             Fold(
+                number=fold,
                 y=data["y_all"][rows],
                 patient=data["patients_all"][rows],
                 scores={model: found["score"] for model, found in loaded.items()},

@@ -1,6 +1,7 @@
 """Intervals by patient and net benefit."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
@@ -17,8 +18,8 @@ def test_areas_are_those_of_scikit_learn_with_weights_and_ties() -> None:
     assert precision == pytest.approx(average_precision_score(y, score, sample_weight=weight))
 
 
-def fold(seed: int, patients: int, hours: int, between: float) -> Fold:
-    """Stays of which a third are septic in the second half; scores whose noise is shared by a patient's hours."""
+def fold(seed: int, patients: int, hours: int, between: float, number: int | None = None) -> Fold:
+    """Stays of which a third are septic in the second half; scores whose noise, drawn with `seed`, a patient's hours share."""
     rng = np.random.default_rng(seed)
     patient = np.repeat(np.arange(patients), hours)
     y = ((patient % 3 == 0) & (np.tile(np.arange(hours), patients) >= hours // 2)).astype(np.int64)
@@ -26,7 +27,7 @@ def fold(seed: int, patients: int, hours: int, between: float) -> Fold:
     good, bad = (y + noise).astype(np.float32), (0.3 * y + noise).astype(np.float32)
     alarms = {"good": good > 1, "bad": bad > 1}
     scores = {"good": good, "bad": bad}
-    return Fold(y, patient, scores, alarms, scores, hourly_utility(y, patient, 6))
+    return Fold(seed if number is None else number, y, patient, scores, alarms, scores, hourly_utility(y, patient, 6))
 
 
 def test_value_is_the_mean_over_folds_and_lies_in_its_interval() -> None:
@@ -49,6 +50,51 @@ def test_interval_is_wider_where_patients_differ_than_where_only_hours_do() -> N
         return float(table.loc["auroc", "high"] - table.loc["auroc", "low"])
 
     assert width(2.0) > 1.5 * width(0.0)
+
+
+def test_draws_are_those_of_one_generator_fold_after_fold() -> None:
+    """Published intervals rest on this order."""
+    folds = [fold(0, 45, 4, 1.0), fold(1, 36, 4, 1.0)]
+    table = patient_intervals(folds, ["good"], [], draws=30, seed=0).set_index("metric")
+    generator = np.random.default_rng(0)
+    expected = np.zeros(30)
+    for one, patients in zip(folds, (45, 36), strict=True):
+        for draw in range(30):
+            weight = np.bincount(generator.integers(patients, size=patients), minlength=patients)[one.patient]
+            expected[draw] += roc_auc_score(one.y, one.scores["good"], sample_weight=weight) / 2
+    assert list(table.loc["auroc", ["low", "high"]]) == pytest.approx(np.percentile(expected, [2.5, 97.5]))
+
+
+def test_seeds_of_a_fold_share_its_draws_and_count_its_patients_once() -> None:
+    once = [fold(0, 60, 12, 1.0), fold(1, 50, 12, 1.0)]
+    alone, thrice = (patient_intervals(folds, ["good", "bad"], ["bad"], 100, seed=0) for folds in (once, once * 3))
+    pd.testing.assert_frame_equal(alone, thrice)
+    assert (thrice["patients"] == 110).all()
+
+
+def test_a_model_that_fewer_seeds_have_is_averaged_over_those() -> None:
+    first, second = fold(0, 60, 12, 1.0, number=0), fold(1, 60, 12, 1.0, number=0)
+    lacking = second._replace(scores={"good": second.scores["good"]}, alarms={"good": second.alarms["good"]})
+    for order in ([first, lacking], [lacking, first]):
+        table = patient_intervals(order, ["good", "bad"], [], draws=50, seed=0).set_index(["model", "metric"])
+        both = [roc_auc_score(unit.y, unit.scores["good"]) for unit in (first, second)]
+        assert table.loc[("good", "auroc"), "value"] == pytest.approx(np.mean(both))
+        assert table.loc[("bad", "auroc"), "value"] == pytest.approx(roc_auc_score(first.y, first.scores["bad"]))
+        assert table["low"].notna().all()
+
+
+def test_a_draw_without_positives_in_one_fold_counts_with_the_others() -> None:
+    whole, barren = fold(0, 60, 12, 1.0), fold(1, 60, 12, 1.0)
+    barren = barren._replace(y=np.zeros_like(barren.y), utility=None)
+    alone, both = (
+        patient_intervals(folds, ["good"], [], 50, 0).set_index("metric") for folds in ([whole], [whole, barren])
+    )
+    assert list(both.loc["auroc", ["value", "low", "high"]]) == list(alone.loc["auroc", ["value", "low", "high"]])
+
+
+def test_seeds_of_a_fold_have_the_same_patients() -> None:
+    with pytest.raises(ValueError, match="fold 0: the test patients of its seeds differ"):
+        patient_intervals([fold(0, 60, 12, 1.0, number=0), fold(1, 50, 12, 1.0, number=0)], ["good"], [], 5, seed=0)
 
 
 def test_net_benefit_by_hand() -> None:

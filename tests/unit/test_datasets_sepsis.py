@@ -5,17 +5,22 @@ import datetime
 import gzip
 import io
 import os
+import signal
+import threading
 import traceback
 import zipfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pytest
 from loopback import ONCE, entry
 
+from clai.checkpoints import STOPPED
 from clai.datasets import mimic_iv, miniature, prepare
+from clai.datasets.attempts import leaving_when_asked
 from clai.datasets.challenge2019 import parse, read
 from clai.datasets.fetch import Raw, describe_files, matching, obtain
 from clai.datasets.prepared import Prepared, load
@@ -629,6 +634,33 @@ def test_what_the_definition_needs_and_the_tables_lack_is_named(tmp_path: Path) 
         mimic(ward.rows, tmp_path / "b")
 
 
+# Interrupted attempts
+
+
+def test_asked_to_stop_it_leaves_no_rows_and_the_status_of_a_stopped_training(
+    small_tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(database: duckdb.DuckDBPyConnection) -> None:
+        assert [path.name[:17] for path in out.iterdir()] == [".prepared-duckdb-"]
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        database.execute("SELECT sum(x.range * y.range % 7) FROM range(1000000) x, range(1000000) y")
+
+    out = tmp_path / "out"
+    monkeypatch.setattr(mimic_iv, "score_sofa", interrupted)
+    with pytest.raises(SystemExit) as left, leaving_when_asked():
+        rows_of(small_tables, out / "prepared")
+    assert left.value.code == STOPPED
+    assert not list(out.iterdir())
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_what_a_killed_attempt_left_is_removed_and_nothing_else(small_tables: Path, tmp_path: Path) -> None:
+    for name in (".prepared-k1ll_d00", ".prepared-duckdb-k1ll_d00", ".prepared-2-k1ll_d00", ".prepared-notes"):
+        (tmp_path / "out" / name / "spill").mkdir(parents=True)
+    rows_of(small_tables, tmp_path / "out" / "prepared")
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {"prepared", ".prepared-2-k1ll_d00", ".prepared-notes"}
+
+
 # Tables that are not what they seem
 
 SECRET = "10009999"
@@ -668,6 +700,32 @@ def test_a_table_cut_short_is_refused(small_tables: Path, tmp_path: Path) -> Non
     path.write_bytes(path.read_bytes()[:-400])
     with pytest.raises(InputError, match="chartevents"):
         rows_of(small_tables, tmp_path / "p")
+
+
+def test_too_little_memory_names_the_key_to_raise_and_blames_no_table(tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"^datasets\.mimic-iv\.memory_gb: found 0\.003; .*ran out.*Raise it"
+    ) as raised:
+        mimic(small_ward().rows, tmp_path, memory_gb=0.003)
+    assert "distributed" not in str(raised.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["mimic"]
+
+
+def test_a_disk_that_is_full_is_told_as_such(small_tables: Path, tmp_path: Path) -> None:
+    with mimic_iv.connect(small_tables, tmp_path, 0.02) as database:
+        database.execute("SET max_temp_directory_size = '1MB'")
+        sql = "CREATE TABLE a AS SELECT range AS r, hash(range)::VARCHAR AS h FROM range(600000) ORDER BY h"
+        with pytest.raises(InputError, match=r"^icu/chartevents: no room on the disk.*Free disk space"):
+            mimic_iv.run(database, sql, "icu/chartevents")
+
+
+def test_no_statement_shows_rows_when_it_fails(small_tables: Path, tmp_path: Path) -> None:
+    """Not only where files are read: what is made of them fails with their values, too."""
+    with mimic_iv.connect(small_tables, tmp_path, 1) as database:
+        database.execute(f"CREATE TABLE chart AS SELECT 1 AS stay_id, 1 AS hour, 220045 AS item, 'x{SECRET}' AS value")
+        with pytest.raises(InputError, match="vital signs") as raised:
+            mimic_iv.average_vitals(database, {"HR": [20, 300]})
+    assert SECRET not in "".join(traceback.format_exception(raised.value))
 
 
 def test_miniature_stays_are_about_half_septic_and_prepared_from_end_to_end(tmp_path: Path) -> None:

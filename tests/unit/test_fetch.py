@@ -6,6 +6,7 @@ import hashlib
 import io
 import logging
 import os
+import re
 import resource
 import subprocess
 import zipfile
@@ -372,6 +373,23 @@ def test_an_own_file_is_recorded_with_its_checksum_and_read_back(tmp_path: Path)
     assert raw.find() == [tmp_path / "own.npz"]
 
 
+@pytest.mark.parametrize("own", ["own.npz", "."], ids=["file", "folder"])
+def test_files_that_changed_since_they_were_verified_are_refused(tmp_path: Path, own: str) -> None:
+    file = tmp_path / "own.npz"
+    file.write_bytes(CONTENT)
+    raw = obtain("pathmnist", entry("medmnist", path=str(tmp_path / own)), TABLE, tmp_path, None, ONCE, False)
+    manifest = tmp_path / "results" / "raw.json"
+    raw.check_sizes(manifest)
+    file.write_bytes(CONTENT[:-1])
+    remedy = f"--forcerun {manifest}` added to your snakemake command"
+    sizes = f"{file} has {len(CONTENT) - 1} bytes, expected {len(CONTENT)} bytes as {manifest} has it"
+    with pytest.raises(InputError, match=f"pathmnist: {re.escape(sizes)}.*{re.escape(remedy)}"):
+        raw.check_sizes(manifest)
+    file.unlink()
+    with pytest.raises(InputError, match=f"pathmnist: {re.escape(str(file))} is not there"):
+        raw.check_sizes(manifest)
+
+
 def test_own_data_that_the_table_does_not_know_have_no_stated_licence(tmp_path: Path) -> None:
     (tmp_path / "own.npz").write_bytes(CONTENT)
     raw = obtain("mine", entry("medmnist", path=str(tmp_path)), TABLE, tmp_path, None, ONCE, False)
@@ -397,6 +415,7 @@ def test_many_files_are_recorded_as_a_tree_that_changes_with_any_of_them(
     assert before["size"] == 3
     paths[1].write_text("b")
     assert describe_files(paths, tmp_path)[0]["checksum"] != before["checksum"]
+    Raw("challenge2019", "challenge2019", "", tmp_path, (before,), "", "", False).check_sizes(tmp_path / "raw.json")
 
 
 # The table of sources, and what settings make of it

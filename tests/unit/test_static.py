@@ -1,5 +1,6 @@
 """What can be said of the repository without running it: tables, configuration, scripts and documents agree."""
 
+import copy
 import csv
 import re
 import subprocess
@@ -8,6 +9,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 
@@ -59,6 +61,22 @@ def test_every_setting_of_the_configuration_has_a_comment() -> None:
                 bare[number] = key
             above.append((indent, comment))
     assert {number: key for number, key in bare.items() if key not in explained} == {}
+
+
+def test_datasets_and_studies_may_change_the_settings_that_they_read_and_no_others() -> None:
+    schema = yaml.safe_load((WORKFLOW / "schemas" / "config.schema.yaml").read_text())
+    properties = schema["properties"]
+
+    def accepts(part: str, name: str, key: str) -> bool:
+        whole = copy.deepcopy(CONFIG)
+        whole[part][name]["overrides"][key] = CONFIG.get(key, {})
+        return bool(jsonschema.Draft202012Validator(schema).is_valid(whole))
+
+    shared = [key for key in properties if str(properties[key].get("$ref", "")).startswith("#/$defs/shared/")]
+    assert "hourly" in shared
+    assert [key for key in shared if not accepts("datasets", "mimic-iv", key)] == []
+    refused = ["seeds", "model_seeds", "tsne", "stages", "figure4"]
+    assert [key for key in ["seeds", *shared] if not accepts("studies", "ablation", key)] == refused
 
 
 def test_every_script_belongs_to_a_rule_and_every_rule_has_its_script() -> None:

@@ -43,6 +43,8 @@ def refusal(tree: Tree, dataset: str, settings: dict[str, object]) -> str:
         ("embedding_size=1.5", "1.5"),
         ("datasets={cifar10: {image_sise: 32}}", "image_sise"),
         ("run=[cifar100]", "cifar100"),
+        ("studies={ablation: {overrides: {stages: {}}}}", "'stages' should not be valid"),
+        ("datasets={challenge2019-septic: {path: mine}}", "Set datasets.challenge2019.path instead"),
     ],
 )
 def test_setting_that_does_not_exist_or_has_the_wrong_type(tree: Tree, setting: str, named: str) -> None:

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 import yaml
@@ -55,6 +56,18 @@ def test_dataset_without_access_is_left_out_of_the_full_run(shared_tree: Tree) -
     planned = shared_tree.planned("paper", "--config", "evidence=paper", "run=[mimic-iv]")
     assert "train_model" not in planned
     assert planned["render_table3"] == 1
+
+
+def test_dataset_of_the_raw_files_of_another_is_at_hand_where_that_is(shared_tree: Tree, tmp_path: Path) -> None:
+    config = yaml.safe_load((REPOSITORY / "config.yaml").read_text())
+    second = config["datasets"]["mimic-iv"] | {"raw_of": "mimic-iv", "cohort": "all", "models": ["clai-m"]}
+    for path, trained in (("mimic", second["folds"]), (None, 0)):
+        datasets = {"mimic-iv": {"path": path}, "mimic-iv-all": second}
+        (tmp_path / "local.yaml").write_text(yaml.safe_dump({"run": ["mimic-iv-all"], "datasets": datasets}))
+        planned = shared_tree.planned(
+            "paper", "--configfile", str(tmp_path / "local.yaml"), "--config", "evidence=paper"
+        )
+        assert planned.get("train_model", 0) == trained
 
 
 def test_one_table_needs_no_cores_and_only_its_own_evidence(tree: Tree) -> None:

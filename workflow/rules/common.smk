@@ -64,6 +64,11 @@ def settings(preset):
     for name, entry in result["datasets"].items():
         if entry.get("raw_of", name) not in result["datasets"]:
             raise WorkflowError(f"config key datasets.{name}.raw_of: '{entry['raw_of']}' is not one of the datasets")
+        if entry.get("raw_of", name) != name and entry["path"] is not None:
+            raise WorkflowError(
+                f"config key datasets.{name}.path: found '{entry['path']}', but the raw files are those of "
+                f"{entry['raw_of']}. Set datasets.{entry['raw_of']}.path instead, and this one to null."
+            )
         if not SOURCE.joinpath("datasets", f"{entry['source']}.py").exists():
             raise WorkflowError(
                 f"config key datasets.{name}.source: there is no src/clai/datasets/{entry['source']}.py"
@@ -180,11 +185,14 @@ def at_hand(root):
         names = [*config["datasets"], *config["studies"], BENCHMARK]
         return [name for name in names if Path(root, name, "evidence", "runs.json").exists()]
     chosen = settings(preset)
-    credentialed = {name for name, entry in chosen["datasets"].items() if entry["source"] == "mimic_iv"}
+    entries = chosen["datasets"]
+    credentialed = {name for name, entry in entries.items() if entry["source"] == "mimic_iv"}
     datasets = [
         name
         for name in chosen["run"]
-        if chosen["miniature"] or name not in credentialed or chosen["datasets"][name]["path"] is not None
+        if chosen["miniature"]
+        or name not in credentialed
+        or entries[entries[name].get("raw_of", name)]["path"] is not None
     ]
     studies = [name for name in chosen["run_studies"] if chosen["studies"][name]["dataset"] in datasets]
     return datasets + studies + ([BENCHMARK] if chosen["run_benchmark"] else [])

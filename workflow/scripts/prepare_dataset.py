@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clai.datasets import prepare
+from clai.datasets.attempts import leaving_when_asked
 from clai.datasets.fetch import Raw
 from clai.logs import log_to
 
@@ -12,5 +13,8 @@ if TYPE_CHECKING:
     from snakemake.script import snakemake
 
 log_to(snakemake.log[0])
-raw = replace(Raw.read(Path(snakemake.input.raw)), dataset=snakemake.wildcards.dataset)
-prepare(raw, Path(snakemake.output.description).parent, snakemake.params.settings, snakemake.params.seed)
+raw = Raw.read(Path(snakemake.input.raw))
+raw.check_sizes(Path(snakemake.input.raw))  # or dataset.json would name the checksums of other files than were read
+raw = replace(raw, dataset=snakemake.wildcards.dataset)
+with leaving_when_asked():
+    prepare(raw, Path(snakemake.output.description).parent, snakemake.params.settings, snakemake.params.seed)

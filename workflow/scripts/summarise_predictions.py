@@ -22,7 +22,7 @@ for paths, fold in test_folds(data, snakemake.params.settings, snakemake.input.p
     folds.append(fold)
     for model, path in paths.items():
         curves[path] = net_benefit(fold.y, fold.calibrated[model], settings["decision_thresholds"])
-models = list(folds[0].scores)
+models = list(dict.fromkeys(model for fold in folds for model in fold.scores))  # seeds may differ by model
 compared = [model for model in ("gradient-boosting", "student-t-mixture") if model in models]
 intervals = patient_intervals(folds, models, compared, settings["bootstrap"], seed=0)
 intervals.to_csv(snakemake.output.intervals, index=False, float_format="%.6g")

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from clai.datasets.attempts import remove_leftovers
 from clai.datasets.fetch import Raw, source_module
 
 
@@ -15,6 +16,7 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
     """Prepare the raw files of one dataset into the folder `out_dir`.
 
     raw: the verified files (`fetch.obtain`). settings: the dataset's entry in config.yaml. seed: of the draws that
-    split the data.
+    split the data. What killed attempts at the same folder left beside it is removed.
     """
+    remove_leftovers(out_dir)
     source_module(raw.source).prepare(raw, out_dir, settings, seed)

@@ -117,6 +117,24 @@ class Raw:
             return matching(self.path, source_module(self.source).FILES)
         return [self.path / f["file"] for f in self.files]
 
+    def check_sizes(self, manifest: Path) -> None:
+        """Raise InputError, naming file and sizes, where a file has gone or changed since `manifest` was written.
+
+        Sizes only, so that it takes no time; files that the manifest records as trees are not looked at.
+        """
+        alone = not self.path.is_dir() and [f["file"] for f in self.files] == [self.path.name]
+        for listed in self.files:
+            path = self.path if alone else self.path / listed["file"]
+            if listed["checksum"].startswith(TREE):
+                continue
+            found = f"has {path.stat().st_size} bytes" if path.is_file() else "is not there"
+            if found != f"has {listed['size']} bytes":
+                raise InputError(
+                    f"{self.dataset}: {path} {found}, expected {listed['size']} bytes as {manifest} has it: the raw files have "
+                    "changed since they were verified. Put the file back; or have them verified and recorded anew, with "
+                    f"`--forcerun {manifest}` added to your snakemake command."
+                )
+
     def write(self, path: Path) -> None:
         """Write the manifest `raw.json`."""
         values = asdict(self) | {"path": str(self.path), "files": list(self.files)}

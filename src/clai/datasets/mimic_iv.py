@@ -14,7 +14,8 @@ import gzip
 import re
 import tempfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -143,23 +144,35 @@ def connect(folder: Path, scratch: Path, memory_gb: float) -> "DuckDBPyConnectio
     return database
 
 
-def run(database: "DuckDBPyConnection", sql: str, what: str) -> None:
-    """Execute SQL; a database error becomes an InputError that says what was being read, and where.
+class MemoryLimitError(InputError):
+    """The database met its `memory_gb`; the message follows the name of that key."""
+
+
+@contextmanager
+def executing(what: str) -> Iterator[None]:
+    """Turn errors of the database within the block into InputErrors that say what was being read, and what to do.
 
     The database quotes the offending row, which is a patient's: of its message only kind, line and counts are kept.
     """
     import duckdb
 
     try:
-        database.execute(sql)
+        yield
     except duckdb.Error as error:
         text = str(error)
+        # The database also counts as memory what it may put on the disk, of which it takes all that is free.
+        if re.search("No space left|max_temp_directory_size", text):
+            raise InputError(
+                f"{what}: no room on the disk for the database, which is beside the prepared data. Free disk space there and run "
+                "again; nothing was left behind."
+            ) from None
+        if isinstance(error, duckdb.OutOfMemoryException):
+            raise MemoryLimitError(
+                f"the database ran out of this memory at {what}. Raise it as far as the machine allows, and run again."
+            ) from None
         parts = [type(error).__name__]
         parts += re.findall(r"on Line: \d+|Expected Number of Columns: \d+ Found: \d+", text)
-        parts += re.findall(
-            r"Could not convert string|a number is not finite|not a valid|Out of Memory|out of memory|No space left",
-            text,
-        )
+        parts += re.findall(r"Could not convert string|a number is not finite|not a valid", text)
         parts += [
             f"to {kind}"
             for kind in re.findall(r"(?:to|format.*?) (DOUBLE|INT\d+|BIGINT|TIMESTAMP|timestamp)\b", text)[:1]
@@ -170,8 +183,24 @@ def run(database: "DuckDBPyConnection", sql: str, what: str) -> None:
         ) from None
 
 
+@contextmanager
+def naming_memory(dataset: str, memory_gb: float) -> Iterator[None]:
+    """Put the key and its value before what a MemoryLimitError says, where the name of the dataset is known."""
+    try:
+        yield
+    except MemoryLimitError as error:
+        raise InputError(f"datasets.{dataset}.memory_gb: found {memory_gb}; {error}") from None
+
+
+def run(database: "DuckDBPyConnection", sql: str, what: str) -> None:
+    """Execute SQL that reads `what`; errors as for `executing`."""
+    with executing(what):
+        database.execute(sql)
+
+
 def _count(database: "DuckDBPyConnection", sql: str) -> int:
-    row = database.execute(sql).fetchone()
+    with executing("the stays and their events"):
+        row = database.execute(sql).fetchone()
     assert row is not None
     return int(row[0])
 
@@ -181,7 +210,7 @@ def leave_out(database: "DuckDBPyConnection", rules: Sequence[tuple[str, str]]) 
     exclusions = []
     for reason, rule in rules:
         count = _count(database, f"SELECT count(*) FROM stays WHERE {rule}")
-        database.execute(f"DELETE FROM stays WHERE {rule}")
+        run(database, f"DELETE FROM stays WHERE {rule}", "the stays")
         exclusions.append({"reason": reason, "count": count, "left": _count(database, "SELECT count(*) FROM stays")})
     return exclusions
 
@@ -250,7 +279,7 @@ def select_stays(database: "DuckDBPyConnection", settings: Mapping[str, Any]) ->
     longest = settings["maximum_hours"]
     beyond = _count(database, f"SELECT coalesce(sum(greatest(hours - {longest}, 0)), 0) FROM stays")
     exclusions.append({"reason": f"hours after hour {longest} of a stay", "count": beyond})
-    database.execute(f"UPDATE stays SET hours = least(hours, {longest})")
+    run(database, f"UPDATE stays SET hours = least(hours, {longest})", "the stays")
     return exclusions
 
 
@@ -348,19 +377,27 @@ def average_vitals(database: "DuckDBPyConnection", ranges: Mapping[str, Sequence
     """
     named = ", ".join(f"({item}, '{name}')" for name in ranges for item in VITALS[name])
     limits = ", ".join(f"('{name}', {low}, {high})" for name, (low, high) in ranges.items())
-    database.execute(f"""
+    run(
+        database,
+        f"""
         CREATE TABLE readings AS
         SELECT stay_id, hour, variable,
             CASE WHEN c.item = {FAHRENHEIT} THEN (c.value - 32) / 1.8 ELSE c.value END AS reading
         FROM chart c JOIN (VALUES {named}) AS names(item, variable) ON c.item = names.item
         WHERE c.value IS NOT NULL
-    """)
-    database.execute(f"""
+    """,
+        "the vital signs in icu/chartevents",
+    )
+    run(
+        database,
+        f"""
         CREATE TABLE vitals AS
         SELECT stay_id, hour, variable, avg(reading) AS value
         FROM readings JOIN (VALUES {limits}) AS limits(variable, low, high) USING (variable)
         WHERE reading BETWEEN low AND high GROUP BY ALL
-    """)
+    """,
+        "the vital signs in icu/chartevents",
+    )
     return [
         {
             "reason": f"values of {name} outside {low:g} to {high:g}",
@@ -375,7 +412,9 @@ def average_vitals(database: "DuckDBPyConnection", ranges: Mapping[str, Sequence
 
 def score_sofa(database: "DuckDBPyConnection") -> None:
     """Table `sofa`: stay_id, hour (0 up), sofa (0..24), from the worst values of the last 24 h of each component."""
-    database.execute(f"""
+    run(
+        database,
+        f"""
         CREATE TABLE grid AS
         SELECT stay_id, CAST(unnest(generate_series(-24, hours - 1)) AS INTEGER) AS hour FROM stays;
 
@@ -450,7 +489,9 @@ def score_sofa(database: "DuckDBPyConnection") -> None:
             FROM hourly h JOIN consciousness c USING (stay_id, hour) LEFT JOIN urine u USING (stay_id, hour)
             WINDOW w AS (PARTITION BY h.stay_id ORDER BY h.hour ROWS 23 PRECEDING)
         ) WHERE hour >= 0;
-    """)
+    """,
+        "what SOFA is scored from",
+    )
 
 
 def find_onsets(database: "DuckDBPyConnection", onset: str) -> None:
@@ -458,7 +499,9 @@ def find_onsets(database: "DuckDBPyConnection", onset: str) -> None:
 
     onset: a key of ONSETS. The earliest suspicion that SOFA confirms counts.
     """
-    database.execute(f"""
+    run(
+        database,
+        f"""
         CREATE TABLE suspicions AS
         SELECT DISTINCT subject_id, time FROM (
             SELECT c.subject_id, c.time FROM cultures c JOIN antibiotics a ON a.subject_id = c.subject_id
@@ -480,7 +523,9 @@ def find_onsets(database: "DuckDBPyConnection", onset: str) -> None:
                 AND f.hour BETWEEN u.suspicion - 48 AND u.suspicion + 24
             GROUP BY ALL
         ) WHERE {ONSETS[onset]} < hours GROUP BY stay_id;
-    """)
+    """,
+        "cultures, antibiotics and SOFA",
+    )
 
 
 def select_cohort(database: "DuckDBPyConnection", settings: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -504,13 +549,15 @@ def hourly_rows(database: "DuckDBPyConnection", settings: Mapping[str, Any]) -> 
     columns = ", ".join(f"max(v.value) FILTER (v.variable = '{name}') AS \"{name}\"" for name in names)
     after = settings["label_hours_after"]
     until = "" if after is None else f" AND g.hour <= o.onset + {after}"
-    table = database.execute(f"""
+    sql = f"""
         SELECT s.subject_id, g.stay_id, g.hour,
             coalesce(g.hour >= o.onset - {settings["label_hours_before"]}{until}, false) AS y, {columns}
         FROM grid g JOIN stays s USING (stay_id) LEFT JOIN onsets o USING (stay_id)
             LEFT JOIN vitals v ON v.stay_id = g.stay_id AND v.hour = g.hour
         WHERE g.hour >= 0 GROUP BY ALL ORDER BY g.stay_id, g.hour
-    """).fetchnumpy()
+    """
+    with executing("the hours of the stays"):
+        table = database.execute(sql).fetchnumpy()
     x = np.stack([np.ma.filled(np.ma.asarray(table[name], dtype=np.float32), np.nan) for name in names], axis=1)
     return Rows(
         x=x,
@@ -524,7 +571,8 @@ def hourly_rows(database: "DuckDBPyConnection", settings: Mapping[str, Any]) -> 
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
     """Select the stays, average the vital signs by the hour, find the onsets and write the folds.
 
-    Raises InputError for an unknown `onset`, a variable without items and a table that is missing or malformed.
+    Raises InputError for an unknown `onset`, a variable without items, a table that is missing or malformed, and when
+    memory or disk space runs out.
     """
     if settings["onset"] not in ONSETS:
         raise InputError(
@@ -534,7 +582,8 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
         raise InputError(f"datasets.{raw.dataset}.variables: {', '.join(unknown)} is none of {', '.join(VITALS)}")
     out_dir.parent.mkdir(parents=True, exist_ok=True)
     with (
-        tempfile.TemporaryDirectory(prefix=".duckdb-", dir=out_dir.parent) as scratch,
+        naming_memory(raw.dataset, settings["memory_gb"]),
+        tempfile.TemporaryDirectory(prefix=f".{out_dir.name}-duckdb-", dir=out_dir.parent) as scratch,
         connect(raw.path, Path(scratch), settings["memory_gb"]) as database,
     ):
         exclusions = select_stays(database, settings)
