@@ -1,7 +1,7 @@
 # `make` sets up the environment and computes everything that needs no data of yours; `make help` lists the rest.
 
 PYTHON ?= python3
-CORES ?= 8
+CORES ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
