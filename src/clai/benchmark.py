@@ -29,6 +29,7 @@ from torch import Tensor, nn
 
 from clai import printed
 from clai.batches import Images
+from clai.costs import predicted_seconds
 from clai.encoders import Encoder
 from clai.estimator import Samples
 from clai.experiment import build_clai, build_classifier, learning_settings
@@ -369,24 +370,6 @@ def _timed(comparison: str, works: Sequence[Work], repetitions: int, device: tor
             value = predicted_seconds(work.variant, work.batches, work.classes, forward, backward)
             rows.append((comparison, work.variant, work.setting, repetition, "predicted", value))
     return [row for row in rows if row[1] != "trunk"]
-
-
-def predicted_seconds(variant: str, batches: int, classes: int, forward: float, backward: float) -> float:
-    """Seconds that an epoch spends in the trunk, by its passes over single batches.
-
-    Args:
-        forward, backward: seconds of one pass of a batch.
-    """
-    pairs, anchors = batches * (batches - 1) / 2, batches - 1
-    if variant == "printed":  # a pair: the reference forward, and backward through both
-        return classes * (pairs * (forward + 2 * backward) + anchors * forward)
-    if variant == "sequential":
-        return classes * (pairs + anchors) * (forward + backward)
-    if variant == "joint":
-        return (pairs + anchors) * (forward + backward)
-    if variant == "linear":
-        return batches // 2 * 2 * (forward + backward)
-    raise ValueError(f"variant is {variant!r}, expected printed, sequential, joint or linear")
 
 
 def _prepare(work: Work, model: str) -> tuple[Callable[[], object], Callable[[], dict[str, Tensor]]]:

@@ -138,14 +138,41 @@ def sampling(frame: pd.DataFrame) -> pd.DataFrame:
     return grouped.rename("mean").reset_index().rename(columns={"variant": "rule"})
 
 
+def predicted_seconds(variant: str, batches: float, classes: float, forward: float, backward: float) -> float:
+    """Seconds that an epoch spends in the trunk, by its passes over single batches.
+
+    Args:
+        forward, backward: seconds of one pass of a batch.
+    """
+    pairs, anchors = batches * (batches - 1) / 2, batches - 1
+    if variant == "printed":  # a pair: the reference forward, and backward through both
+        return classes * (pairs * (forward + 2 * backward) + anchors * forward)
+    if variant == "sequential":
+        return classes * (pairs + anchors) * (forward + backward)
+    if variant == "joint":
+        return (pairs + anchors) * (forward + backward)
+    if variant == "linear":
+        return batches // 2 * 2 * (forward + backward)
+    raise ValueError(f"variant is {variant!r}, expected printed, sequential, joint or linear")
+
+
 def exponent(frame: pd.DataFrame, comparison: str, variant: str) -> pd.Series:
-    """By repetition, the power of the pairs of batches (`batches`) or of the classes (`classes`) with which seconds grow."""
-    part = values(frame[(frame["comparison"] == comparison) & (frame["quantity"] == "seconds")])
-    part = part[part["variant"] == variant]
+    """By repetition, the power of the pairs of batches (`batches`) or of the classes (`classes`) with which the work grows.
+
+    Work is seconds over those of a pass of the bare trunk, timed beside it in the same repetition: a machine that slows down in
+    the longer runs would else pass for growth.
+    """
+    part = values(frame[(frame["comparison"] == comparison) & (frame["variant"] == variant)])
     if part.empty:
         return pd.Series(dtype=float)
-    size = part["M"] * (part["M"] - 1) / 2 if comparison == "batches" else part["C"]
-    logs = pd.DataFrame({"x": np.log(size.astype(float)), "y": np.log(part["value"]), "repetition": part["repetition"]})
+    by_quantity = part.pivot_table(index=["repetition", "M", "C"], columns="quantity", values="value").reset_index()
+    if not {"seconds", "predicted"} <= set(by_quantity):
+        return pd.Series(dtype=float)
+    batches, classes = by_quantity["M"].astype(float), by_quantity["C"].astype(float)
+    passes = [predicted_seconds(variant, m, c, 1, 2) for m, c in zip(batches, classes, strict=True)]
+    size = batches * (batches - 1) / 2 if comparison == "batches" else classes
+    work = by_quantity["seconds"] / by_quantity["predicted"] * passes
+    logs = pd.DataFrame({"x": np.log(size), "y": np.log(work), "repetition": by_quantity["repetition"]})
     found = {
         repetition: np.polyfit(own["x"], own["y"], 1)[0]
         for repetition, own in logs.groupby("repetition")

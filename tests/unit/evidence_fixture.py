@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from clai.costs import predicted_seconds
+
 EXPECTED = {
     "pathmnist": {"title": "PathMNIST", "needs": "pathmnist.npz (MedMNIST v2)"},
     "cifar10": {"title": "CIFAR-10", "needs": "the CIFAR-10 archive"},
@@ -326,25 +328,27 @@ def write_benchmark(root: Path, *, power: float = 1.0, miniature: bool = False) 
     rng = np.random.default_rng(5)
     rows: list[tuple[str, str, str, int, str, float]] = []
 
-    def timed(comparison: str, setting: str, seconds: dict[str, float], predict: bool = False) -> None:
+    def timed(
+        comparison: str, setting: str, seconds: dict[str, float], predicted: dict[str, float] | None = None
+    ) -> None:
         for repetition in range(3):
             for variant, value in seconds.items():
                 row = (comparison, variant, setting, repetition)
                 rows.append((*row, "seconds", value * float(rng.uniform(1, 1.02))))
-                if predict:
-                    rows.append((*row, "predicted", value))
+                if predicted:
+                    rows.append((*row, "predicted", predicted[variant]))
 
-    timed("exact", "M=32;C=1;B=32", {"printed": 16.0, "sequential": 10.0}, predict=True)
-    timed("joint", "M=8;C=10;B=32", {"sequential": 9.5, "joint": 1.0}, predict=True)
+    timed("exact", "M=32;C=1;B=32", {"printed": 16.0, "sequential": 10.0}, {"printed": 16.0, "sequential": 10.0})
+    timed("joint", "M=8;C=10;B=32", {"sequential": 9.5, "joint": 1.0}, {"sequential": 9.5, "joint": 1.0})
     timed("epoch", "N=4096;C=10;B=128", {"clai-c": 1.05, "clai-m": 1.06, "cross-entropy": 1.02, "bare": 1.0})
     for comparison, shapes in (
         ("batches", [(m, 10) for m in (2, 4, 8, 16)]),
         ("classes", [(4, c) for c in (2, 5, 10)]),
     ):
         for m, c in shapes:
-            work = (m * (m - 1) / 2) ** power * c**power
-            schedules = {"printed": 5 * work, "sequential": 3 * work, "joint": 3 * work / c, "linear": 3.0 * m}
-            timed(comparison, f"M={m};C={c};B=16", schedules, predict=True)
+            passes = {v: predicted_seconds(v, m, c, 1, 2) for v in ("printed", "sequential", "joint", "linear")}
+            beyond = (m * (m - 1) / 2 * c) ** (power - 1)
+            timed(comparison, f"M={m};C={c};B=16", {v: n * beyond for v, n in passes.items()}, passes)
             memory = (comparison, "printed", f"M={m};C={c};B=16", 0, "peak_memory_mb", 30.0 * c ** (power - 1))
             rows.append(memory)
     for kernel, seconds in (("cosine", 20.0), ("gaussian", 50.0)):

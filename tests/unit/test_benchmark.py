@@ -12,7 +12,8 @@ import yaml
 from torch import Tensor, nn
 
 from clai import benchmark, costs, printed
-from clai.benchmark import SCHEDULES, predicted_seconds
+from clai.benchmark import SCHEDULES
+from clai.costs import predicted_seconds
 from clai.encoders import ConditionedHead, Encoder
 from clai.estimator import Samples
 from clai.experiment import learning_settings
@@ -133,9 +134,19 @@ def test_ratios_are_of_the_same_repetition_at_the_largest_size() -> None:
 
 
 def test_growth_is_the_power_in_pairs_of_batches_and_in_classes() -> None:
+    """Also on a machine that slows down in the longer runs, and in the second repetition."""
+    found = []
+    for repetition in (0, 1):
+        for comparison, shapes in (("batches", [(2, 3), (4, 3), (8, 3)]), ("classes", [(4, 2), (4, 10), (4, 20)])):
+            for m, c in shapes:
+                slow = (1 + m * c / 100) * (1 + repetition)
+                row = (comparison, "printed", f"M={m};C={c};B=4", repetition)
+                found.append((*row, "seconds", m * (m - 1) * c * slow))
+                found.append((*row, "predicted", predicted_seconds("printed", m, c, 0.1, 0.2) * slow))
+    frame = pd.DataFrame(found, columns=benchmark.COLUMNS)
     for comparison in ("batches", "classes"):
-        assert costs.exponent(rows(), comparison, "printed").tolist() == pytest.approx([1, 1])
-    assert costs.exponent(rows(), "batches", "sequential").empty
+        assert costs.exponent(frame, comparison, "printed").tolist() == pytest.approx([1, 1])
+    assert costs.exponent(frame, "batches", "sequential").empty
 
 
 def test_curves_and_samples_are_means_over_repetitions() -> None:
