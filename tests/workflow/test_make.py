@@ -17,7 +17,12 @@ def make(tree: Tree, *arguments: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("target", "last"), [([], ".venv/bin/snakemake --cores 8 all"), (["test"], ".venv/bin/python -m pytest")]
+    ("target", "last"),
+    [
+        ([], f".venv/bin/snakemake --cores {os.cpu_count()} all"),
+        (["CORES=3"], ".venv/bin/snakemake --cores 3 all"),
+        (["test"], ".venv/bin/python -m pytest"),
+    ],
 )
 def test_make_in_a_fresh_clone_installs_and_then_runs(tree: Tree, target: list[str], last: str) -> None:
     *setting_up, run = make(tree, "--dry-run", *target)
