@@ -652,7 +652,7 @@ CLAIMS: list[Claim] = [
         test="Differences in the three metrics, paired by fold.",
         rule=(
             "Reproduced if each mean difference lies between zero and minus the larger of the two models' "
-            "standard deviations over folds; one whose interval contains zero counts as slight, too."
+            "standard deviations over folds; the means alone decide."
         ),
         judge=_slightly_lower,
     ),

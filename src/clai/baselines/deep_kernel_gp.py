@@ -20,7 +20,7 @@ from clai.encoders import ConditionedHead, Encoder, build_trunk
 from clai.evaluation import Evaluation, Utilities
 from clai.experiment import Splits, learning_settings
 from clai.learning import Epoch, batchwise_learning, class_draw, draw_shift
-from clai.metrics import roc_auc
+from clai.ranking import roc_auc
 
 
 class Latent(NamedTuple):
