@@ -12,7 +12,7 @@ import pytest
 import torch
 import yaml
 
-from clai.logs import log_to
+from clai.jobs import start_job
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -31,7 +31,7 @@ def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCapt
 
     def run(code: Callable[[], object]) -> str:
         monkeypatch.setattr(sys, "excepthook", sys.excepthook)
-        log_to(tmp_path / "log", lower="training.batch_size")
+        start_job(tmp_path / "log", lower="training.batch_size")
         logging.captureWarnings(False)
         try:
             code()

@@ -7,7 +7,7 @@ rule fit_student_t_mixture:
     input:
         prepared="results/{preset}/{dataset}/prepared/dataset.json",
         embedded=baseline_embeddings,
-        library=library("baselines.student_t_mixture", "baselines.evaluation", "provenance", "logs"),
+        library=library("baselines.student_t_mixture", "baselines.evaluation", "provenance", "jobs"),
     output:
         metrics="results/{preset}/{dataset}/student-t-mixture/{run}/metrics.csv",
         reliability="results/{preset}/{dataset}/student-t-mixture/{run}/reliability.csv",
@@ -31,7 +31,7 @@ rule fit_student_t_mixture:
 rule fit_hourly_classifiers:
     input:
         prepared="results/{preset}/{dataset}/prepared/dataset.json",
-        library=library("baselines.hourly_classifiers", "baselines.evaluation", "provenance", "logs"),
+        library=library("baselines.hourly_classifiers", "baselines.evaluation", "provenance", "jobs"),
     output:
         metrics=expand("results/{{preset}}/{{dataset}}/{model}/{{run}}/metrics.csv", model=HOURLY),
         reliability=expand("results/{{preset}}/{{dataset}}/{model}/{{run}}/reliability.csv", model=HOURLY),
@@ -40,8 +40,6 @@ rule fit_hourly_classifiers:
         latent="results/{preset}/{dataset}/gp/{run}/latent.npz",
     log:
         "logs/{preset}/{dataset}/fit_hourly_classifiers/{run}.log",
-    benchmark:
-        "logs/{preset}/{dataset}/fit_hourly_classifiers/{run}.benchmark.tsv"
     conda:
         "../../envs/environment.yaml"
     threads: own_threads
@@ -64,7 +62,7 @@ rule fit_hourly_classifiers:
 rule fit_deep_kernel_gp:
     input:
         prepared="results/{preset}/{dataset}/prepared/dataset.json",
-        library=library("baselines.deep_kernel_gp", "evaluation", "provenance", "logs"),
+        library=library("baselines.deep_kernel_gp", "evaluation", "provenance", "jobs"),
     output:
         metrics="results/{preset}/{dataset}/deep-kernel-gp/{run}/metrics.csv",
         reliability="results/{preset}/{dataset}/deep-kernel-gp/{run}/reliability.csv",
@@ -73,8 +71,6 @@ rule fit_deep_kernel_gp:
         record="results/{preset}/{dataset}/deep-kernel-gp/{run}/run.json",
     log:
         "logs/{preset}/{dataset}/deep-kernel-gp/{run}/fit_deep_kernel_gp.log",
-    benchmark:
-        "logs/{preset}/{dataset}/deep-kernel-gp/{run}/fit_deep_kernel_gp.benchmark.tsv"
     conda:
         "../../envs/environment.yaml"
     threads: own_threads

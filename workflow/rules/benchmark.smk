@@ -3,7 +3,7 @@
 
 rule measure_compute:
     input:
-        library=library("benchmark", "provenance", "logs"),
+        library=library("benchmark", "provenance", "jobs"),
     output:
         measured=f"results/{{preset}}/{BENCHMARK}/evidence/compute.csv",
         records=f"results/{{preset}}/{BENCHMARK}/evidence/runs.json",

@@ -290,7 +290,7 @@ def source_table(wildcards):
 
 def source_library(wildcards):
     source = dataset_settings(wildcards.preset, wildcards.dataset)["dataset"]["source"]
-    return library("datasets", f"datasets.{source}", "logs")
+    return library("datasets", f"datasets.{source}", "jobs")
 
 
 def files_wanted(wildcards):

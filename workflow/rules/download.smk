@@ -9,7 +9,7 @@ localrules:
 
 rule make_miniature:
     input:
-        library=library("datasets.miniature", "logs"),
+        library=library("datasets.miniature", "jobs"),
     output:
         table="results/mini/raw/{dataset}/sources.csv",
     log:

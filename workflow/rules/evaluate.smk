@@ -6,7 +6,7 @@ rule evaluate_clai:
     input:
         prepared="results/{preset}/{dataset}/prepared/dataset.json",
         model=rules.train_model.output.model,
-        library=library("evaluation", "provenance", "logs"),
+        library=library("evaluation", "provenance", "jobs"),
     output:
         embedded="results/{preset}/{dataset}/{model}/{run}/embedded.safetensors",
         metrics="results/{preset}/{dataset}/{model}/{run}/metrics.csv",
@@ -36,7 +36,7 @@ rule evaluate_cross_entropy:
     input:
         prepared="results/{preset}/{dataset}/prepared/dataset.json",
         model="results/{preset}/{dataset}/cross-entropy/{run}/model.safetensors",
-        library=library("evaluation", "provenance", "logs"),
+        library=library("evaluation", "provenance", "jobs"),
     output:
         metrics="results/{preset}/{dataset}/cross-entropy/{run}/metrics.csv",
         reliability="results/{preset}/{dataset}/cross-entropy/{run}/reliability.csv",
@@ -62,7 +62,7 @@ rule project_embeddings:
     input:
         prepared="results/{preset}/{dataset}/prepared/dataset.json",
         embedded=first_runs,
-        library=library("projection", "experiment", "logs"),
+        library=library("projection", "experiment", "jobs"),
     output:
         tsne="results/{preset}/{dataset}/evidence/tsne.csv.gz",
         stages="results/{preset}/{dataset}/evidence/stages.csv.gz",
@@ -87,7 +87,7 @@ rule summarise_dataset:
         history=of_runs("history.csv", TRAINED),
         records=of_runs("run.json", ALL_MODELS),
         evaluations=of_runs("evaluation.json", TRAINED),
-        library=library("summary", "provenance", "logs"),
+        library=library("summary", "provenance", "jobs"),
     output:
         metrics="results/{preset}/{dataset}/evidence/metrics.csv",
         reliability="results/{preset}/{dataset}/evidence/reliability.csv",
@@ -108,7 +108,7 @@ rule summarise_dataset:
 rule summarise_similarity:
     input:
         similarity=of_runs("similarity.csv", ["clai-m", "clai-c"]),
-        library=library("summary", "logs"),
+        library=library("summary", "jobs"),
     output:
         "results/{preset}/{dataset}/evidence/similarity.csv",
     log:
@@ -126,7 +126,7 @@ rule summarise_predictions:
     input:
         prepared="results/{preset}/{dataset}/prepared/dataset.json",
         predictions=of_runs("predictions.npz", ALL_MODELS),
-        library=library("bootstrap", "evaluation", "summary", "logs"),
+        library=library("bootstrap", "evaluation", "summary", "jobs"),
     output:
         intervals="results/{preset}/{dataset}/evidence/intervals.csv",
         decision="results/{preset}/{dataset}/evidence/decision.csv",
@@ -148,7 +148,7 @@ rule summarise_signals:
         prepared="results/{preset}/{dataset}/prepared/dataset.json",
         embedded=of_runs("embedded.safetensors", ["clai-m", "clai-c"]),
         latent=of_runs("latent.npz", ["gp", "deep-kernel-gp"]),
-        library=library("summary", "signals", "logs"),
+        library=library("summary", "signals", "jobs"),
     output:
         signals="results/{preset}/{dataset}/evidence/signals.csv",
         latent="results/{preset}/{dataset}/evidence/latent.csv",

@@ -4,7 +4,7 @@
 rule publish:
     input:
         evidence=lambda wildcards: all_evidence("results/paper"),
-        library=library("publication", "logs"),
+        library=library("publication", "jobs"),
     output:
         "results/paper/published.json",
     log:

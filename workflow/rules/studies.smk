@@ -5,7 +5,7 @@
 rule run_cell:
     input:
         prepared=study_dataset,
-        library=library("studies", "provenance", "logs"),
+        library=library("studies", "provenance", "jobs"),
     output:
         metrics="results/{preset}/{study}/{cell}/{run}/metrics.csv",
         history="results/{preset}/{study}/{cell}/{run}/history.csv",
@@ -33,7 +33,7 @@ rule summarise_study:
         metrics=of_cells("metrics.csv"),
         history=of_cells("history.csv"),
         records=of_cells("run.json"),
-        library=library("summary", "logs"),
+        library=library("summary", "jobs"),
     output:
         metrics="results/{preset}/{study}/evidence/metrics.csv",
         history="results/{preset}/{study}/evidence/history.csv",

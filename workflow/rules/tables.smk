@@ -15,7 +15,7 @@ for name, datasets in TABLES.items():
             caption=f"workflow/report/{name}.rst",
             paper_values="workflow/paper_values.csv",
             choices="workflow/choices.csv",
-            library=library("tables", "logs"),
+            library=library("tables", "jobs"),
         output:
             tex=f"paper_figures/{{view}}{name}.tex",
             csv=f"paper_figures/{{view}}{name}.csv",
@@ -43,7 +43,7 @@ rule render_claims:
         theory=theory_inputs,
         caption="workflow/report/claims.rst",
         paper_values="workflow/paper_values.csv",
-        library=library("claims", "logs"),
+        library=library("claims", "jobs"),
     output:
         md="paper_figures/{view}claims.md",
         csv="paper_figures/{view}claims.csv",

@@ -5,15 +5,13 @@
 rule train_model:
     input:
         prepared="results/{preset}/{dataset}/prepared/dataset.json",
-        library=library("experiment", "provenance", "logs"),
+        library=library("experiment", "provenance", "jobs"),
     output:
         model="results/{preset}/{dataset}/{model}/{run}/model.safetensors",
         history="results/{preset}/{dataset}/{model}/{run}/history.csv",
         record="results/{preset}/{dataset}/{model}/{run}/run.json",
     log:
         "logs/{preset}/{dataset}/{model}/{run}/train_model.log",
-    benchmark:
-        "logs/{preset}/{dataset}/{model}/{run}/train_model.benchmark.tsv"
     wildcard_constraints:
         model="clai-c|clai-m|cross-entropy",
     conda:

@@ -17,13 +17,13 @@ from clai.article import (
     supplement_tex,
 )
 from clai.evidence import MINI_NOTE
+from clai.jobs import start_job
 from clai.latex import typeset
-from clai.logs import log_to
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
-log_to(snakemake.log[0])
+start_job(snakemake.log[0])
 folder, asked = Path(snakemake.params.folder), snakemake.params
 contents = {name: json.loads((folder / f"{name}.json").read_text()) for name in asked.names}
 frames = {name: pd.read_csv(folder / f"{name}.csv") for name in ("table1", "table3")}

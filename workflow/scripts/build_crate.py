@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clai.crate import build
-from clai.logs import log_to
+from clai.jobs import start_job
 from clai.publication import withheld
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
-log_to(snakemake.log[0])
+start_job(snakemake.log[0])
 given = snakemake.input
 evidence: dict[str, list[str]] = {}
 for path in given.evidence:

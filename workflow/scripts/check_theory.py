@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from clai.logs import log_to
+from clai.jobs import start_job
 from clai.theory import check_all
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
-log_to(snakemake.log[0])
+start_job(snakemake.log[0])
 torch.set_num_threads(snakemake.threads)
 settings = snakemake.params.settings
 checks = {name: settings[name] for name in ("parzen", "bound", "floor")}

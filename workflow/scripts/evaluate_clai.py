@@ -17,13 +17,13 @@ from clai.experiment import (
     load_parameters,
     save_embedded,
 )
-from clai.logs import log_to
+from clai.jobs import start_job
 from clai.provenance import Recorder
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
-log_to(snakemake.log[0], lower="inference.block")
+start_job(snakemake.log[0], lower="inference.block")
 settings, run = snakemake.params.settings, snakemake.params.run
 torch.set_num_threads(settings["threads"])
 data = prepared.load(Path(snakemake.input.prepared).parent)

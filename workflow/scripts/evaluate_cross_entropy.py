@@ -9,13 +9,13 @@ import torch
 from clai.datasets import prepared
 from clai.evaluation import evaluate_cross_entropy
 from clai.experiment import build_classifier, choose_device, inputs_of, load_parameters
-from clai.logs import log_to
+from clai.jobs import start_job
 from clai.provenance import Recorder
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
-log_to(snakemake.log[0], lower="encoder.width")
+start_job(snakemake.log[0], lower="encoder.width")
 settings, run = snakemake.params.settings, snakemake.params.run
 torch.set_num_threads(settings["threads"])
 data = prepared.load(Path(snakemake.input.prepared).parent)

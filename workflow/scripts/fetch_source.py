@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clai.datasets.fetch import Effort, obtain
-from clai.logs import log_to
+from clai.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
-log_to(snakemake.log[0])
+start_job(snakemake.log[0])
 params = snakemake.params
 raw = obtain(
     snakemake.wildcards.dataset,

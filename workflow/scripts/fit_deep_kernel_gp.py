@@ -11,13 +11,13 @@ from clai.checkpoints import Checkpoint
 from clai.datasets import prepared
 from clai.evaluation import utilities_of
 from clai.experiment import choose_device, splits_of
-from clai.logs import log_to
+from clai.jobs import start_job
 from clai.provenance import Recorder, digest, file_digest
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
-log_to(snakemake.log[0], lower="training.batch_size or baselines.gp.inducing_points")
+start_job(snakemake.log[0], lower="training.batch_size or baselines.gp.inducing_points")
 settings, run, names, made = snakemake.params.settings, snakemake.params.run, snakemake.wildcards, snakemake.output
 torch.set_num_threads(settings["threads"])
 data = prepared.load(Path(snakemake.input.prepared).parent)

@@ -11,13 +11,13 @@ from clai.baselines.hourly_classifiers import fit_hourly_classifier
 from clai.datasets import prepared
 from clai.evaluation import utilities_of
 from clai.experiment import splits_of
-from clai.logs import log_to
+from clai.jobs import start_job
 from clai.provenance import Recorder
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
-log_to(
+start_job(
     snakemake.log[0],
     lower="baselines.gradient_boosting.samples_per_class or baselines.logistic_regression.samples_per_class",
 )

@@ -12,13 +12,13 @@ from clai.checkpoints import Checkpoint
 from clai.datasets import prepared
 from clai.evaluation import utilities_of
 from clai.experiment import load_embedded
-from clai.logs import log_to
+from clai.jobs import start_job
 from clai.provenance import Recorder, digest, file_digest
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
-log_to(snakemake.log[0], lower="baselines.student_t_mixture.samples_per_class")
+start_job(snakemake.log[0], lower="baselines.student_t_mixture.samples_per_class")
 settings, run, names = snakemake.params.settings, snakemake.params.run, snakemake.wildcards
 torch.set_num_threads(settings["threads"])
 data = prepared.load(Path(snakemake.input.prepared).parent)

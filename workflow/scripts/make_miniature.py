@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clai.datasets.miniature import make
-from clai.logs import log_to
+from clai.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
-log_to(snakemake.log[0])
+start_job(snakemake.log[0])
 make(snakemake.wildcards.dataset, Path(snakemake.output.table).parent, snakemake.params.seed)

@@ -8,13 +8,13 @@ import torch
 
 from clai.benchmark import describe, measure_all
 from clai.experiment import choose_device
-from clai.logs import log_to
+from clai.jobs import start_job
 from clai.provenance import Recorder
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
-log_to(snakemake.log[0])
+start_job(snakemake.log[0])
 settings, made = snakemake.params.settings, snakemake.output
 torch.set_num_threads(settings["threads"])
 device, description = choose_device(settings["device"]), describe(settings)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from clai.datasets import prepare
 from clai.datasets.attempts import leaving_when_asked
 from clai.datasets.fetch import Raw
-from clai.logs import log_to
+from clai.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
-log_to(snakemake.log[0])
+start_job(snakemake.log[0])
 raw = Raw.read(Path(snakemake.input.raw))
 raw.check_sizes(Path(snakemake.input.raw))  # or dataset.json would name the checksums of other files than were read
 raw = replace(raw, dataset=snakemake.wildcards.dataset)

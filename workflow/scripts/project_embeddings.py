@@ -8,14 +8,14 @@ import torch
 
 from clai.datasets import prepared
 from clai.experiment import build_clai, conditions_of, inputs_of, load_embedded, load_parameters
-from clai.logs import log_to
+from clai.jobs import start_job
 from clai.projection import stages, tsne
 from clai.summary import run_name
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
-log_to(snakemake.log[0], lower="tsne.samples")
+start_job(snakemake.log[0], lower="tsne.samples")
 settings = snakemake.params.settings
 torch.set_num_threads(settings["threads"])
 data = prepared.load(Path(snakemake.input.prepared).parent)

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 from clai.claims import judge, markdown
 from clai.evidence import Evidence, caption, csv_text, read_paper_values, sidecar
-from clai.logs import log_to
+from clai.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
-log_to(snakemake.log[0])
+start_job(snakemake.log[0])
 given, asked, made = snakemake.input, snakemake.params, snakemake.output
 evidence = Evidence.of_files(Path(asked.root), asked.datasets, [*given.evidence, *given.theory])
 claims = judge(evidence, read_paper_values(Path(given.paper_values)))

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from clai.logs import log_to
+from clai.jobs import start_job
 from clai.pages import output_page, runs_page, settings_page
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
-log_to(snakemake.log[0])
+start_job(snakemake.log[0])
 folder, asked, made = Path(snakemake.params.folder), snakemake.params, snakemake.output
 contents = {name: json.loads((folder / f"{name}.json").read_text()) for name in asked.titles}
 for name, title in asked.titles.items():

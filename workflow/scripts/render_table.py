@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clai.evidence import Evidence, csv_text, read_paper_values, sidecar
-from clai.logs import log_to
+from clai.jobs import start_job
 from clai.tables import Sources, read_choices, render
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
-log_to(snakemake.log[0])
+start_job(snakemake.log[0])
 given, asked, made = snakemake.input, snakemake.params, snakemake.output
 evidence = Evidence.of_files(Path(asked.root), asked.datasets, given.evidence)
 sources = Sources(

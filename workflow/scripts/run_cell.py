@@ -8,14 +8,14 @@ import torch
 from clai.checkpoints import Checkpoint
 from clai.datasets import prepared
 from clai.experiment import choose_device
-from clai.logs import log_to
+from clai.jobs import start_job
 from clai.provenance import Recorder, digest, file_digest
 from clai.studies import run_cell
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
-log_to(snakemake.log[0], lower="training.batch_size, training.references or encoder.width")
+start_job(snakemake.log[0], lower="training.batch_size, training.references or encoder.width")
 settings, run, names = snakemake.params.settings, snakemake.params.run, snakemake.wildcards
 torch.set_num_threads(settings["threads"])
 data = prepared.load(Path(snakemake.input.prepared).parent)

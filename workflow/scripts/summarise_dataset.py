@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from clai.logs import log_to
+from clai.jobs import start_job
 from clai.provenance import with_evaluation
 from clai.summary import gather
 
@@ -23,7 +23,7 @@ COLUMNS = {
     ],
 }  # fmt: skip
 
-log_to(snakemake.log[0])
+start_job(snakemake.log[0])
 for name, columns in COLUMNS.items():
     tables = {path: pd.read_csv(path) for path in snakemake.input[name]}
     gather(tables, columns).to_csv(snakemake.output[name], index=False)

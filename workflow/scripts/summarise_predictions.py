@@ -8,13 +8,13 @@ import pandas as pd
 from clai.bootstrap import net_benefit, patient_intervals
 from clai.datasets import prepared
 from clai.evaluation import test_folds
-from clai.logs import log_to
+from clai.jobs import start_job
 from clai.summary import gather
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
-log_to(snakemake.log[0])
+start_job(snakemake.log[0])
 settings = snakemake.params.settings["evaluation"]
 data = prepared.load(Path(snakemake.input.prepared).parent)
 folds, curves = [], {}

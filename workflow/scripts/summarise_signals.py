@@ -8,14 +8,14 @@ import pandas as pd
 
 from clai.datasets import prepared
 from clai.experiment import load_embedded
-from clai.logs import log_to
+from clai.jobs import start_job
 from clai.signals import choose_stay, latent_statistics, stay_signals
 from clai.summary import gather, run_name, test_rows
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
-log_to(snakemake.log[0])
+start_job(snakemake.log[0])
 settings = snakemake.params.settings["figure4"]
 data = prepared.load(Path(snakemake.input.prepared).parent)
 shown, statistics = [], {}

@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from clai.logs import log_to
+from clai.jobs import start_job
 from clai.summary import gather
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
-log_to(snakemake.log[0])
+start_job(snakemake.log[0])
 tables = {path: pd.read_csv(path) for path in snakemake.input.similarity}
 gather(tables, ["model", "seed", "class_a", "class_b", "similarity"]).to_csv(snakemake.output[0], index=False)

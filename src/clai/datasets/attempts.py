@@ -1,5 +1,6 @@
 """Preparing a dataset may be interrupted, and must not leave rows of patients in hidden folders."""
 
+import logging
 import os
 import re
 import shutil
@@ -9,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from clai.logs import logger
+logger = logging.getLogger(__name__)
 
 
 def remove_leftovers(out_dir: Path) -> None:

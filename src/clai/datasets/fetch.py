@@ -8,6 +8,7 @@ import csv
 import hashlib
 import importlib.util
 import json
+import logging
 import os
 import shutil
 import threading
@@ -22,7 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from clai.errors import InputError
-from clai.logs import logger
+
+logger = logging.getLogger(__name__)
 
 COLUMNS = ("dataset", "version", "file", "url", "mirrors", "size", "checksum", "licence", "access")
 TREE = "sha256-tree:"

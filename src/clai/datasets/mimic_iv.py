@@ -11,6 +11,7 @@ by its day counts from midnight.
 
 import csv
 import gzip
+import logging
 import re
 import tempfile
 import zlib
@@ -24,10 +25,11 @@ import numpy as np
 from clai.datasets.fetch import Raw
 from clai.datasets.recordings import Rows, write
 from clai.errors import InputError
-from clai.logs import logger
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+logger = logging.getLogger(__name__)
 
 # The tables, with the columns of each that are read; releases differ in the others.
 TABLES = {

@@ -5,6 +5,7 @@ SC4ssNE0-PSG.edf with subject ss and night N. Both files of a pair begin at the 
 signal.
 """
 
+import logging
 import math
 import re
 from collections import Counter
@@ -20,7 +21,8 @@ from clai.datasets.fetch import Raw, Row
 from clai.datasets.prepared import SPLITS, writing
 from clai.datasets.splits import subject_split
 from clai.errors import InputError
-from clai.logs import logger
+
+logger = logging.getLogger(__name__)
 
 FILES = ("**/SC4*-PSG.edf", "**/SC4*-Hypnogram.edf")
 EXPECTS = "a folder with pairs of SC4ssNxx-PSG.edf and SC4ssNxx-Hypnogram.edf"

@@ -1,6 +1,7 @@
-"""Logging for scripts: what a job says goes to its log file and to the console."""
+"""How the workflow's scripts begin: where a job's messages go, and what keeps short jobs short."""
 
 import errno
+import gc
 import logging
 import sys
 from pathlib import Path
@@ -15,16 +16,20 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NO_MEMORY = ("can't allocate memory", "out of memory", "ALLOC_FAILED")
 
 
-def log_to(path: str | Path, lower: str = "") -> None:
-    """Send log records, warnings and uncaught exceptions of this process to `path` as well as to the console.
+def start_job(log: str | Path, lower: str = "") -> None:
+    """Send log records, warnings and uncaught exceptions of this process to the file `log` as well as to the console.
 
     An uncaught `InputError` is shown as its message alone; anything else with its traceback, and with what to do about it where
     memory or disk space ran out.
 
+    To be called after the imports: what they made is taken out of Python's garbage collection, which would otherwise go through
+    all of torch again and again, and once more at the end.
+
     Args:
         lower: the settings that decide how much memory the job needs, named if it runs out.
     """
-    handlers: list[logging.Handler] = [logging.FileHandler(path, mode="w"), logging.StreamHandler(sys.stderr)]
+    gc.freeze()
+    handlers: list[logging.Handler] = [logging.FileHandler(log, mode="w"), logging.StreamHandler(sys.stderr)]
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", handlers=handlers)
     logging.captureWarnings(True)
 
