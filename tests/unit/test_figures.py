@@ -9,7 +9,7 @@ import pytest
 from evidence_fixture import EXPECTED, STUDIES, write_benchmark, write_evidence, write_studies
 
 from clai.evidence import CLASS_COLOURS, CLASS_LABELS, MINI_NOTE, Evidence
-from clai.figures import FIGURES, pool_bins, render, save
+from clai.figures import FEWEST_IN_BIN, FIGURES, pool_bins, render, save
 
 MULTICLASS, SEPSIS = ["pathmnist", "cifar10", "sleepedf"], ["mimic-iv", "challenge2019"]
 DATASETS = {"figure1": ["cifar10"], "figure2": MULTICLASS, "figure3": MULTICLASS, "figure4": SEPSIS,
@@ -146,3 +146,8 @@ def test_bins_are_pooled_by_their_counts() -> None:
     assert pooled["n"].tolist() == [4]
     assert pooled["confidence"].tolist() == pytest.approx([0.275])
     assert pooled["accuracy"].tolist() == pytest.approx([0.25])
+
+
+def test_the_caption_of_the_reliability_diagrams_says_which_bins_are_drawn() -> None:
+    text = (Path(__file__).parents[2] / "workflow/report/figureS1.rst").read_text()
+    assert f"fewer than {FEWEST_IN_BIN} samples" in text
