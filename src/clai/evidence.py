@@ -38,8 +38,7 @@ COLUMNS: dict[str, list[str]] = {
     "compute.csv": ["comparison", "variant", "setting", "repetition", "quantity", "value"],
 }  # fmt: skip
 
-# The studies beyond the paper; a cell of theirs is a model there, named by its variants: full_zero.
-STUDIES = ("ablation", "decisive", "cost", "full")
+# A cell of a study is a model there, named by its variants: full_zero.
 VARIANT_TITLES: dict[str, str] = {
     "cosine": "Cosine (CLaI-C)", "identity": "Gaussian, M = I", "scalar": "Gaussian, scalar M",
     "diagonal": "Gaussian, diagonal M", "full": "Gaussian, full M (CLaI-M)", "zero": "zero", "product": "product",
@@ -70,6 +69,7 @@ CLASS_LABELS: dict[str, list[str]] = {
     "cifar10": ["Airplane", "Automobile", "Bird", "Cat", "Deer", "Dog", "Frog", "Horse", "Ship", "Truck"],
     "sleepedf": ["Wake", "N1", "N2", "N3", "REM"],
 }  # fmt: skip
+CLASS_TITLES: dict[str, str] = {"pathmnist": "PathMNIST", "cifar10": "CIFAR-10", "sleepedf": "SleepEDF"}
 CLASS_COLOURS: list[str] = [
     "#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf",
 ]  # fmt: skip
@@ -139,8 +139,14 @@ class Evidence:
         return f"not run: needs {self.expected[dataset]['needs']}"
 
     def title(self, dataset: str) -> str:
-        """Name of the data that numbers of `dataset` rest on; of the expected data if it was not run."""
-        return str(self.description(dataset)["title"]) if self.has(dataset) else self.expected[dataset]["title"]
+        """Name of the data that numbers of `dataset` rest on, and of the study they belong to; of the expected data if it was not
+        run.
+        """
+        if not self.has(dataset):
+            return self.expected[dataset]["title"]
+        description = self.description(dataset)
+        study = f", study {dataset}" if description.get("dataset", dataset) != dataset else ""
+        return f"{description['title']}{study}"
 
     def data(self, dataset: str) -> str:
         """What the cells of `dataset` rest on, or what they would need."""
@@ -330,7 +336,7 @@ def replicate_text(evidence: Evidence, runs: Sequence[Mapping[str, Any]], unit: 
             groups.setdefault(text, []).append(f"{model_title(model)} on {title}")
     if len(groups) == 1:
         return next(iter(groups))
-    return "; ".join(f"{text} ({', '.join(names)})" for text, names in groups.items())
+    return "; ".join(f"{text} ({'; '.join(names)})" for text, names in groups.items())
 
 
 def sidecar(text: str, evidence: Evidence, runs: Sequence[Mapping[str, Any]]) -> str:

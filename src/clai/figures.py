@@ -6,7 +6,7 @@ data carries a mark. `save` writes the same bytes for the same figure.
 
 import logging
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from clai.evidence import (
     Evidence,
     caption,
     interval,
+    model_title,
     replicates,
 )
 
@@ -52,7 +53,6 @@ MODEL_COLOURS: dict[str, str] = {
 }  # fmt: skip
 MODEL_DASHES: dict[str, str] = {"clai-m": "-", "clai-c": "--"}
 UNKNOWN = "#a0a0a0"
-EVENT = "#E69F00"
 
 # Drawn from the embeddings of one run: the first seed, and the first fold where there are folds.
 ONE_RUN = ("figure1", "figure2", "figure4")
@@ -292,6 +292,20 @@ def _shade_event(axes: Axes, signals: pd.DataFrame) -> None:
         axes.axvspan(run["hour"].min() - 0.5, run["hour"].max() + 0.5, color="0.85", lw=0, zorder=0)
 
 
+def _in_order(models: Iterable[str]) -> list[str]:
+    """Each model once: those with a colour of their own in its order, then the others, all grey."""
+    found = set(models)
+    return [m for m in MODEL_COLOURS if m in found] + sorted(found - set(MODEL_COLOURS))
+
+
+def _legend(models: Iterable[str]) -> list[Line2D]:
+    return [
+        Line2D([], [], color=MODEL_COLOURS.get(m, UNKNOWN), ls=MODEL_DASHES.get(m, "-."), marker="o", ms=2.5,
+               label=model_title(m))
+        for m in _in_order(models)
+    ]  # fmt: skip
+
+
 FEWEST_IN_BIN = 50  # samples; a share of fewer says little
 
 
@@ -310,11 +324,11 @@ def figure_s1(evidence: Evidence) -> Drawn:
         pooled = pool_bins(evidence.frame(dataset, "reliability.csv")).assign(dataset=dataset)
         for axes, mapping, wording in zip(row, ("paper", "calibrated"), ("as given", "calibrated"), strict=True):
             axes.plot([0, 1], [0, 1], color="0.6", lw=0.8)
-            for model in [m for m in MODEL_COLOURS if m in set(pooled["model"])]:
+            for model in _in_order(pooled["model"]):
                 curve = pooled[(pooled["model"] == model) & (pooled["mapping"] == mapping)]
                 curve = curve[curve["n"] >= FEWEST_IN_BIN]
                 axes.plot(curve["confidence"], curve["accuracy"], MODEL_DASHES.get(model, "-."), marker="o", ms=2.5,
-                          lw=1.2, color=MODEL_COLOURS[model])  # fmt: skip
+                          lw=1.2, color=MODEL_COLOURS.get(model, UNKNOWN))  # fmt: skip
                 models.append(model)
             axes.set_box_aspect(1)
             axes.set_title(f"{_title(evidence, dataset)}:\n{wording}", fontsize=8)
@@ -322,11 +336,7 @@ def figure_s1(evidence: Evidence) -> Drawn:
         parts.append(pooled[columns])
     for axes in panels[-1]:
         axes.set_xlabel("Predicted probability")
-    handles = [
-        Line2D([], [], color=MODEL_COLOURS[m], ls=MODEL_DASHES.get(m, "-."), marker="o", ms=2.5, label=MODEL_TITLES[m])
-        for m in MODEL_COLOURS
-        if m in models
-    ]
+    handles = _legend(models)
     figure.legend(handles=handles, loc="outside lower center", ncols=2)
     return figure, pd.concat(parts)
 
@@ -391,10 +401,10 @@ def figure_s4(evidence: Evidence) -> Drawn:
             .agg(net_benefit="mean", sd="std", n="size")
             .reset_index()
         )
-        for model in [m for m in MODEL_COLOURS if m in set(means["model"])]:
+        for model in _in_order(means["model"]):
             mine = means[means["model"] == model]
             axes.plot(mine["threshold"], mine["net_benefit"], MODEL_DASHES.get(model, "-."), marker="o", ms=2.5, lw=1.2,
-                      color=MODEL_COLOURS[model])  # fmt: skip
+                      color=MODEL_COLOURS.get(model, UNKNOWN))  # fmt: skip
             shown.append(model)
         always = curves.groupby("threshold")["always"].mean()
         axes.plot(always.index, always, color="0.6", lw=0.8)
@@ -405,11 +415,7 @@ def figure_s4(evidence: Evidence) -> Drawn:
         axes.set_xlabel("Probability at which an alarm is sounded")
         axes.set_ylabel("Net benefit")
         parts.append(means.assign(dataset=dataset)[columns])
-    handles = [
-        Line2D([], [], color=MODEL_COLOURS[m], ls=MODEL_DASHES.get(m, "-."), marker="o", ms=2.5, label=MODEL_TITLES[m])
-        for m in MODEL_COLOURS
-        if m in shown
-    ]
+    handles = _legend(shown)
     handles.append(Line2D([], [], color="0.6", lw=0.8, label="alarm in every hour"))
     figure.legend(handles=handles, loc="outside lower center", ncols=3)
     return figure, pd.concat(parts)

@@ -11,6 +11,7 @@ from clai.checkpoints import Checkpoint
 from clai.datasets.prepared import Prepared
 from clai.evaluation import evaluate_clai, evaluate_cross_entropy
 from clai.experiment import (
+    KERNEL_OF_MODEL,
     conditions_of,
     embed_splits,
     learning_settings,
@@ -71,7 +72,7 @@ def _passes(model: str, data: Prepared, settings: Mapping[str, Any], seed: int) 
     """Passes over the training samples in an epoch; a model without pairs of batches sees each sample once."""
     items = len(splits_of(data, settings, None, seed, torch.device("cpu")).train)
     learning = learning_settings(settings, conditions_of(data.info), seed)
-    if model in ("clai-c", "clai-m"):
+    if model in KERNEL_OF_MODEL:
         return encoder_passes(items, conditions_of(data.info), learning)
     group = group_size(learning, items)
     return items // group * group / items

@@ -20,6 +20,7 @@ from clai.errors import InputError
 from clai.evidence import (
     CLASS_COLOURS,
     CLASS_LABELS,
+    CLASS_TITLES,
     MODEL_TITLES,
     RULES,
     VARIANT_TITLES,
@@ -426,10 +427,16 @@ RULE_METRICS = {
 
 
 def rules_frame(sources: Sources) -> pd.DataFrame:
-    """The four decision rules of Collaborative Inference; fractions; columns as in table 1, and rule."""
+    """The four decision rules of Collaborative Inference; fractions; columns as in table 1, and rule.
+
+    A dataset that was not run has one row, without model, rule and metric.
+    """
     evidence = sources.evidence
     rows: list[dict[str, Any]] = []
     for dataset in evidence.expected:
+        if not evidence.has(dataset):
+            rows.append({"dataset": dataset, "n": 0, "data": evidence.data(dataset)})
+            continue
         frame = evidence.frame(dataset, "metrics.csv")
         metrics = RULE_METRICS["multiclass" if (frame["metric"] == "accuracy").any() else "binary"]
         for model in CLAI:
@@ -441,7 +448,7 @@ def rules_frame(sources: Sources) -> pd.DataFrame:
                         "dataset": dataset, "model": model, "rule": rule, "metric": metric,
                         "mean": mean, "sd": sd, "n": n, "data": evidence.data(dataset),
                     })  # fmt: skip
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=["dataset", "model", "rule", "metric", "mean", "sd", "n", "data"])
 
 
 ABLATION_METRICS = [
@@ -610,9 +617,9 @@ def _table3_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
 
 
 def _table2_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
-    titles = {"pathmnist": "PathMNIST", "cifar10": "CIFAR-10", "sleepedf": "SleepEDF"}
-    heads = [rf"\multicolumn{{3}}{{c}}{{{titles[key]}}}" for key in CLASS_LABELS]
-    rules = " ".join(rf"\cmidrule({trim}){{{3 * i + 1}-{3 * i + 3}}}" for i, trim in enumerate(("r", "lr", "l")))
+    heads = [rf"\multicolumn{{3}}{{c}}{{{escape(CLASS_TITLES[key])}}}" for key in CLASS_LABELS]
+    trims = ["r", *["lr"] * (len(heads) - 2), "l"]
+    rules = " ".join(rf"\cmidrule({trim}){{{3 * i + 1}-{3 * i + 3}}}" for i, trim in enumerate(trims))
     body = "\\toprule\n" + _row(*heads) + rules + "\n" + _row(*["Idx", "Label", "Colour"] * len(heads)) + "\\midrule\n"
     for index in range(max(map(len, CLASS_LABELS.values()))):
         cells: list[str] = []
@@ -625,7 +632,7 @@ def _table2_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
                 swatch = rf"\textcolor[HTML]{{{colour}}}{{\rule{{0.8em}}{{0.8em}}}}"
                 cells += [str(index), escape(str(found["label"].iloc[0])), swatch]
         body += _row(*cells)
-    return _float(body + "\\bottomrule\n", "clcclcclc", text, "tab:class_mappings", sources.evidence.miniature)
+    return _float(body + "\\bottomrule\n", "clc" * len(heads), text, "tab:class_mappings", sources.evidence.miniature)
 
 
 def _choices_tex(frame: pd.DataFrame, sources: Sources, text: str, rows_per_part: int = 14) -> str:
@@ -775,7 +782,8 @@ def _ablation_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
             body += _row(rf"\multicolumn{{{len(heads) + 2}}}{{l}}{{\emph{{{escape(evidence.not_run(study))}}}}}")
             continue
         epochs = int(evidence.frame(study, "history.csv")["epoch"].max())
-        title = escape(f"{evidence.data(study)}, {epochs} epochs")
+        widths = sorted({run["settings"]["encoder"]["width"] for run in evidence.runs(study)})
+        title = escape(f"{evidence.data(study)}: encoder width {', '.join(map(str, widths))}, {epochs} epochs")
         body += _row(rf"\multicolumn{{{len(heads) + 2}}}{{l}}{{{title}}}")
         of_study = frame[frame["dataset"] == study]
         for kernel, part in of_study.groupby("kernel", sort=False):

@@ -310,6 +310,7 @@ def write_studies(root: Path, *, seeds: int = 3, gain: float = 0.02, miniature: 
                     history.append(row)
                 runs.append({
                     "run": f"{study}/{cell}/seed{seed}", "commit": "0" * 40, "dirty": False, "config_hash": "0" * 16,
+                    "settings": {"encoder": {"width": 48 if study == "full" else 32}},
                     "data": {}, "seed": seed, "fold": None, "threads": 1, "device": "cpu", "hardware": "test, 1 core",
                     "versions": {}, "wall_seconds": 12.0, "training_seconds": 10.0, "peak_memory_mb": 1, "pairs": 1,
                     "command": "snakemake x",

@@ -151,3 +151,13 @@ def test_bins_are_pooled_by_their_counts() -> None:
 def test_the_caption_of_the_reliability_diagrams_says_which_bins_are_drawn() -> None:
     text = (Path(__file__).parents[2] / "workflow/report/figureS1.rst").read_text()
     assert f"fewer than {FEWEST_IN_BIN} samples" in text
+
+
+def test_a_model_without_a_colour_of_its_own_is_drawn_too(tmp_path: Path) -> None:
+    write_evidence(tmp_path / "paper", ["cifar10"])
+    path = tmp_path / "paper/cifar10/evidence/reliability.csv"
+    frame = pd.read_csv(path)
+    pd.concat([frame, frame[frame["model"] == "clai-c"].assign(model="newest")]).to_csv(path, index=False)
+    figure, shown, _, _ = render("figureS1", Evidence.found(tmp_path / "paper", EXPECTED), "Fixed sentence.")
+    assert "newest" in words(figure)
+    assert len(figure.axes[0].lines) == 1 + shown["model"].nunique()  # and the diagonal

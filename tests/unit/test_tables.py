@@ -264,3 +264,20 @@ def test_readme_results_go_between_the_markers(partial: Path) -> None:
     assert replace_results(replaced, block) == replaced
     with pytest.raises(InputError, match="results:begin"):
         replace_results("nothing", block)
+
+
+def test_studies_on_the_same_images_are_told_apart(tmp_path: Path) -> None:
+    root = tmp_path / "published"
+    write_studies(root)
+    table = rendered(root, "tableS5")
+    assert len(set(table.frame.groupby("dataset")["data"].first())) == 3
+    for study, width in (("decisive", 32), ("full", 48)):
+        assert f"study {study}: encoder width {width}, 20 epochs" in table.tex
+
+
+def test_the_decision_rules_of_a_dataset_that_was_not_run_are_one_row(partial: Path) -> None:
+    frame = rendered(partial, "tableS4").frame
+    missing = frame[frame["n"] == 0]
+    assert sorted(missing["dataset"]) == ["mimic-iv", "pathmnist", "sleepedf"]
+    assert missing[["model", "rule", "metric", "mean"]].isna().all(axis=None)
+    assert set(frame.query("dataset == 'cifar10'")["metric"]) == {"accuracy", "roc_auc", "ece"}
