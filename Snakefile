@@ -33,6 +33,10 @@ localrules:
     evidence,
 
 
+onsuccess:
+    remove_finished_checkpoints()
+
+
 rule all:
     default_target: True
     input:

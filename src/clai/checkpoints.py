@@ -117,11 +117,6 @@ class Checkpoint:
         if self._stop is not None:
             self._leave()
 
-    def remove(self) -> None:
-        """Delete the file, and what was left where writing it was interrupted."""
-        _remove_parts(self.path)
-        self.path.unlink(missing_ok=True)
-
 
 def write_whole(path: Path, content: bytes | memoryview) -> None:
     """Write a file so that at any moment it is either what it was or what it shall be.

@@ -17,6 +17,9 @@ PACKAGES = (
     "pandas", "scipy", "safetensors", "torchvision",
 )  # fmt: skip
 
+WRITTEN = ("paper_figures", "results", "README.md")
+"""Tracked, and written by the workflow itself: changed while runs go on, and read by none."""
+
 
 def digest(value: Any) -> str:
     """First 16 hexadecimal digits of the SHA-256 of a JSON-able value, independent of key order."""
@@ -32,13 +35,19 @@ def file_digest(paths: list[str]) -> str:
 
 
 def commit() -> tuple[str, bool]:
-    """The checked-out commit and whether tracked files differ from it; ("unknown", True) outside a git checkout."""
+    """The checked-out commit and whether tracked files that decide results differ from it; ("unknown", True) outside a checkout.
+
+    What the workflow itself writes among tracked files, while runs go on, makes no run dirty.
+    """
 
     def git(*arguments: str) -> str:
         return subprocess.run(["git", *arguments], capture_output=True, text=True, check=True).stdout.strip()
 
     try:
-        return git("rev-parse", "HEAD"), bool(git("status", "--porcelain", "--untracked-files=no"))
+        changed = git(
+            "status", "--porcelain", "--untracked-files=no", "--", ":/", *(f":(top,exclude){p}" for p in WRITTEN)
+        )
+        return git("rev-parse", "HEAD"), bool(changed)
     except (OSError, subprocess.CalledProcessError):
         return "unknown", True
 

@@ -1,7 +1,9 @@
 """Promotion of a full run's evidence to the tracked folder."""
 
 import json
+import os
 import shutil
+import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -31,8 +33,8 @@ def withheld(file: Path) -> bool:
 def publish(files: Iterable[Path], source: Path, target: Path) -> list[str]:
     """Copy evidence files from below `source` to the same places below `target`.
 
-    A dataset's folder there is replaced whole. Files that show single patients are left out unless the dataset's licence allows
-    passing them on.
+    A dataset's folder there is replaced whole, once all new content is written. Files that show
+    single patients are left out unless the dataset's licence allows passing them on.
 
     Returns:
         The copied files, relative to `target`.
@@ -57,10 +59,17 @@ def publish(files: Iterable[Path], source: Path, target: Path) -> list[str]:
                             f"delete that run's folder below {source} and compute it again"
                         )
         chosen.append(file)
-    for folder in {file.parent for file in chosen}:
-        shutil.rmtree(target / folder.relative_to(source), ignore_errors=True)
-    for file in chosen:
-        place = target / file.relative_to(source)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, place)
+    target.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".publish-", dir=target) as temporary:
+        new, old = Path(temporary, "new"), Path(temporary, "old")
+        for file in chosen:
+            place = new / file.relative_to(source)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, place)
+        for folder in {file.parent.relative_to(source) for file in chosen}:
+            (target / folder).parent.mkdir(parents=True, exist_ok=True)
+            if (target / folder).exists():
+                (old / folder).parent.mkdir(parents=True, exist_ok=True)
+                os.replace(target / folder, old / folder)
+            os.replace(new / folder, target / folder)
     return [str(file.relative_to(source)) for file in chosen]

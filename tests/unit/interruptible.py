@@ -121,7 +121,6 @@ def fit(name: str, folder: Path, seconds: float, room: int | None) -> None:
     parameters = save({key: value.contiguous() for key, value in state.items()})
     write_whole(folder / "table", table.to_csv().encode())
     write_whole(folder / "parameters", parameters)
-    checkpoint.remove()
 
 
 def start(name: str, folder: Path, seconds: float, room: int | None = None) -> BaseProcess:

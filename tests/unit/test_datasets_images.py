@@ -59,7 +59,7 @@ def test_what_is_written_is_what_is_loaded(tmp_path: Path) -> None:
     assert data["x_train"].shape == (6, 2, 2, 1)
     assert isinstance(data["x_train"], np.memmap)
     assert data.info["splits"]["train"] == {"n": 6, "counts": [3, 3]}
-    assert data.info["arrays"]["y_test"] == {"shape": [4], "dtype": "int64"}
+    assert data.info["arrays"]["y_test"].items() >= {"shape": [4], "dtype": "int64"}.items()
 
 
 def test_normalisation_of_training_comes_from_training_data_alone(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_streamed_array_is_as_the_whole_one_and_must_be_complete(tmp_path: Pat
         append(x[4:])
     writer.array("b", x)
     assert (tmp_path / "a.npy").read_bytes() == (tmp_path / "b.npy").read_bytes()
-    assert writer.shapes["a"] == writer.shapes["b"]
+    assert writer.written["a"] == writer.written["b"]
     np.testing.assert_array_equal(prepared.Slices(tmp_path / "a.npy")[3:5], x[3:5])
     with (
         pytest.raises(RuntimeError, match="4 rows were written, 6 announced"),

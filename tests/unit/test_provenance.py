@@ -1,6 +1,7 @@
 """A run's record says what it was made with, and every number of an output leads back to its runs."""
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from evidence_fixture import EXPECTED, write_evidence
 from clai.cli import main, trace
 from clai.errors import InputError
 from clai.evidence import Evidence, csv_text, read_paper_values, sidecar
-from clai.provenance import Recorder, digest, with_evaluation
+from clai.provenance import Recorder, commit, digest, with_evaluation
 from clai.publication import publish
 from clai.tables import Sources, read_choices, render
 
@@ -31,6 +32,24 @@ def table1(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path.with_suffix(".csv").write_text(csv_text(table.frame))
     path.with_suffix(".json").write_text(sidecar(table.caption, evidence, table.runs))
     return path
+
+
+def test_what_the_workflow_writes_makes_no_run_dirty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert commit() == ("unknown", True)
+    files = [Path(name) for name in ("paper_figures/table1.tex", "results/published/a.csv", "README.md", "src/a.py")]
+    for file in files:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("committed")
+    for arguments in (["init", "-q"], ["add", "."], ["-c", "user.name=n", "-c", "user.email=e", "commit", "-qm", "m"]):
+        subprocess.run(["git", *arguments], check=True)
+    for file in files[:3]:
+        file.write_text("rendered")
+    assert not commit()[1]
+    monkeypatch.chdir("results")
+    assert not commit()[1]
+    Path("../src/a.py").write_text("edited")
+    assert commit()[1]
 
 
 def test_record_holds_the_settings_and_what_they_hash_to(tmp_path: Path) -> None:

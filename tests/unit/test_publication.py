@@ -1,6 +1,8 @@
 """Only what may be passed on becomes tracked: no single patient of a credentialed source, no run of unknown code."""
 
+import errno
 import json
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -51,6 +53,24 @@ def test_a_stay_published_before_its_licence_was_looked_at_is_removed(source: Pa
     stale.write_text("a patient")
     published(source, target)
     assert not stale.exists()
+
+
+def test_a_full_disk_leaves_what_was_published(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "published"
+    published(source, target)
+    before = {path: path.read_bytes() for path in target.rglob("*") if path.is_file()}
+    copied: list[Path] = []
+
+    def copy(file: Path, place: Path) -> None:
+        if copied:
+            raise OSError(errno.ENOSPC, "No space left on device", str(place))
+        copied.append(place)
+        place.write_bytes(b"new")
+
+    monkeypatch.setattr(shutil, "copyfile", copy)
+    with pytest.raises(OSError, match="No space left"):
+        published(source, target)
+    assert {path: path.read_bytes() for path in target.rglob("*") if path.is_file()} == before
 
 
 def test_figures_drawn_from_a_full_run_show_no_such_patient_either(source: Path) -> None:

@@ -1,6 +1,7 @@
 """A workflow that is stopped, killed or short of room goes on where it was and ends where it would have ended."""
 
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -115,5 +116,20 @@ def test_killed_workflow_resumes_to_the_same_bytes(tree: Tree, miniature: Tree) 
     assert resumed.returncode == 0, resumed.stdout
     assert "resumed after" in log(tree)
     assert not list((tree.path / RUN).glob("*checkpoint.pt*"))
+    for name in RESULTS:
+        assert (tree.path / RUN / name).read_bytes() == (miniature.path / RUN / name).read_bytes(), name
+
+
+def test_training_whose_end_was_not_noted_is_not_done_again(tree: Tree, miniature: Tree) -> None:
+    """As when the main process is killed after the job, and before it has asked the cluster about it."""
+    again = ("--forcerun", "train_model", "--")
+    arguments = ("--cores", "1", *again, *(f"{RUN}/{name}" for name in RESULTS))
+    finished = tree.snakemake("--no-hooks", "--config", "checkpoint_seconds=0.1", *arguments)
+    assert finished.returncode == 0, finished.stdout
+    assert checkpoint(tree).exists()
+    resumed = tree.snakemake(*arguments)
+    assert resumed.returncode == 0, resumed.stdout
+    assert re.search(r"resumed after step \d+ of \d+ of epoch 24 ", log(tree))
+    assert not checkpoint(tree).exists()
     for name in RESULTS:
         assert (tree.path / RUN / name).read_bytes() == (miniature.path / RUN / name).read_bytes(), name

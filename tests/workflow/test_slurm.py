@@ -47,16 +47,28 @@ REQUESTED = {  # MB, minutes, GPUs of a first attempt
 }
 
 
-@pytest.mark.parametrize(("listed", "gpus"), [("(null)", 0), ("(null)\ngpu:a100:4(S:0-1)", 1), (None, 0)])
-def test_gpu_is_asked_for_where_a_node_has_one(
-    listed: str | None, gpus: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("listed", "partition", "gpus"),
+    [
+        ("work* (null)", "null", 0),
+        ("work* (null)\nwork* gpu:a100:4(S:0-1)", "null", 1),
+        ("work* (null)\nfast gpu:a100:4(S:0-1)", "null", 0),
+        ("work* (null)\nfast gpu:a100:4(S:0-1)", "fast", 1),
+        ("work* gpu:a100:4(S:0-1)\nfast (null)", "fast", 0),
+        (None, "null", 0),
+    ],
+)
+def test_gpu_is_asked_for_where_its_partition_has_one(
+    listed: str | None, partition: str, gpus: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if listed is not None:
         (tmp_path / "listed").write_text(f"{listed}\n")
         (tmp_path / "sinfo").write_text(f"#!/bin/sh\n/bin/cat {tmp_path}/listed\n")
         (tmp_path / "sinfo").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with PROFILE.open() as stream:
+    text = PROFILE.read_text().replace("  gpu_partition: null", f"  gpu_partition: {partition}")
+    (tmp_path / "config.yaml").write_text(text)
+    with (tmp_path / "config.yaml").open() as stream:
         asked = ProfileConfigFileParser().parse(stream)["set-resources"]
     assert [line for line in asked if ":gpu=" in line] == [f"{rule}:gpu={gpus}" for rule in ON_A_GPU]
 
@@ -220,14 +232,21 @@ def test_stopped_workflow_cancels_its_jobs_and_goes_on_from_their_checkpoints(
 ) -> None:
     tree, running = submitted.tree, submitted.cluster
     folder, target = tree.path / "results/mini" / STOPPED, f"results/mini/{STOPPED}/model.safetensors"
-    for name in ("model.safetensors", "history.csv", "run.json"):
-        (folder / name).unlink()
-    snakemake = submit(tree, running, target)
-    job = training(tree, running, STOPPED)
-    assert job is not None
-    os.killpg(snakemake.pid, signal.SIGINT)
-    snakemake.communicate()
-    assert wait(lambda: (last := running.last(job.rule)) and last.state == "CANCELLED", 120)
+
+    def last_state() -> str | None:
+        return last.state if (last := running.last(rule_of(STOPPED))) else None
+
+    for _ in range(3):
+        for name in ("model.safetensors", "history.csv", "run.json", "checkpoint.pt"):
+            (folder / name).unlink(missing_ok=True)
+        snakemake = submit(tree, running, target)
+        assert training(tree, running, STOPPED)
+        os.killpg(snakemake.pid, signal.SIGINT)
+        snakemake.communicate()
+        assert wait(lambda: last_state() in ("CANCELLED", "COMPLETED"), 120)
+        # Snakemake does not cancel a job that it is asking Slurm about at that moment: it ends as if nothing had happened.
+        if last_state() == "CANCELLED":
+            break
     assert "stopped; the last state is that after" in log_of(tree, STOPPED)
     again = submit(tree, running, target)
     said, _ = again.communicate()

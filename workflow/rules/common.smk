@@ -27,6 +27,16 @@ wildcard_constraints:
     cell="(" + "|".join(config["variants"]) + ")(_(" + "|".join(config["variants"]) + "))*",
 
 
+def remove_finished_checkpoints():
+    """Delete checkpoints of fits whose record, written last, is there.
+
+    Not for the fits to do: until Snakemake has noted that a job is done, which on a cluster takes minutes, it would start anew.
+    """
+    for record in Path("results").rglob("run.json"):
+        for left in record.parent.glob("*checkpoint.pt*"):
+            left.unlink()
+
+
 def merged(*parts):
     """Nested dictionaries laid over one another, the last one on top."""
     result = {}

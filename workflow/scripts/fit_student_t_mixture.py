@@ -41,4 +41,3 @@ recorder.write(
     **chosen,
     command=f"snakemake {snakemake.output.metrics}",
 )
-checkpoint.remove()

@@ -32,4 +32,3 @@ recorder.write(
     **cell.figures,
     command=f"snakemake {snakemake.output.metrics}",
 )
-checkpoint.remove()

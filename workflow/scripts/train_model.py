@@ -39,4 +39,3 @@ recorder.write(
     pairs=pairs,
     command=f"snakemake {snakemake.output.model}",
 )
-checkpoint.remove()

@@ -12,6 +12,7 @@ carry none: which rows are training rows is for each run to draw, and its statis
 """
 
 import errno
+import hashlib
 import json
 import os
 import shutil
@@ -111,10 +112,14 @@ def normalisation(
 
 @dataclass
 class Writer:
-    """Collects the arrays of one prepared dataset in `folder`, which is a temporary one until `writing` ends."""
+    """Collects the arrays of one prepared dataset in `folder`, which is a temporary one until `writing` ends.
+
+    `written` has shape, dtype and the checksum of each array's values, by which `dataset.json`, the one file that later steps
+    depend on, changes whenever any value does.
+    """
 
     folder: Path
-    shapes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    written: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @contextmanager
     def stream(self, name: str, shape: Sequence[int], dtype: npt.DTypeLike) -> Iterator[Callable[[Array], None]]:
@@ -122,25 +127,28 @@ class Writer:
 
         Raises RuntimeError when the block ends with fewer or more rows than `shape` says.
         """
-        of, whole, written = np.dtype(dtype), tuple(int(n) for n in shape), 0
+        of, whole, rows_so_far, content = np.dtype(dtype), tuple(int(n) for n in shape), 0, hashlib.sha256()
         with (self.folder / f"{name}.npy").open("wb") as file:
             descr = np.lib.format.dtype_to_descr(of)
             np.lib.format.write_array_header_1_0(file, {"descr": descr, "fortran_order": False, "shape": whole})
 
             def append(rows: Array) -> None:
-                nonlocal written
-                written += len(rows)
-                file.write(np.ascontiguousarray(rows, dtype=of).data)
+                nonlocal rows_so_far
+                rows_so_far += len(rows)
+                values = np.ascontiguousarray(rows, dtype=of).data
+                content.update(values)
+                file.write(values)
 
             yield append
-        if written != whole[0]:
-            raise RuntimeError(f"{name}: {written} rows were written, {whole[0]} announced")
-        self.shapes[name] = {"shape": list(whole), "dtype": str(of)}
+        if rows_so_far != whole[0]:
+            raise RuntimeError(f"{name}: {rows_so_far} rows were written, {whole[0]} announced")
+        self.written[name] = {"shape": list(whole), "dtype": str(of), "sha256": content.hexdigest()}
 
     def array(self, name: str, values: Array) -> None:
         """Write a whole array."""
         np.save(self.folder / f"{name}.npy", values, allow_pickle=False)
-        self.shapes[name] = {"shape": [int(n) for n in values.shape], "dtype": str(values.dtype)}
+        content = hashlib.sha256(np.ascontiguousarray(values).data).hexdigest()
+        self.written[name] = {"shape": [int(n) for n in values.shape], "dtype": str(values.dtype), "sha256": content}
 
     def read(self, name: str) -> Array:
         """A written array."""
@@ -148,7 +156,7 @@ class Writer:
         return array
 
     def describe(self, description: Mapping[str, Any]) -> None:
-        """Add counts of each split, normalisation statistics and array shapes to `description` and write it.
+        """Add counts of each split, normalisation statistics and what the arrays are to `description` and write it.
 
         description: every entry of `dataset.json` except `splits`, `normalisation` and `arrays`. Raises InputError for
         a channel that is never measured or never varies in the data that normalises it.
@@ -168,12 +176,12 @@ class Writer:
         else:
             for split in SPLITS:
                 splits[split] = _counts(self.read(f"y_{split}"), len(classes))
-                if f"groups_{split}" in self.shapes:
+                if f"groups_{split}" in self.written:
                     splits[split]["subjects"] = len(np.unique(self.read(f"groups_{split}")))
             for split in ("train", "test"):
                 name = f"x_{split}"
                 used[split] = normalisation(Slices(self.folder / f"{name}.npy"), kind, names, None, name)
-        whole = dict(description) | {"splits": splits, "normalisation": used, "arrays": self.shapes}
+        whole = dict(description) | {"splits": splits, "normalisation": used, "arrays": self.written}
         text = json.dumps(whole, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
         (self.folder / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
 
