@@ -4,8 +4,10 @@ import errno
 import gc
 import logging
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from clai.errors import InputError
 
@@ -42,6 +44,11 @@ def start_job(log: str | Path, lower: str = "") -> None:
             logger.error("error: %s", advice)
 
     sys.excepthook = hook
+
+
+def with_block(settings: Mapping[str, Any], block: int) -> dict[str, Any]:
+    """The settings with `inference.block`, which jobs get apart and records leave out: it bounds memory and decides no result."""
+    return {**settings, "inference": {**settings["inference"], "block": block}}
 
 
 def _advice(error: BaseException, lower: str) -> str | None:

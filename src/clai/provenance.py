@@ -79,7 +79,7 @@ class Recorder:
 
     Args:
         run: <dataset or study>/<model or cell>/<seed and fold>.
-        settings: all settings that the run reads, `threads` among them; kept whole, so that tables can say what it was made with.
+        settings: all that decide the run's results, `threads` among them; kept whole, so that tables say what it was made with.
         description: `dataset.json` of the prepared data.
 
     >>> recorder = Recorder("cifar10/clai-m/seed0", {"threads": 1}, {"files": []}, seed=0, fold=None, device="cpu")

@@ -235,7 +235,12 @@ def choices_frame(sources: Sources) -> pd.DataFrame:
     is one of the code's. Raises InputError if a row names a setting that is not there.
     """
     evidence = sources.evidence
-    recorded = {key: [r["settings"] for r in evidence.runs(key) if "settings" in r] for key in evidence.at_hand()}
+    recorded = {
+        key: [
+            r["settings"] | r.get("evaluation", {}).get("settings", {}) for r in evidence.runs(key) if "settings" in r
+        ]
+        for key in evidence.at_hand()
+    }
     rows = []
     for row in sources.choices.to_dict("records"):
         value = setting_text(row["setting"], sources.settings, recorded) if row["setting"] else "in the code"
@@ -258,12 +263,18 @@ def setting_text(setting: str, settings: Mapping[str, Any], recorded: Mapping[st
     texts = [_plain(base)]
     for key, entry in settings["datasets"].items():
         found = [_lookup(own, setting) for own in recorded.get(key, [])]
+        found = [value for value in found if not any(_is_part(value, block) for block in found)]
         values = list(dict.fromkeys(_plain(_filled(value, base)) for value in found if value is not _ABSENT))
         if not values and (value := _lookup(entry["overrides"], setting)) is not _ABSENT:
             values = [_plain(value)]
         if values and values != texts[:1]:
             texts.append(f"{key}: {' or '.join(values)}")
     return "; ".join(texts)
+
+
+def _is_part(value: Any, block: Any) -> bool:
+    """Whether a recorded block of settings is what another run recorded and less: it read fewer of them."""
+    return isinstance(value, Mapping) and isinstance(block, Mapping) and value.items() < block.items()
 
 
 def _filled(value: Any, base: Any) -> Any:

@@ -176,6 +176,13 @@ def test_choices_are_those_of_the_runs_whatever_the_settings_say_now() -> None:
     assert setting_text("training.epochs", settings, {"a": [{"threads": 2}]}) == "20; a: 5"
 
 
+def test_a_choice_that_is_a_block_is_that_of_the_runs_that_read_all_of_it() -> None:
+    settings = {"gp": {"points": 64, "epochs": 10}, "datasets": {"a": {"overrides": {}}}}
+    assert setting_text("gp", settings, {"a": [{"gp": {"points": 64}}]}) == "points 64, epochs 10"
+    ran = [{"gp": {"points": 64}}, {"gp": {"points": 64, "epochs": 20}}]
+    assert setting_text("gp", settings, {"a": ran}) == "points 64, epochs 10; a: points 64, epochs 20"
+
+
 def test_every_choice_names_a_setting_that_exists(partial: Path) -> None:
     frame = rendered(partial, "tableS1").frame
     assert frame["value"].str.len().gt(0).all()

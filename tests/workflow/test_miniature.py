@@ -3,7 +3,7 @@
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from clai.evidence import MINI_NOTE
 
 DATA_RULES = {"make_miniature", "fetch_source", "prepare_dataset"}
 TRAINING = {"train_model", "evaluate_clai", "fit_hourly_classifiers", "fit_student_t_mixture"}
+RUNNING = {*DATA_RULES, *TRAINING, "fit_deep_kernel_gp", "evaluate_cross_entropy", "run_cell"}
 MULTICLASS, SEPSIS = ["pathmnist", "cifar10", "sleepedf"], ["mimic-iv", "challenge2019"]
 
 
@@ -128,6 +129,57 @@ def test_setting_of_one_dataset_reruns_no_other(miniature: Tree) -> None:
     seeds = [len(preset["model_seeds"].get(model, preset["seeds"])) for model in models]
     assert planned["train_model"] == sum(seeds)
     assert others == {}
+
+
+@pytest.fixture
+def planned_with(miniature: Tree, tmp_path: Path) -> Callable[[str], dict[str, int]]:
+    """What is planned of the miniature pipeline with a setting of one's own that its preset leaves open."""
+
+    def planned(setting: str) -> dict[str, int]:
+        (tmp_path / "own.yaml").write_text(setting)
+        jobs = miniature.planned("mini", "--configfile", str(tmp_path / "own.yaml"))
+        return {rule: count for rule, count in jobs.items() if rule in RUNNING}
+
+    return planned
+
+
+@pytest.mark.parametrize(
+    "setting", ["inference: {block: 500}", "datasets: {mimic-iv: {memory_gb: 5.5}}", "download: {retries: 9}"]
+)
+def test_setting_that_decides_no_result_runs_nothing_again(
+    setting: str, planned_with: Callable[[str], dict[str, int]]
+) -> None:
+    assert planned_with(setting) == {}
+
+
+def test_setting_of_evaluation_leaves_trained_models_alone(planned_with: Callable[[str], dict[str, int]]) -> None:
+    assert planned_with("evaluation: {decision_thresholds: [0.1]}") == {}
+    planned = planned_with("evaluation: {ece_bins: 7}")
+    assert {"evaluate_clai", "evaluate_cross_entropy", "fit_hourly_classifiers"} <= planned.keys()
+    assert not planned.keys() & {"train_model", *DATA_RULES}
+
+
+def test_setting_of_the_vote_leaves_the_others_alone(planned_with: Callable[[str], dict[str, int]]) -> None:
+    planned = planned_with("inference: {reference_shares: equal}")
+    assert {"train_model", "evaluate_clai"} <= planned.keys()  # it decides the held-out figures, too
+    assert not planned.keys() & {"evaluate_cross_entropy", "fit_hourly_classifiers", "fit_deep_kernel_gp", *DATA_RULES}
+
+
+@pytest.mark.parametrize(
+    ("setting", "rule"),
+    [
+        ("supervised_contrastive: {temperature: 0.2}", "run_cell"),
+        ("logistic_regression: {inverse_penalty: 0.1}", "fit_hourly_classifiers"),
+        ("gp: {learning_rate: 0.02}", "fit_hourly_classifiers"),
+        ("student_t_mixture: {variance: 0.9}", "fit_student_t_mixture"),
+    ],
+)
+def test_setting_of_a_baseline_reruns_no_other(
+    setting: str, rule: str, planned_with: Callable[[str], dict[str, int]]
+) -> None:
+    planned = planned_with(f"baselines: {{{setting}}}")
+    assert planned.keys() == {rule}
+    assert planned.get("run_cell", 1) == 1  # the cell of the studies that is trained with that loss
 
 
 def test_second_run_gives_the_same_bytes(miniature: Tree) -> None:

@@ -19,7 +19,13 @@ rule fit_student_t_mixture:
         "../../envs/environment.yaml"
     threads: own_threads
     params:
-        settings=own_settings("threads", "baselines", "evaluation", "validation_share_recordings"),
+        settings=own_settings(
+            "threads",
+            "baselines.embedding",
+            "baselines.student_t_mixture",
+            "evaluation.ece_bins",
+            "validation_share_recordings",
+        ),
         run=run_of,
         checkpoint="results/{preset}/{dataset}/student-t-mixture/{run}/checkpoint.pt",
     message:
@@ -46,8 +52,10 @@ rule fit_hourly_classifiers:
     params:
         settings=own_settings(
             "threads",
-            "baselines",
-            "evaluation",
+            "baselines.gp",
+            "baselines.gradient_boosting",
+            "baselines.logistic_regression",
+            "evaluation.ece_bins",
             "hourly",
             "validation_share_recordings",
         ),
@@ -77,7 +85,7 @@ rule fit_deep_kernel_gp:
     resources:
         gpu=1,
     params:
-        settings=own_settings(*LEARNING, "baselines", "evaluation"),
+        settings=own_settings(*LEARNING["deep-kernel-gp"], "evaluation.ece_bins"),
         run=run_of,
         checkpoint="results/{preset}/{dataset}/deep-kernel-gp/{run}/checkpoint.pt",
     message:

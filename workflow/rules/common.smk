@@ -170,13 +170,46 @@ def run_of(wildcards):
     return {"seed": numbers[0], "fold": numbers[1] if len(numbers) > 1 else None}
 
 
-LEARNING = ["device", "threads", "embedding_size", "encoder", "kernel", "target", "normalise_test_separately"]
-LEARNING += ["hourly", "validation_share_recordings", "training", "inference"]
+# What each training reads that decides its outcome, the held-out figures of CLaI's history included: a vote like that of inference.
+# What bounds memory alone, such as inference.block, is not among params, a change of which reruns, but among resources.
+TRAINING = ["device", "threads", "encoder", "target", "normalise_test_separately", "hourly"]
+TRAINING += ["validation_share_recordings", "training"]
+CLASSIFIER = [*TRAINING, "inference.heldout_samples"]
+CLAI = [*CLASSIFIER, "embedding_size", "kernel", "inference.heldout_references"]
+CLAI += ["inference.references", "inference.reference_shares"]
+LEARNING = {
+    "clai-m": CLAI,
+    "clai-c": CLAI,
+    "cross-entropy": CLASSIFIER,
+    "supervised-contrastive": [*CLAI, "baselines.supervised_contrastive"],
+    "deep-kernel-gp": [*TRAINING, "embedding_size", "baselines.gp.inducing_points"],
+}
+
+
+def picked(chosen, *keys):
+    """Those settings and no others, in their blocks; a dotted key names one of a block."""
+    result = {}
+    for key in keys:
+        *blocks, last = key.split(".")
+        source, target = chosen, result
+        for block in blocks:
+            source, target = source[block], target.setdefault(block, {})
+        target[last] = source[last]
+    return result
 
 
 def own_settings(*keys):
     """Params function: those settings of the wildcards' dataset, and no others, so that a change elsewhere reruns nothing."""
-    return lambda wildcards: {key: dataset_settings(wildcards.preset, wildcards.dataset)[key] for key in keys}
+    return lambda wildcards: picked(dataset_settings(wildcards.preset, wildcards.dataset), *keys)
+
+
+def learning_settings(wildcards):
+    """The settings that training the wildcards' model reads."""
+    return own_settings(*LEARNING[wildcards.model])(wildcards)
+
+
+def own_block(wildcards):
+    return dataset_settings(wildcards.preset, wildcards.dataset)["inference"]["block"]
 
 
 def own_threads(wildcards):
@@ -254,8 +287,8 @@ def benchmark_settings(wildcards):
     """What the benchmark reads: its own settings, and those that its dataset is trained and evaluated with."""
     whole = settings(wildcards.preset)
     own = dataset_settings(wildcards.preset, whole["benchmark"]["dataset"])
-    keys = ("device", "threads", "embedding_size", "encoder", "kernel", "target", "training", "inference", "miniature")
-    return {key: own[key] for key in keys} | {"benchmark": whole["benchmark"]}
+    keys = ["device", "threads", "embedding_size", "encoder", "kernel", "target", "training", "miniature"]
+    return picked(own, *keys, "inference.block") | {"benchmark": whole["benchmark"]}
 
 
 def all_cores(wildcards):
@@ -281,7 +314,7 @@ def study_dataset(wildcards):
 def cell_params(wildcards):
     """The settings that a cell's training and evaluation read."""
     chosen = cell_settings(wildcards.preset, wildcards.study, wildcards.cell)
-    return {key: chosen[key] for key in (*LEARNING, "evaluation", "model", "baselines")}
+    return picked(chosen, *LEARNING[chosen["model"]], "evaluation.ece_bins", "model")
 
 
 def study_samples(wildcards):
@@ -293,6 +326,10 @@ def cell_threads(wildcards):
     return cell_settings(wildcards.preset, wildcards.study, wildcards.cell)["threads"]
 
 
+def cell_block(wildcards):
+    return cell_settings(wildcards.preset, wildcards.study, wildcards.cell)["inference"]["block"]
+
+
 def source_table(wildcards):
     miniature = f"results/mini/raw/{wildcards.dataset}/sources.csv" if settings(wildcards.preset)["miniature"] else None
     return miniature or settings(wildcards.preset)["data_sources"]
@@ -301,6 +338,12 @@ def source_table(wildcards):
 def source_library(wildcards):
     source = dataset_settings(wildcards.preset, wildcards.dataset)["dataset"]["source"]
     return library("datasets", f"datasets.{source}", "jobs")
+
+
+def preparation_settings(wildcards):
+    """A dataset's own settings but for `memory_gb`, which bounds memory and is passed as a resource."""
+    entry = dataset_settings(wildcards.preset, wildcards.dataset)["dataset"]
+    return {key: value for key, value in entry.items() if key != "memory_gb"}
 
 
 def files_wanted(wildcards):

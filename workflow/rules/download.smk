@@ -40,7 +40,6 @@ rule fetch_source:
         folder=raw_folder,
         miniature=lambda wildcards: dataset_settings(wildcards.preset, wildcards.dataset)["miniature"],
         mirror=lambda wildcards: dataset_settings(wildcards.preset, wildcards.dataset)["mirror"],
-        download=lambda wildcards: dataset_settings(wildcards.preset, wildcards.dataset)["download"],
     message:
         "Find or download the raw files of {wildcards.dataset} ({wildcards.preset}) and verify them."
     script:

@@ -23,8 +23,9 @@ rule evaluate_clai:
     threads: own_threads
     resources:
         gpu=1,
+        inference_block=own_block,
     params:
-        settings=own_settings(*LEARNING, "evaluation"),
+        settings=own_settings(*CLAI, "evaluation.ece_bins", "evaluation.similarity_samples"),
         run=run_of,
     message:
         "Embed {wildcards.dataset} with {wildcards.model} ({wildcards.preset}, {wildcards.run}) and vote."
@@ -50,7 +51,7 @@ rule evaluate_cross_entropy:
     resources:
         gpu=1,
     params:
-        settings=own_settings(*LEARNING, "evaluation"),
+        settings=own_settings(*CLASSIFIER, "evaluation.ece_bins"),
         run=run_of,
     message:
         "Evaluate cross-entropy on {wildcards.dataset} ({wildcards.preset}, {wildcards.run})."
@@ -72,7 +73,7 @@ rule project_embeddings:
         "../../envs/environment.yaml"
     threads: 1
     params:
-        settings=own_settings(*LEARNING, "tsne", "stages"),
+        settings=own_settings("threads", "embedding_size", "encoder", "kernel", "hourly", "tsne", "stages"),
     message:
         "Project {wildcards.dataset}'s test embeddings ({wildcards.preset}) to two dimensions."
     script:
@@ -136,7 +137,7 @@ rule summarise_predictions:
         "../../envs/environment.yaml"
     threads: 1
     params:
-        settings=own_settings("evaluation", "validation_share_recordings"),
+        settings=own_settings("evaluation.bootstrap", "evaluation.decision_thresholds", "validation_share_recordings"),
     message:
         "Draw intervals by patient and decision curves for {wildcards.dataset} ({wildcards.preset})."
     script:

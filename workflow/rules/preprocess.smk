@@ -15,8 +15,10 @@ rule prepare_dataset:
     conda:
         "../../envs/environment.yaml"
     threads: 1
+    resources:
+        memory_gb=lambda wildcards: dataset_settings(wildcards.preset, wildcards.dataset)["dataset"].get("memory_gb", 0),
     params:
-        settings=lambda wildcards: dataset_settings(wildcards.preset, wildcards.dataset)["dataset"],
+        settings=preparation_settings,
         seed=lambda wildcards: dataset_settings(wildcards.preset, wildcards.dataset)["split_seed"],
     message:
         "Prepare {wildcards.dataset} ({wildcards.preset}): parse, split, count and compute statistics."

@@ -17,6 +17,7 @@ rule run_cell:
     threads: cell_threads
     resources:
         gpu=1,
+        inference_block=cell_block,
     params:
         settings=cell_params,
         run=run_of,

@@ -19,8 +19,9 @@ rule train_model:
     threads: own_threads
     resources:
         gpu=1,
+        inference_block=own_block,
     params:
-        settings=own_settings(*LEARNING),
+        settings=learning_settings,
         run=run_of,
         checkpoint="results/{preset}/{dataset}/{model}/{run}/checkpoint.pt",
     message:

@@ -17,7 +17,7 @@ from clai.experiment import (
     load_parameters,
     save_embedded,
 )
-from clai.jobs import start_job
+from clai.jobs import start_job, with_block
 from clai.provenance import Recorder
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ load_parameters(snakemake.input.model, torch.nn.ModuleList(trained))
 embedded = embed_splits(trained, data, settings, run["seed"], run["fold"], device)
 save_embedded(snakemake.output.embedded, embedded)
 utilities = utilities_of(data, settings, **run)
-found = evaluate_clai(trained.kernel, embedded, conditions, settings, run["seed"], utilities)
+bounded = with_block(settings, snakemake.resources.inference_block)
+found = evaluate_clai(trained.kernel, embedded, conditions, bounded, run["seed"], utilities)
 found.metrics.to_csv(snakemake.output.metrics, index=False)
 found.reliability.to_csv(snakemake.output.reliability, index=False)
 np.savez(snakemake.output.predictions, **found.predictions)

@@ -24,7 +24,9 @@ data = prepared.load(Path(snakemake.input.prepared).parent)
 device = choose_device(settings["device"])
 name = f"{names.dataset}/deep-kernel-gp/{names.run}"
 recorder = Recorder(name, settings, data.info, **run, device=device.type)
-own = [settings, run, file_digest([snakemake.input.prepared, *snakemake.input.library]), device.type]
+# The state is one of the training: what is measured afterwards may change.
+read = {key: value for key, value in settings.items() if key != "evaluation"}
+own = [read, run, file_digest([snakemake.input.prepared, *snakemake.input.library]), device.type]
 split = splits_of(data, settings, device=device, **run)
 with Checkpoint(Path(snakemake.params.checkpoint), digest(own), snakemake.config["checkpoint_seconds"]) as checkpoint:
     model, history = train_deep_kernel_gp(split, settings, run["seed"], device, checkpoint)

@@ -16,5 +16,6 @@ start_job(snakemake.log[0])
 raw = Raw.read(Path(snakemake.input.raw))
 raw.check_sizes(Path(snakemake.input.raw))  # or dataset.json would name the checksums of other files than were read
 raw = replace(raw, dataset=snakemake.wildcards.dataset)
+settings = snakemake.params.settings | {"memory_gb": snakemake.resources.memory_gb}
 with leaving_when_asked():
-    prepare(raw, Path(snakemake.output.description).parent, snakemake.params.settings, snakemake.params.seed)
+    prepare(raw, Path(snakemake.output.description).parent, settings, snakemake.params.seed)

@@ -8,7 +8,7 @@ import torch
 from clai.checkpoints import Checkpoint
 from clai.datasets import prepared
 from clai.experiment import choose_device
-from clai.jobs import start_job
+from clai.jobs import start_job, with_block
 from clai.provenance import Recorder, digest, file_digest
 from clai.studies import run_cell
 
@@ -21,9 +21,12 @@ torch.set_num_threads(settings["threads"])
 data = prepared.load(Path(snakemake.input.prepared).parent)
 device = choose_device(settings["device"])
 recorder = Recorder(f"{names.study}/{names.cell}/{names.run}", settings, data.info, **run, device=device.type)
-own = [settings, names.cell, run, file_digest([snakemake.input.prepared, *snakemake.input.library]), device.type]
+# The state is one of the training: what is measured afterwards may change.
+read = {key: value for key, value in settings.items() if key != "evaluation"}
+own = [read, names.cell, run, file_digest([snakemake.input.prepared, *snakemake.input.library]), device.type]
 with Checkpoint(Path(snakemake.params.checkpoint), digest(own), snakemake.config["checkpoint_seconds"]) as checkpoint:
-    cell = run_cell(data, settings, run["seed"], device, checkpoint)
+    bounded = with_block(settings, snakemake.resources.inference_block)
+    cell = run_cell(data, bounded, run["seed"], device, checkpoint)
 cell.metrics.to_csv(snakemake.output.metrics, index=False)
 cell.history.to_csv(snakemake.output.history, index=False)
 recorder.write(

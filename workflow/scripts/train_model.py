@@ -9,7 +9,7 @@ import torch
 from clai.checkpoints import Checkpoint
 from clai.datasets import prepared
 from clai.experiment import choose_device, save_parameters, train_clai, train_cross_entropy
-from clai.jobs import start_job
+from clai.jobs import start_job, with_block
 from clai.provenance import Recorder, digest, file_digest
 
 if TYPE_CHECKING:
@@ -23,7 +23,8 @@ device = choose_device(settings["device"])
 recorder = Recorder(f"{names.dataset}/{names.model}/{names.run}", settings, data.info, **run, device=device.type)
 own = [settings, names.model, run, file_digest([snakemake.input.prepared, *snakemake.input.library]), device.type]
 with Checkpoint(Path(snakemake.params.checkpoint), digest(own), snakemake.config["checkpoint_seconds"]) as checkpoint:
-    arguments = (data, settings, run["seed"], run["fold"], device, checkpoint)
+    bounded = with_block(settings, snakemake.resources.inference_block)
+    arguments = (data, bounded, run["seed"], run["fold"], device, checkpoint)
     if names.model == "cross-entropy":
         classifier, history = train_cross_entropy(*arguments)
         model: torch.nn.Module = classifier
