@@ -20,6 +20,7 @@ from clai.alignment import mean_loss_floor, one_vs_rest
 from clai.batches import Images, Items, Recordings, Signals
 from clai.checkpoints import Checkpoint, write_whole
 from clai.datasets.prepared import Prepared, normalisation
+from clai.divergence import finite
 from clai.encoders import Classifier, ConditionedHead, Encoder, build_trunk
 from clai.errors import InputError
 from clai.hourly import hourly_inputs, hourly_names
@@ -224,7 +225,7 @@ def train_cross_entropy(
         return nn.functional.cross_entropy(logits[drawn], labels[drawn])
 
     def validate() -> Epoch:
-        logits = _over_items(classifier, split.val, learning.precision, chosen)
+        logits = finite(_over_items(classifier, split.val, learning.precision, chosen))
         labels = torch.cat([split.val.batch(block, None)[1].cpu() for block in chosen.split(512)])
         return {"heldout_accuracy": float((logits.argmax(1) == labels).double().mean())}
 
@@ -276,7 +277,7 @@ def _heldout(
     trained: Trained, split: Splits, conditions: int, settings: Mapping[str, Any], seed: int, constant: Epoch
 ) -> Callable[[], Epoch]:
     """What is measured after an epoch on validation samples, some training items as references: the paper's rule's accuracy and,
-    for two classes, its area under the ROC curve.
+    for two classes that both occur there, its area under the ROC curve.
     """
     precision: Precision = settings["training"]["precision"]
     references = _subset(split.train, settings["inference"]["heldout_references"], seed)
@@ -293,9 +294,10 @@ def _heldout(
         reference = embed(trained.encoder, split.train, precision, references)
         heldout = embed(trained.encoder, split.val, precision, chosen)
         means = similarity_means(copy.deepcopy(trained.kernel).cpu(), heldout, reference, conditions, settings, seed)
-        f = decide(means, "paper")
+        f = finite(decide(means, "paper"))  # of which an accuracy would be a number in any case
         found = {**constant, "heldout_accuracy": float((predict_labels(f) == heldout.y).double().mean())}
-        return found | ({"heldout_auroc": roc_auc(heldout.y.numpy(), f[0].numpy())} if conditions == 1 else {})
+        known = conditions == 1 and len(heldout.y.unique()) > 1  # one class has no AUROC, which is no divergence
+        return found | ({"heldout_auroc": roc_auc(heldout.y.numpy(), f[0].numpy())} if known else {})
 
     return validate
 

@@ -16,6 +16,7 @@ one pass: each item is embedded once an epoch, so the cost is linear, and BatchN
 
 import contextlib
 import logging
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -27,8 +28,9 @@ from torch import Tensor, nn
 from clai.alignment import Target, alignment_loss, alignment_scores, balanced, one_vs_rest, target_matrix
 from clai.batches import Items
 from clai.checkpoints import Checkpoint, Draws, global_generators, set_global_generators
+from clai.divergence import FAILURES, divergence
 from clai.encoders import Encoder
-from clai.errors import DivergenceError, InputError
+from clai.errors import InputError
 from clai.kernels import Kernel
 
 logger = logging.getLogger("clai")
@@ -59,9 +61,6 @@ class Settings:
     seed: int
 
 
-EXPLODED = 1e3
-"""No loss of a healthy run is near this: the alignment loss is at most 4, and cross-entropy over C classes starts at log C."""
-
 Epoch = dict[str, float]
 """One row of the history."""
 
@@ -89,7 +88,7 @@ def collaborative_learning(
         data: training items.
         conditions: C for a multiclass task, 1 for a binary one.
         settings: how.
-        validate: called after each epoch; its figures join the history.
+        validate: called after each epoch; its figures join the history. It may raise FloatingPointError for divergence.
         checkpoint: where to save the state, and to resume from; None to keep none.
 
     Returns:
@@ -97,7 +96,8 @@ def collaborative_learning(
         (similarities computed), learning_rate (that of the step to come), and what `validate` gives.
 
     Raises:
-        DivergenceError: the loss is not finite, or above `EXPLODED`; names epoch, step and learning rate.
+        DivergenceError: the loss, the weights or what `validate` gives are not finite, the loss is above `EXPLODED`, or a step or
+            `validate` failed of such numbers; names epoch, step, learning rate and the last good checkpoint.
         InputError: there are fewer than two batches.
     """
     per_step = conditions if settings.schedule == "joint" else 1
@@ -345,20 +345,14 @@ def _run(
         kept = [dict(zip(saved["kept"], row, strict=True)) for row in zip(*saved["kept"].values(), strict=True)]
     draws = Draws(steps(generator), generator, saved and saved["draws"])
 
-    def check() -> None:
-        losses = torch.stack([row["loss"].float() for row in kept])
-        bad = (~(losses.abs() <= EXPLODED)).nonzero()[:, 0].tolist()
-        # The gradient of a finite loss need not be finite.
-        finite = all(bool(p.isfinite().all()) for p in model.parameters())
-        if not finite and not bad:
-            bad = [len(kept) - 1]
-        if bad:
-            raise DivergenceError(
-                f"training diverged in epoch {len(history) + 1}: at step {bad[0] + 1} of {steps_per_epoch} the loss is "
-                f"{float(losses[bad[0]]):.3g}{'' if finite else ' and weights are not finite'}, the learning rate "
-                f"{rates[bad[0]]:.3g}; lower training.learning_rate"
-                + ("" if checkpoint is None else f". The last good state {checkpoint.where()}")
-            )
+    def check(error: Exception | None = None) -> None:
+        advice = "lower training.learning_rate"
+        if checkpoint is not None:
+            advice += f". The last good state {checkpoint.where()}"
+        losses = [row["loss"] for row in kept]
+        found = divergence(model, losses, rates, len(history) + 1, steps_per_epoch, advice, error)
+        if found is not None:
+            raise found from error
 
     def state() -> dict[str, Any]:
         if kept:
@@ -386,8 +380,12 @@ def _run(
             saved = None
             for step in draws:
                 optimiser.zero_grad(set_to_none=True)
-                kept.append(step())
                 rates.append(float(optimiser.param_groups[0]["lr"]))
+                try:
+                    kept.append(step())
+                except FAILURES as error:
+                    check(error)
+                    raise
                 optimiser.step()
                 scheduler.step()
                 if checkpoint is not None:
@@ -398,7 +396,14 @@ def _run(
             means["pairs"] *= len(kept)
         rate = float(optimiser.param_groups[0]["lr"])
         model.eval()
-        row: Epoch = {"epoch": epoch, **means, "learning_rate": rate, **validate()}
+        try:
+            measured = validate()
+            if not all(map(math.isfinite, measured.values())):
+                raise FloatingPointError(f"validation gives {measured}")
+        except FAILURES as error:
+            check(error)
+            raise
+        row: Epoch = {"epoch": epoch, **means, "learning_rate": rate, **measured}
         seconds = time.perf_counter() - started
         history.append(row)
         shown = "  ".join(f"{key} {value:.4g}" for key, value in row.items() if key not in ("epoch", "pairs"))

@@ -23,7 +23,7 @@ from clai.baselines.hourly_classifiers import (
 )
 from clai.baselines.student_t_mixture import choose_student_t_mixture, fit_student_t_mixture
 from clai.batches import Recordings
-from clai.errors import InputError
+from clai.errors import DivergenceError, InputError
 from clai.experiment import Splits
 
 MIXTURE: dict[str, Any] = {
@@ -270,6 +270,18 @@ def test_gaussian_process_is_the_same_for_the_same_seed() -> None:
     z, y = two_clouds(100, 0)
     one, other = (fit_gaussian_process(z, y, **PROCESS | {"epochs": 2}).predict_proba(z) for _ in range(2))
     np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(("size", "rate"), [(40, 10.0), (4, 100.0)], ids=["not finite", "exploding"])
+def test_gaussian_process_that_diverges_names_step_and_setting(size: int, rate: float) -> None:
+    generator = np.random.default_rng(0)
+    z = generator.normal(size=(2000, size))
+    y = (generator.random(2000) < 0.3 * (z[:, 0] * z[:, 1] > 0)).astype(np.int64)
+    with pytest.raises(
+        DivergenceError,
+        match=rf"at step \d+ of 16 the loss is \S+, the learning rate {rate:g}; lower baselines\.gp\.learning_rate",
+    ):
+        fit_gaussian_process(z, y, **PROCESS | {"learning_rate": rate})
 
 
 def test_gaussian_process_refuses_one_class() -> None:

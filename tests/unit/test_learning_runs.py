@@ -2,18 +2,22 @@
 
 import dataclasses
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+from interruptible import trained
+from linear_operator.utils.errors import NanError, NotPSDError
 
 from clai.alignment import Target, alignment_loss, target_matrix
 from clai.checkpoints import Checkpoint
+from clai.divergence import EXPLODED
 from clai.encoders import MLP, Classifier, ConditionedHead, Encoder
 from clai.errors import DivergenceError
 from clai.estimator import Samples
 from clai.kernels import Cosine
-from clai.learning import EXPLODED, Settings, batchwise_learning, collaborative_learning
+from clai.learning import Settings, batchwise_learning, collaborative_learning
 
 SETTINGS = Settings(
     epochs=4, batch_size=8, optimiser="adamw", learning_rate=1e-2, weight_decay=0.0, learning_rate_schedule="one_cycle",
@@ -80,6 +84,56 @@ def test_loss_that_explodes_stops_training_and_the_last_good_state_is_named(tmp_
     state = Checkpoint(tmp_path / "c.pt", "a", 0).load()
     assert state is not None
     assert all(value.isfinite().all() for value in state["model"].values())
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "rate", "cause"),
+    [
+        ("deep-kernel-gp", "stays", 100, NanError),  # of a Cholesky factor, in validation
+        ("deep-kernel-gp", "stays", 1e30, ValueError),  # of a distribution, in a step
+        ("clai-c", "pictures", 1e5, FloatingPointError),  # weights stay finite, embeddings do not
+        ("clai-m", "stays", 1e5, FloatingPointError),
+    ],
+)
+def test_failure_of_numbers_that_are_not_finite_is_divergence(
+    model: str, kind: str, rate: float, cause: type[Exception], tmp_path: Path
+) -> None:
+    with pytest.raises(
+        DivergenceError,
+        match=r"epoch \d: at step \d of \d the loss is .* the learning rate \S+; lower training.* nothing was saved",
+    ) as found:
+        trained(model, kind, {"learning_rate": rate}, Checkpoint(tmp_path / "c.pt", "a", 60))
+    assert isinstance(found.value.__cause__, cause)
+
+
+def failing(error: Exception) -> Callable[..., torch.Tensor]:
+    def objective(*_: torch.Tensor) -> torch.Tensor:
+        raise error
+
+    return objective
+
+
+def test_step_that_breaks_down_is_named_and_any_other_error_passes() -> None:
+    torch.manual_seed(0)
+    classifier = Classifier(MLP(3, 8, 1), 8, 3)
+    with pytest.raises(DivergenceError, match="at step 1 of 4 the loss is nan, the learning rate"):
+        batchwise_learning(classifier, failing(NotPSDError("not PSD")), data(), SETTINGS, dict, None)
+    for error in (RuntimeError("shapes differ"), ValueError("no such label"), KeyError("x")):
+        with pytest.raises(type(error)) as found:
+            batchwise_learning(classifier, failing(error), data(), SETTINGS, dict, None)
+        assert found.value is error
+
+
+def test_validation_that_is_not_finite_is_divergence_and_any_other_error_of_it_passes() -> None:
+    def learn(validate: Callable[[], dict[str, float]]) -> None:
+        collaborative_learning(encoder(), Cosine(), data(), 3, SETTINGS, validate, None)
+
+    with pytest.raises(DivergenceError, match=r"epoch 1: at step 4 of 4 the loss is .* not finite"):
+        learn(lambda: {"heldout": float("inf")})
+    error = ValueError("no such label")
+    with pytest.raises(ValueError, match="no such label") as found:
+        learn(failing(error))  # type: ignore[arg-type]
+    assert found.value is error
 
 
 @pytest.mark.parametrize("kind", ["zero", "product", "masked"])

@@ -16,6 +16,7 @@ from clai.baselines.evaluation import evaluate_log_odds
 from clai.baselines.gaussian_process import SparseProcess
 from clai.batches import Items
 from clai.checkpoints import Checkpoint
+from clai.divergence import finite
 from clai.encoders import ConditionedHead, Encoder, build_trunk
 from clai.evaluation import Evaluation, Utilities
 from clai.experiment import Splits, learning_settings
@@ -62,7 +63,8 @@ def train_deep_kernel_gp(
 ) -> tuple[DeepKernelGP, list[Epoch]]:
     """Train with config.yaml's `training` and the `inducing_points` of `baselines.gp`; two classes only.
 
-    Returns the model on the device and its history: loss (minus the bound, a sample) and heldout_auroc.
+    Returns the model on the device and its history: loss (minus the bound, a sample) and, if both classes are held out,
+    heldout_auroc. Errors as `clai.learning.batchwise_learning`.
     """
     torch.manual_seed(seed)
     trunk = build_trunk(settings["encoder"], split.train.inputs)
@@ -81,7 +83,10 @@ def train_deep_kernel_gp(
         return -bound(model.process(model.encoder(x)[0][chosen]), labels[chosen].float().unsqueeze(0)).sum()
 
     def validate() -> Epoch:
-        return {"heldout_auroc": roc_auc(split.val.labels.numpy(), model.latent(split.val).mean.numpy())}
+        mean = finite(model.latent(split.val).mean)
+        # One class has no AUROC, which is no divergence.
+        known = len(split.val.labels.unique()) > 1
+        return {"heldout_auroc": roc_auc(split.val.labels.numpy(), mean.numpy())} if known else {}
 
     return model, batchwise_learning(model, objective, split.train, learning, validate, checkpoint)
 

@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
 from clai.alignment import one_vs_rest
+from clai.divergence import FAILURES, divergence
 from clai.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -108,6 +109,7 @@ def fit_gaussian_process(
         device: where to compute.
 
     Raises:
+        DivergenceError: a loss or a weight is not finite, or a loss above `EXPLODED`; names epoch, step and learning rate.
         InputError: a class is missing, or embeddings are not finite.
     """
     z, y = np.asarray(z, dtype=np.float64), np.asarray(y)
@@ -128,13 +130,26 @@ def fit_gaussian_process(
     bound = gpytorch.mlls.VariationalELBO(likelihood, process, num_data=len(x))
     optimiser = torch.optim.Adam(process.parameters(), lr=learning_rate)
     generator = torch.Generator().manual_seed(seed)
+    steps = -(-len(x) // batch_size)
+    advice = "lower baselines.gp.learning_rate. Nothing is kept of this fit, which has no checkpoint"
     process.train()
     # GPyTorch starts the variational mean with a little noise from the global generator.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        for _ in range(epochs):
-            for items in torch.randperm(len(x), generator=generator).to(device).split(batch_size):
-                optimiser.zero_grad()
-                (-bound(process(x[items]), target[:, items]).sum()).backward()
-                optimiser.step()
+        for epoch in range(1, epochs + 1):
+            losses: list[Tensor] = []
+            try:
+                for items in torch.randperm(len(x), generator=generator).to(device).split(batch_size):
+                    optimiser.zero_grad()
+                    loss = -bound(process(x[items]), target[:, items]).sum()
+                    loss.backward()
+                    losses.append(loss.detach())
+                    optimiser.step()
+            except FAILURES as error:
+                rates = [learning_rate] * (len(losses) + 1)
+                if found := divergence(process, losses, rates, epoch, steps, advice, error):
+                    raise found from error
+                raise
+            if found := divergence(process, losses, [learning_rate] * steps, epoch, steps, advice):
+                raise found
     return GaussianProcess(scaler, process, likelihood)
