@@ -14,6 +14,7 @@ import yaml
 from copies import REPOSITORY, Tree, outputs, repeatable
 
 from clai.evidence import MINI_NOTE
+from clai.provenance import digest
 
 DATA_RULES = {"make_miniature", "fetch_source", "prepare_dataset"}
 TRAINING = {"train_model", "evaluate_clai", "fit_hourly_classifiers", "fit_student_t_mixture"}
@@ -41,6 +42,15 @@ def test_renderings_of_the_published_evidence_are_the_tracked_ones(miniature: Tr
     tracked = [name for name in outputs("") if (REPOSITORY / name).is_file()]
     changed = [name for name in tracked if (miniature.path / name).read_bytes() != (REPOSITORY / name).read_bytes()]
     assert changed == []
+
+
+def test_numerical_checks_have_a_record_and_the_claims_show_it(miniature: Tree) -> None:
+    (record,) = json.loads((miniature.path / "results/mini/theory/evidence/runs.json").read_text())
+    settings = yaml.safe_load((miniature.path / "config.yaml").read_text())["theory"] | {"seeds": [0], "threads": 1}
+    assert (record["run"], record["settings"], record["data"]) == ("theory/checks/seed0", settings, {})
+    assert digest(settings) == record["config_hash"]
+    shown = json.loads((miniature.path / "paper_figures/mini/claims.json").read_text())
+    assert [run["commit"] for run in shown["runs"] if run["run"] == record["run"]] == [record["commit"]]
 
 
 def test_no_temporary_file_is_left(miniature: Tree) -> None:

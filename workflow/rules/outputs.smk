@@ -23,6 +23,7 @@ FIGURES = {
     "figureS4": ["mimic-iv", "challenge2019"],
     "figureS5": [BENCHMARK],
 }
+CLAIMS = [*config["datasets"], *config["studies"], BENCHMARK]  # and the numerical checks
 
 
 def named(datasets):
@@ -32,12 +33,6 @@ def named(datasets):
     titles[BENCHMARK] = config["benchmark"]["title"]
     entries = config["datasets"] | config["studies"] | {BENCHMARK: config["benchmark"]}
     return {name: {"title": titles[name], "needs": entries[name]["needs"]} for name in datasets}
-
-
-def theory_inputs(wildcards):
-    """The numerical checks; published evidence may come without them."""
-    path = f"{evidence_root(wildcards)}/theory/evidence/theory.csv"
-    return [path] if not path.startswith("results/published/") or Path(path).exists() else []
 
 
 def settings_of_view(wildcards):
