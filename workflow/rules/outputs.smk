@@ -35,6 +35,12 @@ def named(datasets):
     return {name: {"title": titles[name], "needs": entries[name]["needs"]} for name in datasets}
 
 
+def evidence_of_outputs(wildcards):
+    """By output of the wildcards' view, the evidence files that it is rendered from."""
+    shown = {**TABLES, **FIGURES, "claims": [*CLAIMS, THEORY]}
+    return {name: evidence_inputs(datasets)(wildcards) for name, datasets in shown.items()}
+
+
 def settings_of_view(wildcards):
     """The settings behind a view's evidence."""
     return settings("mini" if wildcards.view else "paper")
