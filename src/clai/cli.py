@@ -15,13 +15,16 @@ KEYS = ("dataset", "model")
 """Columns of an output's CSV that say which runs its rows rest on."""
 UNITS = ("seed", "fold")
 """Columns that narrow them down."""
+FILES = "files"
+"""Column of the claims that names their evidence files, separated by semicolons."""
 
 
 class Traced(NamedTuple):
-    """Rows of an output's CSV, and the records of the runs that their numbers rest on."""
+    """Rows of an output's CSV, the records of the runs that their numbers rest on, and evidence files without a record."""
 
     rows: pd.DataFrame
     runs: list[dict[str, Any]]
+    unrecorded: Sequence[str] = ()
 
 
 def beside(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
@@ -39,9 +42,12 @@ def beside(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
 def trace(frame: pd.DataFrame, runs: Sequence[dict[str, Any]]) -> list[Traced]:
     """The rows of an output in groups that rest on the same runs.
 
-    Rows are told apart by dataset, model, seed and fold, as far as there are such columns; without them every run of the output
-    stands behind every row. A group without runs was computed from something else (class counts) or not at all.
+    Rows are told apart by dataset, model, seed and fold, as far as there are such columns. Behind a claim, which names its
+    evidence files, stand the runs of their folders; in any other output every run stands behind every row. A group without runs
+    was computed from something else (class counts) or not at all.
     """
+    if FILES in frame:
+        return [_claim(frame.iloc[[row]], runs) for row in range(len(frame))]
     keys = [key for key in (*KEYS, *UNITS) if key in frame and frame[key].notna().any()]
     if "dataset" not in keys:
         return [Traced(frame, list(runs))]
@@ -51,6 +57,17 @@ def trace(frame: pd.DataFrame, runs: Sequence[dict[str, Any]]) -> list[Traced]:
         wanted = {key: value for key, value in zip(keys, values, strict=True) if pd.notna(value)}
         groups.append(Traced(rows, [run for run in runs if _matches(run, wanted)]))
     return groups
+
+
+def _claim(row: pd.DataFrame, runs: Sequence[dict[str, Any]]) -> Traced:
+    folders = {file: Path(file).parent.parent.name for file in row[FILES].fillna("").item().split("; ") if file}
+    behind = [run for run in runs if _folder(run) in folders.values()]
+    recorded = {_folder(run) for run in behind}
+    return Traced(row, behind, [file for file, folder in folders.items() if folder not in recorded])
+
+
+def _folder(run: Mapping[str, Any]) -> str:
+    return str(run["run"]).split("/")[0]
 
 
 def _matches(run: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
@@ -63,9 +80,10 @@ def describe(path: Path) -> str:
     """Each number of an output with the runs behind it, then their data, settings and versions."""
     frame, content = beside(path)
     lines = [f"{path}: from results/{content['evidence']}", content["caption"], ""]
-    for rows, runs in trace(frame, content["runs"]):
+    for rows, runs, unrecorded in trace(frame, content["runs"]):
         lines += [*_rows(rows), *(_run(run) for run in runs)]
-        if not runs:
+        lines += [f"    <- {file}: no record of a run" for file in unrecorded]
+        if not runs and not unrecorded:
             lines.append("    no run of a model: counts of the data, the paper's text, or not run")
         lines.append("")
     if "paper" in frame:

@@ -25,6 +25,7 @@ def build(
     code: Sequence[str],
     evidence: Mapping[str, Sequence[str]],
     outputs: Mapping[str, Sequence[str]],
+    rendered_from: Mapping[str, Sequence[str]],
 ) -> ROCrate:
     """The crate of an evidence folder and what is rendered from it.
 
@@ -32,7 +33,8 @@ def build(
         root: the repository. All paths are relative to it, and stay the same in the crate.
         code: files of the workflow, the Snakefile first.
         evidence: by dataset or study, its evidence files; a `runs.json` among them makes actions.
-        outputs: by name, the files of each rendered output; the JSON among them names the runs that it rests on.
+        outputs: by name, the files of each rendered output; the JSON among them has its caption.
+        rendered_from: by name of an output, the evidence files that it was made from; those that `evidence` leaves out stay out.
     """
     crate = ROCrate()
     crate.name, crate.description = (
@@ -46,16 +48,16 @@ def build(
     for path in code[1:]:
         crate.add_file(root / path, dest_path=path)
     actions: list[Entity] = []
-    results: dict[str, list[Entity]] = {}
-    for name, paths in evidence.items():
-        results[name] = [crate.add_file(root / path, dest_path=path) for path in paths]
+    packed: dict[str, Entity] = {}
+    for paths in evidence.values():
+        packed |= {path: crate.add_file(root / path, dest_path=path) for path in paths}
+        results = [packed[path] for path in paths]
         for path in [path for path in paths if Path(path).name == "runs.json"]:
-            actions += [_run(crate, workflow, run, results[name]) for run in json.loads((root / path).read_text())]
+            actions += [_run(crate, workflow, run, results) for run in json.loads((root / path).read_text())]
     for name, paths in outputs.items():
         content = json.loads((root / next(path for path in paths if path.endswith(".json"))).read_text())
         files = [crate.add_file(root / p, dest_path=p, properties={"description": content["caption"]}) for p in paths]
-        behind = dict.fromkeys(run["run"].split("/")[0] for run in content["runs"])
-        used = [file for key in behind for file in results.get(key, [])]
+        used = [packed[path] for path in rendered_from[name] if path in packed]
         properties = {"name": f"Rendering of {name}", "actionStatus": COMPLETED}
         actions.append(crate.add_action(workflow, f"#render-{name}", used, files, properties))
     crate.root_dataset["mentions"] = actions

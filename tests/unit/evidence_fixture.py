@@ -86,6 +86,12 @@ def write_theory(folder: Path, agreement_paper: float = 0.6, margin: float = 0.0
         rows.append(("floor", f"kernel={kernel};size=32;share=0.1;seed=0", "floor", floor))
         rows.append(("floor", f"kernel={kernel};size=32;share=0.1;seed=0", "attained", floor * 1.01))
     pd.DataFrame(rows, columns=["check", "setting", "quantity", "value"]).to_csv(folder / "theory.csv", index=False)
+    record = {
+        "run": "theory/checks/seed0", "commit": "0" * 40, "dirty": False, "config_hash": "0" * 16, "settings": {"seeds": [0]},
+        "data": {}, "seed": 0, "fold": None, "threads": 1, "device": "cpu", "hardware": "test, 1 core", "versions": {},
+        "wall_seconds": 9.0, "peak_memory_mb": 300, "pairs": None, "command": "snakemake x",
+    }  # fmt: skip
+    (folder / "runs.json").write_text(json.dumps([record]))
 
 
 def _description(folder: Path, dataset: str, miniature: bool) -> None:

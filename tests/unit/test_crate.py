@@ -13,23 +13,27 @@ RUN = {
     "wall_seconds": 1.5, "peak_memory_mb": 9, "pairs": 7, "commit": "f" * 40, "config_hash": "ab", "command": "snakemake x",
     "settings": {"threads": 2}, "data": {"raw.zip": "sha256:12"}, "versions": {"torch": "2"},
 }  # fmt: skip
+WITHHELD = "results/published/mimic-iv/evidence/signals.csv"
 
 
 @pytest.fixture
 def crate(tmp_path: Path) -> ROCrate:
-    """A crate of two runs and a table that was written and read back."""
+    """A crate of two runs and two tables that was written and read back; one table rests on no run, and on a file withheld."""
     records = [RUN, RUN | {"run": "cifar10/clai-m/seed1", "seed": 1}]
     files = {
         "Snakefile": "rule all:", "config.yaml": "a: 1",
         "results/published/cifar10/evidence/metrics.csv": "model,value\n",
         "results/published/cifar10/evidence/runs.json": json.dumps(records),
         "paper_figures/table1.csv": "a\n", "paper_figures/table1.json": json.dumps({"caption": "Results.", "runs": records}),
+        "paper_figures/tableS2.json": json.dumps({"caption": "Sizes.", "runs": []}),
     }  # fmt: skip
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    code, evidence, outputs = list(files)[:2], {"cifar10": list(files)[2:4]}, {"table1": list(files)[4:]}
-    build(tmp_path, "What it is.", code, evidence, outputs).write_zip(tmp_path / "crate.zip")
+    code, evidence = list(files)[:2], {"cifar10": list(files)[2:4]}
+    outputs = {name: [file for file in files if f"/{name}." in file] for name in ("table1", "tableS2")}
+    behind = {"table1": list(files)[2:4], "tableS2": [*list(files)[3:4], WITHHELD]}
+    build(tmp_path, "What it is.", code, evidence, outputs, behind).write_zip(tmp_path / "crate.zip")
     return ROCrate(tmp_path / "crate.zip")
 
 
@@ -51,7 +55,7 @@ def test_every_run_is_an_action_with_data_settings_seed_and_commit(crate: ROCrat
         assert json.loads(values["settings"]) == {"threads": 2}
         assert [entity["identifier"] for entity in action["object"] if entity["name"] == "raw.zip"] == ["sha256:12"]
         assert "results/published/cifar10/evidence/metrics.csv" in [entity.id for entity in action["result"]]
-    assert len(crate.root_dataset["mentions"]) == 3
+    assert len(crate.root_dataset["mentions"]) == 4
 
 
 def test_every_output_is_traced_to_the_evidence_behind_it(crate: ROCrate) -> None:
@@ -61,3 +65,10 @@ def test_every_output_is_traced_to_the_evidence_behind_it(crate: ROCrate) -> Non
     }  # fmt: skip
     assert [entity.id for entity in action["result"]] == ["paper_figures/table1.csv", "paper_figures/table1.json"]
     assert crate.get("paper_figures/table1.csv")["description"] == "Results."
+
+
+def test_an_output_without_runs_is_traced_too_and_what_is_withheld_stays_out(crate: ROCrate) -> None:
+    assert [entity.id for entity in crate.get("#render-tableS2")["object"]] == [
+        "results/published/cifar10/evidence/runs.json"
+    ]
+    assert crate.get(WITHHELD) is None

@@ -116,7 +116,7 @@ def test_every_number_of_a_table_is_traced_to_the_runs_of_its_dataset_and_model(
     frame, runs = pd.read_csv(table1.with_suffix(".csv")), json.loads(table1.with_suffix(".json").read_text())["runs"]
     traced = trace(frame, runs)
     assert sum(len(group.rows) for group in traced) == len(frame)
-    for rows, behind in traced:
+    for rows, behind, _ in traced:
         (dataset, model), n = next(zip(rows["dataset"], rows["model"], strict=True)), rows["n"].max()
         own = [] if model == "majority-class" else [f"{dataset}/{model}/seed{seed}" for seed in range(n)]
         assert [run["run"] for run in behind] == own
@@ -130,7 +130,36 @@ def test_seeds_and_folds_narrow_the_runs_down() -> None:
 
 def test_outputs_without_datasets_rest_on_all_their_runs() -> None:
     runs = [{"run": "a/gp/seed0", "seed": 0, "fold": None}]
-    assert [group.runs for group in trace(pd.DataFrame({"claim": ["one", "two"]}), runs)] == [runs]
+    assert [group.runs for group in trace(pd.DataFrame({"setting": ["one", "two"]}), runs)] == [runs]
+
+
+def test_a_claim_rests_on_the_runs_of_the_evidence_that_it_names() -> None:
+    runs = [{"run": run} for run in ("a/clai-m/seed0", "a/clai-c/seed0", "b/gp/seed0/fold0", "theory/checks/seed0")]
+    files = [
+        "a/evidence/metrics.csv",
+        "theory/evidence/theory.csv; b/evidence/latent.csv",
+        "old/evidence/theory.csv",
+        None,
+    ]
+    frame = pd.DataFrame({"claim": ["one", "two", "three", "four"], "files": files})
+    traced = trace(frame, runs)
+    assert [list(group.rows["claim"]) for group in traced] == [["one"], ["two"], ["three"], ["four"]]
+    assert [group.runs for group in traced] == [runs[:2], runs[2:], [], []]
+    assert [list(group.unrecorded) for group in traced] == [[], [], ["old/evidence/theory.csv"], []]
+
+
+def test_command_names_the_files_of_a_claim_that_have_no_record(
+    table1: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = ["published/cifar10/evidence/metrics.csv; published/theory/evidence/theory.csv", ""]
+    pd.DataFrame({"id": [1, 2], "claim": ["one", "two"], "files": files}).to_csv(tmp_path / "claims.csv", index=False)
+    (tmp_path / "claims.json").write_text(table1.with_suffix(".json").read_text())
+    assert main(["provenance", str(tmp_path / "claims.md")]) == 0
+    first, second = capsys.readouterr().out.split("\n\n")[1:3]
+    assert first.count("<- cifar10/") == 9
+    assert "<- published/theory/evidence/theory.csv: no record of a run" in first
+    assert "<-" not in second
+    assert "not run" in second
 
 
 def test_command_prints_numbers_runs_data_settings_and_versions(

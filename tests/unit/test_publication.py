@@ -114,6 +114,15 @@ def test_runs_of_uncommitted_code_and_large_files_are_refused_and_nothing_is_cop
     assert not (tmp_path / "published").exists()
 
 
+def test_numerical_checks_of_uncommitted_code_are_refused(source: Path, tmp_path: Path) -> None:
+    records = source / "theory" / "evidence" / "runs.json"
+    content = json.loads(records.read_text())
+    assert "theory/evidence/runs.json" in published(source, tmp_path / "published")
+    records.write_text(json.dumps([content[0] | {"dirty": True}]))
+    with pytest.raises(InputError, match="theory/checks/seed0 was made with uncommitted changes"):
+        published(source, tmp_path / "published")
+
+
 def test_the_prepared_forms_identify_nobody_in_what_is_published(source: Path, tmp_path: Path) -> None:
     """Every published table of a credentialed source is an aggregate: it has no column of a patient, a stay or an hour."""
     published(source, tmp_path / "published")

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ import yaml
 from copies import REPOSITORY, Tree, outputs, repeatable
 
 from clai.evidence import MINI_NOTE
+from clai.provenance import digest
 
 DATA_RULES = {"make_miniature", "fetch_source", "prepare_dataset"}
 TRAINING = {"train_model", "evaluate_clai", "fit_hourly_classifiers", "fit_student_t_mixture"}
@@ -42,6 +44,30 @@ def test_renderings_of_the_published_evidence_are_the_tracked_ones(miniature: Tr
     tracked = [name for name in outputs("") if (REPOSITORY / name).is_file()]
     changed = [name for name in tracked if (miniature.path / name).read_bytes() != (REPOSITORY / name).read_bytes()]
     assert changed == []
+
+
+def test_numerical_checks_have_a_record_and_the_claims_show_it(miniature: Tree) -> None:
+    (record,) = json.loads((miniature.path / "results/mini/theory/evidence/runs.json").read_text())
+    settings = yaml.safe_load((miniature.path / "config.yaml").read_text())["theory"] | {"seeds": [0], "threads": 1}
+    assert (record["run"], record["settings"], record["data"]) == ("theory/checks/seed0", settings, {})
+    assert digest(settings) == record["config_hash"]
+    shown = json.loads((miniature.path / "paper_figures/mini/claims.json").read_text())
+    assert [run["commit"] for run in shown["runs"] if run["run"] == record["run"]] == [record["commit"]]
+
+
+def test_crate_has_the_evidence_that_each_output_is_rendered_from(miniature: Tree) -> None:
+    run = miniature.snakemake("report/mini/crate.zip")
+    assert run.returncode == 0, run.stdout[-20000:]
+    with zipfile.ZipFile(miniature.path / "report/mini/crate.zip") as crate:
+        entities = {e["@id"]: e for e in json.loads(crate.read("ro-crate-metadata.json"))["@graph"]}
+    results = miniature.path / "results"
+    for name, datasets in (("table1", MULTICLASS), ("table2", []), ("tableS2", [*MULTICLASS, *SEPSIS])):
+        files = {
+            str(f.relative_to(miniature.path)) for d in datasets for f in (results / "mini" / d / "evidence").iterdir()
+        }
+        assert {entity["@id"] for entity in entities[f"#render-{name}"].get("object", [])} == files
+    claims = {entity["@id"] for entity in entities["#render-claims"]["object"]}
+    assert {f"results/mini/theory/evidence/{name}" for name in ("theory.csv", "runs.json")} < claims
 
 
 def test_no_temporary_file_is_left(miniature: Tree) -> None:

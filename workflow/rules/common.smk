@@ -13,6 +13,7 @@ from snakemake.utils import update_config, validate
 SCHEMA = "../schemas/config.schema.yaml"
 SOURCE = Path(workflow.basedir, "src", "clai")
 BENCHMARK = "compute"  # the folder of the benchmark's evidence, beside those of datasets and studies
+THEORY = "theory"  # the folder of the numerical checks, likewise
 
 validate(config, SCHEMA)
 
@@ -222,11 +223,12 @@ def evidence_root(wildcards):
 
 
 def at_hand(root):
-    """Datasets and studies with evidence under `root`: there already (published), or computable with the current settings."""
+    """What has evidence under `root`, there already (published) or computable with the current settings: datasets, studies, the
+    benchmark and the numerical checks."""
     preset = Path(root).name
     if preset == "published":
-        names = [*config["datasets"], *config["studies"], BENCHMARK]
-        return [name for name in names if Path(root, name, "evidence", "runs.json").exists()]
+        names = [*config["datasets"], *config["studies"], BENCHMARK, THEORY]
+        return [name for name in names if evidence_files(root, name)]
     chosen = settings(preset)
     entries = chosen["datasets"]
     credentialed = {name for name, entry in entries.items() if entry["source"] == "mimic_iv"}
@@ -238,7 +240,7 @@ def at_hand(root):
         or entries[entries[name].get("raw_of", name)]["path"] is not None
     ]
     studies = [name for name in chosen["run_studies"] if chosen["studies"][name]["dataset"] in datasets]
-    return datasets + studies + ([BENCHMARK] if chosen["run_benchmark"] else [])
+    return datasets + studies + ([BENCHMARK] if chosen["run_benchmark"] else []) + [THEORY]
 
 
 EVIDENCE = {
@@ -256,21 +258,22 @@ EVIDENCE = {
 
 
 def evidence_files(root, dataset):
-    if dataset == BENCHMARK:
-        own = ["compute.csv"]
+    if dataset == THEORY:
+        names = ["theory.csv", "runs.json"]
+    elif dataset == BENCHMARK:
+        names = ["compute.csv", "runs.json", "dataset.json"]
     else:
         own = ["metrics.csv", "history.csv"] if dataset in config["studies"] else EVIDENCE[is_sepsis(dataset)]
-    names = [*own, "runs.json", "dataset.json"]
+        names = [*own, "runs.json", "dataset.json"]
     files = [f"{root}/{dataset}/evidence/{name}" for name in names]
-    # Rows of patients whose data may not be passed on are never published; figure 4 then says so.
+    # Rows of patients whose data may not be passed on are never published, and figure 4 then says so; published checks may be
+    # older than their record.
     return [f for f in files if Path(root).name != "published" or Path(f).exists()]
 
 
 def all_evidence(root):
     """Every evidence file under a folder, there or to be computed: of datasets, studies, the benchmark and the numerical checks."""
-    theory = f"{root}/theory/evidence/theory.csv"
-    files = [f for name in at_hand(root) for f in evidence_files(root, name)]
-    return files + [f for f in [theory] if Path(root).name != "published" or Path(f).exists()]
+    return [f for name in at_hand(root) for f in evidence_files(root, name)]
 
 
 def evidence_inputs(datasets):

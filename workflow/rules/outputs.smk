@@ -23,6 +23,7 @@ FIGURES = {
     "figureS4": ["mimic-iv", "challenge2019"],
     "figureS5": [BENCHMARK],
 }
+CLAIMS = [*config["datasets"], *config["studies"], BENCHMARK]  # and the numerical checks
 
 
 def named(datasets):
@@ -34,10 +35,10 @@ def named(datasets):
     return {name: {"title": titles[name], "needs": entries[name]["needs"]} for name in datasets}
 
 
-def theory_inputs(wildcards):
-    """The numerical checks; published evidence may come without them."""
-    path = f"{evidence_root(wildcards)}/theory/evidence/theory.csv"
-    return [path] if not path.startswith("results/published/") or Path(path).exists() else []
+def evidence_of_outputs(wildcards):
+    """By output of the wildcards' view, the evidence files that it is rendered from."""
+    shown = {**TABLES, **FIGURES, "claims": [*CLAIMS, THEORY]}
+    return {name: evidence_inputs(datasets)(wildcards) for name, datasets in shown.items()}
 
 
 def settings_of_view(wildcards):

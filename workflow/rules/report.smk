@@ -65,6 +65,8 @@ rule build_crate:
     conda:
         "../../envs/environment.yaml"
     threads: 1
+    params:
+        rendered_from=evidence_of_outputs,
     message:
         "Pack code, evidence and outputs with their provenance into an RO-Crate."
     script:

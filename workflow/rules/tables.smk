@@ -39,8 +39,7 @@ for name, datasets in TABLES.items():
 
 rule render_claims:
     input:
-        evidence=evidence_inputs([*config["datasets"], *config["studies"], BENCHMARK]),
-        theory=theory_inputs,
+        evidence=evidence_inputs([*CLAIMS, THEORY]),
         caption="workflow/report/claims.rst",
         paper_values="workflow/paper_values.csv",
         library=library("claims", "jobs"),
@@ -56,7 +55,7 @@ rule render_claims:
     threads: 1
     params:
         root=evidence_root,
-        datasets=named([*config["datasets"], *config["studies"], BENCHMARK]),
+        datasets=named(CLAIMS),
     message:
         "Judge the paper's claims by their evidence."
     script:

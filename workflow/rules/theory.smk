@@ -1,13 +1,14 @@
-# Numerical checks of the mathematics: needs no data, leaves results/{preset}/theory/evidence/theory.csv.
+# Numerical checks of the mathematics: needs no data, leaves results/{preset}/theory/evidence/.
 
 
 rule check_theory:
     input:
-        library=library("theory"),
+        library=library("theory", "provenance", "jobs"),
     output:
-        "results/{preset}/theory/evidence/theory.csv",
+        found=f"results/{{preset}}/{THEORY}/evidence/theory.csv",
+        records=f"results/{{preset}}/{THEORY}/evidence/runs.json",
     log:
-        "logs/{preset}/theory/check_theory.log",
+        f"logs/{{preset}}/{THEORY}/check_theory.log",
     conda:
         "../../envs/environment.yaml"
     threads: 1

@@ -21,4 +21,5 @@ outputs: dict[str, list[str]] = {}
 for path in given.outputs:
     outputs.setdefault(Path(path).stem, []).append(path)
 description = " ".join(Path(given.description).read_text().split())
-build(Path(), description, list(given.code), evidence, outputs).write_zip(Path(snakemake.output[0]))
+crate = build(Path(), description, list(given.code), evidence, outputs, snakemake.params.rendered_from)
+crate.write_zip(Path(snakemake.output[0]))

@@ -1,17 +1,25 @@
-"""Check the mathematics numerically and write the tidy table of what was found."""
+"""Check the mathematics numerically and write the tidy table of what was found, with the record of the run."""
 
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 
 from clai.jobs import start_job
+from clai.provenance import Recorder
 from clai.theory import check_all
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
-torch.set_num_threads(snakemake.threads)
-settings = snakemake.params.settings
+made = snakemake.output
+settings = {**snakemake.params.settings, "threads": snakemake.threads}
+torch.set_num_threads(settings["threads"])
+first = settings["seeds"][0]  # one run does all of them; there is no data
+recorder = Recorder(f"theory/checks/seed{first}", settings, {"files": []}, seed=first, fold=None, device="cpu")
 checks = {name: settings[name] for name in ("parzen", "bound", "floor")}
-check_all(checks, settings["seeds"]).to_csv(snakemake.output[0], index=False)
+check_all(checks, settings["seeds"]).to_csv(made.found, index=False)
+record = recorder.finish(command=f"snakemake {made.found}")
+Path(made.records).write_text(json.dumps([record], indent=1, sort_keys=True) + "\n")
