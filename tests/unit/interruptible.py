@@ -121,6 +121,8 @@ def fit(name: str, folder: Path, seconds: float, room: int | None) -> None:
     parameters = save({key: value.contiguous() for key, value in state.items()})
     write_whole(folder / "table", table.to_csv().encode())
     write_whole(folder / "parameters", parameters)
+    for left in folder.glob("*checkpoint.pt*"):  # as the workflow does at its end
+        left.unlink()
 
 
 def start(name: str, folder: Path, seconds: float, room: int | None = None) -> BaseProcess:
