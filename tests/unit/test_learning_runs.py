@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from interruptible import trained
-from linear_operator.utils.errors import NanError, NotPSDError
+from linear_operator.utils.errors import NotPSDError
 
 from clai.alignment import Target, alignment_loss, target_matrix
 from clai.checkpoints import Checkpoint
@@ -87,23 +87,23 @@ def test_loss_that_explodes_stops_training_and_the_last_good_state_is_named(tmp_
 
 
 @pytest.mark.parametrize(
-    ("model", "kind", "rate", "cause"),
+    ("model", "kind", "rate"),
     [
-        ("deep-kernel-gp", "stays", 100, NanError),  # of a Cholesky factor, in validation
-        ("deep-kernel-gp", "stays", 1e30, ValueError),  # of a distribution, in a step
-        ("clai-c", "pictures", 1e5, FloatingPointError),  # weights stay finite, embeddings do not
-        ("clai-m", "stays", 1e5, FloatingPointError),
+        ("deep-kernel-gp", "stays", 100),
+        ("deep-kernel-gp", "stays", 1e30),
+        ("clai-c", "pictures", 1e5),
+        ("clai-m", "stays", 1e5),
     ],
 )
 def test_failure_of_numbers_that_are_not_finite_is_divergence(
-    model: str, kind: str, rate: float, cause: type[Exception], tmp_path: Path
+    model: str, kind: str, rate: float, tmp_path: Path
 ) -> None:
+    """What fails first, a Cholesky factor, a distribution, an embedding or a loss, hangs on rounding."""
     with pytest.raises(
         DivergenceError,
         match=r"epoch \d: at step \d of \d the loss is .* the learning rate \S+; lower training.* nothing was saved",
-    ) as found:
+    ):
         trained(model, kind, {"learning_rate": rate}, Checkpoint(tmp_path / "c.pt", "a", 60))
-    assert isinstance(found.value.__cause__, cause)
 
 
 def failing(error: Exception) -> Callable[..., torch.Tensor]:
