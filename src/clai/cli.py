@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from clai.errors import InputError
+from clai.evidence import run_dataset
 
 KEYS = ("dataset", "model")
 """Columns of an output's CSV that say which runs its rows rest on."""
@@ -61,13 +62,9 @@ def trace(frame: pd.DataFrame, runs: Sequence[dict[str, Any]]) -> list[Traced]:
 
 def _claim(row: pd.DataFrame, runs: Sequence[dict[str, Any]]) -> Traced:
     folders = {file: Path(file).parent.parent.name for file in row[FILES].fillna("").item().split("; ") if file}
-    behind = [run for run in runs if _folder(run) in folders.values()]
-    recorded = {_folder(run) for run in behind}
+    behind = [run for run in runs if run_dataset(run) in folders.values()]
+    recorded = {run_dataset(run) for run in behind}
     return Traced(row, behind, [file for file, folder in folders.items() if folder not in recorded])
-
-
-def _folder(run: Mapping[str, Any]) -> str:
-    return str(run["run"]).split("/")[0]
 
 
 def _matches(run: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:

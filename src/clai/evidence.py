@@ -205,6 +205,11 @@ class Evidence:
         return json.loads(_read_text(path))
 
 
+def run_dataset(record: Mapping[str, Any]) -> str:
+    """Key of a run record's dataset or study, whose folder has its evidence."""
+    return str(record["run"]).split("/")[0]
+
+
 def run_model(record: Mapping[str, Any]) -> str:
     """Model key of a run record, whose `run` is dataset/model/seed0[/fold3]."""
     return str(record["run"]).split("/")[1]
@@ -323,7 +328,7 @@ def replicate_text(evidence: Evidence, runs: Sequence[Mapping[str, Any]], unit: 
     found: dict[str, dict[str, set[int]]] = {}
     for run in runs:
         if run[unit] is not None:
-            models = found.setdefault(str(run["run"]).split("/")[0], {})
+            models = found.setdefault(run_dataset(run), {})
             models.setdefault(run_model(run), set()).add(int(run[unit]))
     groups: dict[str, list[str]] = {}
     for dataset, models in found.items():

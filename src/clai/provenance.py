@@ -18,7 +18,7 @@ PACKAGES = (
 )  # fmt: skip
 
 WRITTEN = ("paper_figures", "results", "README.md")
-"""Tracked, and written by the workflow itself: changed while runs go on, and read by none."""
+"""Tracked, and written by the workflow itself: changed while runs go on, and read by no run."""
 
 
 def digest(value: Any) -> str:
