@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from clai.errors import InputError
-from clai.evidence import run_dataset
+from clai.evidence import run_dataset, run_model
 
 KEYS = ("dataset", "model")
 """Columns of an output's CSV that say which runs its rows rest on."""
@@ -68,8 +68,7 @@ def _claim(row: pd.DataFrame, runs: Sequence[dict[str, Any]]) -> Traced:
 
 
 def _matches(run: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    dataset, model = str(run["run"]).split("/")[:2]
-    own = {"dataset": dataset, "model": model, **{unit: run[unit] for unit in UNITS}}
+    own = {"dataset": run_dataset(run), "model": run_model(run), **{unit: run[unit] for unit in UNITS}}
     return all(own[key] == value for key, value in wanted.items())
 
 

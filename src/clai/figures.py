@@ -33,6 +33,8 @@ from clai.evidence import (
     interval,
     model_title,
     replicates,
+    run_dataset,
+    run_model,
 )
 
 # PDF fonts are subset at every save, and each step would be reported.
@@ -604,8 +606,8 @@ def render(name: str, evidence: Evidence, fixed_caption: str) -> tuple[Figure, p
 
 
 def _is_first(run: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> bool:
-    model = str(run["run"]).split("/")[:2]
-    others = [other for other in runs if str(other["run"]).split("/")[:2] == model]
+    key = run_dataset(run), run_model(run)
+    others = [other for other in runs if (run_dataset(other), run_model(other)) == key]
     return run is min(others, key=lambda other: (other["seed"], other["fold"] or 0))
 
 

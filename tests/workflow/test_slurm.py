@@ -147,9 +147,9 @@ def trouble(tree: Tree, running: Cluster) -> list[threading.Thread]:
     return threads
 
 
-def submit(tree: Tree, running: Cluster, *arguments: str) -> subprocess.Popen[str]:
+def submit(tree: Tree, running: Cluster, target: str, *options: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        tree.command(*HERE, "--", *arguments), cwd=tree.path, env=tree.environment() | running.environment(), text=True,
+        tree.command(*HERE, *options, "--", target), cwd=tree.path, env=tree.environment() | running.environment(), text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
         # What runs the tests may have been started in the background of a shell, where SIGINT is ignored, here too then.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
@@ -236,7 +236,8 @@ def test_stopped_workflow_cancels_its_jobs_and_goes_on_from_their_checkpoints(
     folder, target = tree.path / "results/mini" / STOPPED, f"results/mini/{STOPPED}/model.safetensors"
     for name in ("model.safetensors", "history.csv", "run.json"):
         (folder / name).unlink()
-    snakemake = submit(tree, running, target)
+    # It does not cancel a job that it is asking Slurm about at that moment, so it is interrupted before it asks.
+    snakemake = submit(tree, running, target, "--slurm-init-seconds-before-status-checks", "30")
     job = training(tree, running, STOPPED)
     assert job is not None
     os.killpg(snakemake.pid, signal.SIGINT)
