@@ -26,12 +26,16 @@ class _Residual(nn.Module):
             conv(outputs, outputs, kernel, 1, kernel // 2, bias=False),
             norm(outputs),
         )
+        # A 1 x 1 convolution of this stride is one of stride 1 on every stride-th position. Taken as such: with a stride, the
+        # gradient of its weights writes past its workspace in oneDNN where there are fewer input channels than a vector of the
+        # CPU holds (uxlfoundation/oneDNN#6035), which crashes, hangs or gives a wrong gradient.
+        self.positions = (..., *[slice(None, None, stride)] * dimensions)
         self.shortcut: nn.Module = nn.Identity()
         if stride != 1 or inputs != outputs:
-            self.shortcut = nn.Sequential(conv(inputs, outputs, 1, stride, bias=False), norm(outputs))
+            self.shortcut = nn.Sequential(conv(inputs, outputs, 1, bias=False), norm(outputs))
 
     def forward(self, x: Tensor) -> Tensor:
-        return nn.functional.relu(self.body(x) + self.shortcut(x), inplace=True)
+        return nn.functional.relu(self.body(x) + self.shortcut(x[self.positions]), inplace=True)
 
 
 def _layers(dimensions: int) -> tuple[Any, Any]:

@@ -225,7 +225,6 @@ from clai.kernels import MahalanobisGaussian
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
-torch.set_num_threads(1)
 test, reference = torch.randn(2, 4000, 8), torch.randn(2, 50_000, 8)
 labels = torch.arange(50_000) % 2
 kernel = MahalanobisGaussian(8, "full")
