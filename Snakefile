@@ -28,7 +28,7 @@ report: "workflow/report/workflow.rst"
 localrules:
     all,
     mini,
-    paper,
+    outputs,
     pages,
     evidence,
 
@@ -53,7 +53,7 @@ rule mini:
         "The whole pipeline on miniature synthetic data."
 
 
-rule paper:
+rule outputs:
     input:
         paper_outputs(""),
     message:

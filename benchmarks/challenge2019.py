@@ -24,7 +24,7 @@ import pandas as pd
 import yaml
 
 from clai.datasets import prepare
-from clai.datasets.fetch import Effort, obtain
+from clai.datasets.fetch import DownloadLimits, obtain
 
 REPOSITORY = Path(__file__).parents[1]
 SETTINGS = yaml.safe_load((REPOSITORY / "config.yaml").read_text())["datasets"]["challenge2019"]
@@ -32,10 +32,10 @@ SETTINGS = yaml.safe_load((REPOSITORY / "config.yaml").read_text())["datasets"][
 
 def ours(folder: str) -> int:
     """The preparation; returns the number of records."""
-    table = REPOSITORY / "workflow" / "data_sources.csv"
+    table = REPOSITORY / "workflow" / "config" / "data_sources.csv"
     with tempfile.TemporaryDirectory() as scratch:
         settings = SETTINGS | {"path": folder}
-        raw = obtain("challenge2019", settings, table, Path(scratch), None, Effort(0, 0, 60, 1), False)
+        raw = obtain("challenge2019", settings, table, Path(scratch), None, DownloadLimits(0, 0, 60, 1), False)
         prepare(raw, Path(scratch) / "prepared", settings, 0)
         return int(json.loads((Path(scratch) / "prepared" / "dataset.json").read_text())["splits"]["all"]["recordings"])
 

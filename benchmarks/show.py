@@ -4,7 +4,7 @@ import sys
 
 import pandas as pd
 
-from clai.costs import comparisons
+from clai.benchmark.analysis import comparisons
 
 table = comparisons(pd.read_csv(sys.argv[1]))
 with pd.option_context("display.width", 220, "display.max_columns", None, "display.max_rows", None):

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from clai.encoders import Hourly, sent
+from clai.encoders import Hourly, to_device
 
 
 class Items(Protocol):
@@ -63,7 +63,7 @@ class Images:
     def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
         # All that the host draws goes to the device in one piece.
         drawn = [items] if generator is None else [items, *self._views(len(items), generator)]
-        own, *views = sent(torch.stack(drawn), self.x.device)
+        own, *views = to_device(torch.stack(drawn), self.x.device)
         x = self.x[own]
         if generator is not None:
             x = self._augment(x, *views)
@@ -111,15 +111,15 @@ class Signals:
         return len(self.x)
 
     def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
-        x = sent(torch.from_numpy(self.x[items.numpy()]), self.device)
-        return (x - self.mean) / self.sd, sent(self.labels[items], self.device)
+        x = to_device(torch.from_numpy(self.x[items.numpy()]), self.device)
+        return (x - self.mean) / self.sd, to_device(self.labels[items], self.device)
 
     def sizes(self, blocks: list[Tensor]) -> list[int]:
         return [len(block) for block in blocks]
 
 
 class Recordings:
-    """ICU recordings as one long table of what is known at each hour (`clai.hourly`), shape (rows, inputs).
+    """ICU recordings as one long table of what is known at each hour (`clai.datasets.hourly_inputs`), shape (rows, inputs).
 
     Args:
         recording: the recording of each row, rows of one recording together and in order of time.
@@ -144,7 +144,7 @@ class Recordings:
         # A recording's rows follow one another: its first row, less the rows drawn before it, plus a count of all rows.
         first = self.starts[items] - (lengths.cumsum(0) - lengths)
         rows = first.repeat_interleave(lengths) + torch.arange(int(lengths.sum()))
-        return Hourly(sent(self.x[rows], self.device), lengths), sent(self.labels[rows], self.device)
+        return Hourly(to_device(self.x[rows], self.device), lengths), to_device(self.labels[rows], self.device)
 
     def sizes(self, blocks: list[Tensor]) -> list[int]:
         return [int(self.lengths[block].sum()) for block in blocks]

@@ -29,7 +29,7 @@ class _Residual(nn.Module):
         # A 1 x 1 convolution of this stride is one of stride 1 on every stride-th position. Taken as such: with a stride, the
         # gradient of its weights writes past its workspace in oneDNN where there are fewer input channels than a vector of the
         # CPU holds (uxlfoundation/oneDNN#6035), which crashes, hangs or gives a wrong gradient.
-        self.positions = (..., *[slice(None, None, stride)] * dimensions)
+        self.positions: Any = (..., *[slice(None, None, stride)] * dimensions)
         self.shortcut: nn.Module = nn.Identity()
         if stride != 1 or inputs != outputs:
             self.shortcut = nn.Sequential(conv(inputs, outputs, 1, bias=False), norm(outputs))
@@ -95,7 +95,7 @@ class ResNet1d(nn.Module):
         return self.stages(self.stem(x)).mean(-1)
 
 
-def sent(values: Tensor, device: torch.device) -> Tensor:
+def to_device(values: Tensor, device: torch.device) -> Tensor:
     """Values of the host on a device; to a GPU from pinned memory, so that the host goes on without waiting for it."""
     return values.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else values.to(device)
 
@@ -139,11 +139,11 @@ class CausalGRU(nn.Module):
             rows = first[:running] + torch.minimum(hours, last)
             if hidden is not None:
                 hidden = hidden[:, :running].contiguous()
-            states, hidden = self.gru(values[sent(rows, values.device)], hidden)
+            states, hidden = self.gru(values[to_device(rows, values.device)], hidden)
             valid = (hours <= last).flatten().nonzero()[:, 0]
-            parts.append(states.flatten(0, 1)[sent(valid, values.device)])
+            parts.append(states.flatten(0, 1)[to_device(valid, values.device)])
             places.append(rows.flatten()[valid])
-        return torch.cat(parts)[sent(torch.cat(places).argsort(), values.device)]
+        return torch.cat(parts)[to_device(torch.cat(places).argsort(), values.device)]
 
 
 class MLP(nn.Module):
@@ -163,7 +163,7 @@ class MLP(nn.Module):
 
 
 class Hours(nn.Module):
-    """Fully connected trunk for each hour of a stay by itself: it knows of the past what its inputs say (`clai.hourly`).
+    """Fully connected trunk for each hour of a stay by itself: it knows of the past what its inputs say.
 
     Input `Hourly`, output (hours, features) in the same order.
     """

@@ -53,8 +53,8 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
     target : {'zero', 'product', 'masked'}
         Target similarity of two samples that both do not belong to the class in question: 0, 1, or left out. Two-class
         problems always have y y', which is 'product'.
-    rule : {'paper', 'centred', 'balanced', 'parzen'}
-        Decision rule, see `clai.inference.decide`. With unequal class shares 'paper' favours the rarer class wherever a
+    rule : {'printed', 'centred', 'balanced', 'parzen'}
+        Decision rule, see `clai.inference.decide`. With unequal class shares 'printed' favours the rarer class wherever a
         sample resembles no class much.
     embedding_size : int
         Dimensions L of the embedding.
@@ -101,7 +101,7 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
         kernel: Literal["gaussian", "cosine"] = "gaussian",
         metric: Metric = "full",
         target: Target = "zero",
-        rule: Rule = "paper",
+        rule: Rule = "printed",
         embedding_size: int = 16,
         trunk: nn.Module | None = None,
         width: int = 64,

@@ -23,8 +23,8 @@ from torch import Tensor, nn
 from clai.errors import InputError
 from clai.kernels import Cosine, Kernel
 
-Rule = Literal["paper", "centred", "balanced", "parzen"]
-RULES: tuple[Rule, ...] = ("paper", "centred", "balanced", "parzen")
+Rule = Literal["printed", "centred", "balanced", "parzen"]
+RULES: tuple[Rule, ...] = ("printed", "centred", "balanced", "parzen")
 
 
 class ParzenMeans(NamedTuple):
@@ -187,13 +187,13 @@ def _log_sums_in_closed_form(
 def decide(means: ParzenMeans, rule: Rule) -> Tensor:
     """f, shape (K, P): above 0 says the condition's class (binary); the largest over conditions says the class (multiclass).
 
-    * `paper`: f = S y (y'y)^-1 (equation 12, line 343). Its offset 1 - 2p remains far from all data.
+    * `printed`: f = S y (y'y)^-1 (equation 12, line 318). Its offset 1 - 2p remains far from all data.
     * `centred`: the same with labels centred, (1/N) S (y - mean y) = 4 p (1 - p) (g+ - g-).
     * `balanced`: mean similarity to positives minus mean similarity to negatives, 2 (g+ - g-).
     * `parzen`: the Bayes rule with Parzen densities, (p g+ - (1-p) g-) / (p g+ + (1-p) g-), twice the posterior minus 1.
     """
     p, positive, negative = means.share, means.log_positive.exp(), means.log_negative.exp()
-    if rule == "paper":
+    if rule == "printed":
         return 2 * (p * positive - (1 - p) * negative) + (1 - 2 * p)
     if rule == "centred":
         return 4 * p * (1 - p) * (positive - negative)
@@ -215,7 +215,7 @@ def standard_error(means: ParzenMeans, rule: Rule) -> Tensor:
         log.exp() * error
         for log, error in ((means.log_positive, means.error_positive), (means.log_negative, means.error_negative))
     )
-    if rule == "paper":
+    if rule == "printed":
         return 2 * torch.hypot(p * positive, (1 - p) * negative)
     if rule == "centred":
         return 4 * p * (1 - p) * torch.hypot(positive, negative)
@@ -227,7 +227,7 @@ def standard_error(means: ParzenMeans, rule: Rule) -> Tensor:
 
 
 def probabilities(f: Tensor) -> Tensor:
-    """The paper's mapping to probabilities, shape (P, classes): softmax over f (K > 1), or [(1 - f) / 2, (1 + f) / 2] (K = 1)."""
+    """Probabilities, shape (P, classes): the paper's softmax over f (K > 1), or our [(1 - f) / 2, (1 + f) / 2] (K = 1)."""
     if len(f) > 1:
         return f.T.softmax(1)
     positive = ((1 + f[0]) / 2).clamp(0, 1)

@@ -28,10 +28,10 @@ from torch import Tensor, nn
 from clai.alignment import Target, alignment_loss, alignment_scores, balanced, one_vs_rest, target_matrix
 from clai.batches import Items
 from clai.checkpoints import Checkpoint, Draws, global_generators, set_global_generators
-from clai.divergence import FAILURES, divergence
 from clai.encoders import Encoder
 from clai.errors import InputError
 from clai.kernels import Kernel
+from clai.stability import FAILURES, divergence
 
 logger = logging.getLogger("clai")
 

@@ -8,22 +8,22 @@ import pandas as pd
 import pytest
 import yaml
 
-from clai.claims import judge
-from clai.evidence import Evidence, csv_text, read_paper_values
-from clai.figures import FIGURES
-from clai.figures import render as draw
-from clai.provenance import digest
-from clai.tables import TABLES, Sources, read_choices, readme_results, render, replace_results
+from clai.report.claims import judge
+from clai.report.evidence import Evidence, csv_text, read_printed_values
+from clai.report.figures import FIGURES
+from clai.report.figures import render as draw
+from clai.report.tables import TABLES, Sources, read_choices, readme_results, render, replace_results
+from clai.runs.record import digest
 
 REPOSITORY = Path(__file__).parents[2]
 PUBLISHED = Path("results/published")
 MULTICLASS, SEPSIS = ["pathmnist", "cifar10", "sleepedf"], ["mimic-iv", "challenge2019"]
 DATASETS: dict[str, list[str]] = {
     "table1": MULTICLASS, "table2": [], "table3": SEPSIS,
-    "tableS5": ["ablation", "decisive", "full"], "figureS2": ["ablation"], "figureS3": ["cost"],
+    "tableS5": ["ablation", "decisive", "wide"], "figureS2": ["ablation"], "figureS3": ["schedules"],
     "figure1": ["cifar10"], "figure2": MULTICLASS, "figure3": MULTICLASS, "figure4": SEPSIS,
     "tableS6": [*SEPSIS, "challenge2019-septic", "challenge2019-hospitals"], "figureS4": SEPSIS,
-    "tableS7": ["compute"], "figureS5": ["compute"],
+    "tableS7": ["benchmark"], "figureS5": ["benchmark"],
 }  # fmt: skip
 EVALUATED_APART = ("clai-m", "clai-c", "cross-entropy")  # by another job than trained them, of studies excepted
 
@@ -46,8 +46,8 @@ def evidence(name: str | None = None) -> Evidence:
     entries = {key: {"title": entry["title"], "needs": entry["needs"]} for key, entry in datasets.items()}
     for key, own in studies.items():
         entries[key] = {"title": f"{entries[own['dataset']]['title']}, study {key}", "needs": own["needs"]}
-    entries["compute"] = {"title": benchmark["title"], "needs": benchmark["needs"]}
-    runs = [*datasets, "decisive", "full"] if name == "tableS3" else list(datasets)
+    entries["benchmark"] = {"title": benchmark["title"], "needs": benchmark["needs"]}
+    runs = [*datasets, "decisive", "wide"] if name == "tableS3" else list(datasets)
     keys = DATASETS.get(name, runs) if name else list(entries)
     return Evidence.found(PUBLISHED, {key: entries[key] for key in keys})
 
@@ -60,8 +60,8 @@ def assert_tracked(name: str, frame: pd.DataFrame) -> None:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_tracked_tables_follow_from_the_published_evidence(name: str) -> None:
-    values = read_paper_values(Path("workflow/paper_values.csv"))
-    sources = Sources(evidence(name), values, read_choices(Path("workflow/choices.csv")), config())
+    values = read_printed_values(Path("workflow/config/printed_values.csv"))
+    sources = Sources(evidence(name), values, read_choices(Path("workflow/config/choices.csv")), config())
     table = render(name, sources, Path(f"workflow/report/{name}.rst").read_text())
     assert_tracked(name, table.frame)
     assert Path(f"paper_figures/{name}.tex").read_text() == table.tex
@@ -73,7 +73,7 @@ def test_tracked_figure_data_follow_from_the_published_evidence(name: str) -> No
 
 
 def test_tracked_verdicts_follow_from_the_published_evidence() -> None:
-    assert_tracked("claims", judge(evidence(), read_paper_values(Path("workflow/paper_values.csv"))))
+    assert_tracked("claims", judge(evidence(), read_printed_values(Path("workflow/config/printed_values.csv"))))
 
 
 def test_every_published_number_has_a_run_with_commit_seed_data_and_hardware() -> None:
@@ -104,5 +104,5 @@ def test_published_data_is_real() -> None:
 
 def test_readme_shows_the_published_results() -> None:
     readme = Path("README.md").read_text()
-    block = readme_results(evidence(), read_paper_values(Path("workflow/paper_values.csv")))
+    block = readme_results(evidence(), read_printed_values(Path("workflow/config/printed_values.csv")))
     assert readme == replace_results(readme, block), "run `make readme`"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from clai.costs import predicted_seconds
+from clai.benchmark.analysis import predicted_seconds
 
 EXPECTED = {
     "pathmnist": {"title": "PathMNIST", "needs": "pathmnist.npz (MedMNIST v2)"},
@@ -18,10 +18,10 @@ EXPECTED = {
     "challenge2019": {"title": "Challenge 2019", "needs": "the PhysioNet Challenge 2019 training sets"},
 }
 STUDIES = {
-    key: {"title": "CIFAR-10", "needs": "the CIFAR-10 archive and evidence=paper"}
-    for key in ("ablation", "decisive", "cost", "full")
+    key: {"title": "CIFAR-10", "needs": "the CIFAR-10 archive and evidence=real"}
+    for key in ("ablation", "decisive", "schedules", "wide")
 }
-STUDIES["compute"] = {"title": "Random images", "needs": "evidence=paper"}
+STUDIES["benchmark"] = {"title": "Random images", "needs": "evidence=real"}
 TITLES = {"cifar10": "CIFAR-10 (JPEG copy)"}
 CLASSES = {
     "pathmnist": ["Adipose", "Background", "Debris", "Lymphocytes", "Mucus", "Smooth Muscle", "Normal Colon Mucosa",
@@ -78,8 +78,8 @@ def write_evidence(
 def write_theory(folder: Path, agreement_paper: float = 0.6, margin: float = 0.01) -> None:
     rows: list[tuple[str, str, str, float]] = []
     for share in (0.5, 0.1):
-        for rule in ("paper", "centred", "balanced", "parzen", "derivation"):
-            value = {"paper": 1.0 if share == 0.5 else agreement_paper, "parzen": 1.0}.get(rule, 0.95)
+        for rule in ("printed", "centred", "balanced", "parzen", "derivation"):
+            value = {"printed": 1.0 if share == 0.5 else agreement_paper, "parzen": 1.0}.get(rule, 0.95)
             rows.append(("parzen", f"share={share};bandwidth=0.5;rule={rule};seed=0", "agreement_kde", value))
     rows.append(("bound", "size=8;seed=0", "smallest_margin", margin))
     for kernel, floor in (("cosine", 0.1), ("gaussian", 0.01)):
@@ -131,7 +131,7 @@ def _metrics(
         common = rng.normal(0, 0.01)
         for model, gain in models.items():
             clai = model.startswith("clai")
-            for rule in ("paper", "centred", "balanced", "parzen") if clai else ("",):
+            for rule in ("printed", "centred", "balanced", "parzen") if clai else ("",):
                 values = {m: 0.80 + gain + common + rng.normal(0, 0.002) for m in good}
                 values |= {m: 0.25 - gain + common + rng.normal(0, 0.002) for m in bad}
                 values |= {"prevalence": 0.1} if dataset in SEPSIS else {"temperature": 0.1}
@@ -161,7 +161,7 @@ def _history(
                 row = (dataset, model, seed, fold, epoch, loss, floor, alignment, alignment, accuracy, 1e-3, 1e6)
                 rows.append(row)
     columns = ["dataset", "model", "seed", "fold", "epoch", "loss", "floor", "alignment", "centred_alignment",
-               "heldout_accuracy", "learning_rate", "pairs"]  # fmt: skip
+               "validation_accuracy", "learning_rate", "pairs"]  # fmt: skip
     frame = pd.DataFrame(rows, columns=columns)
     frame["fold"] = frame["fold"].astype("Int64")
     frame.to_csv(folder / "history.csv", index=False)
@@ -173,7 +173,7 @@ def _reliability(
     rows = []
     for seed, fold in units:
         for model in models:
-            for mapping in ("paper", "calibrated"):
+            for mapping in ("raw", "calibrated"):
                 for b in range(2, 15):
                     centre = (b + 0.5) / 15
                     hit = centre if mapping == "calibrated" else min(1.0, centre + 0.25)
@@ -268,7 +268,7 @@ def _runs(
                 "data": {f"{dataset}_images.zip": "sha256:" + "ab" * 32}, "seed": seed, "fold": fold, "threads": 2,
                 "device": "cpu", "hardware": "2 CPU cores", "versions": {"torch": "2"},
                 "wall_seconds": float(rng.uniform(300, 500)), "peak_memory_mb": 1500.0, "pairs": 10**9,
-                "command": f"snakemake --cores 2 results/paper/{dataset} --config evidence=paper",
+                "command": f"snakemake --cores 2 results/real/{dataset} --config evidence=real",
             })  # fmt: skip
     (folder / "runs.json").write_text(json.dumps(records))
 
@@ -279,11 +279,11 @@ def write_studies(root: Path, *, seeds: int = 3, gain: float = 0.02, miniature: 
     kernels = ("cosine", "identity", "scalar", "diagonal", "full")
     cells = {
         "ablation": [f"{kernel}_{target}" for kernel in kernels for target in ("zero", "product", "masked")],
-        "cost": [f"{k}_{s}" for k in ("cosine", "full") for s in ("sequential-all", "joint-all", "joint-1")],
+        "schedules": [f"{k}_{s}" for k in ("cosine", "full") for s in ("sequential-all", "joint-all", "joint-1")],
         "decisive": ["cosine_zero", "cosine_product", "full_zero", "full_product"],
-        "full": ["full_product"],
+        "wide": ["full_product"],
     }
-    cells["cost"] += ["cross-entropy_single", "supervised-contrastive_single"]
+    cells["schedules"] += ["cross-entropy_single", "supervised-contrastive_single"]
     for study, own in cells.items():
         folder = root / study / "evidence"
         folder.mkdir(parents=True, exist_ok=True)
@@ -291,7 +291,7 @@ def write_studies(root: Path, *, seeds: int = 3, gain: float = 0.02, miniature: 
         for cell in own:
             better = gain * (cell.endswith("_zero") or "joint" in cell)
             for seed in range(seeds):
-                for rule in ("",) if cell.startswith("cross") else ("paper", "centred", "balanced", "parzen"):
+                for rule in ("",) if cell.startswith("cross") else ("printed", "centred", "balanced", "parzen"):
                     values = {m: 0.5 + better + rng.normal(0, 0.001) for m in ("accuracy", "macro_f1", "roc_auc")}
                     values |= {m: 0.2 + rng.normal(0, 0.001) for m in ("ece", "ece_scaled")}
                     metrics += [(study, cell, seed, "", rule, metric, value) for metric, value in values.items()]
@@ -316,7 +316,7 @@ def write_studies(root: Path, *, seeds: int = 3, gain: float = 0.02, miniature: 
                     history.append(row)
                 runs.append({
                     "run": f"{study}/{cell}/seed{seed}", "commit": "0" * 40, "dirty": False, "config_hash": "0" * 16,
-                    "settings": {"encoder": {"width": 48 if study == "full" else 32}},
+                    "settings": {"encoder": {"width": 48 if study == "wide" else 32}},
                     "data": {}, "seed": seed, "fold": None, "threads": 1, "device": "cpu", "hardware": "test, 1 core",
                     "versions": {}, "wall_seconds": 12.0, "training_seconds": 10.0, "peak_memory_mb": 1, "pairs": 1,
                     "command": "snakemake x",
@@ -324,14 +324,14 @@ def write_studies(root: Path, *, seeds: int = 3, gain: float = 0.02, miniature: 
         columns = ["dataset", "model", "seed", "fold", "rule", "metric", "value"]
         pd.DataFrame(metrics, columns=columns).to_csv(folder / "metrics.csv", index=False)
         columns = ["dataset", "model", "seed", "fold", "epoch", "loss", "floor", "alignment", "centred_alignment",
-                   "heldout_accuracy", "learning_rate", "pairs", "passes"]  # fmt: skip
+                   "validation_accuracy", "learning_rate", "pairs", "passes"]  # fmt: skip
         pd.DataFrame(history, columns=columns).to_csv(folder / "history.csv", index=False)
         (folder / "runs.json").write_text(json.dumps(runs))
         _description(folder, "cifar10", miniature)
 
 
 def write_benchmark(root: Path, *, power: float = 1.0, miniature: bool = False) -> None:
-    """Write `root`/compute/evidence/: seconds of an epoch grow with this power of the pairs of batches and of the classes."""
+    """Write `root`/benchmark/evidence/: seconds of an epoch grow with this power of the pairs of batches and of the classes."""
     rng = np.random.default_rng(5)
     rows: list[tuple[str, str, str, int, str, float]] = []
 
@@ -363,7 +363,7 @@ def write_benchmark(root: Path, *, power: float = 1.0, miniature: bool = False) 
         timed("inference", setting, {"printed": seconds, "streamed": 0.1})
         rows.append(("inference", "streamed", setting, 0, "peak_memory_mb", 700.0))
         rows.append(("inference", "streamed", setting, 0, "difference", 1e-15))
-    for rule in ("paper", "balanced", "parzen"):
+    for rule in ("printed", "balanced", "parzen"):
         for share in (0.1, 0.02):
             for n in (200, 2000, 20000):
                 for quantity, value in (
@@ -374,14 +374,14 @@ def write_benchmark(root: Path, *, power: float = 1.0, miniature: bool = False) 
                 ):
                     setting = f"C={10 if share == 0.1 else 2};share={share};R=50000;n={n}"
                     rows += [("sampling", rule, setting, seed, quantity, value) for seed in range(2)]
-    folder = root / "compute" / "evidence"
+    folder = root / "benchmark" / "evidence"
     folder.mkdir(parents=True, exist_ok=True)
     columns = ["comparison", "variant", "setting", "repetition", "quantity", "value"]
-    pd.DataFrame(rows, columns=columns).to_csv(folder / "compute.csv", index=False)
-    title = STUDIES["compute"]["title"] + " (miniature synthetic)" * miniature
+    pd.DataFrame(rows, columns=columns).to_csv(folder / "benchmark.csv", index=False)
+    title = STUDIES["benchmark"]["title"] + " (miniature synthetic)" * miniature
     (folder / "dataset.json").write_text(json.dumps({"title": title, "miniature": miniature}))
     record = {
-        "run": "compute/benchmark/seed0", "commit": "0" * 40, "dirty": False, "config_hash": "0" * 16, "data": {}, "seed": 0,
+        "run": "benchmark/measurements/seed0", "commit": "0" * 40, "dirty": False, "config_hash": "0" * 16, "data": {}, "seed": 0,
         "fold": None, "threads": 2, "device": "cpu", "hardware": "test, 2 cores", "versions": {}, "wall_seconds": 900.0,
         "peak_memory_mb": 900, "pairs": None, "command": "snakemake x",
     }  # fmt: skip

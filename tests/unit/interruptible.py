@@ -23,7 +23,7 @@ from clai.baselines.deep_kernel_gp import train_deep_kernel_gp
 from clai.baselines.student_t_mixture import choose_student_t_mixture
 from clai.checkpoints import Checkpoint, write_whole
 from clai.datasets.prepared import Prepared
-from clai.experiment import splits_of, train_clai, train_cross_entropy
+from clai.experiments.training import splits_of, train_clai, train_cross_entropy
 
 CPU = torch.device("cpu")
 WHOLE: dict[str, Any] = yaml.safe_load((Path(__file__).parents[2] / "config.yaml").read_text())
@@ -32,7 +32,7 @@ TRAINING = WHOLE["training"] | {
 }  # fmt: skip
 SETTINGS = WHOLE | {
     "embedding_size": 4, "hourly": {"lags": [1], "time_scales": [2]},
-    "inference": WHOLE["inference"] | {"heldout_references": 20},
+    "inference": WHOLE["inference"] | {"validation_references": 20},
     "baselines": {"gp": {"inducing_points": 8}},
 }  # fmt: skip
 TRUNKS = {

@@ -9,9 +9,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from clai.datasets.fetch import Effort
+from clai.datasets.fetch import DownloadLimits
 
-ONCE = Effort(retries=0, pause=0, timeout=5, parallel=1)
+ONCE = DownloadLimits(retries=0, pause=0, timeout=5, parallel=1)
 """One attempt, no waiting."""
 
 

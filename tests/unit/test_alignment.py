@@ -17,7 +17,7 @@ from clai.alignment import (
     one_vs_rest,
     target_matrix,
 )
-from clai.theory import check_bound, check_floor
+from clai.experiments.theory import check_bound, check_floor
 
 LABELS_T, LABELS_R = torch.tensor([0, 1, 2]), torch.tensor([1, 1, 0, 2])
 

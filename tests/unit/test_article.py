@@ -7,7 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from clai.article import (
+from clai.errors import InputError
+from clai.report.article import (
     claims_macros,
     claims_tex,
     macros_tex,
@@ -16,11 +17,10 @@ from clai.article import (
     runs_macros,
     supplement_tex,
 )
-from clai.errors import InputError
-from clai.latex import typeset
+from clai.report.latex import typeset
 
 TEMPLATE = Path(__file__).parents[2] / "workflow" / "report" / "article.tex"
-COLUMNS = ["dataset", "model", "metric", "mean", "sd", "n", "paper", "data"]
+COLUMNS = ["dataset", "model", "metric", "mean", "sd", "n", "printed", "data"]
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from clai.baselines.hourly_classifiers import (
 from clai.baselines.student_t_mixture import choose_student_t_mixture, fit_student_t_mixture
 from clai.batches import Recordings
 from clai.errors import DivergenceError, InputError
-from clai.experiment import Splits
+from clai.experiments.training import Splits
 
 MIXTURE: dict[str, Any] = {
     "components": 2,

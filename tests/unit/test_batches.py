@@ -9,7 +9,7 @@ import yaml
 
 from clai.batches import Images, Recordings
 from clai.encoders import ConditionedHead, Encoder, ResNet2d
-from clai.experiment import learning_settings
+from clai.experiments.training import learning_settings
 from clai.kernels import MahalanobisGaussian
 from clai.learning import _grouped
 

@@ -11,12 +11,14 @@ import torch
 import yaml
 from torch import Tensor, nn
 
-from clai import benchmark, costs, printed
-from clai.benchmark import SCHEDULES
-from clai.costs import predicted_seconds
+from clai import algorithms_as_printed as printed
+from clai.benchmark import analysis as costs
+from clai.benchmark import measure as benchmark
+from clai.benchmark.analysis import predicted_seconds
+from clai.benchmark.measure import SCHEDULES
 from clai.encoders import ConditionedHead, Encoder
 from clai.estimator import Samples
-from clai.experiment import learning_settings
+from clai.experiments.training import learning_settings
 from clai.kernels import Cosine
 from clai.learning import collaborative_learning
 
@@ -116,7 +118,7 @@ def rows() -> pd.DataFrame:
     found.append(("inference", "streamed", "kernel=cosine;P=1;R=2;C=3", 0, "peak_memory_mb", 500.0))
     for n in (10, 100):
         for repetition, error in ((0, 1 / n), (1, 3 / n)):
-            found.append(("sampling", "paper", f"C=2;share=0.1;R=200;n={n}", repetition, "error", error))
+            found.append(("sampling", "printed", f"C=2;share=0.1;R=200;n={n}", repetition, "error", error))
     return pd.DataFrame(found, columns=benchmark.COLUMNS)
 
 
@@ -154,4 +156,4 @@ def test_curves_and_samples_are_means_over_repetitions() -> None:
     assert curves.loc[("seconds", "classes", "printed", 10), "mean"] == pytest.approx(0.12)
     assert curves.loc[("seconds", "classes", "printed", 10), "predicted"] == pytest.approx(0.108)
     sampled = costs.sampling(rows()).set_index(["rule", "n", "quantity"])["mean"]
-    assert sampled["paper", 100, "error"] == pytest.approx(0.02)
+    assert sampled["printed", 100, "error"] == pytest.approx(0.02)

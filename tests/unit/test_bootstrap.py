@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from clai.bootstrap import Fold, Ranked, net_benefit, patient_intervals
-from clai.utility import hourly_utility, utility_score
+from clai.metrics.bootstrap import Fold, Ranked, net_benefit, patient_intervals
+from clai.metrics.challenge_utility import hourly_utility, utility_score
 
 
 def test_areas_are_those_of_scikit_learn_with_weights_and_ties() -> None:

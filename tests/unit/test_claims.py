@@ -14,7 +14,7 @@ from evidence_fixture import (
     write_theory,
 )
 
-from clai.claims import (
+from clai.report.claims import (
     CIFAR10_GROUPS,
     CLAIMS,
     NOT_REPRODUCED,
@@ -27,9 +27,9 @@ from clai.claims import (
     judge,
     markdown,
 )
-from clai.evidence import Evidence, read_paper_values
+from clai.report.evidence import Evidence, read_printed_values
 
-PAPER = read_paper_values(Path(__file__).parents[2] / "workflow" / "paper_values.csv")
+PAPER = read_printed_values(Path(__file__).parents[2] / "workflow" / "config" / "printed_values.csv")
 
 
 def verdicts(root: Path) -> dict[int, str]:
@@ -163,7 +163,7 @@ def test_groupings_found_by_chance_are_not_reproduced(tmp_path: Path) -> None:
 
 def test_a_run_that_never_gets_there_counts_its_last_epoch_and_one() -> None:
     rows = [(0, 1, 0.2), (0, 2, 0.6), (0, 3, 0.7), (1, 1, 0.1), (1, 2, 0.2), (1, 3, 0.3)]
-    history = pd.DataFrame(rows, columns=["seed", "epoch", "heldout_accuracy"])
+    history = pd.DataFrame(rows, columns=["seed", "epoch", "validation_accuracy"])
     assert epochs_to(history, 0.5).tolist() == [2, 4]
 
 

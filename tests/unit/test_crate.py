@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rocrate.rocrate import ROCrate
 
-from clai.crate import PROFILES, build
+from clai.report.crate import PROFILES, build
 
 RUN = {
     "run": "cifar10/clai-m/seed0", "seed": 0, "fold": None, "device": "cpu", "hardware": "2 cores", "threads": 2, "dirty": False,

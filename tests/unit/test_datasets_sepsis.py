@@ -20,9 +20,9 @@ from loopback import ONCE, entry
 
 from clai.checkpoints import STOPPED
 from clai.datasets import mimic_iv, miniature, prepare
-from clai.datasets.attempts import leaving_when_asked
 from clai.datasets.challenge2019 import parse, read
 from clai.datasets.fetch import Raw, describe_files, matching, obtain
+from clai.datasets.interrupted import leaving_when_asked
 from clai.datasets.prepared import Prepared, load
 from clai.datasets.recordings import outside_to_missing
 from clai.datasets.splits import patient_folds
@@ -578,7 +578,7 @@ def small_tables(tmp_path: Path) -> Path:
 
 
 def rows_of(folder: Path, out: Path) -> dict[str, Any]:
-    table = Path(__file__).parents[2] / "workflow" / "data_sources.csv"
+    table = Path(__file__).parents[2] / "workflow" / "config" / "data_sources.csv"
     raw = obtain("mimic-iv", entry("mimic_iv", path=str(folder)), table, out, None, ONCE, False)
     prepare(raw, out, MIMIC, 0)
     data = load(out)
@@ -746,7 +746,7 @@ def test_the_real_challenge_has_its_published_counts(tmp_path: Path) -> None:
     path = os.environ.get("CLAI_CHALLENGE2019")
     if path is None:
         pytest.skip("set CLAI_CHALLENGE2019 to the folder of the Challenge 2019 zips")
-    table = Path(__file__).parents[2] / "workflow" / "data_sources.csv"
+    table = Path(__file__).parents[2] / "workflow" / "config" / "data_sources.csv"
     raw = obtain("challenge2019", entry("challenge2019", path=path), table, tmp_path, None, ONCE, False)
     prepare(raw, tmp_path / "prepared", CHALLENGE | {"folds": 5}, 0)
     data = load(tmp_path / "prepared")

@@ -149,7 +149,7 @@ def own(raw_folder: Path, tmp_path: Path) -> Path:
 
 
 def prepared_from(folder: Path, out: Path, **changes: Any) -> Prepared:
-    table = Path(__file__).parents[2] / "workflow" / "data_sources.csv"
+    table = Path(__file__).parents[2] / "workflow" / "config" / "data_sources.csv"
     prepare(
         obtain("sleepedf", entry("sleep_edf", path=str(folder)), table, out, None, ONCE, False),
         out,
@@ -289,7 +289,7 @@ def test_subjects_and_nights_choose_recordings() -> None:
 
 
 def test_the_real_set_has_153_recordings_and_78_with_one_a_subject() -> None:
-    rows = read_sources(Path(__file__).parents[2] / "workflow" / "data_sources.csv", "sleepedf")
+    rows = read_sources(Path(__file__).parents[2] / "workflow" / "config" / "data_sources.csv", "sleepedf")
     assert len(choose(rows, {"subjects": None, "nights": "all"})) == 2 * 153
     first = choose(rows, {"subjects": None, "nights": "first"})
     assert len(first) == 2 * 78

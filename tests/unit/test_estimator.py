@@ -36,7 +36,7 @@ def test_two_moons(kernel: str, schedule: str) -> None:
     assert model.history_[-1]["loss"] < 0.5 * model.history_[0]["loss"]
 
 
-@pytest.mark.parametrize("rule", ["paper", "centred", "balanced", "parzen"])
+@pytest.mark.parametrize("rule", ["printed", "centred", "balanced", "parzen"])
 def test_rules_and_outputs_agree(rule: str) -> None:
     X, y = load_digits(n_class=4, return_X_y=True)
     names = np.array(["zero", "one", "two", "three"])[y]

@@ -9,13 +9,13 @@ from evidence_fixture import EXPECTED, write_evidence
 from scipy import stats
 
 from clai.errors import InputError
-from clai.evidence import (
+from clai.report.evidence import (
     MINI_NOTE,
     Evidence,
     caption,
     interval,
     paired_difference,
-    read_paper_values,
+    read_printed_values,
     replicates,
     run_model,
     spread,
@@ -111,14 +111,14 @@ def test_caption_of_miniature_data_carries_its_mark(tmp_path: Path) -> None:
     write_evidence(tmp_path / "mini", ["cifar10"], miniature=True)
     evidence = Evidence.found(tmp_path / "mini", EXPECTED)
     assert caption("Fixed.", evidence, []).endswith(MINI_NOTE)
-    write_evidence(tmp_path / "paper", ["cifar10"], miniature=True)
-    assert Evidence.found(tmp_path / "paper", EXPECTED).miniature
+    write_evidence(tmp_path / "real", ["cifar10"], miniature=True)
+    assert Evidence.found(tmp_path / "real", EXPECTED).miniature
 
 
-def test_paper_values_are_unique_and_refuse_other_columns(tmp_path: Path) -> None:
-    values = read_paper_values(REPOSITORY / "workflow" / "paper_values.csv")
+def test_printed_values_are_unique_and_refuse_other_columns(tmp_path: Path) -> None:
+    values = read_printed_values(REPOSITORY / "workflow" / "config" / "printed_values.csv")
     assert not values.duplicated(["table", "row", "metric"]).any()
     assert set(values["unit"]) == {"per cent", "fraction", "count"}
     (tmp_path / "other.csv").write_text("a,b\n1,2\n")
     with pytest.raises(InputError, match="expected the columns"):
-        read_paper_values(tmp_path / "other.csv")
+        read_printed_values(tmp_path / "other.csv")

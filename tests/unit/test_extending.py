@@ -21,7 +21,7 @@ from clai.errors import InputError
 
 REPOSITORY = Path(__file__).parents[2]
 TEXT = (REPOSITORY / "docs" / "extending.md").read_text()
-SCHEMA = yaml.safe_load((REPOSITORY / "workflow" / "schemas" / "config.schema.yaml").read_text())
+SCHEMA = yaml.safe_load((REPOSITORY / "workflow" / "config" / "schema.yaml").read_text())
 
 
 def block(language: str, mark: str) -> str:
@@ -61,7 +61,7 @@ def write_pictures(path: Path) -> pd.DataFrame:
 def test_the_module_prepares_what_the_entry_names(tmp_path: Path) -> None:
     table = write_pictures(tmp_path / "digits.csv")
     settings = entries()["digits"] | {"path": str(tmp_path / "digits.csv")}
-    sources = REPOSITORY / "workflow" / "data_sources.csv"
+    sources = REPOSITORY / "workflow" / "config" / "data_sources.csv"
     raw = obtain("digits", settings, sources, tmp_path / "raw", None, ONCE, False)
     datasets.prepare(raw, tmp_path / "prepared", settings, 0)
     data = load(tmp_path / "prepared")
@@ -76,7 +76,7 @@ def test_the_module_prepares_what_the_entry_names(tmp_path: Path) -> None:
 def test_the_module_refuses_what_it_does_not_expect(tmp_path: Path) -> None:
     write_pictures(tmp_path / "digits.csv").drop(columns="p7").to_csv(tmp_path / "digits.csv", index=False)
     settings = entries()["digits"] | {"path": str(tmp_path / "digits.csv")}
-    sources = REPOSITORY / "workflow" / "data_sources.csv"
+    sources = REPOSITORY / "workflow" / "config" / "data_sources.csv"
     raw = obtain("digits", settings, sources, tmp_path / "raw", None, ONCE, False)
     with pytest.raises(InputError, match=r"digits\.csv: found no column p7"):
         datasets.prepare(raw, tmp_path / "prepared", settings, 0)

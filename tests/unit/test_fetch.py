@@ -18,11 +18,11 @@ import pytest
 from loopback import ONCE, Server, entry, serving
 
 from clai.datasets import fetch, miniature
-from clai.datasets.fetch import COLUMNS, Effort, Raw, Row, describe_files, obtain, read_sources
+from clai.datasets.fetch import COLUMNS, DownloadLimits, Raw, Row, describe_files, obtain, read_sources
 from clai.errors import InputError
 
 REPOSITORY = Path(__file__).parents[2]
-TABLE = REPOSITORY / "workflow" / "data_sources.csv"
+TABLE = REPOSITORY / "workflow" / "config" / "data_sources.csv"
 CONTENT = bytes(range(256)) * 1200  # several blocks of the connection
 AGAIN = replace(ONCE, retries=2)
 
@@ -132,7 +132,7 @@ def test_the_pause_before_each_further_attempt_doubles(
     waited: list[float] = []
     monkeypatch.setattr(fetch.time, "sleep", waited.append)
     server.faults["toy.npz"] = ["500", "503", "429"]
-    fetch.fetch([row(server.url("toy.npz"))], tmp_path, Effort(retries=3, pause=5, timeout=5, parallel=1))
+    fetch.fetch([row(server.url("toy.npz"))], tmp_path, DownloadLimits(retries=3, pause=5, timeout=5, parallel=1))
     assert waited == [5, 10, 20]
 
 

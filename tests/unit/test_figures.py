@@ -8,13 +8,13 @@ import pandas as pd
 import pytest
 from evidence_fixture import EXPECTED, STUDIES, write_benchmark, write_evidence, write_studies
 
-from clai.evidence import CLASS_COLOURS, CLASS_LABELS, MINI_NOTE, Evidence
-from clai.figures import FEWEST_IN_BIN, FIGURES, pool_bins, render, save
+from clai.report.evidence import CLASS_COLOURS, CLASS_LABELS, MINI_NOTE, Evidence
+from clai.report.figures import FEWEST_IN_BIN, FIGURES, pool_bins, render, save
 
 MULTICLASS, SEPSIS = ["pathmnist", "cifar10", "sleepedf"], ["mimic-iv", "challenge2019"]
 DATASETS = {"figure1": ["cifar10"], "figure2": MULTICLASS, "figure3": MULTICLASS, "figure4": SEPSIS,
-            "figureS2": ["ablation"], "figureS3": ["cost"], "figureS4": SEPSIS,
-            "figureS5": ["compute"]}  # fmt: skip
+            "figureS2": ["ablation"], "figureS3": ["schedules"], "figureS4": SEPSIS,
+            "figureS5": ["benchmark"]}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -26,8 +26,8 @@ def roots(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     write_studies(base / "published")
     write_benchmark(base / "mini", miniature=True)
     write_benchmark(base / "published")
-    (base / "paper").mkdir()
-    return {name: base / name for name in ("mini", "published", "paper")}
+    (base / "real").mkdir()
+    return {name: base / name for name in ("mini", "published", "real")}
 
 
 def drawn(root: Path, name: str) -> Any:
@@ -57,7 +57,7 @@ def test_miniature_data_is_marked_in_picture_and_caption(roots: dict[str, Path],
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_without_evidence_a_figure_says_what_it_needs(roots: dict[str, Path], name: str) -> None:
-    figure, frame, _, runs = drawn(roots["paper"], name)
+    figure, frame, _, runs = drawn(roots["real"], name)
     assert "not run: needs" in words(figure)
     assert frame.empty
     assert runs == []
@@ -101,7 +101,7 @@ def test_figure3_shows_the_mean_of_the_seeds_and_each_floor(roots: dict[str, Pat
     assert row.loc["loss", "mean"] == pytest.approx(last["loss"].mean())
     assert row.loc["loss", "sd"] == pytest.approx(last["loss"].std(ddof=1))
     assert row.loc["floor", "mean"] == pytest.approx(0.1)
-    assert row.loc["heldout_accuracy", "n"] == 3
+    assert row.loc["validation_accuracy", "n"] == 3
 
 
 def test_figure4_shades_the_event(roots: dict[str, Path]) -> None:
@@ -116,13 +116,13 @@ def test_figure_s2_shows_every_kernel_target_and_rule_with_its_interval(roots: d
     assert len(frame) == 15 * 4 * 2
     assert (frame["low"] < frame["mean"]).all()
     assert len(runs) == 45
-    assert {"rule: paper", "rule: parzen"} <= {axes.get_title() for axes in figure.axes}
+    assert {"rule: printed", "rule: parzen"} <= {axes.get_title() for axes in figure.axes}
 
 
 def test_figure_s3_ends_where_all_methods_have_made_as_many_passes(roots: dict[str, Path]) -> None:
     frame = drawn(roots["published"], "figureS3")[1]
     assert set(frame[frame["quantity"] == "test_accuracy"]["passes"]) == {100.0}
-    curve = frame[(frame["model"] == "full_joint-all") & (frame["quantity"] == "heldout_accuracy")]
+    curve = frame[(frame["model"] == "full_joint-all") & (frame["quantity"] == "validation_accuracy")]
     assert curve["mean"].tolist() == pytest.approx([0.05 * epoch for epoch in range(1, 11)])
 
 
@@ -141,7 +141,7 @@ def test_figure_s5_shows_what_was_measured_beside_what_was_predicted(roots: dict
 
 def test_bins_are_pooled_by_their_counts() -> None:
     columns = ["model", "mapping", "bin", "n", "confidence", "accuracy"]
-    rows = [("m", "paper", 3, 1, 0.2, 1.0), ("m", "paper", 3, 3, 0.3, 0.0)]
+    rows = [("m", "raw", 3, 1, 0.2, 1.0), ("m", "raw", 3, 3, 0.3, 0.0)]
     pooled = pool_bins(pd.DataFrame(rows, columns=columns))
     assert pooled["n"].tolist() == [4]
     assert pooled["confidence"].tolist() == pytest.approx([0.275])
@@ -154,10 +154,10 @@ def test_the_caption_of_the_reliability_diagrams_says_which_bins_are_drawn() -> 
 
 
 def test_a_model_without_a_colour_of_its_own_is_drawn_too(tmp_path: Path) -> None:
-    write_evidence(tmp_path / "paper", ["cifar10"])
-    path = tmp_path / "paper/cifar10/evidence/reliability.csv"
+    write_evidence(tmp_path / "real", ["cifar10"])
+    path = tmp_path / "real/cifar10/evidence/reliability.csv"
     frame = pd.read_csv(path)
     pd.concat([frame, frame[frame["model"] == "clai-c"].assign(model="newest")]).to_csv(path, index=False)
-    figure, shown, _, _ = render("figureS1", Evidence.found(tmp_path / "paper", EXPECTED), "Fixed sentence.")
+    figure, shown, _, _ = render("figureS1", Evidence.found(tmp_path / "real", EXPECTED), "Fixed sentence.")
     assert "newest" in words(figure)
     assert len(figure.axes[0].lines) == 1 + shown["model"].nunique()  # and the diagonal

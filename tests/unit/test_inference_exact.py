@@ -9,7 +9,7 @@ import torch
 from sklearn.neighbors import KernelDensity
 from torch import Tensor
 
-from clai import printed
+from clai import algorithms_as_printed as printed
 from clai.alignment import one_vs_rest
 from clai.errors import InputError
 from clai.inference import (
@@ -46,7 +46,7 @@ def printed_similarity(kernel: Kernel) -> printed.Similarity:
 def test_paper_rule_is_algorithm_2(name: str) -> None:
     test, reference, labels = embeddings(2)
     kernel = KERNELS[name]
-    f = decide(parzen_means(kernel, test, reference, labels, block=7), "paper")
+    f = decide(parzen_means(kernel, test, reference, labels, block=7), "printed")
     y = (2 * labels - 1).double()
     expected = printed.infer_binary(lambda z: z, printed_similarity(kernel), test[0], reference[0], y, BATCH)
     torch.testing.assert_close(f[0], expected, rtol=0, atol=1e-12)
@@ -58,7 +58,7 @@ def test_paper_rule_is_algorithm_4(name: str) -> None:
     """Embedding is the identity here: sample i under condition k has its own embedding, looked up by its index."""
     test, reference, labels = embeddings(4)
     kernel = KERNELS[name]
-    f = decide(parzen_means(kernel, test, reference, labels, block=7), "paper")
+    f = decide(parzen_means(kernel, test, reference, labels, block=7), "printed")
     both = torch.cat([test, reference], dim=1)
 
     def phi(index: Tensor, k: int) -> Tensor:
@@ -85,7 +85,7 @@ def test_all_rules_follow_from_one_pass(name: str) -> None:
     mean_negative = (s @ negative.unsqueeze(-1)).squeeze(-1) / counts[1]
     density_positive, density_negative = (((1 + s) / 2) @ side.unsqueeze(-1) for side in (positive, negative))
     expected = {
-        "paper": (s @ y.unsqueeze(-1)).squeeze(-1) / REFERENCE,
+        "printed": (s @ y.unsqueeze(-1)).squeeze(-1) / REFERENCE,
         "centred": (s @ (y - y.mean(1, keepdim=True)).unsqueeze(-1)).squeeze(-1) / REFERENCE,
         "balanced": mean_positive - mean_negative,
         "parzen": ((density_positive - density_negative) / (density_positive + density_negative)).squeeze(-1),
@@ -124,7 +124,7 @@ def test_parzen_rule_still_decides_where_every_window_underflows() -> None:
 def test_far_from_all_data_the_paper_rule_is_left_with_its_offset() -> None:
     kernel = MahalanobisGaussian(2, "identity")
     means = parzen_means(kernel, torch.full((1, 1, 2), 1e3), torch.randn(1, 10, 2), torch.arange(10) // 9, block=4)
-    assert decide(means, "paper").item() == pytest.approx(1 - 2 * 0.1)
+    assert decide(means, "printed").item() == pytest.approx(1 - 2 * 0.1)
     assert decide(means, "centred").item() == pytest.approx(0)
 
 

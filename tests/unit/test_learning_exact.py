@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from clai import printed
+from clai import algorithms_as_printed as printed
 from clai.encoders import MLP, ConditionedHead, Encoder
 from clai.estimator import Samples
 from clai.kernels import Kernel, build

@@ -12,12 +12,12 @@ from linear_operator.utils.errors import NotPSDError
 
 from clai.alignment import Target, alignment_loss, target_matrix
 from clai.checkpoints import Checkpoint
-from clai.divergence import EXPLODED
 from clai.encoders import MLP, Classifier, ConditionedHead, Encoder
 from clai.errors import DivergenceError
 from clai.estimator import Samples
 from clai.kernels import Cosine
 from clai.learning import Settings, batchwise_learning, collaborative_learning
+from clai.stability import EXPLODED
 
 SETTINGS = Settings(
     epochs=4, batch_size=8, optimiser="adamw", learning_rate=1e-2, weight_decay=0.0, learning_rate_schedule="one_cycle",

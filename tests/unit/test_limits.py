@@ -13,7 +13,7 @@ import pytest
 import torch
 import yaml
 
-from clai.jobs import start_job
+from clai.runs.jobs import start_job
 
 REPOSITORY = Path(__file__).parents[2]
 

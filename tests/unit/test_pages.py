@@ -7,7 +7,7 @@ import re
 import pandas as pd
 from PIL import Image
 
-from clai.pages import output_page, readable, runs_page, settings_page, sortable
+from clai.report.html_pages import output_page, readable, runs_page, settings_page, sortable
 
 RUN = {
     "run": "a/gp/seed0/fold1", "seed": 0, "fold": 1, "device": "cpu", "hardware": "2 cores", "threads": 2, "wall_seconds": 1.5,
@@ -28,7 +28,7 @@ def tidy() -> pd.DataFrame:
         ("x", "gp", "auroc", 0.75, None, None),
         ("y", "clai-m", "f1", None, None, 0.7),
     ]
-    return pd.DataFrame(rows, columns=["dataset", "model", "metric", "mean", "sd", "paper"])
+    return pd.DataFrame(rows, columns=["dataset", "model", "metric", "mean", "sd", "printed"])
 
 
 def test_metrics_of_a_tidy_frame_become_columns() -> None:

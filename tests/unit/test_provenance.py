@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 from evidence_fixture import EXPECTED, write_evidence
 
-from clai.cli import main, trace
 from clai.errors import InputError
-from clai.evidence import Evidence, csv_text, read_paper_values, sidecar
-from clai.provenance import Recorder, commit, digest, with_evaluation
-from clai.publication import publish
-from clai.tables import Sources, read_choices, render
+from clai.report.cli import main, trace
+from clai.report.evidence import Evidence, csv_text, read_printed_values, sidecar
+from clai.report.publication import publish
+from clai.report.tables import Sources, read_choices, render
+from clai.runs.record import Recorder, commit, digest, with_evaluation
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"
 
@@ -25,7 +25,10 @@ def table1(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("outputs")
     write_evidence(folder / "published", ["cifar10"])
     evidence = Evidence.found(folder / "published", {key: EXPECTED[key] for key in ("pathmnist", "cifar10")})
-    values, choices = read_paper_values(WORKFLOW / "paper_values.csv"), read_choices(WORKFLOW / "choices.csv")
+    values, choices = (
+        read_printed_values(WORKFLOW / "config" / "printed_values.csv"),
+        read_choices(WORKFLOW / "config" / "choices.csv"),
+    )
     table = render("table1", Sources(evidence, values, choices, {}), "Results.")
     path = folder / "table1.tex"
     path.write_text(table.tex)
@@ -101,15 +104,15 @@ def test_evaluation_stands_in_the_record_with_what_it_does_not_share() -> None:
 
 
 def test_a_run_evaluated_with_uncommitted_changes_is_not_published(tmp_path: Path) -> None:
-    file = tmp_path / "paper" / "cifar10" / "evidence" / "runs.json"
+    file = tmp_path / "real" / "cifar10" / "evidence" / "runs.json"
     file.parent.mkdir(parents=True)
     for dirty in (False, True):
         file.write_text(json.dumps([evaluated(dirty)]))
         if dirty:
             with pytest.raises(InputError, match="uncommitted changes on eeee"):
-                publish([file], tmp_path / "paper", tmp_path / "published")
+                publish([file], tmp_path / "real", tmp_path / "published")
         else:
-            assert publish([file], tmp_path / "paper", tmp_path / "published") == ["cifar10/evidence/runs.json"]
+            assert publish([file], tmp_path / "real", tmp_path / "published") == ["cifar10/evidence/runs.json"]
 
 
 def test_every_number_of_a_table_is_traced_to_the_runs_of_its_dataset_and_model(table1: Path) -> None:

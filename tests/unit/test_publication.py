@@ -11,18 +11,18 @@ from evidence_fixture import EXPECTED, write_evidence
 
 from clai.datasets.fetch import read_sources
 from clai.errors import InputError
-from clai.evidence import Evidence
-from clai.figures import render
-from clai.publication import LARGEST_FILE, OPEN_LICENCES, publish, shows_patients
+from clai.report.evidence import Evidence
+from clai.report.figures import render
+from clai.report.publication import LARGEST_FILE, OPEN_LICENCES, publish, shows_patients
 
-TABLE = Path(__file__).parents[2] / "workflow" / "data_sources.csv"
+TABLE = Path(__file__).parents[2] / "workflow" / "config" / "data_sources.csv"
 SEPSIS = ["mimic-iv", "challenge2019"]
 
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     """Evidence of a full run on both sepsis datasets, with the licences that the table of sources states."""
-    root = tmp_path / "results" / "paper"
+    root = tmp_path / "results" / "real"
     write_evidence(root, SEPSIS)
     for dataset in SEPSIS:
         path = root / dataset / "evidence" / "dataset.json"

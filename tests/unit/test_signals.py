@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from clai.signals import choose_stay, latent_statistics, roughness, spread
+from clai.experiments.latent_signals import choose_stay, latent_statistics, roughness, spread
 
 RULE = {"minimum_hours_before": 3, "minimum_event_hours": 2}
 

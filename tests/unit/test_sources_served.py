@@ -19,12 +19,12 @@ from clai.datasets.prepared import load
 
 REPOSITORY = Path(__file__).parents[2]
 CONFIG = yaml.safe_load((REPOSITORY / "config.yaml").read_text())
-MINI = yaml.safe_load((REPOSITORY / "workflow" / "presets" / "mini.yaml").read_text())
+MINI = yaml.safe_load((REPOSITORY / "workflow" / "config" / "mini.yaml").read_text())
 SAMPLES = {"pathmnist": 900, "cifar10": 800}
 
 
 def official(dataset: str) -> list[dict[str, str]]:
-    with (REPOSITORY / "workflow" / "data_sources.csv").open(newline="") as stream:
+    with (REPOSITORY / "workflow" / "config" / "data_sources.csv").open(newline="") as stream:
         return [row for row in csv.DictReader(stream) if row["dataset"] == dataset]
 
 

@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 from clai.datasets.fetch import read_sources
-from clai.evidence import Evidence, read_paper_values
-from clai.tables import readme_results, replace_results
+from clai.report.evidence import Evidence, read_printed_values
+from clai.report.tables import readme_results, replace_results
 
 REPOSITORY = Path(__file__).parents[2]
 WORKFLOW = REPOSITORY / "workflow"
@@ -26,7 +26,7 @@ DOCUMENTS = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"
 
 @pytest.mark.parametrize("dataset", OWN_SOURCES)
 def test_sources_of_every_dataset_are_verifiable(dataset: str) -> None:
-    rows = read_sources(WORKFLOW / "data_sources.csv", dataset)
+    rows = read_sources(WORKFLOW / "config" / "data_sources.csv", dataset)
     assert rows
     assert len({row.file for row in rows}) == len(rows)
     for row in rows:
@@ -42,7 +42,7 @@ def test_sources_of_every_dataset_are_verifiable(dataset: str) -> None:
 
 
 def test_sources_name_no_dataset_that_is_not_configured() -> None:
-    with (WORKFLOW / "data_sources.csv").open() as stream:
+    with (WORKFLOW / "config" / "data_sources.csv").open() as stream:
         assert {row["dataset"] for row in csv.DictReader(stream)} == set(OWN_SOURCES)
 
 
@@ -64,7 +64,7 @@ def test_every_setting_of_the_configuration_has_a_comment() -> None:
 
 
 def test_datasets_and_studies_may_change_the_settings_that_they_read_and_no_others() -> None:
-    schema = yaml.safe_load((WORKFLOW / "schemas" / "config.schema.yaml").read_text())
+    schema = yaml.safe_load((WORKFLOW / "config" / "schema.yaml").read_text())
     properties = schema["properties"]
 
     def accepts(part: str, name: str, key: str) -> bool:
@@ -99,7 +99,7 @@ def test_every_rule_has_a_message_a_log_and_a_script(file: Path) -> None:
 def test_results_in_the_readme_are_those_published() -> None:
     expected = {key: {name: entry[name] for name in ("title", "needs")} for key, entry in CONFIG["datasets"].items()}
     evidence = Evidence.found(REPOSITORY / "results" / "published", expected)
-    block = readme_results(evidence, read_paper_values(WORKFLOW / "paper_values.csv"))
+    block = readme_results(evidence, read_printed_values(WORKFLOW / "config" / "printed_values.csv"))
     readme = (REPOSITORY / "README.md").read_text()
     assert readme == replace_results(readme, block), "run `make readme`"
 
@@ -152,9 +152,12 @@ def test_kernel_of_the_documentation_fits_the_library() -> None:
 @pytest.mark.parametrize(
     ("modules", "spared"),
     [
-        ("clai.tables, clai.claims, clai.figures, clai.publication", "torch, sklearn, scipy.stats"),
+        (
+            "clai.report.tables, clai.report.claims, clai.report.figures, clai.report.publication",
+            "torch, sklearn, scipy.stats",
+        ),
         ("clai.datasets, clai.datasets.fetch, clai.datasets.prepared", "torch, sklearn, pandas"),
-        ("clai.experiment", "sklearn, torchmetrics, torchvision, torch._dynamo, matplotlib"),
+        ("clai.experiments.training", "sklearn, torchmetrics, torchvision, torch._dynamo, matplotlib"),
     ],
 )
 def test_jobs_do_not_wait_for_libraries_that_they_do_not_use(modules: str, spared: str) -> None:

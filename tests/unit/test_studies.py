@@ -13,11 +13,11 @@ from clai.checkpoints import Checkpoint
 from clai.datasets.prepared import Prepared
 from clai.encoders import MLP, ConditionedHead, Encoder, ResNet2d
 from clai.estimator import Samples
-from clai.experiment import splits_of
+from clai.experiments.studies import run_cell
+from clai.experiments.training import splits_of
 from clai.inference import RULES
 from clai.kernels import Cosine
 from clai.learning import Settings, collaborative_learning, encoder_passes
-from clai.studies import run_cell
 
 CPU = torch.device("cpu")
 
@@ -50,7 +50,7 @@ def settings(model: str, **training: Any) -> dict[str, Any]:
         "embedding_size": 4,
         "encoder": {"trunk": "resnet2d", "width": 4, "blocks": [1], "pool": True},
         "training": whole["training"] | small | training,
-        "inference": whole["inference"] | {"heldout_references": 20, "heldout_samples": 10},
+        "inference": whole["inference"] | {"validation_references": 20, "validation_samples": 10},
     }
 
 
@@ -61,7 +61,7 @@ def test_every_model_learns_the_classes_and_is_measured(model: str, tmp_path: Pa
     accuracy = cell.metrics[cell.metrics["metric"] == "accuracy"].set_index("rule")["value"]
     assert set(accuracy.index) == ({""} if model == "cross-entropy" else set(RULES))
     assert accuracy.max() > 0.6
-    assert cell.history["heldout_accuracy"].notna().all()
+    assert cell.history["validation_accuracy"].notna().all()
     assert cell.history["passes"].tolist() == pytest.approx(list(range(1, 13)))
     assert cell.figures["training_seconds"] > 0
 

@@ -11,10 +11,10 @@ import pytest
 import yaml
 from evidence_fixture import EXPECTED, STUDIES, write_benchmark, write_evidence, write_studies
 
-from clai import evidence
 from clai.errors import InputError
-from clai.evidence import MINI_NOTE, Evidence, csv_text, read_paper_values
-from clai.tables import (
+from clai.report import evidence
+from clai.report.evidence import MINI_NOTE, Evidence, csv_text, read_printed_values
+from clai.report.tables import (
     TABLES,
     Sources,
     Table,
@@ -32,16 +32,19 @@ DATASETS = {
     "table1": ["pathmnist", "cifar10", "sleepedf"],
     "table2": [],
     "table3": ["mimic-iv", "challenge2019"],
-    "tableS5": ["ablation", "decisive", "full"],
+    "tableS5": ["ablation", "decisive", "wide"],
     "tableS6": ["mimic-iv", "challenge2019"],
-    "tableS7": ["compute"],
+    "tableS7": ["benchmark"],
 }
 
 
 def sources(root: Path, name: str) -> Sources:
     expected = {key: (EXPECTED | STUDIES)[key] for key in DATASETS.get(name, EXPECTED)}
     settings = yaml.safe_load((WORKFLOW.parent / "config.yaml").read_text())
-    values, choices = read_paper_values(WORKFLOW / "paper_values.csv"), read_choices(WORKFLOW / "choices.csv")
+    values, choices = (
+        read_printed_values(WORKFLOW / "config" / "printed_values.csv"),
+        read_choices(WORKFLOW / "config" / "choices.csv"),
+    )
     return Sources(Evidence.found(root, expected), values, choices, settings)
 
 
@@ -68,12 +71,12 @@ def mini(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", ["table1", "table3"])
 def test_every_number_of_the_csv_stands_in_the_latex(partial: Path, name: str) -> None:
     table = rendered(partial, name)
-    assert list(table.frame)[:8] == ["dataset", "model", "metric", "mean", "sd", "n", "paper", "data"]
+    assert list(table.frame)[:8] == ["dataset", "model", "metric", "mean", "sd", "n", "printed", "data"]
     percent = {"accuracy", "precision", "recall", "f1", "roc_auc", "macro_f1"} if name == "table1" else set()
     for row in table.frame.dropna(subset=["mean"]).to_dict("records"):
         assert number(row["mean"], row["sd"], 2 if row["metric"] in percent else 3) in table.tex
-    for row in table.frame.dropna(subset=["paper"]).to_dict("records"):
-        assert f"{row['paper']:g}".rstrip("0") in table.tex
+    for row in table.frame.dropna(subset=["printed"]).to_dict("records"):
+        assert f"{row['printed']:g}".rstrip("0") in table.tex
 
 
 def test_sepsis_table_has_the_intervals_by_patient_of_the_metrics_themselves(partial: Path) -> None:
@@ -88,14 +91,14 @@ def test_sepsis_table_has_the_intervals_by_patient_of_the_metrics_themselves(par
 def test_table1_is_in_per_cent_and_its_calibration_errors_are_fractions(partial: Path) -> None:
     frame = rendered(partial, "table1").frame.query("dataset == 'cifar10' and model == 'clai-m'").set_index("metric")
     metrics = pd.read_csv(partial / "cifar10" / "evidence" / "metrics.csv").query(
-        "model == 'clai-m' and rule == 'paper'"
+        "model == 'clai-m' and rule == 'printed'"
     )
     accuracy = metrics.query("metric == 'accuracy'")["value"]
     assert frame.loc["accuracy", "mean"] == pytest.approx(100 * accuracy.mean())
     assert frame.loc["accuracy", "sd"] == pytest.approx(100 * accuracy.std(ddof=1))
     assert frame.loc["ece", "mean"] == pytest.approx(metrics.query("metric == 'ece'")["value"].mean())
-    assert frame.loc["accuracy", "paper"] == 80.46
-    assert pd.isna(frame.loc["ece", "paper"])
+    assert frame.loc["accuracy", "printed"] == 80.46
+    assert pd.isna(frame.loc["ece", "printed"])
 
 
 def test_a_dataset_without_evidence_says_what_it_needs(partial: Path) -> None:
@@ -197,13 +200,13 @@ def test_table_s2_sets_the_papers_figures_beside_ours(partial: Path) -> None:
 
 
 def test_table_s2_states_the_papers_figures_of_what_was_not_run(partial: Path) -> None:
-    rows = rendered(partial, "tableS2").frame.query("ours == 'not run'").set_index(["dataset", "quantity"])["paper"]
+    rows = rendered(partial, "tableS2").frame.query("ours == 'not run'").set_index(["dataset", "quantity"])["printed"]
     assert rows["pathmnist", "Samples"] == "107,180 images"
     assert rows["sleepedf", "Recordings"] == "78 recordings"
 
 
 def test_table_s2_tells_the_cohort_step_by_step_what_is_lacking_and_all_files(tmp_path: Path) -> None:
-    write_evidence(tmp_path / "paper", ["sleepedf", "mimic-iv"])
+    write_evidence(tmp_path / "real", ["sleepedf", "mimic-iv"])
     further = {
         "sleepedf": {"flow": [{"step": s, "n": n, "unit": "recordings"} for s, n in (("found", 153), ("usable", 151))]},
         "mimic-iv": {"flow": [{"step": "ICU stays in the tables", "n": 94458, "unit": "stays"}], "lacking": ["PaO2"]},
@@ -212,10 +215,10 @@ def test_table_s2_tells_the_cohort_step_by_step_what_is_lacking_and_all_files(tm
     frames = []
     for last in (files[-1], files[-1] | {"checksum": "sha1:other"}):
         for dataset, content in further.items():
-            path = tmp_path / "paper" / dataset / "evidence" / "dataset.json"
+            path = tmp_path / "real" / dataset / "evidence" / "dataset.json"
             path.write_text(json.dumps(json.loads(path.read_text()) | content | {"files": [*files[:-1], last]}))
         evidence._read_text.cache_clear()
-        frames.append(rendered(tmp_path / "paper", "tableS2").frame.set_index(["dataset", "quantity"])["ours"])
+        frames.append(rendered(tmp_path / "real", "tableS2").frame.set_index(["dataset", "quantity"])["ours"])
     table, changed = frames
     assert table["sleepedf", "Recordings"] == "151 recordings"
     assert table["sleepedf", "Cohort"] == "153 recordings: found; 151 recordings: usable"
@@ -251,8 +254,8 @@ def test_table_s7_shows_ratios_with_their_range_and_what_counting_gives(tmp_path
     assert row["counted"] == pytest.approx(9.5)
     assert f"{row['ratio']:.2f} ({row['low']:.2f}--{row['high']:.2f}) & 9.50" in table.tex
     assert "Device: cpu; threads: 2" in table.tex
-    assert [run["run"] for run in table.runs] == ["compute/benchmark/seed0"]
-    assert "not run: needs evidence=paper" in rendered(partial, "tableS7").tex
+    assert [run["run"] for run in table.runs] == ["benchmark/measurements/seed0"]
+    assert "not run: needs evidence=real" in rendered(partial, "tableS7").tex
 
 
 def test_table_s3_counts_runs_and_their_seconds(partial: Path) -> None:
@@ -262,7 +265,9 @@ def test_table_s3_counts_runs_and_their_seconds(partial: Path) -> None:
 
 
 def test_readme_results_go_between_the_markers(partial: Path) -> None:
-    block = readme_results(Evidence.found(partial, EXPECTED), read_paper_values(WORKFLOW / "paper_values.csv"))
+    block = readme_results(
+        Evidence.found(partial, EXPECTED), read_printed_values(WORKFLOW / "config" / "printed_values.csv")
+    )
     assert "| CIFAR-10 (JPEG copy) | CLaI-M | 80.46 |" in block
     assert "not run: needs credentialed access to MIMIC-IV" in block
     readme = "a\n<!-- results:begin -->\nold\n<!-- results:end -->\nb\n"
@@ -278,7 +283,7 @@ def test_studies_on_the_same_images_are_told_apart(tmp_path: Path) -> None:
     write_studies(root)
     table = rendered(root, "tableS5")
     assert len(set(table.frame.groupby("dataset")["data"].first())) == 3
-    for study, width in (("decisive", 32), ("full", 48)):
+    for study, width in (("decisive", 32), ("wide", 48)):
         assert f"study {study}: encoder width {width}, 20 epochs" in table.tex
 
 

@@ -5,7 +5,7 @@ from functools import cache
 import pandas as pd
 import pytest
 
-from clai.theory import check_all, check_parzen
+from clai.experiments.theory import check_all, check_parzen
 
 SETTINGS = {
     "parzen": {"shares": [0.1, 0.5], "bandwidths": [0.5, 2.0], "distance": 2.0, "size": 2, "samples": 600},
@@ -30,7 +30,7 @@ def test_parzen_rule_is_scikit_learns_kernel_bayes_classifier(share: str, bandwi
     assert found(f"share={share};bandwidth={bandwidth};rule=parzen", "agreement_kde") == 1
 
 
-@pytest.mark.parametrize("rule", ["paper", "centred", "balanced", "derivation"])
+@pytest.mark.parametrize("rule", ["printed", "centred", "balanced", "derivation"])
 def test_with_equal_shares_all_rules_are_the_kernel_bayes_classifier(rule: str) -> None:
     for bandwidth in ("0.5", "2"):
         assert found(f"share=0.5;bandwidth={bandwidth};rule={rule}", "agreement_kde") == 1
@@ -39,7 +39,7 @@ def test_with_equal_shares_all_rules_are_the_kernel_bayes_classifier(rule: str) 
 def test_the_paper_rule_calls_everything_positive_where_windows_are_narrow_and_the_class_is_rare() -> None:
     """The offset 1 - 2p outweighs all similarities; the Bayes rule and its Parzen estimate call few positive."""
     setting = "share=0.1;bandwidth=0.5"
-    assert found(f"{setting};rule=paper", "called_positive") == 1
+    assert found(f"{setting};rule=printed", "called_positive") == 1
     assert found(f"{setting};rule=derivation", "called_positive") == 1
     assert found(f"{setting};rule=parzen", "called_positive") < 0.1
     assert found(f"{setting};rule=parzen", "agreement_bayes") > 0.95

@@ -67,7 +67,7 @@ def repeatable(tree: Tree, files: Iterable[Path]) -> dict[str, bytes]:
         drawn = "paper_figures" in file.relative_to(tree.path).parts
         if (
             file.name in ("run.json", "runs.json", "evaluation.json")
-            or "compute" in file.parts
+            or "benchmark" in file.parts
             or file.name == "claims.md"
         ):
             continue
@@ -75,7 +75,9 @@ def repeatable(tree: Tree, files: Iterable[Path]) -> dict[str, bytes]:
             continue
         content = file.read_bytes()
         if file.name == "claims.csv":
-            content = b"".join(line for line in content.splitlines(keepends=True) if b"/compute/evidence/" not in line)
+            content = b"".join(
+                line for line in content.splitlines(keepends=True) if b"/benchmark/evidence/" not in line
+            )
         kept[str(file.relative_to(tree.path))] = content
     return kept
 

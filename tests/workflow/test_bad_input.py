@@ -23,11 +23,11 @@ def refusal(tree: Tree, dataset: str, settings: dict[str, object]) -> str:
     """What is said when preparing a dataset of the full run fails; nothing may be left of it."""
     local = tree.path / "local.yaml"
     local.write_text(yaml.safe_dump({"run": [dataset], "data_dir": "downloads", **settings}))
-    target = f"results/paper/{dataset}/prepared/dataset.json"
-    run = tree.snakemake(target, "--configfile", "local.yaml", "--config", "evidence=paper")
+    target = f"results/real/{dataset}/prepared/dataset.json"
+    run = tree.snakemake(target, "--configfile", "local.yaml", "--config", "evidence=real")
     local.unlink()
     assert run.returncode != 0, run.stdout
-    folder = tree.path / "results" / "paper" / dataset
+    folder = tree.path / "results" / "real" / dataset
     assert {path.name for path in folder.rglob("*")} <= {"raw.json"}
     assert not list((tree.path / "downloads").rglob("*.*"))
     assert "Traceback" not in run.stdout.split("error:")[-1]

@@ -14,8 +14,8 @@ import pytest
 import yaml
 from copies import REPOSITORY, Tree, outputs, repeatable
 
-from clai.evidence import MINI_NOTE
-from clai.provenance import digest
+from clai.report.evidence import MINI_NOTE
+from clai.runs.record import digest
 
 DATA_RULES = {"make_miniature", "fetch_source", "prepare_dataset"}
 TRAINING = {"train_model", "evaluate_clai", "fit_hourly_classifiers", "fit_student_t_mixture"}
@@ -26,7 +26,7 @@ MULTICLASS, SEPSIS = ["pathmnist", "cifar10", "sleepedf"], ["mimic-iv", "challen
 def metrics(miniature: Tree, dataset: str) -> pd.DataFrame:
     """Means over seeds and folds under the paper's rule: model, metric, value."""
     frame = pd.read_csv(miniature.path / "results" / "mini" / dataset / "evidence" / "metrics.csv")
-    frame = frame[frame["rule"].isna() | (frame["rule"] == "paper")]
+    frame = frame[frame["rule"].isna() | (frame["rule"] == "printed")]
     return frame.groupby(["model", "metric"])["value"].mean()
 
 
@@ -135,7 +135,7 @@ def test_edited_caption_redraws_its_output_only(miniature: Tree) -> None:
 
 
 def test_setting_of_a_picture_reruns_no_training(miniature: Tree) -> None:
-    path = miniature.path / "workflow" / "presets" / "mini.yaml"
+    path = miniature.path / "workflow" / "config" / "mini.yaml"
     preset = yaml.safe_load(path.read_text())
     preset["tsne"]["perplexity"] += 1
     with edited(path, yaml.safe_dump(preset)):
@@ -145,7 +145,7 @@ def test_setting_of_a_picture_reruns_no_training(miniature: Tree) -> None:
 
 
 def test_setting_of_one_dataset_reruns_no_other(miniature: Tree) -> None:
-    path = miniature.path / "workflow" / "presets" / "mini.yaml"
+    path = miniature.path / "workflow" / "config" / "mini.yaml"
     preset = yaml.safe_load(path.read_text())
     preset["datasets"]["sleepedf"]["overrides"]["training"] = {"weight_decay": 0.1}
     with edited(path, yaml.safe_dump(preset)):

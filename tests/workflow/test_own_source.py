@@ -16,12 +16,12 @@ def block(language: str, mark: str) -> str:
 
 
 def test_a_source_is_one_module_and_one_entry(tree: Tree) -> None:
-    (tree.path / "local.yaml").write_text(block("yaml", "digits:") + "run: [digits]\nevidence: paper\n")
+    (tree.path / "local.yaml").write_text(block("yaml", "digits:") + "run: [digits]\nevidence: real\n")
     table = pd.DataFrame(np.random.default_rng(0).integers(0, 255, (90, 64)), columns=[f"p{i}" for i in range(64)])
     table.assign(split=np.repeat(["train", "val", "test"], 30), label=np.arange(90) % 3).to_csv(
         tree.path / "digits.csv"
     )
-    target = "results/paper/digits/prepared/dataset.json"
+    target = "results/real/digits/prepared/dataset.json"
     refused = tree.snakemake(target, "--configfile", "local.yaml")
     assert "there is no src/clai/datasets/csv_pictures.py" in refused.stdout
     (tree.path / "src" / "clai" / "datasets" / "csv_pictures.py").write_text(block("python", "Pictures as rows"))
@@ -34,6 +34,6 @@ def test_a_source_is_one_module_and_one_entry(tree: Tree) -> None:
 
 
 def test_a_set_of_medmnist_is_one_entry(tree: Tree) -> None:
-    (tree.path / "local.yaml").write_text(block("yaml", "bloodmnist:") + "run: [bloodmnist]\nevidence: paper\n")
-    planned = tree.planned("results/paper/bloodmnist/prepared/dataset.json", "--configfile", "local.yaml")
+    (tree.path / "local.yaml").write_text(block("yaml", "bloodmnist:") + "run: [bloodmnist]\nevidence: real\n")
+    planned = tree.planned("results/real/bloodmnist/prepared/dataset.json", "--configfile", "local.yaml")
     assert planned == {"fetch_source": 1, "prepare_dataset": 1}

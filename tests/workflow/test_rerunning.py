@@ -8,7 +8,7 @@ import time
 import pytest
 from copies import Tree
 
-OWN = ["--config", "evidence=paper", "run=[pathmnist,cifar10]", "run_studies=[]", "run_benchmark=False"]
+OWN = ["--config", "evidence=real", "run=[pathmnist,cifar10]", "run_studies=[]", "run_benchmark=False"]
 RENDERING = ("render_", "draw_")
 
 
@@ -20,8 +20,8 @@ def adopted(request: pytest.FixtureRequest, tree: Tree, miniature: Tree) -> Tree
     """A fresh copy that was given somebody's evidence of two datasets and of the numerical checks, and nothing else."""
     for name in ("pathmnist", "cifar10", "theory"):
         source = miniature.path / "results" / "mini" / name / "evidence"
-        shutil.copytree(source, tree.path / "results" / "paper" / name / "evidence")
-        for file in (tree.path / "results" / "paper" / name / "evidence").iterdir():
+        shutil.copytree(source, tree.path / "results" / "real" / name / "evidence")
+        for file in (tree.path / "results" / "real" / name / "evidence").iterdir():
             age = 10 * 365 * 86400 if request.param.startswith("older") else 0
             os.utime(file, (time.time() - age,) * 2)
     return tree
@@ -29,18 +29,18 @@ def adopted(request: pytest.FixtureRequest, tree: Tree, miniature: Tree) -> Tree
 
 def test_evidence_is_taken_over_without_computing_anything(adopted: Tree, request: pytest.FixtureRequest) -> None:
     if "older" in request.node.callspec.id:
-        assert "train_model" in adopted.planned("paper", *OWN)
+        assert "train_model" in adopted.planned("outputs", *OWN)
     before = {file: file.read_bytes() for file in (adopted.path / "results").rglob("*") if file.is_file()}
     touched = adopted.snakemake(*TAKE_OVER, *OWN)
     assert touched.returncode == 0, touched.stdout
     assert adopted.planned("evidence", *OWN) == {}
-    planned = adopted.planned("paper", *OWN)
-    assert [name for name in planned if not name.startswith(RENDERING) and name != "paper"] == []
+    planned = adopted.planned("outputs", *OWN)
+    assert [name for name in planned if not name.startswith(RENDERING) and name != "outputs"] == []
     assert {"render_table1", "render_claims", "draw_figure3"} <= planned.keys()
     run = adopted.snakemake("paper_figures/table1.tex", *OWN)
     assert run.returncode == 0, run.stdout
     content = json.loads((adopted.path / "paper_figures" / "table1.json").read_text())
-    assert content["evidence"] == "paper"
+    assert content["evidence"] == "real"
     assert content["data"] == ["PathMNIST (miniature synthetic)", "CIFAR-10 (miniature synthetic)"]
     assert {file: file.read_bytes() for file in before} == before
 

@@ -31,7 +31,7 @@ ON_A_GPU = [
     "evaluate_cross_entropy",
     "run_cell",
     "fit_deep_kernel_gp",
-    "measure_compute",
+    "measure_benchmark",
 ]
 REQUESTED = {  # MB, minutes, GPUs of a first attempt
     "train_model": (8000, 240, 1),

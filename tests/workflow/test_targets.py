@@ -14,13 +14,13 @@ from copies import REPOSITORY, Tree, outputs
     [
         ["all"],
         ["mini"],
-        ["paper"],
-        ["all", "--config", "evidence=paper"],
-        ["publish", "--config", "evidence=paper"],
+        ["outputs"],
+        ["all", "--config", "evidence=real"],
+        ["publish", "--config", "evidence=real"],
         outputs(""),
         outputs("mini/"),
-        [*outputs(""), "--config", "evidence=paper"],
-        ["all", "--config", "evidence=paper", "--workflow-profile", "profiles/slurm"],
+        [*outputs(""), "--config", "evidence=real"],
+        ["all", "--config", "evidence=real", "--workflow-profile", "profiles/slurm"],
     ],
     ids=lambda arguments: " ".join(arguments)[:60],
 )
@@ -32,7 +32,7 @@ def test_full_run_covers_all_models_seeds_and_folds_that_the_configuration_names
     config = yaml.safe_load((REPOSITORY / "config.yaml").read_text())
     mimic, cifar10 = config["datasets"]["mimic-iv"], config["datasets"]["cifar10"]
     planned = shared_tree.planned(
-        *("paper", "--config", "evidence=paper", "run=[cifar10,mimic-iv]", "datasets={mimic-iv: {path: mimic}}")
+        *("outputs", "--config", "evidence=real", "run=[cifar10,mimic-iv]", "datasets={mimic-iv: {path: mimic}}")
     )
     trained = [model for model in mimic["models"] if model in ("clai-m", "clai-c", "cross-entropy")]
     folds = mimic["folds"] * len(mimic["overrides"]["seeds"])
@@ -46,14 +46,14 @@ def test_settings_of_the_readme_plan_the_runs_that_they_name(tree: Tree) -> None
     config = yaml.safe_load((REPOSITORY / "config.yaml").read_text())
     seeds = {model: len(config["seeds"]) for model in config["datasets"]["cifar10"]["models"]}
     seeds |= {model: len(own) for model, own in yaml.safe_load(settings)["model_seeds"].items()}
-    for target in ("paper", "publish"):
-        planned = tree.planned(target, "--configfile", "local.yaml", "--config", "evidence=paper")
+    for target in ("outputs", "publish"):
+        planned = tree.planned(target, "--configfile", "local.yaml", "--config", "evidence=real")
         assert planned["train_model"] == sum(seeds.values())
         assert planned["prepare_dataset"] == 1
 
 
 def test_dataset_without_access_is_left_out_of_the_full_run(shared_tree: Tree) -> None:
-    planned = shared_tree.planned("paper", "--config", "evidence=paper", "run=[mimic-iv]")
+    planned = shared_tree.planned("outputs", "--config", "evidence=real", "run=[mimic-iv]")
     assert "train_model" not in planned
     assert planned["render_table3"] == 1
 
@@ -65,7 +65,7 @@ def test_dataset_of_the_raw_files_of_another_is_at_hand_where_that_is(shared_tre
         datasets = {"mimic-iv": {"path": path}, "mimic-iv-all": second}
         (tmp_path / "local.yaml").write_text(yaml.safe_dump({"run": ["mimic-iv-all"], "datasets": datasets}))
         planned = shared_tree.planned(
-            "paper", "--configfile", str(tmp_path / "local.yaml"), "--config", "evidence=paper"
+            "outputs", "--configfile", str(tmp_path / "local.yaml"), "--config", "evidence=real"
         )
         assert planned.get("train_model", 0) == trained
 

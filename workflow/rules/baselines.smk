@@ -1,20 +1,20 @@
 # What CLaI is compared with on recordings: the mixture of Student-t distributions on the embeddings of the model named by
 # baselines.embedding, classifiers of single hours on the encoder's inputs, and a Gaussian process that learns the encoder.
-# Requires results/{preset}/{dataset}/prepared/ and, for the mixture, those embeddings; leaves metrics as evaluate.smk does.
+# Requires results/{evidence}/{dataset}/prepared/ and, for the mixture, those embeddings; leaves metrics as evaluate.smk does.
 
 
 rule fit_student_t_mixture:
     input:
-        prepared="results/{preset}/{dataset}/prepared/dataset.json",
+        prepared="results/{evidence}/{dataset}/prepared/dataset.json",
         embedded=baseline_embeddings,
-        library=library("baselines.student_t_mixture", "baselines.evaluation", "provenance", "jobs"),
+        library=library("baselines.student_t_mixture", "experiments.baseline_evaluation", "runs.record", "runs.jobs"),
     output:
-        metrics="results/{preset}/{dataset}/student-t-mixture/{run}/metrics.csv",
-        reliability="results/{preset}/{dataset}/student-t-mixture/{run}/reliability.csv",
-        predictions="results/{preset}/{dataset}/student-t-mixture/{run}/predictions.npz",
-        record="results/{preset}/{dataset}/student-t-mixture/{run}/run.json",
+        metrics="results/{evidence}/{dataset}/student-t-mixture/{run}/metrics.csv",
+        reliability="results/{evidence}/{dataset}/student-t-mixture/{run}/reliability.csv",
+        predictions="results/{evidence}/{dataset}/student-t-mixture/{run}/predictions.npz",
+        record="results/{evidence}/{dataset}/student-t-mixture/{run}/run.json",
     log:
-        "logs/{preset}/{dataset}/student-t-mixture/{run}/fit_student_t_mixture.log",
+        "logs/{evidence}/{dataset}/student-t-mixture/{run}/fit_student_t_mixture.log",
     conda:
         "../../envs/environment.yaml"
     threads: own_threads
@@ -27,25 +27,25 @@ rule fit_student_t_mixture:
             "validation_share_recordings",
         ),
         run=run_of,
-        checkpoint="results/{preset}/{dataset}/student-t-mixture/{run}/checkpoint.pt",
+        checkpoint="results/{evidence}/{dataset}/student-t-mixture/{run}/checkpoint.pt",
     message:
-        "Fit the Student-t mixture on {wildcards.dataset}'s embeddings ({wildcards.preset}, {wildcards.run})."
+        "Fit the Student-t mixture on {wildcards.dataset}'s embeddings ({wildcards.evidence}, {wildcards.run})."
     script:
         "../scripts/fit_student_t_mixture.py"
 
 
 rule fit_hourly_classifiers:
     input:
-        prepared="results/{preset}/{dataset}/prepared/dataset.json",
-        library=library("baselines.hourly_classifiers", "baselines.evaluation", "provenance", "jobs"),
+        prepared="results/{evidence}/{dataset}/prepared/dataset.json",
+        library=library("baselines.hourly_classifiers", "experiments.baseline_evaluation", "runs.record", "runs.jobs"),
     output:
-        metrics=expand("results/{{preset}}/{{dataset}}/{model}/{{run}}/metrics.csv", model=HOURLY),
-        reliability=expand("results/{{preset}}/{{dataset}}/{model}/{{run}}/reliability.csv", model=HOURLY),
-        predictions=expand("results/{{preset}}/{{dataset}}/{model}/{{run}}/predictions.npz", model=HOURLY),
-        record=expand("results/{{preset}}/{{dataset}}/{model}/{{run}}/run.json", model=HOURLY),
-        latent="results/{preset}/{dataset}/gp/{run}/latent.npz",
+        metrics=expand("results/{{evidence}}/{{dataset}}/{model}/{{run}}/metrics.csv", model=HOURLY),
+        reliability=expand("results/{{evidence}}/{{dataset}}/{model}/{{run}}/reliability.csv", model=HOURLY),
+        predictions=expand("results/{{evidence}}/{{dataset}}/{model}/{{run}}/predictions.npz", model=HOURLY),
+        record=expand("results/{{evidence}}/{{dataset}}/{model}/{{run}}/run.json", model=HOURLY),
+        latent="results/{evidence}/{dataset}/gp/{run}/latent.npz",
     log:
-        "logs/{preset}/{dataset}/fit_hourly_classifiers/{run}.log",
+        "logs/{evidence}/{dataset}/fit_hourly_classifiers/{run}.log",
     conda:
         "../../envs/environment.yaml"
     threads: own_threads
@@ -62,23 +62,23 @@ rule fit_hourly_classifiers:
         run=run_of,
         models=HOURLY,
     message:
-        "Fit classifiers of single hours of {wildcards.dataset} ({wildcards.preset}, {wildcards.run})."
+        "Fit classifiers of single hours of {wildcards.dataset} ({wildcards.evidence}, {wildcards.run})."
     script:
         "../scripts/fit_hourly_classifiers.py"
 
 
 rule fit_deep_kernel_gp:
     input:
-        prepared="results/{preset}/{dataset}/prepared/dataset.json",
-        library=library("baselines.deep_kernel_gp", "evaluation", "provenance", "jobs"),
+        prepared="results/{evidence}/{dataset}/prepared/dataset.json",
+        library=library("baselines.deep_kernel_gp", "experiments.evaluation", "runs.record", "runs.jobs"),
     output:
-        metrics="results/{preset}/{dataset}/deep-kernel-gp/{run}/metrics.csv",
-        reliability="results/{preset}/{dataset}/deep-kernel-gp/{run}/reliability.csv",
-        predictions="results/{preset}/{dataset}/deep-kernel-gp/{run}/predictions.npz",
-        latent="results/{preset}/{dataset}/deep-kernel-gp/{run}/latent.npz",
-        record="results/{preset}/{dataset}/deep-kernel-gp/{run}/run.json",
+        metrics="results/{evidence}/{dataset}/deep-kernel-gp/{run}/metrics.csv",
+        reliability="results/{evidence}/{dataset}/deep-kernel-gp/{run}/reliability.csv",
+        predictions="results/{evidence}/{dataset}/deep-kernel-gp/{run}/predictions.npz",
+        latent="results/{evidence}/{dataset}/deep-kernel-gp/{run}/latent.npz",
+        record="results/{evidence}/{dataset}/deep-kernel-gp/{run}/run.json",
     log:
-        "logs/{preset}/{dataset}/deep-kernel-gp/{run}/fit_deep_kernel_gp.log",
+        "logs/{evidence}/{dataset}/deep-kernel-gp/{run}/fit_deep_kernel_gp.log",
     conda:
         "../../envs/environment.yaml"
     threads: own_threads
@@ -87,8 +87,8 @@ rule fit_deep_kernel_gp:
     params:
         settings=own_settings(*LEARNING["deep-kernel-gp"], "evaluation.ece_bins"),
         run=run_of,
-        checkpoint="results/{preset}/{dataset}/deep-kernel-gp/{run}/checkpoint.pt",
+        checkpoint="results/{evidence}/{dataset}/deep-kernel-gp/{run}/checkpoint.pt",
     message:
-        "Train a deep-kernel Gaussian process on {wildcards.dataset} ({wildcards.preset}, {wildcards.run})."
+        "Train a deep-kernel Gaussian process on {wildcards.dataset} ({wildcards.evidence}, {wildcards.run})."
     script:
         "../scripts/fit_deep_kernel_gp.py"

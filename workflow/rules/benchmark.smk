@@ -1,15 +1,15 @@
-# Time and memory of training and inference, measured alone on the machine: needs no data, leaves results/{preset}/compute/evidence/.
+# Time and memory of training and inference, measured alone on the machine: needs no data, leaves results/{evidence}/compute/evidence/.
 
 
-rule measure_compute:
+rule measure_benchmark:
     input:
-        library=library("benchmark", "provenance", "jobs"),
+        library=library("benchmark.measure", "runs.record", "runs.jobs"),
     output:
-        measured=f"results/{{preset}}/{BENCHMARK}/evidence/compute.csv",
-        records=f"results/{{preset}}/{BENCHMARK}/evidence/runs.json",
-        description=f"results/{{preset}}/{BENCHMARK}/evidence/dataset.json",
+        measured=f"results/{{evidence}}/{BENCHMARK}/evidence/benchmark.csv",
+        records=f"results/{{evidence}}/{BENCHMARK}/evidence/runs.json",
+        description=f"results/{{evidence}}/{BENCHMARK}/evidence/dataset.json",
     log:
-        f"logs/{{preset}}/{BENCHMARK}/measure_compute.log",
+        f"logs/{{evidence}}/{BENCHMARK}/measure_benchmark.log",
     conda:
         "../../envs/environment.yaml"
     threads: all_cores
@@ -17,8 +17,8 @@ rule measure_compute:
         gpu=1,
     params:
         settings=benchmark_settings,
-        run=f"{BENCHMARK}/benchmark/seed0",
+        run=f"{BENCHMARK}/measurements/seed0",
     message:
-        "Measure time and memory of training and inference ({wildcards.preset}); the machine should do nothing else."
+        "Measure time and memory of training and inference ({wildcards.evidence}); the machine should do nothing else."
     script:
-        "../scripts/measure_compute.py"
+        "../scripts/measure_benchmark.py"

@@ -10,16 +10,16 @@ import yaml
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import update_config, validate
 
-SCHEMA = "../schemas/config.schema.yaml"
+SCHEMA = "../config/schema.yaml"
 SOURCE = Path(workflow.basedir, "src", "clai")
-BENCHMARK = "compute"  # the folder of the benchmark's evidence, beside those of datasets and studies
+BENCHMARK = "benchmark"  # the folder of the benchmark's evidence, beside those of datasets and studies
 THEORY = "theory"  # the folder of the numerical checks, likewise
 
 validate(config, SCHEMA)
 
 
 wildcard_constraints:
-    preset="mini|paper",
+    evidence="mini|real",
     dataset="|".join(config["datasets"]),
     model="clai-c|clai-m|cross-entropy|student-t-mixture|deep-kernel-gp|gp|gradient-boosting|logistic-regression|constant",
     run=r"seed\d+(/fold\d+)?",
@@ -47,15 +47,15 @@ def merged(*parts):
 
 
 @cache
-def settings(preset):
-    """config.yaml with a preset and the user's own settings.
+def settings(evidence):
+    """config.yaml with a evidence and the user's own settings.
 
-    On the real data the user's word is the last. The miniature pipeline is a fixture: what its preset fixes stays fixed, so that
+    On the real data the user's word is the last. The miniature pipeline is a fixture: what its evidence fixes stays fixed, so that
     a path to real data given on the command line does not reach it.
     """
-    chosen = yaml.safe_load(Path(workflow.basedir, "workflow", "presets", f"{preset}.yaml").read_text())
+    miniature = yaml.safe_load(Path(workflow.basedir, "workflow", "config", "mini.yaml").read_text())
     given = workflow.config_settings.overwrite_config
-    result = merged(config, chosen) if preset == "mini" else merged(config, chosen, given)
+    result = merged(config, miniature) if evidence == "mini" else merged(config, {"miniature": False}, given)
     validate(result, SCHEMA)
     for name in result["run"]:
         if name not in result["datasets"]:
@@ -88,14 +88,14 @@ def settings(preset):
 
 
 # Now, so that a bad setting is refused before anything runs.
-for name in ("mini", "paper"):
+for name in ("mini", "real"):
     settings(name)
 
 
 @cache
-def dataset_settings(preset, dataset):
+def dataset_settings(evidence, dataset):
     """The settings that hold for one dataset, its overrides merged in; its own entry is under `dataset`."""
-    whole = settings(preset)
+    whole = settings(evidence)
     entry = whole["datasets"][dataset]
     apart = ("datasets", "theory", "studies", "variants", "benchmark")
     shared = {key: value for key, value in whole.items() if key not in apart}
@@ -104,22 +104,22 @@ def dataset_settings(preset, dataset):
     return result
 
 
-def cells(preset, study):
+def cells(evidence, study):
     """The cells of a study: names such as full_zero, with the variants that each combines."""
     return {
         "_".join(chosen): dict(zip(combination, chosen))
-        for combination in settings(preset)["studies"][study]["combine"]
+        for combination in settings(evidence)["studies"][study]["combine"]
         for chosen in itertools.product(*combination.values())
     }
 
 
 @cache
-def cell_settings(preset, study, cell):
+def cell_settings(evidence, study, cell):
     """The settings of a cell, `model` among them: its dataset's, the study's overrides, then its variants'."""
-    whole = settings(preset)
+    whole = settings(evidence)
     variants = [whole["variants"][name] for name in cell.split("_")]
     own = whole["studies"][study]
-    return merged(dataset_settings(preset, own["dataset"]), own["overrides"], {"model": "clai-m"}, *variants)
+    return merged(dataset_settings(evidence, own["dataset"]), own["overrides"], {"model": "clai-m"}, *variants)
 
 
 @cache
@@ -148,16 +148,16 @@ def library(*modules):
     return sorted(str(path.relative_to(workflow.basedir)) for path in found)
 
 
-def runs(preset, dataset, model):
+def runs(evidence, dataset, model):
     """The runs of a model: `seed0`, or `seed0/fold0` where a dataset has folds."""
-    chosen = dataset_settings(preset, dataset)
+    chosen = dataset_settings(evidence, dataset)
     seeds = chosen["model_seeds"].get(model, chosen["seeds"])
     folds = {"hospitals": 2}.get(chosen["dataset"].get("folds"), chosen["dataset"].get("folds"))
     return [f"seed{s}" if folds is None else f"seed{s}/fold{f}" for s in seeds for f in range(folds or 1)]
 
 
-def models(preset, dataset):
-    return settings(preset)["datasets"][dataset]["models"]
+def models(evidence, dataset):
+    return settings(evidence)["datasets"][dataset]["models"]
 
 
 def is_sepsis(dataset):
@@ -175,8 +175,8 @@ def run_of(wildcards):
 # What bounds memory alone, such as inference.block, is not among params, a change of which reruns, but among resources.
 TRAINING = ["device", "threads", "encoder", "target", "normalise_test_separately", "hourly"]
 TRAINING += ["validation_share_recordings", "training"]
-CLASSIFIER = [*TRAINING, "inference.heldout_samples"]
-CLAI = [*CLASSIFIER, "embedding_size", "kernel", "inference.heldout_references"]
+CLASSIFIER = [*TRAINING, "inference.validation_samples"]
+CLAI = [*CLASSIFIER, "embedding_size", "kernel", "inference.validation_references"]
 CLAI += ["inference.references", "inference.reference_shares"]
 LEARNING = {
     "clai-m": CLAI,
@@ -201,7 +201,7 @@ def picked(chosen, *keys):
 
 def own_settings(*keys):
     """Params function: those settings of the wildcards' dataset, and no others, so that a change elsewhere reruns nothing."""
-    return lambda wildcards: picked(dataset_settings(wildcards.preset, wildcards.dataset), *keys)
+    return lambda wildcards: picked(dataset_settings(wildcards.evidence, wildcards.dataset), *keys)
 
 
 def learning_settings(wildcards):
@@ -210,11 +210,11 @@ def learning_settings(wildcards):
 
 
 def own_block(wildcards):
-    return dataset_settings(wildcards.preset, wildcards.dataset)["inference"]["block"]
+    return dataset_settings(wildcards.evidence, wildcards.dataset)["inference"]["block"]
 
 
 def own_threads(wildcards):
-    return dataset_settings(wildcards.preset, wildcards.dataset)["threads"]
+    return dataset_settings(wildcards.evidence, wildcards.dataset)["threads"]
 
 
 def evidence_root(wildcards):
@@ -225,11 +225,11 @@ def evidence_root(wildcards):
 def at_hand(root):
     """What has evidence under `root`, there already (published) or computable with the current settings: datasets, studies, the
     benchmark and the numerical checks."""
-    preset = Path(root).name
-    if preset == "published":
+    evidence = Path(root).name
+    if evidence == "published":
         names = [*config["datasets"], *config["studies"], BENCHMARK, THEORY]
         return [name for name in names if evidence_files(root, name)]
-    chosen = settings(preset)
+    chosen = settings(evidence)
     entries = chosen["datasets"]
     credentialed = {name for name, entry in entries.items() if entry["source"] == "mimic_iv"}
     datasets = [
@@ -261,7 +261,7 @@ def evidence_files(root, dataset):
     if dataset == THEORY:
         names = ["theory.csv", "runs.json"]
     elif dataset == BENCHMARK:
-        names = ["compute.csv", "runs.json", "dataset.json"]
+        names = ["benchmark.csv", "runs.json", "dataset.json"]
     else:
         own = ["metrics.csv", "history.csv"] if dataset in config["studies"] else EVIDENCE[is_sepsis(dataset)]
         names = [*own, "runs.json", "dataset.json"]
@@ -288,109 +288,111 @@ def evidence_inputs(datasets):
 
 def benchmark_settings(wildcards):
     """What the benchmark reads: its own settings, and those that its dataset is trained and evaluated with."""
-    whole = settings(wildcards.preset)
-    own = dataset_settings(wildcards.preset, whole["benchmark"]["dataset"])
+    whole = settings(wildcards.evidence)
+    own = dataset_settings(wildcards.evidence, whole["benchmark"]["dataset"])
     keys = ["device", "threads", "embedding_size", "encoder", "kernel", "target", "training", "miniature"]
     return picked(own, *keys, "inference.block") | {"benchmark": whole["benchmark"]}
 
 
 def all_cores(wildcards):
     """The whole machine, so that no other job runs beside one whose time is measured; on a cluster its profile sees to that."""
-    return workflow.resource_settings.cores or settings(wildcards.preset)["threads"]
+    return workflow.resource_settings.cores or settings(wildcards.evidence)["threads"]
 
 
 def of_cells(name):
     """Input function: a file of every run of the cells of a study."""
     return lambda wildcards: [
-        f"results/{wildcards.preset}/{wildcards.study}/{cell}/seed{seed}/{name}"
-        for cell in cells(wildcards.preset, wildcards.study)
-        for seed in settings(wildcards.preset)["studies"][wildcards.study]["seeds"]
+        f"results/{wildcards.evidence}/{wildcards.study}/{cell}/seed{seed}/{name}"
+        for cell in cells(wildcards.evidence, wildcards.study)
+        for seed in settings(wildcards.evidence)["studies"][wildcards.study]["seeds"]
     ]
 
 
 def study_dataset(wildcards):
     """The prepared dataset of a study."""
-    dataset = settings(wildcards.preset)["studies"][wildcards.study]["dataset"]
-    return f"results/{wildcards.preset}/{dataset}/prepared/dataset.json"
+    dataset = settings(wildcards.evidence)["studies"][wildcards.study]["dataset"]
+    return f"results/{wildcards.evidence}/{dataset}/prepared/dataset.json"
 
 
 def cell_params(wildcards):
     """The settings that a cell's training and evaluation read."""
-    chosen = cell_settings(wildcards.preset, wildcards.study, wildcards.cell)
+    chosen = cell_settings(wildcards.evidence, wildcards.study, wildcards.cell)
     return picked(chosen, *LEARNING[chosen["model"]], "evaluation.ece_bins", "model")
 
 
 def study_samples(wildcards):
     """Training samples that a study's cells use; None for all."""
-    return settings(wildcards.preset)["studies"][wildcards.study]["overrides"].get("training", {}).get("samples")
+    return settings(wildcards.evidence)["studies"][wildcards.study]["overrides"].get("training", {}).get("samples")
 
 
 def cell_threads(wildcards):
-    return cell_settings(wildcards.preset, wildcards.study, wildcards.cell)["threads"]
+    return cell_settings(wildcards.evidence, wildcards.study, wildcards.cell)["threads"]
 
 
 def cell_block(wildcards):
-    return cell_settings(wildcards.preset, wildcards.study, wildcards.cell)["inference"]["block"]
+    return cell_settings(wildcards.evidence, wildcards.study, wildcards.cell)["inference"]["block"]
 
 
 def source_table(wildcards):
-    miniature = f"results/mini/raw/{wildcards.dataset}/sources.csv" if settings(wildcards.preset)["miniature"] else None
-    return miniature or settings(wildcards.preset)["data_sources"]
+    miniature = (
+        f"results/mini/raw/{wildcards.dataset}/sources.csv" if settings(wildcards.evidence)["miniature"] else None
+    )
+    return miniature or settings(wildcards.evidence)["data_sources"]
 
 
 def source_library(wildcards):
-    source = dataset_settings(wildcards.preset, wildcards.dataset)["dataset"]["source"]
-    return library("datasets", f"datasets.{source}", "jobs")
+    source = dataset_settings(wildcards.evidence, wildcards.dataset)["dataset"]["source"]
+    return library("datasets", f"datasets.{source}", "runs.jobs")
 
 
 def preparation_settings(wildcards):
     """A dataset's own settings but for `memory_gb`, which bounds memory and is passed as a resource."""
-    entry = dataset_settings(wildcards.preset, wildcards.dataset)["dataset"]
+    entry = dataset_settings(wildcards.evidence, wildcards.dataset)["dataset"]
     return {key: value for key, value in entry.items() if key != "memory_gb"}
 
 
 def files_wanted(wildcards):
     """Those settings of a dataset that decide which raw files it has, so that no other one makes them be verified again."""
-    entry = dataset_settings(wildcards.preset, wildcards.dataset)["dataset"]
+    entry = dataset_settings(wildcards.evidence, wildcards.dataset)["dataset"]
     deciding = ("source", "path", "medmnist_flag", "medmnist_size", "subjects", "nights", "options")
     return {key: entry[key] for key in deciding if key in entry}
 
 
 def raw_manifest(wildcards):
     """The verified raw files of a dataset: its own, or those of the dataset that it names."""
-    entry = dataset_settings(wildcards.preset, wildcards.dataset)["dataset"]
-    return f"results/{wildcards.preset}/{entry.get('raw_of', wildcards.dataset)}/raw.json"
+    entry = dataset_settings(wildcards.evidence, wildcards.dataset)["dataset"]
+    return f"results/{wildcards.evidence}/{entry.get('raw_of', wildcards.dataset)}/raw.json"
 
 
 def raw_folder(wildcards):
-    chosen = settings(wildcards.preset)
+    chosen = settings(wildcards.evidence)
     return (
         f"results/mini/raw/{wildcards.dataset}" if chosen["miniature"] else f"{chosen['data_dir']}/{wildcards.dataset}"
     )
 
 
 def baseline_embeddings(wildcards):
-    chosen = dataset_settings(wildcards.preset, wildcards.dataset)["baselines"]["embedding"]
-    return f"results/{wildcards.preset}/{wildcards.dataset}/{chosen}/{wildcards.run}/embedded.safetensors"
+    chosen = dataset_settings(wildcards.evidence, wildcards.dataset)["baselines"]["embedding"]
+    return f"results/{wildcards.evidence}/{wildcards.dataset}/{chosen}/{wildcards.run}/embedded.safetensors"
 
 
 def first_runs(wildcards):
     """Embeddings of the first run of either kernel: what single-run pictures are drawn from."""
     return [
-        f"results/{wildcards.preset}/{wildcards.dataset}/{model}/"
-        f"{runs(wildcards.preset, wildcards.dataset, model)[0]}/embedded.safetensors"
+        f"results/{wildcards.evidence}/{wildcards.dataset}/{model}/"
+        f"{runs(wildcards.evidence, wildcards.dataset, model)[0]}/embedded.safetensors"
         for model in ("clai-m", "clai-c")
-        if model in models(wildcards.preset, wildcards.dataset)
+        if model in models(wildcards.evidence, wildcards.dataset)
     ]
 
 
 def of_runs(name, of_models):
     """Input function: a file of every run of the dataset's models among `of_models`."""
     return lambda wildcards: [
-        f"results/{wildcards.preset}/{wildcards.dataset}/{model}/{run}/{name}"
-        for model in models(wildcards.preset, wildcards.dataset)
+        f"results/{wildcards.evidence}/{wildcards.dataset}/{model}/{run}/{name}"
+        for model in models(wildcards.evidence, wildcards.dataset)
         if model in of_models
-        for run in runs(wildcards.preset, wildcards.dataset, model)
+        for run in runs(wildcards.evidence, wildcards.dataset, model)
     ]
 
 

@@ -1,5 +1,5 @@
 # Raw files of each dataset.
-# Requires nothing but config.yaml and the table of sources; leaves results/{preset}/{dataset}/raw.json, the manifest of verified files.
+# Requires nothing but config.yaml and the table of sources; leaves results/{evidence}/{dataset}/raw.json, the manifest of verified files.
 
 
 localrules:
@@ -9,7 +9,7 @@ localrules:
 
 rule make_miniature:
     input:
-        library=library("datasets.miniature", "jobs"),
+        library=library("datasets.miniature", "runs.jobs"),
     output:
         table="results/mini/raw/{dataset}/sources.csv",
     log:
@@ -30,17 +30,17 @@ rule fetch_source:
         table=source_table,
         library=source_library,
     output:
-        manifest="results/{preset}/{dataset}/raw.json",
+        manifest="results/{evidence}/{dataset}/raw.json",
     log:
-        "logs/{preset}/{dataset}/fetch_source.log",
+        "logs/{evidence}/{dataset}/fetch_source.log",
     conda:
         "../../envs/environment.yaml"
     params:
         settings=files_wanted,
         folder=raw_folder,
-        miniature=lambda wildcards: dataset_settings(wildcards.preset, wildcards.dataset)["miniature"],
-        mirror=lambda wildcards: dataset_settings(wildcards.preset, wildcards.dataset)["mirror"],
+        miniature=lambda wildcards: dataset_settings(wildcards.evidence, wildcards.dataset)["miniature"],
+        mirror=lambda wildcards: dataset_settings(wildcards.evidence, wildcards.dataset)["mirror"],
     message:
-        "Find or download the raw files of {wildcards.dataset} ({wildcards.preset}) and verify them."
+        "Find or download the raw files of {wildcards.dataset} ({wildcards.evidence}) and verify them."
     script:
         "../scripts/fetch_source.py"

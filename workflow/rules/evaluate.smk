@@ -1,21 +1,21 @@
 # Collaborative Inference, figures of merit, and the gathering of a dataset's evidence.
-# Requires trained models and baselines; leaves results/{preset}/{dataset}/evidence/, all that tables and figures are made from.
+# Requires trained models and baselines; leaves results/{evidence}/{dataset}/evidence/, all that tables and figures are made from.
 
 
 rule evaluate_clai:
     input:
-        prepared="results/{preset}/{dataset}/prepared/dataset.json",
+        prepared="results/{evidence}/{dataset}/prepared/dataset.json",
         model=rules.train_model.output.model,
-        library=library("evaluation", "provenance", "jobs"),
+        library=library("experiments.evaluation", "runs.record", "runs.jobs"),
     output:
-        embedded="results/{preset}/{dataset}/{model}/{run}/embedded.safetensors",
-        metrics="results/{preset}/{dataset}/{model}/{run}/metrics.csv",
-        reliability="results/{preset}/{dataset}/{model}/{run}/reliability.csv",
-        predictions="results/{preset}/{dataset}/{model}/{run}/predictions.npz",
-        similarity="results/{preset}/{dataset}/{model}/{run}/similarity.csv",
-        record="results/{preset}/{dataset}/{model}/{run}/evaluation.json",
+        embedded="results/{evidence}/{dataset}/{model}/{run}/embedded.safetensors",
+        metrics="results/{evidence}/{dataset}/{model}/{run}/metrics.csv",
+        reliability="results/{evidence}/{dataset}/{model}/{run}/reliability.csv",
+        predictions="results/{evidence}/{dataset}/{model}/{run}/predictions.npz",
+        similarity="results/{evidence}/{dataset}/{model}/{run}/similarity.csv",
+        record="results/{evidence}/{dataset}/{model}/{run}/evaluation.json",
     log:
-        "logs/{preset}/{dataset}/{model}/{run}/evaluate_clai.log",
+        "logs/{evidence}/{dataset}/{model}/{run}/evaluate_clai.log",
     wildcard_constraints:
         model="clai-c|clai-m",
     conda:
@@ -28,23 +28,23 @@ rule evaluate_clai:
         settings=own_settings(*CLAI, "evaluation.ece_bins", "evaluation.similarity_samples"),
         run=run_of,
     message:
-        "Embed {wildcards.dataset} with {wildcards.model} ({wildcards.preset}, {wildcards.run}) and vote."
+        "Embed {wildcards.dataset} with {wildcards.model} ({wildcards.evidence}, {wildcards.run}) and vote."
     script:
         "../scripts/evaluate_clai.py"
 
 
 rule evaluate_cross_entropy:
     input:
-        prepared="results/{preset}/{dataset}/prepared/dataset.json",
-        model="results/{preset}/{dataset}/cross-entropy/{run}/model.safetensors",
-        library=library("evaluation", "provenance", "jobs"),
+        prepared="results/{evidence}/{dataset}/prepared/dataset.json",
+        model="results/{evidence}/{dataset}/cross-entropy/{run}/model.safetensors",
+        library=library("experiments.evaluation", "runs.record", "runs.jobs"),
     output:
-        metrics="results/{preset}/{dataset}/cross-entropy/{run}/metrics.csv",
-        reliability="results/{preset}/{dataset}/cross-entropy/{run}/reliability.csv",
-        predictions="results/{preset}/{dataset}/cross-entropy/{run}/predictions.npz",
-        record="results/{preset}/{dataset}/cross-entropy/{run}/evaluation.json",
+        metrics="results/{evidence}/{dataset}/cross-entropy/{run}/metrics.csv",
+        reliability="results/{evidence}/{dataset}/cross-entropy/{run}/reliability.csv",
+        predictions="results/{evidence}/{dataset}/cross-entropy/{run}/predictions.npz",
+        record="results/{evidence}/{dataset}/cross-entropy/{run}/evaluation.json",
     log:
-        "logs/{preset}/{dataset}/cross-entropy/{run}/evaluate_cross_entropy.log",
+        "logs/{evidence}/{dataset}/cross-entropy/{run}/evaluate_cross_entropy.log",
     conda:
         "../../envs/environment.yaml"
     threads: own_threads
@@ -54,54 +54,54 @@ rule evaluate_cross_entropy:
         settings=own_settings(*CLASSIFIER, "evaluation.ece_bins"),
         run=run_of,
     message:
-        "Evaluate cross-entropy on {wildcards.dataset} ({wildcards.preset}, {wildcards.run})."
+        "Evaluate cross-entropy on {wildcards.dataset} ({wildcards.evidence}, {wildcards.run})."
     script:
         "../scripts/evaluate_cross_entropy.py"
 
 
 rule project_embeddings:
     input:
-        prepared="results/{preset}/{dataset}/prepared/dataset.json",
+        prepared="results/{evidence}/{dataset}/prepared/dataset.json",
         embedded=first_runs,
-        library=library("projection", "experiment", "jobs"),
+        library=library("experiments.projections", "experiments.training", "runs.jobs"),
     output:
-        tsne="results/{preset}/{dataset}/evidence/tsne.csv.gz",
-        stages="results/{preset}/{dataset}/evidence/stages.csv.gz",
+        tsne="results/{evidence}/{dataset}/evidence/tsne.csv.gz",
+        stages="results/{evidence}/{dataset}/evidence/stages.csv.gz",
     log:
-        "logs/{preset}/{dataset}/project_embeddings.log",
+        "logs/{evidence}/{dataset}/project_embeddings.log",
     conda:
         "../../envs/environment.yaml"
     threads: 1
     params:
         settings=own_settings("threads", "embedding_size", "encoder", "kernel", "hourly", "tsne", "stages"),
     message:
-        "Project {wildcards.dataset}'s test embeddings ({wildcards.preset}) to two dimensions."
+        "Project {wildcards.dataset}'s test embeddings ({wildcards.evidence}) to two dimensions."
     script:
         "../scripts/project_embeddings.py"
 
 
 rule summarise_dataset:
     input:
-        prepared="results/{preset}/{dataset}/prepared/dataset.json",
+        prepared="results/{evidence}/{dataset}/prepared/dataset.json",
         metrics=of_runs("metrics.csv", ALL_MODELS),
         reliability=of_runs("reliability.csv", ALL_MODELS),
         history=of_runs("history.csv", TRAINED),
         records=of_runs("run.json", ALL_MODELS),
         evaluations=of_runs("evaluation.json", TRAINED),
-        library=library("summary", "provenance", "jobs"),
+        library=library("runs.gather", "runs.record", "runs.jobs"),
     output:
-        metrics="results/{preset}/{dataset}/evidence/metrics.csv",
-        reliability="results/{preset}/{dataset}/evidence/reliability.csv",
-        history="results/{preset}/{dataset}/evidence/history.csv",
-        records="results/{preset}/{dataset}/evidence/runs.json",
-        description="results/{preset}/{dataset}/evidence/dataset.json",
+        metrics="results/{evidence}/{dataset}/evidence/metrics.csv",
+        reliability="results/{evidence}/{dataset}/evidence/reliability.csv",
+        history="results/{evidence}/{dataset}/evidence/history.csv",
+        records="results/{evidence}/{dataset}/evidence/runs.json",
+        description="results/{evidence}/{dataset}/evidence/dataset.json",
     log:
-        "logs/{preset}/{dataset}/summarise_dataset.log",
+        "logs/{evidence}/{dataset}/summarise_dataset.log",
     conda:
         "../../envs/environment.yaml"
     threads: 1
     message:
-        "Gather what all runs on {wildcards.dataset} ({wildcards.preset}) found."
+        "Gather what all runs on {wildcards.dataset} ({wildcards.evidence}) found."
     script:
         "../scripts/summarise_dataset.py"
 
@@ -109,58 +109,58 @@ rule summarise_dataset:
 rule summarise_similarity:
     input:
         similarity=of_runs("similarity.csv", ["clai-m", "clai-c"]),
-        library=library("summary", "jobs"),
+        library=library("runs.gather", "runs.jobs"),
     output:
-        "results/{preset}/{dataset}/evidence/similarity.csv",
+        "results/{evidence}/{dataset}/evidence/similarity.csv",
     log:
-        "logs/{preset}/{dataset}/summarise_similarity.log",
+        "logs/{evidence}/{dataset}/summarise_similarity.log",
     conda:
         "../../envs/environment.yaml"
     threads: 1
     message:
-        "Gather the similarities between the classes of {wildcards.dataset} ({wildcards.preset})."
+        "Gather the similarities between the classes of {wildcards.dataset} ({wildcards.evidence})."
     script:
         "../scripts/summarise_similarity.py"
 
 
 rule summarise_predictions:
     input:
-        prepared="results/{preset}/{dataset}/prepared/dataset.json",
+        prepared="results/{evidence}/{dataset}/prepared/dataset.json",
         predictions=of_runs("predictions.npz", ALL_MODELS),
-        library=library("bootstrap", "evaluation", "summary", "jobs"),
+        library=library("metrics.bootstrap", "experiments.evaluation", "runs.gather", "runs.jobs"),
     output:
-        intervals="results/{preset}/{dataset}/evidence/intervals.csv",
-        decision="results/{preset}/{dataset}/evidence/decision.csv",
+        intervals="results/{evidence}/{dataset}/evidence/intervals.csv",
+        decision="results/{evidence}/{dataset}/evidence/decision.csv",
     log:
-        "logs/{preset}/{dataset}/summarise_predictions.log",
+        "logs/{evidence}/{dataset}/summarise_predictions.log",
     conda:
         "../../envs/environment.yaml"
     threads: 1
     params:
         settings=own_settings("evaluation.bootstrap", "evaluation.decision_thresholds", "validation_share_recordings"),
     message:
-        "Draw intervals by patient and decision curves for {wildcards.dataset} ({wildcards.preset})."
+        "Draw intervals by patient and decision curves for {wildcards.dataset} ({wildcards.evidence})."
     script:
         "../scripts/summarise_predictions.py"
 
 
 rule summarise_signals:
     input:
-        prepared="results/{preset}/{dataset}/prepared/dataset.json",
+        prepared="results/{evidence}/{dataset}/prepared/dataset.json",
         embedded=of_runs("embedded.safetensors", ["clai-m", "clai-c"]),
         latent=of_runs("latent.npz", ["gp", "deep-kernel-gp"]),
-        library=library("summary", "signals", "jobs"),
+        library=library("runs.gather", "experiments.latent_signals", "runs.jobs"),
     output:
-        signals="results/{preset}/{dataset}/evidence/signals.csv",
-        latent="results/{preset}/{dataset}/evidence/latent.csv",
+        signals="results/{evidence}/{dataset}/evidence/signals.csv",
+        latent="results/{evidence}/{dataset}/evidence/latent.csv",
     log:
-        "logs/{preset}/{dataset}/summarise_signals.log",
+        "logs/{evidence}/{dataset}/summarise_signals.log",
     conda:
         "../../envs/environment.yaml"
     threads: 1
     params:
         settings=own_settings("figure4"),
     message:
-        "Trace the latent signals of {wildcards.dataset} ({wildcards.preset}): one stay, and the statistics of all."
+        "Trace the latent signals of {wildcards.dataset} ({wildcards.evidence}): one stay, and the statistics of all."
     script:
         "../scripts/summarise_signals.py"

@@ -6,9 +6,9 @@ TABLES = {
     "table3": ["mimic-iv", "challenge2019"],
     "tableS1": list(config["datasets"]),
     "tableS2": list(config["datasets"]),
-    "tableS3": [*config["datasets"], "decisive", "full"],
+    "tableS3": [*config["datasets"], "decisive", "wide"],
     "tableS4": list(config["datasets"]),
-    "tableS5": ["ablation", "decisive", "full"],
+    "tableS5": ["ablation", "decisive", "wide"],
     "tableS6": ["mimic-iv", "challenge2019", "challenge2019-septic", "challenge2019-hospitals"],
     "tableS7": [BENCHMARK],
 }
@@ -19,7 +19,7 @@ FIGURES = {
     "figure4": ["mimic-iv", "challenge2019"],
     "figureS1": list(config["datasets"]),
     "figureS2": ["ablation"],
-    "figureS3": ["cost"],
+    "figureS3": ["schedules"],
     "figureS4": ["mimic-iv", "challenge2019"],
     "figureS5": [BENCHMARK],
 }
@@ -43,7 +43,7 @@ def evidence_of_outputs(wildcards):
 
 def settings_of_view(wildcards):
     """The settings behind a view's evidence."""
-    return settings("mini" if wildcards.view else "paper")
+    return settings("mini" if wildcards.view else "real")
 
 
 def settings_shown(name):
@@ -84,7 +84,7 @@ def page_of(name):
 
 def evidence_title(wildcards):
     """What a view rests on, in words."""
-    names = {"published": "Published evidence", "paper": "Full run here", "mini": "Miniature synthetic data"}
+    names = {"published": "Published evidence", "real": "Full run here", "mini": "Miniature synthetic data"}
     return names[Path(evidence_root(wildcards)).name]
 
 

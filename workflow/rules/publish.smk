@@ -1,12 +1,12 @@
-# Promotion of a full run to tracked evidence. Requires results/paper/*/evidence/; leaves copies in results/published/, which no rule produces.
+# Promotion of a full run to tracked evidence. Requires results/real/*/evidence/; leaves copies in results/published/, which no rule produces.
 
 
 rule publish:
     input:
-        evidence=lambda wildcards: all_evidence("results/paper"),
-        library=library("publication", "jobs"),
+        evidence=lambda wildcards: all_evidence("results/real"),
+        library=library("report.publication", "runs.jobs"),
     output:
-        "results/paper/published.json",
+        "results/real/published.json",
     log:
         "logs/paper/publish.log",
     localrule: True

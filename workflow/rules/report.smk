@@ -6,7 +6,7 @@ rule render_pages:
     input:
         outputs=rendered,
         config="config.yaml",
-        library=library("pages", "jobs"),
+        library=library("report.html_pages", "runs.jobs"),
     output:
         **{name: page_of(name) for name in TITLES},
         runs=page_of("runs"),
@@ -31,7 +31,7 @@ rule build_article:
     input:
         outputs=rendered,
         article="workflow/report/article.tex",
-        library=library("article", "latex", "jobs"),
+        library=library("report.article", "report.latex", "runs.jobs"),
     output:
         pdf="report/{view}article.pdf",
         numbers="report/{view}article_numbers.tex",
@@ -56,7 +56,7 @@ rule build_crate:
         evidence=lambda wildcards: all_evidence(evidence_root(wildcards)),
         code=code_files(),
         description="workflow/report/workflow.rst",
-        library=library("crate", "publication", "jobs"),
+        library=library("report.crate", "report.publication", "runs.jobs"),
     output:
         "report/{view}crate.zip",
     log:

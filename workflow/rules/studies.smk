@@ -1,17 +1,17 @@
 # Comparisons beyond the paper: each cell of a study (config key `studies`) trained and measured in one job.
-# Requires results/{preset}/{dataset}/prepared/; leaves results/{preset}/{study}/evidence/.
+# Requires results/{evidence}/{dataset}/prepared/; leaves results/{evidence}/{study}/evidence/.
 
 
 rule run_cell:
     input:
         prepared=study_dataset,
-        library=library("studies", "provenance", "jobs"),
+        library=library("experiments.studies", "runs.record", "runs.jobs"),
     output:
-        metrics="results/{preset}/{study}/{cell}/{run}/metrics.csv",
-        history="results/{preset}/{study}/{cell}/{run}/history.csv",
-        record="results/{preset}/{study}/{cell}/{run}/run.json",
+        metrics="results/{evidence}/{study}/{cell}/{run}/metrics.csv",
+        history="results/{evidence}/{study}/{cell}/{run}/history.csv",
+        record="results/{evidence}/{study}/{cell}/{run}/run.json",
     log:
-        "logs/{preset}/{study}/{cell}/{run}/run_cell.log",
+        "logs/{evidence}/{study}/{cell}/{run}/run_cell.log",
     conda:
         "../../envs/environment.yaml"
     threads: cell_threads
@@ -21,9 +21,9 @@ rule run_cell:
     params:
         settings=cell_params,
         run=run_of,
-        checkpoint="results/{preset}/{study}/{cell}/{run}/checkpoint.pt",
+        checkpoint="results/{evidence}/{study}/{cell}/{run}/checkpoint.pt",
     message:
-        "Train and measure {wildcards.cell} of the study {wildcards.study} ({wildcards.preset}), {wildcards.run}."
+        "Train and measure {wildcards.cell} of the study {wildcards.study} ({wildcards.evidence}), {wildcards.run}."
     script:
         "../scripts/run_cell.py"
 
@@ -34,20 +34,20 @@ rule summarise_study:
         metrics=of_cells("metrics.csv"),
         history=of_cells("history.csv"),
         records=of_cells("run.json"),
-        library=library("summary", "jobs"),
+        library=library("runs.gather", "runs.jobs"),
     output:
-        metrics="results/{preset}/{study}/evidence/metrics.csv",
-        history="results/{preset}/{study}/evidence/history.csv",
-        records="results/{preset}/{study}/evidence/runs.json",
-        description="results/{preset}/{study}/evidence/dataset.json",
+        metrics="results/{evidence}/{study}/evidence/metrics.csv",
+        history="results/{evidence}/{study}/evidence/history.csv",
+        records="results/{evidence}/{study}/evidence/runs.json",
+        description="results/{evidence}/{study}/evidence/dataset.json",
     log:
-        "logs/{preset}/{study}/summarise_study.log",
+        "logs/{evidence}/{study}/summarise_study.log",
     conda:
         "../../envs/environment.yaml"
     threads: 1
     params:
         samples=study_samples,
     message:
-        "Gather what all cells of the study {wildcards.study} ({wildcards.preset}) found."
+        "Gather what all cells of the study {wildcards.study} ({wildcards.evidence}) found."
     script:
         "../scripts/summarise_study.py"

@@ -13,9 +13,9 @@ for name, datasets in TABLES.items():
         input:
             evidence=evidence_inputs(datasets),
             caption=f"workflow/report/{name}.rst",
-            paper_values="workflow/paper_values.csv",
-            choices="workflow/choices.csv",
-            library=library("tables", "jobs"),
+            printed_values="workflow/config/printed_values.csv",
+            choices="workflow/config/choices.csv",
+            library=library("report.tables", "runs.jobs"),
         output:
             tex=f"paper_figures/{{view}}{name}.tex",
             csv=f"paper_figures/{{view}}{name}.csv",
@@ -41,8 +41,8 @@ rule render_claims:
     input:
         evidence=evidence_inputs([*CLAIMS, THEORY]),
         caption="workflow/report/claims.rst",
-        paper_values="workflow/paper_values.csv",
-        library=library("claims", "jobs"),
+        printed_values="workflow/config/printed_values.csv",
+        library=library("report.claims", "runs.jobs"),
     output:
         md="paper_figures/{view}claims.md",
         csv="paper_figures/{view}claims.csv",

@@ -1,19 +1,19 @@
-# Numerical checks of the mathematics: needs no data, leaves results/{preset}/theory/evidence/.
+# Numerical checks of the mathematics: needs no data, leaves results/{evidence}/theory/evidence/.
 
 
 rule check_theory:
     input:
-        library=library("theory", "provenance", "jobs"),
+        library=library("experiments.theory", "runs.record", "runs.jobs"),
     output:
-        found=f"results/{{preset}}/{THEORY}/evidence/theory.csv",
-        records=f"results/{{preset}}/{THEORY}/evidence/runs.json",
+        found=f"results/{{evidence}}/{THEORY}/evidence/theory.csv",
+        records=f"results/{{evidence}}/{THEORY}/evidence/runs.json",
     log:
-        f"logs/{{preset}}/{THEORY}/check_theory.log",
+        f"logs/{{evidence}}/{THEORY}/check_theory.log",
     conda:
         "../../envs/environment.yaml"
     threads: 1
     params:
-        settings=lambda wildcards: settings(wildcards.preset)["theory"],
+        settings=lambda wildcards: settings(wildcards.evidence)["theory"],
     message:
         "Check decision rules, the alignment bound and the loss floors numerically."
     script:

@@ -1,17 +1,17 @@
 # Collaborative Learning and the cross-entropy baseline.
-# Requires results/{preset}/{dataset}/prepared/; leaves model.safetensors, history.csv and run.json in results/{preset}/{dataset}/{model}/{run}/.
+# Requires results/{evidence}/{dataset}/prepared/; leaves model.safetensors, history.csv and run.json in results/{evidence}/{dataset}/{model}/{run}/.
 
 
 rule train_model:
     input:
-        prepared="results/{preset}/{dataset}/prepared/dataset.json",
-        library=library("experiment", "provenance", "jobs"),
+        prepared="results/{evidence}/{dataset}/prepared/dataset.json",
+        library=library("experiments.training", "runs.record", "runs.jobs"),
     output:
-        model="results/{preset}/{dataset}/{model}/{run}/model.safetensors",
-        history="results/{preset}/{dataset}/{model}/{run}/history.csv",
-        record="results/{preset}/{dataset}/{model}/{run}/run.json",
+        model="results/{evidence}/{dataset}/{model}/{run}/model.safetensors",
+        history="results/{evidence}/{dataset}/{model}/{run}/history.csv",
+        record="results/{evidence}/{dataset}/{model}/{run}/run.json",
     log:
-        "logs/{preset}/{dataset}/{model}/{run}/train_model.log",
+        "logs/{evidence}/{dataset}/{model}/{run}/train_model.log",
     wildcard_constraints:
         model="clai-c|clai-m|cross-entropy",
     conda:
@@ -23,8 +23,8 @@ rule train_model:
     params:
         settings=learning_settings,
         run=run_of,
-        checkpoint="results/{preset}/{dataset}/{model}/{run}/checkpoint.pt",
+        checkpoint="results/{evidence}/{dataset}/{model}/{run}/checkpoint.pt",
     message:
-        "Train {wildcards.model} on {wildcards.dataset} ({wildcards.preset}), {wildcards.run}."
+        "Train {wildcards.model} on {wildcards.dataset} ({wildcards.evidence}), {wildcards.run}."
     script:
         "../scripts/train_model.py"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from clai.article import (
+from clai.report.article import (
     claims_macros,
     claims_tex,
     figure_tex,
@@ -16,9 +16,9 @@ from clai.article import (
     runs_macros,
     supplement_tex,
 )
-from clai.evidence import MINI_NOTE
-from clai.jobs import start_job
-from clai.latex import typeset
+from clai.report.evidence import MINI_NOTE
+from clai.report.latex import typeset
+from clai.runs.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from clai.jobs import start_job
-from clai.provenance import Recorder
-from clai.theory import check_all
+from clai.experiments.theory import check_all
+from clai.runs.jobs import start_job
+from clai.runs.record import Recorder
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

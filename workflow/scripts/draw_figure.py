@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clai.evidence import Evidence, csv_text, sidecar
-from clai.figures import render, save
-from clai.jobs import start_job
+from clai.report.evidence import Evidence, csv_text, sidecar
+from clai.report.figures import render, save
+from clai.runs.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

@@ -7,8 +7,8 @@ import numpy as np
 import torch
 
 from clai.datasets import prepared
-from clai.evaluation import class_similarity, evaluate_clai, utilities_of
-from clai.experiment import (
+from clai.experiments.evaluation import class_similarity, evaluate_clai, utilities_of
+from clai.experiments.training import (
     build_clai,
     choose_device,
     conditions_of,
@@ -17,8 +17,8 @@ from clai.experiment import (
     load_parameters,
     save_embedded,
 )
-from clai.jobs import start_job, with_block
-from clai.provenance import Recorder
+from clai.runs.jobs import start_job, with_block
+from clai.runs.record import Recorder
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

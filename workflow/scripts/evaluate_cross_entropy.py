@@ -7,10 +7,10 @@ import numpy as np
 import torch
 
 from clai.datasets import prepared
-from clai.evaluation import evaluate_cross_entropy
-from clai.experiment import build_classifier, choose_device, inputs_of, load_parameters
-from clai.jobs import start_job
-from clai.provenance import Recorder
+from clai.experiments.evaluation import evaluate_cross_entropy
+from clai.experiments.training import build_classifier, choose_device, inputs_of, load_parameters
+from clai.runs.jobs import start_job
+from clai.runs.record import Recorder
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

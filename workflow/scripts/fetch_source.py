@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clai.datasets.fetch import Effort, obtain
-from clai.jobs import start_job
+from clai.datasets.fetch import DownloadLimits, obtain
+from clai.runs.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
@@ -17,7 +17,7 @@ raw = obtain(
     table=Path(snakemake.input.table),
     folder=Path(params.folder),
     mirror=params.mirror,
-    effort=Effort(**snakemake.config["download"]),
+    effort=DownloadLimits(**snakemake.config["download"]),
     miniature=params.miniature,
 )
 raw.write(Path(snakemake.output.manifest))

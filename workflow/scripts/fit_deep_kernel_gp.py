@@ -9,10 +9,10 @@ import torch
 from clai.baselines.deep_kernel_gp import evaluate_deep_kernel_gp, train_deep_kernel_gp
 from clai.checkpoints import Checkpoint
 from clai.datasets import prepared
-from clai.evaluation import utilities_of
-from clai.experiment import choose_device, splits_of
-from clai.jobs import start_job
-from clai.provenance import Recorder, digest, file_digest
+from clai.experiments.evaluation import utilities_of
+from clai.experiments.training import choose_device, splits_of
+from clai.runs.jobs import start_job
+from clai.runs.record import Recorder, digest, file_digest
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from clai.baselines.evaluation import evaluate_log_odds
 from clai.baselines.hourly_classifiers import fit_hourly_classifier
 from clai.datasets import prepared
-from clai.evaluation import utilities_of
-from clai.experiment import splits_of
-from clai.jobs import start_job
-from clai.provenance import Recorder
+from clai.experiments.baseline_evaluation import evaluate_log_odds
+from clai.experiments.evaluation import utilities_of
+from clai.experiments.training import splits_of
+from clai.runs.jobs import start_job
+from clai.runs.record import Recorder
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from clai.baselines.evaluation import as_vectors, evaluate_baseline
 from clai.baselines.student_t_mixture import choose_student_t_mixture
 from clai.checkpoints import Checkpoint
 from clai.datasets import prepared
-from clai.evaluation import utilities_of
-from clai.experiment import load_embedded
-from clai.jobs import start_job
-from clai.provenance import Recorder, digest, file_digest
+from clai.experiments.baseline_evaluation import as_vectors, evaluate_baseline
+from clai.experiments.evaluation import utilities_of
+from clai.experiments.training import load_embedded
+from clai.runs.jobs import start_job
+from clai.runs.record import Recorder, digest, file_digest
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

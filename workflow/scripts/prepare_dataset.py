@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clai.datasets import prepare
-from clai.datasets.attempts import leaving_when_asked
 from clai.datasets.fetch import Raw
-from clai.jobs import start_job
+from clai.datasets.interrupted import leaving_when_asked
+from clai.runs.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

@@ -7,10 +7,10 @@ import pandas as pd
 import torch
 
 from clai.datasets import prepared
-from clai.experiment import build_clai, conditions_of, inputs_of, load_embedded, load_parameters
-from clai.jobs import start_job
-from clai.projection import stages, tsne
-from clai.summary import run_name
+from clai.experiments.projections import stages, tsne
+from clai.experiments.training import build_clai, conditions_of, inputs_of, load_embedded, load_parameters
+from clai.runs.gather import run_name
+from clai.runs.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

@@ -4,13 +4,13 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clai.jobs import start_job
-from clai.publication import publish
+from clai.report.publication import publish
+from clai.runs.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
 files = [Path(path) for path in snakemake.input.evidence]
-copied = publish(files, Path("results/paper"), Path(snakemake.params.target))
+copied = publish(files, Path("results/real"), Path(snakemake.params.target))
 Path(snakemake.output[0]).write_text(json.dumps(copied, indent=1) + "\n")

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clai.claims import judge, markdown
-from clai.evidence import Evidence, caption, csv_text, read_paper_values, sidecar
-from clai.jobs import start_job
+from clai.report.claims import judge, markdown
+from clai.report.evidence import Evidence, caption, csv_text, read_printed_values, sidecar
+from clai.runs.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 start_job(snakemake.log[0])
 given, asked, made = snakemake.input, snakemake.params, snakemake.output
 evidence = Evidence.of_files(Path(asked.root), asked.datasets, given.evidence)
-claims = judge(evidence, read_paper_values(Path(given.paper_values)))
+claims = judge(evidence, read_printed_values(Path(given.printed_values)))
 runs = [record for dataset in evidence.at_hand() for record in evidence.runs(dataset)]
 text = caption(Path(given.caption).read_text(), evidence, runs)
 Path(made.md).write_text(markdown(claims, text))

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from clai.jobs import start_job
-from clai.pages import output_page, runs_page, settings_page
+from clai.report.html_pages import output_page, runs_page, settings_page
+from clai.runs.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

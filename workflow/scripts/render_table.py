@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clai.evidence import Evidence, csv_text, read_paper_values, sidecar
-from clai.jobs import start_job
-from clai.tables import Sources, read_choices, render
+from clai.report.evidence import Evidence, csv_text, read_printed_values, sidecar
+from clai.report.tables import Sources, read_choices, render
+from clai.runs.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
@@ -14,7 +14,7 @@ start_job(snakemake.log[0])
 given, asked, made = snakemake.input, snakemake.params, snakemake.output
 evidence = Evidence.of_files(Path(asked.root), asked.datasets, given.evidence)
 sources = Sources(
-    evidence, read_paper_values(Path(given.paper_values)), read_choices(Path(given.choices)), asked.settings
+    evidence, read_printed_values(Path(given.printed_values)), read_choices(Path(given.choices)), asked.settings
 )
 table = render(asked.name, sources, Path(given.caption).read_text())
 Path(made.tex).write_text(table.tex)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from clai.jobs import start_job
-from clai.provenance import with_evaluation
-from clai.summary import gather
+from clai.runs.gather import gather
+from clai.runs.jobs import start_job
+from clai.runs.record import with_evaluation
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
@@ -19,7 +19,7 @@ COLUMNS = {
     "reliability": ["model", "seed", "fold", "mapping", "bin", "n", "confidence", "accuracy"],
     "history": [
         "dataset", "model", "seed", "fold", "epoch", "loss", "floor", "alignment", "centred_alignment",
-        "heldout_accuracy", "learning_rate", "pairs",
+        "validation_accuracy", "learning_rate", "pairs",
     ],
 }  # fmt: skip
 

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from clai.bootstrap import net_benefit, patient_intervals
 from clai.datasets import prepared
-from clai.evaluation import test_folds
-from clai.jobs import start_job
-from clai.summary import gather
+from clai.experiments.evaluation import test_folds
+from clai.metrics.bootstrap import net_benefit, patient_intervals
+from clai.runs.gather import gather
+from clai.runs.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

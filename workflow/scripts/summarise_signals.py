@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 
 from clai.datasets import prepared
-from clai.experiment import load_embedded
-from clai.jobs import start_job
-from clai.signals import choose_stay, latent_statistics, stay_signals
-from clai.summary import gather, run_name, test_rows
+from clai.experiments.latent_signals import choose_stay, latent_statistics, stay_signals
+from clai.experiments.training import load_embedded
+from clai.runs.gather import gather, run_name, test_rows
+from clai.runs.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

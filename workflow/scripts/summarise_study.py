@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from clai.jobs import start_job
-from clai.summary import gather
+from clai.runs.gather import gather
+from clai.runs.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
@@ -16,7 +16,7 @@ COLUMNS = {
     "metrics": ["dataset", "model", "seed", "fold", "rule", "metric", "value"],
     "history": [
         "dataset", "model", "seed", "fold", "epoch", "loss", "floor", "alignment", "centred_alignment",
-        "heldout_accuracy", "learning_rate", "pairs", "passes",
+        "validation_accuracy", "learning_rate", "pairs", "passes",
     ],
 }  # fmt: skip
 

@@ -8,9 +8,9 @@ import torch
 
 from clai.checkpoints import Checkpoint
 from clai.datasets import prepared
-from clai.experiment import choose_device, save_parameters, train_clai, train_cross_entropy
-from clai.jobs import start_job, with_block
-from clai.provenance import Recorder, digest, file_digest
+from clai.experiments.training import choose_device, save_parameters, train_clai, train_cross_entropy
+from clai.runs.jobs import start_job, with_block
+from clai.runs.record import Recorder, digest, file_digest
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import yaml
 
-from clai.evidence import Evidence, read_paper_values
-from clai.tables import readme_results, replace_results
+from clai.report.evidence import Evidence, read_printed_values
+from clai.report.tables import readme_results, replace_results
 
 config = yaml.safe_load(Path("config.yaml").read_text())
 expected = {key: {"title": entry["title"], "needs": entry["needs"]} for key, entry in config["datasets"].items()}
 evidence = Evidence.found(Path("results/published"), expected)
-block = readme_results(evidence, read_paper_values(Path("workflow/paper_values.csv")))
+block = readme_results(evidence, read_printed_values(Path("workflow/config/printed_values.csv")))
 readme = Path("README.md")
 readme.write_text(replace_results(readme.read_text(), block))

@@ -7,6 +7,6 @@ indices (N,) in 0 .. C - 1 and its settings as keyword arguments without default
     predict_proba(z) -> (N, C)    rows sum to 1
 
 To add one: write the module here, give its settings a block under `baselines` in config.yaml and in the schema, and a
-rule in workflow/rules/baselines.smk whose script fits it and writes its metrics through `clai.metrics`. The
-cross-entropy baseline shares encoder and optimisation with CLaI and lives in `clai.experiment`.
+rule in workflow/rules/baselines.smk whose script fits it and writes its metrics through `clai.metrics.classification`. The
+cross-entropy baseline shares encoder and optimisation with CLaI and lives in `clai.experiments.training`.
 """

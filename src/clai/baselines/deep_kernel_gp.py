@@ -12,16 +12,16 @@ import gpytorch
 import torch
 from torch import Tensor, nn
 
-from clai.baselines.evaluation import evaluate_log_odds
 from clai.baselines.gaussian_process import SparseProcess
 from clai.batches import Items
 from clai.checkpoints import Checkpoint
-from clai.divergence import finite
 from clai.encoders import ConditionedHead, Encoder, build_trunk
-from clai.evaluation import Evaluation, Utilities
-from clai.experiment import Splits, learning_settings
+from clai.experiments.baseline_evaluation import evaluate_log_odds
+from clai.experiments.evaluation import Evaluation, Utilities
+from clai.experiments.training import Splits, learning_settings
 from clai.learning import Epoch, batchwise_learning, class_draw, draw_shift
-from clai.ranking import roc_auc
+from clai.metrics.roc_auc import roc_auc
+from clai.stability import finite
 
 
 class Latent(NamedTuple):
@@ -64,7 +64,7 @@ def train_deep_kernel_gp(
     """Train with config.yaml's `training` and the `inducing_points` of `baselines.gp`; two classes only.
 
     Returns the model on the device and its history: loss (minus the bound, a sample) and, if both classes are held out,
-    heldout_auroc. Errors as `clai.learning.batchwise_learning`.
+    validation_auroc. Errors as `clai.learning.batchwise_learning`.
     """
     torch.manual_seed(seed)
     trunk = build_trunk(settings["encoder"], split.train.inputs)
@@ -86,7 +86,7 @@ def train_deep_kernel_gp(
         mean = finite(model.latent(split.val).mean)
         # One class has no AUROC, which is no divergence.
         known = len(split.val.labels.unique()) > 1
-        return {"heldout_auroc": roc_auc(split.val.labels.numpy(), mean.numpy())} if known else {}
+        return {"validation_auroc": roc_auc(split.val.labels.numpy(), mean.numpy())} if known else {}
 
     return model, batchwise_learning(model, objective, split.train, learning, validate, checkpoint)
 

@@ -18,8 +18,8 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
 from clai.alignment import one_vs_rest
-from clai.divergence import FAILURES, divergence
 from clai.errors import InputError
+from clai.stability import FAILURES, divergence
 
 Floats = NDArray[np.float64]
 

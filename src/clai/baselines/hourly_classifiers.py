@@ -1,4 +1,4 @@
-"""Classifiers of single hours on the inputs that the encoder sees (`clai.hourly`): gradient boosting, logistic regression and
+"""Classifiers of single hours on the encoder's inputs (`clai.datasets.hourly_inputs`): gradient boosting, logistic regression and
 the constant at the prevalence, by scikit-learn; and a sparse Gaussian process.
 
 The rare class is kept whole and the other one sampled, so that boosting a million hours takes seconds. A classifier of such a

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from clai.datasets.attempts import remove_leftovers
 from clai.datasets.fetch import Raw, source_module
+from clai.datasets.interrupted import remove_leftovers
 
 
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:

@@ -1,6 +1,6 @@
 """Raw files of a dataset: found where they are, or downloaded, and verified either way.
 
-What a dataset consists of is a table of sources (`workflow/data_sources.csv`): dataset, version, file, url, mirrors
+What a dataset consists of is a table of sources (`workflow/config/data_sources.csv`): dataset, version, file, url, mirrors
 (space separated, tried in order), size (bytes), checksum (`algorithm:hex`), licence, access.
 """
 
@@ -69,7 +69,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Effort:
+class DownloadLimits:
     """How hard to try: config.yaml's `download`.
 
     retries: further attempts at each address. pause: seconds before the first of them, doubled before each next one.
@@ -313,7 +313,7 @@ def _attempt(url: str, part: Path, row: Row, timeout: float) -> bool:
     return True
 
 
-def download(row: Row, folder: Path, effort: Effort) -> Path:
+def download(row: Row, folder: Path, effort: DownloadLimits) -> Path:
     """Download one file into `folder`, verified before it gets its name.
 
     Every address is tried in order; one that fails in a way that may pass (no connection, no byte for `timeout`
@@ -368,7 +368,7 @@ def download(row: Row, folder: Path, effort: Effort) -> Path:
     )
 
 
-def fetch(rows: Sequence[Row], folder: Path, effort: Effort) -> None:
+def fetch(rows: Sequence[Row], folder: Path, effort: DownloadLimits) -> None:
     """Have every file of `rows` in `folder`: those already there are verified, the others downloaded, some at a time.
 
     The first failure stops the rest: files not yet begun are left, those on the way are finished.
@@ -430,7 +430,7 @@ def obtain(
     table: Path,
     folder: Path,
     mirror: str | None,
-    effort: Effort,
+    effort: DownloadLimits,
     miniature: bool,
 ) -> Raw:
     """The raw files of a dataset, verified.

@@ -1,0 +1,205 @@
+"""Performance and calibration of predictions, as fractions in [0, 1].
+
+Definitions
+-----------
+precision, recall, f1
+    Weighted by class support. Support-weighted recall equals accuracy, as in every row of the paper's table 1.
+macro_f1
+    Unweighted mean of the F1 of every class that occurs among labels or predictions.
+roc_auc
+    Area under the ROC curve of each class against the rest, unweighted mean over classes.
+expected calibration error (ECE)
+    sum over bins b of n_b / N |mean outcome in b - mean probability in b|, equal-width bins on [0, 1]
+    (Naeini et al. 2015). Two readings: *top-label* pairs the largest class probability with whether
+    that class is right; *positive-rate* (binary only) pairs the probability of the positive class with the label.
+Brier score
+    Mean squared difference of the positive class's probability and the label. With probabilities replaced by their mean
+    in each bin of the ECE it is reliability - resolution + uncertainty (Murphy 1973): squared distance of probability and
+    observed share, squared distance of observed share and prevalence, and variance of the label.
+
+A quantity that needs a class which does not occur is NaN, and a warning names the class.
+
+scikit-learn is imported where it is needed, because that takes as long as a small evaluation.
+"""
+
+import logging
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from clai.errors import InputError
+from clai.metrics.roc_auc import roc_auc
+
+logger = logging.getLogger(__name__)
+
+Floats = NDArray[np.float64]
+
+
+def multiclass_metrics(y: ArrayLike, probabilities: ArrayLike, *, bins: int) -> dict[str, float]:
+    """Metrics of table 1.
+
+    y: (N,) class indices. probabilities: (N, C), rows on the simplex. bins: number of bins of the ECE (top-label).
+
+    Returns accuracy, precision, recall, f1, macro_f1, roc_auc, ece, mean_confidence.
+    """
+    from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
+
+    y, probabilities = np.asarray(y), np.asarray(probabilities, dtype=np.float64)
+    predicted = probabilities.argmax(axis=1)
+    confidence, correct = top_label(y, probabilities)
+    precision, recall, f1, _ = precision_recall_fscore_support(y, predicted, average="weighted", zero_division=0)
+    return {
+        "accuracy": float(accuracy_score(y, predicted)),
+        "precision": float(precision),
+        "recall": float(recall),
+        "f1": float(f1),
+        "macro_f1": float(f1_score(y, predicted, average="macro", zero_division=0)),
+        "roc_auc": float(
+            np.mean([roc_auc(y == k, probabilities[:, k], f"class {k}") for k in range(probabilities.shape[1])])
+        ),
+        "ece": expected_calibration_error(confidence, correct, bins=bins),
+        "mean_confidence": float(confidence.mean()),
+    }
+
+
+def binary_metrics(
+    y: ArrayLike,
+    score: ArrayLike,
+    probability: ArrayLike,
+    calibrated: ArrayLike,
+    *,
+    threshold: float,
+    threshold_validation: float,
+    bins: int,
+) -> dict[str, float]:
+    """Metrics of table 3.
+
+    y: (N,) in {0, 1}. score: (N,), larger means more positive. probability: (N,) of the positive class as the model
+    itself gives it, for CLaI the paper's (1 + f) / 2. calibrated: (N,) the same after calibration on validation data.
+    threshold, threshold_validation: a sample is called positive if its score exceeds it; the model's own (f > 0) and
+    the one that `choose_threshold` found on validation data.
+
+    Returns auroc, auprc (average precision), f1, f1_validation, ece (positive-rate), ece_top (top-label), brier, its
+    parts brier_reliability, brier_resolution and brier_uncertainty (of `probability`), the same of `calibrated` with
+    names ending in _calibrated, and prevalence.
+    """
+    from sklearn.metrics import average_precision_score, brier_score_loss
+
+    y, score = np.asarray(y).astype(np.int64), np.asarray(score, dtype=np.float64)
+    probability, calibrated = np.asarray(probability, dtype=np.float64), np.asarray(calibrated, dtype=np.float64)
+    calibration: dict[str, float] = {}
+    for ending, p in (("", probability), ("_calibrated", calibrated)):
+        found = {
+            "ece": expected_calibration_error(p, y, bins=bins),
+            "ece_top": expected_calibration_error(*top_label(y, np.stack([1 - p, p], axis=1)), bins=bins),
+            "brier": float(brier_score_loss(y, p, pos_label=1)),
+            **brier_parts(p, y, bins=bins),
+        }
+        calibration |= {f"{name}{ending}": value for name, value in found.items()}
+    return {
+        "auroc": roc_auc(y, score, "class 1"),
+        "auprc": float(average_precision_score(y, score)) if y.any() else float("nan"),
+        "f1": _f1_above(y, score, threshold),
+        "f1_validation": _f1_above(y, score, threshold_validation),
+        **calibration,
+        "prevalence": float(y.mean()),
+    }
+
+
+def top_label(y: ArrayLike, probabilities: ArrayLike) -> tuple[Floats, Floats]:
+    """Largest class probability of each sample (N,) and 1 where that class is the label, else 0 (N,).
+
+    y: (N,) class indices. probabilities: (N, C). Of equal probabilities the first class counts.
+    """
+    probabilities = np.asarray(probabilities, dtype=np.float64)
+    return probabilities.max(axis=1), (probabilities.argmax(axis=1) == np.asarray(y)).astype(np.float64)
+
+
+def expected_calibration_error(probability: ArrayLike, outcome: ArrayLike, *, bins: int) -> float:
+    """ECE of probabilities (N,) of a yes-or-no outcome (N,) in {0, 1}.
+
+    To the last bit what `torchmetrics` gives (`binary_calibration_error`, norm l1); importing that takes longer than evaluating
+    a run on miniature data.
+
+    Raises InputError for probabilities outside [0, 1].
+    """
+    import torch
+
+    p = torch.as_tensor(_within_last_bin(probability))
+    place = torch.bucketize(p, torch.linspace(0, 1, bins + 1, dtype=p.dtype), right=True) - 1
+    n, confidence, observed = (
+        torch.bincount(place, torch.as_tensor(weights, dtype=p.dtype), bins + 1)
+        for weights in (torch.ones_like(p), p, np.asarray(outcome))
+    )
+    filled = n.clamp(min=1)
+    return float(((observed / filled - confidence / filled).abs() * (n / n.sum())).sum())
+
+
+def reliability(probability: ArrayLike, outcome: ArrayLike, *, bins: int) -> pd.DataFrame:
+    """Rows of a reliability diagram: bin (from 0), n, confidence (mean probability), accuracy (mean outcome).
+
+    Same bins as `expected_calibration_error`; a bin holds its lower edge, the last one also 1. Empty bins are left out.
+    """
+    probability = _within_last_bin(probability)
+    rows = pd.DataFrame(
+        {
+            "bin": np.digitize(probability, np.linspace(0, 1, bins + 1)) - 1,
+            "confidence": probability,
+            "accuracy": np.asarray(outcome, dtype=np.float64),
+        }
+    )
+    return rows.groupby("bin", as_index=False).agg(
+        n=("confidence", "size"), confidence=("confidence", "mean"), accuracy=("accuracy", "mean")
+    )
+
+
+def brier_parts(probability: ArrayLike, outcome: ArrayLike, *, bins: int) -> dict[str, float]:
+    """brier_reliability, brier_resolution and brier_uncertainty over the bins of `reliability`."""
+    table = reliability(probability, outcome, bins=bins)
+    share, rate = table["n"] / table["n"].sum(), float(np.mean(np.asarray(outcome, dtype=np.float64)))
+    return {
+        "brier_reliability": float((share * (table["confidence"] - table["accuracy"]) ** 2).sum()),
+        "brier_resolution": float((share * (table["accuracy"] - rate) ** 2).sum()),
+        "brier_uncertainty": rate * (1 - rate),
+    }
+
+
+def choose_threshold(y: ArrayLike, score: ArrayLike) -> float:
+    """Threshold that maximises F1 when scores above it are called positive.
+
+    y: (N,) in {0, 1}, score: (N,). Halfway between two observed scores, just below the lowest if all are best called
+    positive; the highest of equally good ones. NaN, with a warning, if there is no positive sample.
+    """
+    from sklearn.metrics import precision_recall_curve
+
+    y, score = np.asarray(y), np.asarray(score, dtype=np.float64)
+    if not y.any():
+        logger.warning("no positive sample to choose a threshold on: the threshold is NaN")
+        return float("nan")
+    precision, recall, thresholds = precision_recall_curve(y, score)
+    total = precision[:-1] + recall[:-1]
+    f1 = np.divide(2 * precision[:-1] * recall[:-1], total, out=np.zeros_like(total), where=total > 0)
+    best = len(f1) - 1 - int(f1[::-1].argmax())
+    if best == 0:
+        return float(np.nextafter(thresholds[0], -np.inf))
+    return float((thresholds[best - 1] + thresholds[best]) / 2)
+
+
+def _f1_above(y: NDArray[np.int64], score: Floats, threshold: float) -> float:
+    from sklearn.metrics import f1_score
+
+    if np.isnan(threshold):
+        return float("nan")
+    return float(f1_score(y, score > threshold, zero_division=0))
+
+
+def _within_last_bin(probability: ArrayLike) -> Floats:
+    """Move 1 into the last bin [(b - 1) / b, 1), so that it does not make a bin of its own."""
+    probability = np.asarray(probability, dtype=np.float64)
+    if not ((probability >= 0) & (probability <= 1)).all():
+        raise InputError(
+            f"probabilities must lie in [0, 1], found {probability.min()} to {probability.max()}: "
+            "map scores to probabilities before asking for their calibration"
+        )
+    return np.minimum(probability, np.nextafter(1.0, 0.0))

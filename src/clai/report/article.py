@@ -1,0 +1,121 @@
+"""The replication article: numbers of rendered outputs as LaTeX macros, the page of claims as a table, figures with captions.
+
+The text lies in workflow/report/article.tex and names its numbers; nothing is typed in there.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from clai.report.tables import TABLE1_METRICS, TABLE3_METRICS, Metric, escape, number
+
+METRICS: dict[str, Sequence[Metric]] = {"table1": TABLE1_METRICS, "table3": TABLE3_METRICS}
+NOT_RUN = "not run: needs "
+VERDICTS = {
+    "Reproduced": "reproduced", "ReproducedInPart": "reproduced where tested", "NotReproduced": "not reproduced",
+    "NotTestable": "not testable here",
+}  # fmt: skip
+
+
+def results_macros(frames: Mapping[str, pd.DataFrame]) -> dict[str, str]:
+    """Macros of tables 1 and 3, as text, without those of cells that have no number.
+
+    <table>:<dataset>:<model>:<metric> is `mean (sd)`; with :paper behind it, what the paper prints; with :n, the number of seeds
+    or folds. <table>:<dataset>:data is the name of the data.
+    """
+    macros = {}
+    for table, metrics in METRICS.items():
+        digits = {metric.key: metric.digits for metric in metrics}
+        for row in frames[table].to_dict("records"):
+            name = f"{table}:{row['dataset']}:{row['model']}:{row['metric']}"
+            places = digits[row["metric"]]
+            if pd.notna(row["printed"]):
+                macros[f"{name}:paper"] = number(row["printed"], float("nan"), places)
+            if pd.notna(row["mean"]):
+                macros[name] = number(row["mean"], row["sd"], places)
+                macros[f"{name}:n"] = str(row["n"])
+                macros[f"{table}:{row['dataset']}:data"] = str(row["data"])
+    return macros
+
+
+def claims_macros(claims: pd.DataFrame) -> dict[str, str]:
+    """The number of claims, and of those with each verdict (claims:Reproduced, ...); claim:<id> is the verdict of one."""
+    counts = claims["verdict"].value_counts()
+    macros = {"claims:All": str(len(claims))}
+    macros |= {f"claims:{name}": str(counts.get(verdict, 0)) for name, verdict in VERDICTS.items()}
+    return macros | {f"claim:{row['id']}": str(row["verdict"]) for row in claims.to_dict("records")}
+
+
+def runs_macros(runs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Number of runs, hours that they took together, hardware, and commits."""
+    return {
+        "runs:count": str(len(runs)),
+        "runs:hours": f"{sum(run['wall_seconds'] for run in runs) / 3600:.1f}",
+        "runs:hardware": "; ".join(sorted({str(run["hardware"]) for run in runs})) or "none",
+        "runs:commits": ", ".join(sorted({str(run["commit"])[:10] for run in runs})) or "none",
+    }
+
+
+def macros_tex(macros: Mapping[str, str]) -> str:
+    """LaTeX that defines each macro under its name; \\val{name} gives it, \\ifval{name}{yes}{no} asks for it."""
+    lines = [
+        "% Generated: edit nothing here.",
+        r"\newcommand{\val}[1]{\ifcsname val:#1\endcsname\csname val:#1\endcsname\else\PackageError{val}{no number #1}{}\fi}",
+        r"\newcommand{\ifval}[3]{\ifcsname val:#1\endcsname#2\else#3\fi}",
+    ]
+    lines += [
+        rf"\expandafter\newcommand\csname val:{name}\endcsname{{{escape(text)}}}"
+        for name, text in sorted(macros.items())
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def claims_tex(claims: pd.DataFrame) -> str:
+    """The claims with verdict and evidence, as a table that may run over pages."""
+    head = r"\# & Claim & Verdict & Evidence \\"
+    rows = [
+        rf"{row['id']} & {escape(row['claim'])} & {escape(row['verdict'])} & {_text(row['evidence'])} \\ \addlinespace"
+        for row in claims.to_dict("records")
+    ]
+    columns = r"r>{\raggedright}p{4.2cm}>{\raggedright}p{2cm}>{\raggedright\arraybackslash}p{9cm}"
+    body = "\n".join(rows)
+    return (
+        f"{{\\footnotesize\n\\begin{{longtable}}{{{columns}}}\n\\toprule\n{head}\n\\midrule\n\\endhead\n{body}\n"
+        "\\bottomrule\n\\end{longtable}}\n"
+    )
+
+
+def _text(value: Any) -> str:
+    return escape(value) if isinstance(value, str) else "--"
+
+
+def figure_tex(name: str, caption: str) -> str:
+    """A figure with its caption, from the file <name>.pdf."""
+    return (
+        "\\begin{figure}[tp]\n\\centering\n"
+        f"\\includegraphics[width=\\linewidth,height=0.4\\textheight,keepaspectratio]{{{name}.pdf}}\n"
+        f"\\caption{{{escape(caption)}}}\n\\label{{fig:{name}}}\n\\end{{figure}}\n"
+    )
+
+
+def not_run_macros(frames: Mapping[str, pd.DataFrame]) -> dict[str, str]:
+    """What the datasets of tables 1 and 3 need that have no evidence; no macro if all have."""
+    data = pd.concat([frame["data"] for frame in frames.values()]).unique()
+    needs = [str(text).removeprefix(NOT_RUN) for text in data if str(text).startswith(NOT_RUN)]
+    return {"notrun": "; ".join(needs)} if needs else {}
+
+
+def supplement_tex(contents: Mapping[str, Mapping[str, Any]]) -> str:
+    """All supplementary tables and figures, each under its own number; those without any data are left out.
+
+    Args:
+        contents: of every output, the JSON beside it.
+    """
+    parts = []
+    for name, content in contents.items():
+        kind, _, index = name.partition("S")
+        if index and content["data"]:
+            own = f"\\input{{{name}.tex}}\n" if kind == "table" else figure_tex(name, content["caption"])
+            parts.append(f"\\setcounter{{{kind}}}{{{int(index) - 1}}}\n{own}\\FloatBarrier\n")
+    return "".join(parts)
