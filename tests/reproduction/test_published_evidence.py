@@ -9,9 +9,11 @@ import pytest
 import yaml
 
 from clai.report.claims import judge
-from clai.report.evidence import Evidence, csv_text, read_printed_values
+from clai.report.evidence import Evidence
 from clai.report.figures import FIGURES
 from clai.report.figures import render as draw
+from clai.report.printed_values import read_printed_values
+from clai.report.sidecars import csv_text
 from clai.report.tables import TABLES, Sources, read_choices, readme_results, render, replace_results
 from clai.runs.record import digest
 

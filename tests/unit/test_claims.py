@@ -5,14 +5,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from evidence_fixture import (
-    EXPECTED,
-    STUDIES,
-    write_benchmark,
-    write_evidence,
-    write_studies,
-    write_theory,
-)
 
 from clai.report.claims import (
     CIFAR10_GROUPS,
@@ -27,7 +19,16 @@ from clai.report.claims import (
     judge,
     markdown,
 )
-from clai.report.evidence import Evidence, read_printed_values
+from clai.report.evidence import Evidence
+from clai.report.printed_values import read_printed_values
+from support.evidence_fixture import (
+    EXPECTED,
+    STUDIES,
+    write_benchmark,
+    write_evidence,
+    write_studies,
+    write_theory,
+)
 
 PAPER = read_printed_values(Path(__file__).parents[2] / "workflow" / "config" / "printed_values.csv")
 

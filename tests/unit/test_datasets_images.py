@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from loopback import ONCE, entry, serving
 from medmnist import INFO
 from PIL import Image
 
@@ -26,6 +25,7 @@ from clai.datasets.fetch import COLUMNS, Raw, obtain
 from clai.datasets.prepared import load, statistics, writing
 from clai.datasets.splits import stratified_holdout
 from clai.errors import InputError
+from support.loopback import ONCE, entry, serving
 
 MEDMNIST: dict[str, Any] = {"title": "PathMNIST", "medmnist_flag": "pathmnist", "medmnist_size": 28}
 OPTIONS = {"title": "CIFAR-10", "image_size": 32, "validation_share": 0.25}

@@ -16,7 +16,6 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from loopback import ONCE, entry
 
 from clai.checkpoints import STOPPED
 from clai.datasets import mimic_iv, miniature, prepare
@@ -27,6 +26,7 @@ from clai.datasets.prepared import Prepared, load
 from clai.datasets.recordings import outside_to_missing
 from clai.datasets.splits import patient_folds
 from clai.errors import InputError
+from support.loopback import ONCE, entry
 
 RANGES = {
     "HR": [20, 300],

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from loopback import ONCE, entry
 
 from clai.datasets import miniature, prepare
 from clai.datasets.fetch import obtain, read_sources
@@ -30,6 +29,7 @@ from clai.datasets.sleep_edf import (
 )
 from clai.datasets.splits import subject_split
 from clai.errors import InputError
+from support.loopback import ONCE, entry
 
 SETTINGS: dict[str, Any] = {
     "title": "SleepEDF",

@@ -5,21 +5,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from evidence_fixture import EXPECTED, write_evidence
 from scipy import stats
 
 from clai.errors import InputError
-from clai.report.evidence import (
-    MINI_NOTE,
-    Evidence,
-    caption,
-    interval,
-    paired_difference,
-    read_printed_values,
-    replicates,
-    run_model,
-    spread,
-)
+from clai.report.captions import caption
+from clai.report.evidence import Evidence, run_model
+from clai.report.labels import MINI_NOTE
+from clai.report.printed_values import read_printed_values
+from clai.report.statistics import interval, paired_difference, replicates, spread
+from support.evidence_fixture import EXPECTED, write_evidence
 
 REPOSITORY = Path(__file__).parents[2]
 

@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from loopback import ONCE
 
 from clai import datasets
 from clai.datasets.fetch import obtain
 from clai.datasets.prepared import load
 from clai.errors import InputError
+from support.loopback import ONCE
 
 REPOSITORY = Path(__file__).parents[2]
 TEXT = (REPOSITORY / "docs" / "extending.md").read_text()

@@ -15,11 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from loopback import ONCE, Server, entry, serving
 
 from clai.datasets import fetch, miniature
 from clai.datasets.fetch import COLUMNS, DownloadLimits, Raw, Row, describe_files, obtain, read_sources
 from clai.errors import InputError
+from support.loopback import ONCE, Server, entry, serving
 
 REPOSITORY = Path(__file__).parents[2]
 TABLE = REPOSITORY / "workflow" / "config" / "data_sources.csv"

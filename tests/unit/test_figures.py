@@ -6,10 +6,11 @@ from typing import Any
 import matplotlib.text
 import pandas as pd
 import pytest
-from evidence_fixture import EXPECTED, STUDIES, write_benchmark, write_evidence, write_studies
 
-from clai.report.evidence import CLASS_COLOURS, CLASS_LABELS, MINI_NOTE, Evidence
+from clai.report.evidence import Evidence
 from clai.report.figures import FEWEST_IN_BIN, FIGURES, pool_bins, render, save
+from clai.report.labels import CLASS_COLOURS, CLASS_LABELS, MINI_NOTE
+from support.evidence_fixture import EXPECTED, STUDIES, write_benchmark, write_evidence, write_studies
 
 MULTICLASS, SEPSIS = ["pathmnist", "cifar10", "sleepedf"], ["mimic-iv", "challenge2019"]
 DATASETS = {"figure1": ["cifar10"], "figure2": MULTICLASS, "figure3": MULTICLASS, "figure4": SEPSIS,

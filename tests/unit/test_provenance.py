@@ -7,14 +7,16 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from evidence_fixture import EXPECTED, write_evidence
 
 from clai.errors import InputError
 from clai.report.cli import main, trace
-from clai.report.evidence import Evidence, csv_text, read_printed_values, sidecar
+from clai.report.evidence import Evidence
+from clai.report.printed_values import read_printed_values
 from clai.report.publication import publish
+from clai.report.sidecars import csv_text, sidecar
 from clai.report.tables import Sources, read_choices, render
 from clai.runs.record import Recorder, commit, digest, with_evaluation
+from support.evidence_fixture import EXPECTED, write_evidence
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"
 

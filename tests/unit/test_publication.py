@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from evidence_fixture import EXPECTED, write_evidence
 
 from clai.datasets.fetch import read_sources
 from clai.errors import InputError
 from clai.report.evidence import Evidence
 from clai.report.figures import render
 from clai.report.publication import LARGEST_FILE, OPEN_LICENCES, publish, shows_patients
+from support.evidence_fixture import EXPECTED, write_evidence
 
 TABLE = Path(__file__).parents[2] / "workflow" / "config" / "data_sources.csv"
 SEPSIS = ["mimic-iv", "challenge2019"]

@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 
 import pytest
 import yaml
-from loopback import ONCE, Server, serving
 
 from clai.datasets import miniature, prepare
 from clai.datasets.fetch import COLUMNS, obtain
 from clai.datasets.prepared import load
+from support.loopback import ONCE, Server, serving
 
 REPOSITORY = Path(__file__).parents[2]
 CONFIG = yaml.safe_load((REPOSITORY / "config.yaml").read_text())

@@ -9,11 +9,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from evidence_fixture import EXPECTED, STUDIES, write_benchmark, write_evidence, write_studies
 
 from clai.errors import InputError
 from clai.report import evidence
-from clai.report.evidence import MINI_NOTE, Evidence, csv_text, read_printed_values
+from clai.report.evidence import Evidence
+from clai.report.labels import MINI_NOTE
+from clai.report.printed_values import read_printed_values
+from clai.report.sidecars import csv_text
 from clai.report.tables import (
     TABLES,
     Sources,
@@ -26,6 +28,7 @@ from clai.report.tables import (
     replace_results,
     setting_text,
 )
+from support.evidence_fixture import EXPECTED, STUDIES, write_benchmark, write_evidence, write_studies
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"
 DATASETS = {

@@ -4,7 +4,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from copies import Tree, copy_of_repository
+
+from support.copies import Tree, copy_of_repository
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from copies import Tree, copy_of_repository
 from PIL import Image
 
 from clai.datasets.miniature import make
+from support.copies import Tree, copy_of_repository
 
 
 @pytest.fixture(scope="module")

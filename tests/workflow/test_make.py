@@ -4,7 +4,8 @@ import os
 import subprocess
 
 import pytest
-from copies import Tree
+
+from support.copies import Tree
 
 
 def make(tree: Tree, *arguments: str) -> list[str]:

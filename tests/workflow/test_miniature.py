@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from copies import REPOSITORY, Tree, outputs, repeatable
 
-from clai.report.evidence import MINI_NOTE
+from clai.report.labels import MINI_NOTE
 from clai.runs.record import digest
+from support.copies import REPOSITORY, Tree, outputs, repeatable
 
 DATA_RULES = {"make_miniature", "fetch_source", "prepare_dataset"}
 TRAINING = {"train_model", "evaluate_clai", "fit_hourly_classifiers", "fit_student_t_mixture"}

@@ -5,7 +5,8 @@ import re
 
 import numpy as np
 import pandas as pd
-from copies import REPOSITORY, Tree
+
+from support.copies import REPOSITORY, Tree
 
 TEXT = (REPOSITORY / "docs" / "extending.md").read_text()
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from browser import Browser, executable
-from copies import Tree
+
+from support.browser import Browser, executable
+from support.copies import Tree
 
 CATEGORIES = ["Claims", "Figures", "Runs", "Settings", "Tables"]
 PUBLISHED, MINIATURE = "Published evidence", "Miniature synthetic data"

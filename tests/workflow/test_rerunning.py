@@ -6,7 +6,8 @@ import shutil
 import time
 
 import pytest
-from copies import Tree
+
+from support.copies import Tree
 
 OWN = ["--config", "evidence=real", "run=[pathmnist,cifar10]", "run_studies=[]", "run_benchmark=False"]
 RENDERING = ("render_", "draw_")

@@ -8,7 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-from copies import Tree, copy_of_repository
+
+from support.copies import Tree, copy_of_repository
 
 RUN = "results/mini/cifar10/clai-m/seed0"
 DATA = "results/mini/cifar10/prepared"

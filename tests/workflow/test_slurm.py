@@ -15,9 +15,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from copies import REPOSITORY, Tree, copy_of_repository, repeatable
-from slurm_node import Cluster, Job, cluster, missing
 from snakemake.profiles import ProfileConfigFileParser
+
+from support.copies import REPOSITORY, Tree, copy_of_repository, repeatable
+from support.slurm_node import Cluster, Job, cluster, missing
 
 PROFILE = REPOSITORY / "profiles" / "slurm" / "config.yaml"
 CANCELLED, TIMED_OUT, PREEMPTED = "cifar10/clai-m/seed0", "pathmnist/clai-c/seed1", "sleepedf/cross-entropy/seed0"

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from copies import REPOSITORY, Tree, outputs
+
+from support.copies import REPOSITORY, Tree, outputs
 
 
 @pytest.mark.parametrize(

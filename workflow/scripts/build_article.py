@@ -16,7 +16,7 @@ from clai.report.article import (
     runs_macros,
     supplement_tex,
 )
-from clai.report.evidence import MINI_NOTE
+from clai.report.labels import MINI_NOTE
 from clai.report.latex import typeset
 from clai.runs.jobs import start_job
 

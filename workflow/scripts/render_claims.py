@@ -3,8 +3,11 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clai.report.captions import caption
 from clai.report.claims import judge, markdown
-from clai.report.evidence import Evidence, caption, csv_text, read_printed_values, sidecar
+from clai.report.evidence import Evidence
+from clai.report.printed_values import read_printed_values
+from clai.report.sidecars import csv_text, sidecar
 from clai.runs.jobs import start_job
 
 if TYPE_CHECKING:

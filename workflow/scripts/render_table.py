@@ -3,7 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clai.report.evidence import Evidence, csv_text, read_printed_values, sidecar
+from clai.report.evidence import Evidence
+from clai.report.printed_values import read_printed_values
+from clai.report.sidecars import csv_text, sidecar
 from clai.report.tables import Sources, read_choices, render
 from clai.runs.jobs import start_job
 

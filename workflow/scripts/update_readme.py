@@ -4,7 +4,8 @@ from pathlib import Path
 
 import yaml
 
-from clai.report.evidence import Evidence, read_printed_values
+from clai.report.evidence import Evidence
+from clai.report.printed_values import read_printed_values
 from clai.report.tables import readme_results, replace_results
 
 config = yaml.safe_load(Path("config.yaml").read_text())

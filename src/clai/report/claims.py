@@ -15,16 +15,10 @@ import numpy as np
 import pandas as pd
 
 from clai.benchmark import analysis as costs
-from clai.report.evidence import (
-    MODEL_TITLES,
-    Evidence,
-    Interval,
-    interval,
-    paired_difference,
-    printed_value,
-    replicates,
-    spread,
-)
+from clai.report.evidence import Evidence
+from clai.report.printed_values import printed_value
+from clai.report.statistics import Interval, interval, paired_difference, replicates, spread
+from clai.runs.models import CLAI, MODELS
 
 REPRODUCED = "reproduced"
 REPRODUCED_IN_PART = "reproduced where tested"
@@ -33,7 +27,6 @@ NOT_TESTABLE = "not testable here"
 
 MULTICLASS = ["pathmnist", "cifar10", "sleepedf"]
 SEPSIS = ["mimic-iv", "challenge2019"]
-CLAI = ["clai-m", "clai-c"]
 
 # What the paper (line 662) sees grouped in its CIFAR-10 embedding: vehicles, four-legged animals, blue background.
 CIFAR10_GROUPS = ((1, 9), (3, 4, 5, 7), (0, 2))
@@ -208,7 +201,7 @@ def _table1_values(evidence: Evidence, paper: pd.DataFrame) -> Finding:
                 known = known or around.known
                 limits = f"[{around.low:.2f}, {around.high:.2f}]" if around.known else "no interval"
                 texts.append(
-                    f"{MODEL_TITLES[model]} {metric} {around.mean:.2f} % {limits} (n = {around.n}), "
+                    f"{MODELS[model].title} {metric} {around.mean:.2f} % {limits} (n = {around.n}), "
                     f"paper {printed:.2f} %"
                 )
             hits.append(all(inside))
@@ -226,7 +219,7 @@ def _cohorts(evidence: Evidence, file: str) -> tuple[Finding, list[str]]:
 
 def _difference(evidence: Evidence, dataset: str, metric: str, model: str, other: str) -> tuple[Interval, str]:
     gap = paired_difference(evidence.metrics(dataset), metric, model, other)
-    return gap, f"{metric} {MODEL_TITLES[model]} minus {MODEL_TITLES[other]} {gap.text(3)}"
+    return gap, f"{metric} {MODELS[model].title} minus {MODELS[other].title} {gap.text(3)}"
 
 
 def _lowest_sepsis_ece(evidence: Evidence, paper: pd.DataFrame) -> Finding:
@@ -282,16 +275,16 @@ def _competitive_calibration(evidence: Evidence, paper: pd.DataFrame) -> Finding
     for dataset in present:
         metrics = evidence.metrics(dataset)
         best = min(CLAI, key=lambda model: spread(replicates(_rows(metrics, model, "ece")))[0])
-        title = MODEL_TITLES[best]
+        title = MODELS[best].title
         constant = interval((replicates(_rows(metrics, best, "ece")) - constant_calibration_error(metrics)).dropna())
         gaps, texts = [constant], [f"ece {title} minus a constant at the prevalence {constant.text(3)}"]
-        baselines = [model for model in MODEL_TITLES if model in set(metrics["model"]) - {*CLAI, "constant"}]
+        baselines = [model for model in MODELS if model in set(metrics["model"]) - {*CLAI, "constant"}]
         for other in baselines:
             gap, text = _difference(evidence, dataset, "ece", best, other)
             gaps.append(gap)
             texts.append(text)
         calibrated = [
-            f"{MODEL_TITLES[model]} {spread(replicates(_rows(metrics, model, 'ece_calibrated')))[0]:.4f}"
+            f"{MODELS[model].title} {spread(replicates(_rows(metrics, model, 'ece_calibrated')))[0]:.4f}"
             for model in [*CLAI, *baselines]
         ]
         text = (
@@ -320,7 +313,7 @@ def _aligns(evidence: Evidence, paper: pd.DataFrame) -> Finding:
             if not runs:
                 continue
             text = (
-                f"{evidence.title(dataset)}, {MODEL_TITLES[model]}: rank correlation of loss and alignment over "
+                f"{evidence.title(dataset)}, {MODELS[model].title}: rank correlation of loss and alignment over "
                 f"epochs at most {max(ranks):.3f} ({len(runs)} runs), alignment rises by {min(rises):.3f} or more, "
                 f"centred alignment by {min(centred):.3f} or more."
             )
@@ -421,7 +414,7 @@ def _gp_like(evidence: Evidence, paper: pd.DataFrame) -> Finding:
                 for name in ("area_effect", "area_effect_control")
             )
             text = (
-                f"{evidence.title(dataset)}, {MODEL_TITLES[model]}: area between signals in minus out of events "
+                f"{evidence.title(dataset)}, {MODELS[model].title}: area between signals in minus out of events "
                 f"{area.text(3)}, effect size {effect.text(2)}, that of the last hours of stays without an event "
                 f"{control.text(2)}; roughness minus the Gaussian process's {rough.text(3)}."
             )
@@ -477,7 +470,7 @@ def _groups_classes(evidence: Evidence, paper: pd.DataFrame) -> Finding:
                 for gap_alone, p_alone, _ in [grouping_test(matrix, [group])]
             ]
             text = (
-                f"{evidence.title(dataset)}, {MODEL_TITLES[model]}: mean similarity within the three groups minus "
+                f"{evidence.title(dataset)}, {MODELS[model].title}: mean similarity within the three groups minus "
                 f"elsewhere {gap:+.3f}, p = {p:.2g} (all {count} assignments, {mine['seed'].nunique()} seeds); each alone: "
                 f"{'; '.join(alone)}."
             )
@@ -495,7 +488,7 @@ def _hardest(evidence: Evidence, paper: pd.DataFrame) -> Finding:
         majority = max(counts) / sum(counts)
         found = [interval(replicates(_rows(metrics, model, "accuracy"))) for model in CLAI]
         lines[dataset] = found
-        texts = [f"{MODEL_TITLES[m]} {i.mean:.4f} (n = {i.n})" for m, i in zip(CLAI, found, strict=True)]
+        texts = [f"{MODELS[m].title} {i.mean:.4f} (n = {i.n})" for m, i in zip(CLAI, found, strict=True)]
         finding.sentences.append(
             f"{evidence.title(dataset)}: accuracy {', '.join(texts)}; chance {1 / len(counts):.3f}, "
             f"majority class {majority:.3f}."

@@ -22,20 +22,11 @@ from matplotlib.patheffects import withStroke
 from matplotlib.ticker import NullFormatter
 
 from clai.benchmark import analysis as costs
-from clai.report.evidence import (
-    CLASS_COLOURS,
-    CLASS_LABELS,
-    MODEL_TITLES,
-    RULES,
-    VARIANT_TITLES,
-    Evidence,
-    caption,
-    interval,
-    model_title,
-    replicates,
-    run_dataset,
-    run_model,
-)
+from clai.report.captions import caption
+from clai.report.evidence import RULES, Evidence, run_dataset, run_model
+from clai.report.labels import CLASS_COLOURS, CLASS_LABELS, VARIANT_TITLES, model_title
+from clai.report.statistics import interval, replicates
+from clai.runs.models import CLAI, MODELS, Model
 
 # PDF fonts are subset at every save, and each step would be reported.
 logging.getLogger("fontTools").setLevel(logging.WARNING)
@@ -47,14 +38,9 @@ STYLE: Any = {
     "pdf.fonttype": 42, "svg.hashsalt": "clai", "savefig.dpi": 200, "figure.dpi": 100,
 }  # fmt: skip
 
-# Okabe and Ito's colours, one a model in every figure.
-MODEL_COLOURS: dict[str, str] = {
-    "clai-m": "#0072B2", "clai-c": "#D55E00", "cross-entropy": "#009E73", "student-t-mixture": "#CC79A7",
-    "gp": "#E69F00", "deep-kernel-gp": "#56B4E9", "gradient-boosting": "#000000", "logistic-regression": "#7F7F7F",
-    "constant": "#BDBDBD",
-}  # fmt: skip
-MODEL_DASHES: dict[str, str] = {"clai-m": "-", "clai-c": "--"}
 UNKNOWN = "#a0a0a0"
+NEW_MODEL = Model("", (), colour=UNKNOWN)
+"""How a model without an entry in the registry is drawn."""
 
 # Drawn from the embeddings of one run: the first seed, and the first fold where there are folds.
 ONE_RUN = ("figure1", "figure2", "figure4")
@@ -204,7 +190,7 @@ def figure3(evidence: Evidence) -> Drawn:
     for column, dataset in enumerate(datasets):
         history = evidence.frame(dataset, "history.csv")
         top, bottom = panels[0, column], panels[1, column]
-        for model in MODEL_DASHES:
+        for model in CLAI:
             mine = history[history["model"] == model]
             for axes, quantity in ((top, "loss"), (bottom, "validation_accuracy")):
                 curve = mine.groupby("epoch")[quantity].agg(["mean", "std", "count"]).dropna(subset=["mean"])
@@ -212,25 +198,22 @@ def figure3(evidence: Evidence) -> Drawn:
                 parts.append(_tidy(curve, dataset, model, quantity))
             floor = mine.groupby("epoch")["floor"].agg(["mean", "std", "count"]).dropna(subset=["mean"])
             if not floor.empty:
-                top.plot(floor.index, floor["mean"], ls=":", lw=1.2, color=MODEL_COLOURS[model])
+                top.plot(floor.index, floor["mean"], ls=":", lw=1.2, color=MODELS[model].colour)
                 parts.append(_tidy(floor, dataset, model, "floor"))
         top.set_title(_title(evidence, dataset))
         top.set_ylim(bottom=0)
         bottom.set_xlabel("Epoch")
     panels[0, 0].set_ylabel("Training loss")
     panels[1, 0].set_ylabel("Held-out accuracy")
-    handles = [
-        Line2D([], [], color=MODEL_COLOURS[m], ls=dash, lw=1.5, label=MODEL_TITLES[m])
-        for m, dash in MODEL_DASHES.items()
-    ]
+    handles = [Line2D([], [], color=MODELS[m].colour, ls=MODELS[m].dash, lw=1.5, label=MODELS[m].title) for m in CLAI]
     handles.append(Line2D([], [], color="0.3", ls=":", lw=1.2, label="floor of the loss (same colour)"))
     figure.legend(handles=handles, loc="outside lower center", ncols=3)
     return figure, pd.concat(parts)
 
 
 def _curve(axes: Axes, curve: pd.DataFrame, model: str) -> None:
-    colour = MODEL_COLOURS[model]
-    axes.plot(curve.index, curve["mean"], color=colour, ls=MODEL_DASHES[model], lw=1.5)
+    colour = MODELS[model].colour
+    axes.plot(curve.index, curve["mean"], color=colour, ls=MODELS[model].dash, lw=1.5)
     low, high = curve["mean"] - curve["std"], curve["mean"] + curve["std"]
     axes.fill_between(curve.index, low, high, color=colour, alpha=0.2, lw=0)
 
@@ -249,7 +232,7 @@ def figure4(evidence: Evidence) -> Drawn:
     if not datasets:
         figure = _figure(7.2, 2.4, evidence)
         for letter, axes, model in zip("ab", figure.subplots(1, 2), (SIGNAL_MODEL, "gp"), strict=True):
-            axes.set_title(f"({letter}) {MODEL_TITLES[model]}")
+            axes.set_title(f"({letter}) {MODELS[model].title}")
             _say(axes, f"not run: needs {' or '.join(entry['needs'] for entry in evidence.expected.values())}")
         return figure, pd.DataFrame(columns=columns)
     figure = _figure(7.2, 0.3 + 2.3 * len(datasets), evidence)
@@ -260,22 +243,22 @@ def figure4(evidence: Evidence) -> Drawn:
         signals = evidence.frame(dataset, "signals.csv")
         for axes, model in ((left, SIGNAL_MODEL), (right, "gp")):
             mine = signals[signals["model"] == model]
-            axes.set_title(f"({next(letters)}) {MODEL_TITLES[model]}, {_title(evidence, dataset)}")
+            axes.set_title(f"({next(letters)}) {MODELS[model].title}, {_title(evidence, dataset)}")
             if mine.empty:
-                _say(axes, f"no signals of {MODEL_TITLES[model]} in the evidence")
+                _say(axes, f"no signals of {MODELS[model].title} in the evidence")
                 continue
             _shade_event(axes, mine)
             if model == SIGNAL_MODEL:
                 width_of = mine.groupby("hour")["value"].agg(["min", "max"])
                 axes.fill_between(
-                    width_of.index, width_of["min"], width_of["max"], color=MODEL_COLOURS[model], alpha=0.12, lw=0
+                    width_of.index, width_of["min"], width_of["max"], color=MODELS[model].colour, alpha=0.12, lw=0
                 )
             for _, signal in mine.groupby("signal"):
                 width, alpha = (1.4, 1.0) if model == "gp" else (0.8, 0.6)
-                axes.plot(signal["hour"], signal["value"], color=MODEL_COLOURS[model], lw=width, alpha=alpha)
+                axes.plot(signal["hour"], signal["value"], color=MODELS[model].colour, lw=width, alpha=alpha)
                 if signal["sd"].notna().any():
                     low, high = signal["value"] - signal["sd"], signal["value"] + signal["sd"]
-                    axes.fill_between(signal["hour"], low, high, color=MODEL_COLOURS["gp"], alpha=0.25, lw=0)
+                    axes.fill_between(signal["hour"], low, high, color=MODELS["gp"].colour, alpha=0.25, lw=0)
             axes.set_xlabel("Hour of the stay")
             axes.margins(x=0.01)
             parts.append(mine.assign(dataset=dataset)[columns])
@@ -297,12 +280,12 @@ def _shade_event(axes: Axes, signals: pd.DataFrame) -> None:
 def _in_order(models: Iterable[str]) -> list[str]:
     """Each model once: those with a colour of their own in its order, then the others, all grey."""
     found = set(models)
-    return [m for m in MODEL_COLOURS if m in found] + sorted(found - set(MODEL_COLOURS))
+    return [m for m in MODELS if m in found] + sorted(found - set(MODELS))
 
 
 def _legend(models: Iterable[str]) -> list[Line2D]:
     return [
-        Line2D([], [], color=MODEL_COLOURS.get(m, UNKNOWN), ls=MODEL_DASHES.get(m, "-."), marker="o", ms=2.5,
+        Line2D([], [], color=MODELS.get(m, NEW_MODEL).colour, ls=MODELS.get(m, NEW_MODEL).dash, marker="o", ms=2.5,
                label=model_title(m))
         for m in _in_order(models)
     ]  # fmt: skip
@@ -329,8 +312,8 @@ def figure_s1(evidence: Evidence) -> Drawn:
             for model in _in_order(pooled["model"]):
                 curve = pooled[(pooled["model"] == model) & (pooled["mapping"] == mapping)]
                 curve = curve[curve["n"] >= FEWEST_IN_BIN]
-                axes.plot(curve["confidence"], curve["accuracy"], MODEL_DASHES.get(model, "-."), marker="o", ms=2.5,
-                          lw=1.2, color=MODEL_COLOURS.get(model, UNKNOWN))  # fmt: skip
+                axes.plot(curve["confidence"], curve["accuracy"], MODELS.get(model, NEW_MODEL).dash, marker="o", ms=2.5,
+                          lw=1.2, color=MODELS.get(model, NEW_MODEL).colour)  # fmt: skip
                 models.append(model)
             axes.set_box_aspect(1)
             axes.set_title(f"{_title(evidence, dataset)}:\n{wording}", fontsize=8)
@@ -405,8 +388,8 @@ def figure_s4(evidence: Evidence) -> Drawn:
         )
         for model in _in_order(means["model"]):
             mine = means[means["model"] == model]
-            axes.plot(mine["threshold"], mine["net_benefit"], MODEL_DASHES.get(model, "-."), marker="o", ms=2.5, lw=1.2,
-                      color=MODEL_COLOURS.get(model, UNKNOWN))  # fmt: skip
+            axes.plot(mine["threshold"], mine["net_benefit"], MODELS.get(model, NEW_MODEL).dash, marker="o", ms=2.5, lw=1.2,
+                      color=MODELS.get(model, NEW_MODEL).colour)  # fmt: skip
             shown.append(model)
         always = curves.groupby("threshold")["always"].mean()
         axes.plot(always.index, always, color="0.6", lw=0.8)

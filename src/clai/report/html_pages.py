@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from clai.report.evidence import model_title
+from clai.report.labels import model_title
 from clai.report.tables import ABLATION_METRICS, TABLE1_METRICS, TABLE3_METRICS, TRAINING_METRICS
 
 STYLE = """

@@ -17,22 +17,12 @@ import pandas as pd
 
 from clai.benchmark import analysis as costs
 from clai.errors import InputError
-from clai.report.evidence import (
-    CLASS_COLOURS,
-    CLASS_LABELS,
-    CLASS_TITLES,
-    MODEL_TITLES,
-    RULES,
-    VARIANT_TITLES,
-    Evidence,
-    caption,
-    interval,
-    model_title,
-    printed_value,
-    replicates,
-    run_model,
-    spread,
-)
+from clai.report.captions import caption
+from clai.report.evidence import RULES, Evidence, run_model
+from clai.report.labels import CLASS_COLOURS, CLASS_LABELS, CLASS_TITLES, MAJORITY, VARIANT_TITLES, model_title
+from clai.report.printed_values import printed_value
+from clai.report.statistics import interval, replicates, spread
+from clai.runs.models import CLAI, MODELS
 
 
 @dataclass(frozen=True)
@@ -73,7 +63,6 @@ TABLE3_METRICS = [
     Metric("prevalence", "Positive share", False),
 ]
 TABLE1_MODELS = ["clai-m", "clai-c", "cross-entropy"]
-MAJORITY = "majority-class"
 TABLE3_MODELS = ["clai-m", "clai-c", "student-t-mixture"]
 SEPSIS_METRICS = [
     Metric("auroc", "AUROC", False),
@@ -90,7 +79,6 @@ SEPSIS_METRICS = [
     Metric("prevalence", "Positive share", False),
 ]
 FINE = {"ece_calibrated", "ece_top_calibrated", "brier_reliability", "brier_resolution"}  # mostly below 0.001 there
-CLAI = ["clai-m", "clai-c"]
 
 
 @dataclass(frozen=True)
@@ -525,7 +513,7 @@ def _models(sources: Sources, dataset: str) -> list[str]:
 
 
 def _model_order(model: str) -> tuple[int, str]:
-    known = list(MODEL_TITLES)
+    known = list(MODELS)
     return (known.index(model) if model in known else len(known), model)
 
 

@@ -84,7 +84,7 @@ class Recorder:
 
     >>> recorder = Recorder("cifar10/clai-m/seed0", {"threads": 1}, {"files": []}, seed=0, fold=None, device="cpu")
     >>> sorted(recorder.finish())[:4]
-    ['command', 'commit', 'config_hash', 'data']
+    ['command', 'commit', 'config_hash', 'cpu_seconds']
     """
 
     def __init__(

@@ -137,7 +137,7 @@ def _forks() -> multiprocessing.context.ForkServerContext:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
     # The server looks for modules where the environment says, and nowhere else.
-    folders = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
+    folders = os.pathsep.join([str(Path(__file__).parents[1]), *filter(None, sys.path)])
     with mock.patch.dict(os.environ, PYTHONPATH=folders, OMP_NUM_THREADS="1"):
         multiprocessing.forkserver.ensure_running()
     return context

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from interruptible import FITS, fit, results, start
 
 from clai import checkpoints
 from clai.checkpoints import STOPPED, Checkpoint, Draws, write_whole
+from support.interruptible import FITS, fit, results, start
 
 KILLS = 20
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from interruptible import trained
 from linear_operator.utils.errors import NotPSDError
 
 from clai.alignment import Target, alignment_loss, target_matrix
@@ -18,6 +17,7 @@ from clai.estimator import Samples
 from clai.kernels import Cosine
 from clai.learning import Settings, batchwise_learning, collaborative_learning
 from clai.stability import EXPLODED
+from support.interruptible import trained
 
 SETTINGS = Settings(
     epochs=4, batch_size=8, optimiser="adamw", learning_rate=1e-2, weight_decay=0.0, learning_rate_schedule="one_cycle",

@@ -14,7 +14,8 @@ import pytest
 import yaml
 
 from clai.datasets.fetch import read_sources
-from clai.report.evidence import Evidence, read_printed_values
+from clai.report.evidence import Evidence
+from clai.report.printed_values import read_printed_values
 from clai.report.tables import readme_results, replace_results
 
 REPOSITORY = Path(__file__).parents[2]

@@ -1,0 +1,46 @@
+"""Names and colours that tables and figures show."""
+
+from clai.runs.models import MODELS
+
+MAJORITY = "majority-class"
+"""Key of the rows of the class that is most frequent in training; no model, so not in the registry."""
+
+# A cell of a study is a model there, named by its variants: full_zero.
+VARIANT_TITLES: dict[str, str] = {
+    "cosine": "Cosine (CLaI-C)", "identity": "Gaussian, M = I", "scalar": "Gaussian, scalar M",
+    "diagonal": "Gaussian, diagonal M", "full": "Gaussian, full M (CLaI-M)", "zero": "zero", "product": "product",
+    "masked": "masked", "sequential-all": "sequential, all references", "joint-all": "joint, all references",
+    "joint-1": "joint, one reference", "cross-entropy": "Cross-entropy",
+    "supervised-contrastive": "Supervised contrastive", "single": "single batches",
+}  # fmt: skip
+
+
+# The paper's table 2: labels by class index; colours are shared by its datasets.
+CLASS_LABELS: dict[str, list[str]] = {
+    "pathmnist": [
+        "Adipose", "Background", "Debris", "Lymphocytes", "Mucus", "Smooth Muscle", "Normal Colon Mucosa",
+        "Cancer-associated Stroma", "Colorectal Adenocarcinoma Epith.",
+    ],
+    "cifar10": ["Airplane", "Automobile", "Bird", "Cat", "Deer", "Dog", "Frog", "Horse", "Ship", "Truck"],
+    "sleepedf": ["Wake", "N1", "N2", "N3", "REM"],
+}  # fmt: skip
+
+
+CLASS_TITLES: dict[str, str] = {"pathmnist": "PathMNIST", "cifar10": "CIFAR-10", "sleepedf": "SleepEDF"}
+
+
+CLASS_COLOURS: list[str] = [
+    "#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf",
+]  # fmt: skip
+
+
+MINI_NOTE = "Miniature synthetic data: shows that the pipeline works, not how well the method does."
+
+
+def model_title(model: str) -> str:
+    """Name of a model or of a study's cell in tables and figures; its key if it has no name here."""
+    if model in MODELS:
+        return MODELS[model].title
+    if model == MAJORITY:
+        return "Majority class, always"
+    return "; ".join(VARIANT_TITLES.get(part, part) for part in model.split("_"))

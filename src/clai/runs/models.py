@@ -1,0 +1,88 @@
+"""The registry of models: everything that the workflow, the tables and the figures know of one stands in its entry.
+
+Wildcard constraints, the schema's names, the order of table rows, titles, colours and the settings whose change refits a model
+derive from here. A new kernel is a class in `clai.kernels` and an entry here. A new baseline on embeddings is a module in
+`clai.baselines` and an entry here (docs/extending.md).
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Rule = Literal["train_model", "fit_embedding_baseline", "fit_deep_kernel_gp", "fit_hourly_classifiers"]
+"""Rules of the workflow that fit models; their scripts have the same names."""
+
+# These settings decide a training and its history. The validation figures of CLaI's history are votes, so settings of
+# inference are among them. A setting that only bounds memory, such as inference.block, is not: a change of it refits nothing.
+_TRAINING = (
+    "device", "threads", "encoder", "target", "normalise_test_separately", "hourly", "validation_share_recordings", "training",
+)  # fmt: skip
+_CLASSIFIER = (*_TRAINING, "inference.validation_samples")
+_CLAI = (
+    *_CLASSIFIER, "embedding_size", "kernel", "inference.validation_references", "inference.references",
+    "inference.reference_shares",
+)  # fmt: skip
+_HOURLY = ("threads", "baselines.gp", "baselines.gradient_boosting", "baselines.logistic_regression", "hourly",
+           "validation_share_recordings")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model as tables, figures and the workflow know it.
+
+    Args:
+        title: name in tables and figures.
+        reads: settings that decide its fit, dotted below their block.
+        colour: in figures, as #RRGGBB.
+        rule: what fits it on a dataset; None for a model of studies alone.
+        kernel: for CLaI, the kernel's name in `clai.kernels.KERNELS`.
+        dash: line style in figures.
+        fit: for `fit_embedding_baseline`, `module:function` that fits it.
+        latent: whether it leaves latent signals (figure 4).
+    """
+
+    title: str
+    reads: tuple[str, ...]
+    colour: str = "#a0a0a0"
+    rule: Rule | None = None
+    kernel: str | None = None
+    dash: str = "-."
+    fit: str | None = None
+    latent: bool = False
+
+
+# In the order of table rows; the colours are those of Okabe and Ito.
+MODELS: dict[str, Model] = {
+    "clai-m": Model("CLaI-M", _CLAI, "#0072B2", "train_model", kernel="gaussian", dash="-"),
+    "clai-c": Model("CLaI-C", _CLAI, "#D55E00", "train_model", kernel="cosine", dash="--"),
+    "cross-entropy": Model("Cross-entropy (same encoder)", _CLASSIFIER, "#009E73", "train_model"),
+    "student-t-mixture": Model(
+        "Mixture of Student-t",
+        ("threads", "baselines.embedding", "baselines.student_t_mixture", "validation_share_recordings"),
+        "#CC79A7",
+        "fit_embedding_baseline",
+        fit="clai.baselines.student_t_mixture:choose_student_t_mixture",
+    ),
+    "deep-kernel-gp": Model(
+        "Deep-kernel Gaussian process",
+        (*_TRAINING, "embedding_size", "baselines.gp.inducing_points"),
+        "#56B4E9",
+        "fit_deep_kernel_gp",
+        latent=True,
+    ),
+    "gp": Model("Gaussian process", _HOURLY, "#E69F00", "fit_hourly_classifiers", latent=True),
+    "gradient-boosting": Model("Gradient boosting", _HOURLY, "#000000", "fit_hourly_classifiers"),
+    "logistic-regression": Model("Logistic regression", _HOURLY, "#7F7F7F", "fit_hourly_classifiers"),
+    "constant": Model("Constant at the prevalence", _HOURLY, "#BDBDBD", "fit_hourly_classifiers"),
+    "supervised-contrastive": Model("Supervised contrastive", (*_CLAI, "baselines.supervised_contrastive")),
+}
+
+
+def fitted_by(*rules: Rule) -> list[str]:
+    """Return the models that these rules fit, in table order."""
+    return [name for name, model in MODELS.items() if model.rule in rules]
+
+
+CLAI: list[str] = [name for name, model in MODELS.items() if model.kernel is not None]
+"""The models of Collaborative Learning."""
+ON_DATASETS: list[str] = [name for name, model in MODELS.items() if model.rule is not None]
+"""The models that a dataset's `models` may name."""
