@@ -9,7 +9,6 @@ Prints the seconds and the peak of each repeat, and the ratio as median and rang
 import io
 import json
 import multiprocessing
-import resource
 import statistics
 import sys
 import tempfile
@@ -25,6 +24,7 @@ import yaml
 
 from clai.datasets import prepare
 from clai.datasets.fetch import DownloadLimits, obtain
+from clai.runs.memory import peak_memory
 
 REPOSITORY = Path(__file__).parents[1]
 SETTINGS = yaml.safe_load((REPOSITORY / "config.yaml").read_text())["datasets"]["challenge2019"]
@@ -59,7 +59,7 @@ def measured(function: Callable[[str], int], folder: str) -> tuple[float, float,
     """Seconds, the peak of this process in GiB, and the number of records."""
     start = time.perf_counter()
     records = function(folder)
-    return time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, records
+    return time.perf_counter() - start, peak_memory() / 1024, records
 
 
 def main(folder: str, repeats: int) -> None:

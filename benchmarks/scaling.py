@@ -14,7 +14,6 @@ import gzip
 import json
 import multiprocessing
 import os
-import resource
 import sys
 import tempfile
 import time
@@ -28,6 +27,7 @@ import yaml
 
 from clai.datasets import miniature, prepare
 from clai.datasets.fetch import Raw
+from clai.runs.memory import peak_memory
 
 SETTINGS = yaml.safe_load((Path(__file__).parents[1] / "config.yaml").read_text())["datasets"]
 NIGHTS = 153  # recordings of Sleep-EDF expanded
@@ -120,7 +120,7 @@ def measured(raw: Raw, out: Path, settings: dict[str, Any]) -> tuple[float, floa
     """Seconds, and the peak of this process in MiB."""
     start = time.perf_counter()
     prepare(raw, out, settings, 0)
-    return time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return time.perf_counter() - start, peak_memory()
 
 
 def main(name: str, sizes: list[int]) -> None:

@@ -17,6 +17,7 @@ from clai.datasets.archives import opened_zip, reader
 from clai.datasets.fetch import Raw
 from clai.datasets.recordings import Rows, outside_to_missing, positive_recordings, write
 from clai.errors import InputError
+from clai.segments import segments
 
 FILES = ("**/p*.psv", "*training_set*.zip", "*challenge-2019*.zip")
 EXPECTS = "a zip of .psv records, or a folder with such zips or with training_setA/ and training_setB/"
@@ -104,8 +105,7 @@ def read(paths: Sequence[Path], variables: Sequence[str]) -> Rows:
     if not parts:
         raise InputError(f"found no pNNNNNN.psv record in {', '.join(map(str, paths))}")
     whole = Rows(*(np.concatenate([getattr(p, name) for p in parts]) for name in Rows.__dataclass_fields__))
-    starts = np.flatnonzero(np.diff(whole.recordings, prepend=-1))
-    if len(starts) != len(np.unique(whole.recordings)):
+    if len(segments(whole.recordings)[0]) != len(np.unique(whole.recordings)):
         raise InputError(
             f"records appear twice in {', '.join(map(str, paths))}; give the zips or the folders, not both"
         )

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clai.segments import segments
+
 Floats = NDArray[np.float32]
 
 # Values further from the training mean are cut, in standard deviations.
@@ -45,8 +47,7 @@ def hourly_inputs(
         time_scales: hours; exponentially weighted mean and deviation of the last value and share of hours with a
             measurement, the weight falling by the factor e in so many hours.
     """
-    starts = np.flatnonzero(np.r_[True, recording[1:] != recording[:-1]])
-    lengths = np.diff(np.r_[starts, len(recording)])
+    starts, lengths = segments(recording)
     row = np.arange(len(x))[:, None]
     first = np.repeat(starts, lengths)[:, None]
     measured = ~np.isnan(x)

@@ -14,6 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from clai.segments import segments
+
 Floats = NDArray[np.float64]
 
 EARLIEST, OPTIMAL, LATEST = -12.0, -6.0, 3.0
@@ -36,8 +38,7 @@ def hourly_utility(y: ArrayLike, recording: ArrayLike, label_hours_before: float
         recording: recording of each row, rows of one recording together and an hour apart.
     """
     y, recording = np.asarray(y).astype(bool), np.asarray(recording)
-    starts = np.flatnonzero(np.r_[True, recording[1:] != recording[:-1]])
-    lengths = np.diff(np.r_[starts, len(recording)])
+    starts, lengths = segments(recording)
     row = np.arange(len(y))
     first = np.minimum.reduceat(np.where(y, row, len(y)), starts)
     septic = np.repeat(first < len(y), lengths)
