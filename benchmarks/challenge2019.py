@@ -22,8 +22,8 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from clai.datasets import prepare
 from clai.datasets.fetch import DownloadLimits, obtain
+from clai.datasets.prepare import prepare
 from clai.runs.memory import peak_memory
 
 REPOSITORY = Path(__file__).parents[1]

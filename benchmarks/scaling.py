@@ -25,8 +25,10 @@ from typing import Any
 import numpy as np
 import yaml
 
-from clai.datasets import miniature, prepare
 from clai.datasets.fetch import Raw
+from clai.datasets.miniature.make import make
+from clai.datasets.miniature.mimic_iv import COLUMNS
+from clai.datasets.prepare import prepare
 from clai.runs.memory import peak_memory
 
 SETTINGS = yaml.safe_load((Path(__file__).parents[1] / "config.yaml").read_text())["datasets"]
@@ -81,9 +83,9 @@ def mimic_iv(folder: Path, size: int) -> tuple[Raw, dict[str, Any], dict[str, fl
     """The miniature's tables `size` times with identifiers of their own, padded to MIMIC-IV's number of rows a stay."""
     source = folder.parent / "miniature"
     if not source.exists():
-        miniature.make("mimic-iv", source, 0)
+        make("mimic-iv", source, 0)
     counts = {}
-    for table in miniature.MIMIC_COLUMNS:
+    for table in COLUMNS:
         with gzip.open(source / f"{table}.csv.gz", "rt", newline="") as stream:
             rows = list(csv.reader(stream))
         head, body = rows[0], rows[1:]
@@ -125,14 +127,14 @@ def measured(raw: Raw, out: Path, settings: dict[str, Any]) -> tuple[float, floa
 
 def main(name: str, sizes: list[int]) -> None:
     """Prepare every size, print what it took and the line through all."""
-    make, usual, unit, whole = CASES[name]
+    write, usual, unit, whole = CASES[name]
     context = multiprocessing.get_context("spawn")
     found = []
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as scratch:
         for size in sizes or usual:
             folder = Path(scratch) / f"{size}"
             folder.mkdir()
-            raw, settings, numbers = make(folder, size)
+            raw, settings, numbers = write(folder, size)
             with ProcessPoolExecutor(1, context) as alone:
                 seconds, peak = alone.submit(measured, raw, folder / "out" / "prepared", settings).result()
             arrays = json.loads((folder / "out" / "prepared" / "dataset.json").read_text())["arrays"]

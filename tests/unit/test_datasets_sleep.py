@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from loopback import ONCE, entry
 
-from clai.datasets import miniature, prepare
 from clai.datasets.fetch import obtain, read_sources
+from clai.datasets.miniature.make import make
+from clai.datasets.prepare import prepare
 from clai.datasets.prepared import Prepared, load
 from clai.datasets.sleep_edf import (
     MOVEMENT,
@@ -82,7 +83,7 @@ def test_every_subject_is_in_exactly_one_split() -> None:
 @pytest.fixture(scope="module")
 def raw_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sleep")
-    miniature.make("sleepedf", folder, 5)
+    make("sleepedf", folder, 5)
     return folder
 
 

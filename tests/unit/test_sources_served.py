@@ -13,8 +13,9 @@ import pytest
 import yaml
 from loopback import ONCE, Server, serving
 
-from clai.datasets import miniature, prepare
 from clai.datasets.fetch import COLUMNS, obtain
+from clai.datasets.miniature.make import make
+from clai.datasets.prepare import prepare
 from clai.datasets.prepared import load
 
 REPOSITORY = Path(__file__).parents[2]
@@ -30,7 +31,7 @@ def official(dataset: str) -> list[dict[str, str]]:
 
 def files_of(dataset: str, folder: Path) -> dict[str, bytes]:
     """The miniature's files under the names that the source gives them."""
-    miniature.make(dataset, folder, 5)
+    make(dataset, folder, 5)
     paths = [path for path in sorted(folder.iterdir()) if path.name != "sources.csv"]
     if dataset != "challenge2019":
         return {path.name: path.read_bytes() for path in paths}

@@ -11,7 +11,7 @@ import yaml
 from copies import Tree, copy_of_repository
 from PIL import Image
 
-from clai.datasets.miniature import make
+from clai.datasets.miniature.make import make
 
 
 @pytest.fixture(scope="module")

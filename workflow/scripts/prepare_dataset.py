@@ -4,9 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clai.datasets import prepare
 from clai.datasets.fetch import Raw
 from clai.datasets.interrupted import leaving_when_asked
+from clai.datasets.prepare import prepare
 from clai.runs.jobs import start_job
 
 if TYPE_CHECKING:
