@@ -27,7 +27,7 @@ from clai.datasets.miniature.cifar10 import python2_pickle
 from clai.datasets.miniature.make import GENERATORS, make
 from clai.datasets.prepare import prepare
 from clai.datasets.prepared import load, statistics, writing
-from clai.datasets.splits import stratified_holdout
+from clai.datasets.splits import stratified_validation
 from clai.errors import InputError
 
 MEDMNIST: dict[str, Any] = {"title": "PathMNIST", "medmnist_flag": "pathmnist", "medmnist_size": 28}
@@ -150,9 +150,9 @@ def test_streamed_statistics_equal_those_of_the_whole(monkeypatch: pytest.Monkey
 
 def test_a_holdout_takes_the_same_share_of_every_class() -> None:
     y = np.repeat([0, 1, 2], [40, 80, 120])
-    kept, held_out = stratified_holdout(y, 0.25, seed=3)
-    assert list(np.bincount(y[held_out])) == [10, 20, 30]
-    np.testing.assert_array_equal(np.sort(np.concatenate([kept, held_out])), np.arange(240))
+    training, validation = stratified_validation(y, 0.25, seed=3)
+    assert list(np.bincount(y[validation])) == [10, 20, 30]
+    np.testing.assert_array_equal(np.sort(np.concatenate([training, validation])), np.arange(240))
 
 
 # The official CIFAR-10 archive

@@ -22,7 +22,7 @@ from clai.checkpoints import STOPPED
 from clai.datasets import mimic_iv
 from clai.datasets.challenge2019 import parse, read
 from clai.datasets.fetch import Raw, describe_files, matching, obtain
-from clai.datasets.interrupted import leaving_when_asked
+from clai.datasets.interrupted import exit_on_sigterm
 from clai.datasets.miniature.make import make
 from clai.datasets.miniature.mimic_iv import COLUMNS, write_tables
 from clai.datasets.prepare import prepare
@@ -650,7 +650,7 @@ def test_asked_to_stop_it_leaves_no_rows_and_the_status_of_a_stopped_training(
 
     out = tmp_path / "out"
     monkeypatch.setattr(mimic_iv, "score_sofa", interrupted)
-    with pytest.raises(SystemExit) as left, leaving_when_asked():
+    with pytest.raises(SystemExit) as left, exit_on_sigterm():
         rows_of(small_tables, out / "prepared")
     assert left.value.code == STOPPED
     assert not list(out.iterdir())

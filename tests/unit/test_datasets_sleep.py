@@ -25,8 +25,8 @@ from clai.datasets.sleep_edf import (
     pairs,
     read_header,
     read_night,
+    selected,
     stage_of_epochs,
-    wanted,
     within_sleep,
 )
 from clai.datasets.splits import subject_split
@@ -282,11 +282,11 @@ KEYS = [(0, 1), (0, 2), (13, 1), (36, 2)]
 
 def test_subjects_and_nights_choose_recordings() -> None:
     whole = {"subjects": None, "nights": "all"}
-    assert wanted(KEYS, whole) == set(KEYS)
-    assert wanted(KEYS, whole | {"nights": "first"}) == {(0, 1), (13, 1), (36, 2)}
-    assert wanted(KEYS, whole | {"subjects": [0, 36]}) == {(0, 1), (0, 2), (36, 2)}
+    assert selected(KEYS, whole) == set(KEYS)
+    assert selected(KEYS, whole | {"nights": "first"}) == {(0, 1), (13, 1), (36, 2)}
+    assert selected(KEYS, whole | {"subjects": [0, 36]}) == {(0, 1), (0, 2), (36, 2)}
     with pytest.raises(InputError, match="subjects: found no recording of 39; expected some of 0, 13, 36"):
-        wanted(KEYS, whole | {"subjects": [0, 39]})
+        selected(KEYS, whole | {"subjects": [0, 39]})
 
 
 def test_the_real_set_has_153_recordings_and_78_with_one_a_subject() -> None:

@@ -85,13 +85,13 @@ def test_a_source_is_downloaded_and_prepared_through_faults(
     tmp_path: Path, dataset: str, trouble: Callable[[Server], None]
 ) -> None:
     settings: dict[str, Any] = CONFIG["datasets"][dataset] | MINI["datasets"][dataset]
-    effort = replace(ONCE, retries=3, parallel=3)
+    limits = replace(ONCE, retries=3, parallel=3)
     with serving() as server:
         table = serve(dataset, server, tmp_path)
         trouble(server)
-        raw = obtain(dataset, settings, table, tmp_path / "raw", None, effort, False)
+        raw = obtain(dataset, settings, table, tmp_path / "raw", None, limits, False)
         asked = len(server.requests)
-        again = obtain(dataset, settings, table, tmp_path / "raw", None, effort, False)
+        again = obtain(dataset, settings, table, tmp_path / "raw", None, limits, False)
         assert len(server.requests) == asked, "what is there is not downloaded again"
     assert again == raw
     assert not [path for path in (tmp_path / "raw").rglob("*") if path.name.startswith(".")]
