@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 import yaml
 
-from clai import datasets
 from clai.datasets.fetch import obtain
+from clai.datasets.prepare import prepare
 from clai.datasets.prepared import load
 from clai.errors import InputError
 from support.loopback import ONCE
@@ -63,7 +63,7 @@ def test_the_module_prepares_what_the_entry_names(tmp_path: Path) -> None:
     settings = entries()["digits"] | {"path": str(tmp_path / "digits.csv")}
     sources = REPOSITORY / "workflow" / "config" / "data_sources.csv"
     raw = obtain("digits", settings, sources, tmp_path / "raw", None, ONCE, False)
-    datasets.prepare(raw, tmp_path / "prepared", settings, 0)
+    prepare(raw, tmp_path / "prepared", settings, 0)
     data = load(tmp_path / "prepared")
     assert data["x_test"].shape == (10, 8, 8, 1)
     np.testing.assert_array_equal(data["x_val"].reshape(10, 64), table[table["split"] == "val"].iloc[:, 2:])
@@ -79,7 +79,7 @@ def test_the_module_refuses_what_it_does_not_expect(tmp_path: Path) -> None:
     sources = REPOSITORY / "workflow" / "config" / "data_sources.csv"
     raw = obtain("digits", settings, sources, tmp_path / "raw", None, ONCE, False)
     with pytest.raises(InputError, match=r"digits\.csv: found no column p7"):
-        datasets.prepare(raw, tmp_path / "prepared", settings, 0)
+        prepare(raw, tmp_path / "prepared", settings, 0)
     assert not (tmp_path / "prepared").exists()
 
 

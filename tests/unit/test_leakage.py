@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from clai.batches import Recordings
 from clai.datasets.hourly_inputs import hourly_inputs, hourly_names
 from clai.datasets.prepared import Prepared
-from clai.datasets.splits import patient_folds, stratified_holdout, subject_split
+from clai.datasets.splits import patient_folds, stratified_validation, subject_split
 from clai.encoders import ConditionedHead, Encoder, build_trunk
 from clai.experiments.training import Splits, splits_of
 
@@ -38,10 +38,10 @@ def test_a_subject_is_on_one_side_of_every_split(subjects: list[int], test: floa
 
 @QUICKLY
 @given(st.lists(st.integers(0, 9), min_size=60, max_size=300), st.floats(0.2, 0.8), SEEDS)
-def test_a_sample_is_held_out_or_kept(labels: list[int], share: float, seed: int) -> None:
+def test_a_sample_is_for_training_or_for_validation(labels: list[int], share: float, seed: int) -> None:
     y = np.concatenate([np.repeat(np.arange(10), 2), labels])
-    kept, held_out = stratified_holdout(y, share, seed)
-    np.testing.assert_array_equal(np.sort(np.concatenate([kept, held_out])), np.arange(len(y)))
+    training, validation = stratified_validation(y, share, seed)
+    np.testing.assert_array_equal(np.sort(np.concatenate([training, validation])), np.arange(len(y)))
 
 
 @st.composite

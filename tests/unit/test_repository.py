@@ -157,7 +157,7 @@ def test_kernel_of_the_documentation_fits_the_library() -> None:
             "clai.report.tables, clai.report.claims, clai.report.figures, clai.report.publication",
             "torch, sklearn, scipy.stats",
         ),
-        ("clai.datasets, clai.datasets.fetch, clai.datasets.prepared", "torch, sklearn, pandas"),
+        ("clai.datasets.prepare, clai.datasets.fetch, clai.datasets.prepared", "torch, sklearn, pandas"),
         ("clai.experiments.training", "sklearn, torchmetrics, torchvision, torch._dynamo, matplotlib"),
     ],
 )

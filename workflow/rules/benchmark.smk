@@ -1,4 +1,4 @@
-# Time and memory of training and inference, measured alone on the machine: needs no data, leaves results/{evidence}/compute/evidence/.
+# Time and memory of training and inference, measured alone on the machine: needs no data, leaves results/{evidence}/benchmark/evidence/.
 
 
 rule measure_benchmark:

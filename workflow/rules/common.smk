@@ -342,7 +342,7 @@ def source_table(wildcards):
 
 def source_library(wildcards):
     source = dataset_settings(wildcards.evidence, wildcards.dataset)["dataset"]["source"]
-    return library("datasets", f"datasets.{source}", "runs.jobs")
+    return library("datasets.prepare", f"datasets.{source}", "runs.jobs")
 
 
 def preparation_settings(wildcards):

@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from clai.segments import segments
+
 Floats = NDArray[np.floating[Any]]
 
 
@@ -80,8 +82,7 @@ def latent_statistics(z: Floats, recording: NDArray[np.int64], y: NDArray[np.int
         area_effect_control: the same over stays without an event, their last hours, as many as the median event has, in its
         place, since events are the ends of stays; roughness: mean over all stays and signals; n_stays: stays with both.
     """
-    starts = np.flatnonzero(np.r_[True, recording[1:] != recording[:-1]])
-    lengths = np.diff(np.r_[starts, len(recording)])
+    starts, lengths = segments(recording)
     events = np.add.reduceat(y, starts)
     usual = int(np.median(events[events > 0])) if events.any() else 0
     left = np.repeat(starts + lengths, lengths) - np.arange(len(y))  # hours to the end of the stay, this one included

@@ -3,14 +3,14 @@
 import hashlib
 import json
 import platform
-import resource
 import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+from clai.runs.memory import peak_gpu_memory, peak_memory
 
 PACKAGES = (
     "torch", "numpy", "scikit-learn", "gpytorch", "studenttmixture", "pytorch-metric-learning", "mne", "medmnist", "snakemake",
@@ -119,21 +119,18 @@ class Recorder:
         earlier_seconds: wall time that interrupted processes spent on what this one went on with. Processor time and memory are
         this one's alone.
         """
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform != "darwin" else 1024**2)
         seconds = earlier_seconds + time.perf_counter() - self.started
         record = {
             **self.record,
             "wall_seconds": round(seconds, 2),
             "cpu_seconds": round(time.process_time(), 2),
-            "peak_memory_mb": round(peak),
+            "peak_memory_mb": round(peak_memory()),
             "command": "",
             "pairs": None,
             **more,
         }
         if self.record["device"] == "cuda":
-            import torch
-
-            record["peak_gpu_memory_mb"] = round(torch.cuda.max_memory_allocated() / 2**20)
+            record["peak_gpu_memory_mb"] = round(peak_gpu_memory())
         return record
 
     def write(self, path: str | Path, **more: Any) -> None:
