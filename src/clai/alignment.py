@@ -4,11 +4,9 @@ Shapes throughout: labels as signs y of shape (K, N) for K conditions; similarit
 classification is K = 1 with the positive class as the only condition; multiclass is K = C, one condition a class.
 """
 
-import math
 from typing import Literal, NamedTuple
 
 import torch
-from scipy import integrate, optimize
 from torch import Tensor
 
 Target = Literal["zero", "product", "masked"]
@@ -96,53 +94,6 @@ def centred_alignment(similarity: Tensor, target: Tensor) -> Tensor:
         return matrix - rows - columns + matrix.mean((-2, -1), keepdim=True)
 
     return alignment(centre(similarity), centre(target))
-
-
-def loss_floor(family: str, kind: Target, share: float, size: int) -> float:
-    """The least expected alignment loss of one condition, whatever the encoder.
-
-    Only `zero` has a floor above 0: it asks negatives to be opposite to (or far from) all positives and yet unrelated to
-    each other. With positives in one point, the loss is 2 p (1-p) E(S+- + 1)^2 + (1-p)^2 E(S--)^2 at class share p.
-
-    * `cosine`: negatives lie at cosine -s from the positives and spread evenly in the other L - 1 dimensions. Then S+- = -s and
-      E S--^2 = s^4 + (1 - s^2)^2 / (L - 1), minimised over s.
-    * `gaussian`: positives are far away, S+- = -1, and negatives lie evenly on a sphere of radius r in L dimensions, so
-      that 2 exp(-d) - 1 is near 0 for most pairs, minimised over r. This arrangement is attainable; a slightly better
-      one may exist.
-
-    Args:
-        family: `cosine` or `gaussian`.
-        kind: the target.
-        share: share of the condition's positive class, in (0, 1).
-        size: embedding dimensions L, at least 2.
-    """
-    if kind != "zero":
-        return 0.0
-    rest = (1 - share) ** 2
-    if family == "cosine":
-
-        def cosine_loss(s: float) -> float:
-            return 2 * share * (1 - share) * (1 - s) ** 2 + rest * (s**4 + (1 - s**2) ** 2 / (size - 1))
-
-        return float(optimize.minimize_scalar(cosine_loss, bounds=(0, 1), method="bounded").fun)
-
-    # u is the cosine of the angle between two even points on the sphere, with density (1 - u^2)^((L-3)/2); u = sin(angle)
-    # keeps the integrand smooth for L = 2 as well.
-    norm = integrate.quad(lambda a: math.cos(a) ** (size - 2), -math.pi / 2, math.pi / 2)[0]
-
-    def gaussian_loss(squared_radius: float) -> float:
-        def integrand(a: float) -> float:
-            similarity = 2 * math.exp(-2 * squared_radius * (1 - math.sin(a))) - 1
-            return similarity**2 * math.cos(a) ** (size - 2)
-
-        return float(integrate.quad(integrand, -math.pi / 2, math.pi / 2)[0]) / norm
-
-    return rest * float(optimize.minimize_scalar(gaussian_loss, bounds=(0, 4), method="bounded").fun)
-
-
-def mean_loss_floor(family: str, kind: Target, shares: list[float], size: int) -> float:
-    """Mean of `loss_floor` over conditions with the given class shares."""
-    return sum(loss_floor(family, kind, share, size) for share in shares) / len(shares)
 
 
 def alignment_scores(similarity: Tensor, target: TargetMatrix) -> tuple[Tensor, Tensor]:

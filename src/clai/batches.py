@@ -5,7 +5,7 @@ batch of items gives encoder input and the labels of all its samples; for record
 """
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -31,6 +31,34 @@ class Items(Protocol):
 
     def sizes(self, blocks: list[Tensor]) -> list[int]:
         """Number of samples in each block of items."""
+
+
+class Splits(NamedTuple):
+    """Training, validation and test items of one run."""
+
+    train: Items
+    val: Items
+    test: Items
+
+
+class Vectors:
+    """Vectors (N, inputs), or tensors (N, ...) for a trunk that takes them, drawn as they are.
+
+    Args:
+        labels: class indices (N,), on the CPU.
+    """
+
+    def __init__(self, x: Tensor, labels: Tensor) -> None:
+        self.x, self.labels, self.inputs = x, labels, x.shape[1]
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
+        return self.x[items.to(self.x.device)], self.labels[items].to(self.x.device)
+
+    def sizes(self, blocks: list[Tensor]) -> list[int]:
+        return [len(block) for block in blocks]
 
 
 class Images:

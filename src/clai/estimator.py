@@ -13,29 +13,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from clai.alignment import Target
+from clai.batches import Vectors
 from clai.encoders import MLP, ConditionedHead, Encoder
 from clai.inference import Rule, decide, parzen_means, predict_labels, probabilities
 from clai.kernels import Metric, build
-from clai.learning import Precision, Settings, collaborative_learning, precision_context
+from clai.learning import collaborative_learning
+from clai.trainer import Precision, TrainingSettings, precision_context
 
 # Samples embedded, and similarities a side computed, at once.
 _BLOCK = 1024
-
-
-class Samples:
-    """Items that are samples: `x` (N, ...) with labels (N,), drawn as they are. Implements `clai.batches.Items`."""
-
-    def __init__(self, x: Tensor, labels: Tensor) -> None:
-        self.x, self.labels, self.inputs = x, labels, x.shape[1]
-
-    def __len__(self) -> int:
-        return len(self.x)
-
-    def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
-        return self.x[items.to(self.x.device)], self.labels[items].to(self.x.device)
-
-    def sizes(self, blocks: list[Tensor]) -> list[int]:
-        return [len(block) for block in blocks]
 
 
 class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
@@ -148,8 +134,8 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
             head = ConditionedHead(trunk.features, conditions, self.embedding_size)
         self.encoder_ = Encoder(trunk, head).to(self.device, self._dtype())
         self.kernel_ = build(self.kernel, self.embedding_size, self.metric).to(self.device, self._dtype())
-        data = Samples(self._tensor(X), torch.from_numpy(labels))
-        settings = Settings(
+        data = Vectors(self._tensor(X), torch.from_numpy(labels))
+        settings = TrainingSettings(
             epochs=self.epochs,
             batch_size=min(self.batch_size, len(data) // 2),
             optimiser="adamw",

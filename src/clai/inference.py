@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from clai.errors import InputError
-from clai.kernels import Cosine, Kernel
+from clai.kernels import Kernel
 
 Rule = Literal["printed", "centred", "balanced", "parzen"]
 RULES: tuple[Rule, ...] = ("printed", "centred", "balanced", "parzen")
@@ -134,7 +134,7 @@ def _log_sums(
     kernel: Kernel, test: Tensor, reference: Tensor, labels: Tensor, classes: int, block: int, squares: bool
 ) -> tuple[Tensor, Tensor | None]:
     """Logarithms of sum_n G_n and, if asked for, of sum_n G_n^2 over the references of each class, each (K, P, classes)."""
-    if isinstance(kernel, Cosine):
+    if kernel.inner_product:
         return _log_sums_in_closed_form(kernel, test, reference, labels, classes, block, squares)
     powers = (1, 2) if squares else (1,)
     members = [(labels == c).nonzero()[:, 0] for c in range(classes)]
@@ -161,7 +161,7 @@ def _log_sums(
 
 
 def _log_sums_in_closed_form(
-    kernel: Cosine, test: Tensor, reference: Tensor, labels: Tensor, classes: int, block: int, squares: bool
+    kernel: Kernel, test: Tensor, reference: Tensor, labels: Tensor, classes: int, block: int, squares: bool
 ) -> tuple[Tensor, Tensor | None]:
     """`_log_sums` of S = <z, z_n>: sum_n S_n = <z, sum_n z_n> and sum_n S_n^2 = z' (sum_n z_n z_n') z."""
     conditions, size = len(test), test.shape[-1]
@@ -169,13 +169,13 @@ def _log_sums_in_closed_form(
     total = test.new_zeros(conditions, size, classes)
     outer = test.new_zeros(classes, conditions, size, size)
     for references, own in zip(reference.split(block, dim=1), member.split(block), strict=True):
-        z = kernel.inner_product_embedding(references)
+        z = kernel.coordinates(references)
         total += z.mT @ own
         if squares:
             for c in range(classes):
                 outer[c] += (z * own[:, c : c + 1]).mT @ z
     n = member.sum(0)
-    z = kernel.inner_product_embedding(test)
+    z = kernel.coordinates(test)
     first = z @ total
     log_first = ((n + first) / 2).clamp_min(0).log()
     if not squares:

@@ -101,7 +101,7 @@ def test_a_free_linear_layer_absorbs_the_full_metric() -> None:
     """Whitened embeddings under M = I have the same similarities: M adds nothing that the head could not learn."""
     kernel, identity = gaussian("full", 4), MahalanobisGaussian(4, "identity").double()
     a, r = embeddings(5, 4), embeddings(6, 4, seed=1)
-    torch.testing.assert_close(identity(2 * kernel.whiten(a), 2 * kernel.whiten(r)), kernel(a, r))
+    torch.testing.assert_close(identity(2 * kernel.coordinates(a), 2 * kernel.coordinates(r)), kernel(a, r))
 
 
 @pytest.mark.parametrize(("family", "size"), itertools.product(["cosine", "gaussian"], [64, 512, 2048]))

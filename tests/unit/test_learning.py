@@ -10,28 +10,29 @@ import torch
 from linear_operator.utils.errors import NotPSDError
 
 from clai.alignment import Target, alignment_loss, target_matrix
+from clai.batches import Vectors
 from clai.checkpoints import Checkpoint
 from clai.encoders import MLP, Classifier, ConditionedHead, Encoder
 from clai.errors import DivergenceError
-from clai.estimator import Samples
 from clai.kernels import Cosine
-from clai.learning import Settings, batchwise_learning, collaborative_learning
+from clai.learning import batchwise_learning, collaborative_learning
 from clai.stability import EXPLODED
+from clai.trainer import TrainingSettings
 from support.interruptible import trained
 
-SETTINGS = Settings(
+SETTINGS = TrainingSettings(
     epochs=4, batch_size=8, optimiser="adamw", learning_rate=1e-2, weight_decay=0.0, learning_rate_schedule="one_cycle",
     warmup=0.25, precision="float32", compile=False, schedule="joint", references=1, reference_reduction="mean",
     pair_weighting="none", samples_per_class=None, target="zero", seed=0,
 )  # fmt: skip
 
 
-def data() -> Samples:
+def data() -> Vectors:
     x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
-    return Samples(x, (x[:, 0] > 0).long() + (x[:, 1] > 0).long())
+    return Vectors(x, (x[:, 0] > 0).long() + (x[:, 1] > 0).long())
 
 
-class Signalling(Samples):
+class Signalling(Vectors):
     """The same data, asking the process to stop when a batch is drawn."""
 
     def __init__(self, draw: int) -> None:
@@ -51,7 +52,7 @@ def encoder() -> Encoder:
     return Encoder(trunk, ConditionedHead(8, 3, 4))
 
 
-def run(model: Encoder, settings: Settings, checkpoint: Checkpoint | None = None) -> list[dict[str, float]]:
+def run(model: Encoder, settings: TrainingSettings, checkpoint: Checkpoint | None = None) -> list[dict[str, float]]:
     return collaborative_learning(model, Cosine(), data(), 3, settings, dict, checkpoint)
 
 
