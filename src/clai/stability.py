@@ -1,6 +1,7 @@
 """When training by gradient has diverged, and what the user is told then."""
 
 import math
+import sys
 from collections.abc import Sequence
 
 import torch
@@ -62,8 +63,9 @@ def divergence(
 
 def _is_numerical(error: Exception, parameters: Sequence[Tensor]) -> bool:
     """Whether an exception says that numbers broke down, or comes where weights have exploded."""
-    # Slow to import, and needed here only.
-    from linear_operator.utils.errors import NanError, NotPSDError
-
-    known = (FloatingPointError, torch.linalg.LinAlgError, NanError, NotPSDError)
+    known: tuple[type[Exception], ...] = (FloatingPointError, torch.linalg.LinAlgError)
+    # Errors of GPyTorch. Only a process that has imported its module can meet them, and the method works without it.
+    gpytorch = sys.modules.get("linear_operator.utils.errors")
+    if gpytorch is not None:
+        known += (gpytorch.NanError, gpytorch.NotPSDError)
     return isinstance(error, known) or not all(bool((p.abs() <= EXPLODED).all()) for p in parameters)
