@@ -22,9 +22,8 @@ from clai.baselines.hourly_classifiers import (
     fit_process_of_hours,
 )
 from clai.baselines.student_t_mixture import choose_student_t_mixture, fit_student_t_mixture
-from clai.batches import Recordings
+from clai.batches import Recordings, Splits
 from clai.errors import DivergenceError, InputError
-from clai.experiments.training import Splits
 
 MIXTURE: dict[str, Any] = {
     "components": 2,

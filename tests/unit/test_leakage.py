@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from clai.batches import Recordings
+from clai.batches import Recordings, Splits
 from clai.datasets.hourly_inputs import hourly_inputs, hourly_names
 from clai.datasets.prepared import Prepared
 from clai.datasets.splits import patient_folds, stratified_validation, subject_split
 from clai.encoders import ConditionedHead, Encoder, build_trunk
-from clai.experiments.training import Splits, splits_of
+from clai.experiments.training import splits_of
 
 CPU = torch.device("cpu")
 SEEDS = st.integers(0, 2**31 - 1)

@@ -9,15 +9,16 @@ import torch
 import yaml
 from torch import Tensor
 
+from clai.batches import Vectors
 from clai.checkpoints import Checkpoint
 from clai.datasets.prepared import Prepared
 from clai.encoders import MLP, ConditionedHead, Encoder, ResNet2d
-from clai.estimator import Samples
 from clai.experiments.studies import run_cell
 from clai.experiments.training import splits_of
 from clai.inference import RULES
 from clai.kernels import Cosine
-from clai.learning import Settings, collaborative_learning, encoder_passes
+from clai.learning import collaborative_learning, encoder_passes
+from clai.trainer import TrainingSettings
 
 CPU = torch.device("cpu")
 
@@ -75,8 +76,8 @@ def test_samples_are_a_choice_of_the_training_samples_by_seed() -> None:
     assert not torch.equal(first, other)
 
 
-class Counted(Samples):
-    """Samples that count how many of them are drawn."""
+class Counted(Vectors):
+    """Vectors that count how many of them are drawn."""
 
     drawn = 0
 
@@ -88,7 +89,7 @@ class Counted(Samples):
 @pytest.mark.parametrize("schedule", ["joint", "sequential"])
 @pytest.mark.parametrize("references", [1, 2, 3, "all"])
 def test_passes_are_what_the_encoder_is_sent(schedule: Any, references: Any) -> None:
-    given = Settings(
+    given = TrainingSettings(
         epochs=1, batch_size=8, optimiser="adamw", learning_rate=1e-3, weight_decay=0.0, learning_rate_schedule="constant",
         warmup=0.25, precision="float32", compile=False, schedule=schedule, references=references, reference_reduction="mean",
         pair_weighting="none", samples_per_class=None, target="zero", seed=0,

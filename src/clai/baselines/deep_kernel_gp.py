@@ -13,15 +13,15 @@ import torch
 from torch import Tensor, nn
 
 from clai.baselines.gaussian_process import SparseProcess
-from clai.batches import Items
+from clai.batches import Items, Splits
 from clai.checkpoints import Checkpoint
 from clai.encoders import ConditionedHead, Encoder, build_trunk
 from clai.experiments.baseline_evaluation import evaluate_log_odds
 from clai.experiments.evaluation import Evaluation, Utilities
-from clai.experiments.training import Splits, learning_settings
-from clai.learning import Epoch, batchwise_learning, class_draw, draw_shift
+from clai.learning import batchwise_learning, class_draw, draw_shift
 from clai.metrics.roc_auc import roc_auc
 from clai.stability import finite
+from clai.trainer import Epoch, TrainingSettings
 
 
 class Latent(NamedTuple):
@@ -76,7 +76,7 @@ def train_deep_kernel_gp(
     model = DeepKernelGP(encoder, inducing).to(device)
     bound = gpytorch.mlls.VariationalELBO(model.likelihood, model.process, num_data=len(split.train.labels))
 
-    learning = learning_settings(settings, 1, seed)
+    learning = TrainingSettings.of(settings, 1, seed)
 
     def objective(x: Any, labels: Tensor) -> Tensor:
         chosen = class_draw(labels, learning.samples_per_class, torch.default_generator)
@@ -96,7 +96,7 @@ def evaluate_deep_kernel_gp(
 ) -> tuple[Evaluation, Latent]:
     """Figures of merit of the probabilities, and the latent process at the test samples."""
     test, val = model.latent(split.test), model.latent(split.val)
-    negative, positive = draw_shift(split.train, learning_settings(settings, 1, seed)).tolist()
+    negative, positive = draw_shift(split.train, TrainingSettings.of(settings, 1, seed)).tolist()
     shift = positive - negative
     odds, odds_val = (part.probability.double().logit(eps=1e-12).numpy() + shift for part in (test, val))
     y, y_val = split.test.labels.numpy(), split.val.labels.numpy()

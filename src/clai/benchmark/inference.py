@@ -14,7 +14,7 @@ from clai import algorithms_as_printed as printed
 from clai.benchmark.memory import peak, peaks_alone
 from clai.benchmark.timing import Row, time_in_turn, wait
 from clai.inference import decide, parzen_means, predict_labels, sample_references, standard_error
-from clai.kernels import Cosine, Kernel, build
+from clai.kernels import Kernel, MahalanobisGaussian, build
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ def random_embeddings(
 @torch.no_grad()
 def vote_printed(kernel: Kernel, z: Tensor, z_reference: Tensor, labels: Tensor, batch_size: int) -> Tensor:
     """Return f (K, P) of Algorithm 4, or of Algorithm 2 for one condition, with phi a look-up of the embeddings."""
-    similarity = printed.cosine if isinstance(kernel, Cosine) else printed.mahalanobis(kernel.matrix)
+    similarity = printed.mahalanobis(kernel.matrix) if isinstance(kernel, MahalanobisGaussian) else printed.cosine
     index, index_reference = (torch.arange(part.shape[1], device=part.device) for part in (z, z_reference))
     both = torch.cat([z, z_reference], 1)
     x, x_r = index.to(z.dtype)[:, None], (len(index) + index_reference).to(z.dtype)[:, None]

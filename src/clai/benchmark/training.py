@@ -11,15 +11,15 @@ import torch
 from torch import Tensor, nn
 
 from clai import algorithms_as_printed as printed
-from clai.batches import Images
+from clai.batches import Images, Vectors
 from clai.benchmark.analysis import predicted_seconds
 from clai.benchmark.memory import peak, peaks_alone
 from clai.benchmark.timing import Row, time_in_turn, wait
 from clai.encoders import Encoder
-from clai.estimator import Samples
-from clai.experiments.training import build_clai, build_classifier, learning_settings
-from clai.kernels import Cosine, Kernel
-from clai.learning import Settings, batchwise_learning, collaborative_learning, precision_context
+from clai.experiments.training import build_clai, build_classifier
+from clai.kernels import Kernel, MahalanobisGaussian
+from clai.learning import batchwise_learning, collaborative_learning
+from clai.trainer import TrainingSettings, precision_context
 
 CHANNELS = 3
 SCHEDULES = ("printed", "sequential", "joint", "linear")
@@ -152,7 +152,7 @@ def measure_epochs(
     x, labels = _images(items, image_size, classes)
     data = Images(x, labels, [127.5] * CHANNELS, [64.0] * CHANNELS, settings["training"]["augmentation"], device)
     one = {**settings, "training": {**settings["training"], "epochs": 1, "schedule": "joint", "references": 1}}
-    learning = learning_settings(one, classes, 0)
+    learning = TrainingSettings.of(one, classes, 0)
     group = 2 * learning.batch_size
 
     def clai(model: str) -> Callable[[], Callable[[], object]]:
@@ -231,7 +231,7 @@ def _prepare_epoch(case: TrainingCase, model: str) -> tuple[Callable[[], object]
     x, labels = _tensors(case)
     trained = build_clai(case.settings, model, CHANNELS, case.classes, 0)
     encoder, kernel = _placed(trained.encoder, device), trained.kernel.to(device)
-    base = learning_settings(case.settings, case.classes, 0)
+    base = TrainingSettings.of(case.settings, case.classes, 0)
     learning = replace(
         base, epochs=1, batch_size=case.batch_size, optimiser="sgd", learning_rate=1e-3, weight_decay=0.0,
         learning_rate_schedule="constant", reference_reduction="sum", target="product",
@@ -242,7 +242,7 @@ def _prepare_epoch(case: TrainingCase, model: str) -> tuple[Callable[[], object]
         x, encoder, kernel = x.double(), encoder.double(), kernel.double()
 
     def epoch() -> None:
-        collaborative_learning(encoder, kernel, Samples(x, labels.cpu()), case.classes, learning, dict, None)
+        collaborative_learning(encoder, kernel, Vectors(x, labels.cpu()), case.classes, learning, dict, None)
 
     def printed_epoch() -> None:
         _learn_printed(encoder, kernel, x, labels, case.classes, learning)
@@ -255,7 +255,7 @@ def _prepare_epoch(case: TrainingCase, model: str) -> tuple[Callable[[], object]
 
 
 def _learn_printed(
-    encoder: Encoder, kernel: Kernel, x: Tensor, labels: Tensor, classes: int, learning: Settings
+    encoder: Encoder, kernel: Kernel, x: Tensor, labels: Tensor, classes: int, learning: TrainingSettings
 ) -> None:
     """Run Algorithm 3 as printed on the same encoder, kernel, order of samples and precision of the trunk."""
     generator = torch.Generator().manual_seed(learning.seed)
@@ -266,7 +266,7 @@ def _learn_printed(
             return encoder(batch, k)[0]
 
     def similarity() -> printed.Similarity:
-        return printed.cosine if isinstance(kernel, Cosine) else printed.mahalanobis(kernel.matrix)
+        return printed.mahalanobis(kernel.matrix) if isinstance(kernel, MahalanobisGaussian) else printed.cosine
 
     theta: list[Tensor] = [*encoder.parameters(), *kernel.parameters()]
     # The one condition of a binary task is class 1, which Algorithm 3 would call class 0.

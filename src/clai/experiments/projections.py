@@ -11,15 +11,9 @@ from sklearn.decomposition import PCA
 from sklearn.manifold import TSNE
 from torch import Tensor
 
-from clai.kernels import Cosine, Kernel
+from clai.kernels import Kernel
 
 Floats = NDArray[np.floating[Any]]
-
-
-@torch.no_grad()
-def as_seen_by(kernel: Kernel, z: Tensor) -> Tensor:
-    """Embeddings (K, N, L) in coordinates whose Euclidean distances order pairs as the kernel does."""
-    return kernel.inner_product_embedding(z) if isinstance(kernel, Cosine) else kernel.whiten(z)
 
 
 def draw_samples(y: NDArray[np.int64], count: int, seed: int) -> NDArray[np.int64]:
@@ -27,6 +21,7 @@ def draw_samples(y: NDArray[np.int64], count: int, seed: int) -> NDArray[np.int6
     return np.sort(np.random.default_rng(seed).permutation(len(y))[:count])
 
 
+@torch.no_grad()
 def tsne(kernel: Kernel, z: Tensor, y: NDArray[np.int64], settings: Mapping[str, Any], seed: int) -> pd.DataFrame:
     """t-SNE (van der Maaten & Hinton 2008) of the embeddings of all conditions side by side.
 
@@ -38,7 +33,7 @@ def tsne(kernel: Kernel, z: Tensor, y: NDArray[np.int64], settings: Mapping[str,
         x, y, label of the drawn samples.
     """
     chosen = draw_samples(y, settings["samples"], seed)
-    seen = as_seen_by(kernel, z[:, torch.from_numpy(chosen)]).permute(1, 0, 2).flatten(1).double().numpy()
+    seen = kernel.coordinates(z[:, torch.from_numpy(chosen)]).permute(1, 0, 2).flatten(1).double().numpy()
     components = min(settings["components"], *seen.shape)
     reduced = PCA(components, svd_solver="full").fit_transform(seen)
     view = TSNE(
@@ -51,6 +46,7 @@ def tsne(kernel: Kernel, z: Tensor, y: NDArray[np.int64], settings: Mapping[str,
     return pd.DataFrame({"x": view[:, 0], "y": view[:, 1], "label": y[chosen]})
 
 
+@torch.no_grad()
 def stages(
     kernel: Kernel, z: Tensor, before: Floats, y: NDArray[np.int64], settings: Mapping[str, Any], seed: int
 ) -> pd.DataFrame:
@@ -64,7 +60,7 @@ def stages(
         stage, x, y, label of the drawn samples.
     """
     chosen = draw_samples(y, settings["samples"], seed)
-    seen = as_seen_by(kernel, z[:, torch.from_numpy(chosen)]).double().numpy()
+    seen = kernel.coordinates(z[:, torch.from_numpy(chosen)]).double().numpy()
     views = [PCA(2, svd_solver="full").fit_transform(part) for part in [before[chosen].astype(np.float64), *seen]]
     frames = [pd.DataFrame({"stage": k, "x": v[:, 0], "y": v[:, 1], "label": y[chosen]}) for k, v in enumerate(views)]
     return pd.concat(frames, ignore_index=True)

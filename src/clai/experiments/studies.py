@@ -14,13 +14,13 @@ from clai.experiments.training import (
     KERNEL_OF_MODEL,
     conditions_of,
     embed_splits,
-    learning_settings,
     splits_of,
     train_clai,
     train_cross_entropy,
     train_supervised_contrastive,
 )
 from clai.learning import encoder_passes, group_size
+from clai.trainer import TrainingSettings
 
 
 class Cell(NamedTuple):
@@ -71,7 +71,7 @@ def run_cell(
 def _passes(model: str, data: Prepared, settings: Mapping[str, Any], seed: int) -> float:
     """Passes over the training samples in an epoch; a model without pairs of batches sees each sample once."""
     items = len(splits_of(data, settings, None, seed, torch.device("cpu")).train)
-    learning = learning_settings(settings, conditions_of(data.info), seed)
+    learning = TrainingSettings.of(settings, conditions_of(data.info), seed)
     if model in KERNEL_OF_MODEL:
         return encoder_passes(items, conditions_of(data.info), learning)
     group = group_size(learning, items)

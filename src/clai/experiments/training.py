@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
-from clai.alignment import mean_loss_floor, one_vs_rest
-from clai.batches import Images, Items, Recordings, Signals
+from clai.alignment import one_vs_rest
+from clai.batches import Images, Items, Recordings, Signals, Splits
 from clai.checkpoints import Checkpoint, write_whole
 from clai.datasets.hourly_inputs import hourly_inputs, hourly_names
 from clai.datasets.prepared import Prepared, normalisation
@@ -25,31 +25,14 @@ from clai.encoders import Classifier, ConditionedHead, Encoder, build_trunk
 from clai.errors import InputError
 from clai.inference import ParzenMeans, decide, parzen_means, predict_labels, sample_references
 from clai.kernels import Kernel, build
-from clai.learning import (
-    Epoch,
-    Precision,
-    batchwise_learning,
-    class_draw,
-    collaborative_learning,
-    compiled,
-    draw_shift,
-    precision_context,
-)
-from clai.learning import Settings as LearningSettings
+from clai.learning import batchwise_learning, class_draw, collaborative_learning, draw_shift
 from clai.metrics.roc_auc import roc_auc
 from clai.stability import finite
+from clai.trainer import Epoch, Precision, TrainingSettings, compiled, precision_context
 
 logger = logging.getLogger("clai")
 
 KERNEL_OF_MODEL = {"clai-c": "cosine", "clai-m": "gaussian"}
-
-
-class Splits(NamedTuple):
-    """Training, validation and test items of one run."""
-
-    train: Items
-    val: Items
-    test: Items
 
 
 class Trained(NamedTuple):
@@ -161,17 +144,6 @@ def build_classifier(settings: Mapping[str, Any], inputs: int, classes: int, see
     return Classifier(trunk, int(trunk.features), classes)  # type: ignore[arg-type]
 
 
-def learning_settings(settings: Mapping[str, Any], conditions: int, seed: int) -> LearningSettings:
-    """config.yaml's `training` and `target` for a run."""
-    training = settings["training"]
-    names = (
-        "epochs", "batch_size", "optimiser", "learning_rate", "weight_decay", "learning_rate_schedule", "warmup",
-        "precision", "compile", "schedule", "references", "reference_reduction", "pair_weighting", "samples_per_class",
-    )  # fmt: skip
-    target = settings["target"]["multiclass" if conditions > 1 else "binary"]
-    return LearningSettings(**{name: training[name] for name in names}, target=target, seed=seed)
-
-
 def train_clai(
     model: str,
     data: Prepared,
@@ -181,16 +153,16 @@ def train_clai(
     device: torch.device,
     checkpoint: Checkpoint,
 ) -> tuple[Trained, list[Epoch]]:
-    """Train CLaI-C or CLaI-M; returns the model on the CPU and its history with the loss's floor in each row."""
+    """Train CLaI-C or CLaI-M; returns the model on the CPU and its history with the loss's floor, if it is known, in each row."""
     split = splits_of(data, settings, fold, seed, device)
     conditions = conditions_of(data.info)
     trained = build_clai(settings, model, split.train.inputs, conditions, seed)
-    learning = learning_settings(settings, conditions, seed)
+    learning = TrainingSettings.of(settings, conditions, seed)
     _place(trained.encoder, device)
     trained.kernel.to(device)
     shares = (one_vs_rest(split.train.labels, conditions) > 0).double().mean(1).tolist()
-    floor = mean_loss_floor(trained.kernel.floor_family, learning.target, shares, settings["embedding_size"])
-    validate = _heldout(trained, split, conditions, settings, seed, {"floor": floor})
+    floor = trained.kernel.mean_loss_floor(learning.target, shares, settings["embedding_size"])
+    validate = _heldout(trained, split, conditions, settings, seed, {} if floor is None else {"floor": floor})
     history = collaborative_learning(
         trained.encoder, trained.kernel, split.train, conditions, learning, validate, checkpoint
     )
@@ -212,7 +184,7 @@ def train_cross_entropy(
     """
     split = splits_of(data, settings, fold, seed, device)
     classifier = build_classifier(settings, split.train.inputs, len(data.info["classes"]), seed)
-    learning = learning_settings(settings, conditions_of(data.info), seed)
+    learning = TrainingSettings.of(settings, conditions_of(data.info), seed)
     _place(classifier, device)
     chosen = _subset(split.val, settings["inference"]["validation_samples"], seed)
 
@@ -254,7 +226,7 @@ def train_supervised_contrastive(
     split = splits_of(data, settings, fold, seed, device)
     conditions = conditions_of(data.info)
     trained = build_clai(settings, "clai-c", split.train.inputs, 1, seed)
-    learning = learning_settings(settings, conditions, seed)
+    learning = TrainingSettings.of(settings, conditions, seed)
     _place(trained.encoder, device)
     loss = SupConLoss(temperature=settings["baselines"]["supervised_contrastive"]["temperature"])
 
