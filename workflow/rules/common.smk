@@ -2,13 +2,14 @@
 import ast
 import copy
 import itertools
-import re
 from functools import cache
 from pathlib import Path
 
 import yaml
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import update_config, validate
+
+from clai.runs.models import MODELS, fitted_by
 
 SCHEMA = "../config/schema.yaml"
 SOURCE = Path(workflow.basedir, "src", "clai")
@@ -165,12 +166,6 @@ def is_sepsis(dataset):
     return "folds" in config["datasets"][dataset]
 
 
-def run_of(wildcards):
-    """Seed and test fold that a `run` wildcard names; the fold is None where there is none."""
-    numbers = [int(n) for n in re.findall(r"\d+", wildcards.run)]
-    return {"seed": numbers[0], "fold": numbers[1] if len(numbers) > 1 else None}
-
-
 # What each training reads that decides its outcome, the held-out figures of CLaI's history included: a vote like that of inference.
 # What bounds memory alone, such as inference.block, is not among params, a change of which reruns, but among resources.
 TRAINING = ["device", "threads", "encoder", "target", "normalise_test_separately", "hourly"]
@@ -207,6 +202,11 @@ def own_settings(*keys):
 def learning_settings(wildcards):
     """The settings that training the wildcards' model reads."""
     return own_settings(*LEARNING[wildcards.model])(wildcards)
+
+
+def embedding_baseline_settings(wildcards):
+    """The settings that fitting and evaluating the wildcards' baseline on embeddings reads."""
+    return own_settings(*MODELS[wildcards.model].reads, "evaluation.ece_bins")(wildcards)
 
 
 def own_block(wildcards):
@@ -403,4 +403,4 @@ HOURLY = [
     "logistic-regression",
     "constant",
 ]  # fitted in one job: baselines.hourly_classifiers
-ALL_MODELS = [*TRAINED, "student-t-mixture", "deep-kernel-gp", *HOURLY]
+ALL_MODELS = [*TRAINED, *fitted_by("fit_embedding_baseline"), "deep-kernel-gp", *HOURLY]

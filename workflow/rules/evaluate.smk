@@ -6,7 +6,7 @@ rule evaluate_clai:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
         model=rules.train_model.output.model,
-        library=library("experiments.evaluation", "runs.record", "runs.jobs"),
+        library=library("experiments.evaluation", "experiments.training", "runs.jobs"),
     output:
         embedded="results/{evidence}/{dataset}/{model}/{run}/embedded.safetensors",
         metrics="results/{evidence}/{dataset}/{model}/{run}/metrics.csv",
@@ -26,7 +26,6 @@ rule evaluate_clai:
         inference_block=own_block,
     params:
         settings=own_settings(*CLAI, "evaluation.ece_bins", "evaluation.similarity_samples"),
-        run=run_of,
     message:
         "Embed {wildcards.dataset} with {wildcards.model} ({wildcards.evidence}, {wildcards.run}) and vote."
     script:
@@ -37,7 +36,7 @@ rule evaluate_cross_entropy:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
         model="results/{evidence}/{dataset}/cross-entropy/{run}/model.safetensors",
-        library=library("experiments.evaluation", "runs.record", "runs.jobs"),
+        library=library("experiments.evaluation", "experiments.training", "runs.jobs"),
     output:
         metrics="results/{evidence}/{dataset}/cross-entropy/{run}/metrics.csv",
         reliability="results/{evidence}/{dataset}/cross-entropy/{run}/reliability.csv",
@@ -52,7 +51,6 @@ rule evaluate_cross_entropy:
         gpu=1,
     params:
         settings=own_settings(*CLASSIFIER, "evaluation.ece_bins"),
-        run=run_of,
     message:
         "Evaluate cross-entropy on {wildcards.dataset} ({wildcards.evidence}, {wildcards.run})."
     script:

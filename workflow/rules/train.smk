@@ -5,7 +5,7 @@
 rule train_model:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
-        library=library("experiments.training", "runs.record", "runs.jobs"),
+        library=library("experiments.training", "runs.jobs"),
     output:
         model="results/{evidence}/{dataset}/{model}/{run}/model.safetensors",
         history="results/{evidence}/{dataset}/{model}/{run}/history.csv",
@@ -22,7 +22,6 @@ rule train_model:
         inference_block=own_block,
     params:
         settings=learning_settings,
-        run=run_of,
         checkpoint="results/{evidence}/{dataset}/{model}/{run}/checkpoint.pt",
     message:
         "Train {wildcards.model} on {wildcards.dataset} ({wildcards.evidence}), {wildcards.run}."
