@@ -25,7 +25,7 @@ rule fit_embedding_baseline:
         "../../envs/environment.yaml"
     threads: own_threads
     params:
-        settings=embedding_baseline_settings,
+        settings=model_settings("evaluation.ece_bins"),
         checkpoint="results/{evidence}/{dataset}/{model}/{run}/checkpoint.pt",
     message:
         "Fit {wildcards.model} on {wildcards.dataset}'s embeddings ({wildcards.evidence}, {wildcards.run})."
@@ -83,7 +83,7 @@ rule fit_deep_kernel_gp:
     resources:
         gpu=1,
     params:
-        settings=own_settings(*LEARNING["deep-kernel-gp"], "evaluation.ece_bins"),
+        settings=own_settings(*MODELS["deep-kernel-gp"].reads, "evaluation.ece_bins"),
         checkpoint="results/{evidence}/{dataset}/deep-kernel-gp/{run}/checkpoint.pt",
     message:
         "Train a deep-kernel Gaussian process on {wildcards.dataset} ({wildcards.evidence}, {wildcards.run})."

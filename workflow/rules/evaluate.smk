@@ -17,7 +17,7 @@ rule evaluate_clai:
     log:
         "logs/{evidence}/{dataset}/{model}/{run}/evaluate_clai.log",
     wildcard_constraints:
-        model="clai-c|clai-m",
+        model="|".join(CLAI),
     conda:
         "../../envs/environment.yaml"
     threads: own_threads
@@ -25,7 +25,7 @@ rule evaluate_clai:
         gpu=1,
         inference_block=own_block,
     params:
-        settings=own_settings(*CLAI, "evaluation.ece_bins", "evaluation.similarity_samples"),
+        settings=model_settings("evaluation.ece_bins", "evaluation.similarity_samples"),
     message:
         "Embed {wildcards.dataset} with {wildcards.model} ({wildcards.evidence}, {wildcards.run}) and vote."
     script:
@@ -50,7 +50,7 @@ rule evaluate_cross_entropy:
     resources:
         gpu=1,
     params:
-        settings=own_settings(*CLASSIFIER, "evaluation.ece_bins"),
+        settings=own_settings(*MODELS["cross-entropy"].reads, "evaluation.ece_bins"),
     message:
         "Evaluate cross-entropy on {wildcards.dataset} ({wildcards.evidence}, {wildcards.run})."
     script:

@@ -13,7 +13,7 @@ rule train_model:
     log:
         "logs/{evidence}/{dataset}/{model}/{run}/train_model.log",
     wildcard_constraints:
-        model="clai-c|clai-m|cross-entropy",
+        model="|".join(fitted_by("train_model")),
     conda:
         "../../envs/environment.yaml"
     threads: own_threads
@@ -21,7 +21,7 @@ rule train_model:
         gpu=1,
         inference_block=own_block,
     params:
-        settings=learning_settings,
+        settings=model_settings(),
         checkpoint="results/{evidence}/{dataset}/{model}/{run}/checkpoint.pt",
     message:
         "Train {wildcards.model} on {wildcards.dataset} ({wildcards.evidence}), {wildcards.run}."
