@@ -228,7 +228,7 @@ class Trainer:
 
 
 def _optimiser(model: nn.Module, settings: TrainingSettings) -> torch.optim.Optimizer:
-    # Decay shrinks weights. Biases, scales of BatchNorm and metrics of kernels have no direction to regularise.
+    # Decay shrinks matrices of weights. Vectors are biases and scales of BatchNorm, which it would not regularise.
     undecayed = {
         id(getattr(module, name)) for module in model.modules() for name in getattr(module, "undecayed", ())
     } | {id(parameter) for parameter in model.parameters() if parameter.ndim <= 1}

@@ -14,10 +14,10 @@ from clai.batches import Vectors
 from clai.checkpoints import Checkpoint
 from clai.encoders import MLP, Classifier, ConditionedHead, Encoder
 from clai.errors import DivergenceError
-from clai.kernels import Cosine
+from clai.kernels import Cosine, MahalanobisGaussian, Metric
 from clai.learning import batchwise_learning, collaborative_learning
 from clai.stability import EXPLODED
-from clai.trainer import TrainingSettings
+from clai.trainer import Trainer, TrainingSettings
 from support.interruptible import trained
 
 SETTINGS = TrainingSettings(
@@ -155,6 +155,24 @@ def test_checkpoint_of_other_settings_is_not_used(tmp_path: Path) -> None:
 def test_batch_larger_than_half_the_data_is_refused() -> None:
     with pytest.raises(ValueError, match="batch_size 40 makes 1 batches of 64 items"):
         run(encoder(), dataclasses.replace(SETTINGS, batch_size=40))
+
+
+@pytest.mark.parametrize("metric", ["full", "diagonal", "scalar"])
+def test_weight_decay_leaves_vectors_and_the_metric_alone(metric: Metric) -> None:
+    model = torch.nn.ModuleList([encoder(), MahalanobisGaussian(4, metric)])
+    trainer = Trainer(model, lambda _: iter(()), 1, dataclasses.replace(SETTINGS, weight_decay=0.1), dict, None)
+    decayed, others = trainer.optimiser.param_groups
+    assert (decayed["weight_decay"], others["weight_decay"]) == (0.1, 0.0)
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    assert {names[id(p)] for p in decayed["params"]} == {"0.trunk.1.body.0.weight", "0.head.weight", "0.head.bias"}
+    assert {names[id(p)] for p in others["params"]} == {"0.trunk.1.body.0.bias", "1.root"}
+
+
+def test_settings_of_a_run_come_from_its_blocks_training_and_target() -> None:
+    training = {key: value for key, value in dataclasses.asdict(SETTINGS).items() if key not in ("target", "seed")}
+    blocks = {"training": training | {"samples": None}, "target": {"multiclass": "zero", "binary": "product"}}
+    assert TrainingSettings.of(blocks, 3, 0) == SETTINGS
+    assert TrainingSettings.of(blocks, 1, 5) == dataclasses.replace(SETTINGS, target="product", seed=5)
 
 
 def test_short_runs_have_a_schedule_too() -> None:
