@@ -35,4 +35,10 @@ found.metrics.to_csv(made.metrics, index=False)
 found.reliability.to_csv(made.reliability, index=False)
 np.savez(made.predictions, **found.predictions)
 np.savez(made.latent, mean=latent.mean.numpy(), sd=latent.sd.numpy())
-recorder.write(made.record, earlier_seconds=checkpoint.earlier, history=history, command=f"snakemake {made.metrics}")
+recorder.write(
+    made.record,
+    earlier_seconds=checkpoint.earlier,
+    earlier_cpu_seconds=checkpoint.earlier_cpu,
+    history=history,
+    command=f"snakemake {made.metrics}",
+)

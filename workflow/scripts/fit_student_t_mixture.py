@@ -38,6 +38,7 @@ np.savez(snakemake.output.predictions, **found.predictions)
 recorder.write(
     snakemake.output.record,
     earlier_seconds=checkpoint.earlier,
+    earlier_cpu_seconds=checkpoint.earlier_cpu,
     **chosen,
     command=f"snakemake {snakemake.output.metrics}",
 )

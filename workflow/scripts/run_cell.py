@@ -32,6 +32,7 @@ cell.history.to_csv(snakemake.output.history, index=False)
 recorder.write(
     snakemake.output.record,
     earlier_seconds=checkpoint.earlier,
+    earlier_cpu_seconds=checkpoint.earlier_cpu,
     **cell.figures,
     command=f"snakemake {snakemake.output.metrics}",
 )

@@ -37,6 +37,7 @@ pairs = sum(row.get("pairs", 0) for row in history)
 recorder.write(
     snakemake.output.record,
     earlier_seconds=checkpoint.earlier,
+    earlier_cpu_seconds=checkpoint.earlier_cpu,
     pairs=pairs,
     command=f"snakemake {snakemake.output.model}",
 )
