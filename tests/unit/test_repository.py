@@ -154,7 +154,7 @@ def test_kernel_of_the_documentation_fits_the_library() -> None:
     ("modules", "spared"),
     [
         (
-            "clai.report.tables, clai.report.claims, clai.report.figures, clai.report.publication",
+            "clai.report.tables, clai.report.claims.page, clai.report.figures, clai.report.publication",
             "torch, sklearn, scipy.stats",
         ),
         ("clai.datasets, clai.datasets.fetch, clai.datasets.prepared", "torch, sklearn, pandas"),
