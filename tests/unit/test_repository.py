@@ -137,7 +137,7 @@ def test_code_of_the_readme_runs() -> None:
     ("modules", "spared"),
     [
         (
-            "clai.report.tables, clai.report.claims, clai.report.figures, clai.report.publication",
+            "clai.report.tables, clai.report.claims.page, clai.report.figures, clai.report.publication",
             "torch, sklearn, scipy.stats",
         ),
         ("clai.datasets.prepare, clai.datasets.fetch, clai.datasets.prepared", "torch, sklearn, pandas"),
