@@ -14,7 +14,9 @@ from clai.report.evidence import Evidence
 from clai.report.printed_values import read_printed_values
 from clai.report.publication import publish
 from clai.report.sidecars import csv_text, sidecar
-from clai.report.tables import Sources, read_choices, render
+from clai.report.tables.choices import read_choices
+from clai.report.tables.parts import Sources
+from clai.report.tables.render import render
 from clai.runs.record import Recorder, commit, digest, with_evaluation
 from support.evidence_fixture import EXPECTED, write_evidence
 

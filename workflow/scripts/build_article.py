@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 start_job(snakemake.log[0])
 folder, asked = Path(snakemake.params.folder), snakemake.params
 contents = {name: json.loads((folder / f"{name}.json").read_text()) for name in asked.names}
-frames = {name: pd.read_csv(folder / f"{name}.csv") for name in ("table1", "table3")}
+frames = {name: pd.read_csv(folder / f"{name}.csv") for name in ("table1", "tableS8", "table3")}
 claims = pd.read_csv(folder / "claims.csv")
 runs = {run["run"]: run for content in contents.values() for run in content["runs"]}
 macros = results_macros(frames) | claims_macros(claims) | runs_macros(list(runs.values())) | not_run_macros(frames)

@@ -37,7 +37,6 @@ COLUMNS: dict[str, list[str]] = {
 }  # fmt: skip
 
 
-RULES = ("printed", "centred", "balanced", "parzen")
 PRINTED_RULE = "printed"
 
 

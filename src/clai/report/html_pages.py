@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from clai.report.labels import model_title
-from clai.report.tables import ABLATION_METRICS, TABLE1_METRICS, TABLE3_METRICS, TRAINING_METRICS
+from clai.report.tables.render import METRIC_COLUMNS
 
 STYLE = """
 body {font: 15px/1.45 system-ui, sans-serif; margin: 1.5rem; color: #1b1b1b; background: #fff}
@@ -55,7 +55,6 @@ document.querySelectorAll("table").forEach((table) => table.querySelectorAll("th
 # Columns of tidy frames that become a cell of the wide one; all others stay columns.
 VALUES = ("metric", "mean", "sd", "n", "printed", "printed_sd", "low", "high")
 
-METRICS = (*TABLE3_METRICS, *ABLATION_METRICS, *TRAINING_METRICS, *TABLE1_METRICS)
 SHORT, LONG = 24, 60
 """Characters up to which a line of a cell is not broken, and from which the cell is given room."""
 LARGEST_DATA = 60_000
@@ -115,7 +114,7 @@ def _cell(row: Mapping[Any, Any]) -> str:
 
 def readable(frame: pd.DataFrame) -> pd.DataFrame:
     """A frame with names for the keys of models and metrics; of the claims, verdict and evidence first."""
-    shown = widened(frame).rename(columns={metric.key: metric.title.replace("$-$", "−") for metric in METRICS})
+    shown = widened(frame).rename(columns={metric.key: metric.title.replace("$-$", "−") for metric in METRIC_COLUMNS})
     if "model" in shown:
         shown["model"] = [model_title(model) if isinstance(model, str) else model for model in shown["model"]]
     first = [name for name in ("id", "claim", "verdict", "evidence") if name in shown] if "claim" in shown else []
@@ -139,7 +138,7 @@ def output_page(title: str, frame: pd.DataFrame, csv: str, content: Mapping[str,
         link = base64.b64encode(csv.encode()).decode()
         data = f'<a download="{html.escape(name)}" href="data:text/csv;base64,{link}">Data as CSV</a>'
     body = (
-        f"{shown}\n<p>{html.escape(content['caption'])}</p>\n<p>{data} ({len(frame):,} rows)</p>\n"
+        f"{shown}\n<p>{html.escape(content['caption']).replace(chr(10), '<br>')}</p>\n<p>{data} ({len(frame):,} rows)</p>\n"
         f"<h2>Runs behind it</h2>\n{runs_table(content['runs'])}"
     )
     return page(title, body, synthetic=content["evidence"] == "mini")
