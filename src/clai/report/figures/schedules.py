@@ -15,6 +15,8 @@ COLOURS = {
     "cosine": "#D55E00", "full": "#0072B2", "cross-entropy": "#009E73", "supervised-contrastive": "#CC79A7",
 }  # fmt: skip
 
+SHORT_TITLES = {"cosine": "CLaI-C", "full": "CLaI-M"}
+
 
 def draw(evidence: Evidence) -> Drawn:
     """Draw validation accuracy against encoder passes (left, mean and sd) and test accuracy at the end (right, 95 % interval)."""
@@ -71,6 +73,6 @@ def _handles(history: pd.DataFrame, cells: list[str]) -> list[Line2D]:
 
 
 def _cell_title(cell: str) -> str:
-    """Return the name of a cell, short enough for an axis: cosine, joint, one reference."""
+    """Return the name of a cell, short enough for an axis: CLaI-C, joint, one reference."""
     method, schedule = cell.split("_")
-    return method.replace("-", " ") if schedule == "single" else f"{method}, {VARIANT_TITLES[schedule]}"
+    return VARIANT_TITLES[method] if schedule == "single" else f"{SHORT_TITLES[method]}, {VARIANT_TITLES[schedule]}"
