@@ -41,8 +41,8 @@ lint: $(INSTALLED) ## style, types and the workflow's own checks
 	$(BIN)/snakemake --lint
 
 benchmark: $(INSTALLED) ## time and memory of training and inference, anew on this machine, which should do nothing else
-	$(BIN)/snakemake --cores $(CORES) --forcerun measure_benchmark -- results/real/compute/evidence/benchmark.csv
-	$(BIN)/python benchmarks/show.py results/real/compute/evidence/benchmark.csv
+	$(BIN)/snakemake --cores $(CORES) --forcerun measure_benchmark -- results/real/benchmark/evidence/benchmark.csv
+	$(BIN)/python benchmarks/show.py results/real/benchmark/evidence/benchmark.csv
 
 readme: $(INSTALLED) ## the README's results table, from the published evidence
 	$(BIN)/python workflow/scripts/update_readme.py

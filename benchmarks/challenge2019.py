@@ -1,15 +1,14 @@
-"""Preparing Challenge 2019 against a naive loop over its files: `python benchmarks/challenge2019.py FOLDER [REPEATS]`.
+"""Time the preparation of Challenge 2019 and a naive loop: `python benchmarks/challenge2019.py FOLDER [REPETITIONS]`.
 
-FOLDER holds training_setA.zip and training_setB.zip as downloaded (or any other path that `datasets.challenge2019.path`
-may name). The whole preparation (parse, ranges, folds, arrays, description) runs in turn with a loop that does the first
-two steps alone, with one `pandas.read_csv` a file; each in a process of its own, so that the peak of memory is its own.
-Prints the seconds and the peak of each repeat, and the ratio as median and range.
+FOLDER holds training_setA.zip and training_setB.zip as downloaded, or is another path that `datasets.challenge2019.path`
+may name. The preparation does all steps (parse, ranges, folds, arrays, description). The loop does only the first two, with
+one `pandas.read_csv` for each file. Both run in turn, each in a process of its own, whose peak memory is measured. The script
+prints seconds and peak memory of each repetition, and median and range of the ratio.
 """
 
 import io
 import json
 import multiprocessing
-import resource
 import statistics
 import sys
 import tempfile
@@ -23,15 +22,16 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from clai.datasets import prepare
 from clai.datasets.fetch import DownloadLimits, obtain
+from clai.datasets.prepare import prepare
+from clai.runs.memory import peak_memory
 
 REPOSITORY = Path(__file__).parents[1]
 SETTINGS = yaml.safe_load((REPOSITORY / "config.yaml").read_text())["datasets"]["challenge2019"]
 
 
 def ours(folder: str) -> int:
-    """The preparation; returns the number of records."""
+    """Prepare the dataset and return the number of records."""
     table = REPOSITORY / "workflow" / "config" / "data_sources.csv"
     with tempfile.TemporaryDirectory() as scratch:
         settings = SETTINGS | {"path": folder}
@@ -41,7 +41,7 @@ def ours(folder: str) -> int:
 
 
 def naive(folder: str) -> int:
-    """One file at a time: read, keep the variables, blank what is out of range, collect."""
+    """Read one file at a time, set values out of range to NaN, keep the variables; return the number of records."""
     tables = []
     for path in sorted(Path(folder).glob("*training_set*.zip")):
         with zipfile.ZipFile(path) as archive:
@@ -56,27 +56,28 @@ def naive(folder: str) -> int:
 
 
 def measured(function: Callable[[str], int], folder: str) -> tuple[float, float, int]:
-    """Seconds, the peak of this process in GiB, and the number of records."""
+    """Return the seconds, the peak memory of this process in GiB, and the number of records."""
     start = time.perf_counter()
     records = function(folder)
-    return time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, records
+    return time.perf_counter() - start, peak_memory() / 1024, records
 
 
-def main(folder: str, repeats: int) -> None:
-    """Run both in turn and print."""
+def main(folder: str, repetitions: int) -> None:
+    """Run both in turn and print the results."""
     context = multiprocessing.get_context("spawn")
     ratios = []
-    for repeat in range(repeats):
+    for repetition in range(repetitions):
         seconds = []
         for function in (ours, naive):
             with ProcessPoolExecutor(1, context) as alone:
                 took, peak, records = alone.submit(measured, function, folder).result()
             seconds.append(took)
             print(
-                f"repeat {repeat}: {function.__name__:5} {took:7.1f} s, {peak:.2f} GiB, {records:,} records", flush=True
+                f"repetition {repetition}: {function.__name__:5} {took:7.1f} s, {peak:.2f} GiB, {records:,} records",
+                flush=True,
             )
         ratios.append(seconds[1] / seconds[0])
-    print(f"naive / ours: {statistics.median(ratios):.1f} ({min(ratios):.1f} to {max(ratios):.1f}, n = {repeats})")
+    print(f"naive / ours: {statistics.median(ratios):.1f} ({min(ratios):.1f} to {max(ratios):.1f}, n = {repetitions})")
 
 
 if __name__ == "__main__":

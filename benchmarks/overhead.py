@@ -1,13 +1,13 @@
-"""What the workflow itself costs in a run on miniature data: start-up of Python, imports, Snakemake.
+"""Measure the overhead of the workflow in a run on miniature data: start-up of Python, imports, Snakemake.
 
-`python benchmarks/overhead.py [TARGET ...]`: runs the workflow from nothing in a copy of the working tree, `all` by default, on
-two cores, and prints processes and CPU seconds of each script, and how many of these seconds went into imports. With
-`--against COMMIT` the workflow of that commit runs in turn with it, and the ratios of both are printed too; it runs in this
-environment, so its lock file should ask for the same one.
+`python benchmarks/overhead.py [TARGET ...]` runs the workflow (target `all` by default) from nothing on two cores, in a copy of
+the working tree. It prints the processes and CPU seconds of each script, and the share of imports in them. With
+`--against COMMIT` the workflow of that commit runs in turn, in this environment, so its lock file should be the same; the
+ratios are printed, too.
 
-CPU seconds (user and system) beside wall time, which depends on what else the machine does. Every Python process of the run
-reports its own at its end, with the help of a module `sitecustomize` that Python imports when it starts; imports are timed where
-the outermost import statement stands, so that lazy ones count too.
+CPU seconds (user and system) depend less than wall time on other work of the machine. Each Python process of the run reports
+its own when it ends, through a module `sitecustomize` that Python imports at the start. The outermost import statement is
+timed, so lazy imports count, too.
 """
 
 import argparse
@@ -53,7 +53,7 @@ atexit.register(report)
 
 
 class Process(NamedTuple):
-    """What one Python process reported."""
+    """The report of a Python process: script, CPU seconds, and CPU seconds of imports."""
 
     name: str
     cpu: float
@@ -61,27 +61,27 @@ class Process(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A run from nothing: seconds that passed, CPU seconds with all that was started, and its Python processes."""
+    """A run from nothing: wall time and CPU time of all its processes in seconds, and its Python processes."""
 
     wall: float
     cpu: float
     processes: list[Process]
 
     def figures(self) -> dict[str, float]:
-        """The totals that are compared."""
+        """Return the totals to compare, in seconds."""
         python = sum(process.cpu for process in self.processes)
-        own = sum(process.cpu for process in self.processes if process.name == SNAKEMAKE)
+        snakemake = sum(process.cpu for process in self.processes if process.name == SNAKEMAKE)
         return {
             "wall time": self.wall,
             "CPU time with all that was started": self.cpu,
             "of which imports": sum(process.imports for process in self.processes),
-            "of which Snakemake": own,
+            "of which Snakemake": snakemake,
             "of which processes spend after their last line, and what Snakemake starts": self.cpu - python,
         }
 
 
 def copy_of_tree(folder: Path) -> None:
-    """What git tracks or would track."""
+    """Copy the files that git tracks or would track."""
     listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(listing, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout.split("\0")
     for name in filter(None, names):
@@ -91,21 +91,21 @@ def copy_of_tree(folder: Path) -> None:
 
 
 def copy_of_commit(commit: str, folder: Path) -> None:
-    """What the commit holds."""
+    """Copy the files of a commit."""
     archive = subprocess.run(["git", "archive", commit], cwd=REPOSITORY, capture_output=True, check=True).stdout
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         tar.extractall(folder, filter="data")
 
 
 def run(commit: str | None, targets: list[str]) -> Run:
-    """The workflow of a commit, or of the working tree, from nothing."""
+    """Run the workflow of a commit, or of the working tree, from nothing."""
     with tempfile.TemporaryDirectory() as temporary:
         tree, reports, hook = (Path(temporary, part) for part in ("tree", "reports", "hook"))
         for folder in (tree, reports, hook):
             folder.mkdir()
         (hook / "sitecustomize.py").write_text(REPORT.format(folder=str(reports)))
         copy_of_tree(tree) if commit is None else copy_of_commit(commit, tree)
-        # The renderings of the published evidence are to be made too.
+        # The outputs of the published evidence are rendered, too.
         shutil.rmtree(tree / "paper_figures")
         environment = os.environ | {"PYTHONPATH": f"{hook}:{tree / 'src'}"}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -128,7 +128,7 @@ def run(commit: str | None, targets: list[str]) -> Run:
 
 
 def scripts(done: Run) -> str:
-    """A table of the scripts of a run, those first that used most."""
+    """Return a table of the scripts of a run, in falling order of their CPU time."""
     by_name: dict[str, list[Process]] = defaultdict(list)
     for process in done.processes:
         by_name[process.name].append(process)
@@ -140,7 +140,7 @@ def scripts(done: Run) -> str:
 
 
 def totals(runs: list[Run], others: list[Run], commit: str | None) -> str:
-    """A table of the totals: means, and the ratios of what ran in the same repetition."""
+    """Return a table of the totals: means, and the ratios within a repetition."""
     head = "| seconds | " + (f"{commit} | here | ratio (smallest to largest) |" if others else "here |")
     lines = [head, "| --- " * (head.count("|") - 1) + "|"]
     for name in runs[0].figures():
@@ -156,31 +156,32 @@ def totals(runs: list[Run], others: list[Run], commit: str | None) -> str:
 
 
 def main() -> None:
+    """Run the repetitions and print both tables."""
     parser = argparse.ArgumentParser(
         description=__doc__.split("\n")[0], epilog="The runs are made in the folder for temporary files."
     )
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help="what Snakemake is to make (all)")
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help="targets of Snakemake (all)")
     parser.add_argument("--against", metavar="COMMIT", help="run the workflow of this commit in turn")
     parser.add_argument("--repeats", type=int, default=1, metavar="N", help="runs of each (1)")
-    given = parser.parse_args()
-    if given.repeats < 1:
+    options = parser.parse_args()
+    if options.repeats < 1:
         parser.error("--repeats: at least 1")
-    known = ["git", "rev-parse", "--quiet", "--verify", f"{given.against}^{{commit}}"]
-    if given.against and subprocess.run(known, cwd=REPOSITORY, capture_output=True, check=False).returncode:
-        parser.error(f"--against: {given.against} is no commit of this repository")
+    lookup = ["git", "rev-parse", "--quiet", "--verify", f"{options.against}^{{commit}}"]
+    if options.against and subprocess.run(lookup, cwd=REPOSITORY, capture_output=True, check=False).returncode:
+        parser.error(f"--against: {options.against} is no commit of this repository")
     runs, others = [], []
-    for repeat in range(given.repeats):
-        # Who goes first alternates, because machines slow down.
-        for own in (True, False) if repeat % 2 == 0 else (False, True):
-            if own or given.against:
-                done = run(None if own else given.against, given.targets or ["all"])
-                (runs if own else others).append(done)
-                where = "here" if own else given.against
+    for repeat in range(options.repeats):
+        # The order alternates, because machines slow down.
+        for current in (True, False) if repeat % 2 == 0 else (False, True):
+            if current or options.against:
+                done = run(None if current else options.against, options.targets or ["all"])
+                (runs if current else others).append(done)
+                where = "here" if current else options.against
                 print(f"repetition {repeat + 1}: {where} {done.wall:.0f} s, {done.cpu:.0f} CPU s", file=sys.stderr)
     print(
-        f"{scripts(runs[-1])}\n\nThe table is of the last run here. On {CORES} cores, runs of each: {given.repeats}.\n"
+        f"{scripts(runs[-1])}\n\nThe table is of the last run here. On {CORES} cores, runs of each: {options.repeats}.\n"
     )
-    print(totals(runs, others, given.against))
+    print(totals(runs, others, options.against))
 
 
 if __name__ == "__main__":

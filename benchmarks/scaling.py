@@ -1,11 +1,12 @@
-"""Time and memory of preparing Sleep-EDF and MIMIC-IV on synthetic data of growing size, and what follows for the whole.
+"""Measure time and memory of preparing Sleep-EDF and MIMIC-IV on synthetic data of growing size, and extrapolate.
 
-`python benchmarks/scaling.py sleepedf [SIZES ...]`: whole nights (22 h, seven channels, as the real ones), one a subject.
-`python benchmarks/scaling.py mimic-iv [SIZES ...]`: multiples of the miniature's 80 stays, with as many charted and
-laboratory values a stay as MIMIC-IV has, most of them of items that are not used.
+`python benchmarks/scaling.py sleepedf [SIZES ...]`: sizes are numbers of whole nights (22 h, seven channels, like the real
+ones), two for each subject.
+`python benchmarks/scaling.py mimic-iv [SIZES ...]`: sizes are multiples of the 80 stays of the miniature. A stay has as many
+charted and laboratory values as in MIMIC-IV, most of them of items that are not used.
 
-Every size is prepared in a process of its own, whose peak resident memory is reported. The projection is a straight line
-through the sizes. Settings are those of config.yaml.
+A process of its own prepares each size; its peak resident memory is reported. The projection to the real size is a straight
+line through the sizes. Settings are those of config.yaml.
 """
 
 import csv
@@ -14,7 +15,6 @@ import gzip
 import json
 import multiprocessing
 import os
-import resource
 import sys
 import tempfile
 import time
@@ -26,8 +26,11 @@ from typing import Any
 import numpy as np
 import yaml
 
-from clai.datasets import miniature, prepare
 from clai.datasets.fetch import Raw
+from clai.datasets.miniature.make import make
+from clai.datasets.miniature.mimic_iv import COLUMNS
+from clai.datasets.prepare import prepare
+from clai.runs.memory import peak_memory
 
 SETTINGS = yaml.safe_load((Path(__file__).parents[1] / "config.yaml").read_text())["datasets"]
 NIGHTS = 153  # recordings of Sleep-EDF expanded
@@ -36,7 +39,7 @@ HOURS = 22
 
 
 def whole_night(folder: Path) -> tuple[Path, Path]:
-    """A night of HOURS hours, with eight of sleep in the middle."""
+    """Write a night of HOURS hours with eight hours of sleep in the middle; return signal file and hypnogram."""
     from edfio import Edf, EdfAnnotation, EdfSignal, Patient, Recording
 
     rng = np.random.default_rng(0)
@@ -64,7 +67,7 @@ def whole_night(folder: Path) -> tuple[Path, Path]:
 
 
 def sleepedf(folder: Path, size: int) -> tuple[Raw, dict[str, Any], dict[str, float]]:
-    """`size` recordings, all the same night under the names of different subjects."""
+    """Link `size` recordings of the same night; return the raw files, the settings and the numbers to report."""
     psg, hypnogram = folder.parent / "night-PSG.edf", folder.parent / "night-Hypnogram.edf"
     if not psg.exists():
         whole_night(folder.parent)
@@ -78,12 +81,15 @@ def sleepedf(folder: Path, size: int) -> tuple[Raw, dict[str, Any], dict[str, fl
 
 
 def mimic_iv(folder: Path, size: int) -> tuple[Raw, dict[str, Any], dict[str, float]]:
-    """The miniature's tables `size` times with identifiers of their own, padded to MIMIC-IV's number of rows a stay."""
+    """Write the tables of the miniature `size` times, with new identifiers, padded to the rows for a stay in MIMIC-IV.
+
+    Returns the raw files, the settings and the numbers to report.
+    """
     source = folder.parent / "miniature"
     if not source.exists():
-        miniature.make("mimic-iv", source, 0)
+        make("mimic-iv", source, 0)
     counts = {}
-    for table in miniature.MIMIC_COLUMNS:
+    for table in COLUMNS:
         with gzip.open(source / f"{table}.csv.gz", "rt", newline="") as stream:
             rows = list(csv.reader(stream))
         head, body = rows[0], rows[1:]
@@ -117,32 +123,32 @@ CASES: dict[str, tuple[Callable[..., Any], list[int], str, int]] = {
 
 
 def measured(raw: Raw, out: Path, settings: dict[str, Any]) -> tuple[float, float]:
-    """Seconds, and the peak of this process in MiB."""
+    """Prepare the dataset and return the seconds and the peak memory of this process in MiB."""
     start = time.perf_counter()
     prepare(raw, out, settings, 0)
-    return time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return time.perf_counter() - start, peak_memory()
 
 
 def main(name: str, sizes: list[int]) -> None:
-    """Prepare every size, print what it took and the line through all."""
-    make, usual, unit, whole = CASES[name]
+    """Prepare each size, and print time, memory and the projection."""
+    write, usual, unit, whole = CASES[name]
     context = multiprocessing.get_context("spawn")
-    found = []
+    points = []
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as scratch:
         for size in sizes or usual:
             folder = Path(scratch) / f"{size}"
             folder.mkdir()
-            raw, settings, numbers = make(folder, size)
+            raw, settings, numbers = write(folder, size)
             with ProcessPoolExecutor(1, context) as alone:
                 seconds, peak = alone.submit(measured, raw, folder / "out" / "prepared", settings).result()
             arrays = json.loads((folder / "out" / "prepared" / "dataset.json").read_text())["arrays"]
             written = sum((folder / "out" / "prepared" / f"{a}.npy").stat().st_size for a in arrays) / 2**20
-            found.append((numbers[unit], seconds, peak))
+            points.append((numbers[unit], seconds, peak))
             shown = ", ".join(f"{n:,} {what}" for what, n in numbers.items())
             print(f"{shown}: {seconds:.1f} s, peak {peak:.0f} MiB, arrays {written:.0f} MiB", flush=True)
             for path in (folder / "out" / "prepared").iterdir():
                 path.unlink()
-    n, seconds, peak = np.array(found).T
+    n, seconds, peak = np.array(points).T
     for what, values, of in (("time", seconds, "s"), ("peak memory", peak, "MiB")):
         slope, start = np.polyfit(n, values, 1)
         print(f"{what}: {start:.1f} + {slope:.4f} x {unit} {of}; for {whole:,}: {start + slope * whole:,.0f} {of}")

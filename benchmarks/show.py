@@ -1,4 +1,4 @@
-"""The benchmark's comparisons as text: `python benchmarks/show.py COMPUTE_CSV`, as `make benchmark` does."""
+"""Print the comparisons of the benchmark: `python benchmarks/show.py BENCHMARK_CSV`, as `make benchmark` does."""
 
 import sys
 

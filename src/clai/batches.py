@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from clai.encoders import Hourly, to_device
+from clai.segments import segments
 
 
 class Items(Protocol):
@@ -158,9 +159,7 @@ class Recordings:
     def __init__(
         self, inputs: NDArray[np.float32], y: NDArray[np.int64], recording: NDArray[np.int64], device: torch.device
     ) -> None:
-        starts = np.flatnonzero(np.r_[True, recording[1:] != recording[:-1]])
-        self.starts = torch.from_numpy(starts)
-        self.lengths = torch.from_numpy(np.diff(starts, append=len(recording)))
+        self.starts, self.lengths = map(torch.from_numpy, segments(recording))
         self.x = torch.from_numpy(inputs)
         self.labels = torch.tensor(y)
         self.inputs = self.x.shape[1]

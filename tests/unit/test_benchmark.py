@@ -13,12 +13,14 @@ from torch import Tensor, nn
 
 from clai import algorithms_as_printed as printed
 from clai.batches import Vectors
-from clai.benchmark import analysis as costs
-from clai.benchmark import measure as benchmark
+from clai.benchmark import analysis
 from clai.benchmark.analysis import predicted_seconds
-from clai.benchmark.measure import SCHEDULES
+from clai.benchmark.inference import InferenceCase, random_embeddings, vote_printed, vote_streamed
+from clai.benchmark.memory import peak, peaks_alone
+from clai.benchmark.timing import COLUMNS
+from clai.benchmark.training import SCHEDULES, measure_exact
 from clai.encoders import ConditionedHead, Encoder
-from clai.kernels import Cosine
+from clai.kernels import Cosine, build
 from clai.learning import collaborative_learning
 from clai.trainer import TrainingSettings
 
@@ -79,28 +81,26 @@ def test_predictions_count_the_passes_that_each_schedule_makes(variant: str) -> 
 
 
 def test_what_is_timed_side_by_side_gives_the_same_result() -> None:
-    rows = benchmark.measure_exact(
+    rows = measure_exact(
         batches=2, batch_size=4, check_batches=3, check_batch_size=4, repetitions=1, settings=settings(), device=CPU
     )
     gaps = {setting: value for _, _, setting, _, quantity, value in rows if quantity == "difference"}
     assert len(gaps) == 2
     assert max(gaps.values()) < 1e-9
     for classes in (1, 3):
-        z, z_reference, labels = benchmark._embeddings(7, 60, classes, 4, torch.float64, CPU)
-        for kernel in (Cosine().double(), benchmark.build("gaussian", 4, "full").double()):
-            slow = benchmark._vote_printed(kernel, z, z_reference, labels, 12)
-            torch.testing.assert_close(
-                slow, benchmark._vote_streamed(kernel, z, z_reference, labels, 16), atol=1e-9, rtol=0
-            )
+        z, z_reference, labels = random_embeddings(7, 60, classes, 4, torch.float64, CPU)
+        for kernel in (Cosine().double(), build("gaussian", 4, "full").double()):
+            slow = vote_printed(kernel, z, z_reference, labels, 12)
+            torch.testing.assert_close(slow, vote_streamed(kernel, z, z_reference, labels, 16), atol=1e-9, rtol=0)
 
 
 def test_memory_is_measured_in_a_process_of_its_own() -> None:
     """S of 40 MB in the printed vote, not in the streamed one; what this process holds does not count."""
     ballast = torch.ones(2**28, dtype=torch.uint8)
-    votes = [benchmark.Vote(v, "cosine", 2000, 5000, 1, 50, settings(), "cpu") for v in ("printed", "streamed")]
-    slow, fast = benchmark._alone(votes)
+    cases = [InferenceCase(v, "cosine", 2000, 5000, 1, 50, settings(), "cpu") for v in ("printed", "streamed")]
+    slow, fast = peaks_alone(cases)
     assert slow - fast > 30
-    assert fast < benchmark._peak("cpu") - len(ballast) / 2**20 + 50
+    assert fast < peak("cpu") - len(ballast) / 2**20 + 50
 
 
 def rows() -> pd.DataFrame:
@@ -119,11 +119,11 @@ def rows() -> pd.DataFrame:
     for n in (10, 100):
         for repetition, error in ((0, 1 / n), (1, 3 / n)):
             found.append(("sampling", "printed", f"C=2;share=0.1;R=200;n={n}", repetition, "error", error))
-    return pd.DataFrame(found, columns=benchmark.COLUMNS)
+    return pd.DataFrame(found, columns=COLUMNS)
 
 
 def test_ratios_are_of_the_same_repetition_at_the_largest_size() -> None:
-    table = costs.comparisons(rows())
+    table = analysis.comparisons(rows())
     row = table[(table["quantity"] == "seconds") & (table["second"] == "linear")].to_dict("records")
     assert len(row) == 1
     assert row[0]["setting"] == "M=8;C=3;B=4"
@@ -145,15 +145,15 @@ def test_growth_is_the_power_in_pairs_of_batches_and_in_classes() -> None:
                 row = (comparison, "printed", f"M={m};C={c};B=4", repetition)
                 found.append((*row, "seconds", m * (m - 1) * c * slow))
                 found.append((*row, "predicted", predicted_seconds("printed", m, c, 0.1, 0.2) * slow))
-    frame = pd.DataFrame(found, columns=benchmark.COLUMNS)
+    frame = pd.DataFrame(found, columns=COLUMNS)
     for comparison in ("batches", "classes"):
-        assert costs.exponent(frame, comparison, "printed").tolist() == pytest.approx([1, 1])
-    assert costs.exponent(frame, "batches", "sequential").empty
+        assert analysis.exponent(frame, comparison, "printed").tolist() == pytest.approx([1, 1])
+    assert analysis.exponent(frame, "batches", "sequential").empty
 
 
 def test_curves_and_samples_are_means_over_repetitions() -> None:
-    curves = costs.curves(rows()).set_index(["quantity", "comparison", "variant", "x"])
+    curves = analysis.curves(rows()).set_index(["quantity", "comparison", "variant", "x"])
     assert curves.loc[("seconds", "classes", "printed", 10), "mean"] == pytest.approx(0.12)
     assert curves.loc[("seconds", "classes", "printed", 10), "predicted"] == pytest.approx(0.108)
-    sampled = costs.sampling(rows()).set_index(["rule", "n", "quantity"])["mean"]
+    sampled = analysis.sampling(rows()).set_index(["rule", "n", "quantity"])["mean"]
     assert sampled["printed", 100, "error"] == pytest.approx(0.02)

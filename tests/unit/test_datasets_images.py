@@ -20,10 +20,13 @@ import pytest
 from medmnist import INFO
 from PIL import Image
 
-from clai.datasets import cifar10, image_folder, medmnist, miniature, prepare, prepared
+from clai.datasets import cifar10, image_folder, medmnist, prepared
 from clai.datasets.fetch import COLUMNS, Raw, obtain
+from clai.datasets.miniature.cifar10 import python2_pickle
+from clai.datasets.miniature.make import GENERATORS, make
+from clai.datasets.prepare import prepare
 from clai.datasets.prepared import load, statistics, writing
-from clai.datasets.splits import stratified_holdout
+from clai.datasets.splits import stratified_validation
 from clai.errors import InputError
 from support.loopback import ONCE, entry, serving
 
@@ -147,16 +150,16 @@ def test_streamed_statistics_equal_those_of_the_whole(monkeypatch: pytest.Monkey
 
 def test_a_holdout_takes_the_same_share_of_every_class() -> None:
     y = np.repeat([0, 1, 2], [40, 80, 120])
-    kept, held_out = stratified_holdout(y, 0.25, seed=3)
-    assert list(np.bincount(y[held_out])) == [10, 20, 30]
-    np.testing.assert_array_equal(np.sort(np.concatenate([kept, held_out])), np.arange(240))
+    training, validation = stratified_validation(y, 0.25, seed=3)
+    assert list(np.bincount(y[validation])) == [10, 20, 30]
+    np.testing.assert_array_equal(np.sort(np.concatenate([training, validation])), np.arange(240))
 
 
 # The official CIFAR-10 archive
 
 
 def test_miniature_archive_is_read_as_written(tmp_path: Path) -> None:
-    table = miniature.make("cifar10", tmp_path / "raw", 5)
+    table = make("cifar10", tmp_path / "raw", 5)
     source = obtain("cifar10", entry("cifar10"), table, tmp_path / "raw", None, ONCE, True)
     prepare(source, tmp_path / "prepared", OPTIONS, 0)
     data = load(tmp_path / "prepared")
@@ -195,7 +198,7 @@ def test_pickles_with_any_bytes_changed_are_read_or_refused_and_harm_nothing() -
     """Among them states of numpy's own types that numpy itself would believe."""
     rng = np.random.default_rng(0)
     whole = {"data": np.arange(2 * 3072).reshape(2, -1).astype(np.uint8), "labels": [1, 2]}
-    batch = miniature._python2_pickle(whole)
+    batch = python2_pickle(whole)
     np.testing.assert_array_equal(cifar10.unpickle(batch, "b")["data"], whole["data"])
     refused = 0
     for _ in range(1500):
@@ -244,7 +247,7 @@ def test_an_archive_that_reaches_outside_itself_is_refused(tmp_path: Path, name:
 
 
 def test_a_truncated_archive_is_named(tmp_path: Path) -> None:
-    miniature.make("cifar10", tmp_path, 5)
+    make("cifar10", tmp_path, 5)
     path = tmp_path / "cifar-10-python.tar.gz"
     path.write_bytes(path.read_bytes()[:100_000])
     with pytest.raises(InputError, match=r"cifar-10-python\.tar\.gz: cannot be read"):
@@ -318,7 +321,7 @@ def test_a_layout_without_both_splits_of_every_class_is_refused(names: list[str]
 
 
 def test_medmnist_keeps_the_official_splits(tmp_path: Path) -> None:
-    miniature.make("pathmnist", tmp_path, 5)
+    make("pathmnist", tmp_path, 5)
     medmnist.prepare(
         raw(tmp_path / "pathmnist.npz", "medmnist", True),
         tmp_path / "prepared",
@@ -500,9 +503,9 @@ def test_a_tarball_that_unpacks_to_more_than_the_official_one_is_refused(
 
 
 def test_an_archive_that_changed_after_it_was_fetched_is_not_unpickled(tmp_path: Path) -> None:
-    table = miniature.make("cifar10", tmp_path / "raw", 5)
+    table = make("cifar10", tmp_path / "raw", 5)
     source = obtain("cifar10", entry("cifar10"), table, tmp_path / "raw", None, ONCE, True)
-    miniature.make("cifar10", tmp_path / "raw", 6)
+    make("cifar10", tmp_path / "raw", 6)
     with pytest.raises(InputError, match=r"has checksum sha256:\w+, but sha256:\w+ when it was fetched"):
         prepare(source, tmp_path / "p", OPTIONS, 0)
 
@@ -510,9 +513,9 @@ def test_an_archive_that_changed_after_it_was_fetched_is_not_unpickled(tmp_path:
 # Miniature data
 
 
-@pytest.mark.parametrize("dataset", list(miniature.GENERATORS))
+@pytest.mark.parametrize("dataset", list(GENERATORS))
 def test_miniature_bytes_depend_on_the_seed_alone(tmp_path: Path, dataset: str) -> None:
-    tables = [miniature.make(dataset, tmp_path / str(n), seed).read_bytes() for n, seed in enumerate((1, 1, 2))]
+    tables = [make(dataset, tmp_path / str(n), seed).read_bytes() for n, seed in enumerate((1, 1, 2))]
     assert tables[0] == tables[1]
     assert tables[0] != tables[2]
 

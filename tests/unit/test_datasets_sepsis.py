@@ -18,10 +18,13 @@ import numpy as np
 import pytest
 
 from clai.checkpoints import STOPPED
-from clai.datasets import mimic_iv, miniature, prepare
+from clai.datasets import mimic_iv
 from clai.datasets.challenge2019 import parse, read
 from clai.datasets.fetch import Raw, describe_files, matching, obtain
-from clai.datasets.interrupted import leaving_when_asked
+from clai.datasets.interrupted import exit_on_sigterm
+from clai.datasets.miniature.make import make
+from clai.datasets.miniature.mimic_iv import COLUMNS, write_tables
+from clai.datasets.prepare import prepare
 from clai.datasets.prepared import Prepared, load
 from clai.datasets.recordings import outside_to_missing
 from clai.datasets.splits import patient_folds
@@ -122,7 +125,7 @@ def challenge(folder: Path, out: Path, **changes: Any) -> Prepared:
 @pytest.fixture(scope="module")
 def challenge_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("challenge")
-    miniature.make("challenge2019", folder, 5)
+    make("challenge2019", folder, 5)
     return folder
 
 
@@ -173,7 +176,7 @@ class Ward:
     """Builds the MIMIC-IV tables of stays of 40 hours that begin at START, by hours since then."""
 
     def __init__(self) -> None:
-        self.rows: dict[str, list[dict[str, Any]]] = {table: [] for table in miniature.MIMIC_COLUMNS}
+        self.rows: dict[str, list[dict[str, Any]]] = {table: [] for table in COLUMNS}
 
     def at(self, hour: float) -> str:
         return f"{START + datetime.timedelta(hours=hour):%Y-%m-%d %H:%M:%S}"
@@ -245,7 +248,7 @@ class Ward:
             return found
 
     def database(self, tmp_path: Path) -> Any:
-        miniature.write_mimic_tables(tmp_path / "mimic", self.rows)
+        write_tables(tmp_path / "mimic", self.rows)
         scratch = tmp_path / "scratch"
         scratch.mkdir()
         return mimic_iv.connect(tmp_path / "mimic", scratch, 1)
@@ -491,7 +494,7 @@ def test_one_patients_culture_and_anothers_antibiotic_are_no_suspicion(tmp_path:
 
 def mimic(ward_rows: dict[str, Iterable[Any]], tmp_path: Path, **changes: Any) -> Prepared:
     folder = tmp_path / "mimic"
-    paths = miniature.write_mimic_tables(folder, ward_rows)
+    paths = write_tables(folder, ward_rows)
     raw = Raw("mimic-iv", "mimic_iv", "3.1", folder, tuple(describe_files(paths, folder)), "", "", False)
     prepare(raw, tmp_path / "prepared", MIMIC | changes, 0)
     return load(tmp_path / "prepared")
@@ -573,7 +576,7 @@ NEWER = ("caregiver_id", "order_provider_id")
 
 @pytest.fixture
 def small_tables(tmp_path: Path) -> Path:
-    miniature.write_mimic_tables(tmp_path / "whole", small_ward().rows)
+    write_tables(tmp_path / "whole", small_ward().rows)
     return tmp_path / "whole"
 
 
@@ -616,7 +619,7 @@ def test_releases_and_the_demo_are_read_alike(small_tables: Path, tmp_path: Path
 
 
 def test_a_missing_table_is_named(tmp_path: Path) -> None:
-    miniature.write_mimic_tables(tmp_path, {})
+    write_tables(tmp_path, {})
     (tmp_path / "hosp" / "labevents.csv.gz").unlink()
     with pytest.raises(InputError, match=r"found no hosp/labevents\.csv\.gz"):
         mimic_iv.connect(tmp_path, tmp_path, 1)
@@ -647,7 +650,7 @@ def test_asked_to_stop_it_leaves_no_rows_and_the_status_of_a_stopped_training(
 
     out = tmp_path / "out"
     monkeypatch.setattr(mimic_iv, "score_sofa", interrupted)
-    with pytest.raises(SystemExit) as left, leaving_when_asked():
+    with pytest.raises(SystemExit) as left, exit_on_sigterm():
         rows_of(small_tables, out / "prepared")
     assert left.value.code == STOPPED
     assert not list(out.iterdir())
@@ -729,7 +732,7 @@ def test_no_statement_shows_rows_when_it_fails(small_tables: Path, tmp_path: Pat
 
 
 def test_miniature_stays_are_about_half_septic_and_prepared_from_end_to_end(tmp_path: Path) -> None:
-    table = miniature.make("mimic-iv", tmp_path / "raw", 5)
+    table = make("mimic-iv", tmp_path / "raw", 5)
     raw = obtain("mimic-iv", entry("mimic_iv"), table, tmp_path / "raw", None, ONCE, True)
     prepare(raw, tmp_path / "prepared", MIMIC | {"minimum_hours": 12}, 0)
     data = load(tmp_path / "prepared")

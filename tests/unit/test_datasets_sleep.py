@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clai.datasets import miniature, prepare
 from clai.datasets.fetch import obtain, read_sources
+from clai.datasets.miniature.make import make
+from clai.datasets.prepare import prepare
 from clai.datasets.prepared import Prepared, load
 from clai.datasets.sleep_edf import (
     MOVEMENT,
@@ -23,8 +24,8 @@ from clai.datasets.sleep_edf import (
     pairs,
     read_header,
     read_night,
+    selected,
     stage_of_epochs,
-    wanted,
     within_sleep,
 )
 from clai.datasets.splits import subject_split
@@ -82,7 +83,7 @@ def test_every_subject_is_in_exactly_one_split() -> None:
 @pytest.fixture(scope="module")
 def raw_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sleep")
-    miniature.make("sleepedf", folder, 5)
+    make("sleepedf", folder, 5)
     return folder
 
 
@@ -281,11 +282,11 @@ KEYS = [(0, 1), (0, 2), (13, 1), (36, 2)]
 
 def test_subjects_and_nights_choose_recordings() -> None:
     whole = {"subjects": None, "nights": "all"}
-    assert wanted(KEYS, whole) == set(KEYS)
-    assert wanted(KEYS, whole | {"nights": "first"}) == {(0, 1), (13, 1), (36, 2)}
-    assert wanted(KEYS, whole | {"subjects": [0, 36]}) == {(0, 1), (0, 2), (36, 2)}
+    assert selected(KEYS, whole) == set(KEYS)
+    assert selected(KEYS, whole | {"nights": "first"}) == {(0, 1), (13, 1), (36, 2)}
+    assert selected(KEYS, whole | {"subjects": [0, 36]}) == {(0, 1), (0, 2), (36, 2)}
     with pytest.raises(InputError, match="subjects: found no recording of 39; expected some of 0, 13, 36"):
-        wanted(KEYS, whole | {"subjects": [0, 39]})
+        selected(KEYS, whole | {"subjects": [0, 39]})
 
 
 def test_the_real_set_has_153_recordings_and_78_with_one_a_subject() -> None:

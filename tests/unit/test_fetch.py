@@ -16,8 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from clai.datasets import fetch, miniature
+from clai.datasets import fetch
 from clai.datasets.fetch import COLUMNS, DownloadLimits, Raw, Row, describe_files, obtain, read_sources
+from clai.datasets.miniature.make import make
 from clai.errors import InputError
 from support.loopback import ONCE, Server, entry, serving
 
@@ -178,7 +179,7 @@ def test_a_server_out_of_order_is_left_for_the_mirror_after_the_retries(tmp_path
 
 
 def test_a_mirror_of_the_user_comes_first_and_in_all_sources(tmp_path: Path, server: Server) -> None:
-    miniature.make("sleepedf", tmp_path / "source", 5)
+    make("sleepedf", tmp_path / "source", 5)
     server.folder(tmp_path / "source", below="copy/")
     table, raw = tmp_path / "source" / "sources.csv", tmp_path / "raw"
     found = obtain("sleepedf", entry("sleep_edf"), table, raw, server.url("copy/"), replace(ONCE, parallel=3), True)
@@ -357,7 +358,7 @@ def test_an_own_folder_without_what_the_source_reads_is_refused(tmp_path: Path) 
 
 
 def test_an_own_archive_of_pickles_must_be_the_official_one(tmp_path: Path) -> None:
-    miniature.make("cifar10", tmp_path, 5)
+    make("cifar10", tmp_path, 5)
     archive = tmp_path / "cifar-10-python.tar.gz"
     with pytest.raises(InputError, match=r"cifar-10-python\.tar\.gz has \d+ bytes, expected 170498071"):
         obtain("cifar10", entry("cifar10", path=str(archive)), TABLE, tmp_path, None, ONCE, False)

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from clai.batches import Recordings, Splits
 from clai.datasets.hourly_inputs import hourly_inputs, hourly_names
 from clai.datasets.prepared import Prepared
-from clai.datasets.splits import patient_folds, stratified_holdout, subject_split
+from clai.datasets.splits import patient_folds, stratified_validation, subject_split
 from clai.encoders import ConditionedHead, Encoder, build_trunk
-from clai.experiments.training import splits_of
+from clai.experiments.splits import splits_of
+from clai.runs.identity import RunId
 
 CPU = torch.device("cpu")
 SEEDS = st.integers(0, 2**31 - 1)
@@ -38,10 +39,10 @@ def test_a_subject_is_on_one_side_of_every_split(subjects: list[int], test: floa
 
 @QUICKLY
 @given(st.lists(st.integers(0, 9), min_size=60, max_size=300), st.floats(0.2, 0.8), SEEDS)
-def test_a_sample_is_held_out_or_kept(labels: list[int], share: float, seed: int) -> None:
+def test_a_sample_is_for_training_or_for_validation(labels: list[int], share: float, seed: int) -> None:
     y = np.concatenate([np.repeat(np.arange(10), 2), labels])
-    kept, held_out = stratified_holdout(y, share, seed)
-    np.testing.assert_array_equal(np.sort(np.concatenate([kept, held_out])), np.arange(len(y)))
+    training, validation = stratified_validation(y, share, seed)
+    np.testing.assert_array_equal(np.sort(np.concatenate([training, validation])), np.arange(len(y)))
 
 
 @st.composite
@@ -68,7 +69,8 @@ def data_of(arrays: dict[str, NDArray[Any]]) -> Prepared:
 
 
 def drawn(arrays: dict[str, NDArray[Any]], fold: int, seed: int) -> Splits:
-    return splits_of(data_of(arrays), {"validation_share_recordings": 0.2, "hourly": HOURLY}, fold, seed, CPU)
+    config = {"validation_share_recordings": 0.2, "hourly": HOURLY}
+    return splits_of(data_of(arrays), config, RunId("stays", "clai-m", seed, fold), CPU)
 
 
 @QUICKLY
@@ -122,7 +124,7 @@ def test_training_inputs_depend_on_training_statistics_alone(kind: str) -> None:
     def batches(test_mean: float, separately: bool) -> list[torch.Tensor]:
         norm = {"train": {"mean": [100.0] * 2, "sd": [50.0] * 2}, "test": {"mean": [test_mean] * 2, "sd": [9.0] * 2}}
         data = Prepared({"kind": kind, "normalisation": norm}, arrays)
-        parts = splits_of(data, chosen | {"normalise_test_separately": separately}, None, 0, CPU)
+        parts = splits_of(data, chosen | {"normalise_test_separately": separately}, RunId(kind, "clai-m", 0), CPU)
         return [part.batch(torch.arange(6), None)[0] for part in parts]
 
     a, b = batches(1.0, True), batches(2.0, True)

@@ -12,8 +12,9 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from clai.datasets import miniature, prepare
 from clai.datasets.fetch import COLUMNS, obtain
+from clai.datasets.miniature.make import make
+from clai.datasets.prepare import prepare
 from clai.datasets.prepared import load
 from support.loopback import ONCE, Server, serving
 
@@ -30,7 +31,7 @@ def official(dataset: str) -> list[dict[str, str]]:
 
 def files_of(dataset: str, folder: Path) -> dict[str, bytes]:
     """The miniature's files under the names that the source gives them."""
-    miniature.make(dataset, folder, 5)
+    make(dataset, folder, 5)
     paths = [path for path in sorted(folder.iterdir()) if path.name != "sources.csv"]
     if dataset != "challenge2019":
         return {path.name: path.read_bytes() for path in paths}
@@ -84,13 +85,13 @@ def test_a_source_is_downloaded_and_prepared_through_faults(
     tmp_path: Path, dataset: str, trouble: Callable[[Server], None]
 ) -> None:
     settings: dict[str, Any] = CONFIG["datasets"][dataset] | MINI["datasets"][dataset]
-    effort = replace(ONCE, retries=3, parallel=3)
+    limits = replace(ONCE, retries=3, parallel=3)
     with serving() as server:
         table = serve(dataset, server, tmp_path)
         trouble(server)
-        raw = obtain(dataset, settings, table, tmp_path / "raw", None, effort, False)
+        raw = obtain(dataset, settings, table, tmp_path / "raw", None, limits, False)
         asked = len(server.requests)
-        again = obtain(dataset, settings, table, tmp_path / "raw", None, effort, False)
+        again = obtain(dataset, settings, table, tmp_path / "raw", None, limits, False)
         assert len(server.requests) == asked, "what is there is not downloaded again"
     assert again == raw
     assert not [path for path in (tmp_path / "raw").rglob("*") if path.name.startswith(".")]

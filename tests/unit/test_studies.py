@@ -13,11 +13,12 @@ from clai.batches import Vectors
 from clai.checkpoints import Checkpoint
 from clai.datasets.prepared import Prepared
 from clai.encoders import MLP, ConditionedHead, Encoder, ResNet2d
+from clai.experiments.run import Run
 from clai.experiments.studies import run_cell
-from clai.experiments.training import splits_of
 from clai.inference import RULES
 from clai.kernels import Cosine
 from clai.learning import collaborative_learning, encoder_passes
+from clai.runs.identity import RunId
 from clai.trainer import TrainingSettings
 
 CPU = torch.device("cpu")
@@ -58,7 +59,8 @@ def settings(model: str, **training: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("model", ["clai-c", "clai-m", "cross-entropy", "supervised-contrastive"])
 def test_every_model_learns_the_classes_and_is_measured(model: str, tmp_path: Path) -> None:
     torch.set_num_threads(1)
-    cell = run_cell(data(), settings(model), 0, CPU, Checkpoint(tmp_path / "checkpoint.pt", "a", 3600))
+    run = Run(data(), settings(model), RunId("study", "cell", 0), CPU, block=64)
+    cell = run_cell(run, Checkpoint(tmp_path / "checkpoint.pt", "a", 3600))
     accuracy = cell.metrics[cell.metrics["metric"] == "accuracy"].set_index("rule")["value"]
     assert set(accuracy.index) == ({""} if model == "cross-entropy" else set(RULES))
     assert accuracy.max() > 0.6
@@ -68,7 +70,7 @@ def test_every_model_learns_the_classes_and_is_measured(model: str, tmp_path: Pa
 
 
 def test_samples_are_a_choice_of_the_training_samples_by_seed() -> None:
-    parts = [splits_of(data(), settings("clai-c"), None, seed, CPU) for seed in (0, 0, 1)]
+    parts = [Run(data(), settings("clai-c"), RunId("study", "cell", seed), CPU).splits for seed in (0, 0, 1)]
     assert [len(part.train) for part in parts] == [64] * 3
     assert [len(part.val) for part in parts] == [30] * 3
     first, again, other = (part.train.batch(torch.arange(64), None)[0] for part in parts)

@@ -38,11 +38,11 @@ def test_full_run_covers_all_models_seeds_and_folds_that_the_configuration_names
     trained = [model for model in mimic["models"] if model in ("clai-m", "clai-c", "cross-entropy")]
     folds = mimic["folds"] * len(mimic["overrides"]["seeds"])
     assert planned["train_model"] == len(config["seeds"]) * len(cifar10["models"]) + folds * len(trained)
-    assert planned["fit_hourly_classifiers"] == planned["fit_student_t_mixture"] == folds
+    assert planned["fit_hourly_classifiers"] == planned["fit_embedding_baseline"] == folds
 
 
-def test_settings_of_the_readme_plan_the_runs_that_they_name(tree: Tree) -> None:
-    (settings,) = re.findall(r"```yaml\n(.*?)```", (REPOSITORY / "README.md").read_text(), flags=re.DOTALL)
+def test_settings_of_the_page_on_running_plan_the_runs_that_they_name(tree: Tree) -> None:
+    (settings,) = re.findall(r"```yaml\n(.*?)```", (REPOSITORY / "docs" / "running.md").read_text(), flags=re.DOTALL)
     (tree.path / "local.yaml").write_text(settings)
     config = yaml.safe_load((REPOSITORY / "config.yaml").read_text())
     seeds = {model: len(config["seeds"]) for model in config["datasets"]["cifar10"]["models"]}

@@ -1,4 +1,4 @@
-# Time and memory of training and inference, measured alone on the machine: needs no data, leaves results/{evidence}/compute/evidence/.
+# Time and memory of training and inference, measured alone on the machine: needs no data, leaves results/{evidence}/benchmark/evidence/.
 
 
 rule measure_benchmark:
@@ -6,7 +6,8 @@ rule measure_benchmark:
         library=library("benchmark.measure", "runs.record", "runs.jobs"),
     output:
         measured=f"results/{{evidence}}/{BENCHMARK}/evidence/benchmark.csv",
-        records=f"results/{{evidence}}/{BENCHMARK}/evidence/runs.json",
+        records=f"results/{{evidence}}/{BENCHMARK}/evidence/runs.jsonl",
+        shared=f"results/{{evidence}}/{BENCHMARK}/evidence/runs_shared.json",
         description=f"results/{{evidence}}/{BENCHMARK}/evidence/dataset.json",
     log:
         f"logs/{{evidence}}/{BENCHMARK}/measure_benchmark.log",

@@ -9,7 +9,7 @@ localrules:
 
 rule make_miniature:
     input:
-        library=library("datasets.miniature", "runs.jobs"),
+        library=library("datasets.miniature.make", "runs.jobs"),
     output:
         table="results/mini/raw/{dataset}/sources.csv",
     log:

@@ -5,7 +5,7 @@
 rule run_cell:
     input:
         prepared=study_dataset,
-        library=library("experiments.studies", "runs.record", "runs.jobs"),
+        library=library("experiments.studies", "runs.jobs"),
     output:
         metrics="results/{evidence}/{study}/{cell}/{run}/metrics.csv",
         history="results/{evidence}/{study}/{cell}/{run}/history.csv",
@@ -20,7 +20,6 @@ rule run_cell:
         inference_block=cell_block,
     params:
         settings=cell_params,
-        run=run_of,
         checkpoint="results/{evidence}/{study}/{cell}/{run}/checkpoint.pt",
     message:
         "Train and measure {wildcards.cell} of the study {wildcards.study} ({wildcards.evidence}), {wildcards.run}."
@@ -34,11 +33,12 @@ rule summarise_study:
         metrics=of_cells("metrics.csv"),
         history=of_cells("history.csv"),
         records=of_cells("run.json"),
-        library=library("runs.gather", "runs.jobs"),
+        library=library("runs.columns", "runs.gather", "runs.record", "runs.jobs"),
     output:
         metrics="results/{evidence}/{study}/evidence/metrics.csv",
         history="results/{evidence}/{study}/evidence/history.csv",
-        records="results/{evidence}/{study}/evidence/runs.json",
+        records="results/{evidence}/{study}/evidence/runs.jsonl",
+        shared="results/{evidence}/{study}/evidence/runs_shared.json",
         description="results/{evidence}/{study}/evidence/dataset.json",
     log:
         "logs/{evidence}/{study}/summarise_study.log",

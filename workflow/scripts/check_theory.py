@@ -1,6 +1,5 @@
 """Check the mathematics numerically and write the tidy table of what was found, with the record of the run."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,7 +7,7 @@ import torch
 
 from clai.experiments.theory import check_all
 from clai.runs.jobs import start_job
-from clai.runs.record import Recorder
+from clai.runs.record import Recorder, write_records
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
@@ -22,4 +21,4 @@ recorder = Recorder(f"theory/checks/seed{first}", settings, {"files": []}, seed=
 checks = {name: settings[name] for name in ("parzen", "bound", "floor")}
 check_all(checks, settings["seeds"]).to_csv(made.found, index=False)
 record = recorder.finish(command=f"snakemake {made.found}")
-Path(made.records).write_text(json.dumps([record], indent=1, sort_keys=True) + "\n")
+write_records(Path(made.records).parent, [record])

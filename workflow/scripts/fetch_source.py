@@ -17,7 +17,7 @@ raw = obtain(
     table=Path(snakemake.input.table),
     folder=Path(params.folder),
     mirror=params.mirror,
-    effort=DownloadLimits(**snakemake.config["download"]),
+    limits=DownloadLimits(**snakemake.config["download"]),
     miniature=params.miniature,
 )
 raw.write(Path(snakemake.output.manifest))

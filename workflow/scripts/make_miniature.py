@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clai.datasets.miniature import make
+from clai.datasets.miniature.make import make
 from clai.runs.jobs import start_job
 
 if TYPE_CHECKING:

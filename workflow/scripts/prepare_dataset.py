@@ -4,9 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clai.datasets import prepare
 from clai.datasets.fetch import Raw
-from clai.datasets.interrupted import leaving_when_asked
+from clai.datasets.interrupted import exit_on_sigterm
+from clai.datasets.prepare import prepare
 from clai.runs.jobs import start_job
 
 if TYPE_CHECKING:
@@ -17,5 +17,5 @@ raw = Raw.read(Path(snakemake.input.raw))
 raw.check_sizes(Path(snakemake.input.raw))  # or dataset.json would name the checksums of other files than were read
 raw = replace(raw, dataset=snakemake.wildcards.dataset)
 settings = snakemake.params.settings | {"memory_gb": snakemake.resources.memory_gb}
-with leaving_when_asked():
+with exit_on_sigterm():
     prepare(raw, Path(snakemake.output.description).parent, settings, snakemake.params.seed)

@@ -1,6 +1,8 @@
-"""What the benchmark's rows say: ratios with their spread, curves against M and C with what was predicted, growth.
+"""Summarise the rows of the benchmark: ratios with their range, curves over M and C with predictions, and growth.
 
-Rows are those of `clai.benchmark.measure`: comparison, variant, setting (`name=value` pairs), repetition, quantity, value.
+Rows have the columns comparison, variant, setting (`name=value` pairs separated by semicolons), repetition, quantity and
+value; `clai.benchmark.measure` defines the quantities. This module does without torch, so that tables and figures
+render fast.
 """
 
 from typing import NamedTuple
@@ -8,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-WORK_TITLES = {
+VARIANT_TITLES = {
     "printed": "as printed",
     "sequential": "sequential, all references",
     "joint": "joint, all references",
@@ -22,7 +24,7 @@ WORK_TITLES = {
 
 
 class Comparison(NamedTuple):
-    """Two variants of a comparison in the evidence, and what setting them side by side shows."""
+    """Two variants of a comparison in the evidence, and the title of the rows that compare them."""
 
     name: str
     first: str
@@ -48,7 +50,7 @@ QUANTITIES = {
 
 
 def values(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows with the names in `setting` as columns of numbers, or of text where they are not numbers."""
+    """Return the rows with the names in `setting` as further columns, of numbers where all values are numbers."""
     pairs = [dict(pair.split("=", 1) for pair in str(setting).split(";")) for setting in frame["setting"]]
     columns = {}
     for name in dict.fromkeys(name for pair in pairs for name in pair):
@@ -59,11 +61,11 @@ def values(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def comparisons(frame: pd.DataFrame) -> pd.DataFrame:
-    """A row for each comparison and size: times side by side, then memory, then differences of results that should be equal.
+    """Return a row for each comparison and size: times first, then memory, then differences.
 
-    Columns: quantity, comparison (title), setting, first, second (variants), first_value, second_value (medians over
-    repetitions), ratio (median over repetitions of first / second), low, high (its range), n (repetitions), counted (the ratio
-    that counting passes through the trunk gives; nan where nothing was counted).
+    Columns: quantity; comparison (title); setting; first, second (variants); first_value, second_value (medians over
+    repetitions); ratio (median over repetitions of first / second); low, high (range of the ratio); n (repetitions);
+    counted (the ratio of the predicted times, NaN without a prediction).
     """
     rows: list[dict[str, object]] = []
     for quantity in QUANTITIES:
@@ -75,8 +77,8 @@ def comparisons(frame: pd.DataFrame) -> pd.DataFrame:
             if quantity == "difference":
                 rows += [
                     {"quantity": quantity, "comparison": title, "setting": setting, "first": first, "second": second,
-                     "second_value": float(own["value"].max())}
-                    for setting, own in part[part["variant"] == second].groupby("setting", sort=False)
+                     "second_value": float(rows_of_setting["value"].max())}
+                    for setting, rows_of_setting in part[part["variant"] == second].groupby("setting", sort=False)
                 ]  # fmt: skip
             else:
                 rows += _side_by_side(frame, part, first, second, quantity, title)
@@ -88,12 +90,13 @@ def comparisons(frame: pd.DataFrame) -> pd.DataFrame:
 def _side_by_side(
     frame: pd.DataFrame, part: pd.DataFrame, first: str, second: str, quantity: str, title: str
 ) -> list[dict[str, object]]:
+    """Compare two variants of `part` at each setting; `frame` has the predictions."""
     rows: list[dict[str, object]] = []
-    for setting, own in part.groupby("setting", sort=False):
-        table = own.pivot_table(index="repetition", columns="variant", values="value")
+    for setting, rows_of_setting in part.groupby("setting", sort=False):
+        table = rows_of_setting.pivot_table(index="repetition", columns="variant", values="value")
         if second not in table:
             continue
-        if first not in table:  # too large to be measured
+        if first not in table:  # It was too large to be measured.
             table[first] = np.nan
         ratio = (table[first] / table[second]).dropna()
         predicted = frame[(frame["setting"] == setting) & (frame["quantity"] == "predicted")]
@@ -109,28 +112,32 @@ def _side_by_side(
 
 
 def curves(frame: pd.DataFrame) -> pd.DataFrame:
-    """Seconds and peak memory of an epoch against M (comparison `batches`) and C (`classes`).
+    """Summarise seconds and peak memory of an epoch over M (comparison `batches`) and over C (`classes`).
 
-    Columns: quantity, comparison, variant, x (M or C), mean, low, high (range over repetitions), predicted, n.
+    Columns: quantity, comparison, variant, x (M or C), mean, low, high (range over repetitions), predicted (mean seconds,
+    NaN for memory), n (repetitions).
     """
     rows = []
     for comparison, axis in (("batches", "M"), ("classes", "C")):
         part = values(frame[frame["comparison"] == comparison])
         for quantity in ("seconds", "peak_memory_mb"):
-            chosen = part[part["quantity"] == quantity]
-            for (variant, x), own in chosen.groupby(["variant", axis], sort=False):
+            measured = part[part["quantity"] == quantity]
+            for (variant, x), repetitions in measured.groupby(["variant", axis], sort=False):
                 same = (part["variant"] == variant) & (part[axis] == x) & (part["quantity"] == "predicted")
                 predicted = part[same]["value"].mean() if quantity == "seconds" else np.nan
-                found = own["value"]
+                value = repetitions["value"]
                 rows.append(
-                    (quantity, comparison, variant, x, found.mean(), found.min(), found.max(), predicted, len(own))
+                    (quantity, comparison, variant, x, value.mean(), value.min(), value.max(), predicted, len(value))
                 )
     columns = ["quantity", "comparison", "variant", "x", "mean", "low", "high", "predicted", "n"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def sampling(frame: pd.DataFrame) -> pd.DataFrame:
-    """What sampled references cost: rule, C, share, n (references), quantity, and its mean over samples."""
+    """Average the quantities of `measure_sampling` over samples of references.
+
+    Columns: rule, C, share, n (number of references), quantity, mean.
+    """
     part = values(frame[frame["comparison"] == "sampling"])
     if part.empty:
         return pd.DataFrame(columns=["rule", "C", "share", "n", "quantity", "mean"])
@@ -139,13 +146,15 @@ def sampling(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def predicted_seconds(variant: str, batches: float, classes: float, forward: float, backward: float) -> float:
-    """Seconds that an epoch spends in the trunk, by its passes over single batches.
+    """Return the seconds that an epoch spends in the trunk: the number of passes of a batch times the seconds of each.
 
     Args:
+        variant: printed, sequential, joint or linear; raises ValueError for another one.
+        batches, classes: M and C.
         forward, backward: seconds of one pass of a batch.
     """
     pairs, anchors = batches * (batches - 1) / 2, batches - 1
-    if variant == "printed":  # a pair: the reference forward, and backward through both
+    if variant == "printed":  # For each pair: the reference forward, and both backward.
         return classes * (pairs * (forward + 2 * backward) + anchors * forward)
     if variant == "sequential":
         return classes * (pairs + anchors) * (forward + backward)
@@ -157,10 +166,11 @@ def predicted_seconds(variant: str, batches: float, classes: float, forward: flo
 
 
 def exponent(frame: pd.DataFrame, comparison: str, variant: str) -> pd.Series:
-    """By repetition, the power of the pairs of batches (`batches`) or of the classes (`classes`) with which the work grows.
+    """Return, for each repetition, the power of the size with which the cost of an epoch grows.
 
-    Work is seconds over those of a pass of the bare trunk, timed beside it in the same repetition: a machine that slows down in
-    the longer runs would else pass for growth.
+    The size is the number of pairs of batches (comparison `batches`) or of classes (`classes`). The cost is the number
+    of bare trunk passes that would take as long, by their time in the same repetition. Otherwise a machine that slows
+    down in the longer runs would pass for growth. Empty without measurements.
     """
     part = values(frame[(frame["comparison"] == comparison) & (frame["variant"] == variant)])
     if part.empty:
@@ -171,11 +181,11 @@ def exponent(frame: pd.DataFrame, comparison: str, variant: str) -> pd.Series:
     batches, classes = by_quantity["M"].astype(float), by_quantity["C"].astype(float)
     passes = [predicted_seconds(variant, m, c, 1, 2) for m, c in zip(batches, classes, strict=True)]
     size = batches * (batches - 1) / 2 if comparison == "batches" else classes
-    work = by_quantity["seconds"] / by_quantity["predicted"] * passes
-    logs = pd.DataFrame({"x": np.log(size), "y": np.log(work), "repetition": by_quantity["repetition"]})
-    found = {
-        repetition: np.polyfit(own["x"], own["y"], 1)[0]
-        for repetition, own in logs.groupby("repetition")
-        if np.ptp(own["x"]) > 0
+    cost = by_quantity["seconds"] / by_quantity["predicted"] * passes
+    logs = pd.DataFrame({"x": np.log(size), "y": np.log(cost), "repetition": by_quantity["repetition"]})
+    powers = {
+        repetition: np.polyfit(points["x"], points["y"], 1)[0]
+        for repetition, points in logs.groupby("repetition")
+        if np.ptp(points["x"]) > 0
     }
-    return pd.Series(found, dtype=float)
+    return pd.Series(powers, dtype=float)

@@ -1,4 +1,4 @@
-"""Zips from outside, read in memory and never extracted: what a hostile one could do is refused by name."""
+"""Read zips in memory without extracting them, and refuse members that could do harm."""
 
 import stat
 import zipfile
@@ -12,11 +12,11 @@ from clai.errors import InputError
 
 @contextmanager
 def opened_zip(path: Path, largest: int | None) -> Iterator[zipfile.ZipFile]:
-    """An archive whose members may be read one at a time, with `reading`.
+    """Open an archive whose members may be read one at a time, with `reading`.
 
-    largest: bytes that a member may have unpacked; None where the caller looks at the sizes itself. Raises InputError
-    naming the archive and the member for one that is absolute, leads outside by `..`, is a link, is encrypted, stands
-    there twice or is larger.
+    largest: bytes that a member may have unpacked; None where the caller checks the sizes. Raises InputError, naming
+    archive and member, for a member that is absolute, leads outside by `..`, is a link, is encrypted, occurs twice or is
+    larger.
     """
     try:
         archive = zipfile.ZipFile(path)
@@ -43,7 +43,7 @@ def opened_zip(path: Path, largest: int | None) -> Iterator[zipfile.ZipFile]:
 
 @contextmanager
 def reading(path: Path, name: str) -> Iterator[None]:
-    """Errors of a damaged member `name` of `path` become an InputError that names it."""
+    """Turn errors of a damaged member `name` of `path` within the block into an InputError that names it."""
     try:
         yield
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as error:
@@ -51,7 +51,7 @@ def reading(path: Path, name: str) -> Iterator[None]:
 
 
 def reader(archive: zipfile.ZipFile, path: Path) -> Callable[[str], bytes]:
-    """A function from a member's name to its bytes."""
+    """Return a function from the name of a member to its bytes."""
 
     def read(name: str) -> bytes:
         with reading(path, name):

@@ -1,7 +1,7 @@
-"""PhysioNet/CinC Challenge 2019: hourly ICU records as pipe-separated files, one a patient, in zips or folders.
+"""PhysioNet/CinC Challenge 2019: hourly ICU records as pipe-separated files, one for each patient, in zips or folders.
 
-The label is 1 from six hours before the onset of sepsis to the end of the record, as the source gives it. The hour is
-ICULOS, hours since admission to the ICU; it does not always begin at 1.
+The source labels the hours from six before the onset of sepsis to the end of the record with 1. The hour is ICULOS, the hours
+since admission to the ICU, which does not always begin at 1.
 """
 
 import io
@@ -17,19 +17,20 @@ from clai.datasets.archives import opened_zip, reader
 from clai.datasets.fetch import Raw
 from clai.datasets.recordings import Rows, outside_to_missing, positive_recordings, write
 from clai.errors import InputError
+from clai.segments import segments
 
 FILES = ("**/p*.psv", "*training_set*.zip", "*challenge-2019*.zip")
 EXPECTS = "a zip of .psv records, or a folder with such zips or with training_setA/ and training_setB/"
 NAME = re.compile(r"p(\d{6})\.psv")
 LABEL, HOUR = "SepsisLabel", "ICULOS"
 LABEL_HOURS_BEFORE = 6
-FIRST_OF_SET_B = 100_000  # number in the name of its records
+FIRST_OF_SET_B = 100_000  # lowest number in the names of its records
 LARGEST_RECORD = 2**22  # bytes; 336 hours take about 90,000
 _RECORDS_AT_ONCE = 4000
 
 
 def records(paths: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
-    """Name and bytes of each record in zips and folders of .psv files, sorted within each path."""
+    """Yield name and bytes of each record in zips and .psv files, sorted within each path."""
     for path in paths:
         if path.suffix != ".zip":
             yield str(path), path.read_bytes()
@@ -42,7 +43,11 @@ def records(paths: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
 
 
 def parse(batch: Sequence[tuple[str, bytes]], variables: Sequence[str]) -> Rows:
-    """Rows of many records at once; raises InputError naming the record that is not as the others are."""
+    """Return the rows of many records (name, bytes) at once.
+
+    Raises InputError, naming the record, for another header than that of the first, a column that is missing, or a value
+    that is no number, no label or no hour.
+    """
     import pandas as pd
 
     header = batch[0][1].partition(b"\n")[0]
@@ -91,7 +96,10 @@ def parse(batch: Sequence[tuple[str, bytes]], variables: Sequence[str]) -> Rows:
 
 
 def read(paths: Sequence[Path], variables: Sequence[str]) -> Rows:
-    """Rows of all records, a few thousand records at a time. Raises InputError for two records of the same name."""
+    """Return the rows of all records, sorted by recording and hour; raises InputError for two records of the same name.
+
+    Reads a few thousand records at a time.
+    """
     parts: list[Rows] = []
     batch: list[tuple[str, bytes]] = []
     for record in records(paths):
@@ -104,8 +112,7 @@ def read(paths: Sequence[Path], variables: Sequence[str]) -> Rows:
     if not parts:
         raise InputError(f"found no pNNNNNN.psv record in {', '.join(map(str, paths))}")
     whole = Rows(*(np.concatenate([getattr(p, name) for p in parts]) for name in Rows.__dataclass_fields__))
-    starts = np.flatnonzero(np.diff(whole.recordings, prepend=-1))
-    if len(starts) != len(np.unique(whole.recordings)):
+    if len(segments(whole.recordings)[0]) != len(np.unique(whole.recordings)):
         raise InputError(
             f"records appear twice in {', '.join(map(str, paths))}; give the zips or the folders, not both"
         )
@@ -114,18 +121,18 @@ def read(paths: Sequence[Path], variables: Sequence[str]) -> Rows:
 
 
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
-    """Read both sets, drop impossible values, select the cohort and write the folds."""
+    """Read both sets, select the cohort, drop impossible values and write the folds."""
     variables: Mapping[str, Sequence[float]] = settings["variables"]
     rows = read(raw.find(), list(variables))
     exclusions: list[dict[str, Any]] = []
-    found = len(np.unique(rows.recordings))
-    flow = [{"step": "records found", "n": found, "unit": "recordings"}]
+    total = len(np.unique(rows.recordings))
+    flow = [{"step": "records found", "n": total, "unit": "recordings"}]
     if settings["cohort"] == "sepsis_only":
         positive = positive_recordings(rows)
         without = len(np.unique(rows.recordings[~positive]))
         exclusions.append({"reason": "recordings without a positive hour", "count": without})
         rows = rows[positive]
-        flow.append({"step": "with a positive hour", "n": found - without, "unit": "recordings"})
+        flow.append({"step": "with a positive hour", "n": total - without, "unit": "recordings"})
     outside = outside_to_missing(rows.x, variables)
     exclusions += [
         {"reason": f"values of {name} outside {variables[name][0]:g} to {variables[name][1]:g}", "count": count}
@@ -141,9 +148,9 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
 
 
 def hospital_folds(rows: Rows) -> NDArray[np.int64]:
-    """Test fold of each row: 0 for set A, 1 for set B, which come from two hospital systems and are trained on in turn.
+    """Return the test fold (rows,) of each row: 0 for set A, 1 for set B, which come from two hospital systems.
 
-    Raises InputError when one of them is missing or without a positive hour.
+    Raises InputError when a set is missing or without a positive hour.
     """
     folds = (rows.recordings >= FIRST_OF_SET_B).astype(np.int64)
     for fold, name in enumerate("AB"):

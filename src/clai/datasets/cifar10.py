@@ -1,4 +1,4 @@
-"""The official CIFAR-10 python archive: pickled batches in a tarball, read without extracting or trusting either."""
+"""The official CIFAR-10 python archive: a tarball of pickled batches, neither extracted nor trusted."""
 
 import gzip
 import io
@@ -14,12 +14,12 @@ import numpy.typing as npt
 
 from clai.datasets.fetch import Raw, checksum_of
 from clai.datasets.prepared import writing
-from clai.datasets.splits import stratified_holdout
+from clai.datasets.splits import stratified_validation
 from clai.errors import InputError
 
 FILES = ("cifar-10-python.tar.gz",)
 EXPECTS = "cifar-10-python.tar.gz, or a folder that holds it"
-OFFICIAL_ONLY = True  # it holds pickles
+OFFICIAL_ONLY = True  # because the archive holds pickles
 FOLDER = "cifar-10-batches-py"
 TRAIN_BATCHES = tuple(f"data_batch_{n}" for n in range(1, 6))
 TEST_BATCH = "test_batch"
@@ -29,34 +29,33 @@ LARGEST_ARCHIVE = 2**28  # bytes unpacked
 
 
 class Named:
-    """Stands for something of numpy that a pickle names: it keeps what it is given and does nothing with it.
+    """A stand-in for a numpy object that a pickle names: it keeps its arguments and state, and does nothing with them.
 
-    numpy's own types believe the state that a pickle gives them, down to their flags, and a crafted one corrupts the
-    process.
+    The types of numpy trust the state in a pickle, down to their flags, so a crafted pickle can corrupt the process.
     """
 
-    def __init__(self, *given: Any) -> None:
-        self.given = given
+    def __init__(self, *arguments: Any) -> None:
+        self.arguments = arguments
 
     def __setstate__(self, state: Any) -> None:
         self.state = state
 
 
 class PickledArray(Named):
-    """An array: state (version, shape, dtype, whether in Fortran order, its bytes)."""
+    """A stand-in for an array: its state is (version, shape, dtype, whether in Fortran order, bytes)."""
 
     def array(self) -> npt.NDArray[np.uint8]:
-        """The array, which must be of uint8; raises ValueError otherwise."""
+        """Return the array; raises ValueError unless it is of uint8 in C order."""
         _, shape, dtype, fortran, content = self.state
-        if not isinstance(dtype, Named) or dtype.given[:1] != ("u1",) or fortran:
+        if not isinstance(dtype, Named) or dtype.arguments[:1] != ("u1",) or fortran:
             raise ValueError("an array is not of uint8 in C order")
         return np.frombuffer(content.encode("latin1"), np.uint8).reshape(shape)
 
 
 class BatchUnpickler(pickle._Unpickler):
-    """Unpickler that admits builtin containers and arrays of uint8 and nothing else; raises InputError otherwise.
+    """Unpickle builtin containers and arrays of uint8; raise InputError for anything else.
 
-    The one written in Python: that in C sets aside whatever memory a pickle asks for.
+    It derives from the unpickler written in Python, since the one in C allocates as much memory as a pickle demands.
     """
 
     ADMITTED: ClassVar[dict[tuple[str, str], type[Named]]] = {
@@ -67,7 +66,7 @@ class BatchUnpickler(pickle._Unpickler):
     }
 
     def find_class(self, module: str, name: str) -> Any:
-        """The stand-in for the admitted object of that name."""
+        """Return the stand-in for the object of that name."""
         try:
             return self.ADMITTED[module, name]
         except KeyError:
@@ -78,14 +77,14 @@ class BatchUnpickler(pickle._Unpickler):
 
 
 def unpickle(data: bytes, name: str) -> dict[str, Any]:
-    """A batch dictionary; the archive's Python 2 strings become text. Raises InputError naming the file."""
+    """Return the dictionary of a batch, its Python 2 strings as text; raises InputError naming the file."""
     try:
         batch = BatchUnpickler(io.BytesIO(data), encoding="latin1").load()
         if isinstance(batch, dict):
             batch = {key: value.array() if isinstance(value, PickledArray) else value for key, value in batch.items()}
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
-    except Exception as error:  # a damaged pickle raises almost anything
+    except Exception as error:  # A damaged pickle can raise almost any error.
         raise InputError(f"{name}: not a readable pickle ({error!r}). Replace the archive.") from error
     if not isinstance(batch, dict):
         raise InputError(f"{name}: found a pickled {type(batch).__name__}, expected a dictionary")
@@ -93,15 +92,15 @@ def unpickle(data: bytes, name: str) -> dict[str, Any]:
 
 
 class _Limited(gzip.GzipFile):
-    """A gzip stream that gives at most `LARGEST_ARCHIVE` bytes and at most so many in one read."""
+    """A gzip stream of at most `LARGEST_ARCHIVE` bytes, in all and in one read."""
 
-    given = 0
+    total = 0
 
     def read(self, size: int | None = -1) -> bytes:
-        """The next bytes; raises InputError beyond the limit."""
+        """Return the next bytes; raises InputError beyond the limit."""
         data = super().read(LARGEST_ARCHIVE if size is None or size < 0 else min(size, LARGEST_ARCHIVE))
-        self.given += len(data)
-        if self.given > LARGEST_ARCHIVE:
+        self.total += len(data)
+        if self.total > LARGEST_ARCHIVE:
             raise InputError(
                 f"{self.name}: unpacks to more than {LARGEST_ARCHIVE} bytes, the official archive to 186 million. "
                 "Replace it."
@@ -110,15 +109,15 @@ class _Limited(gzip.GzipFile):
 
 
 def read_members(path: Path) -> dict[str, bytes]:
-    """Bytes of the batch files of the tarball by name, in one pass and in memory.
+    """Return the bytes of the batch files of the tarball by name, read in one pass into memory.
 
     Raises InputError for a member that leaves the archive (absolute, `..`, link), for a missing batch, and for an
     archive that unpacks to more than `LARGEST_ARCHIVE` bytes.
     """
-    wanted = {*TRAIN_BATCHES, TEST_BATCH, META}
-    found: dict[str, bytes] = {}
+    expected = {*TRAIN_BATCHES, TEST_BATCH, META}
+    members: dict[str, bytes] = {}
     try:
-        # Read as a stream, so that no header can make the tarfile module jump or read ahead without limit.
+        # As a stream: otherwise a header can make tarfile seek, or read ahead without limit.
         with _Limited(path) as unpacked, tarfile.open(fileobj=unpacked, mode="r|") as archive:
             for member in archive:
                 name = PurePosixPath(member.name)
@@ -127,19 +126,22 @@ def read_members(path: Path) -> dict[str, bytes]:
                         f"{path}: member '{member.name}' is a link or points outside the archive; the official archive "
                         "has only plain files. Replace it."
                     )
-                if member.isfile() and name.parent.name == FOLDER and name.name in wanted:
+                if member.isfile() and name.parent.name == FOLDER and name.name in expected:
                     stream = archive.extractfile(member)
                     assert stream is not None
-                    found[name.name] = stream.read()
+                    members[name.name] = stream.read()
     except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
         raise InputError(f"{path}: cannot be read as a gzipped tar ({error}). Delete it and run again.") from error
-    if missing := sorted(wanted - found.keys()):
+    if missing := sorted(expected - members.keys()):
         raise InputError(f"{path}: found no {', '.join(missing)} in {FOLDER}/; expected the official CIFAR-10 archive")
-    return found
+    return members
 
 
 def images(batch: Mapping[str, Any], name: str) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """Images (n, 32, 32, 3) and labels (n,) of a batch, whose rows hold the red, the green, then the blue plane."""
+    """Return images uint8 (n, 32, 32, 3) and labels int64 (n,) of a batch.
+
+    Its rows hold the red, then the green, then the blue plane. Raises InputError, with `name`, for other shapes or labels.
+    """
     data, labels = batch.get("data"), batch.get("labels")
     if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.shape[1:] != (3 * SIDE * SIDE,):
         raise InputError(f"{name}: 'data' is not a uint8 array of {3 * SIDE * SIDE} columns")
@@ -153,13 +155,13 @@ def images(batch: Mapping[str, Any], name: str) -> tuple[npt.NDArray[np.uint8], 
 
 
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
-    """Read the batches and hold out `validation_share` of every training class."""
+    """Read the batches, and draw `validation_share` of each training class for validation."""
     path = raw.find()[0]
-    # Once more, now that it is about to be unpickled: the manifest may be older than the file.
+    # The file may have changed since the manifest was written, and is about to be unpickled.
     for stated in raw.files:
-        if (found := checksum_of(path)) != stated["checksum"]:
+        if (checksum := checksum_of(path)) != stated["checksum"]:
             raise InputError(
-                f"{path}: has checksum {found}, but {stated['checksum']} when it was fetched. Delete it and run again."
+                f"{path}: has checksum {checksum}, but {stated['checksum']} when it was fetched. Delete it and run again."
             )
     members = read_members(path)
     parts = {
@@ -169,7 +171,7 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
     classes = list(unpickle(members[META], f"{path}: {META}")["label_names"])
     x = np.concatenate([parts[name][0] for name in TRAIN_BATCHES])
     y = np.concatenate([parts[name][1] for name in TRAIN_BATCHES])
-    train, val = stratified_holdout(y, settings["validation_share"], seed)
+    train, val = stratified_validation(y, settings["validation_share"], seed)
     with writing(out_dir) as writer:
         for split, (pixels, labels) in {
             "train": (x[train], y[train]),

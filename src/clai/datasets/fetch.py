@@ -1,7 +1,7 @@
-"""Raw files of a dataset: found where they are, or downloaded, and verified either way.
+"""Find or download the raw files of a dataset, and verify them.
 
-What a dataset consists of is a table of sources (`workflow/config/data_sources.csv`): dataset, version, file, url, mirrors
-(space separated, tried in order), size (bytes), checksum (`algorithm:hex`), licence, access.
+The table of sources (`workflow/config/data_sources.csv`) lists the files: dataset, version, file, url, mirrors (separated by
+spaces, tried in order), size (bytes), checksum (`algorithm:hex`), licence, access.
 """
 
 import csv
@@ -28,21 +28,26 @@ logger = logging.getLogger(__name__)
 
 COLUMNS = ("dataset", "version", "file", "url", "mirrors", "size", "checksum", "licence", "access")
 TREE = "sha256-tree:"
-LISTED_ONE_BY_ONE = 1000  # a folder of more files is recorded as one tree, or dataset.json would hold nothing else
+LISTED_ONE_BY_ONE = 1000  # More files than this are recorded as one tree a folder, to keep dataset.json short.
 PROGRESS_SECONDS = 10.0
 _BLOCK = 2**20
-_TEMPORARY = {408, 425, 429}  # further answers beside 5xx after which the same address may yet deliver
-# How files begin, for those whose source states no checksum: enough to tell an error page from the file.
+_TEMPORARY = {408, 425, 429}  # Answers, beside 5xx, after which a further attempt at the same address may succeed.
+# First bytes of a file, to tell an error page from it where the source states no checksum.
 _BEGINNINGS = {".zip": b"PK", ".npz": b"PK", ".gz": b"\x1f\x8b", ".edf": b"0"}
 
 
 def source_module(source: str) -> Any:
-    """The module of `clai.datasets` that reads a source.
+    """Return the module of `clai.datasets` that reads a source.
 
-    It has `FILES`, glob patterns of what it reads in a folder of raw files; `EXPECTS`, what to give as `path`, in
-    words; `prepare(raw, out_dir, settings, seed)`; and, where the settings decide which files are needed,
-    `choose(rows, settings)` from the rows of the table of sources to those needed. With `OFFICIAL_ONLY = True` the
-    user's own file, too, must have the stated checksum. Raises InputError if there is no such module.
+    The module has
+
+    - `FILES`: glob patterns of the files that it reads in a folder;
+    - `EXPECTS`: what `path` should point to, in words;
+    - `prepare(raw, out_dir, settings, seed)`;
+    - optionally `choose(rows, settings)`: the rows of the table of sources that the settings need;
+    - optionally `OFFICIAL_ONLY = True`: a file at `path`, too, must have the checksum of the table.
+
+    Raises InputError if there is no such module.
     """
     name = f"clai.datasets.{source}"
     module = import_module(name) if importlib.util.find_spec(name) else None
@@ -56,7 +61,7 @@ def source_module(source: str) -> Any:
 
 @dataclass(frozen=True)
 class Row:
-    """One file of a source as the table of sources states it; size None and checksum "" mean not stated."""
+    """A file in the table of sources; the size None and the checksum "" mean not stated."""
 
     dataset: str
     version: str
@@ -70,10 +75,10 @@ class Row:
 
 @dataclass(frozen=True)
 class DownloadLimits:
-    """How hard to try: config.yaml's `download`.
+    """Limits of downloads: `download` in config.yaml.
 
-    retries: further attempts at each address. pause: seconds before the first of them, doubled before each next one.
-    timeout: seconds without a byte after which an attempt has failed. parallel: files at a time.
+    retries: further attempts at each address. pause: seconds before the first retry, doubled before each next one.
+    timeout: seconds without a byte after which an attempt fails. parallel: files at a time.
     """
 
     retries: int
@@ -86,7 +91,7 @@ class DownloadLimits:
 class Raw:
     """The verified raw files of a dataset, as `raw.json` holds them.
 
-    path: the folder (or the single file) that the source's module reads. files: file, size, checksum of each.
+    path: the folder, or the single file, that the module of the source reads. files: file, size and checksum of each.
     """
 
     dataset: str
@@ -99,7 +104,7 @@ class Raw:
     miniature: bool
 
     def description(self, title: str) -> dict[str, Any]:
-        """The entries of `dataset.json` that say where the data come from."""
+        """Return the entries of `dataset.json` that say where the data come from."""
         return {
             "dataset": self.dataset,
             "title": f"{title} (miniature synthetic)" if self.miniature else title,
@@ -112,7 +117,7 @@ class Raw:
         }
 
     def find(self) -> list[Path]:
-        """The raw files: those of the manifest, or, where it records trees, all that the source reads in `path`."""
+        """Return the files of the manifest, or, where it records trees, all files in `path` that the source reads."""
         if self.path.is_file():
             return [self.path]
         if any(f["checksum"].startswith(TREE) for f in self.files):
@@ -120,19 +125,19 @@ class Raw:
         return [self.path / f["file"] for f in self.files]
 
     def check_sizes(self, manifest: Path) -> None:
-        """Raise InputError, naming file and sizes, where a file has gone or changed since `manifest` was written.
+        """Raise InputError, naming file and sizes, for a file that is missing or has another size than in `manifest`.
 
-        Sizes only, so that it takes no time; files that the manifest records as trees are not looked at.
+        Compares sizes only, which is fast, and leaves out files that the manifest records as trees.
         """
-        alone = not self.path.is_dir() and [f["file"] for f in self.files] == [self.path.name]
+        single = not self.path.is_dir() and [f["file"] for f in self.files] == [self.path.name]
         for listed in self.files:
-            path = self.path if alone else self.path / listed["file"]
+            path = self.path if single else self.path / listed["file"]
             if listed["checksum"].startswith(TREE):
                 continue
-            found = f"has {path.stat().st_size} bytes" if path.is_file() else "is not there"
-            if found != f"has {listed['size']} bytes":
+            state = f"has {path.stat().st_size} bytes" if path.is_file() else "is not there"
+            if state != f"has {listed['size']} bytes":
                 raise InputError(
-                    f"{self.dataset}: {path} {found}, expected {listed['size']} bytes as {manifest} has it: the raw files have "
+                    f"{self.dataset}: {path} {state}, expected {listed['size']} bytes as {manifest} has it: the raw files have "
                     "changed since they were verified. Put the file back; or have them verified and recorded anew, with "
                     f"`--forcerun {manifest}` added to your snakemake command."
                 )
@@ -151,15 +156,15 @@ class Raw:
 
 
 def matching(folder: Path, patterns: Iterable[str]) -> list[Path]:
-    """Files below `folder` that match one of the glob patterns, sorted, hidden ones left out."""
-    found = {p for pattern in patterns for p in folder.glob(pattern) if p.is_file() and not p.name.startswith(".")}
-    return sorted(found)
+    """Return the files below `folder` that match one of the glob patterns, sorted, without hidden ones."""
+    paths = {p for pattern in patterns for p in folder.glob(pattern) if p.is_file() and not p.name.startswith(".")}
+    return sorted(paths)
 
 
 def read_sources(table: Path, dataset: str) -> list[Row]:
-    """Rows of `dataset` in a table of sources; none where the table does not know it.
+    """Return the rows of `dataset` in a table of sources, which may be none.
 
-    Raises InputError for a missing column or a malformed value.
+    Raises InputError for other columns than COLUMNS or a malformed value.
     """
     with table.open(newline="", encoding="utf-8") as stream:
         reader = csv.DictReader(stream)
@@ -171,6 +176,7 @@ def read_sources(table: Path, dataset: str) -> list[Row]:
 
 
 def _row(values: dict[str, str], where: str) -> Row:
+    """Return a line of the table of sources as a Row; raises InputError, naming the line, for a malformed value."""
     checksum = values["checksum"]
     if checksum and checksum.partition(":")[0] not in hashlib.algorithms_guaranteed:
         raise InputError(f"{where}: checksum '{checksum}' is not algorithm:hex with a known algorithm")
@@ -191,7 +197,7 @@ def _row(values: dict[str, str], where: str) -> Row:
 
 
 def checksum_of(path: Path, algorithm: str = "sha256") -> str:
-    """`algorithm:hex` of a file's bytes."""
+    """Return `algorithm:hex` of the bytes of a file."""
     digest = hashlib.new(algorithm)
     with path.open("rb") as stream:
         while block := stream.read(_BLOCK):
@@ -200,9 +206,9 @@ def checksum_of(path: Path, algorithm: str = "sha256") -> str:
 
 
 def verify(path: Path, row: Row) -> None:
-    """Raise InputError, naming source, file, expected and found, unless `path` is what the row states.
+    """Raise InputError, naming source, file, expected and found, unless `path` has the size and checksum of the row.
 
-    That is its size and checksum; for a file without a checksum, that it begins (a zip: and ends) as such files do.
+    Without a checksum, the file must begin as files of its suffix do, and a zip must also end as one.
     """
     size = path.stat().st_size
     if row.size is not None and size != row.size:
@@ -211,10 +217,10 @@ def verify(path: Path, row: Row) -> None:
             "version: delete it and run again."
         )
     if row.checksum:
-        found = checksum_of(path, row.checksum.partition(":")[0])
-        if found != row.checksum:
+        checksum = checksum_of(path, row.checksum.partition(":")[0])
+        if checksum != row.checksum:
             raise InputError(
-                f"{row.dataset}: {path} has checksum {found}, expected {row.checksum}. The file is damaged or of "
+                f"{row.dataset}: {path} has checksum {checksum}, expected {row.checksum}. The file is damaged or of "
                 "another version: delete it and run again."
             )
         return
@@ -230,36 +236,40 @@ def verify(path: Path, row: Row) -> None:
 
 
 class _Partial:
-    """The file of an unfinished download: what arrives is appended to it, and the next attempt goes on where it ends.
+    """The file of an unfinished download, to which each attempt appends.
 
-    Only a file with a stated checksum is continued: nothing else would tell two versions sewn together.
+    Only a file with a stated checksum is continued, because only the checksum reveals parts of two versions.
     """
 
     def __init__(self, path: Path, row: Row) -> None:
         self.path, self.row = path, row
         self.total = row.size
-        self.told = time.monotonic()
+        self.last_report = time.monotonic()
         self.stream = path.open("ab")
         if not row.checksum:
             self.stream.truncate(0)
         self.start = self.stream.tell()
 
     def headers(self) -> dict[str, str]:
-        # Without "identity" a server may announce a .gz as compressed text, which requests would then unpack.
+        """Return the headers of a request for the missing bytes."""
+        # Without "identity" a server may declare a .gz as compressed text, which requests would unpack.
         return {"Accept-Encoding": "identity"} | ({"Range": f"bytes={self.start}-"} if self.start else {})
 
     def begin(self, response: Any, **_: Any) -> None:
-        """Hook of requests, called before any content is read: keep what is there only if the server goes on from it."""
+        """Keep the bytes of earlier attempts only if the response continues them (a hook that requests calls before the content).
+
+        Raises RequestException for another range than requested, and OSError without space for the rest.
+        """
         from requests.exceptions import RequestException
 
         if response.status_code not in (200, 206):
             return
-        given = response.headers.get("Content-Range", "")
-        if response.status_code == 200 or not given.startswith(f"bytes {self.start}-"):
+        content_range = response.headers.get("Content-Range", "")
+        if response.status_code == 200 or not content_range.startswith(f"bytes {self.start}-"):
             self.stream.truncate(0)
             self.start = 0
             if response.status_code == 206:
-                raise RequestException(f"answered with the range '{given}', which was not asked for")
+                raise RequestException(f"answered with the range '{content_range}', which was not asked for")
         length = response.headers.get("Content-Length", "")
         if self.total is None and length.isdigit():
             self.total = self.start + int(length)
@@ -267,12 +277,13 @@ class _Partial:
             _require_space(self.path.parent, self.total - self.start, self.row)
 
     def write(self, chunk: bytes) -> None:
+        """Append a chunk; raises InputError for more bytes than the row states."""
         self.stream.write(chunk)
         size = self.stream.tell()
         if self.row.size is not None and size > self.row.size:
             raise InputError(f"{self.row.dataset}: {self.path} has more than the {self.row.size} bytes expected")
-        if time.monotonic() - self.told > PROGRESS_SECONDS:
-            self.told = time.monotonic()
+        if time.monotonic() - self.last_report > PROGRESS_SECONDS:
+            self.last_report = time.monotonic()
             of = "" if self.total is None else f" of {self.total / 1e6:.1f}"
             logger.info("%s: %s, %.1f%s MB", self.row.dataset, self.row.file, size / 1e6, of)
 
@@ -287,13 +298,18 @@ class _Partial:
 
 
 def _require_space(folder: Path, needed: int, row: Row) -> None:
+    """Raise OSError unless `needed` bytes are free in the folder."""
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise OSError(f"{needed} bytes of {row.file} are still to come, and {free} are free")
 
 
 def _attempt(url: str, part: Path, row: Row, timeout: float) -> bool:
-    """One request, appended to `part` and verified; returns whether it went on from an earlier attempt."""
+    """Request the missing bytes, append them to `part` and verify the file.
+
+    Returns False, with `part` deleted, where the bytes of an earlier attempt do not fit. Raises InputError where a file from
+    a single attempt is wrong.
+    """
     import pooch
 
     with _Partial(part, row) as partial:
@@ -313,13 +329,14 @@ def _attempt(url: str, part: Path, row: Row, timeout: float) -> bool:
     return True
 
 
-def download(row: Row, folder: Path, effort: DownloadLimits) -> Path:
-    """Download one file into `folder`, verified before it gets its name.
+def download(row: Row, folder: Path, limits: DownloadLimits) -> Path:
+    """Download one file into `folder`, and verify it before it gets its name.
 
-    Every address is tried in order; one that fails in a way that may pass (no connection, no byte for `timeout`
-    seconds, cut off, 5xx) again after a pause, going on where it stopped. Raises InputError when none delivers, saying
-    where to put the file by hand, and when it cannot be written; what has arrived by then is kept for the next run
-    under a hidden name.
+    Tries the addresses in order. After a failure that may pass (no connection, no byte for `timeout` seconds, a connection
+    cut off, 5xx) the same address is tried again after a pause, from the byte where it stopped.
+
+    Raises InputError when no address delivers, saying where to put the file by hand, and when the file cannot be written.
+    The bytes that arrived stay under a hidden name for the next run.
     """
     from requests.exceptions import HTTPError, RequestException
 
@@ -330,11 +347,11 @@ def download(row: Row, folder: Path, effort: DownloadLimits) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         for url in row.urls:
             attempt = 0
-            while attempt <= effort.retries:
+            while attempt <= limits.retries:
                 if attempt:
-                    time.sleep(effort.pause * 2 ** (attempt - 1))
+                    time.sleep(limits.pause * 2 ** (attempt - 1))
                 try:
-                    if not _attempt(url, part, row, effort.timeout):
+                    if not _attempt(url, part, row, limits.timeout):
                         logger.warning("%s: what an earlier attempt left does not fit: from the start again", url)
                         continue
                     os.replace(part, target)
@@ -343,7 +360,7 @@ def download(row: Row, folder: Path, effort: DownloadLimits) -> Path:
                     failures.append(f"{url}: {error}")
                     logger.warning("%s", failures[-1])
                     status = 0 if error.response is None else error.response.status_code
-                    if status == 416:  # nothing to go on from: what is there is longer than the file
+                    if status == 416:  # The part is longer than the file: start again.
                         part.unlink()
                     elif status < 500 and status not in _TEMPORARY:
                         break
@@ -361,35 +378,35 @@ def download(row: Row, folder: Path, effort: DownloadLimits) -> Path:
             f"{row.dataset}: {target} cannot be written ({error}). Make room or set data_dir to another folder, and run "
             "again: the download goes on from there."
         ) from error
-    tried = "; ".join(failures[-3:]) if failures else "the table of sources gives no address"
+    reason = "; ".join(failures[-3:]) if failures else "the table of sources gives no address"
     raise InputError(
-        f"{row.dataset}: {row.file} could not be obtained ({tried}). Access: {row.access}. "
+        f"{row.dataset}: {row.file} could not be obtained ({reason}). Access: {row.access}. "
         f"Put the file at {target.resolve()} by hand and run again."
     )
 
 
-def fetch(rows: Sequence[Row], folder: Path, effort: DownloadLimits) -> None:
-    """Have every file of `rows` in `folder`: those already there are verified, the others downloaded, some at a time.
+def fetch(rows: Sequence[Row], folder: Path, limits: DownloadLimits) -> None:
+    """Verify the files of `rows` that are in `folder`, and download the others, several at a time.
 
-    The first failure stops the rest: files not yet begun are left, those on the way are finished.
+    After the first failure no further file is begun; downloads on the way finish. Raises the InputError of that failure.
     """
     done, lock = 0, threading.Lock()
 
-    def have(row: Row) -> None:
+    def obtain_file(row: Row) -> None:
         nonlocal done
         path = folder / row.file
-        there = path.is_file()
-        if there:
+        present = path.is_file()
+        if present:
             verify(path, row)
         else:
-            download(row, folder, effort)
+            download(row, folder, limits)
         with lock:
             done += 1
-            how = "verified" if there else "downloaded"
+            how = "verified" if present else "downloaded"
             logger.info("%s: file %d of %d, %s %s", row.dataset, done, len(rows), row.file, how)
 
-    with ThreadPoolExecutor(effort.parallel) as executor:
-        waiting = [executor.submit(have, row) for row in rows]
+    with ThreadPoolExecutor(limits.parallel) as executor:
+        waiting = [executor.submit(obtain_file, row) for row in rows]
         try:
             for future in waiting:
                 future.result()
@@ -399,9 +416,9 @@ def fetch(rows: Sequence[Row], folder: Path, effort: DownloadLimits) -> None:
 
 
 def describe_files(paths: Iterable[Path], base: Path) -> list[dict[str, Any]]:
-    """File, size and sha256 of each path, named relative to `base` and sorted.
+    """Return file (relative to `base`), size and sha256 of each path, sorted.
 
-    More than LISTED_ONE_BY_ONE files become one entry a folder, whose checksum TREE is the sha256 of the lines
+    More than LISTED_ONE_BY_ONE files become one entry for each folder. Its checksum is TREE and the sha256 of the lines
     "name sha256:hex" of its files in order.
     """
     entries = [
@@ -430,16 +447,22 @@ def obtain(
     table: Path,
     folder: Path,
     mirror: str | None,
-    effort: DownloadLimits,
+    limits: DownloadLimits,
     miniature: bool,
 ) -> Raw:
-    """The raw files of a dataset, verified.
+    """Return the verified raw files of a dataset.
 
-    settings: the dataset's entry in config.yaml, of which `source`, `path` and what the source's `choose` looks at are
-    read. With `path` (the user's own file or folder) nothing is downloaded and the checksums found are recorded as they
-    are; otherwise the rows of `table` say what `folder` must hold. `mirror`, with a file's name appended, is tried
-    before the addresses of the table. Raises InputError naming `datasets.<dataset>.path` when `path` does not exist,
-    holds nothing that the source reads, or is needed and not set.
+    With `path` in the settings (a file or folder of the user) nothing is downloaded, and the files are recorded with their
+    checksums. Otherwise `folder` must have, or gets, the files that `table` lists.
+
+    Args:
+        settings: the dataset's entry in config.yaml: `source`, `path` and the keys that `choose` of the source reads.
+        folder: where downloads go.
+        mirror: an address that is tried, with the file name appended, before those of the table.
+
+    Raises:
+        InputError: naming `datasets.<dataset>.path` when `path` does not exist, holds nothing that the source reads, or is
+            needed and not set; also for any file that `fetch` refuses.
     """
     key = f"datasets.{dataset}.path"
     module = source_module(settings["source"])
@@ -457,7 +480,7 @@ def obtain(
             )
         if mirror:
             rows = [replace(row, urls=(f"{mirror.rstrip('/')}/{row.file}", *row.urls)) for row in rows]
-        fetch(rows, folder, effort)
+        fetch(rows, folder, limits)
         files = describe_files([folder / row.file for row in rows], folder)
         version, path = rows[0].version, folder
     else:
@@ -466,13 +489,13 @@ def obtain(
                 f"{key}: {path} does not exist; expected {module.EXPECTS}. Correct {key}, or set it to null to use the "
                 "files of data_dir."
             )
-        found = [path] if path.is_file() else matching(path, module.FILES)
-        if not found:
+        paths = [path] if path.is_file() else matching(path, module.FILES)
+        if not paths:
             raise InputError(f"{key}: found no {' or '.join(module.FILES)} in {path}; expected {module.EXPECTS}")
         if getattr(module, "OFFICIAL_ONLY", False):
             for row in rows[:1]:
-                verify(found[0], row)
-        files = describe_files(found, path.parent if path.is_file() else path)
+                verify(paths[0], row)
+        files = describe_files(paths, path.parent if path.is_file() else path)
         version = "as provided"
     return Raw(
         dataset=dataset,

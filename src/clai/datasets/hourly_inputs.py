@@ -1,7 +1,7 @@
-"""What is known at an hour of a recording: the inputs of the encoder and of the classifiers it is compared with.
+"""Inputs of the encoder, and of the classifiers that CLaI is compared with, at each hour of a recording.
 
-Everything is computed from that hour and the hours before it in the same recording. Values are in standard deviations of the
-training data; a variable not yet measured has the training mean.
+They summarise this hour and the earlier hours of the same recording. Values are in standard deviations of the training data;
+a variable without a measurement so far has the training mean.
 """
 
 from collections.abc import Sequence
@@ -10,16 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clai.segments import segments
+
 Floats = NDArray[np.float32]
 
-# Values further from the training mean are cut, in standard deviations.
+# Larger distances from the training mean are cut to this one, in standard deviations.
 _FURTHEST = 6.0
-# Hours of the stay beyond this one are not told apart (two weeks).
+# Later hours of the stay count as this one (two weeks).
 _LONGEST = 336
 
 
 def hourly_names(variables: Sequence[str], lags: Sequence[int], time_scales: Sequence[float]) -> list[str]:
-    """Names of the columns of `hourly_inputs`."""
+    """Return the names of the columns of `hourly_inputs`."""
     kinds = ["last value", "measured", "log hours since measured"]
     kinds += [f"change over {lag} h" for lag in lags]
     kinds += [f"{what} over {scale:g} h" for scale in time_scales for what in ("mean", "deviation", "share measured")]
@@ -35,18 +37,17 @@ def hourly_inputs(
     lags: Sequence[int],
     time_scales: Sequence[float],
 ) -> Floats:
-    """Inputs (rows, F) of each hour, in the order of `hourly_names`.
+    """Return the inputs (rows, F) of each hour, in the order of `hourly_names`.
 
     Args:
-        x: (rows, variables), NaN where nothing was measured; rows of one recording together and in order of time.
-        recording, hours: the recording and the hour of the stay of each row.
-        mean, sd: of each variable, from training rows.
-        lags: hours; change of the last value since so many hours ago, or since the first hour.
-        time_scales: hours; exponentially weighted mean and deviation of the last value and share of hours with a
-            measurement, the weight falling by the factor e in so many hours.
+        x: (rows, variables), NaN where nothing was measured; rows of a recording are contiguous and in order of time.
+        recording, hours: (rows,), the recording and the hour of the stay of each row.
+        mean, sd: (variables,), from training rows.
+        lags: in hours. Each adds the change of the last value over the lag, or since the first hour.
+        time_scales: in hours. Each adds the mean and the deviation of the last value and the share of hours with a
+            measurement, with weights that fall by the factor e in that time.
     """
-    starts = np.flatnonzero(np.r_[True, recording[1:] != recording[:-1]])
-    lengths = np.diff(np.r_[starts, len(recording)])
+    starts, lengths = segments(recording)
     row = np.arange(len(x))[:, None]
     first = np.repeat(starts, lengths)[:, None]
     measured = ~np.isnan(x)
@@ -71,7 +72,10 @@ def hourly_inputs(
 
 
 def _weighted_mean(values: Floats, starts: NDArray[np.int64], lengths: NDArray[np.int64], weight: np.float32) -> Floats:
-    """m[t] = m[t - 1] + weight (values[t] - m[t - 1]) in each recording, from m[0] = values[0]; for all an hour at a time."""
+    """Return m[t] = m[t - 1] + weight (values[t] - m[t - 1]) of each recording, with m[0] = values[0], like values (rows, F).
+
+    One step takes an hour of all recordings.
+    """
     order = np.argsort(-lengths, kind="stable")
     starts, lengths = starts[order], lengths[order]
     result = np.empty_like(values)

@@ -1,7 +1,7 @@
 """Images as files in `<split>/<class>/<file>`, in a folder or a zip: for instance the JPEG copy of CIFAR-10.
 
-The classes are the folder names in alphabetical order, which for CIFAR-10 is the paper's order (table 2). A zip is read
-in place. The pixels of a lossy copy are not those of the original, so the title names the format.
+The classes are the folder names in alphabetical order, which for CIFAR-10 is the order of the paper (table 2). A zip is read
+in place. The title names the format, because a lossy copy changes pixels.
 """
 
 import io
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from clai.datasets.archives import opened_zip, reader
 from clai.datasets.fetch import Raw
 from clai.datasets.prepared import writing
-from clai.datasets.splits import stratified_holdout
+from clai.datasets.splits import stratified_validation
 from clai.errors import InputError
 
 FILES = ("**/*.jpg", "**/*.jpeg", "**/*.png")
@@ -27,7 +27,7 @@ SUFFIXES = {".jpg": "JPEG", ".jpeg": "JPEG", ".png": "PNG"}
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[list[str], Callable[[str], bytes]]]:
-    """Names of the files below a folder or in a zip, and a function from a name to its bytes."""
+    """Open a folder or a zip: the names of its files, and a function from a name to its bytes."""
     if path.is_dir():
         names = [p.relative_to(path).as_posix() for p in path.rglob("*") if p.is_file()]
         yield names, lambda name: (path / name).read_bytes()
@@ -37,31 +37,35 @@ def _opened(path: Path) -> Iterator[tuple[list[str], Callable[[str], bytes]]]:
 
 
 def index(names: list[str], path: Path) -> dict[str, dict[str, list[str]]]:
-    """Image names by split ("train", "test") and class, sorted; the last three parts of a name decide.
+    """Return the names of images by split ("train", "test") and class, sorted.
 
-    Raises InputError when a split is missing or the splits do not have the same classes.
+    The last three parts of a name are split, class and file. Raises InputError when a split is missing or the splits do
+    not have the same classes.
     """
-    found: dict[str, dict[str, list[str]]] = {"train": {}, "test": {}}
+    images: dict[str, dict[str, list[str]]] = {"train": {}, "test": {}}
     for name in sorted(names):
         parts = PurePosixPath(name).parts
-        image = PurePosixPath(name).suffix.lower() in SUFFIXES and not parts[-1].startswith(".")
-        if image and len(parts) >= 3 and parts[-3] in found:
-            found[parts[-3]].setdefault(parts[-2], []).append(name)
-    for split, classes in found.items():
+        is_image = PurePosixPath(name).suffix.lower() in SUFFIXES and not parts[-1].startswith(".")
+        if is_image and len(parts) >= 3 and parts[-3] in images:
+            images[parts[-3]].setdefault(parts[-2], []).append(name)
+    for split, classes in images.items():
         if not classes:
             raise InputError(
                 f"{path}: found no image under {split}/<class>/; expected {', '.join(SUFFIXES)} files there"
             )
-    if found["train"].keys() != found["test"].keys():
-        only = sorted(found["train"].keys() ^ found["test"].keys())
+    if images["train"].keys() != images["test"].keys():
+        only = sorted(images["train"].keys() ^ images["test"].keys())
         raise InputError(
             f"{path}: classes {', '.join(only)} are in one of train/ and test/ only; expected them in both"
         )
-    return found
+    return images
 
 
 def decode(data: bytes, size: int, name: str) -> npt.NDArray[np.uint8]:
-    """RGB pixels (size, size, 3) of an encoded image; raises InputError naming the file and the sizes."""
+    """Return the RGB pixels uint8 (size, size, 3) of an encoded image.
+
+    Raises InputError, naming the file, for an image of another size or one that cannot be decoded.
+    """
     from PIL import Image
 
     try:
@@ -78,15 +82,15 @@ def decode(data: bytes, size: int, name: str) -> npt.NDArray[np.uint8]:
 
 
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
-    """Decode the images and hold out `validation_share` of every training class."""
+    """Decode the images, and draw `validation_share` of each training class for validation."""
     size = settings["image_size"]
     with writing(out_dir) as writer, _opened(raw.path) as (names, read):
-        found = index(names, raw.path)
-        classes = sorted(found["train"])
-        formats = sorted({SUFFIXES[PurePosixPath(name).suffix.lower()] for c in found["train"].values() for name in c})
-        files = {split: [(n, k) for k, c in enumerate(classes) for n in found[split][c]] for split in found}
+        images = index(names, raw.path)
+        classes = sorted(images["train"])
+        formats = sorted({SUFFIXES[PurePosixPath(name).suffix.lower()] for c in images["train"].values() for name in c})
+        files = {split: [(n, k) for k, c in enumerate(classes) for n in images[split][c]] for split in images}
         labels = {split: np.array([k for _, k in pairs], dtype=np.int64) for split, pairs in files.items()}
-        train, val = stratified_holdout(labels["train"], settings["validation_share"], seed)
+        train, val = stratified_validation(labels["train"], settings["validation_share"], seed)
         for split, source, rows in (
             ("train", "train", train),
             ("val", "train", val),

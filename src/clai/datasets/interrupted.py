@@ -1,4 +1,4 @@
-"""Preparing a dataset may be interrupted, and must not leave rows of patients in hidden folders."""
+"""An interrupted preparation leaves nothing behind: temporary folders hold rows of patients."""
 
 import logging
 import os
@@ -14,30 +14,30 @@ logger = logging.getLogger(__name__)
 
 
 def remove_leftovers(out_dir: Path) -> None:
-    """Delete the temporary folders beside `out_dir` that killed attempts to write it have left.
+    """Delete the temporary folders that killed attempts to write `out_dir` left beside it.
 
-    They are those that `tempfile` named with the prefix `.{out_dir.name}-`, or `.{out_dir.name}-duckdb-`.
+    `tempfile` named them with the prefix `.{out_dir.name}-` or `.{out_dir.name}-duckdb-`.
     """
-    left = re.compile(rf"\.{re.escape(out_dir.name)}-(duckdb-)?[a-z0-9_]{{8}}")
+    leftover = re.compile(rf"\.{re.escape(out_dir.name)}-(duckdb-)?[a-z0-9_]{{8}}")
     for folder in out_dir.parent.iterdir() if out_dir.parent.is_dir() else ():
-        if left.fullmatch(folder.name) and folder.is_dir():
+        if leftover.fullmatch(folder.name) and folder.is_dir():
             logger.info("removing %s, which an interrupted attempt left", folder)
             shutil.rmtree(folder)
 
 
 @contextmanager
-def leaving_when_asked() -> Iterator[None]:
-    """Within the block SIGTERM raises SystemExit, so that temporary folders are cleaned up.
+def exit_on_sigterm() -> Iterator[None]:
+    """Let SIGTERM raise SystemExit within the block, so that temporary folders are removed.
 
-    The exit status is that of a training that is asked to stop (`clai.checkpoints.STOPPED`, which is not imported here because
-    it comes with torch). For the main thread only.
+    The exit status equals `clai.checkpoints.STOPPED`, which a stopped training has; the import of that module would bring
+    torch along. Works in the main thread only.
     """
-    asked = False
+    terminated = False
 
     def leave(number: int, _: FrameType | None) -> None:
-        nonlocal asked
-        asked = True
-        signal.signal(number, signal.SIG_IGN)  # a second one would end the cleaning up
+        nonlocal terminated
+        terminated = True
+        signal.signal(number, signal.SIG_IGN)  # A second signal would interrupt the removal.
         logger.info("SIGTERM: stopped, and nothing is left; the same command starts anew")
         raise SystemExit(os.EX_TEMPFAIL)
 
@@ -45,7 +45,7 @@ def leaving_when_asked() -> Iterator[None]:
     try:
         yield
     except Exception:
-        if asked:  # DuckDB turns what the handler raises into an error of its own
+        if terminated:  # DuckDB replaces the SystemExit by an error of its own.
             raise SystemExit(os.EX_TEMPFAIL) from None
         raise
     finally:

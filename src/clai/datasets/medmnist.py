@@ -1,7 +1,7 @@
 """A 2-D set of MedMNIST as its `.npz`, in any of its sizes, with the official training, validation and test images.
 
-Which set and size is a matter of settings: `medmnist_flag` and `medmnist_size`. Name, address, checksum, class names and
-counts are those of MedMNIST's own catalogue (`medmnist.INFO`).
+The settings `medmnist_flag` and `medmnist_size` choose set and size. Name, address, checksum, class names and counts come
+from the catalogue of MedMNIST (`medmnist.INFO`).
 """
 
 import zipfile
@@ -23,7 +23,7 @@ CHANNELS = {1: ["grey"], 3: ["red", "green", "blue"]}
 
 
 def catalogue(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """MedMNIST's entry of `medmnist_flag`; raises InputError for one that is not there, 3-D or multi-label."""
+    """Return the entry of `medmnist_flag`; raises InputError for a set that is unknown, 3-D or multi-label."""
     from medmnist import INFO
 
     flag = settings["medmnist_flag"]
@@ -37,13 +37,13 @@ def catalogue(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def file_name(settings: Mapping[str, Any]) -> str:
-    """The name of the set's file in the size of `medmnist_size`."""
+    """Return the name of the file of the set in the size `medmnist_size`."""
     size = settings["medmnist_size"]
     return settings["medmnist_flag"] + ("" if size == 28 else f"_{size}") + ".npz"
 
 
 def choose(rows: Sequence[Row], settings: Mapping[str, Any]) -> list[Row]:
-    """The row of the chosen set and size: the table's, where it has it (with mirrors), else from the catalogue."""
+    """Return the row of the set and size: from the table, with its mirrors, or else from the catalogue."""
     name = file_name(settings)
     if stated := [row for row in rows if row.file == name]:
         return stated
@@ -65,7 +65,7 @@ def choose(rows: Sequence[Row], settings: Mapping[str, Any]) -> list[Row]:
 
 
 def _header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and dtype of an array in a zip; raises InputError for one of Python objects or in Fortran order."""
+    """Return shape and dtype of an array in a zip; raises InputError for one of Python objects or in Fortran order."""
     try:
         version = np.lib.format.read_magic(stream)
         read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
@@ -80,12 +80,15 @@ def _header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], np.dtype[An
 
 
 def _open(archive: zipfile.ZipFile, path: Path, name: str) -> tuple[IO[bytes], tuple[int, ...], np.dtype[Any]]:
-    """The stream of array `name` behind its header, which must announce as many bytes as follow."""
+    """Return the stream of array `name` behind its header, its shape and its dtype.
+
+    Raises InputError for an array that is missing or whose header announces more or fewer bytes than follow.
+    """
     if f"{name}.npy" not in archive.namelist():
         raise InputError(f"{path}: found no {name}; expected MedMNIST's own keys train_images, train_labels, ...")
     stream = archive.open(f"{name}.npy")
     shape, dtype = _header(stream, f"{path}: {name}")
-    # Python's own integers: a product of announced dimensions may not fit into any other.
+    # Python integers do not overflow, whatever dimensions the header announces.
     announced = dtype.itemsize
     for n in shape:
         announced *= n
@@ -95,17 +98,17 @@ def _open(archive: zipfile.ZipFile, path: Path, name: str) -> tuple[IO[bytes], t
 
 
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
-    """Copy the official splits, a few images at a time; nothing is drawn, so `seed` has no effect.
+    """Copy the official splits, a few images at a time; `seed` has no effect.
 
-    Raises InputError for an array that is missing, pickled or of another shape than images and labels have.
+    Raises InputError for an array that is missing, pickled or not of the shape of images or labels.
     """
     info, size = catalogue(settings), settings["medmnist_size"]
     classes = [info["label"][str(k)] for k in range(len(info["label"]))]
     channels = CHANNELS[info["n_channels"]]
-    found = raw.find()
-    path = found[0] if len(found) == 1 else next((p for p in found if p.name == file_name(settings)), None)
+    paths = raw.find()
+    path = paths[0] if len(paths) == 1 else next((p for p in paths if p.name == file_name(settings)), None)
     if path is None:
-        raise InputError(f"{raw.path}: found no {file_name(settings)} among {', '.join(p.name for p in found)}")
+        raise InputError(f"{raw.path}: found no {file_name(settings)} among {', '.join(p.name for p in paths)}")
     with opened_zip(path, largest=None) as archive, writing(out_dir) as writer:
         for split in SPLITS:
             stream, shape, dtype = _open(archive, path, f"{split}_images")
@@ -147,6 +150,7 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
 
 
 def _labels(archive: zipfile.ZipFile, path: Path, split: str, n: int, classes: int) -> Array:
+    """Return the labels int64 (n,) of a split; raises InputError for other shapes, types or values."""
     stream, shape, dtype = _open(archive, path, f"{split}_labels")
     if dtype.kind not in "iu" or shape not in ((n,), (n, 1)):
         raise InputError(f"{path}: {split}_labels is {dtype} {shape}, expected whole numbers ({n}, 1)")

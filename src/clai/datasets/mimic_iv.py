@@ -1,12 +1,13 @@
-"""MIMIC-IV: hourly vital signs and Sepsis-3 labels of ICU stays, by DuckDB straight from the csv.gz tables.
+"""MIMIC-IV: hourly vital signs and Sepsis-3 labels of ICU stays, read by DuckDB from the csv.gz tables.
 
-Releases 2.x and 3.x and the demo are read alike, by the columns that TABLES names.
+The code reads releases 2.x and 3.x and the demo alike, by the columns in TABLES.
 
-Suspicion of infection: a systemic antibiotic within 72 h after a culture (time: the culture) or a culture within 24 h
-after an antibiotic (time: the antibiotic). Sepsis: SOFA >= 2 (baseline 0) at some hour of the stay between 48 h before
-and 24 h after a suspicion. SOFA is scored every hour from the worst values of the last 24 h; a component without a
-value scores 0. Which of the two times is the onset, and how long the label lasts, are settings. A culture known only
-by its day counts from midnight.
+- Suspicion of infection: a systemic antibiotic within 72 h after a culture (time: the culture), or a culture within 24 h
+  after an antibiotic (time: the antibiotic). A culture with a date alone counts from midnight.
+- SOFA: scored every hour from the worst values of the last 24 h. A component without a value scores 0.
+- Sepsis: SOFA >= 2 (baseline 0) at some hour of the stay from 48 h before to 24 h after a suspicion.
+
+The settings `onset` and `label_hours_*` choose the time of the onset and the duration of the label.
 """
 
 import csv
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# The tables, with the columns of each that are read; releases differ in the others.
+# The columns that are read of each table; releases differ in the others.
 TABLES = {
     "hosp/patients": "subject_id anchor_age anchor_year",
     "hosp/labevents": "subject_id charttime itemid valuenum",
@@ -65,7 +66,7 @@ NOREPINEPHRINE, EPINEPHRINE, DOPAMINE, DOBUTAMINE = 221906, 221289, 221662, 2216
 # Foley, void, condom catheter, ileoconduit, suprapubic, nephrostomies, straight catheter, ureteral stents.
 URINE = (226559, 226560, 226561, 226584, 226563, 226564, 226565, 226567, 226557, 226558)
 
-# Stems of generic names (and of brand names that occur alone) of systemic antibiotics, matched anywhere in the drug.
+# Stems of the names of systemic antibiotics, matched anywhere in the drug: generic names, and brands that occur alone.
 ANTIBIOTICS = (
     "amikacin|amoxicillin|ampicillin|augmentin|azithromycin|aztreonam|bactrim|cef|cephalexin|chloramphenicol|cipro|"
     "clarithromycin|clindamycin|colisti|dalbavancin|daptomycin|dicloxacillin|doripenem|doxycycline|ertapenem|erythromycin|"
@@ -86,9 +87,9 @@ ONSETS = {
 
 
 def locate(folder: Path) -> dict[str, Path]:
-    """The file of each table: in `folder`, or in the one folder below it that has hosp/ and icu/; packed or unpacked.
+    """Return the file of each table, packed or unpacked, in `folder` or in the one folder below it with hosp/ and icu/.
 
-    Raises InputError naming the tables that are missing, or the folders when there are several.
+    Raises InputError naming the missing tables, or the folders when there are several.
     """
     roots = [folder] if (folder / "hosp").is_dir() else sorted({p.parent for p in folder.glob("**/hosp") if p.is_dir()})
     if len(roots) > 1:
@@ -96,20 +97,20 @@ def locate(folder: Path) -> dict[str, Path]:
             f"{folder}: found {len(roots)} copies ({', '.join(map(str, roots))}); set `path` to one of them"
         )
     root = roots[0] if roots else folder
-    found, missing = {}, []
+    files, missing = {}, []
     for table in TABLES:
         paths = [p for p in (root / f"{table}.csv.gz", root / f"{table}.csv") if p.is_file()]
         if paths:
-            found[table] = paths[0]
+            files[table] = paths[0]
         else:
             missing.append(f"{table}.csv.gz")
     if missing:
         raise InputError(f"{root}: found no {', '.join(missing)}; expected MIMIC-IV with its folders hosp/ and icu/")
-    return found
+    return files
 
 
 def header(path: Path) -> list[str]:
-    """Column names of a table; raises InputError when it cannot be read."""
+    """Return the column names of a table; raises InputError when it cannot be read."""
     try:
         with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as stream:
             return next(csv.reader([stream.readline(2**16)]), [])
@@ -118,14 +119,14 @@ def header(path: Path) -> list[str]:
 
 
 def connect(folder: Path, scratch: Path, memory_gb: float) -> "DuckDBPyConnection":
-    """A database in `scratch` with a view on each table, named as its file; every column is text.
+    """Open a database in `scratch` with a view on each table, named as its file, with text in every column.
 
-    Raises InputError naming a table or a column that is missing.
+    Raises InputError naming a missing table or column.
     """
     import duckdb
 
     database = duckdb.connect(str(scratch / "mimic.duckdb"))
-    # One thread: the order of summation, and with it the last bit of an hourly mean, must not vary.
+    # With one thread the order of summation, and so the last bit of an hourly mean, does not vary.
     database.execute(f"SET memory_limit = '{memory_gb}GB'; SET threads = 1; SET temp_directory = '{scratch}/spill'")
     database.execute("""
         CREATE MACRO number(entry) AS CASE WHEN entry IS NULL THEN NULL
@@ -147,14 +148,14 @@ def connect(folder: Path, scratch: Path, memory_gb: float) -> "DuckDBPyConnectio
 
 
 class MemoryLimitError(InputError):
-    """The database met its `memory_gb`; the message follows the name of that key."""
+    """The database reached its `memory_gb`; the message continues one that begins with this key."""
 
 
 @contextmanager
 def executing(what: str) -> Iterator[None]:
-    """Turn errors of the database within the block into InputErrors that say what was being read, and what to do.
+    """Turn errors of the database within the block into InputErrors that name what it read, and say what to do.
 
-    The database quotes the offending row, which is a patient's: of its message only kind, line and counts are kept.
+    Only kind, line and counts of the database's message are kept, because it quotes rows of patients.
     """
     import duckdb
 
@@ -162,7 +163,7 @@ def executing(what: str) -> Iterator[None]:
         yield
     except duckdb.Error as error:
         text = str(error)
-        # The database also counts as memory what it may put on the disk, of which it takes all that is free.
+        # The database reports a full disk as lack of memory, too.
         if re.search("No space left|max_temp_directory_size", text):
             raise InputError(
                 f"{what}: no room on the disk for the database, which is beside the prepared data. Free disk space there and run "
@@ -187,7 +188,7 @@ def executing(what: str) -> Iterator[None]:
 
 @contextmanager
 def naming_memory(dataset: str, memory_gb: float) -> Iterator[None]:
-    """Put the key and its value before what a MemoryLimitError says, where the name of the dataset is known."""
+    """Put the key and its value before the message of a MemoryLimitError within the block."""
     try:
         yield
     except MemoryLimitError as error:
@@ -195,12 +196,13 @@ def naming_memory(dataset: str, memory_gb: float) -> Iterator[None]:
 
 
 def run(database: "DuckDBPyConnection", sql: str, what: str) -> None:
-    """Execute SQL that reads `what`; errors as for `executing`."""
+    """Execute SQL that reads `what`; raises InputError as `executing` does."""
     with executing(what):
         database.execute(sql)
 
 
 def _count(database: "DuckDBPyConnection", sql: str) -> int:
+    """Return the one number that a query gives."""
     with executing("the stays and their events"):
         row = database.execute(sql).fetchone()
     assert row is not None
@@ -208,7 +210,7 @@ def _count(database: "DuckDBPyConnection", sql: str) -> int:
 
 
 def leave_out(database: "DuckDBPyConnection", rules: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
-    """Delete stays by rules (reason, SQL condition), in order; for each its reason, the count and how many are left."""
+    """Delete stays by rules (reason, SQL condition) in order; return reason, count and number left for each."""
     exclusions = []
     for reason, rule in rules:
         count = _count(database, f"SELECT count(*) FROM stays WHERE {rule}")
@@ -218,7 +220,7 @@ def leave_out(database: "DuckDBPyConnection", rules: Sequence[tuple[str, str]]) 
 
 
 def flow_of(exclusions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The cohort step by step (CONSORT): all stays, then how many are left after each rule."""
+    """Return the flow of the cohort (CONSORT): the number of all stays, then the number left after each rule."""
     steps = [item for item in exclusions if "left" in item]
     first = {"step": "ICU stays in the tables", "n": steps[0]["count"] + steps[0]["left"], "unit": "stays"}
     return [first] + [
@@ -227,30 +229,33 @@ def flow_of(exclusions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def coverage(database: "DuckDBPyConnection") -> dict[str, int]:
-    """How many stays have each thing that labels and variables are made of, at least once.
+    """Count the stays that have each ingredient of labels and variables at least once.
 
-    Call after `read_events`. Charted and laboratory items by what they are; the rest by table.
+    Call after `read_events`. The ingredients are kinds of charted and laboratory items, and the other tables.
     """
     chart = {f"vital sign {name}": items for name, items in VITALS.items()}
     chart |= {"coma scale, eyes": (EYE,), "coma scale, speech": (VERBAL,), "coma scale, movement": (MOTOR,)}
     chart |= {"mechanical ventilation": (VENTILATOR_MODE, OXYGEN_DEVICE)}
     labs = {"PaO2": PAO2, "FiO2": FIO2, "platelets": PLATELETS, "bilirubin": BILIRUBIN, "creatinine": CREATININE}
     of_stays = "SELECT count(DISTINCT stay_id) FROM"
-    found = {
+    stays_with = {
         name: _count(database, f"{of_stays} chart WHERE item IN ({', '.join(map(str, items))})")
         for name, items in chart.items()
     }
-    found |= {name: _count(database, f"{of_stays} labs WHERE item = {item}") for name, item in labs.items()}
-    found |= {"vasopressors": _count(database, f"{of_stays} pressors"), "urine": _count(database, f"{of_stays} urine")}
+    stays_with |= {name: _count(database, f"{of_stays} labs WHERE item = {item}") for name, item in labs.items()}
+    stays_with |= {
+        "vasopressors": _count(database, f"{of_stays} pressors"),
+        "urine": _count(database, f"{of_stays} urine"),
+    }
     for name in ("cultures", "antibiotics"):
-        found[name] = _count(database, f"{of_stays} stays WHERE subject_id IN (SELECT subject_id FROM {name})")
-    return found
+        stays_with[name] = _count(database, f"{of_stays} stays WHERE subject_id IN (SELECT subject_id FROM {name})")
+    return stays_with
 
 
 def select_stays(database: "DuckDBPyConnection", settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Table `stays`: subject_id, stay_id, intime, outtime, hours (of the stay, cut at `maximum_hours`).
+    """Create the table `stays`: subject_id, stay_id, intime, outtime, hours (of the stay, cut at `maximum_hours`).
 
-    Returns what each rule left out, as `leave_out` does, the first being all stays.
+    Returns the exclusions by each rule, as `leave_out` does.
     """
     run(
         database,
@@ -286,12 +291,12 @@ def select_stays(database: "DuckDBPyConnection", settings: Mapping[str, Any]) ->
 
 
 def read_events(database: "DuckDBPyConnection") -> None:
-    """Tables chart, labs, pressors, urine, antibiotics and cultures: the events of `stays` that the rest needs.
+    """Create the tables chart, labs, pressors, urine, antibiotics and cultures with the events of `stays`.
 
-    Times become hours since the start of the stay; labs reach back 24 h before it.
+    Times become hours since the start of the stay. labs begins 24 h before it.
     """
     items = [item for vital in VITALS.values() for item in vital]
-    chosen = _texts([*items, EYE, VERBAL, MOTOR, VENTILATOR_MODE, OXYGEN_DEVICE])
+    charted = _texts([*items, EYE, VERBAL, MOTOR, VENTILATOR_MODE, OXYGEN_DEVICE])
     logger.info("reading icu/chartevents")
     run(
         database,
@@ -300,7 +305,7 @@ def read_events(database: "DuckDBPyConnection") -> None:
         SELECT s.stay_id, CAST(floor(epoch(CAST(c.charttime AS TIMESTAMP) - s.intime) / 3600) AS INTEGER) AS hour,
             CAST(c.itemid AS INTEGER) AS item, number(c.valuenum) AS value, c.value AS text
         FROM chartevents c JOIN stays s ON CAST(c.stay_id AS BIGINT) = s.stay_id
-        WHERE c.itemid IN ({chosen})
+        WHERE c.itemid IN ({charted})
         """,
         "icu/chartevents.csv.gz",
     )
@@ -369,13 +374,14 @@ def read_events(database: "DuckDBPyConnection") -> None:
 
 
 def _texts(values: Sequence[int | str]) -> str:
+    """Return the values as SQL texts, separated by commas."""
     return ", ".join(f"'{value}'" for value in values)
 
 
 def average_vitals(database: "DuckDBPyConnection", ranges: Mapping[str, Sequence[float]]) -> list[dict[str, Any]]:
-    """Table `vitals`: stay_id, hour, variable, value: the mean over an hour of the values inside the range.
+    """Create the table `vitals`: stay_id, hour, variable, value, the mean of the measurements of an hour.
 
-    Returns how many values of each variable lay outside.
+    ranges: lowest and highest value by variable; measurements outside do not count. Returns their number by variable.
     """
     named = ", ".join(f"({item}, '{name}')" for name in ranges for item in VITALS[name])
     limits = ", ".join(f"('{name}', {low}, {high})" for name, (low, high) in ranges.items())
@@ -413,7 +419,10 @@ def average_vitals(database: "DuckDBPyConnection", ranges: Mapping[str, Sequence
 
 
 def score_sofa(database: "DuckDBPyConnection") -> None:
-    """Table `sofa`: stay_id, hour (0 up), sofa (0..24), from the worst values of the last 24 h of each component."""
+    """Create the table `sofa`: stay_id, hour (from 0), sofa (0..24), from the worst values of the last 24 h.
+
+    The thresholds are those of Vincent et al. (1996).
+    """
     run(
         database,
         f"""
@@ -497,9 +506,9 @@ def score_sofa(database: "DuckDBPyConnection") -> None:
 
 
 def find_onsets(database: "DuckDBPyConnection", onset: str) -> None:
-    """Table `onsets`: stay_id, onset (hour of the stay, before 0 when ahead of it); stays without sepsis are absent.
+    """Create the table `onsets`: stay_id, onset (hour of the stay, negative before it); only stays with sepsis have a row.
 
-    onset: a key of ONSETS. The earliest suspicion that SOFA confirms counts.
+    onset: a key of ONSETS. Where SOFA confirms several suspicions, the earliest onset counts.
     """
     run(
         database,
@@ -531,7 +540,7 @@ def find_onsets(database: "DuckDBPyConnection", onset: str) -> None:
 
 
 def select_cohort(database: "DuckDBPyConnection", settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Drop stays from `stays` by onset, cohort and lack of vital signs; returns how many each rule left out."""
+    """Delete stays by onset, cohort and lack of vital signs; return the exclusions as `leave_out` does."""
     earliest = settings["minimum_onset_hours"]
     rules = [
         (
@@ -546,7 +555,7 @@ def select_cohort(database: "DuckDBPyConnection", settings: Mapping[str, Any]) -
 
 
 def hourly_rows(database: "DuckDBPyConnection", settings: Mapping[str, Any]) -> Rows:
-    """Every hour of every stay left in `stays`, labelled."""
+    """Return every hour of every stay in `stays`, with its label."""
     names = list(settings["variables"])
     columns = ", ".join(f"max(v.value) FILTER (v.variable = '{name}') AS \"{name}\"" for name in names)
     after = settings["label_hours_after"]

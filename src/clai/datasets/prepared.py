@@ -6,9 +6,9 @@ recordings  x_all float32 (rows, variables) in clinical units, NaN where not mea
             shape; y_all, groups_all (recording of a row), patients_all (patient of a row), folds_all (test fold of a
             row) int64 (rows,) and hours_all float32 (rows,). Rows of a recording are contiguous with hours ascending.
 
-`normalisation` in `dataset.json` is in the units of the arrays, so (x - mean) / sd serves every kind. Images and
-signals carry the statistics of `train` and of `test` (the paper normalises the two separately, section 6.1). Recordings
-carry none: which rows are training rows is for each run to draw, and its statistics are those of these rows.
+The statistics under `normalisation` in `dataset.json` are in the units of the arrays, so (x - mean) / sd serves every kind.
+Images and signals have those of `train` and of `test`, which the paper normalises separately (section 6.1). Recordings have
+none: each run draws its training rows and computes their statistics.
 """
 
 import errno
@@ -37,7 +37,7 @@ _CHUNK_VALUES = 2**22
 
 
 class Slices:
-    """An `.npy` file read by slices of its first axis: the pages of a memory map would add up in the process's memory."""
+    """An `.npy` file read by slices of its first axis; the pages of a memory map would add up in memory."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -59,10 +59,10 @@ class Slices:
 
 
 def statistics(x: Array | Slices, axis: int, rows: Array | None = None) -> tuple[Array, Array]:
-    """Mean and standard deviation (population) of each channel, in one pass over slices of the first axis.
+    """Return the mean and the population standard deviation of each channel, in one pass over slices of the first axis.
 
-    x: any number of axes, in memory or read by slices; NaN counts as not measured. axis: the channel axis, not the first.
-    rows: bool (len(x),), the rows that count; all when None. Returns two float64 arrays (channels,), NaN for a channel
+    x: any number of axes, in memory or read by slices; NaN is a missing value. axis: the channel axis, not the first.
+    rows: bool (len(x),), the rows to use; all when None. Returns two float64 arrays (channels,), NaN for a channel
     without a value.
     """
     axis = axis % x.ndim
@@ -96,9 +96,10 @@ def statistics(x: Array | Slices, axis: int, rows: Array | None = None) -> tuple
 def normalisation(
     x: Array | Slices, kind: str, channels: Sequence[str], rows: Array | None, what: str
 ) -> dict[str, list[float]]:
-    """Mean and sd of each channel, as `dataset.json` holds them; x and rows as for `statistics`.
+    """Return the mean and sd of each channel in the form of `dataset.json`.
 
-    Raises InputError naming `what` and the channel that is never measured or never varies.
+    x, rows: as for `statistics`. what: the name of x for messages. Raises InputError naming the channel that is never
+    measured or never varies.
     """
     mean, sd = statistics(x, CHANNEL_AXIS[kind], rows)
     for channel, value in zip(channels, sd, strict=True):
@@ -112,10 +113,10 @@ def normalisation(
 
 @dataclass
 class Writer:
-    """Collects the arrays of one prepared dataset in `folder`, which is a temporary one until `writing` ends.
+    """Writes the arrays of a prepared dataset into the temporary `folder` of `writing`.
 
-    `written` has shape, dtype and the checksum of each array's values, by which `dataset.json`, the one file that later steps
-    depend on, changes whenever any value does.
+    `written` holds shape, dtype and checksum of each array. The checksums make `dataset.json`, the only file that later
+    steps depend on, change whenever a value changes.
     """
 
     folder: Path
@@ -123,55 +124,56 @@ class Writer:
 
     @contextmanager
     def stream(self, name: str, shape: Sequence[int], dtype: npt.DTypeLike) -> Iterator[Callable[[Array], None]]:
-        """A function that appends rows to array `name`, of which no more than that stays in memory.
+        """Give a function that appends rows to array `name`, so that few of them are in memory at a time.
 
         Raises RuntimeError when the block ends with fewer or more rows than `shape` says.
         """
-        of, whole, rows_so_far, content = np.dtype(dtype), tuple(int(n) for n in shape), 0, hashlib.sha256()
+        row_type, full_shape, rows_so_far = np.dtype(dtype), tuple(int(n) for n in shape), 0
+        checksum = hashlib.sha256()
         with (self.folder / f"{name}.npy").open("wb") as file:
-            descr = np.lib.format.dtype_to_descr(of)
-            np.lib.format.write_array_header_1_0(file, {"descr": descr, "fortran_order": False, "shape": whole})
+            descr = np.lib.format.dtype_to_descr(row_type)
+            np.lib.format.write_array_header_1_0(file, {"descr": descr, "fortran_order": False, "shape": full_shape})
 
             def append(rows: Array) -> None:
                 nonlocal rows_so_far
                 rows_so_far += len(rows)
-                values = np.ascontiguousarray(rows, dtype=of).data
-                content.update(values)
+                values = np.ascontiguousarray(rows, dtype=row_type).data
+                checksum.update(values)
                 file.write(values)
 
             yield append
-        if rows_so_far != whole[0]:
-            raise RuntimeError(f"{name}: {rows_so_far} rows were written, {whole[0]} announced")
-        self.written[name] = {"shape": list(whole), "dtype": str(of), "sha256": content.hexdigest()}
+        if rows_so_far != full_shape[0]:
+            raise RuntimeError(f"{name}: {rows_so_far} rows were written, {full_shape[0]} announced")
+        self.written[name] = {"shape": list(full_shape), "dtype": str(row_type), "sha256": checksum.hexdigest()}
 
     def array(self, name: str, values: Array) -> None:
         """Write a whole array."""
         np.save(self.folder / f"{name}.npy", values, allow_pickle=False)
-        content = hashlib.sha256(np.ascontiguousarray(values).data).hexdigest()
-        self.written[name] = {"shape": [int(n) for n in values.shape], "dtype": str(values.dtype), "sha256": content}
+        checksum = hashlib.sha256(np.ascontiguousarray(values).data).hexdigest()
+        self.written[name] = {"shape": [int(n) for n in values.shape], "dtype": str(values.dtype), "sha256": checksum}
 
     def read(self, name: str) -> Array:
-        """A written array."""
+        """Read a written array."""
         array: Array = np.load(self.folder / f"{name}.npy", allow_pickle=False)
         return array
 
     def describe(self, description: Mapping[str, Any]) -> None:
-        """Add counts of each split, normalisation statistics and what the arrays are to `description` and write it.
+        """Write `dataset.json`: `description`, counts of each split, normalisation statistics and the list of arrays.
 
-        description: every entry of `dataset.json` except `splits`, `normalisation` and `arrays`. Raises InputError for
-        a channel that is never measured or never varies in the data that normalises it.
+        description: all entries except `splits`, `normalisation` and `arrays`. Raises InputError for a channel that is
+        never measured, or never varies, in the rows that normalise it.
         """
         kind, classes = description["kind"], description["classes"]
         names = list(description.get("variables", description.get("channels", [])))
         splits: dict[str, Any] = {}
-        used: dict[str, Any] = {}
+        statistics_used: dict[str, Any] = {}
         if kind == "recordings":
             y, folds, groups = (self.read(f"{name}_all") for name in ("y", "folds", "groups"))
             parts = {"all": np.ones(len(y), dtype=bool)} | {f"fold{k}": folds == k for k in range(int(folds.max()) + 1)}
             for part, rows in parts.items():
                 splits[part] = _counts(y[rows], len(classes)) | {"recordings": len(np.unique(groups[rows]))}
             for part, rows in parts.items():
-                if part != "all":  # what a run normalises with is for the run to compute, but its channels must vary
+                if part != "all":  # A run computes its own statistics, but its channels must vary.
                     normalisation(Slices(self.folder / "x_all.npy"), kind, names, ~rows, f"x_all without {part}")
         else:
             for split in SPLITS:
@@ -180,21 +182,22 @@ class Writer:
                     splits[split]["subjects"] = len(np.unique(self.read(f"groups_{split}")))
             for split in ("train", "test"):
                 name = f"x_{split}"
-                used[split] = normalisation(Slices(self.folder / f"{name}.npy"), kind, names, None, name)
-        whole = dict(description) | {"splits": splits, "normalisation": used, "arrays": self.written}
-        text = json.dumps(whole, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
+                statistics_used[split] = normalisation(Slices(self.folder / f"{name}.npy"), kind, names, None, name)
+        complete = dict(description) | {"splits": splits, "normalisation": statistics_used, "arrays": self.written}
+        text = json.dumps(complete, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
         (self.folder / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
 
 
 def _counts(y: Array, classes: int) -> dict[str, Any]:
+    """Return the number of labels y (N,), in all and of each class."""
     return {"n": len(y), "counts": [int(n) for n in np.bincount(y, minlength=classes)]}
 
 
 @contextmanager
 def writing(folder: Path) -> Iterator[Writer]:
-    """Write a prepared dataset: `folder` appears complete when the block ends, and stays as it was if it raises.
+    """Write a prepared dataset: `folder` appears complete when the block ends, and stays as it was if the block raises.
 
-    The block must call `Writer.describe` once, after all arrays are written.
+    The block must call `Writer.describe` once, after it has written all arrays. Raises InputError when the disk is full.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as temporary:

@@ -1,4 +1,4 @@
-"""What the sepsis sources have in common: valid ranges, folds and the arrays of the prepared form."""
+"""The common part of the sepsis sources: valid ranges, folds and the arrays of the prepared form."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ UNITS = {
 
 @dataclass(frozen=True)
 class Rows:
-    """Hourly rows, recordings contiguous and hours ascending.
+    """Hourly rows; those of a recording are contiguous, with hours ascending.
 
     x: float32 (rows, variables), NaN where not measured. y: int64 (rows,) in {0, 1}. recordings, patients: int64
     (rows,). hours: float32 (rows,).
@@ -44,7 +44,7 @@ class Rows:
 
 
 def outside_to_missing(x: npt.NDArray[np.float32], ranges: Mapping[str, Sequence[float]]) -> dict[str, int]:
-    """Set values outside [low, high] to NaN, in place; returns how many of each variable.
+    """Set values outside [low, high] to NaN in place, and return their number for each variable.
 
     x: (rows, variables) in the order of `ranges`.
     """
@@ -57,7 +57,7 @@ def outside_to_missing(x: npt.NDArray[np.float32], ranges: Mapping[str, Sequence
 
 
 def positive_recordings(rows: Rows) -> npt.NDArray[np.bool_]:
-    """(rows,) whether the recording of each row has a positive hour."""
+    """Return (rows,) whether the recording of each row has a positive hour."""
     return np.isin(rows.recordings, np.unique(rows.recordings[rows.y == 1]))
 
 
@@ -72,9 +72,14 @@ def write(
     extra: Mapping[str, Any],
     folds: npt.NDArray[np.int64] | None = None,
 ) -> None:
-    """Write the prepared form; `extra` are further entries of `dataset.json`, `folds` those of each row, drawn if not given.
+    """Write the prepared form.
 
-    Raises InputError when no row or no positive hour is left.
+    Args:
+        extra: further entries of `dataset.json`.
+        folds: test fold of each row (rows,); None to draw them by patient.
+
+    Raises:
+        InputError: when no row or no positive hour is left.
     """
     if not rows.y.any():
         raise InputError(f"{raw.dataset}: found no positive hour in {raw.path} under the cohort rules of config.yaml")

@@ -1,7 +1,7 @@
 """Sleep-EDF: pairs of a polysomnogram (EDF) and a hypnogram (EDF+ annotations), cut into scored epochs.
 
 Stages 3 and 4 become N3; movement time and unscored time are dropped (paper, section 6.1). File names are
-SC4ssNE0-PSG.edf with subject ss and night N. Both files of a pair begin at the same moment; hypnograms run on past the
+SC4ssNE0-PSG.edf with subject ss and night N. Both files of a pair begin at the same moment; the hypnogram ends after the
 signal.
 """
 
@@ -48,7 +48,7 @@ Key = tuple[int, int]
 
 
 class Unusable(InputError):
-    """A recording that cannot be used, and why."""
+    """The error of a recording that cannot be used; `reason` says why, without advice."""
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(
@@ -59,7 +59,7 @@ class Unusable(InputError):
 
 @dataclass(frozen=True)
 class Night:
-    """A recording: its signal file, subject, the epochs kept (indices from the start) and their stages (0..4)."""
+    """A recording: its signal file, its subject, the indices (N,) of the epochs to keep, and their stages (N,) in 0..4."""
 
     psg: Path
     subject: int
@@ -70,11 +70,12 @@ class Night:
 def stage_of_epochs(
     onsets: Sequence[float], durations: Sequence[float], descriptions: Sequence[str], epochs: int, seconds: float
 ) -> npt.NDArray[np.int64]:
-    """Stage of each epoch of a signal: 0..4, MOVEMENT or UNSCORED.
+    """Return the stage (epochs,) of each epoch of a signal: 0..4, MOVEMENT or UNSCORED.
 
-    onsets, durations: seconds from the start of the signal. epochs: how many whole epochs the signal has; annotations
-    beyond are ignored. An epoch that no single annotation covers wholly is UNSCORED. Raises InputError for an unknown
-    description and for an impossible time.
+    An epoch that no single annotation covers wholly is UNSCORED. Annotations after the last epoch have no effect.
+
+    onsets, durations: in seconds, onsets from the start of the signal. epochs: number of whole epochs in the signal.
+    seconds: of an epoch. Raises InputError for an unknown description and for an impossible time.
     """
     stage = np.full(epochs, UNSCORED, dtype=np.int64)
     for onset, duration, description in zip(onsets, durations, descriptions, strict=True):
@@ -88,7 +89,10 @@ def stage_of_epochs(
 
 
 def within_sleep(stages: npt.NDArray[np.int64], margin: int | None) -> npt.NDArray[np.bool_]:
-    """Which epochs lie within `margin` epochs of the first and last epoch of sleep; all of them when margin is None."""
+    """Return (N,) whether each epoch lies within `margin` epochs of the time from first to last sleep.
+
+    stages: (N,). All epochs do when margin is None or there is no sleep.
+    """
     keep = np.ones(len(stages), dtype=bool)
     asleep = np.flatnonzero(stages > WAKE)
     if margin is not None and len(asleep):
@@ -99,7 +103,7 @@ def within_sleep(stages: npt.NDArray[np.int64], margin: int | None) -> npt.NDArr
 
 @dataclass(frozen=True)
 class Header:
-    """What the header of an EDF file says: per signal its label, unit and samples in a data record of `seconds`."""
+    """The header of an EDF file: label, unit and samples in a data record of each signal; `seconds` of a data record."""
 
     labels: list[str]
     units: list[str]
@@ -107,12 +111,12 @@ class Header:
     seconds: float
 
     def rate(self, channel: str) -> float:
-        """Samples a second."""
+        """Return the sampling rate of a channel in Hz."""
         return self.samples[self.labels.index(channel)] / self.seconds
 
 
 def read_header(path: Path) -> Header:
-    """The header of an EDF file; raises Unusable when it is none, contradicts itself or does not fit the file's size."""
+    """Read the header of an EDF file; raises Unusable for another file, a contradiction, or a wrong file size."""
     size = path.stat().st_size
     try:
         with path.open("rb") as stream:
@@ -155,13 +159,13 @@ def read_header(path: Path) -> Header:
     return Header(labels, units, samples, seconds)
 
 
-def wanted(keys: Iterable[Key], settings: Mapping[str, Any]) -> set[Key]:
-    """The recordings that `subjects` and `nights` ask for, of those there are.
+def selected(keys: Iterable[Key], settings: Mapping[str, Any]) -> set[Key]:
+    """Return the recordings that the settings `subjects` and `nights` select from `keys`.
 
     Raises InputError for a subject without a recording.
     """
-    there = sorted(set(keys))
-    subjects = {subject for subject, _ in there}
+    available = sorted(set(keys))
+    subjects = {subject for subject, _ in available}
     if settings["subjects"] is not None:
         if absent := sorted(set(settings["subjects"]) - subjects):
             raise InputError(
@@ -169,15 +173,16 @@ def wanted(keys: Iterable[Key], settings: Mapping[str, Any]) -> set[Key]:
                 f"{', '.join(map(str, sorted(subjects)))}"
             )
         subjects = set(settings["subjects"])
-    first = {subject: min(night for s, night in there if s == subject) for subject in subjects}
+    first = {subject: min(night for s, night in available if s == subject) for subject in subjects}
     return {
         (subject, night)
-        for subject, night in there
+        for subject, night in available
         if subject in subjects and (settings["nights"] == "all" or night == first[subject])
     }
 
 
 def _key(name: str, where: object) -> tuple[Key, str]:
+    """Return subject and night, and the kind of a file; raises InputError, with `where`, for another name."""
     match = NAME.fullmatch(name)
     if match is None:
         raise InputError(f"{where}: name is not SC4ssNxx-PSG.edf or SC4ssNxx-Hypnogram.edf (ss subject, N night)")
@@ -185,30 +190,31 @@ def _key(name: str, where: object) -> tuple[Key, str]:
 
 
 def choose(rows: Sequence[Row], settings: Mapping[str, Any]) -> list[Row]:
-    """The files of the recordings that `subjects` and `nights` ask for."""
+    """Return the files of the recordings that `subjects` and `nights` select."""
     keys = [_key(row.file, row.file)[0] for row in rows]
-    chosen = wanted(keys, settings)
-    return [row for row, key in zip(rows, keys, strict=True) if key in chosen]
+    selection = selected(keys, settings)
+    return [row for row, key in zip(rows, keys, strict=True) if key in selection]
 
 
 def pairs(paths: Sequence[Path]) -> dict[Key, dict[str, Path]]:
-    """The files of each recording, "PSG" and "Hypnogram", by subject and night.
+    """Return the files of each recording, by subject and night, then by "PSG" and "Hypnogram".
 
-    Raises InputError for a file of another name or two files for the same.
+    Raises InputError for a file of another name, or two files of the same kind for a recording.
     """
-    found: dict[Key, dict[str, Path]] = {}
+    recordings: dict[Key, dict[str, Path]] = {}
     for path in paths:
         key, kind = _key(path.name, path)
-        if kind in found.setdefault(key, {}):
-            raise InputError(f"{path}: {found[key][kind]} is of the same subject and night. Keep one of the two.")
-        found[key][kind] = path
-    return dict(sorted(found.items()))
+        if kind in recordings.setdefault(key, {}):
+            raise InputError(f"{path}: {recordings[key][kind]} is of the same subject and night. Keep one of the two.")
+        recordings[key][kind] = path
+    return dict(sorted(recordings.items()))
 
 
 def read_night(files: Mapping[str, Path], key: Key, settings: Mapping[str, Any], dropped: Counter[str]) -> Night:
-    """Which epochs of a recording are kept and how they are scored; the others are counted in `dropped`.
+    """Select the scored epochs of a recording, and count the others in `dropped` by reason.
 
-    Raises Unusable for a recording without its partner, damaged, without a channel or of another sampling rate.
+    Raises Unusable for a recording that lacks one of its files or a channel, is damaged, or has another sampling rate or
+    unit.
     """
     import mne
 
@@ -222,8 +228,8 @@ def read_night(files: Mapping[str, Path], key: Key, settings: Mapping[str, Any],
         raise Unusable(psg, f"found no channel {', '.join(missing)}; expected the ones of `channels` in config.yaml")
     for channel in channels:
         if header.seconds == 0 or header.rate(channel) != rate:
-            found = header.rate(channel) if header.seconds else math.nan
-            raise Unusable(psg, f"found {found:g} Hz, expected {rate:g} Hz (`sampling_rate`) in {channel}")
+            found_rate = header.rate(channel) if header.seconds else math.nan
+            raise Unusable(psg, f"found {found_rate:g} Hz, expected {rate:g} Hz (`sampling_rate`) in {channel}")
         if (unit := header.units[header.labels.index(channel)]) not in UNITS:
             raise Unusable(psg, f"found the unit '{unit}', expected one of {', '.join(UNITS)} in {channel}")
     try:
@@ -256,13 +262,14 @@ def read_night(files: Mapping[str, Path], key: Key, settings: Mapping[str, Any],
 
 
 def _open(psg: Path, channels: Sequence[str]) -> Any:
+    """Open the channels of a signal file without reading them, as an `mne.io.Raw`."""
     import mne
 
     return mne.io.read_raw_edf(psg, include=list(channels), stim_channel=None, preload=False, verbose="error")
 
 
 def epochs_of(night: Night, channels: Sequence[str], samples: int) -> Iterator[npt.NDArray[np.float32]]:
-    """The kept epochs of a night in order, float32 (n, channels, samples) in microvolt, an hour of signal at a time."""
+    """Yield the epochs to keep in order, float32 (n, channels, samples) in microvolt, an hour of signal at a time."""
     signal = _open(night.psg, channels)
     for first in range(0, int(signal.n_times // samples), _EPOCHS_AT_ONCE):
         kept = night.epochs[(night.epochs >= first) & (night.epochs < first + _EPOCHS_AT_ONCE)]
@@ -277,9 +284,10 @@ def epochs_of(night: Night, channels: Sequence[str], samples: int) -> Iterator[n
 def usable_nights(
     recordings: Mapping[Key, Mapping[str, Path]], settings: Mapping[str, Any], dropped: Counter[str]
 ) -> tuple[list[Night], list[str]]:
-    """The recordings that can be used, and why each other one cannot.
+    """Return the usable recordings, and for each other one the reason.
 
-    Raises InputError for the first of the others when `unusable` is `refuse`, and when there is nothing but others.
+    Raises Unusable for the first unusable recording when the setting `unusable` is `refuse`, and InputError when no recording
+    is usable.
     """
     nights: list[Night] = []
     reasons: list[str] = []
@@ -299,9 +307,10 @@ def usable_nights(
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
     """Score the epochs of every recording, divide the subjects and stream the signals into the split arrays."""
     dropped: Counter[str] = Counter()
-    found = pairs(raw.find())
-    chosen = wanted(found, settings)
-    nights, unusable = usable_nights({key: found[key] for key in found if key in chosen}, settings, dropped)
+    recordings = pairs(raw.find())
+    selection = selected(recordings, settings)
+    selected_files = {key: files for key, files in recordings.items() if key in selection}
+    nights, unusable = usable_nights(selected_files, settings, dropped)
     subjects = np.array([night.subject for night in nights])
     parts = dict(
         zip(SPLITS, subject_split(subjects, settings["test_share"], settings["validation_share"], seed), strict=True)
@@ -321,7 +330,7 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
             writer.array(
                 f"groups_{split}", np.repeat([night.subject for night in members], [len(m.epochs) for m in members])
             )
-        flow = [("recordings found", len(found)), ("asked for by `subjects` and `nights`", len(chosen))]
+        flow = [("recordings found", len(recordings)), ("asked for by `subjects` and `nights`", len(selection))]
         flow += [("usable", len(nights)), *((f"of them for {s}", _count(subjects, parts[s])) for s in SPLITS)]
         writer.describe(
             raw.description(settings["title"])
@@ -341,4 +350,5 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
 
 
 def _count(subjects: npt.NDArray[np.int64], part: npt.NDArray[np.int64]) -> int:
+    """Return the number of recordings (N,) whose subject is in `part`."""
     return int(np.isin(subjects, part).sum())

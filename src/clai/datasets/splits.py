@@ -1,4 +1,4 @@
-"""Draws that divide a dataset: always by class, subject or patient, and always from a seed."""
+"""Divide a dataset at random, from a seed: by class, by subject or by patient."""
 
 import numpy as np
 import numpy.typing as npt
@@ -8,10 +8,11 @@ from clai.errors import InputError
 Indices = npt.NDArray[np.int64]
 
 
-def stratified_holdout(y: Indices, share: float, seed: int) -> tuple[Indices, Indices]:
-    """Hold out `share` of the samples of every class. y: (N,). Returns ascending indices kept and held out.
+def stratified_validation(y: Indices, share: float, seed: int) -> tuple[Indices, Indices]:
+    """Draw `share` of the samples of each class for validation.
 
-    Raises InputError when that leaves less than one sample a class on either side.
+    y: (N,). Returns the ascending indices of training and of validation samples. Raises InputError where one of them gets
+    less than one sample of a class.
     """
     from sklearn.model_selection import train_test_split
 
@@ -22,17 +23,17 @@ def stratified_holdout(y: Indices, share: float, seed: int) -> tuple[Indices, In
             "classes: change datasets.<key>.validation_share or provide more samples"
         )
 
-    kept, held_out = train_test_split(np.arange(len(y)), test_size=share, stratify=y, random_state=seed)
-    return np.sort(kept), np.sort(held_out)
+    training, validation = train_test_split(np.arange(len(y)), test_size=share, stratify=y, random_state=seed)
+    return np.sort(training), np.sort(validation)
 
 
 def subject_split(
     subjects: Indices, test_share: float, validation_share: float, seed: int
 ) -> tuple[Indices, Indices, Indices]:
-    """Divide subjects into training, validation and test; the validation ones come out of the training ones.
+    """Divide subjects into training, validation and test, with at least one subject in each.
 
-    subjects: (N,) with repeats allowed. validation_share: of the subjects left for training. At least one subject falls
-    to each part. Returns three ascending arrays of subjects without repeats.
+    subjects: (N,), repeats allowed. test_share: of all subjects. validation_share: of the subjects that are not for test.
+    Returns three ascending arrays of subjects without repeats. Raises InputError for fewer than three subjects.
     """
     unique = np.unique(subjects)
     if len(unique) < 3:
@@ -44,11 +45,12 @@ def subject_split(
 
 
 def patient_folds(patients: Indices, positive: npt.NDArray[np.bool_], folds: int, seed: int) -> Indices:
-    """Test fold of each recording: a patient's recordings share one fold, and folds share the positive ones evenly.
+    """Return the test fold (recordings,) of each recording, in 0 .. folds - 1.
 
-    patients: (recordings,) patient of each; positive: (recordings,) whether it has a positive hour. Returns
-    (recordings,) in 0..folds-1. Raises InputError when there are fewer positive or negative-or-positive patients than
-    folds.
+    All recordings of a patient are in one fold, and folds share the positive recordings evenly.
+
+    patients: (recordings,), the patient of each. positive: (recordings,), whether it has a positive hour. Raises InputError
+    for fewer patients than folds with a positive recording, or without one.
     """
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 

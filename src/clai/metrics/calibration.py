@@ -1,4 +1,4 @@
-"""Calibration of scores on validation data: a temperature for many classes, a logistic regression for two."""
+"""Calibrate scores on validation data: by a temperature for many classes, by a logistic regression for two."""
 
 from dataclasses import dataclass
 
@@ -12,43 +12,46 @@ _LOG_TEMPERATURE = (np.log(1e-4), np.log(1e4))
 
 
 def fit_temperature(scores: ArrayLike, y: ArrayLike) -> float:
-    """Temperature T > 0 that minimises the negative log-likelihood of softmax(scores / T) (Guo et al. 2017).
+    """Return the temperature T > 0 that minimises the negative log-likelihood of softmax(scores / T) (Guo et al. 2017).
 
-    scores: (N, C), y: (N,) class indices. Perfectly separated scores have no minimum: T then ends at its lower
-    limit of 1e-4, and scores without information on the class at its upper limit of 1e4.
+    T lies between 1e-4, where perfectly separated scores end, and 1e4, where scores without information end.
+
+    scores: (N, C). y: (N,) class indices.
     """
     scores, y = np.asarray(scores, dtype=np.float64), np.asarray(y)
 
     def negative_log_likelihood(log_temperature: float) -> float:
         return float(-log_softmax(scores / np.exp(log_temperature), axis=1)[np.arange(len(y)), y].mean())
 
-    # In 1 / T the function is convex, hence in log T it has one minimum and no other.
-    found = minimize_scalar(negative_log_likelihood, bounds=_LOG_TEMPERATURE, method="bounded", options={"xatol": 1e-6})
-    return float(np.exp(found.x))
+    # The function is convex in 1 / T, so it has a single minimum in log T.
+    minimum = minimize_scalar(
+        negative_log_likelihood, bounds=_LOG_TEMPERATURE, method="bounded", options={"xatol": 1e-6}
+    )
+    return float(np.exp(minimum.x))
 
 
 def scaled_softmax(scores: ArrayLike, temperature: float) -> NDArray[np.float64]:
-    """softmax(scores / temperature), (N, C) -> (N, C). Temperature 1 is the paper's mapping."""
+    """Return softmax(scores / temperature), (N, C) -> (N, C); temperature 1 is the mapping of the paper."""
     return np.asarray(softmax(np.asarray(scores, dtype=np.float64) / temperature, axis=1))
 
 
 @dataclass(frozen=True)
 class LogisticCalibration:
-    """P(positive | score) = sigmoid(slope * score + intercept)."""
+    """The probability of the positive class as sigmoid(slope * score + intercept)."""
 
     slope: float
     intercept: float
 
     def __call__(self, score: ArrayLike) -> NDArray[np.float64]:
-        """Probability of the positive class, (N,) -> (N,)."""
+        """Return the probability of the positive class, (N,) -> (N,)."""
         return np.asarray(expit(self.slope * np.asarray(score, dtype=np.float64) + self.intercept))
 
 
 def fit_logistic(score: ArrayLike, y: ArrayLike) -> LogisticCalibration:
-    """Logistic regression of labels (N,) in {0, 1} on scores (N,), unpenalised.
+    """Fit an unpenalised logistic regression of labels (N,) in {0, 1} on scores (N,).
 
-    Targets are Platt's (1999): (N+ + 1) / (N+ + 2) for positives and 1 / (N- + 2) for negatives, so that separable
-    scores, or a validation set of one class, still have a finite fit.
+    The targets of Platt (1999), (N+ + 1) / (N+ + 2) for positives and 1 / (N- + 2) for negatives, keep the fit finite for
+    separable scores and for validation data of one class.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler

@@ -1,12 +1,12 @@
 """The utility score of the PhysioNet/CinC Challenge 2019 (Reyna et al. 2020, "Early prediction of sepsis from clinical data").
 
-Every hour of a patient with sepsis earns, or loses, by its distance to the onset t_sepsis:
+The utility of an hour of a patient with sepsis depends on its distance to the onset:
 
     alarm       0 at 12 h before, rising linearly to 1 at 6 h before, falling linearly to 0 at 3 h after; -0.05 before that window
     no alarm    0 until 6 h before, falling linearly to -2 at 3 h after
 
-and nothing later than 3 h after. An alarm in an hour of a patient without sepsis costs 0.05, no alarm nothing. The score is the
-sum over all hours of all patients, scaled so that never to sound an alarm scores 0 and the best possible alarms score 1.
+Hours later than 3 h after the onset count 0. In an hour of a patient without sepsis an alarm counts -0.05, and no alarm 0.
+The score is the sum over all hours of all patients, scaled to 0 for no alarm at all and to 1 for the best possible alarms.
 """
 
 from typing import NamedTuple
@@ -14,34 +14,35 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from clai.segments import segments
+
 Floats = NDArray[np.float64]
 
 EARLIEST, OPTIMAL, LATEST = -12.0, -6.0, 3.0
-"""Hours relative to onset: alarms earn from, earn most at, and earn until."""
+"""Hours relative to the onset from which alarms earn, at which they earn most, and until which they earn."""
 BEST_ALARM, WORST_SILENCE, FALSE_ALARM = 1.0, -2.0, -0.05
 
 
 class HourlyUtility(NamedTuple):
-    """What an alarm and what no alarm is worth in each hour, (rows,) each."""
+    """The utility of an alarm and of no alarm in each hour, (rows,) each."""
 
     alarm: Floats
     silence: Floats
 
 
 def hourly_utility(y: ArrayLike, recording: ArrayLike, label_hours_before: float) -> HourlyUtility:
-    """Utilities of each hour.
+    """Return the utilities of each hour.
 
     Args:
-        y: labels (rows,) in {0, 1}; a recording's first 1 is `label_hours_before` hours before its onset.
-        recording: recording of each row, rows of one recording together and an hour apart.
+        y: labels (rows,) in {0, 1}; the first 1 of a recording is `label_hours_before` hours before its onset.
+        recording: recording of each row; rows of a recording are contiguous and an hour apart.
     """
     y, recording = np.asarray(y).astype(bool), np.asarray(recording)
-    starts = np.flatnonzero(np.r_[True, recording[1:] != recording[:-1]])
-    lengths = np.diff(np.r_[starts, len(recording)])
+    starts, lengths = segments(recording)
     row = np.arange(len(y))
     first = np.minimum.reduceat(np.where(y, row, len(y)), starts)
     septic = np.repeat(first < len(y), lengths)
-    since = row - np.repeat(first, lengths) - label_hours_before  # hours since onset, of no meaning without one
+    since = row - np.repeat(first, lengths) - label_hours_before  # hours since the onset; meaningless without one
 
     rise = BEST_ALARM * (since - EARLIEST) / (OPTIMAL - EARLIEST)
     fall = BEST_ALARM * (LATEST - since) / (LATEST - OPTIMAL)
@@ -54,19 +55,19 @@ def hourly_utility(y: ArrayLike, recording: ArrayLike, label_hours_before: float
 
 
 def utility_score(utility: HourlyUtility, alarms: ArrayLike) -> float:
-    """Scaled utility of alarms (rows,), at most 1; NaN where no alarm could earn anything."""
+    """Return the scaled utility of alarms (rows,), at most 1; NaN where no alarm can earn anything."""
     silence = float(utility.silence.sum())
     best = float(np.maximum(utility.alarm, utility.silence).sum())
-    found = float(np.where(np.asarray(alarms, dtype=bool), utility.alarm, utility.silence).sum())
-    return (found - silence) / (best - silence) if best > silence else float("nan")
+    earned = float(np.where(np.asarray(alarms, dtype=bool), utility.alarm, utility.silence).sum())
+    return (earned - silence) / (best - silence) if best > silence else float("nan")
 
 
 def choose_alarm_threshold(utility: HourlyUtility, score: ArrayLike) -> float:
-    """Threshold above which alarms score (rows,) have the largest utility; infinite if no alarm is better than none."""
+    """Return the threshold above which alarms on scores (rows,) have the largest utility; infinite if no alarm is best."""
     score = np.asarray(score, dtype=np.float64)
     order = np.argsort(-score, kind="stable")
     gain = np.cumsum((utility.alarm - utility.silence)[order])
-    ends = np.flatnonzero(np.r_[np.diff(score[order]) != 0, True])  # alarms for all of equal score, or for none
+    ends = np.flatnonzero(np.r_[np.diff(score[order]) != 0, True])  # equal scores sound alarms together
     best = ends[np.argmax(gain[ends])]
     if gain[best] <= 0:
         return float("inf")

@@ -10,16 +10,17 @@ roc_auc
     Area under the ROC curve of each class against the rest, unweighted mean over classes.
 expected calibration error (ECE)
     sum over bins b of n_b / N |mean outcome in b - mean probability in b|, equal-width bins on [0, 1]
-    (Naeini et al. 2015). Two readings: *top-label* pairs the largest class probability with whether
-    that class is right; *positive-rate* (binary only) pairs the probability of the positive class with the label.
+    (Naeini et al. 2015). There are two readings. *top-label* pairs the largest class probability with whether that
+    class is right. *positive-rate* (binary only) pairs the probability of the positive class with the label.
 Brier score
-    Mean squared difference of the positive class's probability and the label. With probabilities replaced by their mean
-    in each bin of the ECE it is reliability - resolution + uncertainty (Murphy 1973): squared distance of probability and
-    observed share, squared distance of observed share and prevalence, and variance of the label.
+    Mean squared difference of the probability of the positive class and the label. If each probability is replaced by the
+    mean of its bin of the ECE, the score is reliability - resolution + uncertainty (Murphy 1973). Reliability is the mean
+    squared distance of probability and observed share, resolution that of observed share and prevalence, and uncertainty
+    the variance of the label.
 
-A quantity that needs a class which does not occur is NaN, and a warning names the class.
+A quantity is NaN where it needs a class that does not occur; a warning then names the class.
 
-scikit-learn is imported where it is needed, because that takes as long as a small evaluation.
+Functions import scikit-learn where they use it, because the import takes as long as a small evaluation.
 """
 
 import logging
@@ -37,11 +38,12 @@ Floats = NDArray[np.float64]
 
 
 def multiclass_metrics(y: ArrayLike, probabilities: ArrayLike, *, bins: int) -> dict[str, float]:
-    """Metrics of table 1.
+    """Return the metrics of table 1.
 
     y: (N,) class indices. probabilities: (N, C), rows on the simplex. bins: number of bins of the ECE (top-label).
 
-    Returns accuracy, precision, recall, f1, macro_f1, roc_auc, ece, mean_confidence.
+    Returns accuracy, precision, recall, f1, macro_f1, roc_auc, ece, mean_confidence. Raises InputError for probabilities
+    outside [0, 1].
     """
     from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
 
@@ -73,16 +75,25 @@ def binary_metrics(
     threshold_validation: float,
     bins: int,
 ) -> dict[str, float]:
-    """Metrics of table 3.
+    """Return the metrics of table 3.
 
-    y: (N,) in {0, 1}. score: (N,), larger means more positive. probability: (N,) of the positive class as the model
-    itself gives it, for CLaI the paper's (1 + f) / 2. calibrated: (N,) the same after calibration on validation data.
-    threshold, threshold_validation: a sample is called positive if its score exceeds it; the model's own (f > 0) and
-    the one that `choose_threshold` found on validation data.
+    Args:
+        y: labels (N,) in {0, 1}.
+        score: (N,), larger for the positive class.
+        probability: (N,) of the positive class, before calibration. For CLaI it is (1 + f) / 2, our mapping: the paper
+            states none.
+        calibrated: (N,), the probability after calibration on validation data.
+        threshold: the model calls a sample positive whose score exceeds this one; for CLaI 0.
+        threshold_validation: the one that `choose_threshold` chose on validation data.
+        bins: number of bins of the ECE.
 
-    Returns auroc, auprc (average precision), f1, f1_validation, ece (positive-rate), ece_top (top-label), brier, its
-    parts brier_reliability, brier_resolution and brier_uncertainty (of `probability`), the same of `calibrated` with
-    names ending in _calibrated, and prevalence.
+    Returns:
+        auroc, auprc (average precision), f1, f1_validation, prevalence; and of `probability` ece (positive-rate), ece_top
+        (top-label), brier, brier_reliability, brier_resolution, brier_uncertainty. The same six of `calibrated` have names
+        that end in _calibrated.
+
+    Raises:
+        InputError: for probabilities outside [0, 1].
     """
     from sklearn.metrics import average_precision_score, brier_score_loss
 
@@ -90,13 +101,13 @@ def binary_metrics(
     probability, calibrated = np.asarray(probability, dtype=np.float64), np.asarray(calibrated, dtype=np.float64)
     calibration: dict[str, float] = {}
     for ending, p in (("", probability), ("_calibrated", calibrated)):
-        found = {
+        of_ending = {
             "ece": expected_calibration_error(p, y, bins=bins),
             "ece_top": expected_calibration_error(*top_label(y, np.stack([1 - p, p], axis=1)), bins=bins),
             "brier": float(brier_score_loss(y, p, pos_label=1)),
             **brier_parts(p, y, bins=bins),
         }
-        calibration |= {f"{name}{ending}": value for name, value in found.items()}
+        calibration |= {f"{name}{ending}": value for name, value in of_ending.items()}
     return {
         "auroc": roc_auc(y, score, "class 1"),
         "auprc": float(average_precision_score(y, score)) if y.any() else float("nan"),
@@ -108,19 +119,19 @@ def binary_metrics(
 
 
 def top_label(y: ArrayLike, probabilities: ArrayLike) -> tuple[Floats, Floats]:
-    """Largest class probability of each sample (N,) and 1 where that class is the label, else 0 (N,).
+    """Return the largest class probability of each sample (N,), and (N,) 1 where that class is the label, else 0.
 
-    y: (N,) class indices. probabilities: (N, C). Of equal probabilities the first class counts.
+    y: (N,) class indices. probabilities: (N, C). The first of equal probabilities counts.
     """
     probabilities = np.asarray(probabilities, dtype=np.float64)
     return probabilities.max(axis=1), (probabilities.argmax(axis=1) == np.asarray(y)).astype(np.float64)
 
 
 def expected_calibration_error(probability: ArrayLike, outcome: ArrayLike, *, bins: int) -> float:
-    """ECE of probabilities (N,) of a yes-or-no outcome (N,) in {0, 1}.
+    """Return the ECE of probabilities (N,) of outcomes (N,) in {0, 1}.
 
-    To the last bit what `torchmetrics` gives (`binary_calibration_error`, norm l1); importing that takes longer than evaluating
-    a run on miniature data.
+    Equal to the last bit to `torchmetrics.functional.classification.binary_calibration_error` with norm l1, whose import
+    takes longer than the evaluation of a run on miniature data.
 
     Raises InputError for probabilities outside [0, 1].
     """
@@ -137,9 +148,10 @@ def expected_calibration_error(probability: ArrayLike, outcome: ArrayLike, *, bi
 
 
 def reliability(probability: ArrayLike, outcome: ArrayLike, *, bins: int) -> pd.DataFrame:
-    """Rows of a reliability diagram: bin (from 0), n, confidence (mean probability), accuracy (mean outcome).
+    """Return the rows of a reliability diagram: bin (from 0), n, confidence (mean probability), accuracy (mean outcome).
 
-    Same bins as `expected_calibration_error`; a bin holds its lower edge, the last one also 1. Empty bins are left out.
+    Bins are those of `expected_calibration_error`. A bin contains its lower edge, the last one also 1. Empty bins have no
+    row. Raises InputError for probabilities outside [0, 1].
     """
     probability = _within_last_bin(probability)
     rows = pd.DataFrame(
@@ -155,7 +167,7 @@ def reliability(probability: ArrayLike, outcome: ArrayLike, *, bins: int) -> pd.
 
 
 def brier_parts(probability: ArrayLike, outcome: ArrayLike, *, bins: int) -> dict[str, float]:
-    """brier_reliability, brier_resolution and brier_uncertainty over the bins of `reliability`."""
+    """Return brier_reliability, brier_resolution and brier_uncertainty over the bins of `reliability`."""
     table = reliability(probability, outcome, bins=bins)
     share, rate = table["n"] / table["n"].sum(), float(np.mean(np.asarray(outcome, dtype=np.float64)))
     return {
@@ -166,10 +178,12 @@ def brier_parts(probability: ArrayLike, outcome: ArrayLike, *, bins: int) -> dic
 
 
 def choose_threshold(y: ArrayLike, score: ArrayLike) -> float:
-    """Threshold that maximises F1 when scores above it are called positive.
+    """Return the threshold above which calling scores positive maximises F1.
 
-    y: (N,) in {0, 1}, score: (N,). Halfway between two observed scores, just below the lowest if all are best called
-    positive; the highest of equally good ones. NaN, with a warning, if there is no positive sample.
+    It lies halfway between two observed scores, or just below the lowest where calling all samples positive is best. It is
+    the highest of equally good ones. NaN, with a warning, without a positive sample.
+
+    y: (N,) in {0, 1}. score: (N,).
     """
     from sklearn.metrics import precision_recall_curve
 
@@ -187,6 +201,7 @@ def choose_threshold(y: ArrayLike, score: ArrayLike) -> float:
 
 
 def _f1_above(y: NDArray[np.int64], score: Floats, threshold: float) -> float:
+    """Return the F1 of calling scores above the threshold positive; NaN for a threshold that is NaN."""
     from sklearn.metrics import f1_score
 
     if np.isnan(threshold):
@@ -195,7 +210,7 @@ def _f1_above(y: NDArray[np.int64], score: Floats, threshold: float) -> float:
 
 
 def _within_last_bin(probability: ArrayLike) -> Floats:
-    """Move 1 into the last bin [(b - 1) / b, 1), so that it does not make a bin of its own."""
+    """Return the probabilities with 1 moved into the last bin [(b - 1) / b, 1), where it would open one more."""
     probability = np.asarray(probability, dtype=np.float64)
     if not ((probability >= 0) & (probability <= 1)).all():
         raise InputError(

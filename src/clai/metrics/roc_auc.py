@@ -1,6 +1,7 @@
-"""Area under the ROC curve, apart from the other metrics: training measures it after each epoch and should rerun for no other.
+"""Area under the ROC curve.
 
-A quantity that needs a class which does not occur is NaN, and a warning names the class.
+It stands apart from the other metrics because training measures it after each epoch, and a change of the others should
+not rerun a training.
 """
 
 import logging
@@ -12,7 +13,10 @@ logger = logging.getLogger("clai")
 
 
 def roc_auc(positive: ArrayLike, score: ArrayLike, name: str = "class 1") -> float:
-    """Area under the ROC curve of scores (N,) for outcomes (N,) in {0, 1}; NaN, with a warning, if one does not occur."""
+    """Return the area under the ROC curve of scores (N,) for outcomes (N,) in {0, 1}.
+
+    NaN where one outcome does not occur; a warning then says so of the class `name`.
+    """
     from sklearn.metrics import roc_auc_score
 
     positive = np.asarray(positive).astype(bool)

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 
-from clai.benchmark import analysis as costs
+from clai.benchmark import analysis
 from clai.report.evidence import Evidence
 from clai.report.printed_values import printed_value
 from clai.report.statistics import Interval, interval, paired_difference, replicates, spread
@@ -508,10 +508,10 @@ def _cost(evidence: Evidence, paper: pd.DataFrame) -> Finding:
     measured = evidence.frame(BENCHMARK, "benchmark.csv")
     finding = Finding(files=[evidence.path(BENCHMARK, "benchmark.csv").as_posix()], data=[evidence.title(BENCHMARK)])
     for comparison, name in (("batches", "pairs of batches M (M - 1) / 2"), ("classes", "classes C")):
-        power = interval(costs.exponent(measured, comparison, "printed"))
+        power = interval(analysis.exponent(measured, comparison, "printed"))
         text = f"Algorithm 3 as printed: time grows with the power {power.text(2)} of the {name}."
         _record(finding, text, power.known, abs(power.mean - 1) <= GROWTH, TWO)
-    curve = costs.curves(measured)
+    curve = analysis.curves(measured)
     memory = curve[(curve["quantity"] == "peak_memory_mb") & (curve["variant"] == "printed")]
     by_classes = memory[memory["comparison"] == "classes"].set_index("x")["mean"].sort_index()
     low, high = by_classes.iloc[0], by_classes.iloc[-1]

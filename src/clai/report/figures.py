@@ -21,7 +21,7 @@ from matplotlib.patches import FancyArrowPatch
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import NullFormatter
 
-from clai.benchmark import analysis as costs
+from clai.benchmark import analysis
 from clai.report.captions import caption
 from clai.report.evidence import RULES, Evidence, run_dataset, run_model
 from clai.report.labels import CLASS_COLOURS, CLASS_LABELS, VARIANT_TITLES, model_title
@@ -508,7 +508,7 @@ def figure_s5(evidence: Evidence) -> Drawn:
     measured = evidence.frame(dataset, "benchmark.csv")
     figure = _figure(7.2, 4.6, evidence)
     panels = figure.subplots(2, 3)
-    curves = costs.curves(measured)
+    curves = analysis.curves(measured)
     for line, (quantity, heading) in zip(
         panels, {"seconds": "Seconds an epoch", "peak_memory_mb": "Peak memory (MiB)"}.items(), strict=True
     ):
@@ -529,7 +529,7 @@ def figure_s5(evidence: Evidence) -> Drawn:
                 axes.set_ylim(0, 1.15 * curves[curves["quantity"] == quantity]["high"].max())
                 axes.set_xlabel(label)
         line[0].set_ylabel(heading)
-    sampled = costs.sampling(measured)
+    sampled = analysis.sampling(measured)
     for axes, quantities, heading in zip(
         panels[:, 2], (("error", "stated"), ("changed",)), ("Error of the vote", "Decisions changed"), strict=True
     ):
@@ -546,7 +546,7 @@ def figure_s5(evidence: Evidence) -> Drawn:
     panels[0, 2].set_yscale("log")
     panels[1, 2].set_xlabel("Sampled references")
     handles = [
-        Line2D([], [], color=c, marker=m, ms=3.5, lw=0.9, label=costs.WORK_TITLES[v])
+        Line2D([], [], color=c, marker=m, ms=3.5, lw=0.9, label=analysis.VARIANT_TITLES[v])
         for v, (c, m) in WORK_STYLES.items()
     ]
     handles += [

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from clai.benchmark import analysis as costs
+from clai.benchmark import analysis
 from clai.errors import InputError
 from clai.report.captions import caption
 from clai.report.evidence import RULES, Evidence, run_model
@@ -693,7 +693,7 @@ def costs_frame(sources: Sources) -> pd.DataFrame:
     """The benchmark's comparisons: columns of `clai.benchmark.analysis.comparisons`, and dataset, model, data."""
     evidence = sources.evidence
     (dataset,) = evidence.expected
-    frame = costs.comparisons(evidence.frame(dataset, "benchmark.csv"))
+    frame = analysis.comparisons(evidence.frame(dataset, "benchmark.csv"))
     return frame.assign(dataset=dataset, model="measurements", data=evidence.data(dataset))
 
 
@@ -707,9 +707,9 @@ def _costs_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
             rf"\multicolumn{{{len(heads) + 1}}}{{l}}{{\emph{{{escape(evidence.not_run(dataset))}}}}}"
         )
     for quantity, part in frame.groupby("quantity", sort=False):
-        body += "\\midrule\n" + _row(rf"\multicolumn{{{len(heads) + 1}}}{{l}}{{{costs.QUANTITIES[str(quantity)]}}}")
+        body += "\\midrule\n" + _row(rf"\multicolumn{{{len(heads) + 1}}}{{l}}{{{analysis.QUANTITIES[str(quantity)]}}}")
         for row in part.to_dict("records"):
-            names = [escape(costs.WORK_TITLES[row[side]]) for side in ("first", "second")]
+            names = [escape(analysis.VARIANT_TITLES[row[side]]) for side in ("first", "second")]
             shown = [_significant(row[side]) for side in ("first_value", "second_value")]
             ratio = "--" if pd.isna(row["ratio"]) else f"{row['ratio']:.2f}"
             if not pd.isna(row["n"]) and row["n"] > 1:

@@ -1,0 +1,23 @@
+"""Turn the raw files of a source into the prepared form that all datasets share (`clai.datasets.prepared`).
+
+A source is a module of this package; `fetch.source_module` says what it has. An entry of `datasets` in config.yaml
+names it. To add one, add the module and the entry (docs/extending.md).
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from clai.datasets.fetch import Raw, source_module
+from clai.datasets.interrupted import remove_leftovers
+
+
+def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
+    """Prepare the raw files of one dataset into the folder `out_dir`.
+
+    Removes what killed attempts at the same folder left beside it.
+
+    raw: the verified files (`fetch.obtain`). settings: the dataset's entry in config.yaml. seed: of the random splits.
+    """
+    remove_leftovers(out_dir)
+    source_module(raw.source).prepare(raw, out_dir, settings, seed)
