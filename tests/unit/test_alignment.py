@@ -149,11 +149,11 @@ def test_floors_of_the_design_figures() -> None:
 @pytest.mark.parametrize("seed", [0, 1])
 def test_descent_on_free_embeddings_ends_just_above_the_floor(seed: int) -> None:
     rows = check_floor(sizes=[4, 16], shares=[0.1, 0.4], points=200, steps=250, learning_rate=0.1, seed=seed)
-    found = {(setting, quantity): value for _, setting, quantity, value in rows}
-    assert len(found) == 16
-    for (setting, quantity), floor in found.items():
+    quantities = {(setting, quantity): value for _, setting, quantity, value in rows}
+    assert len(quantities) == 16
+    for (setting, quantity), floor in quantities.items():
         if quantity == "floor":
-            attained = found[setting, "attained"]
+            attained = quantities[setting, "attained"]
             assert attained >= floor * (1 - 1e-9), setting
             assert attained <= floor * 1.05 + 1e-3, setting
 

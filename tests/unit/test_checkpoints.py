@@ -20,16 +20,16 @@ KILLS = 20
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[dict[str, bytes], float]]:
     """What each fit gives, and how long it takes when it saves after every step (s)."""
-    found = {}
+    fits = {}
     for name in FITS:
         folder = tmp_path_factory.mktemp("whole")
         began = time.monotonic()
         running = start(name, folder, 0)
         running.join()
         assert running.exitcode == 0
-        found[name] = results(folder), time.monotonic() - began
-        assert found[name][0].keys() == {"parameters", "table"}
-    return found
+        fits[name] = results(folder), time.monotonic() - began
+        assert fits[name][0].keys() == {"parameters", "table"}
+    return fits
 
 
 @pytest.mark.parametrize("name", FITS)
@@ -73,13 +73,13 @@ def test_asked_to_stop_it_leaves_at_once_and_goes_on_later(
         running = start(name, tmp_path, 0)
         while not (tmp_path / "checkpoint.pt").exists() and running.exitcode is None:
             time.sleep(0.001)
-        asked = time.monotonic()
+        requested = time.monotonic()
         assert running.pid is not None
         os.kill(running.pid, number)
         running.join()
         status = running.exitcode
     assert status == STOPPED
-    assert time.monotonic() - asked < 10
+    assert time.monotonic() - requested < 10
     assert (tmp_path / "checkpoint.pt").exists()
     running = start(name, tmp_path, 3600)
     running.join()

@@ -41,8 +41,8 @@ def test_hours_taken_a_few_at_a_time_have_the_states_and_gradients_of_one_pass(l
         torch.cat([trunk.gru(stay)[0] for stay in stays]),
     ):
         results.append([states, *torch.autograd.grad((states * weights).sum(), list(trunk.parameters()))])
-    for found, expected in zip(*results, strict=True):
-        torch.testing.assert_close(found, expected)
+    for actual, expected in zip(*results, strict=True):
+        torch.testing.assert_close(actual, expected)
 
 
 def test_unknown_trunk_is_named() -> None:

@@ -120,9 +120,9 @@ def test_step_that_breaks_down_is_named_and_any_other_error_passes() -> None:
     with pytest.raises(DivergenceError, match="at step 1 of 4 the loss is nan, the learning rate"):
         batchwise_learning(classifier, failing(NotPSDError("not PSD")), data(), SETTINGS, dict, None)
     for error in (RuntimeError("shapes differ"), ValueError("no such label"), KeyError("x")):
-        with pytest.raises(type(error)) as found:
+        with pytest.raises(type(error)) as raised:
             batchwise_learning(classifier, failing(error), data(), SETTINGS, dict, None)
-        assert found.value is error
+        assert raised.value is error
 
 
 def test_validation_that_is_not_finite_is_divergence_and_any_other_error_of_it_passes() -> None:
@@ -132,9 +132,9 @@ def test_validation_that_is_not_finite_is_divergence_and_any_other_error_of_it_p
     with pytest.raises(DivergenceError, match=r"epoch 1: at step 4 of 4 the loss is .* not finite"):
         learn(lambda: {"heldout": float("inf")})
     error = ValueError("no such label")
-    with pytest.raises(ValueError, match="no such label") as found:
+    with pytest.raises(ValueError, match="no such label") as raised:
         learn(failing(error))  # type: ignore[arg-type]
-    assert found.value is error
+    assert raised.value is error
 
 
 @pytest.mark.parametrize("kind", ["zero", "product", "masked"])

@@ -168,8 +168,8 @@ def test_n_references_are_groups_of_an_anchor_and_n_batches(references: int, tru
 
 def test_samples_in_the_loss_are_at_most_so_many_of_each_class() -> None:
     labels = torch.tensor([0] * 50 + [1] * 3 + [2] * 20)
-    chosen = labels[class_draw(labels, 10, torch.Generator().manual_seed(0))]
-    assert torch.bincount(chosen).tolist() == [10, 3, 10]
+    drawn = labels[class_draw(labels, 10, torch.Generator().manual_seed(0))]
+    assert torch.bincount(drawn).tolist() == [10, 3, 10]
     assert len(labels[class_draw(labels, None, torch.Generator())]) == 73
 
 
