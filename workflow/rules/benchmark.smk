@@ -6,7 +6,8 @@ rule measure_benchmark:
         library=library("benchmark.measure", "runs.record", "runs.jobs"),
     output:
         measured=f"results/{{evidence}}/{BENCHMARK}/evidence/benchmark.csv",
-        records=f"results/{{evidence}}/{BENCHMARK}/evidence/runs.json",
+        records=f"results/{{evidence}}/{BENCHMARK}/evidence/runs.jsonl",
+        shared=f"results/{{evidence}}/{BENCHMARK}/evidence/runs_shared.json",
         description=f"results/{{evidence}}/{BENCHMARK}/evidence/dataset.json",
     log:
         f"logs/{{evidence}}/{BENCHMARK}/measure_benchmark.log",
@@ -17,7 +18,6 @@ rule measure_benchmark:
         gpu=1,
     params:
         settings=benchmark_settings,
-        run=f"{BENCHMARK}/measurements/seed0",
     message:
         "Measure time and memory of training and inference ({wildcards.evidence}); the machine should do nothing else."
     script:

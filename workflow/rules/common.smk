@@ -15,6 +15,7 @@ SCHEMA = "../config/schema.yaml"
 SOURCE = Path(workflow.basedir, "src", "clai")
 BENCHMARK = "benchmark"  # the folder of the benchmark's evidence, beside those of datasets and studies
 THEORY = "theory"  # the folder of the numerical checks, likewise
+RECORDS = ["runs.jsonl", "runs_shared.json"]  # the records of an evidence's runs
 
 validate(config, SCHEMA)
 
@@ -238,21 +239,25 @@ EVIDENCE = {
 
 def evidence_files(root, dataset):
     if dataset == THEORY:
-        names = ["theory.csv", "runs.json"]
+        names = ["theory.csv", *RECORDS]
     elif dataset == BENCHMARK:
-        names = ["benchmark.csv", "runs.json", "dataset.json"]
+        names = ["benchmark.csv", *RECORDS, "dataset.json"]
     else:
         own = ["metrics.csv", "history.csv"] if dataset in config["studies"] else EVIDENCE[is_sepsis(dataset)]
-        names = [*own, "runs.json", "dataset.json"]
+        names = [*own, *RECORDS, "dataset.json"]
     files = [f"{root}/{dataset}/evidence/{name}" for name in names]
-    # Rows of patients whose data may not be passed on are never published, and figure 4 then says so; published checks may be
-    # older than their record.
+    # Rows of patients whose data may not be passed on are never published; figure 4 then says so.
     return [f for f in files if Path(root).name != "published" or Path(f).exists()]
 
 
 def all_evidence(root):
     """Every evidence file under a folder, there or to be computed: of datasets, studies, the benchmark and the numerical checks."""
     return [f for name in at_hand(root) for f in evidence_files(root, name)]
+
+
+def record_files(wildcards):
+    """The records of all runs of the wildcards' view."""
+    return [f for f in all_evidence(evidence_root(wildcards)) if Path(f).name in RECORDS]
 
 
 def evidence_inputs(datasets):

@@ -86,12 +86,13 @@ rule summarise_dataset:
         history=of_runs("history.csv", TRAINED),
         records=of_runs("run.json", ALL_MODELS),
         evaluations=of_runs("evaluation.json", TRAINED),
-        library=library("runs.gather", "runs.record", "runs.jobs"),
+        library=library("runs.columns", "runs.gather", "runs.record", "runs.jobs"),
     output:
         metrics="results/{evidence}/{dataset}/evidence/metrics.csv",
         reliability="results/{evidence}/{dataset}/evidence/reliability.csv",
         history="results/{evidence}/{dataset}/evidence/history.csv",
-        records="results/{evidence}/{dataset}/evidence/runs.json",
+        records="results/{evidence}/{dataset}/evidence/runs.jsonl",
+        shared="results/{evidence}/{dataset}/evidence/runs_shared.json",
         description="results/{evidence}/{dataset}/evidence/dataset.json",
     log:
         "logs/{evidence}/{dataset}/summarise_dataset.log",

@@ -5,8 +5,9 @@
 rule render_pages:
     input:
         outputs=rendered,
+        records=record_files,
         config="config.yaml",
-        library=library("report.html_pages", "runs.jobs"),
+        library=library("report.html_pages", "report.sidecars", "runs.jobs"),
     output:
         **{name: page_of(name) for name in TITLES},
         runs=page_of("runs"),
@@ -30,8 +31,9 @@ rule render_pages:
 rule build_article:
     input:
         outputs=rendered,
+        records=record_files,
         article="workflow/report/article.tex",
-        library=library("report.article", "report.latex", "runs.jobs"),
+        library=library("report.article", "report.latex", "report.sidecars", "runs.jobs"),
     output:
         pdf="report/{view}article.pdf",
         numbers="report/{view}article_numbers.tex",

@@ -33,11 +33,12 @@ rule summarise_study:
         metrics=of_cells("metrics.csv"),
         history=of_cells("history.csv"),
         records=of_cells("run.json"),
-        library=library("runs.gather", "runs.jobs"),
+        library=library("runs.columns", "runs.gather", "runs.record", "runs.jobs"),
     output:
         metrics="results/{evidence}/{study}/evidence/metrics.csv",
         history="results/{evidence}/{study}/evidence/history.csv",
-        records="results/{evidence}/{study}/evidence/runs.json",
+        records="results/{evidence}/{study}/evidence/runs.jsonl",
+        shared="results/{evidence}/{study}/evidence/runs_shared.json",
         description="results/{evidence}/{study}/evidence/dataset.json",
     log:
         "logs/{evidence}/{study}/summarise_study.log",
