@@ -18,7 +18,6 @@ rule measure_benchmark:
         gpu=1,
     params:
         settings=benchmark_settings,
-        run=f"{BENCHMARK}/measurements/seed0",
     message:
         "Measure time and memory of training and inference ({wildcards.evidence}); the machine should do nothing else."
     script:

@@ -1,4 +1,4 @@
-"""Check the mathematics numerically and write the tidy table of what was found, with the record of the run."""
+"""Check the mathematics numerically; write the tidy table of results and the record of the run."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from clai.experiments.theory import check_all
+from clai.runs.identity import RunId
 from clai.runs.jobs import start_job
 from clai.runs.record import Recorder, write_records
 
@@ -13,12 +14,11 @@ if TYPE_CHECKING:
     from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
-made = snakemake.output
-settings = {**snakemake.params.settings, "threads": snakemake.threads}
+output, settings = snakemake.output, {**snakemake.params.settings, "threads": snakemake.threads}
 torch.set_num_threads(settings["threads"])
-first = settings["seeds"][0]  # one run does all of them; there is no data
-recorder = Recorder(f"theory/checks/seed{first}", settings, {"files": []}, seed=first, fold=None, device="cpu")
+# One run checks with all seeds. It has no data.
+seed = settings["seeds"][0]
+recorder = Recorder(str(RunId("theory", "checks", seed)), settings, {"files": []}, seed=seed, fold=None, device="cpu")
 checks = {name: settings[name] for name in ("parzen", "bound", "floor")}
-check_all(checks, settings["seeds"]).to_csv(made.found, index=False)
-record = recorder.finish(command=f"snakemake {made.found}")
-write_records(Path(made.records).parent, [record])
+check_all(checks, settings["seeds"]).to_csv(output.found, index=False)
+write_records(Path(output.records).parent, [recorder.finish(command=f"snakemake {output.found}")])
