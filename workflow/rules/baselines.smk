@@ -3,41 +3,40 @@
 # Requires results/{evidence}/{dataset}/prepared/ and, for the mixture, those embeddings; leaves metrics as evaluate.smk does.
 
 
-rule fit_student_t_mixture:
+rule fit_embedding_baseline:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
         embedded=baseline_embeddings,
-        library=library("baselines.student_t_mixture", "experiments.baseline_evaluation", "runs.record", "runs.jobs"),
+        library=lambda wildcards: library(
+            "experiments.embedding_baselines",
+            "runs.jobs",
+            MODELS[wildcards.model].fit.split(":")[0].removeprefix("clai."),
+        ),
     output:
-        metrics="results/{evidence}/{dataset}/student-t-mixture/{run}/metrics.csv",
-        reliability="results/{evidence}/{dataset}/student-t-mixture/{run}/reliability.csv",
-        predictions="results/{evidence}/{dataset}/student-t-mixture/{run}/predictions.npz",
-        record="results/{evidence}/{dataset}/student-t-mixture/{run}/run.json",
+        metrics="results/{evidence}/{dataset}/{model}/{run}/metrics.csv",
+        reliability="results/{evidence}/{dataset}/{model}/{run}/reliability.csv",
+        predictions="results/{evidence}/{dataset}/{model}/{run}/predictions.npz",
+        record="results/{evidence}/{dataset}/{model}/{run}/run.json",
     log:
-        "logs/{evidence}/{dataset}/student-t-mixture/{run}/fit_student_t_mixture.log",
+        "logs/{evidence}/{dataset}/{model}/{run}/fit_embedding_baseline.log",
+    wildcard_constraints:
+        model="|".join(fitted_by("fit_embedding_baseline")),
     conda:
         "../../envs/environment.yaml"
     threads: own_threads
     params:
-        settings=own_settings(
-            "threads",
-            "baselines.embedding",
-            "baselines.student_t_mixture",
-            "evaluation.ece_bins",
-            "validation_share_recordings",
-        ),
-        run=run_of,
-        checkpoint="results/{evidence}/{dataset}/student-t-mixture/{run}/checkpoint.pt",
+        settings=model_settings("evaluation.ece_bins"),
+        checkpoint="results/{evidence}/{dataset}/{model}/{run}/checkpoint.pt",
     message:
-        "Fit the Student-t mixture on {wildcards.dataset}'s embeddings ({wildcards.evidence}, {wildcards.run})."
+        "Fit {wildcards.model} on {wildcards.dataset}'s embeddings ({wildcards.evidence}, {wildcards.run})."
     script:
-        "../scripts/fit_student_t_mixture.py"
+        "../scripts/fit_embedding_baseline.py"
 
 
 rule fit_hourly_classifiers:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
-        library=library("baselines.hourly_classifiers", "experiments.baseline_evaluation", "runs.record", "runs.jobs"),
+        library=library("baselines.hourly_classifiers", "experiments.evaluation", "runs.jobs"),
     output:
         metrics=expand("results/{{evidence}}/{{dataset}}/{model}/{{run}}/metrics.csv", model=HOURLY),
         reliability=expand("results/{{evidence}}/{{dataset}}/{model}/{{run}}/reliability.csv", model=HOURLY),
@@ -59,7 +58,6 @@ rule fit_hourly_classifiers:
             "hourly",
             "validation_share_recordings",
         ),
-        run=run_of,
         models=HOURLY,
     message:
         "Fit classifiers of single hours of {wildcards.dataset} ({wildcards.evidence}, {wildcards.run})."
@@ -70,7 +68,7 @@ rule fit_hourly_classifiers:
 rule fit_deep_kernel_gp:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
-        library=library("baselines.deep_kernel_gp", "experiments.evaluation", "runs.record", "runs.jobs"),
+        library=library("experiments.deep_kernel_gp", "runs.jobs"),
     output:
         metrics="results/{evidence}/{dataset}/deep-kernel-gp/{run}/metrics.csv",
         reliability="results/{evidence}/{dataset}/deep-kernel-gp/{run}/reliability.csv",
@@ -85,8 +83,7 @@ rule fit_deep_kernel_gp:
     resources:
         gpu=1,
     params:
-        settings=own_settings(*LEARNING["deep-kernel-gp"], "evaluation.ece_bins"),
-        run=run_of,
+        settings=own_settings(*MODELS["deep-kernel-gp"].reads, "evaluation.ece_bins"),
         checkpoint="results/{evidence}/{dataset}/deep-kernel-gp/{run}/checkpoint.pt",
     message:
         "Train a deep-kernel Gaussian process on {wildcards.dataset} ({wildcards.evidence}, {wildcards.run})."

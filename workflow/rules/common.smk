@@ -2,13 +2,14 @@
 import ast
 import copy
 import itertools
-import re
 from functools import cache
 from pathlib import Path
 
 import yaml
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import update_config, validate
+
+from clai.runs.models import CLAI, MODELS, ON_DATASETS, fitted_by
 
 SCHEMA = "../config/schema.yaml"
 SOURCE = Path(workflow.basedir, "src", "clai")
@@ -22,7 +23,7 @@ validate(config, SCHEMA)
 wildcard_constraints:
     evidence="mini|real",
     dataset="|".join(config["datasets"]),
-    model="clai-c|clai-m|cross-entropy|student-t-mixture|deep-kernel-gp|gp|gradient-boosting|logistic-regression|constant",
+    model="|".join(ON_DATASETS),
     run=r"seed\d+(/fold\d+)?",
     view="(mini/)?",
     study="|".join(config["studies"]),
@@ -166,28 +167,6 @@ def is_sepsis(dataset):
     return "folds" in config["datasets"][dataset]
 
 
-def run_of(wildcards):
-    """Seed and test fold that a `run` wildcard names; the fold is None where there is none."""
-    numbers = [int(n) for n in re.findall(r"\d+", wildcards.run)]
-    return {"seed": numbers[0], "fold": numbers[1] if len(numbers) > 1 else None}
-
-
-# What each training reads that decides its outcome, the held-out figures of CLaI's history included: a vote like that of inference.
-# What bounds memory alone, such as inference.block, is not among params, a change of which reruns, but among resources.
-TRAINING = ["device", "threads", "encoder", "target", "normalise_test_separately", "hourly"]
-TRAINING += ["validation_share_recordings", "training"]
-CLASSIFIER = [*TRAINING, "inference.validation_samples"]
-CLAI = [*CLASSIFIER, "embedding_size", "kernel", "inference.validation_references"]
-CLAI += ["inference.references", "inference.reference_shares"]
-LEARNING = {
-    "clai-m": CLAI,
-    "clai-c": CLAI,
-    "cross-entropy": CLASSIFIER,
-    "supervised-contrastive": [*CLAI, "baselines.supervised_contrastive"],
-    "deep-kernel-gp": [*TRAINING, "embedding_size", "baselines.gp.inducing_points"],
-}
-
-
 def picked(chosen, *keys):
     """Those settings and no others, in their blocks; a dotted key names one of a block."""
     result = {}
@@ -205,9 +184,9 @@ def own_settings(*keys):
     return lambda wildcards: picked(dataset_settings(wildcards.evidence, wildcards.dataset), *keys)
 
 
-def learning_settings(wildcards):
-    """The settings that training the wildcards' model reads."""
-    return own_settings(*LEARNING[wildcards.model])(wildcards)
+def model_settings(*keys):
+    """Params function: the settings that decide the fit of the wildcards' model, and further ones."""
+    return lambda wildcards: own_settings(*MODELS[wildcards.model].reads, *keys)(wildcards)
 
 
 def own_block(wildcards):
@@ -322,7 +301,7 @@ def study_dataset(wildcards):
 def cell_params(wildcards):
     """The settings that a cell's training and evaluation read."""
     chosen = cell_settings(wildcards.evidence, wildcards.study, wildcards.cell)
-    return picked(chosen, *LEARNING[chosen["model"]], "evaluation.ece_bins", "model")
+    return picked(chosen, *MODELS[chosen["model"]].reads, "evaluation.ece_bins", "model")
 
 
 def study_samples(wildcards):
@@ -401,11 +380,6 @@ def of_runs(name, of_models):
     ]
 
 
-TRAINED = ["clai-m", "clai-c", "cross-entropy"]
-HOURLY = [
-    "gp",
-    "gradient-boosting",
-    "logistic-regression",
-    "constant",
-]  # fitted in one job: baselines.hourly_classifiers
-ALL_MODELS = [*TRAINED, "student-t-mixture", "deep-kernel-gp", *HOURLY]
+TRAINED = fitted_by("train_model")
+HOURLY = fitted_by("fit_hourly_classifiers")  # one job fits them all
+ALL_MODELS = [*TRAINED, *fitted_by("fit_embedding_baseline"), "deep-kernel-gp", *HOURLY]

@@ -6,7 +6,7 @@ rule evaluate_clai:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
         model=rules.train_model.output.model,
-        library=library("experiments.evaluation", "runs.record", "runs.jobs"),
+        library=library("experiments.evaluation", "experiments.training", "runs.jobs"),
     output:
         embedded="results/{evidence}/{dataset}/{model}/{run}/embedded.safetensors",
         metrics="results/{evidence}/{dataset}/{model}/{run}/metrics.csv",
@@ -17,7 +17,7 @@ rule evaluate_clai:
     log:
         "logs/{evidence}/{dataset}/{model}/{run}/evaluate_clai.log",
     wildcard_constraints:
-        model="clai-c|clai-m",
+        model="|".join(CLAI),
     conda:
         "../../envs/environment.yaml"
     threads: own_threads
@@ -25,8 +25,7 @@ rule evaluate_clai:
         gpu=1,
         inference_block=own_block,
     params:
-        settings=own_settings(*CLAI, "evaluation.ece_bins", "evaluation.similarity_samples"),
-        run=run_of,
+        settings=model_settings("evaluation.ece_bins", "evaluation.similarity_samples"),
     message:
         "Embed {wildcards.dataset} with {wildcards.model} ({wildcards.evidence}, {wildcards.run}) and vote."
     script:
@@ -37,7 +36,7 @@ rule evaluate_cross_entropy:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
         model="results/{evidence}/{dataset}/cross-entropy/{run}/model.safetensors",
-        library=library("experiments.evaluation", "runs.record", "runs.jobs"),
+        library=library("experiments.evaluation", "experiments.training", "runs.jobs"),
     output:
         metrics="results/{evidence}/{dataset}/cross-entropy/{run}/metrics.csv",
         reliability="results/{evidence}/{dataset}/cross-entropy/{run}/reliability.csv",
@@ -51,8 +50,7 @@ rule evaluate_cross_entropy:
     resources:
         gpu=1,
     params:
-        settings=own_settings(*CLASSIFIER, "evaluation.ece_bins"),
-        run=run_of,
+        settings=own_settings(*MODELS["cross-entropy"].reads, "evaluation.ece_bins"),
     message:
         "Evaluate cross-entropy on {wildcards.dataset} ({wildcards.evidence}, {wildcards.run})."
     script:

@@ -5,7 +5,7 @@
 rule run_cell:
     input:
         prepared=study_dataset,
-        library=library("experiments.studies", "runs.record", "runs.jobs"),
+        library=library("experiments.studies", "runs.jobs"),
     output:
         metrics="results/{evidence}/{study}/{cell}/{run}/metrics.csv",
         history="results/{evidence}/{study}/{cell}/{run}/history.csv",
@@ -20,7 +20,6 @@ rule run_cell:
         inference_block=cell_block,
     params:
         settings=cell_params,
-        run=run_of,
         checkpoint="results/{evidence}/{study}/{cell}/{run}/checkpoint.pt",
     message:
         "Train and measure {wildcards.cell} of the study {wildcards.study} ({wildcards.evidence}), {wildcards.run}."

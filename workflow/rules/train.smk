@@ -5,7 +5,7 @@
 rule train_model:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
-        library=library("experiments.training", "runs.record", "runs.jobs"),
+        library=library("experiments.training", "runs.jobs"),
     output:
         model="results/{evidence}/{dataset}/{model}/{run}/model.safetensors",
         history="results/{evidence}/{dataset}/{model}/{run}/history.csv",
@@ -13,7 +13,7 @@ rule train_model:
     log:
         "logs/{evidence}/{dataset}/{model}/{run}/train_model.log",
     wildcard_constraints:
-        model="clai-c|clai-m|cross-entropy",
+        model="|".join(fitted_by("train_model")),
     conda:
         "../../envs/environment.yaml"
     threads: own_threads
@@ -21,8 +21,7 @@ rule train_model:
         gpu=1,
         inference_block=own_block,
     params:
-        settings=learning_settings,
-        run=run_of,
+        settings=model_settings(),
         checkpoint="results/{evidence}/{dataset}/{model}/{run}/checkpoint.pt",
     message:
         "Train {wildcards.model} on {wildcards.dataset} ({wildcards.evidence}), {wildcards.run}."
