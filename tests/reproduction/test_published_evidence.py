@@ -10,21 +10,25 @@ import yaml
 
 from clai.report.claims import judge
 from clai.report.evidence import Evidence
-from clai.report.figures import FIGURES
-from clai.report.figures import render as draw
+from clai.report.figures.render import FIGURES
+from clai.report.figures.render import render as draw
 from clai.report.printed_values import read_printed_values
 from clai.report.sidecars import csv_text
-from clai.report.tables import TABLES, Sources, read_choices, readme_results, render, replace_results
+from clai.report.tables.choices import read_choices
+from clai.report.tables.parts import Sources
+from clai.report.tables.readme import readme_results, replace_results
+from clai.report.tables.render import TABLES, render
 from clai.runs.record import digest
 
 REPOSITORY = Path(__file__).parents[2]
 PUBLISHED = Path("results/published")
 MULTICLASS, SEPSIS = ["pathmnist", "cifar10", "sleepedf"], ["mimic-iv", "challenge2019"]
+STUDIES, COHORTS = ["ablation", "decisive", "wide"], [*SEPSIS, "challenge2019-septic", "challenge2019-hospitals"]
 DATASETS: dict[str, list[str]] = {
     "table1": MULTICLASS, "table2": [], "table3": SEPSIS,
-    "tableS5": ["ablation", "decisive", "wide"], "figureS2": ["ablation"], "figureS3": ["schedules"],
+    "tableS5": STUDIES, "tableS11": STUDIES, "tableS8": MULTICLASS, "figureS2": ["ablation"], "figureS3": ["schedules"],
     "figure1": ["cifar10"], "figure2": MULTICLASS, "figure3": MULTICLASS, "figure4": SEPSIS,
-    "tableS6": [*SEPSIS, "challenge2019-septic", "challenge2019-hospitals"], "figureS4": SEPSIS,
+    "tableS6": COHORTS, "tableS9": COHORTS, "tableS10": COHORTS, "figureS4": SEPSIS,
     "tableS7": ["benchmark"], "figureS5": ["benchmark"],
 }  # fmt: skip
 EVALUATED_APART = ("clai-m", "clai-c", "cross-entropy")  # by another job than trained them, of studies excepted

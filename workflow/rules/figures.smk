@@ -9,7 +9,7 @@ for name, datasets in FIGURES.items():
         input:
             evidence=evidence_inputs(datasets),
             caption=f"workflow/report/{name}.rst",
-            library=library("report.figures", "runs.jobs"),
+            library=library("report.figures.render", "runs.jobs"),
         output:
             pdf=f"paper_figures/{{view}}{name}.pdf",
             png=f"paper_figures/{{view}}{name}.png",

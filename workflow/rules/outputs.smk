@@ -11,6 +11,10 @@ TABLES = {
     "tableS5": ["ablation", "decisive", "wide"],
     "tableS6": ["mimic-iv", "challenge2019", "challenge2019-septic", "challenge2019-hospitals"],
     "tableS7": [BENCHMARK],
+    "tableS8": ["pathmnist", "cifar10", "sleepedf"],
+    "tableS9": ["mimic-iv", "challenge2019", "challenge2019-septic", "challenge2019-hospitals"],
+    "tableS10": ["mimic-iv", "challenge2019", "challenge2019-septic", "challenge2019-hospitals"],
+    "tableS11": ["ablation", "decisive", "wide"],
 }
 FIGURES = {
     "figure1": ["cifar10"],

@@ -15,7 +15,7 @@ for name, datasets in TABLES.items():
             caption=f"workflow/report/{name}.rst",
             printed_values="workflow/config/printed_values.csv",
             choices="workflow/config/choices.csv",
-            library=library("report.tables", "runs.jobs"),
+            library=library("report.tables.render", "runs.jobs"),
         output:
             tex=f"paper_figures/{{view}}{name}.tex",
             csv=f"paper_figures/{{view}}{name}.csv",

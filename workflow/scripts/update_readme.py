@@ -6,7 +6,7 @@ import yaml
 
 from clai.report.evidence import Evidence
 from clai.report.printed_values import read_printed_values
-from clai.report.tables import readme_results, replace_results
+from clai.report.tables.readme import readme_results, replace_results
 
 config = yaml.safe_load(Path("config.yaml").read_text())
 expected = {key: {"title": entry["title"], "needs": entry["needs"]} for key, entry in config["datasets"].items()}
