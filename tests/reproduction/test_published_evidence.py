@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 import yaml
 
-from clai.report.claims import judge
+from clai.report.claims.judgement import judge
+from clai.report.claims.page import claims_frame
 from clai.report.evidence import Evidence
 from clai.report.figures.render import FIGURES
 from clai.report.figures.render import render as draw
@@ -79,7 +80,8 @@ def test_tracked_figure_data_follow_from_the_published_evidence(name: str) -> No
 
 
 def test_tracked_verdicts_follow_from_the_published_evidence() -> None:
-    assert_tracked("claims", judge(evidence(), read_printed_values(Path("workflow/config/printed_values.csv"))))
+    values = read_printed_values(Path("workflow/config/printed_values.csv"))
+    assert_tracked("claims", claims_frame(judge(evidence(), values)))
 
 
 def test_every_published_number_has_a_run_with_commit_seed_data_and_hardware() -> None:

@@ -137,7 +137,7 @@ def test_code_of_the_readme_runs() -> None:
     ("modules", "spared"),
     [
         (
-            "clai.report.tables.render, clai.report.claims, clai.report.figures.render, clai.report.publication",
+            "clai.report.tables.render, clai.report.claims.page, clai.report.figures.render, clai.report.publication",
             "torch, sklearn, scipy.stats",
         ),
         ("clai.datasets, clai.datasets.fetch, clai.datasets.prepared", "torch, sklearn, pandas"),

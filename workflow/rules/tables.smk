@@ -42,7 +42,7 @@ rule render_claims:
         evidence=evidence_inputs([*CLAIMS, THEORY]),
         caption="workflow/report/claims.rst",
         printed_values="workflow/config/printed_values.csv",
-        library=library("report.claims", "runs.jobs"),
+        library=library("report.claims.page", "runs.jobs"),
     output:
         md="paper_figures/{view}claims.md",
         csv="paper_figures/{view}claims.csv",
