@@ -18,6 +18,7 @@ from clai.report.sidecars import csv_text, records_behind, sidecar
 from clai.report.tables.choices import read_choices
 from clai.report.tables.parts import Sources
 from clai.report.tables.render import render
+from clai.runs.identity import RunId
 from clai.runs.record import Recorder, commit, digest, read_records, with_evaluation, write_records
 from support.evidence_fixture import EXPECTED, write_evidence
 
@@ -65,7 +66,7 @@ def test_what_the_workflow_writes_makes_no_run_dirty(tmp_path: Path, monkeypatch
 
 def test_record_holds_the_settings_and_what_they_hash_to(tmp_path: Path) -> None:
     settings = {"threads": 3, "training": {"epochs": 5}}
-    Recorder("cifar10/clai-m/seed1", settings, DESCRIPTION, 1, None, "cpu").write(tmp_path / "run.json", pairs=12)
+    Recorder(RunId("cifar10", "clai-m", 1), settings, DESCRIPTION, "cpu").write(tmp_path / "run.json", pairs=12)
     record = json.loads((tmp_path / "run.json").read_text())
     assert record["settings"] == {"model": "clai-m", **settings}
     assert record["config_hash"] == digest(record["settings"])
@@ -79,14 +80,14 @@ def test_record_holds_the_settings_and_what_they_hash_to(tmp_path: Path) -> None
 
 def test_runs_of_two_models_with_the_same_settings_are_told_apart_by_their_hash() -> None:
     first, second = (
-        Recorder(f"cifar10/{model}/seed0", {"threads": 1}, DESCRIPTION, 0, None, "cpu").finish()
+        Recorder(RunId("cifar10", model, 0), {"threads": 1}, DESCRIPTION, "cpu").finish()
         for model in ("clai-m", "clai-c")
     )
     assert first["config_hash"] != second["config_hash"]
 
 
 def test_a_resumed_run_counts_the_time_of_all_its_processes() -> None:
-    recorder = Recorder("cifar10/clai-m/seed1", {"threads": 1}, DESCRIPTION, 1, None, "cpu")
+    recorder = Recorder(RunId("cifar10", "clai-m", 1), {"threads": 1}, DESCRIPTION, "cpu")
     record = recorder.finish(earlier_seconds=1000, earlier_cpu_seconds=2000)
     assert 1000 <= record["wall_seconds"] < 1100
     assert 2000 < record["cpu_seconds"] < 3000
@@ -94,10 +95,10 @@ def test_a_resumed_run_counts_the_time_of_all_its_processes() -> None:
 
 def evaluated(seed: int = 1, dirty: bool = False) -> dict[str, Any]:
     """Return the record of a training with that of its evaluation."""
-    run, settings = f"cifar10/clai-m/seed{seed}", {"threads": 2, "training": {"epochs": 5}}
-    training = Recorder(run, settings, DESCRIPTION, seed, None, "cpu").finish()
+    run, settings = RunId("cifar10", "clai-m", seed), {"threads": 2, "training": {"epochs": 5}}
+    training = Recorder(run, settings, DESCRIPTION, "cpu").finish()
     further = settings | {"evaluation": {"ece_bins": 15}}
-    evaluation = Recorder(run, further, DESCRIPTION, seed, None, "cpu").finish()
+    evaluation = Recorder(run, further, DESCRIPTION, "cpu").finish()
     return with_evaluation(training | {"dirty": False}, evaluation | {"dirty": dirty, "commit": "e" * 40})
 
 

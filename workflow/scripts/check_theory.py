@@ -17,8 +17,7 @@ start_job(snakemake.log[0])
 output, settings = snakemake.output, {**snakemake.params.settings, "threads": snakemake.threads}
 torch.set_num_threads(settings["threads"])
 # One run checks with all seeds. It has no data.
-seed = settings["seeds"][0]
-recorder = Recorder(str(RunId("theory", "checks", seed)), settings, {"files": []}, seed=seed, fold=None, device="cpu")
+recorder = Recorder(RunId("theory", "checks", settings["seeds"][0]), settings, {"files": []}, device="cpu")
 checks = {name: settings[name] for name in ("parzen", "bound", "floor")}
 check_all(checks, settings["seeds"]).to_csv(output.found, index=False)
 write_records(Path(output.records).parent, [recorder.finish(command=f"snakemake {output.found}")])

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from clai.report.claims.finding import Verdict
 from clai.report.labels import MINI_NOTE
 from clai.report.latex import below, escape
 from clai.report.tables.multiclass import FURTHER_METRICS, TABLE1_METRICS
@@ -16,17 +17,20 @@ from clai.report.tables.sepsis import TABLE3_METRICS
 
 METRICS: dict[str, Sequence[Metric]] = {"table1": TABLE1_METRICS, "tableS8": FURTHER_METRICS, "table3": TABLE3_METRICS}
 NOT_RUN = "not run: needs "
-VERDICTS = {
-    "Reproduced": "reproduced", "ReproducedInPart": "reproduced where tested", "NotReproduced": "not reproduced",
-    "NotTestable": "not testable here",
-}  # fmt: skip
+MACROS = {
+    Verdict.REPRODUCED: "Reproduced",
+    Verdict.REPRODUCED_WHERE_TESTED: "ReproducedWhereTested",
+    Verdict.NOT_REPRODUCED: "NotReproduced",
+    Verdict.NOT_TESTABLE: "NotTestable",
+}
+"""Names of the verdicts in LaTeX macros."""
 
 
 def results_macros(frames: Mapping[str, pd.DataFrame]) -> dict[str, str]:
     """Return the macros of tables 1, S8 and 3, by name. A cell without a number has no macro.
 
-    `<table>:<dataset>:<model>:<metric>` is `mean (sd)`. The same name with `:paper` is the printed value, with `:n` the number of
-    seeds or folds. `<table>:<dataset>:data` is the name of the data.
+    `<table>:<dataset>:<model>:<metric>` is `mean (sd)`. The same name with `:printed` is the printed value, with `:n` the number
+    of seeds or folds. `<table>:<dataset>:data` is the name of the data.
 
     Args:
         frames: the CSV of each table, by its name.
@@ -39,7 +43,7 @@ def results_macros(frames: Mapping[str, pd.DataFrame]) -> dict[str, str]:
             name = f"{table}:{row['dataset']}:{row['model']}:{row['metric']}"
             places = digits[row["metric"]]
             if pd.notna(row.get("printed")):
-                macros[f"{name}:paper"] = number(row["printed"], float("nan"), places)
+                macros[f"{name}:printed"] = number(row["printed"], float("nan"), places)
             if pd.notna(row["mean"]):
                 macros[name] = number(row["mean"], row["sd"], places)
                 macros[f"{name}:n"] = str(row["n"])
@@ -51,7 +55,7 @@ def claims_macros(claims: pd.DataFrame) -> dict[str, str]:
     """Return macros: `claims:All` and `claims:<verdict>` are numbers of claims, `claim:<id>` is the verdict of one."""
     counts = claims["verdict"].value_counts()
     macros = {"claims:All": str(len(claims))}
-    macros |= {f"claims:{name}": str(counts.get(verdict, 0)) for name, verdict in VERDICTS.items()}
+    macros |= {f"claims:{name}": str(counts.get(verdict, 0)) for verdict, name in MACROS.items()}
     return macros | {f"claim:{row['id']}": str(row["verdict"]) for row in claims.to_dict("records")}
 
 
@@ -99,7 +103,7 @@ def _text(value: Any) -> str:
 
 
 def figure_tex(name: str, caption: str) -> str:
-    """Return a figure from the file <name>.pdf, with its caption; the caption's notes stand below it."""
+    """Return the LaTeX of a figure, from the file <name>.pdf, with its caption and, below it, the caption's notes."""
     sentences, *notes = caption.split("\n")
     return (
         "\\begin{figure}[tp]\n\\centering\n"
@@ -140,7 +144,7 @@ def article_parts(
 
     Args:
         contents: the JSON beside each output, by the output's name.
-        frames: the CSV of tables 1 and 3, by name.
+        frames: the CSV of tables 1, S8 and 3, by name.
         claims: the CSV of the claims.
         records: of all runs behind the outputs.
     """

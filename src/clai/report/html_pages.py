@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from clai.report.claims.finding import Verdict
 from clai.report.labels import model_title
 from clai.report.sidecars import settings_by_hash
 from clai.report.tables.render import METRIC_COLUMNS
@@ -60,7 +61,13 @@ SHORT, LONG = 24, 60
 """Characters: a cell of shorter lines is not broken, a cell with a longer line gets more room."""
 LARGEST_DATA = 60_000
 """Characters of the largest CSV that a page holds, so that the report stays small."""
-VERDICTS = {"reproduced": "yes", "reproduced where tested": "yes", "not reproduced": "no", "not testable here": "open"}
+STYLES: dict[str, str] = {
+    Verdict.REPRODUCED: "yes",
+    Verdict.REPRODUCED_WHERE_TESTED: "yes",
+    Verdict.NOT_REPRODUCED: "no",
+    Verdict.NOT_TESTABLE: "open",
+}
+"""CSS classes of the cells of verdicts."""
 
 RUN_COLUMNS = [
     "run", "seed", "fold", "device", "hardware", "threads", "wall_seconds", "peak_memory_mb", "pairs", "commit", "dirty",
@@ -88,7 +95,7 @@ def sortable(frame: pd.DataFrame) -> str:
 def _td(value: Any) -> str:
     text = "" if pd.isna(value) else f"{value:.6g}" if isinstance(value, float) else str(value)
     longest = max(map(len, text.split("\n")))
-    kind = VERDICTS.get(text) or ("short" if longest <= SHORT else "long" if longest > LONG else "")
+    kind = STYLES.get(text) or ("short" if longest <= SHORT else "long" if longest > LONG else "")
     return f'<td class="{kind}">{html.escape(text)}</td>'
 
 

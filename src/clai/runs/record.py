@@ -95,39 +95,32 @@ class Recorder:
     """Collect the record of a run from its start on.
 
     Args:
-        run: `<dataset or study>/<model or cell>/seed<n>`, then `/fold<n>` where there are folds.
+        run: identity of the run.
         settings: all that decide the run's results, `threads` among them. The record keeps them whole, so that tables can print
             them. The model of a run on data belongs to them: CLaI-M and CLaI-C may differ in nothing else.
         description: `dataset.json` of the prepared data; its `files` are empty for checks and measurements, which have no model.
+        device: `cpu` or `cuda`.
 
     >>> data = {"files": [{"file": "raw.zip", "checksum": "sha256:ab"}]}
-    >>> recorder = Recorder("cifar10/clai-m/seed0", {"threads": 1}, data, seed=0, fold=None, device="cpu")
+    >>> recorder = Recorder(RunId("cifar10", "clai-m", 0), {"threads": 1}, data, device="cpu")
     >>> recorder.finish()["settings"]
     {'model': 'clai-m', 'threads': 1}
     """
 
-    def __init__(
-        self,
-        run: str,
-        settings: Mapping[str, Any],
-        description: Mapping[str, Any],
-        seed: int,
-        fold: int | None,
-        device: str,
-    ) -> None:
+    def __init__(self, run: RunId, settings: Mapping[str, Any], description: Mapping[str, Any], device: str) -> None:
         revision, dirty = commit()
         self.started = time.perf_counter()
         data = checksums(description)
-        recorded = {"model": RunId.parse(run).model, **settings} if data else dict(settings)
+        recorded = {"model": run.model, **settings} if data else dict(settings)
         self.record: dict[str, Any] = {
-            "run": run,
+            "run": str(run),
             "commit": revision,
             "dirty": dirty,
             "config_hash": digest(recorded),
             "settings": recorded,
             "data": data,
-            "seed": seed,
-            "fold": fold,
+            "seed": run.seed,
+            "fold": run.fold,
             "threads": settings["threads"],
             "device": device,
             "hardware": hardware(device),
