@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 import torch
 import torch._dynamo  # the first step of an optimiser would import it, in each process anew
-import yaml
 from safetensors.torch import save
 
 from clai.baselines.deep_kernel_gp import train_deep_kernel_gp
@@ -24,9 +23,10 @@ from clai.baselines.student_t_mixture import choose_student_t_mixture
 from clai.checkpoints import Checkpoint, write_whole
 from clai.datasets.prepared import Prepared
 from clai.experiments.training import splits_of, train_clai, train_cross_entropy
+from clai.runs.settings import load_settings
 
 CPU = torch.device("cpu")
-WHOLE: dict[str, Any] = yaml.safe_load((Path(__file__).parents[2] / "config.yaml").read_text())
+WHOLE: dict[str, Any] = load_settings(Path(__file__).parents[2])
 TRAINING = WHOLE["training"] | {
     "epochs": 4, "batch_size": 8, "learning_rate": 0.01, "precision": "float32", "augmentation": {"crop": 2, "flip": True},
 }  # fmt: skip

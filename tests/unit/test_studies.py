@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import yaml
 from torch import Tensor
 
 from clai.checkpoints import Checkpoint
@@ -18,6 +17,7 @@ from clai.experiments.training import splits_of
 from clai.inference import RULES
 from clai.kernels import Cosine
 from clai.learning import Settings, collaborative_learning, encoder_passes
+from clai.runs.settings import load_settings
 
 CPU = torch.device("cpu")
 
@@ -37,7 +37,7 @@ def data() -> Prepared:
 
 
 def settings(model: str, **training: Any) -> dict[str, Any]:
-    whole = yaml.safe_load((Path(__file__).parents[2] / "config.yaml").read_text())
+    whole = load_settings(Path(__file__).parents[2])
     small = {
         "epochs": 12,
         "batch_size": 8,

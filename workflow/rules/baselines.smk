@@ -1,13 +1,19 @@
-# What CLaI is compared with on recordings: the mixture of Student-t distributions on the embeddings of the model named by
-# baselines.embedding, classifiers of single hours on the encoder's inputs, and a Gaussian process that learns the encoder.
-# Requires results/{evidence}/{dataset}/prepared/ and, for the mixture, those embeddings; leaves metrics as evaluate.smk does.
+# Baselines on recordings: a mixture of Student-t distributions on the embeddings of the model that baselines.embedding names,
+# classifiers of single hours on the encoder's inputs, and a Gaussian process that learns its encoder.
+# Requires results/{evidence}/{dataset}/prepared/ and, for the mixture, the embeddings; leaves metrics as evaluate.smk does.
+
+
+def baseline_embeddings(wildcards):
+    """The embeddings that the mixture is fitted on."""
+    model = settings_of(wildcards)["baselines"]["embedding"]
+    return f"results/{wildcards.evidence}/{wildcards.dataset}/{model}/{wildcards.run}/embedded.safetensors"
 
 
 rule fit_student_t_mixture:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
         embedded=baseline_embeddings,
-        library=library("baselines.student_t_mixture", "experiments.baseline_evaluation", "runs.record", "runs.jobs"),
+        library=library("fit_student_t_mixture"),
     output:
         metrics="results/{evidence}/{dataset}/student-t-mixture/{run}/metrics.csv",
         reliability="results/{evidence}/{dataset}/student-t-mixture/{run}/reliability.csv",
@@ -17,15 +23,9 @@ rule fit_student_t_mixture:
         "logs/{evidence}/{dataset}/student-t-mixture/{run}/fit_student_t_mixture.log",
     conda:
         "../../envs/environment.yaml"
-    threads: own_threads
+    threads: threads_of
     params:
-        settings=own_settings(
-            "threads",
-            "baselines.embedding",
-            "baselines.student_t_mixture",
-            "evaluation.ece_bins",
-            "validation_share_recordings",
-        ),
+        settings=read_by("student-t-mixture", "evaluation.ece_bins"),
         run=run_of,
         checkpoint="results/{evidence}/{dataset}/student-t-mixture/{run}/checkpoint.pt",
     message:
@@ -37,7 +37,7 @@ rule fit_student_t_mixture:
 rule fit_hourly_classifiers:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
-        library=library("baselines.hourly_classifiers", "experiments.baseline_evaluation", "runs.record", "runs.jobs"),
+        library=library("fit_hourly_classifiers"),
     output:
         metrics=expand("results/{{evidence}}/{{dataset}}/{model}/{{run}}/metrics.csv", model=HOURLY),
         reliability=expand("results/{{evidence}}/{{dataset}}/{model}/{{run}}/reliability.csv", model=HOURLY),
@@ -48,17 +48,9 @@ rule fit_hourly_classifiers:
         "logs/{evidence}/{dataset}/fit_hourly_classifiers/{run}.log",
     conda:
         "../../envs/environment.yaml"
-    threads: own_threads
+    threads: threads_of
     params:
-        settings=own_settings(
-            "threads",
-            "baselines.gp",
-            "baselines.gradient_boosting",
-            "baselines.logistic_regression",
-            "evaluation.ece_bins",
-            "hourly",
-            "validation_share_recordings",
-        ),
+        settings=read_by(HOURLY[0], "evaluation.ece_bins"),
         run=run_of,
         models=HOURLY,
     message:
@@ -70,7 +62,7 @@ rule fit_hourly_classifiers:
 rule fit_deep_kernel_gp:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
-        library=library("baselines.deep_kernel_gp", "experiments.evaluation", "runs.record", "runs.jobs"),
+        library=library("fit_deep_kernel_gp"),
     output:
         metrics="results/{evidence}/{dataset}/deep-kernel-gp/{run}/metrics.csv",
         reliability="results/{evidence}/{dataset}/deep-kernel-gp/{run}/reliability.csv",
@@ -81,11 +73,11 @@ rule fit_deep_kernel_gp:
         "logs/{evidence}/{dataset}/deep-kernel-gp/{run}/fit_deep_kernel_gp.log",
     conda:
         "../../envs/environment.yaml"
-    threads: own_threads
+    threads: threads_of
     resources:
         gpu=1,
     params:
-        settings=own_settings(*LEARNING["deep-kernel-gp"], "evaluation.ece_bins"),
+        settings=read_by("deep-kernel-gp", "evaluation.ece_bins"),
         run=run_of,
         checkpoint="results/{evidence}/{dataset}/deep-kernel-gp/{run}/checkpoint.pt",
     message:

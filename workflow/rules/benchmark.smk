@@ -1,9 +1,15 @@
-# Time and memory of training and inference, measured alone on the machine: needs no data, leaves results/{evidence}/compute/evidence/.
+# Time and memory of training and inference, measured alone on the machine. Needs no data; leaves
+# results/{evidence}/benchmark/evidence/.
+
+
+def all_cores(wildcards):
+    """The whole machine, so that no other job runs beside a measurement; on a cluster its profile asks for a node alone."""
+    return workflow.resource_settings.cores or settings(wildcards.evidence)["threads"]
 
 
 rule measure_benchmark:
     input:
-        library=library("benchmark.measure", "runs.record", "runs.jobs"),
+        library=library("measure_benchmark"),
     output:
         measured=f"results/{{evidence}}/{BENCHMARK}/evidence/benchmark.csv",
         records=f"results/{{evidence}}/{BENCHMARK}/evidence/runs.json",
@@ -16,9 +22,9 @@ rule measure_benchmark:
     resources:
         gpu=1,
     params:
-        settings=benchmark_settings,
+        settings=lambda wildcards: run_settings.benchmark_settings(settings(wildcards.evidence)),
         run=f"{BENCHMARK}/measurements/seed0",
     message:
-        "Measure time and memory of training and inference ({wildcards.evidence}); the machine should do nothing else."
+        "Measure time and memory of training and inference ({wildcards.evidence}) while the machine does nothing else."
     script:
         "../scripts/measure_benchmark.py"

@@ -1,12 +1,23 @@
-# Collaborative Inference, figures of merit, and the gathering of a dataset's evidence.
-# Requires trained models and baselines; leaves results/{evidence}/{dataset}/evidence/, all that tables and figures are made from.
+# Collaborative Inference, the metrics of each run, and a dataset's evidence. Requires trained models and fitted baselines;
+# leaves results/{evidence}/{dataset}/evidence/, from which all tables and figures are made.
+
+TRAINED = fitted_by("train_model")
+LATENT = [name for name, model in MODELS.items() if model.latent]
+
+
+def first_runs(wildcards):
+    """Embeddings of the first run of each kernel, which pictures of a single run show."""
+    whole = settings(wildcards.evidence)
+    models = [model for model in CLAI if model in whole["datasets"][wildcards.dataset]["models"]]
+    runs = [run_settings.runs_of_model(whole, wildcards.dataset, model)[0] for model in models]
+    return [f"results/{wildcards.evidence}/{run}/embedded.safetensors" for run in runs]
 
 
 rule evaluate_clai:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
         model=rules.train_model.output.model,
-        library=library("experiments.evaluation", "runs.record", "runs.jobs"),
+        library=library("evaluate_clai"),
     output:
         embedded="results/{evidence}/{dataset}/{model}/{run}/embedded.safetensors",
         metrics="results/{evidence}/{dataset}/{model}/{run}/metrics.csv",
@@ -17,18 +28,19 @@ rule evaluate_clai:
     log:
         "logs/{evidence}/{dataset}/{model}/{run}/evaluate_clai.log",
     wildcard_constraints:
-        model="clai-c|clai-m",
+        model="|".join(CLAI),
     conda:
         "../../envs/environment.yaml"
-    threads: own_threads
+    threads: threads_of
     resources:
         gpu=1,
-        inference_block=own_block,
+        inference_block=block_of,
     params:
-        settings=own_settings(*CLAI, "evaluation.ece_bins", "evaluation.similarity_samples"),
+        settings=read_by_model("evaluation.ece_bins", "evaluation.similarity_samples"),
+        kernel=lambda wildcards: MODELS[wildcards.model].kernel,
         run=run_of,
     message:
-        "Embed {wildcards.dataset} with {wildcards.model} ({wildcards.evidence}, {wildcards.run}) and vote."
+        "Embed {wildcards.dataset} with {wildcards.model} ({wildcards.evidence}, {wildcards.run}) and let its references vote."
     script:
         "../scripts/evaluate_clai.py"
 
@@ -37,7 +49,7 @@ rule evaluate_cross_entropy:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
         model="results/{evidence}/{dataset}/cross-entropy/{run}/model.safetensors",
-        library=library("experiments.evaluation", "runs.record", "runs.jobs"),
+        library=library("evaluate_cross_entropy"),
     output:
         metrics="results/{evidence}/{dataset}/cross-entropy/{run}/metrics.csv",
         reliability="results/{evidence}/{dataset}/cross-entropy/{run}/reliability.csv",
@@ -47,11 +59,11 @@ rule evaluate_cross_entropy:
         "logs/{evidence}/{dataset}/cross-entropy/{run}/evaluate_cross_entropy.log",
     conda:
         "../../envs/environment.yaml"
-    threads: own_threads
+    threads: threads_of
     resources:
         gpu=1,
     params:
-        settings=own_settings(*CLASSIFIER, "evaluation.ece_bins"),
+        settings=read_by("cross-entropy", "evaluation.ece_bins"),
         run=run_of,
     message:
         "Evaluate cross-entropy on {wildcards.dataset} ({wildcards.evidence}, {wildcards.run})."
@@ -63,7 +75,7 @@ rule project_embeddings:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
         embedded=first_runs,
-        library=library("experiments.projections", "experiments.training", "runs.jobs"),
+        library=library("project_embeddings"),
     output:
         tsne="results/{evidence}/{dataset}/evidence/tsne.csv.gz",
         stages="results/{evidence}/{dataset}/evidence/stages.csv.gz",
@@ -73,7 +85,7 @@ rule project_embeddings:
         "../../envs/environment.yaml"
     threads: 1
     params:
-        settings=own_settings("threads", "embedding_size", "encoder", "kernel", "hourly", "tsne", "stages"),
+        settings=only("threads", "embedding_size", "encoder", "kernel", "hourly", "tsne", "stages"),
     message:
         "Project {wildcards.dataset}'s test embeddings ({wildcards.evidence}) to two dimensions."
     script:
@@ -83,12 +95,12 @@ rule project_embeddings:
 rule summarise_dataset:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
-        metrics=of_runs("metrics.csv", ALL_MODELS),
-        reliability=of_runs("reliability.csv", ALL_MODELS),
-        history=of_runs("history.csv", TRAINED),
-        records=of_runs("run.json", ALL_MODELS),
-        evaluations=of_runs("evaluation.json", TRAINED),
-        library=library("runs.gather", "runs.record", "runs.jobs"),
+        metrics=files_of_runs("metrics.csv", ON_DATASETS),
+        reliability=files_of_runs("reliability.csv", ON_DATASETS),
+        history=files_of_runs("history.csv", TRAINED),
+        records=files_of_runs("run.json", ON_DATASETS),
+        evaluations=files_of_runs("evaluation.json", TRAINED),
+        library=library("summarise_dataset"),
     output:
         metrics="results/{evidence}/{dataset}/evidence/metrics.csv",
         reliability="results/{evidence}/{dataset}/evidence/reliability.csv",
@@ -101,15 +113,15 @@ rule summarise_dataset:
         "../../envs/environment.yaml"
     threads: 1
     message:
-        "Gather what all runs on {wildcards.dataset} ({wildcards.evidence}) found."
+        "Gather metrics, histories and records of all runs on {wildcards.dataset} ({wildcards.evidence})."
     script:
         "../scripts/summarise_dataset.py"
 
 
 rule summarise_similarity:
     input:
-        similarity=of_runs("similarity.csv", ["clai-m", "clai-c"]),
-        library=library("runs.gather", "runs.jobs"),
+        similarity=files_of_runs("similarity.csv", CLAI),
+        library=library("summarise_similarity"),
     output:
         "results/{evidence}/{dataset}/evidence/similarity.csv",
     log:
@@ -126,8 +138,8 @@ rule summarise_similarity:
 rule summarise_predictions:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
-        predictions=of_runs("predictions.npz", ALL_MODELS),
-        library=library("metrics.bootstrap", "experiments.evaluation", "runs.gather", "runs.jobs"),
+        predictions=files_of_runs("predictions.npz", ON_DATASETS),
+        library=library("summarise_predictions"),
     output:
         intervals="results/{evidence}/{dataset}/evidence/intervals.csv",
         decision="results/{evidence}/{dataset}/evidence/decision.csv",
@@ -137,7 +149,7 @@ rule summarise_predictions:
         "../../envs/environment.yaml"
     threads: 1
     params:
-        settings=own_settings("evaluation.bootstrap", "evaluation.decision_thresholds", "validation_share_recordings"),
+        settings=only("evaluation.bootstrap", "evaluation.decision_thresholds", "validation_share_recordings"),
     message:
         "Draw intervals by patient and decision curves for {wildcards.dataset} ({wildcards.evidence})."
     script:
@@ -147,9 +159,9 @@ rule summarise_predictions:
 rule summarise_signals:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
-        embedded=of_runs("embedded.safetensors", ["clai-m", "clai-c"]),
-        latent=of_runs("latent.npz", ["gp", "deep-kernel-gp"]),
-        library=library("runs.gather", "experiments.latent_signals", "runs.jobs"),
+        embedded=files_of_runs("embedded.safetensors", CLAI),
+        latent=files_of_runs("latent.npz", LATENT),
+        library=library("summarise_signals"),
     output:
         signals="results/{evidence}/{dataset}/evidence/signals.csv",
         latent="results/{evidence}/{dataset}/evidence/latent.csv",
@@ -159,8 +171,8 @@ rule summarise_signals:
         "../../envs/environment.yaml"
     threads: 1
     params:
-        settings=own_settings("figure4"),
+        settings=only("figure4"),
     message:
-        "Trace the latent signals of {wildcards.dataset} ({wildcards.evidence}): one stay, and the statistics of all."
+        "Trace the latent signals of one stay of {wildcards.dataset} ({wildcards.evidence}) and summarise all stays."
     script:
         "../scripts/summarise_signals.py"

@@ -1,11 +1,30 @@
-# Comparisons beyond the paper: each cell of a study (config key `studies`) trained and measured in one job.
+# Comparisons beyond the paper (workflow/config/studies.yaml). One job trains and measures a run of a cell.
 # Requires results/{evidence}/{dataset}/prepared/; leaves results/{evidence}/{study}/evidence/.
+
+
+def study_dataset(wildcards):
+    """The prepared dataset of a study."""
+    dataset = settings(wildcards.evidence)["studies"][wildcards.study]["dataset"]
+    return f"results/{wildcards.evidence}/{dataset}/prepared/dataset.json"
+
+
+def study_samples(wildcards):
+    """Training samples that a study's cells use; None for all."""
+    return settings(wildcards.evidence)["studies"][wildcards.study]["overrides"].get("training", {}).get("samples")
+
+
+def files_of_cells(name):
+    """Input function: a file of every run of the cells of a study."""
+    return lambda wildcards: [
+        f"results/{wildcards.evidence}/{run}/{name}"
+        for run in run_settings.runs_of_study(settings(wildcards.evidence), wildcards.study)
+    ]
 
 
 rule run_cell:
     input:
         prepared=study_dataset,
-        library=library("experiments.studies", "runs.record", "runs.jobs"),
+        library=library("run_cell"),
     output:
         metrics="results/{evidence}/{study}/{cell}/{run}/metrics.csv",
         history="results/{evidence}/{study}/{cell}/{run}/history.csv",
@@ -14,12 +33,12 @@ rule run_cell:
         "logs/{evidence}/{study}/{cell}/{run}/run_cell.log",
     conda:
         "../../envs/environment.yaml"
-    threads: cell_threads
+    threads: threads_of
     resources:
         gpu=1,
-        inference_block=cell_block,
+        inference_block=block_of,
     params:
-        settings=cell_params,
+        settings=read_by_model("evaluation.ece_bins", "model"),
         run=run_of,
         checkpoint="results/{evidence}/{study}/{cell}/{run}/checkpoint.pt",
     message:
@@ -31,10 +50,10 @@ rule run_cell:
 rule summarise_study:
     input:
         prepared=study_dataset,
-        metrics=of_cells("metrics.csv"),
-        history=of_cells("history.csv"),
-        records=of_cells("run.json"),
-        library=library("runs.gather", "runs.jobs"),
+        metrics=files_of_cells("metrics.csv"),
+        history=files_of_cells("history.csv"),
+        records=files_of_cells("run.json"),
+        library=library("summarise_study"),
     output:
         metrics="results/{evidence}/{study}/evidence/metrics.csv",
         history="results/{evidence}/{study}/evidence/history.csv",
@@ -48,6 +67,6 @@ rule summarise_study:
     params:
         samples=study_samples,
     message:
-        "Gather what all cells of the study {wildcards.study} ({wildcards.evidence}) found."
+        "Gather metrics, histories and records of all cells of the study {wildcards.study} ({wildcards.evidence})."
     script:
         "../scripts/summarise_study.py"

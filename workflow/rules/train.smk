@@ -1,11 +1,11 @@
-# Collaborative Learning and the cross-entropy baseline.
-# Requires results/{evidence}/{dataset}/prepared/; leaves model.safetensors, history.csv and run.json in results/{evidence}/{dataset}/{model}/{run}/.
+# Collaborative Learning and the cross-entropy baseline. Requires results/{evidence}/{dataset}/prepared/; leaves
+# model.safetensors, history.csv and run.json in results/{evidence}/{dataset}/{model}/{run}/.
 
 
 rule train_model:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
-        library=library("experiments.training", "runs.record", "runs.jobs"),
+        library=library("train_model"),
     output:
         model="results/{evidence}/{dataset}/{model}/{run}/model.safetensors",
         history="results/{evidence}/{dataset}/{model}/{run}/history.csv",
@@ -13,15 +13,16 @@ rule train_model:
     log:
         "logs/{evidence}/{dataset}/{model}/{run}/train_model.log",
     wildcard_constraints:
-        model="clai-c|clai-m|cross-entropy",
+        model="|".join(fitted_by("train_model")),
     conda:
         "../../envs/environment.yaml"
-    threads: own_threads
+    threads: threads_of
     resources:
         gpu=1,
-        inference_block=own_block,
+        inference_block=block_of,
     params:
-        settings=learning_settings,
+        settings=read_by_model(),
+        kernel=lambda wildcards: MODELS[wildcards.model].kernel,
         run=run_of,
         checkpoint="results/{evidence}/{dataset}/{model}/{run}/checkpoint.pt",
     message:

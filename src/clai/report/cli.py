@@ -1,4 +1,4 @@
-"""The command `clai`: where the numbers of a rendered output come from."""
+"""The command `clai`: the runs behind the numbers of a rendered output, and the settings of a run."""
 
 import argparse
 import json
@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
+import yaml
 
 from clai.errors import InputError
 from clai.report.evidence import run_dataset, run_model
+from clai.runs.settings import effective_settings, load_settings, merge, read_yaml
 
 KEYS = ("dataset", "model")
 """Columns of an output's CSV that say which runs its rows rest on."""
@@ -120,15 +122,41 @@ def _common(title: str, values: Mapping[str, Any]) -> list[str]:
     return [f"{title}:", *(f"    {key}: {json.dumps(value)}" for key, value in values.items()), ""] if values else []
 
 
+def settings_text(repository: Path, name: str, model: str, configfiles: Sequence[Path] = (), mini: bool = False) -> str:
+    """Return the effective settings of a run as YAML.
+
+    Args:
+        repository: folder that holds config.yaml.
+        name: key of a dataset or a study.
+        model: key of a model, or a cell of the study.
+        configfiles: files of the user's own settings; later ones win.
+        mini: whether to show the run on miniature data.
+
+    Raises:
+        InputError: a setting is wrong, or there is no such dataset, study, model or cell.
+    """
+    overrides = merge(*(read_yaml(file) for file in configfiles))
+    shown = effective_settings(load_settings(repository, overrides, mini=mini), name, model)
+    return str(yaml.safe_dump(shown, sort_keys=False, default_flow_style=None, width=100, allow_unicode=True))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point of the command `clai`."""
     parser = argparse.ArgumentParser(prog="clai", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     provenance = commands.add_parser("provenance", help="the runs behind each number of a table or figure")
     provenance.add_argument("output", type=Path, help="e.g. paper_figures/table3.tex")
-    chosen = parser.parse_args(arguments)
+    settings = commands.add_parser("settings", help="the settings of a run, from all files of the configuration")
+    settings.add_argument("name", metavar="dataset", help="a dataset or a study, e.g. cifar10")
+    settings.add_argument("model", help="a model of the dataset or a cell of the study, e.g. clai-m")
+    settings.add_argument("--configfile", type=Path, nargs="+", default=[], help="your own settings, as for Snakemake")
+    settings.add_argument("--mini", action="store_true", help="the run on miniature data")
+    parsed = parser.parse_args(arguments)
     try:
-        sys.stdout.write(describe(chosen.output))
+        if parsed.command == "settings":
+            sys.stdout.write(settings_text(Path(), parsed.name, parsed.model, parsed.configfile, parsed.mini))
+        else:
+            sys.stdout.write(describe(parsed.output))
     except InputError as error:
         parser.exit(1, f"error: {error}\n")
     return 0
