@@ -16,7 +16,7 @@ from clai.report.evidence import Evidence
 from clai.report.printed_values import read_printed_values
 from clai.report.tables import readme_results, replace_results
 from clai.runs.models import MODELS
-from clai.runs.outputs import descriptions
+from clai.runs.outputs import BENCHMARK, descriptions
 from clai.runs.settings import DEFAULTS, load_settings
 
 REPOSITORY = Path(__file__).parents[2]
@@ -91,6 +91,19 @@ def test_every_rule_has_a_message_a_log_and_a_script(file: Path) -> None:
     for rule in re.split(r"^ *rule\b.*:\n", file.read_text(), flags=re.MULTILINE)[1:]:
         for directive in ("message:", "log:", "script:"):
             assert directive in rule
+
+
+def test_profile_of_the_cluster_and_the_makefile_name_rules_that_exist() -> None:
+    rules = {
+        name
+        for file in [REPOSITORY / "Snakefile", *(WORKFLOW / "rules").glob("*.smk")]
+        for name in re.findall(r"^rule (\w+):", file.read_text(), flags=re.MULTILINE)
+    }
+    profile = yaml.safe_load((REPOSITORY / "profiles" / "slurm" / "config.yaml").read_text())
+    assert {*profile["set-resources"], *profile["set-threads"]} <= rules
+    makefile = (REPOSITORY / "Makefile").read_text()
+    assert set(re.findall(r"--forcerun (\w+)", makefile)) <= rules
+    assert all(f"{BENCHMARK}/evidence" in path for path in re.findall(r"results/\S+", makefile) if "evidence" in path)
 
 
 def test_results_in_the_readme_are_those_published() -> None:

@@ -3,12 +3,6 @@
 # Requires results/{evidence}/{dataset}/prepared/ and, for the mixture, the embeddings; leaves metrics as evaluate.smk does.
 
 
-def baseline_embeddings(wildcards):
-    """The embeddings that the mixture is fitted on."""
-    model = settings_of(wildcards)["baselines"]["embedding"]
-    return f"results/{wildcards.evidence}/{wildcards.dataset}/{model}/{wildcards.run}/embedded.safetensors"
-
-
 rule fit_student_t_mixture:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",

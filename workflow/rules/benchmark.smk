@@ -2,11 +2,6 @@
 # results/{evidence}/benchmark/evidence/.
 
 
-def all_cores(wildcards):
-    """The whole machine, so that no other job runs beside a measurement; on a cluster its profile asks for a node alone."""
-    return workflow.resource_settings.cores or settings(wildcards.evidence)["threads"]
-
-
 rule measure_benchmark:
     input:
         library=library("measure_benchmark"),

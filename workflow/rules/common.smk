@@ -109,52 +109,11 @@ def run_of(wildcards):
     return {"seed": run.seed, "fold": run.fold}
 
 
-def library(script, *modules):
-    """The files of the library that a script, and modules that it imports by name, rest on."""
-    return library_files(REPOSITORY, REPOSITORY / "workflow" / "scripts" / f"{script}.py", *modules)
+def study_samples(wildcards):
+    """Training samples that a study's cells use; None for all."""
+    return settings(wildcards.evidence)["studies"][wildcards.study]["overrides"].get("training", {}).get("samples")
 
 
-def library_of_source(script):
-    """Input function: these files with the module that reads the wildcards' dataset."""
-    return lambda wildcards: library(script, f"clai.datasets.{settings_of(wildcards)['dataset']['source']}")
-
-
-def files_of_runs(name, models):
-    """Input function: a file of every run of the dataset's models among `models`."""
-
-    def files(wildcards):
-        whole = settings(wildcards.evidence)
-        runs = [
-            run
-            for model in whole["datasets"][wildcards.dataset]["models"]
-            if model in models
-            for run in run_settings.runs_of_model(whole, wildcards.dataset, model)
-        ]
-        return [f"results/{wildcards.evidence}/{run}/{name}" for run in runs]
-
-    return files
-
-
-def evidence_root(wildcards):
-    """The folder of evidence that a rendered output is a function of."""
-    return f"results/{'mini' if wildcards.mini else config['evidence']}"
-
-
-def settings_behind(wildcards):
-    """The settings behind that evidence."""
-    return settings("mini" if wildcards.mini else "real")
-
-
-def evidence_of(output):
-    """Input function: the evidence files that an output is rendered from."""
-    return lambda wildcards: evidence_inputs(output, evidence_root(wildcards), settings_behind(wildcards))
-
-
-def descriptions_for(output):
-    """What an output says of the datasets and studies that it shows, available or not."""
-    return descriptions(evidence_behind(output, settings("real")), settings("real"))
-
-
-def rendered(wildcards):
-    """Every rendered file beside an output."""
-    return files_of_outputs(f"paper_figures/{wildcards.mini}".rstrip("/"))
+def all_cores(wildcards):
+    """The whole machine, so that no other job runs beside a measurement; on a cluster its profile asks for a node alone."""
+    return workflow.resource_settings.cores or settings(wildcards.evidence)["threads"]

@@ -7,18 +7,6 @@ localrules:
     fetch_source,
 
 
-def source_table(wildcards):
-    """The table of files, addresses and checksums of a dataset; the miniature's is written beside its files."""
-    whole = settings(wildcards.evidence)
-    return f"results/mini/raw/{wildcards.dataset}/sources.csv" if whole["miniature"] else whole["data_sources"]
-
-
-def raw_folder(wildcards):
-    """The folder of a dataset's raw files."""
-    whole = settings(wildcards.evidence)
-    return f"{'results/mini/raw' if whole['miniature'] else whole['data_dir']}/{wildcards.dataset}"
-
-
 rule make_miniature:
     input:
         library=library("make_miniature"),

@@ -5,14 +5,6 @@ TRAINED = fitted_by("train_model")
 LATENT = [name for name, model in MODELS.items() if model.latent]
 
 
-def first_runs(wildcards):
-    """Embeddings of the first run of each kernel, which pictures of a single run show."""
-    whole = settings(wildcards.evidence)
-    models = [model for model in CLAI if model in whole["datasets"][wildcards.dataset]["models"]]
-    runs = [run_settings.runs_of_model(whole, wildcards.dataset, model)[0] for model in models]
-    return [f"results/{wildcards.evidence}/{run}/embedded.safetensors" for run in runs]
-
-
 rule evaluate_clai:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",

@@ -3,12 +3,6 @@
 # dataset.json and, beside it, the arrays.
 
 
-def raw_manifest(wildcards):
-    """The verified raw files of a dataset."""
-    owner = run_settings.raw_dataset(settings(wildcards.evidence), wildcards.dataset)
-    return f"results/{wildcards.evidence}/{owner}/raw.json"
-
-
 rule prepare_dataset:
     input:
         raw=raw_manifest,

@@ -2,25 +2,6 @@
 # Requires results/{evidence}/{dataset}/prepared/; leaves results/{evidence}/{study}/evidence/.
 
 
-def study_dataset(wildcards):
-    """The prepared dataset of a study."""
-    dataset = settings(wildcards.evidence)["studies"][wildcards.study]["dataset"]
-    return f"results/{wildcards.evidence}/{dataset}/prepared/dataset.json"
-
-
-def study_samples(wildcards):
-    """Training samples that a study's cells use; None for all."""
-    return settings(wildcards.evidence)["studies"][wildcards.study]["overrides"].get("training", {}).get("samples")
-
-
-def files_of_cells(name):
-    """Input function: a file of every run of the cells of a study."""
-    return lambda wildcards: [
-        f"results/{wildcards.evidence}/{run}/{name}"
-        for run in run_settings.runs_of_study(settings(wildcards.evidence), wildcards.study)
-    ]
-
-
 rule run_cell:
     input:
         prepared=study_dataset,
