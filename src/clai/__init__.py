@@ -1,7 +1,7 @@
 """Collaborative Learning and Inference (CLaI): kernels learned by alignment for Bayes classification.
 
-`CLaIClassifier` is the method as a scikit-learn estimator. It is imported when first asked for, so that parts of the
-package that need no PyTorch do not wait for it.
+`CLaIClassifier` is the method as a scikit-learn estimator. Its first use imports it, so that parts of the package that need no
+PyTorch do not wait for it.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,8 +1,8 @@
-"""Algorithms 1 to 4 as the paper prints them: plain and slow, what the fast code must equal and is timed against.
+"""Algorithms 1 to 4 as the paper prints them, plain and slow.
 
-Nothing of `clai` is used here, and only tests and the benchmark use it. `phi` embeds a batch, `theta` is the list of trained
-parameters, `shuffle(N)` gives a permutation of 0 .. N - 1. Labels are +1 and -1 (Algorithms 1 and 2) or 0 .. C - 1
-(Algorithms 3 and 4).
+Tests hold the fast code equal to them, and the benchmark compares times with theirs. They use nothing of `clai`. `phi` embeds a
+batch, `theta` is the list of trained parameters, `shuffle(N)` returns a permutation of 0 .. N - 1. Labels are +1 and -1
+(Algorithms 1 and 2) or 0 .. C - 1 (Algorithms 3 and 4).
 """
 
 from collections.abc import Callable, Iterable
@@ -14,12 +14,12 @@ Similarity = Callable[[Tensor, Tensor], Tensor]
 
 
 def cosine(z_t: Tensor, z_r: Tensor) -> Tensor:
-    """S = Z_t Z_r' / (|Z_t| |Z_r|), the normalisation row by row (equation 10)."""
+    """Return S = Z_t Z_r' / (|Z_t| |Z_r|), normalised row by row (equation 8, line 218)."""
     return (z_t @ z_r.T) / (z_t.norm(dim=1)[:, None] * z_r.norm(dim=1)[None, :])
 
 
 def mahalanobis(m: Tensor) -> Similarity:
-    """2 exp(-(z_i - z_j)' M (z_i - z_j)) - 1 (equation 14)."""
+    """Return the similarity 2 exp(-(z_i - z_j)' M (z_i - z_j)) - 1 (equation 15, line 416)."""
 
     def similarity(z_t: Tensor, z_r: Tensor) -> Tensor:
         difference = z_t[:, None, :] - z_r[None, :, :]
@@ -29,12 +29,12 @@ def mahalanobis(m: Tensor) -> Similarity:
 
 
 def target_product(y_t: Tensor, y_r: Tensor) -> Tensor:
-    """T = y_t y_r' (Algorithms 1 and 3)."""
+    """Return T = y_t y_r' (Algorithms 1 and 3)."""
     return torch.outer(y_t, y_r)
 
 
 def target_zero(y_t: Tensor, y_r: Tensor) -> Tensor:
-    """+1 where both are +1, 0 where both are -1, -1 otherwise (the equation at line 430)."""
+    """Return +1 where both labels are +1, 0 where both are -1, -1 otherwise (line 434)."""
     t = y_t.new_empty(len(y_t), len(y_r))
     for i, a in enumerate(y_t):
         for j, b in enumerate(y_r):
@@ -53,7 +53,7 @@ def learn_binary(
     eta: float,
     shuffle: Callable[[int], Tensor],
 ) -> None:
-    """Algorithm 1, collaborative learning, binary. `similarity()` gives K with its parameters as they then are."""
+    """Run Algorithm 1, collaborative learning, binary. `similarity()` returns K with its present parameters."""
     for _ in range(epochs):
         order = shuffle(len(x))
         batches = partition(x[order], y[order], batch_size)
@@ -84,7 +84,7 @@ def learn_multiclass(
     eta: float,
     shuffle: Callable[[int], Tensor],
 ) -> None:
-    """Algorithm 3, collaborative learning, multiclass."""
+    """Run Algorithm 3, collaborative learning, multiclass."""
     for _ in range(epochs):
         for k in range(classes):
             order = shuffle(len(x))
@@ -116,7 +116,7 @@ def learn_joint(
     eta: float,
     shuffle: Callable[[int], Tensor],
 ) -> None:
-    """Algorithm 3 without its class loop (line 814): a step has the mean loss of all classes. phi gives (C, B, L)."""
+    """Run Algorithm 3 without its loop over classes (line 814): a step has the mean loss of all classes; phi gives (C, B, L)."""
     for _ in range(epochs):
         order = shuffle(len(x))
         batches = partition(x[order], y[order], batch_size)
@@ -139,13 +139,12 @@ def learn_joint(
 def infer_binary(
     phi: Callable[[Tensor], Tensor], similarity: Similarity, x: Tensor, x_r: Tensor, y_r: Tensor, batch_size: int
 ) -> Tensor:
-    """Algorithm 2, collaborative inference, binary: f (P,). Its sign is the label."""
+    """Run Algorithm 2, collaborative inference, binary; return f (P,), whose sign is the label."""
     z = phi(x)
     batches = partition(x_r, y_r, batch_size)
     y = torch.cat([y_batch for _, y_batch in batches])
-    s = z.new_empty(
-        len(z), len(y)
-    )  # written batch by batch: as printed, S <- [S, S_batch], it would be copied for each
+    # S as a whole, written batch by batch: S <- [S, S_batch], as printed, would copy it for each.
+    s = z.new_empty(len(z), len(y))
     for r, (x_batch, _) in enumerate(batches):
         s[:, r * batch_size : (r + 1) * batch_size] = similarity(z, phi(x_batch))
     return s @ y / (y @ y)
@@ -160,7 +159,7 @@ def infer_multiclass(
     classes: int,
     batch_size: int,
 ) -> Tensor:
-    """Algorithm 4, collaborative inference, multiclass: (P, C) before the softmax. Its largest column is the label."""
+    """Run Algorithm 4, collaborative inference, multiclass; return f (P, C) before the softmax, largest at the label."""
     columns = []
     for k in range(classes):
 
@@ -172,23 +171,24 @@ def infer_multiclass(
 
 
 def partition(x: Tensor, y: Tensor, batch_size: int) -> list[tuple[Tensor, Tensor]]:
-    """M = floor(N / B) batches; what is left over is not used."""
+    """Return M = floor(N / B) batches; the remainder is left out."""
     m = len(x) // batch_size
     return [(x[i * batch_size : (i + 1) * batch_size], y[i * batch_size : (i + 1) * batch_size]) for i in range(m)]
 
 
 def relabel(y: Tensor, k: int, dtype: torch.dtype) -> Tensor:
-    """y^k: +1 where y = k, -1 otherwise."""
+    """Return y^k: +1 where y = k, -1 otherwise (line 445)."""
     return torch.where(y == k, 1, -1).to(dtype)
 
 
 def zero_grad(theta: Iterable[Tensor]) -> None:
+    """Forget the gradients of theta."""
     for parameter in theta:
         parameter.grad = None
 
 
 def descend(theta: Iterable[Tensor], eta: float) -> None:
-    """theta <- theta - eta grad."""
+    """Step down the gradient: theta <- theta - eta grad."""
     with torch.no_grad():
         for parameter in theta:
             if parameter.grad is not None:

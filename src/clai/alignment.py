@@ -1,21 +1,20 @@
-"""Targets, the alignment loss, alignment scores and the least loss that a kernel can reach.
+"""Targets, the alignment loss and alignment scores.
 
-Shapes throughout: labels as signs y of shape (K, N) for K conditions; similarities S and targets T of shape (K, A, R). Binary
-classification is K = 1 with the positive class as the only condition; multiclass is K = C, one condition a class.
+Shapes throughout: labels as signs y (K, N) for K conditions; similarities S and targets T (K, A, R) of A anchors and R
+references. Binary classification has K = 1, with the positive class as the only condition. Multiclass has K = C, one condition a
+class.
 """
 
-import math
 from typing import Literal, NamedTuple
 
 import torch
-from scipy import integrate, optimize
 from torch import Tensor
 
 Target = Literal["zero", "product", "masked"]
 
 
 def one_vs_rest(labels: Tensor, conditions: int) -> Tensor:
-    """Labels as signs, +1 for the condition's own class and -1 for the rest (line 439).
+    """Return labels as signs, +1 for the class of the condition and -1 for the rest (line 445).
 
     Args:
         labels: class indices, shape (N,).
@@ -25,22 +24,23 @@ def one_vs_rest(labels: Tensor, conditions: int) -> Tensor:
         Signs of shape (conditions, N), float32.
     """
     first = 1 if conditions == 1 else 0
-    own = torch.arange(first, first + conditions, device=labels.device).unsqueeze(1)
-    return (labels.unsqueeze(0) == own).float().mul_(2).sub_(1)
+    classes = torch.arange(first, first + conditions, device=labels.device).unsqueeze(1)
+    return (labels.unsqueeze(0) == classes).float().mul_(2).sub_(1)
 
 
 class TargetMatrix(NamedTuple):
-    """What similarities should be: `values` (K, A, R), and `weights` of the same shape, or None where every pair counts."""
+    """Target similarities `values` (K, A, R), and `weights` of pairs of the same shape, or None where every pair counts alike."""
 
     values: Tensor
     weights: Tensor | None
 
 
 def target_matrix(anchor: Tensor, reference: Tensor, kind: Target) -> TargetMatrix:
-    """Target similarities of anchors with signs (K, A) and references with signs (K, R).
+    """Return the target similarities of anchors with signs (K, A) and references with signs (K, R).
 
-    `product`: y y', +1 or -1 (Algorithms 1 and 3 as printed). `zero`: 0 where both are negative (the paper's equation, line
-    430). `masked`: as `zero`, and pairs of negatives are left out of the loss instead of being pulled to 0.
+    * `product`: y y', +1 or -1 (Algorithms 1 and 3 as printed).
+    * `zero`: 0 where both are negative, else y y' (the paper's equation, line 434).
+    * `masked`: as `zero`, but the loss leaves pairs of negatives out instead of pulling them to 0.
     """
     product = anchor.unsqueeze(-1) * reference.unsqueeze(-2)
     if kind == "product":
@@ -55,10 +55,10 @@ def target_matrix(anchor: Tensor, reference: Tensor, kind: Target) -> TargetMatr
 
 
 def balanced(target: TargetMatrix, anchor: Tensor, reference: Tensor) -> TargetMatrix:
-    """The same targets with pairs weighted so that positives and negatives count alike, among anchors and among references.
+    """Weight the pairs so that positives and negatives count alike, among anchors and among references.
 
-    A pair's weight is the product of its samples' weights, each 1 / (samples of its sign in its batch): where 2 % are positive,
-    96 % of the pairs of the unweighted loss are pairs of negatives. Signs (K, A) and (K, R).
+    The weight of a pair is the product of its samples' weights, each 1 / (samples of the same sign in the batch). Without
+    weights, 96 % of the pairs are pairs of negatives where 2 % of the samples are positive. Signs (K, A) and (K, R).
     """
 
     def weights(signs: Tensor) -> Tensor:
@@ -71,7 +71,7 @@ def balanced(target: TargetMatrix, anchor: Tensor, reference: Tensor) -> TargetM
 
 
 def alignment_loss(similarity: Tensor, target: TargetMatrix) -> Tensor:
-    """1/B^2 ||S - T||_F^2 for each condition, shape (K,) (equation 11, line 299); over the pairs that count."""
+    """Return 1/B^2 ||S - T||_F^2 of each condition, shape (K,) (equation 9, line 241); with weights, their mean."""
     squared = (similarity - target.values).square()
     if target.weights is None:
         return squared.mean((-2, -1))
@@ -80,15 +80,15 @@ def alignment_loss(similarity: Tensor, target: TargetMatrix) -> Tensor:
 
 
 def alignment(similarity: Tensor, target: Tensor) -> Tensor:
-    """Kernel alignment A(S, T) = <S, T> / (||S|| ||T||) over the last two dimensions (equation 4, line 195)."""
+    """Return the kernel alignment A(S, T) = <S, T> / (||S|| ||T||) over the last two dimensions (equation 5, line 142)."""
     inner = (similarity * target).sum((-2, -1))
     return inner / (similarity.norm(dim=(-2, -1)) * target.norm(dim=(-2, -1))).clamp_min(1e-12)
 
 
 def centred_alignment(similarity: Tensor, target: Tensor) -> Tensor:
-    """Alignment after rows and columns of both are centred (Cortes, Mohri & Rostamizadeh 2012, definition 4).
+    """Return the alignment after centring rows and columns of both (Cortes, Mohri & Rostamizadeh 2012, definition 4).
 
-    Without centring a constant similarity already has a high alignment wherever one class dominates.
+    Without centring, a constant similarity has a high alignment wherever one class dominates.
     """
 
     def centre(matrix: Tensor) -> Tensor:
@@ -98,55 +98,8 @@ def centred_alignment(similarity: Tensor, target: Tensor) -> Tensor:
     return alignment(centre(similarity), centre(target))
 
 
-def loss_floor(family: str, kind: Target, share: float, size: int) -> float:
-    """The least expected alignment loss of one condition, whatever the encoder.
-
-    Only `zero` has a floor above 0: it asks negatives to be opposite to (or far from) all positives and yet unrelated to
-    each other. With positives in one point, the loss is 2 p (1-p) E(S+- + 1)^2 + (1-p)^2 E(S--)^2 at class share p.
-
-    * `cosine`: negatives lie at cosine -s from the positives and spread evenly in the other L - 1 dimensions. Then S+- = -s and
-      E S--^2 = s^4 + (1 - s^2)^2 / (L - 1), minimised over s.
-    * `gaussian`: positives are far away, S+- = -1, and negatives lie evenly on a sphere of radius r in L dimensions, so
-      that 2 exp(-d) - 1 is near 0 for most pairs, minimised over r. This arrangement is attainable; a slightly better
-      one may exist.
-
-    Args:
-        family: `cosine` or `gaussian`.
-        kind: the target.
-        share: share of the condition's positive class, in (0, 1).
-        size: embedding dimensions L, at least 2.
-    """
-    if kind != "zero":
-        return 0.0
-    rest = (1 - share) ** 2
-    if family == "cosine":
-
-        def cosine_loss(s: float) -> float:
-            return 2 * share * (1 - share) * (1 - s) ** 2 + rest * (s**4 + (1 - s**2) ** 2 / (size - 1))
-
-        return float(optimize.minimize_scalar(cosine_loss, bounds=(0, 1), method="bounded").fun)
-
-    # u is the cosine of the angle between two even points on the sphere, with density (1 - u^2)^((L-3)/2); u = sin(angle)
-    # keeps the integrand smooth for L = 2 as well.
-    norm = integrate.quad(lambda a: math.cos(a) ** (size - 2), -math.pi / 2, math.pi / 2)[0]
-
-    def gaussian_loss(squared_radius: float) -> float:
-        def integrand(a: float) -> float:
-            similarity = 2 * math.exp(-2 * squared_radius * (1 - math.sin(a))) - 1
-            return similarity**2 * math.cos(a) ** (size - 2)
-
-        return float(integrate.quad(integrand, -math.pi / 2, math.pi / 2)[0]) / norm
-
-    return rest * float(optimize.minimize_scalar(gaussian_loss, bounds=(0, 4), method="bounded").fun)
-
-
-def mean_loss_floor(family: str, kind: Target, shares: list[float], size: int) -> float:
-    """Mean of `loss_floor` over conditions with the given class shares."""
-    return sum(loss_floor(family, kind, share, size) for share in shares) / len(shares)
-
-
 def alignment_scores(similarity: Tensor, target: TargetMatrix) -> tuple[Tensor, Tensor]:
-    """(alignment, centred alignment), each (K,), of both matrices times the root of the pairs' weights."""
+    """Return (alignment, centred alignment), each (K,), of both matrices times the root of the pairs' weights."""
     weights = torch.ones_like(target.values) if target.weights is None else target.weights.sqrt()
     s, t = similarity * weights, target.values * weights
     return alignment(s, t), centred_alignment(s, t)

@@ -1,11 +1,11 @@
-"""What training and embedding draw batches from: images, signals or recordings on the device, indexed by item.
+"""Sources of batches for training and embedding: vectors, images, signals or recordings, indexed by item.
 
-An item is what is shuffled: an image, an EEG epoch, or a whole recording (a collection of samples with labels, line 651). A
-batch of items gives encoder input and the labels of all its samples; for recordings these are all hours of all of them.
+An item is the unit that training shuffles: an image, an EEG epoch, or a whole recording (a collection of samples with labels,
+line 651). A batch of items gives encoder input and the labels of all samples in it; the samples of a recording are its hours.
 """
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -16,29 +16,57 @@ from clai.encoders import Hourly, to_device
 
 
 class Items(Protocol):
-    """A split of a dataset, ready to be drawn from."""
+    """A split of a dataset from which batches are drawn."""
 
     labels: Tensor
-    """Class indices of all samples, shape (samples,), on the CPU, in item order."""
+    """Class indices of all samples, shape (samples,), on the CPU, in the order of items."""
     inputs: int
-    """Channels or variables that the encoder takes."""
+    """Number of channels or variables that the encoder takes."""
 
     def __len__(self) -> int:
-        """Number of items."""
+        """Return the number of items."""
 
     def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Any, Tensor]:
-        """Encoder input and labels (samples,) of the items; with a generator, augmented."""
+        """Return encoder input and labels (samples,) of the items; a generator draws augmentation, None leaves it out."""
 
     def sizes(self, blocks: list[Tensor]) -> list[int]:
-        """Number of samples in each block of items."""
+        """Return the number of samples in each block of items."""
+
+
+class Splits(NamedTuple):
+    """Training, validation and test items of one run."""
+
+    train: Items
+    val: Items
+    test: Items
+
+
+class Vectors:
+    """Vectors (N, inputs), or tensors (N, ...) for a trunk that takes them, drawn as they are.
+
+    Args:
+        labels: class indices (N,), on the CPU.
+    """
+
+    def __init__(self, x: Tensor, labels: Tensor) -> None:
+        self.x, self.labels, self.inputs = x, labels, x.shape[1]
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
+        return self.x[items.to(self.x.device)], self.labels[items].to(self.x.device)
+
+    def sizes(self, blocks: list[Tensor]) -> list[int]:
+        return [len(block) for block in blocks]
 
 
 class Images:
-    """Images (N, H, W, channels) uint8, kept so on the device; normalised and augmented a batch at a time.
+    """Images (N, H, W, channels) uint8 on the device, normalised and augmented a batch at a time.
 
     Args:
         mean, sd: per channel, in units of the pixel values.
-        augmentation: `crop`, the padding in pixels of the random shift; `flip`, whether to mirror half of them.
+        augmentation: `crop`, the largest random shift in pixels; `flip`, whether to mirror half of the images.
     """
 
     def __init__(
@@ -61,26 +89,26 @@ class Images:
         return len(self.x)
 
     def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
-        # All that the host draws goes to the device in one piece.
+        # The host draws, and sends its draws to the device in one piece.
         drawn = [items] if generator is None else [items, *self._views(len(items), generator)]
-        own, *views = to_device(torch.stack(drawn), self.x.device)
-        x = self.x[own]
+        rows, *views = to_device(torch.stack(drawn), self.x.device)
+        x = self.x[rows]
         if generator is not None:
             x = self._augment(x, *views)
-        # (N, H, W, channels) seen as (N, channels, H, W) is already in the channels-last layout that convolutions prefer.
-        return ((x.float() - self.mean) / self.sd).permute(0, 3, 1, 2), self.y[own]
+        # A view of (N, H, W, channels) as (N, channels, H, W) has the channels-last layout, which convolutions prefer.
+        return ((x.float() - self.mean) / self.sd).permute(0, 3, 1, 2), self.y[rows]
 
     def sizes(self, blocks: list[Tensor]) -> list[int]:
         return [len(block) for block in blocks]
 
     def _views(self, n: int, generator: torch.Generator) -> list[Tensor]:
-        """Shift down, shift to the right and whether to mirror (0 or 1), each (n,), for n images."""
+        """Draw the shift down, the shift to the right and whether to mirror (0 or 1) of n images, each (n,)."""
         down, right = (torch.randint(0, 2 * self.crop + 1, (n,), generator=generator) for _ in range(2))
         mirror = (torch.rand((n,), generator=generator) < 0.5) if self.flip else torch.zeros(n)
         return [down, right, mirror.long()]
 
     def _augment(self, x: Tensor, down: Tensor, right: Tensor, mirror: Tensor) -> Tensor:
-        """Images shifted, with what comes in from outside black, and mirrored, as one gather for the batch."""
+        """Shift images, black beyond their edges, and mirror them, in one gather for the batch."""
         n, height, width, _ = x.shape
         crop = self.crop
         padded = torch.nn.functional.pad(x, (0, 0, crop, crop, crop, crop))
@@ -101,7 +129,7 @@ class Signals:
         sd: list[float],
         device: torch.device,
     ) -> None:
-        self.x = x  # may be memory-mapped: only the batch at hand is read
+        self.x = x  # may be memory-mapped: a batch reads its own rows only
         self.labels = torch.tensor(y)
         self.inputs = x.shape[1]
         self.device = device
@@ -119,10 +147,12 @@ class Signals:
 
 
 class Recordings:
-    """ICU recordings as one long table of what is known at each hour (`clai.datasets.hourly_inputs`), shape (rows, inputs).
+    """ICU recordings as one table (rows, inputs), a row an hour of a recording.
 
     Args:
-        recording: the recording of each row, rows of one recording together and in order of time.
+        inputs: encoder input of each row.
+        y: class index of each row.
+        recording: recording of each row; the rows of a recording stand together, in order of time.
     """
 
     def __init__(
@@ -141,7 +171,7 @@ class Recordings:
 
     def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Hourly, Tensor]:
         lengths = self.lengths[items]
-        # A recording's rows follow one another: its first row, less the rows drawn before it, plus a count of all rows.
+        # Row of a drawn hour: first row of its recording, less the hours drawn before it, plus its place among the drawn hours.
         first = self.starts[items] - (lengths.cumsum(0) - lengths)
         rows = first.repeat_interleave(lengths) + torch.arange(int(lengths.sum()))
         return Hourly(to_device(self.x[rows], self.device), lengths), to_device(self.labels[rows], self.device)

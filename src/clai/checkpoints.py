@@ -1,8 +1,8 @@
-"""Checkpoints: what a long fit keeps on disk so that it may be interrupted at any moment and end as if it had not been.
+"""Checkpoints: states on disk with which an interrupted fit continues, to the same end as an uninterrupted one.
 
-A fit hands its state to `Checkpoint.offer` after each step. It is written when `seconds` have passed since the last time, and at
-once when the process was asked to stop (SIGTERM, as schedulers send before they kill; SIGINT, as Ctrl-C does), which then leaves
-with `STOPPED`. A file is replaced whole: a kill while writing leaves the one before.
+A fit offers its state to `Checkpoint.offer` after each step. The checkpoint writes it once `seconds` have passed since the last
+time. On a request to stop (SIGTERM, which schedulers send before they kill; SIGINT, which Ctrl-C sends) it writes at once, and
+the process exits with `STOPPED`. A new file replaces the old one whole, so a kill during writing leaves the old one.
 """
 
 import contextlib
@@ -24,44 +24,44 @@ from torch import Tensor
 logger = logging.getLogger("clai")
 
 STOPPED = 75
-"""Exit status of a process that saved its state because it was asked to stop: EX_TEMPFAIL of sysexits.h, try again later."""
+"""Exit status of a process that saved its state on a request to stop: EX_TEMPFAIL of sysexits.h, try again later."""
 
 PATIENCE = 5.0
-"""Seconds after which a step that has not ended is abandoned. Slurm kills 30 s after SIGTERM (KillWait), Kubernetes too."""
+"""Seconds from a request to stop until the running step is abandoned. Slurm and Kubernetes kill 30 s after SIGTERM."""
 
 Step = TypeVar("Step")
 
 
 class Checkpoint:
-    """The file that holds the state of one fit. As a context, it also listens for requests to stop.
+    """File with the state of one fit. As a context manager, it also listens for requests to stop.
 
     Args:
-        path: of the file.
-        fingerprint: identifies data, settings, code and device; a state with another one is not resumed from.
-        seconds: between two writes.
+        path: path of the file.
+        fingerprint: identifies data, settings, code and device; a fit resumes from a state with the same one only.
+        seconds: time between two writes.
     """
 
     def __init__(self, path: Path, fingerprint: str, seconds: float) -> None:
         self.path, self.fingerprint, self.seconds = path, fingerprint, seconds
-        self.last = ""  # what the file on disk holds, in words
-        self.earlier = 0.0  # seconds that interrupted processes spent on what it holds
+        self.last = ""  # place of the state on disk, in words
+        self.earlier = 0.0  # seconds that interrupted processes spent on that state
         self._started = time.monotonic()
         self._due = self._started + seconds
         self._stop: str | None = None
-        self._before: dict[int, Any] = {}
+        self._handlers: dict[int, Any] = {}  # of signals, before this context
 
     def __enter__(self) -> Self:
         for number in (signal.SIGTERM, signal.SIGINT):
-            self._before[number] = signal.signal(number, self._asked)
-        self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._abandon)
+            self._handlers[number] = signal.signal(number, self._request_stop)
+        self._handlers[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._abandon)
         return self
 
     def __exit__(self, *_: object) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        for number, handler in self._before.items():
+        for number, handler in self._handlers.items():
             signal.signal(number, handler)
 
-    def _asked(self, number: int, _: FrameType | None) -> None:
+    def _request_stop(self, number: int, _: FrameType | None) -> None:
         if self._stop is None:
             self._stop = signal.Signals(number).name
             signal.setitimer(signal.ITIMER_REAL, PATIENCE)
@@ -75,13 +75,13 @@ class Checkpoint:
         raise SystemExit(STOPPED)
 
     def where(self) -> str:
-        """What has been saved, and where, to follow the words "the last state"."""
+        """Return which state is saved and where, as words to follow "the last state"."""
         if self.last:
             return f"is that after {self.last}, in {self.path}"
         return f"is in {self.path}" if self.path.exists() else "is the start: nothing was saved yet"
 
     def load(self) -> dict[str, Any] | None:
-        """The saved state, on the devices that it was saved from; None where there is none that fits."""
+        """Return the saved state, on the devices that it came from; None where no state fits."""
         if not self.path.exists():
             return None
         try:
@@ -97,13 +97,13 @@ class Checkpoint:
         return state
 
     def offer(self, after: str, state: Callable[[], Mapping[str, Any]]) -> None:
-        """Save the state that `state` gives, if it is time to.
+        """Save the state that `state` returns, if it is time to.
 
         Args:
-            after: the place that the fit has reached, in words.
+            after: place that the fit has reached, in words.
 
         Raises:
-            SystemExit: with `STOPPED`, after saving, if the process was asked to stop.
+            SystemExit: with `STOPPED`, after saving, if the process has received a request to stop.
         """
         if self._stop is None and time.monotonic() < self._due:
             return
@@ -119,13 +119,14 @@ class Checkpoint:
 
 
 def write_whole(path: Path, content: bytes | memoryview) -> None:
-    """Write a file so that at any moment it is either what it was or what it shall be.
+    """Write a file so that at any moment its content is either the old or the new one.
 
-    Raises OSError, with nothing left behind, where there is no room.
+    Raises:
+        OSError: there is no room, for instance; the old file stays, and no fragment of the new one.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     _remove_parts(path)
-    # A name of its own: a process that has lost contact with its scheduler may still be writing.
+    # A random name: a process that has lost contact with its scheduler may still be writing the same file.
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with open(part, "wb") as file:
@@ -142,20 +143,22 @@ def write_whole(path: Path, content: bytes | memoryview) -> None:
 
 
 def _remove_parts(path: Path) -> None:
-    """Delete what is left of writing a file where that was interrupted."""
+    """Delete the fragments that interrupted writes of a file have left."""
     for part in path.parent.glob(f".{path.name}.*.part"):
         part.unlink(missing_ok=True)
 
 
 class Draws(Generic[Step], Iterator[Step]):
-    """The steps of an epoch, such that a later process can go on in their middle.
+    """The steps of an epoch, from which a later process can continue in the middle.
 
-    Making the steps draws orders of the data, at their start or between them; performing them draws augmentation from the same
-    generator. So the state is the place, that of the generator, and that of the generator before the order in force was drawn.
+    Making steps draws orders of the data, before the first step or between steps. Performing steps draws augmentation from the
+    same generator. The state therefore holds the place, the generator's state, and the generator's state before the last order
+    was drawn.
 
     Args:
         steps: makes the steps, drawing from the generator.
-        state: of an earlier `Draws` of the same steps.
+        generator: of orders and augmentation.
+        state: `state()` of an earlier `Draws` of the same steps; None for a new epoch.
     """
 
     def __init__(self, steps: Iterator[Step], generator: torch.Generator, state: Mapping[str, Any] | None) -> None:
@@ -179,19 +182,19 @@ class Draws(Generic[Step], Iterator[Step]):
         return step
 
     def state(self) -> dict[str, Any]:
-        """What `Draws` takes to continue after the step given last, once that has been performed."""
+        """Return the state from which `Draws` continues after the last step, once that step has been performed."""
         generator = self.generator.get_state()
         return {"position": self.position, "ordered": self.ordered, "order": self.order, "generator": generator}
 
 
 def global_generators(device: torch.device) -> dict[str, Tensor]:
-    """States of torch's own generators, from which dropout and initialisation draw."""
+    """Return the states of torch's global generators, from which dropout and initialisation draw."""
     states = {"cpu": torch.get_rng_state()}
     return states | {"cuda": torch.cuda.get_rng_state(device)} if device.type == "cuda" else states
 
 
 def set_global_generators(states: Mapping[str, Tensor], device: torch.device) -> None:
-    """Restore what `global_generators` gave."""
+    """Set torch's global generators to states of `global_generators`."""
     torch.set_rng_state(states["cpu"])
     if device.type == "cuda":
         torch.cuda.set_rng_state(states["cuda"].cpu(), device)

@@ -1,8 +1,8 @@
-"""phi(x, k): a trunk that knows nothing of classes, and a head that is conditioned on one.
+"""The encoder phi(x, k): a trunk that sees no class, and a head with a condition k.
 
-A trunk maps a batch to features of shape (samples, `features`). `ConditionedHead` maps features to one embedding a condition, so
-that a single trunk pass serves all C classes, and BatchNorm statistics in the trunk never mix conditions. To add an encoder,
-write a trunk with a `features` attribute here and name it in `build_trunk`.
+A trunk maps a batch to features of shape (samples, `features`). `ConditionedHead` maps features to one embedding a condition. A
+single trunk pass thus serves all C classes, and BatchNorm statistics in the trunk never mix conditions. To add an encoder,
+write a trunk with an attribute `features` here and name it in `build_trunk`.
 """
 
 import itertools
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 
 class _Residual(nn.Module):
-    """Two convolutions and a shortcut (He et al. 2016, figure 2), in one or two dimensions."""
+    """Residual block of two convolutions and a shortcut (He et al. 2016, figure 2), in one or two dimensions."""
 
     def __init__(self, dimensions: int, inputs: int, outputs: int, kernel: int, stride: int) -> None:
         super().__init__()
@@ -26,9 +26,9 @@ class _Residual(nn.Module):
             conv(outputs, outputs, kernel, 1, kernel // 2, bias=False),
             norm(outputs),
         )
-        # A 1 x 1 convolution of this stride is one of stride 1 on every stride-th position. Taken as such: with a stride, the
-        # gradient of its weights writes past its workspace in oneDNN where there are fewer input channels than a vector of the
-        # CPU holds (uxlfoundation/oneDNN#6035), which crashes, hangs or gives a wrong gradient.
+        # A 1 x 1 convolution with a stride equals one without on every stride-th position, and is computed so here. With a
+        # stride and fewer input channels than a vector of the CPU holds, oneDNN's gradient of the weights writes past its
+        # workspace (uxlfoundation/oneDNN#6035): it crashes, hangs or is wrong.
         self.positions: Any = (..., *[slice(None, None, stride)] * dimensions)
         self.shortcut: nn.Module = nn.Identity()
         if stride != 1 or inputs != outputs:
@@ -43,7 +43,7 @@ def _layers(dimensions: int) -> tuple[Any, Any]:
 
 
 def _stages(dimensions: int, width: int, blocks: list[int], kernel: int, strides: list[int]) -> nn.Sequential:
-    """Residual stages; each doubles the width of the one before."""
+    """Build residual stages; each doubles the width of the one before."""
     layers, inputs = [], width
     for stage, (count, stride) in enumerate(zip(blocks, strides, strict=True)):
         for block in range(count):
@@ -55,9 +55,9 @@ def _stages(dimensions: int, width: int, blocks: list[int], kernel: int, strides
 class ResNet2d(nn.Module):
     """ResNet-18 for small images: a 3 x 3 stem; with `width` 64, two blocks a stage and no pooling, the CIFAR ResNet-18.
 
-    Input (N, channels, height, width) float, output (N, features). The paper's "lightweight ResNet-18" (line 662) is not
-    specified further. `pool` halves the picture after the stem, as ResNet-18 does on large images: a quarter of the work at the
-    same width.
+    Input (N, channels, height, width) float, output (N, features). The paper says no more of its encoder than "a lightweight
+    ResNet-18" (line 662). `pool` halves height and width after the stem, as ResNet-18 does for large images; an image then costs
+    a quarter of the work.
     """
 
     def __init__(self, channels: int, width: int, blocks: list[int], pool: bool = False) -> None:
@@ -96,29 +96,29 @@ class ResNet1d(nn.Module):
 
 
 def to_device(values: Tensor, device: torch.device) -> Tensor:
-    """Values of the host on a device; to a GPU from pinned memory, so that the host goes on without waiting for it."""
+    """Copy values from the host to a device; to a GPU from pinned memory, so that the host does not wait."""
     return values.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else values.to(device)
 
 
 class Hourly(NamedTuple):
-    """Recordings of unequal length: `values` (hours of all of them one after the other, inputs), `lengths` on the CPU."""
+    """Recordings of unequal length: `values` (hours, inputs), one recording after the other; `lengths` in hours, on the CPU."""
 
     values: Tensor
     lengths: Tensor
 
 
-# Hours that the recurrent network takes at a time.
+# Hours that the recurrent network processes at a time.
 _HOURS_AT_ONCE = 16
 
 
 class CausalGRU(nn.Module):
-    """Gated recurrent network over the hours of a stay; the state at hour t has seen hours up to t only.
+    """Gated recurrent network over the hours of a stay; the state at hour t depends on hours up to t only.
 
     Input `Hourly`, output (hours, features) in the same order.
 
-    The hours are taken a few at a time, the longest recordings first, and recordings that have ended leave the batch; their
-    states are those of one pass over all hours. A packed sequence would leave them out too, but its gradient is slow on the
-    CPU: four to six times this for stays of intensive care.
+    The network processes a few hours at a time, the longest recordings first, and drops recordings that have ended. The states
+    equal those of one pass over all hours. A packed sequence drops them too, but its gradient on the CPU takes four to six
+    times as long for stays of intensive care.
     """
 
     def __init__(self, inputs: int, width: int, layers: int, dropout: float) -> None:
@@ -130,7 +130,9 @@ class CausalGRU(nn.Module):
     def forward(self, recordings: Hourly) -> Tensor:
         values = self.dropout(recordings.values)
         lengths, order = recordings.lengths.sort(descending=True, stable=True)
-        first = (recordings.lengths.cumsum(0) - recordings.lengths)[order].unsqueeze(1)  # row of each one's first hour
+        first = (recordings.lengths.cumsum(0) - recordings.lengths)[order].unsqueeze(
+            1
+        )  # row of each recording's first hour
         hidden, parts, places = None, [], []
         for start in range(0, int(lengths[0]), _HOURS_AT_ONCE):
             running = int((lengths > start).sum())
@@ -163,7 +165,7 @@ class MLP(nn.Module):
 
 
 class Hours(nn.Module):
-    """Fully connected trunk for each hour of a stay by itself: it knows of the past what its inputs say.
+    """Fully connected trunk for each hour of a stay by itself; its inputs carry the past.
 
     Input `Hourly`, output (hours, features) in the same order.
     """
@@ -179,7 +181,7 @@ class Hours(nn.Module):
 
 
 class ConditionedHead(nn.Module):
-    """The condition k enters here: one affine map a condition, z_k = W_k h + b_k.
+    """Head with one affine map a condition k, z_k = W_k h + b_k.
 
     Features (N, F) to embeddings (K, N, L), or (1, N, L) for a single condition.
     """
@@ -191,15 +193,15 @@ class ConditionedHead(nn.Module):
         self.bias = nn.Parameter(torch.zeros(conditions, 1, size))
 
     def forward(self, features: Tensor, condition: int | None = None) -> Tensor:
-        chosen = slice(None) if condition is None else slice(condition, condition + 1)
-        return torch.baddbmm(self.bias[chosen], features.expand(len(self.weight[chosen]), -1, -1), self.weight[chosen])
+        rows = slice(None) if condition is None else slice(condition, condition + 1)
+        return torch.baddbmm(self.bias[rows], features.expand(len(self.weight[rows]), -1, -1), self.weight[rows])
 
 
 class Encoder(nn.Module):
-    """phi: a trunk, its features standardised, and a class-conditioned head.
+    """Encoder phi: a trunk, standardisation of its features, and a head with conditions.
 
-    Features after a ReLU and a mean are all positive, so embeddings would start as one narrow bundle with similarities near 1.
-    Standardised (BatchNorm without parameters, before the condition enters) they start near 0, and training is much faster.
+    Features after a ReLU and a mean are all positive, so embeddings would start as a narrow bundle with similarities near 1.
+    After standardisation (BatchNorm without parameters) similarities start near 0, and training is much faster.
     """
 
     def __init__(self, trunk: nn.Module, head: ConditionedHead) -> None:
@@ -208,9 +210,9 @@ class Encoder(nn.Module):
         self.standardise = nn.BatchNorm1d(head.weight.shape[1], affine=False)
 
     def forward(self, x: Any, condition: int | None = None) -> Tensor:
-        """Embeddings (K, samples, L) of a batch under all conditions, or (1, samples, L) under one; at least float32.
+        """Return embeddings (K, samples, L) of a batch under all conditions, or (1, samples, L) under one; at least float32.
 
-        The head runs outside autocast: embeddings and the kernels on them keep full precision.
+        The head runs outside autocast, so that embeddings and kernels keep full precision.
         """
         features = self.trunk(x)
         with torch.autocast(features.device.type, enabled=False):
@@ -218,7 +220,7 @@ class Encoder(nn.Module):
 
 
 class Classifier(nn.Module):
-    """The same trunk with a linear layer of C logits, for the cross-entropy baseline."""
+    """Trunk with a linear layer of C logits, for the cross-entropy baseline."""
 
     def __init__(self, trunk: nn.Module, features: int, classes: int) -> None:
         super().__init__()
@@ -231,11 +233,14 @@ class Classifier(nn.Module):
 
 
 def build_trunk(settings: Mapping[str, Any], inputs: int) -> nn.Module:
-    """The trunk that config.yaml's `encoder` names, for `inputs` channels or variables.
+    """Build the trunk that the block `encoder` of config.yaml names, for `inputs` channels or variables.
 
     Args:
         settings: `trunk` (`resnet2d`, `resnet1d`, `mlp`, `hours`, `gru`), `width`, `blocks` (residual), `pool` (resnet2d) or
             `layers` (others), and `dropout` (recordings).
+
+    Raises:
+        ValueError: no trunk has this name.
     """
     kind, width = settings["trunk"], settings["width"]
     if kind == "resnet2d":

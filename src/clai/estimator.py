@@ -1,4 +1,4 @@
-"""CLaI as a scikit-learn estimator, for one's own data."""
+"""CLaI as a scikit-learn estimator, for any data."""
 
 import copy
 from typing import Any, Literal, Self
@@ -13,74 +13,80 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from clai.alignment import Target
+from clai.batches import Vectors
 from clai.encoders import MLP, ConditionedHead, Encoder
 from clai.inference import Rule, decide, parzen_means, predict_labels, probabilities
 from clai.kernels import Metric, build
-from clai.learning import Precision, Settings, collaborative_learning, precision_context
+from clai.learning import collaborative_learning
+from clai.trainer import Precision, TrainingSettings, precision_context
 
-# Samples embedded, and similarities a side computed, at once.
+# Samples that one pass embeds, and samples a side of one block of similarities.
 _BLOCK = 1024
 
 
-class Samples:
-    """Items that are samples: `x` (N, ...) with labels (N,), drawn as they are. Implements `clai.batches.Items`."""
-
-    def __init__(self, x: Tensor, labels: Tensor) -> None:
-        self.x, self.labels, self.inputs = x, labels, x.shape[1]
-
-    def __len__(self) -> int:
-        return len(self.x)
-
-    def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
-        return self.x[items.to(self.x.device)], self.labels[items].to(self.x.device)
-
-    def sizes(self, blocks: list[Tensor]) -> list[int]:
-        return [len(block) for block in blocks]
-
-
 class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
-    """Collaborative Learning and Inference: an embedding and a kernel trained by alignment, a kernel vote to classify.
+    """Collaborative Learning and Inference: an embedding and a kernel learned by alignment, and a kernel vote to classify.
 
-    `fit` learns phi(x, k) so that similarities of embeddings match the agreement of labels (Algorithm 1 for two
-    classes, Algorithm 3 for more); `predict` compares new samples with all training samples (Algorithms 2 and 4).
+    `fit` learns phi(x, k) so that similarities of embeddings match the agreement of labels (Algorithm 1 for two classes,
+    Algorithm 3 for more). `predict` compares new samples with all training samples (Algorithms 2 and 4).
 
     Parameters
     ----------
-    kernel : {'gaussian', 'cosine'}
-        Similarity of embeddings: CLaI-M or CLaI-C.
-    metric : {'full', 'diagonal', 'scalar', 'identity'}
-        What of the Mahalanobis matrix M is learned; of no effect with the cosine kernel.
-    target : {'zero', 'product', 'masked'}
-        Target similarity of two samples that both do not belong to the class in question: 0, 1, or left out. Two-class
-        problems always have y y', which is 'product'.
-    rule : {'printed', 'centred', 'balanced', 'parzen'}
-        Decision rule, see `clai.inference.decide`. With unequal class shares 'printed' favours the rarer class wherever a
-        sample resembles no class much.
-    embedding_size : int
+    kernel : {'gaussian', 'cosine'}, default='gaussian'
+        Similarity of embeddings: 'gaussian' is CLaI-M, 'cosine' is CLaI-C. Another kernel goes by its name in
+        `clai.kernels.KERNELS`.
+    metric : {'full', 'diagonal', 'scalar', 'identity'}, default='full'
+        Learned part of the Mahalanobis matrix M: all of it, one weight a dimension, one weight, or nothing. The cosine kernel
+        has no M and ignores it.
+    target : {'zero', 'product', 'masked'}, default='zero'
+        Target similarity, under the condition of a class, of two samples that both belong to other classes: 0, 1, or none, so
+        that the loss leaves the pair out. Other pairs have y y'. Problems with two classes always use 'product'.
+    rule : {'printed', 'centred', 'balanced', 'parzen'}, default='printed'
+        Decision rule, see `clai.inference.decide`. If class shares differ, 'printed' favours the rarer class for samples that
+        resemble no class much.
+    embedding_size : int, default=16
         Dimensions L of the embedding.
-    trunk : torch.nn.Module with an attribute `features`, or None
-        Maps a batch (N, ...) to (N, features); a copy of it is trained, starting from its weights. None: a fully
-        connected network of two layers of `width` units, for vectors, which should be standardised.
-    width : int
-        Units a layer of the default trunk.
-    schedule : {'joint', 'sequential'}
-        All classes at once, or one after another as printed in the paper.
-    references : int or 'all'
-        Reference batches that each anchor batch is compared with; 'all' is the paper's, at quadratic cost.
-    epochs, batch_size, learning_rate, weight_decay
-        Of AdamW with a one-cycle schedule. Batches are smaller where there are fewer than 2 batch_size samples.
-    precision : {'float64', 'float32', 'bfloat16'}
-        Of the computation. Under float64 the scores of a sample do not depend on which others are predicted with it.
-    device : str
-        Where to compute, such as 'cpu' or 'cuda'.
-    random_state : int, RandomState instance or None
-        Seeds initial weights and shuffling.
+    trunk : torch.nn.Module with an attribute `features`, default=None
+        Maps a batch (N, ...) to (N, features). `fit` trains a copy, which starts from the weights of the trunk. None stands for
+        a fully connected network of two layers, for vectors, which should be standardised.
+    width : int, default=64
+        Units in each layer of the default trunk.
+    schedule : {'joint', 'sequential'}, default='joint'
+        Whether a step compares samples under all classes at once, or under one class after another as the paper prints it.
+    references : int or 'all', default=1
+        Reference batches that a step compares with its anchor batch. The paper has 'all', whose cost is quadratic in the number
+        of batches.
+    epochs : int, default=60
+        Passes over the training samples; with 'sequential', passes for each class.
+    batch_size : int, default=32
+        Samples in a batch, at most half of the training samples.
+    learning_rate : float, default=5e-3
+        Highest learning rate of the one-cycle schedule of AdamW.
+    weight_decay : float, default=1e-4
+        Weight decay of AdamW; the metric has none.
+    precision : {'float64', 'float32', 'bfloat16'}, default='float64'
+        Precision of the computation. With 'float64', scores of a sample do not depend on the other samples of the call.
+    device : str, default='cpu'
+        Device of the computation, such as 'cpu' or 'cuda'.
+    random_state : int, RandomState instance or None, default=None
+        Seed of initial weights and shuffling.
 
     Attributes
     ----------
-    classes_ : labels, in the order of the columns of `predict_proba`; of two the second is the positive class.
-    history_ : list with a dict an epoch: loss, alignment, centred_alignment, ...
-    encoder_, kernel_ : the trained modules.
+    classes_ : ndarray of shape (C,)
+        Labels in the order of the columns of `predict_proba`. Of two, the second is the positive class.
+    history_ : list of dict
+        One row an epoch: loss, alignment, centred_alignment, pairs, learning_rate.
+    encoder_ : clai.encoders.Encoder
+        The trained encoder.
+    kernel_ : clai.kernels.Kernel
+        The trained kernel.
+    reference_embeddings_ : Tensor of shape (K, N, L)
+        Embeddings of the training samples under each of K conditions: 1 for two classes, else C.
+    reference_labels_ : Tensor of shape (N,)
+        Their class indices.
+    n_features_in_ : int
+        Inputs of a sample.
 
     Examples
     --------
@@ -98,7 +104,7 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
     def __init__(
         self,
         *,
-        kernel: Literal["gaussian", "cosine"] = "gaussian",
+        kernel: str = "gaussian",
         metric: Metric = "full",
         target: Target = "zero",
         rule: Rule = "printed",
@@ -133,7 +139,13 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn from X, an array or tensor (N, inputs), or (N, ...) with a trunk of one's own, and labels y (N,)."""
+        """Learn from samples and their labels.
+
+        Parameters
+        ----------
+        X : array or tensor of shape (N, inputs), or (N, ...) if `trunk` takes it
+        y : array of labels of shape (N,), of at least two classes
+        """
         nd = self.trunk is not None
         X, y = validate_data(self, X, y, dtype=np.float64, allow_nd=nd, ensure_2d=not nd)
         check_classification_targets(y)
@@ -148,8 +160,8 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
             head = ConditionedHead(trunk.features, conditions, self.embedding_size)
         self.encoder_ = Encoder(trunk, head).to(self.device, self._dtype())
         self.kernel_ = build(self.kernel, self.embedding_size, self.metric).to(self.device, self._dtype())
-        data = Samples(self._tensor(X), torch.from_numpy(labels))
-        settings = Settings(
+        data = Vectors(self._tensor(X), torch.from_numpy(labels))
+        settings = TrainingSettings(
             epochs=self.epochs,
             batch_size=min(self.batch_size, len(data) // 2),
             optimiser="adamw",
@@ -175,21 +187,25 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
-        """Embeddings, (N, L) for two classes, (N, C L) for C > 2: those under each class's condition side by side."""
+        """Return embeddings: (N, L) for two classes; (N, C L) for C > 2, where the conditions stand side by side."""
         embedded = self._embed(self._validated(X))
         return np.asarray(embedded.transpose(0, 1).flatten(1).cpu().numpy(), dtype=np.float64)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """f: (N,) for two classes, positive for the second; (N, C) for C > 2, largest for the predicted class."""
+        """Return f: (N,) for two classes, positive for the second; (N, C) for C > 2, largest for the predicted class."""
         f = self._decide(X)
         return np.asarray((f[0] if len(f) == 1 else f.T).cpu().numpy(), dtype=np.float64)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """The paper's mapping of f to probabilities (N, C): softmax, or (1 + f) / 2 for two classes. Not calibrated."""
+        """Map f to probabilities (N, C), which are not calibrated.
+
+        For more than two classes this is the softmax of the paper (line 609). The paper gives no mapping for two classes;
+        (1 + f) / 2 is this library's.
+        """
         return np.asarray(probabilities(self._decide(X)).cpu().numpy(), dtype=np.float64)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Labels (N,)."""
+        """Return the predicted labels (N,)."""
         labels = predict_labels(self._decide(X)).cpu().numpy()
         return np.asarray(self.classes_[labels])
 

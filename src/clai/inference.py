@@ -1,17 +1,17 @@
-"""Collaborative Inference: similarity sums over a reference set, streamed, and the decision rules made from them.
+"""Collaborative Inference: sums of similarities over a reference set, and the decision rules that follow from them.
 
 Algorithms 2 and 4 build S for all test and reference samples and compute f = S y (y'y)^-1. Since y'y = N, f is a sum over
-references, split here into sums over positives and over negatives of the Parzen form G = (1 + S) / 2 of each similarity:
+references. With the Parzen form G = (1 + S) / 2 of each similarity, it splits into sums over positives and over negatives:
 
     f = (1/N) sum_n S_n y_n = 2 [p g+ - (1 - p) g-] + (1 - 2p)
 
-with class share p and mean Parzen similarities g+ and g-. All four rules are functions of (g+, g-, p), so one pass with fixed
-memory serves them all. The pass keeps sums by class of the references, from which the positives and negatives of every
-condition follow: S times the indicator matrix of the classes. An inner-product kernel needs no S for that product: with
-unit-length embeddings it is Z (Z_R' Y), an (L x C) matrix of sums and one product with it.
+with class share p and mean Parzen similarities g+ and g-. All four rules are functions of (g+, g-, p), so one pass in fixed
+memory serves them all. The pass keeps a sum for each class of the references, which is S times the indicator matrix Y of the
+classes. The positives and negatives of every condition follow from these sums. A kernel that is an inner product of coordinates
+needs no S: with coordinates Z, the product is Z (Z_R' Y), where Z_R' Y is an (L x C) matrix of sums.
 
-Over a sample of the references (`sample_references`) the same means are estimates: a class stands for all its members, whatever
-its share of the sample, and `standard_error` says how far f may be from its value over all references.
+Over a sample of the references (`sample_references`) the same means are estimates. The drawn members of a class stand for all
+its members, whatever their share of the sample. `standard_error` estimates the distance of f from its value over all references.
 """
 
 import math
@@ -21,17 +21,19 @@ import torch
 from torch import Tensor, nn
 
 from clai.errors import InputError
-from clai.kernels import Cosine, Kernel
+from clai.kernels import Kernel
 
 Rule = Literal["printed", "centred", "balanced", "parzen"]
 RULES: tuple[Rule, ...] = ("printed", "centred", "balanced", "parzen")
 
 
 class ParzenMeans(NamedTuple):
-    """Mean Parzen similarities to positives and negatives of each condition, for P test samples.
+    """Mean Parzen similarities of P test samples to positives and negatives of each of K conditions.
 
-    `log_positive`, `log_negative`: their logarithms (K, P). `share`: shares of positives (K, 1). `error_positive`,
-    `error_negative`: standard errors of the means over a sample of the references, relative to the means, (K, P); 0 over all.
+    * `log_positive`, `log_negative`: logarithms of the means, (K, P).
+    * `share`: share of positives, (K, 1).
+    * `error_positive`, `error_negative`: standard errors relative to the means, (K, P), from the sampling of references; 0
+      where all references count.
     """
 
     log_positive: Tensor
@@ -42,24 +44,25 @@ class ParzenMeans(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """References drawn from a larger set: their `items` (n,), ascending, and how many of each class the set has, (classes,)."""
+    """References drawn from a set: their `items` (n,), ascending, and the set's members of each class `population` (classes,)."""
 
     items: Tensor
     population: Tensor
 
 
 def sample_references(labels: Tensor, number: int, seed: int) -> Sample:
-    """`number` references without replacement, as equally many of each class as there are.
+    """Draw references without replacement, equally many of each class as far as it has them.
 
-    Equally many, because g+ and g- then have errors alike however rare the positives are; with class shares as in the set, a
-    rare class would be known from few samples. Shares and means are not biased by it: `parzen_means` gives each class the
-    weight that it has in the set.
+    Equal numbers give g+ and g- errors of like size however rare the positives are. They bias neither shares nor means:
+    `parzen_means` gives each class its weight in the set.
 
     Args:
         labels: class indices of all references (R,), 0 to classes - 1, each present.
+        number: references to draw; all of them where there are fewer.
+        seed: of the draw.
 
     Raises:
-        InputError: `number` allows fewer than two samples of a class that has them, so that no error could be estimated.
+        InputError: `number` leaves a class fewer than two samples, from which no error can be estimated.
     """
     population = torch.bincount(labels)
     if number < 2 * len(population):
@@ -67,15 +70,15 @@ def sample_references(labels: Tensor, number: int, seed: int) -> Sample:
             f"inference.references is {number}, fewer than two for each of {len(population)} classes: give a larger number or all"
         )
     sizes, left = torch.zeros_like(population), min(number, len(labels))
-    while left:  # what a small class leaves over goes to the others; the first classes get a remainder
+    while left:  # the other classes share the part that a small class cannot fill; the first classes get a remainder
         growing = (sizes < population).nonzero()[:, 0][:left]
         step = torch.minimum((population - sizes)[growing], torch.tensor(max(1, left // len(growing))))
         sizes[growing] += step
         left -= int(step.sum())
     generator = torch.Generator().manual_seed(seed)
     shuffled = torch.randperm(len(labels), generator=generator)
-    chosen = [shuffled[labels[shuffled] == c][: int(size)] for c, size in enumerate(sizes)]
-    return Sample(torch.cat(chosen).sort().values, population)
+    drawn = [shuffled[labels[shuffled] == c][: int(size)] for c, size in enumerate(sizes)]
+    return Sample(torch.cat(drawn).sort().values, population)
 
 
 @torch.no_grad()
@@ -88,16 +91,16 @@ def parzen_means(
     population: Tensor | None = None,
     equal: bool = False,
 ) -> ParzenMeans:
-    """Mean Parzen similarity of each test sample to the positives and to the negatives of each condition.
+    """Return the mean Parzen similarities of each test sample to positives and negatives of each condition.
 
     Args:
         kernel: a kernel of `clai.kernels`.
         test: embeddings (K, P, L).
         reference: embeddings (K, R, L).
         labels: class indices of the references (R,): K classes, or two (the positive one is 1) for K = 1.
-        block: samples a side of the blocks in which similarities are computed; memory is block x block similarities.
-        population: members of each class (classes,) in the set that the references are a sample of; None: they are the set.
-        equal: whether every class counts alike, whatever its members.
+        block: samples a side of a block of similarities; memory holds block x block of them.
+        population: members of each class (classes,) in the set from which the references were drawn; None: all were.
+        equal: whether every class counts alike, whatever its number of members.
 
     Raises:
         ValueError: a class has no reference, or a label no class.
@@ -111,7 +114,7 @@ def parzen_means(
     whole = counts if population is None else population.to(counts.device)
     first, second = _log_sums(kernel, test, reference, labels, classes, block, bool((whole > counts).any()))
 
-    # Strata are classes: variance of each class's mean by simple random sampling without replacement.
+    # Classes are strata: variance of the mean of each by simple random sampling without replacement.
     n, mass = counts.to(test.dtype), (torch.ones_like(whole) if equal else whole).to(test.dtype)
     log_mean = first - n.log()
     variance = torch.zeros_like(log_mean)
@@ -133,17 +136,17 @@ def parzen_means(
 def _log_sums(
     kernel: Kernel, test: Tensor, reference: Tensor, labels: Tensor, classes: int, block: int, squares: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """Logarithms of sum_n G_n and, if asked for, of sum_n G_n^2 over the references of each class, each (K, P, classes)."""
-    if isinstance(kernel, Cosine):
+    """Return logarithms of sum_n G_n, and with `squares` of sum_n G_n^2, over references of each class; (K, P, classes) each."""
+    if kernel.inner_product:
         return _log_sums_in_closed_form(kernel, test, reference, labels, classes, block, squares)
     powers = (1, 2) if squares else (1,)
     members = [(labels == c).nonzero()[:, 0] for c in range(classes)]
     result = test.new_empty(len(powers), len(test), test.shape[1], classes)
     for k, z in enumerate(test):
-        of_class = [reference[k, own].split(block) for own in members]
+        of_class = [reference[k, indices].split(block) for indices in members]
         for first in range(0, len(z), block):
             rows = slice(first, first + block)
-            # Sums are kept relative to the largest term so far, so that they do not underflow far from all references.
+            # Sums relative to the largest term so far do not underflow far from all references.
             largest = z.new_full((len(z[rows]), 1), torch.finfo(z.dtype).min)
             sums = z.new_zeros(len(powers), len(z[rows]), classes)
             for c, blocks in enumerate(of_class):
@@ -161,21 +164,21 @@ def _log_sums(
 
 
 def _log_sums_in_closed_form(
-    kernel: Cosine, test: Tensor, reference: Tensor, labels: Tensor, classes: int, block: int, squares: bool
+    kernel: Kernel, test: Tensor, reference: Tensor, labels: Tensor, classes: int, block: int, squares: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """`_log_sums` of S = <z, z_n>: sum_n S_n = <z, sum_n z_n> and sum_n S_n^2 = z' (sum_n z_n z_n') z."""
+    """Return `_log_sums` of an inner product: sum_n S_n = <z, sum_n z_n> and sum_n S_n^2 = z' (sum_n z_n z_n') z."""
     conditions, size = len(test), test.shape[-1]
     member = nn.functional.one_hot(labels, classes).to(test.dtype)
     total = test.new_zeros(conditions, size, classes)
     outer = test.new_zeros(classes, conditions, size, size)
-    for references, own in zip(reference.split(block, dim=1), member.split(block), strict=True):
-        z = kernel.inner_product_embedding(references)
-        total += z.mT @ own
+    for references, indicator in zip(reference.split(block, dim=1), member.split(block), strict=True):
+        z = kernel.coordinates(references)
+        total += z.mT @ indicator
         if squares:
             for c in range(classes):
-                outer[c] += (z * own[:, c : c + 1]).mT @ z
+                outer[c] += (z * indicator[:, c : c + 1]).mT @ z
     n = member.sum(0)
-    z = kernel.inner_product_embedding(test)
+    z = kernel.coordinates(test)
     first = z @ total
     log_first = ((n + first) / 2).clamp_min(0).log()
     if not squares:
@@ -185,11 +188,11 @@ def _log_sums_in_closed_form(
 
 
 def decide(means: ParzenMeans, rule: Rule) -> Tensor:
-    """f, shape (K, P): above 0 says the condition's class (binary); the largest over conditions says the class (multiclass).
+    """Return f, shape (K, P): f > 0 is the positive class (binary); the condition of the largest f is the class (multiclass).
 
-    * `printed`: f = S y (y'y)^-1 (equation 12, line 318). Its offset 1 - 2p remains far from all data.
+    * `printed`: f = S y (y'y)^-1 (equation 10, line 318). Far from all data, its offset 1 - 2p remains.
     * `centred`: the same with labels centred, (1/N) S (y - mean y) = 4 p (1 - p) (g+ - g-).
-    * `balanced`: mean similarity to positives minus mean similarity to negatives, 2 (g+ - g-).
+    * `balanced`: the mean similarity to positives minus the mean similarity to negatives, 2 (g+ - g-).
     * `parzen`: the Bayes rule with Parzen densities, (p g+ - (1-p) g-) / (p g+ + (1-p) g-), twice the posterior minus 1.
     """
     p, positive, negative = means.share, means.log_positive.exp(), means.log_negative.exp()
@@ -206,9 +209,9 @@ def decide(means: ParzenMeans, rule: Rule) -> Tensor:
 
 
 def standard_error(means: ParzenMeans, rule: Rule) -> Tensor:
-    """Standard error of f, (K, P), from the sampling of the references; to first order for `parzen`, 0 over all references.
+    """Return the standard error of f, (K, P), from the sampling of references; to first order for `parzen`.
 
-    The two means rest on different strata, so their errors are independent.
+    The two means rest on different strata, so their errors are independent. The error is 0 where all references count.
     """
     p = means.share
     positive, negative = (
@@ -227,7 +230,7 @@ def standard_error(means: ParzenMeans, rule: Rule) -> Tensor:
 
 
 def probabilities(f: Tensor) -> Tensor:
-    """Probabilities, shape (P, classes): the paper's softmax over f (K > 1), or our [(1 - f) / 2, (1 + f) / 2] (K = 1)."""
+    """Return probabilities (P, classes): the paper's softmax over f (K > 1, line 609), or our (1 -+ f) / 2 (K = 1)."""
     if len(f) > 1:
         return f.T.softmax(1)
     positive = ((1 + f[0]) / 2).clamp(0, 1)
@@ -235,5 +238,5 @@ def probabilities(f: Tensor) -> Tensor:
 
 
 def predict_labels(f: Tensor) -> Tensor:
-    """Class indices (P,): argmax over conditions (Algorithm 4), or the sign of f (Algorithm 2)."""
+    """Return class indices (P,): the argmax over conditions (Algorithm 4), or the sign of f (Algorithm 2)."""
     return f.argmax(0) if len(f) > 1 else (f[0] > 0).long()

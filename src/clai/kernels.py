@@ -1,25 +1,108 @@
-"""Similarities between embeddings: the two kernels of the paper, with values in [-1, 1].
+"""Similarities between embeddings: the base class `Kernel` and the two kernels of the paper.
 
-A kernel is a module called with anchor embeddings of shape (..., A, L) and reference embeddings (..., R, L); it returns
-similarities of shape (..., A, R). Leading dimensions (usually the C conditions) are paired off. To add a kernel, write such a
-module here, give it `floor_family`, and name it in `build`.
-
-For inference a kernel also has `log_parzen`, the logarithm of its Parzen form (1 + S) / 2, which is a density up to a constant
-for the Gaussian kernel. A kernel that is an inner product gives `inner_product_embedding` instead of blocks of similarities:
-its mean over a reference set then needs no S.
+A new kernel is one subclass of `Kernel` with a `name`; `KERNELS` and `build` then know it.
 """
 
 import math
-from typing import Literal
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, Self
 
 import torch
+from scipy import integrate, optimize
 from torch import Tensor, nn
+
+from clai.alignment import Target
 
 Metric = Literal["full", "diagonal", "scalar", "identity"]
 
+KERNELS: dict[str, type["Kernel"]] = {}
+"""Kernels by name. A subclass of `Kernel` that has a `name` enters by itself."""
 
-class Cosine(nn.Module):
-    r"""Cosine similarity, the kernel of CLaI-C (equation 10, line 272).
+
+class Kernel(nn.Module, ABC):
+    """Base class of similarities S with values in [-1, 1].
+
+    A kernel is called with anchor embeddings (..., A, L) and reference embeddings (..., R, L) and returns similarities
+    (..., A, R). Leading dimensions, usually the K conditions, are paired off.
+
+    A subclass must define `forward` and `coordinates`. It may define `log_parzen`, `loss_floor` and `inner_product`, which hold
+    for one similarity only: a subclass that defines `forward` does not inherit them from the kernel that it extends, but from
+    this class.
+
+    >>> class Squared(Cosine):
+    ...     def forward(self, anchor, reference):
+    ...         return 2 * super().forward(anchor, reference).square() - 1
+    >>> Cosine().loss_floor("product", 0.5, 8), Squared().loss_floor("product", 0.5, 8)
+    (0.0, None)
+    """
+
+    name: ClassVar[str]
+    """Name in settings, for instance `cosine`."""
+    undecayed: ClassVar[tuple[str, ...]] = ()
+    """Parameters that weight decay leaves alone: to shrink a metric is to widen the kernel, which regularises nothing."""
+    inner_product: ClassVar[bool] = False
+    """Whether S is the inner product of `coordinates`. Inference then needs sums of coordinates instead of S."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "forward" in vars(cls):
+            for attribute in ("log_parzen", "loss_floor", "inner_product"):
+                if attribute not in vars(cls):
+                    setattr(cls, attribute, getattr(Kernel, attribute))
+        if "name" in vars(cls):
+            namesake = KERNELS.setdefault(cls.name, cls)
+            if namesake.__qualname__ != cls.__qualname__:
+                raise ValueError(
+                    f"{cls.__qualname__}.name is {cls.name!r}, which names {namesake.__qualname__}; names must differ: rename it"
+                )
+            KERNELS[cls.name] = cls
+
+    @classmethod
+    def create(cls, size: int, metric: Metric) -> Self:
+        """Return a kernel for embeddings of `size` dimensions; override where it depends on `size` or `metric`."""
+        return cls()
+
+    @abstractmethod
+    def forward(self, anchor: Tensor, reference: Tensor) -> Tensor:
+        """Return similarities in [-1, 1], shape (..., A, R), of anchors (..., A, L) and references (..., R, L)."""
+
+    @abstractmethod
+    def coordinates(self, z: Tensor) -> Tensor:
+        """Map embeddings (..., N, L) to coordinates (..., N, D) whose Euclidean distances order pairs as the kernel does."""
+
+    def log_parzen(self, anchor: Tensor, reference: Tensor) -> Tensor:
+        """Return the logarithm of the Parzen form (1 + S) / 2, shape (..., A, R).
+
+        The Parzen form is a density up to a constant for the Gaussian kernel. S = -1 gives the logarithm of the smallest
+        positive number of the type. Override where S rounds to -1 long before that.
+        """
+        similarity = self(anchor, reference)
+        return ((1 + similarity) / 2).clamp_min(torch.finfo(similarity.dtype).tiny).log()
+
+    def loss_floor(self, target: Target, share: float, size: int) -> float | None:
+        """Return the least expected alignment loss of one condition, whatever the encoder; None if it is not known.
+
+        Only the target `zero` has a floor above 0 for the kernels of the paper. It asks negatives to be opposite to (or far
+        from) all positives and yet unrelated to each other. With positives in one point and class share p, the loss is
+        2 p (1 - p) E(S+- + 1)^2 + (1 - p)^2 E(S--)^2.
+
+        Args:
+            target: the target matrix.
+            share: share p of the condition's positive class, in (0, 1).
+            size: embedding dimensions L, at least 2.
+        """
+        return None
+
+    def mean_loss_floor(self, target: Target, shares: Sequence[float], size: int) -> float | None:
+        """Return the mean of `loss_floor` over conditions with these class shares; None if it is not known."""
+        floors = [self.loss_floor(target, share, size) for share in shares]
+        known = [floor for floor in floors if floor is not None]
+        return sum(known) / len(floors) if len(known) == len(floors) else None
+
+
+class Cosine(Kernel):
+    r"""Cosine similarity, the kernel of CLaI-C (equation 8, line 218).
 
     .. math:: S_{ij} = \frac{z_i^\top z_j}{\|z_i\|\,\|z_j\|} \in [-1, 1]
 
@@ -28,29 +111,40 @@ class Cosine(nn.Module):
     tensor([[ 1.,  0., -1.]])
     """
 
-    floor_family = "cosine"
-
-    def inner_product_embedding(self, z: Tensor) -> Tensor:
-        """Unit-length embeddings (..., N, L) whose inner products are the similarities."""
-        return nn.functional.normalize(z, dim=-1)
+    name = "cosine"
+    inner_product = True
 
     def forward(self, anchor: Tensor, reference: Tensor) -> Tensor:
-        return self.inner_product_embedding(anchor) @ self.inner_product_embedding(reference).mT
+        return self.coordinates(anchor) @ self.coordinates(reference).mT
 
-    def log_parzen(self, anchor: Tensor, reference: Tensor) -> Tensor:
-        """log((1 + S) / 2), shape (..., A, R); an angle of 180 degrees gives the smallest representable value's logarithm."""
-        similarity = self(anchor, reference)
-        return ((1 + similarity) / 2).clamp_min(torch.finfo(similarity.dtype).tiny).log()
+    def coordinates(self, z: Tensor) -> Tensor:
+        """Scale embeddings (..., N, L) to unit length."""
+        return nn.functional.normalize(z, dim=-1)
+
+    def loss_floor(self, target: Target, share: float, size: int) -> float:
+        """Return the least expected alignment loss of one condition.
+
+        With `zero`, negatives lie at cosine -s from the positives and spread evenly in the other L - 1 dimensions. Then
+        S+- = -s and E(S--)^2 = s^4 + (1 - s^2)^2 / (L - 1), minimised over s. Arguments as in `Kernel.loss_floor`.
+        """
+        if target != "zero":
+            return 0.0
+        rest = (1 - share) ** 2
+
+        def loss(s: float) -> float:
+            return 2 * share * (1 - share) * (1 - s) ** 2 + rest * (s**4 + (1 - s**2) ** 2 / (size - 1))
+
+        return float(optimize.minimize_scalar(loss, bounds=(0, 1), method="bounded").fun)
 
 
-class MahalanobisGaussian(nn.Module):
-    r"""Gaussian kernel on a learned Mahalanobis distance, rescaled to (-1, 1]: the kernel of CLaI-M (equation 14, line 420).
+class MahalanobisGaussian(Kernel):
+    r"""Gaussian kernel on a learned Mahalanobis distance, rescaled to (-1, 1]: the kernel of CLaI-M (equation 15, line 416).
 
     .. math:: S_{ij} = 2 \exp\left(-(z_i - z_j)^\top M (z_i - z_j)\right) - 1, \qquad M = L^\top L
 
     Args:
         size: number of embedding dimensions.
-        metric: what of M is learned. `full`: a lower triangular L; `diagonal`: one positive weight a dimension; `scalar`: one
+        metric: the learned part of M. `full`: a lower triangular L; `diagonal`: one positive weight a dimension; `scalar`: one
             weight; `identity`: nothing, M = I / size.
 
     M starts at I / size for every metric. At unit-variance embeddings the mean squared distance is 2 size, so M = I would put
@@ -61,7 +155,8 @@ class MahalanobisGaussian(nn.Module):
     tensor([[ 1.0000, -0.2642, -1.0000]])
     """
 
-    floor_family = "gaussian"
+    name = "gaussian"
+    undecayed = ("root",)
 
     def __init__(self, size: int, metric: Metric) -> None:
         super().__init__()
@@ -79,6 +174,10 @@ class MahalanobisGaussian(nn.Module):
         else:
             raise ValueError(f"metric is {metric!r}, expected one of full, diagonal, scalar, identity")
 
+    @classmethod
+    def create(cls, size: int, metric: Metric) -> Self:
+        return cls(size, metric)
+
     @property
     def matrix(self) -> Tensor:
         """M, shape (size, size), positive semidefinite."""
@@ -86,16 +185,13 @@ class MahalanobisGaussian(nn.Module):
             return self.root.tril().mT @ self.root.tril()
         return torch.diag(self.root.square().expand(self.size))
 
-    def whiten(self, z: Tensor) -> Tensor:
-        """L z for each embedding, shape (..., N, size): squared distances after it are the Mahalanobis distances."""
+    def coordinates(self, z: Tensor) -> Tensor:
+        """Whiten embeddings (..., N, size) to L z, whose squared distances are the Mahalanobis distances."""
         return z @ self.root.tril().mT if self.metric == "full" else z * self.root
 
     def distance(self, anchor: Tensor, reference: Tensor) -> Tensor:
-        """Squared Mahalanobis distances, shape (..., A, R), from one matrix product in the embeddings' own precision."""
-        a, r = self.whiten(anchor), self.whiten(reference)
-        # Distances do not see a common shift; taking it out keeps |a|^2 + |r|^2 - 2 a'r from cancelling.
-        centre = r.detach().mean(-2, keepdim=True)
-        a, r = a - centre, r - centre
+        """Return squared Mahalanobis distances, shape (..., A, R), by one matrix product in the embeddings' precision."""
+        a, r = self._centred(anchor, reference)
         squared = a.square().sum(-1, keepdim=True) + r.square().sum(-1).unsqueeze(-2) - 2 * (a @ r.mT)
         return squared.clamp_min(0)
 
@@ -103,26 +199,57 @@ class MahalanobisGaussian(nn.Module):
         return 2 * torch.exp(-self.distance(anchor, reference)) - 1
 
     def log_parzen(self, anchor: Tensor, reference: Tensor) -> Tensor:
-        """log((1 + S) / 2) = -d, shape (..., A, R), exact however far apart the points are.
+        """Return log((1 + S) / 2) = -d, shape (..., A, R), which is exact at any distance.
 
-        The norms ride along as two further dimensions, <(2a, -|a|^2, 1), (r, 1, -|r|^2)> = -|a - r|^2, so that a block of a
-        large S is written by one product.
+        Two further dimensions carry the norms, <(2a, -|a|^2, 1), (r, 1, -|r|^2)> = -|a - r|^2, so that one product writes a
+        block of a large S.
         """
-        a, r = self.whiten(anchor), self.whiten(reference)
-        centre = r.detach().mean(-2, keepdim=True)
-        a, r = a - centre, r - centre
+        a, r = self._centred(anchor, reference)
         a = torch.cat([2 * a, -a.square().sum(-1, keepdim=True), torch.ones_like(a[..., :1])], -1)
         r = torch.cat([r, torch.ones_like(r[..., :1]), -r.square().sum(-1, keepdim=True)], -1)
         return (a @ r.mT).clamp_max_(0)
 
+    def loss_floor(self, target: Target, share: float, size: int) -> float:
+        """Return the least known alignment loss of one condition.
 
-Kernel = Cosine | MahalanobisGaussian
+        With `zero`, positives are far away, S+- = -1, and negatives lie evenly on a sphere of radius r in L dimensions, so that
+        2 exp(-d) - 1 is near 0 for most pairs; minimised over r. This arrangement is attainable. A slightly better one may
+        exist. Arguments as in `Kernel.loss_floor`.
+        """
+        if target != "zero":
+            return 0.0
+        # u is the cosine of the angle between two even points on the sphere, with density (1 - u^2)^((L-3)/2); u = sin(angle)
+        # keeps the integrand smooth for L = 2 as well.
+        norm = integrate.quad(lambda a: math.cos(a) ** (size - 2), -math.pi / 2, math.pi / 2)[0]
+
+        def loss(squared_radius: float) -> float:
+            def integrand(a: float) -> float:
+                similarity = 2 * math.exp(-2 * squared_radius * (1 - math.sin(a))) - 1
+                return similarity**2 * math.cos(a) ** (size - 2)
+
+            return float(integrate.quad(integrand, -math.pi / 2, math.pi / 2)[0]) / norm
+
+        rest = (1 - share) ** 2
+        return rest * float(optimize.minimize_scalar(loss, bounds=(0, 4), method="bounded").fun)
+
+    def _centred(self, anchor: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
+        a, r = self.coordinates(anchor), self.coordinates(reference)
+        # A common shift changes no distance. Without it, |a|^2 + |r|^2 - 2 a'r cancels.
+        centre = r.detach().mean(-2, keepdim=True)
+        return a - centre, r - centre
 
 
-def build(family: str, size: int, metric: Metric) -> Kernel:
-    """The kernel called `cosine` or `gaussian` for embeddings of `size` dimensions; `metric` matters to the latter only."""
-    if family == "cosine":
-        return Cosine()
-    if family == "gaussian":
-        return MahalanobisGaussian(size, metric)
-    raise ValueError(f"kernel is {family!r}, expected cosine or gaussian")
+def build(name: str, size: int, metric: Metric) -> Kernel:
+    """Return the kernel of this name in `KERNELS`.
+
+    Args:
+        name: `cosine`, `gaussian` or the `name` of another subclass of `Kernel`.
+        size: embedding dimensions L.
+        metric: learned part of the Mahalanobis matrix; kernels without one ignore it.
+
+    Raises:
+        ValueError: no kernel has this name, or the kernel does not know the metric.
+    """
+    if name not in KERNELS:
+        raise ValueError(f"kernel is {name!r}, expected {' or '.join(KERNELS)}")
+    return KERNELS[name].create(size, metric)

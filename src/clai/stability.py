@@ -1,6 +1,7 @@
-"""When training by gradient has diverged, and what the user is told then."""
+"""Divergence of training: how to recognise it, and the error that tells the user."""
 
 import math
+import sys
 from collections.abc import Sequence
 
 import torch
@@ -9,14 +10,14 @@ from torch import Tensor, nn
 from clai.errors import DivergenceError
 
 EXPLODED = 1e3
-"""No loss of a healthy run is near this: the alignment loss is at most 4, and cross-entropy over C classes starts at log C."""
+"""Loss above which training has diverged. The alignment loss is at most 4; cross-entropy over C classes starts at log C."""
 
 FAILURES = (ArithmeticError, RuntimeError, ValueError)
-"""What torch, GPyTorch and scikit-learn raise where they meet values that are not finite, and for other reasons too."""
+"""Errors that torch, GPyTorch and scikit-learn raise for values that are not finite, and for other reasons too."""
 
 
 def finite(outputs: Tensor) -> Tensor:
-    """The outputs of a model, of any shape; raises FloatingPointError if one of them is not finite."""
+    """Return the outputs of a model, of any shape; raise FloatingPointError if one is not finite."""
     if not outputs.isfinite().all():
         raise FloatingPointError("outputs of the model are not finite")
     return outputs
@@ -31,19 +32,22 @@ def divergence(
     advice: str,
     error: Exception | None = None,
 ) -> DivergenceError | None:
-    """What to raise if an epoch so far has left the finite numbers or exploded, else None.
+    """Return the error to raise if an epoch has so far left the finite numbers or exploded, else None.
 
     Args:
-        module: what is trained; its parameters are looked at.
-        losses: of the steps of the epoch, scalars.
+        module: in training; its parameters must be finite.
+        losses: scalar loss of each step of the epoch.
         rates: learning rate of each step; one more than losses where the last step failed.
-        epoch, steps: number of the epoch, from 1, and of its steps.
-        advice: what to do and what is kept, to end the message.
-        error: what a step, or a measurement after it, failed with; None for none.
+        epoch: its number, from 1.
+        steps: number of steps of an epoch.
+        advice: end of the message, which says what to do and which state is saved.
+        error: failure of a step or of the validation after it; None for none.
     """
     parameters = list(module.parameters())
-    whole = all(bool(p.isfinite().all()) for p in parameters)  # the gradient of a finite loss need not be finite
-    broken = not whole or (error is not None and _is_numerical(error, parameters))
+    finite_weights = all(
+        bool(p.isfinite().all()) for p in parameters
+    )  # the gradient of a finite loss need not be finite
+    broken = not finite_weights or (error is not None and _is_numerical(error, parameters))
     values = torch.stack([loss.float() for loss in losses]).tolist() if losses else []
     if broken:
         values += [math.nan] * (len(rates) - len(values))
@@ -51,8 +55,8 @@ def divergence(
     if not bad:
         return None
     at = bad[0]
-    weights = "" if whole else " and weights are not finite"
-    if whole and abs(values[at]) <= EXPLODED:
+    weights = "" if finite_weights else " and weights are not finite"
+    if finite_weights and abs(values[at]) <= EXPLODED:
         weights = " but what the weights give is not finite"
     return DivergenceError(
         f"training diverged in epoch {epoch}: at step {at + 1} of {steps} the loss is {values[at]:.3g}{weights}, "
@@ -61,9 +65,10 @@ def divergence(
 
 
 def _is_numerical(error: Exception, parameters: Sequence[Tensor]) -> bool:
-    """Whether an exception says that numbers broke down, or comes where weights have exploded."""
-    # Slow to import, and needed here only.
-    from linear_operator.utils.errors import NanError, NotPSDError
-
-    known = (FloatingPointError, torch.linalg.LinAlgError, NanError, NotPSDError)
+    """Say whether an exception reports a numerical failure, or weights have exploded."""
+    known: tuple[type[Exception], ...] = (FloatingPointError, torch.linalg.LinAlgError)
+    # Errors of GPyTorch. Only a process that has imported its module can meet them, and the method works without it.
+    gpytorch = sys.modules.get("linear_operator.utils.errors")
+    if gpytorch is not None:
+        known += (gpytorch.NanError, gpytorch.NotPSDError)
     return isinstance(error, known) or not all(bool((p.abs() <= EXPLODED).all()) for p in parameters)

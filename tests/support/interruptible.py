@@ -18,11 +18,13 @@ import torch
 import torch._dynamo  # the first step of an optimiser would import it, in each process anew
 from safetensors.torch import save
 
-from clai.baselines.deep_kernel_gp import train_deep_kernel_gp
 from clai.baselines.student_t_mixture import choose_student_t_mixture
 from clai.checkpoints import Checkpoint, write_whole
 from clai.datasets.prepared import Prepared
-from clai.experiments.training import splits_of, train_clai, train_cross_entropy
+from clai.experiments import deep_kernel_gp
+from clai.experiments import training as training_of_models
+from clai.experiments.run import Run
+from clai.runs.identity import RunId
 from clai.runs.settings import load_settings
 
 CPU = torch.device("cpu")
@@ -70,15 +72,10 @@ def stays() -> Prepared:
 def trained(model: str, kind: str, training: Mapping[str, Any], checkpoint: Checkpoint) -> tuple[Any, pd.DataFrame]:
     data, fold = (pictures(), None) if kind == "pictures" else (stays(), 0)
     settings = SETTINGS | {"encoder": TRUNKS[kind], "training": TRAINING | training}
-    if model == "cross-entropy":
-        classifier, history = train_cross_entropy(data, settings, 0, fold, CPU, checkpoint)
-        return classifier.state_dict(), pd.DataFrame(history)
-    if model == "deep-kernel-gp":
-        split = splits_of(data, settings, fold, 0, CPU)
-        process, history = train_deep_kernel_gp(split, settings, 0, CPU, checkpoint)
-        return process.state_dict(), pd.DataFrame(history)
-    result, history = train_clai(model, data, settings, 0, fold, CPU, checkpoint)
-    return torch.nn.ModuleList(result).state_dict(), pd.DataFrame(history)
+    run = Run(data, settings, RunId(kind, model, 0, fold), CPU, block=64)
+    result, history = (deep_kernel_gp if model == "deep-kernel-gp" else training_of_models).train(run, checkpoint)
+    module = result if isinstance(result, torch.nn.Module) else torch.nn.ModuleList(result)
+    return module.state_dict(), pd.DataFrame(history)
 
 
 def clouds() -> tuple[Any, Any]:

@@ -12,12 +12,11 @@ from clai.alignment import (
     alignment_scores,
     balanced,
     centred_alignment,
-    loss_floor,
-    mean_loss_floor,
     one_vs_rest,
     target_matrix,
 )
 from clai.experiments.theory import check_bound, check_floor
+from clai.kernels import build
 
 LABELS_T, LABELS_R = torch.tensor([0, 1, 2]), torch.tensor([1, 1, 0, 2])
 
@@ -138,15 +137,13 @@ def test_bound_check_finds_no_violation() -> None:
 
 def test_floors_of_the_design_figures() -> None:
     """At a class share of 0.1 the cosine kernel cannot get below 0.0855 however large L; the Gaussian kernel can."""
-    assert loss_floor("cosine", "zero", 0.1, 10**9) == pytest.approx(0.0855, abs=5e-5)
-    assert loss_floor("cosine", "zero", 0.1, 32) == pytest.approx(0.10, abs=0.005)
-    assert loss_floor("gaussian", "zero", 0.1, 32) == pytest.approx(0.01, abs=0.005)
-    for family in ("cosine", "gaussian"):
-        for kind in ("product", "masked"):
-            assert loss_floor(family, kind, 0.1, 32) == 0
-    assert mean_loss_floor("cosine", "zero", [0.1, 0.3], 8) == pytest.approx(
-        (loss_floor("cosine", "zero", 0.1, 8) + loss_floor("cosine", "zero", 0.3, 8)) / 2
-    )
+    cosine, gaussian = (build(name, 32, "identity") for name in ("cosine", "gaussian"))
+    assert cosine.loss_floor("zero", 0.1, 10**9) == pytest.approx(0.0855, abs=5e-5)
+    assert cosine.loss_floor("zero", 0.1, 32) == pytest.approx(0.10, abs=0.005)
+    assert gaussian.loss_floor("zero", 0.1, 32) == pytest.approx(0.01, abs=0.005)
+    assert all(kernel.loss_floor(kind, 0.1, 32) == 0 for kernel in (cosine, gaussian) for kind in ("product", "masked"))
+    rare, common = cosine.loss_floor("zero", 0.1, 8), cosine.loss_floor("zero", 0.3, 8)
+    assert cosine.mean_loss_floor("zero", [0.1, 0.3], 8) == pytest.approx((rare + common) / 2)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -163,13 +160,11 @@ def test_descent_on_free_embeddings_ends_just_above_the_floor(seed: int) -> None
 
 @pytest.mark.parametrize(("family", "size"), [("cosine", 3), ("cosine", 32), ("gaussian", 4), ("gaussian", 32)])
 def test_no_random_arrangement_is_below_the_floor(family: str, size: int) -> None:
-    from clai.kernels import build
-
     generator = torch.Generator().manual_seed(0)
     kernel = build(family, size, "identity").double()
     y = one_vs_rest((torch.arange(100) < 20).long(), 1).double()
     target = target_matrix(y, y, "zero")
-    floor = loss_floor(family, "zero", 0.2, size)
+    floor = kernel.loss_floor("zero", 0.2, size)
     for spread in (0.01, 0.5, 1.0, 3.0):
         z = spread * torch.randn(1, 100, size, generator=generator, dtype=torch.float64)
         z[:, :20, 0] += 4

@@ -12,7 +12,7 @@ from sklearn.datasets import load_iris, make_moons
 from sklearn.metrics import roc_auc_score
 from studenttmixture import EMStudentMixture
 
-from clai.baselines.deep_kernel_gp import evaluate_deep_kernel_gp, train_deep_kernel_gp
+from clai.baselines.deep_kernel_gp import prevalence_shift, train_deep_kernel_gp
 from clai.baselines.gaussian_process import GaussianProcess, fit_gaussian_process
 from clai.baselines.hourly_classifiers import (
     class_sample,
@@ -22,9 +22,9 @@ from clai.baselines.hourly_classifiers import (
     fit_process_of_hours,
 )
 from clai.baselines.student_t_mixture import choose_student_t_mixture, fit_student_t_mixture
-from clai.batches import Recordings
+from clai.batches import Recordings, Splits
 from clai.errors import DivergenceError, InputError
-from clai.experiments.training import Splits
+from clai.trainer import TrainingSettings
 
 MIXTURE: dict[str, Any] = {
     "components": 2,
@@ -188,26 +188,22 @@ def test_deep_kernel_process_learns_what_its_recordings_show() -> None:
         y = (generator.random(6 * n) < 0.3 * (x[:, 0] * x[:, 1] > 0.3)).astype(np.int64)
         return Recordings(x, y, recording, torch.device("cpu"))
 
-    split = Splits(items(300), items(100), items(200))
-    settings: dict[str, Any] = {
-        "encoder": {"trunk": "hours", "width": 16, "layers": 2, "dropout": 0.0},
-        "embedding_size": 4,
-        "target": {"binary": "product"},
-        "training": TRAINING,
-        "baselines": {"gp": {"inducing_points": 16}},
-    }
-    settings["training"] = TRAINING | {"samples_per_class": 15}
-    model, history = train_deep_kernel_gp(split, settings, 0, torch.device("cpu"), None)
-    found = model.latent(split.test)
-    assert (found.sd > 0).all()
-    assert roc_auc_score(split.test.labels, found.probability) > 0.75, "a straight line reaches about 0.5"
+    splits = Splits(items(300), items(100), items(200))
+    config = {"target": {"binary": "product"}, "training": TRAINING | {"samples_per_class": 15}}
+    training = TrainingSettings.of(config, conditions=1, seed=0)
+    model, history = train_deep_kernel_gp(
+        splits, training, encoder={"trunk": "hours", "width": 16, "layers": 2, "dropout": 0.0}, embedding_size=4,
+        inducing_points=16, device=torch.device("cpu"), checkpoint=None,
+    )  # fmt: skip
+    latent = model.latent(splits.test)
+    assert (latent.sd > 0).all()
+    assert roc_auc_score(splits.test.labels, latent.probability) > 0.75, "a straight line reaches about 0.5"
     assert history[-1]["loss"] < history[0]["loss"]
-    share = float(split.test.labels.double().mean())
+    share = float(splits.test.labels.double().mean())
     assert share < 0.15
-    settings["evaluation"] = {"ece_bins": 10}
-    put_back = evaluate_deep_kernel_gp(model, split, settings, 0, None)[0].predictions["probability"].mean()
-    assert put_back == pytest.approx(share, abs=0.04)
-    assert float(found.probability.mean()) > share + 0.08
+    shifted = expit(latent.log_odds(prevalence_shift(splits.train, training)))
+    assert shifted.mean() == pytest.approx(share, abs=0.04)
+    assert float(latent.probability.mean()) > share + 0.08
 
 
 def test_student_t_mixture_is_the_same_for_the_same_seed() -> None:

@@ -9,9 +9,9 @@ import yaml
 
 from clai.batches import Images, Recordings
 from clai.encoders import ConditionedHead, Encoder, ResNet2d
-from clai.experiments.training import learning_settings
 from clai.kernels import MahalanobisGaussian
-from clai.learning import _grouped
+from clai.learning import Context, Step
+from clai.trainer import TrainingSettings
 
 CPU = torch.device("cpu")
 
@@ -62,12 +62,12 @@ def test_a_step_on_a_gpu_never_waits_for_it() -> None:
     encoder = Encoder(trunk, ConditionedHead(trunk.features, 3, 4)).to(device, memory_format=torch.channels_last)
     kernel = MahalanobisGaussian(4, "full").to(device)
     optimiser = torch.optim.AdamW([*encoder.parameters(), *kernel.parameters()])
-    settings = learning_settings(yaml.safe_load((Path(__file__).parents[2] / "config.yaml").read_text()), 3, 0)
+    settings = TrainingSettings.of(yaml.safe_load((Path(__file__).parents[2] / "config.yaml").read_text()), 3, 0)
     for wait in ("default", "error"):  # the first step sets things up
         torch.cuda.set_sync_debug_mode(wait)
         try:
-            blocks = list(torch.randperm(64, generator=generator).split(32))
-            _grouped(encoder, kernel, data, blocks, 3, None, settings, generator)
+            blocks = torch.randperm(64, generator=generator).split(32)
+            Step(Context(encoder, kernel, data, 3, settings, generator), blocks, None)()
             optimiser.step()
         finally:
             torch.cuda.set_sync_debug_mode("default")

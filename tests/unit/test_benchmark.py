@@ -11,16 +11,16 @@ import torch
 from torch import Tensor, nn
 
 from clai import algorithms_as_printed as printed
+from clai.batches import Vectors
 from clai.benchmark import analysis as costs
 from clai.benchmark import measure as benchmark
 from clai.benchmark.analysis import predicted_seconds
 from clai.benchmark.measure import SCHEDULES
 from clai.encoders import ConditionedHead, Encoder
-from clai.estimator import Samples
-from clai.experiments.training import learning_settings
 from clai.kernels import Cosine
 from clai.learning import collaborative_learning
 from clai.runs.settings import load_settings
+from clai.trainer import TrainingSettings
 
 CPU = torch.device("cpu")
 BATCHES, BATCH, CLASSES = 5, 4, 3
@@ -61,7 +61,7 @@ def test_predictions_count_the_passes_that_each_schedule_makes(variant: str) -> 
     trunk = Counting()
     encoder = Encoder(trunk, ConditionedHead(4, CLASSES, 2))
     x, y = torch.randn(BATCHES * BATCH, 3), torch.arange(BATCHES * BATCH) % CLASSES
-    base = learning_settings(settings(), CLASSES, 0)
+    base = TrainingSettings.of(settings(), CLASSES, 0)
     given = replace(
         base, epochs=1, batch_size=BATCH, schedule="sequential" if variant == "sequential" else "joint",
         references=1 if variant == "linear" else "all",
@@ -73,7 +73,7 @@ def test_predictions_count_the_passes_that_each_schedule_makes(variant: str) -> 
             CLASSES, BATCH, 1, 1e-3, torch.randperm,
         )  # fmt: skip
     else:
-        collaborative_learning(encoder, Cosine(), Samples(x, y), CLASSES, given, dict, None)
+        collaborative_learning(encoder, Cosine(), Vectors(x, y), CLASSES, given, dict, None)
     assert predicted_seconds(variant, BATCHES, CLASSES, 1.0, 0.0) == trunk.forward_samples / BATCH
     assert predicted_seconds(variant, BATCHES, CLASSES, 0.0, 1.0) == trunk.backward_samples / BATCH
 

@@ -1,7 +1,8 @@
-"""The source that docs/extending.md shows works as it is printed: one module and one config entry."""
+"""The recipes of docs/extending.md work as they are printed there."""
 
 import re
 import sys
+import textwrap
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -11,12 +12,22 @@ import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 import yaml
 
-from clai import datasets
+from clai import datasets, kernels
+from clai.checkpoints import Checkpoint
 from clai.datasets.fetch import obtain
-from clai.datasets.prepared import load
+from clai.datasets.prepared import Prepared, load
 from clai.errors import InputError
+from clai.experiments.embedding import embed_splits
+from clai.experiments.embedding_baselines import evaluate_embedding_baseline, fit_embedding_baseline
+from clai.experiments.evaluation import evaluate_clai
+from clai.experiments.run import Run
+from clai.experiments.training import train_clai
+from clai.runs import models
+from clai.runs.identity import RunId
+from clai.runs.settings import load_settings
 from support.loopback import ONCE
 
 REPOSITORY = Path(__file__).parents[2]
@@ -25,9 +36,10 @@ SCHEMA = yaml.safe_load((REPOSITORY / "workflow" / "config" / "schema.yaml").rea
 
 
 def block(language: str, mark: str) -> str:
-    found = [b for b in re.findall(rf"```{language}\n(.*?)```", TEXT, flags=re.DOTALL) if mark in b]
-    assert len(found) == 1
-    return str(found[0])
+    """The one block of the page that holds the mark; in a list it is indented."""
+    blocks = re.findall(rf"^ *```{language}\n(.*?)```", TEXT, flags=re.DOTALL | re.MULTILINE)
+    (text,) = [text for text in blocks if mark in text]
+    return textwrap.dedent(text)
 
 
 def entries() -> dict[str, Any]:
@@ -84,7 +96,102 @@ def test_the_module_refuses_what_it_does_not_expect(tmp_path: Path) -> None:
 
 
 def test_the_entries_of_the_page_are_valid_settings() -> None:
-    found = entries()
-    assert found.keys() == {"bloodmnist", "digits"}
+    assert entries().keys() == {"bloodmnist", "digits"}
     whole = {"$defs": SCHEMA["$defs"], **SCHEMA["properties"]["datasets"]}
-    jsonschema.Draft202012Validator(whole).validate(found)
+    jsonschema.Draft202012Validator(whole).validate(entries())
+
+
+# Models
+
+
+@pytest.fixture
+def laplacian(monkeypatch: pytest.MonkeyPatch) -> type[kernels.Kernel]:
+    """The page's kernel, as if it stood in clai.kernels, and its model in the registry."""
+    monkeypatch.setattr(kernels, "KERNELS", dict(kernels.KERNELS))
+    names = dict(vars(kernels))
+    exec(compile(block("python", "class Laplacian"), "docs/extending.md", "exec"), names)
+    register(block("python", '"clai-l"'), monkeypatch)
+    return names["Laplacian"]  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def nearest_centroid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page's baseline, where the library looks for baselines, and its model in the registry."""
+    module = ModuleType("clai.baselines.nearest_centroid")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    exec(compile(block("python", "class NearestCentroid"), "docs/extending.md", "exec"), module.__dict__)
+    register(block("python", '"nearest-centroid"'), monkeypatch)
+
+
+def register(entry: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Add an entry of the page to the registry."""
+    for key, model in eval(f"{{{entry}}}", dict(vars(models))).items():
+        monkeypatch.setitem(models.MODELS, key, model)
+
+
+def run_of(model: str) -> Run:
+    """A run on images of three classes, which the bright channel tells apart."""
+    generator = np.random.default_rng(0)
+    arrays: dict[str, Any] = {}
+    for split, n in (("train", 96), ("val", 30), ("test", 60)):
+        y = np.arange(n) % 3
+        x = generator.integers(0, 100, (n, 8, 8, 3))
+        x[np.arange(n), :, :, y] += 100
+        arrays |= {f"x_{split}": x.astype(np.uint8), f"y_{split}": y}
+    statistics = {"mean": [80.0] * 3, "sd": [50.0] * 3}
+    normalisation = {"train": statistics, "test": statistics}
+    data = Prepared({"kind": "images", "classes": ["a", "b", "c"], "normalisation": normalisation}, arrays)
+    config = load_settings(REPOSITORY)
+    training = {"epochs": 12, "batch_size": 8, "precision": "float32", "augmentation": {"crop": 0, "flip": False}}
+    settings = config | {
+        "embedding_size": 4,
+        "encoder": {"trunk": "resnet2d", "width": 4, "blocks": [1], "pool": True},
+        "training": config["training"] | training,
+        "inference": config["inference"] | {"validation_references": 20},
+    }
+    return Run(data, settings, RunId("pictures", model, 0), torch.device("cpu"), block=64)
+
+
+def accuracy(metrics: pd.DataFrame) -> float:
+    return float(metrics.loc[metrics["metric"] == "accuracy", "value"].max())
+
+
+def test_the_kernel_fits_the_library(laplacian: Any) -> None:
+    kernel = kernels.build("laplacian", 4, "full")
+    assert isinstance(kernel, laplacian)
+    z = torch.randn(6, 4, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    similarity = kernel(z, z)
+    torch.testing.assert_close(similarity.diagonal(), torch.ones(6), atol=1e-2, rtol=0)
+    assert similarity.min() > -1
+    torch.testing.assert_close(kernel.log_parzen(z, z).exp(), (1 + similarity) / 2)
+    similarity.sum().backward()
+    assert torch.isfinite(z.grad).all()  # type: ignore[arg-type]
+    assert kernel.loss_floor("zero", 0.1, 4) is None
+
+
+@pytest.mark.usefixtures("laplacian")
+def test_the_kernels_model_trains_and_votes(tmp_path: Path) -> None:
+    torch.set_num_threads(1)
+    run = run_of("clai-l")
+    trained, history = train_clai(run, Checkpoint(tmp_path / "checkpoint.pt", "a", 3600))
+    assert "floor" not in history[-1]
+    assert accuracy(evaluate_clai(run, trained.kernel, embed_splits(run, trained.encoder)).metrics) > 0.6
+
+
+@pytest.mark.usefixtures("nearest_centroid")
+def test_the_baseline_is_fitted_on_embeddings(tmp_path: Path) -> None:
+    torch.set_num_threads(1)
+    checkpoint = Checkpoint(tmp_path / "checkpoint.pt", "a", 3600)
+    trained, _ = train_clai(run_of("clai-c"), checkpoint)
+    run = run_of("nearest-centroid")
+    embedded = embed_splits(run, trained.encoder)
+    baseline, choices = fit_embedding_baseline(run, embedded, checkpoint)
+    assert choices == {}
+    assert accuracy(evaluate_embedding_baseline(run, baseline, embedded).metrics) > 0.6
+
+
+@pytest.mark.parametrize("title", ["A kernel", "A baseline"])
+def test_a_recipe_of_a_model_touches_three_files(title: str) -> None:
+    section = TEXT.split(f"## {title}\n")[1].split("\n## ")[0]
+    steps = re.findall(r"^\d\. ", section, flags=re.MULTILINE)
+    assert len(steps) == 3

@@ -5,8 +5,9 @@ import itertools
 import pytest
 import torch
 
+from clai import kernels
 from clai.alignment import alignment_loss, one_vs_rest, target_matrix
-from clai.kernels import Cosine, MahalanobisGaussian, build
+from clai.kernels import Cosine, Kernel, MahalanobisGaussian, build
 
 METRICS = ["full", "diagonal", "scalar", "identity"]
 
@@ -42,7 +43,7 @@ def test_gaussian_written_out_for_a_full_metric() -> None:
 
 @pytest.mark.parametrize("kernel", [Cosine(), *(gaussian(m, 6) for m in METRICS)], ids=["cosine", *METRICS])
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
-def test_similarities_are_symmetric_and_lie_between_minus_one_and_one(kernel: torch.nn.Module, scale: float) -> None:
+def test_similarities_are_symmetric_and_lie_between_minus_one_and_one(kernel: Kernel, scale: float) -> None:
     z = scale * embeddings(20, 6)
     s = kernel(z, z)
     assert s.min() >= -1 - 1e-12
@@ -52,7 +53,7 @@ def test_similarities_are_symmetric_and_lie_between_minus_one_and_one(kernel: to
 
 
 @pytest.mark.parametrize("kernel", [Cosine(), gaussian("full", 6)], ids=["cosine", "gaussian"])
-def test_conditions_are_paired_off(kernel: torch.nn.Module) -> None:
+def test_conditions_are_paired_off(kernel: Kernel) -> None:
     a, r = embeddings(3, 4, 6), embeddings(3, 5, 6, seed=1)
     s = kernel(a, r)
     assert s.shape == (3, 4, 5)
@@ -101,7 +102,7 @@ def test_a_free_linear_layer_absorbs_the_full_metric() -> None:
     """Whitened embeddings under M = I have the same similarities: M adds nothing that the head could not learn."""
     kernel, identity = gaussian("full", 4), MahalanobisGaussian(4, "identity").double()
     a, r = embeddings(5, 4), embeddings(6, 4, seed=1)
-    torch.testing.assert_close(identity(2 * kernel.whiten(a), 2 * kernel.whiten(r)), kernel(a, r))
+    torch.testing.assert_close(identity(2 * kernel.coordinates(a), 2 * kernel.coordinates(r)), kernel(a, r))
 
 
 @pytest.mark.parametrize(("family", "size"), itertools.product(["cosine", "gaussian"], [64, 512, 2048]))
@@ -125,9 +126,71 @@ def test_distances_of_near_points_far_from_the_origin_keep_their_digits() -> Non
 
 
 @pytest.mark.parametrize("kernel", [Cosine(), gaussian("full", 6)], ids=["cosine", "gaussian"])
-def test_log_parzen_is_the_logarithm_of_half_of_one_plus_s(kernel: torch.nn.Module) -> None:
+def test_log_parzen_is_the_logarithm_of_half_of_one_plus_s(kernel: Kernel) -> None:
     a, r = embeddings(4, 6), embeddings(5, 6, seed=1)
     torch.testing.assert_close(kernel.log_parzen(a, r).exp(), (1 + kernel(a, r)) / 2)
+
+
+class Laplacian(MahalanobisGaussian):
+    """Another similarity on the same distance."""
+
+    def forward(self, anchor: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
+        return 2 * torch.exp(-torch.sqrt(self.distance(anchor, reference) + 1e-6)) - 1
+
+
+class Angle(Cosine):
+    """Another similarity of the same unit vectors, no inner product of them."""
+
+    def forward(self, anchor: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
+        return 1 - 2 * super().forward(anchor, reference).clamp(-1, 1).arccos() / torch.pi
+
+
+@pytest.mark.parametrize("kernel", [Laplacian(6, "full"), Angle()], ids=["laplacian", "angle"])
+def test_a_kernel_with_another_similarity_inherits_nothing_that_holds_for_the_first(kernel: Kernel) -> None:
+    for target in ("zero", "product", "masked"):
+        assert kernel.loss_floor(target, 0.1, 6) is None  # type: ignore[arg-type]
+        assert kernel.mean_loss_floor(target, [0.1, 0.3], 6) is None  # type: ignore[arg-type]
+    assert not kernel.inner_product
+    a, r = embeddings(4, 6, dtype=torch.float32), embeddings(5, 6, seed=1, dtype=torch.float32)
+    torch.testing.assert_close(kernel.log_parzen(a, r).exp(), (1 + kernel(a, r)) / 2)
+
+
+def test_a_kernel_that_keeps_the_similarity_keeps_its_floor() -> None:
+    class Unlearned(MahalanobisGaussian):
+        @property
+        def matrix(self) -> torch.Tensor:
+            return super().matrix.detach()
+
+    assert Unlearned(4, "full").loss_floor("zero", 0.1, 4) == MahalanobisGaussian(4, "full").loss_floor("zero", 0.1, 4)
+
+
+def test_a_kernel_enters_by_its_name_and_no_two_share_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "KERNELS", {"cosine": Cosine})
+    named = type("Named", (Laplacian,), {"name": "laplacian"})
+    assert {"cosine": Cosine, "laplacian": named} == kernels.KERNELS
+    assert type(build("laplacian", 4, "scalar")) is named
+    with pytest.raises(
+        ValueError, match=r"Other\.name is 'laplacian', which names Named; names must differ: rename it"
+    ):
+        type("Other", (Laplacian,), {"name": "laplacian"})
+
+
+def test_a_kernel_without_similarity_or_coordinates_cannot_be_made() -> None:
+    with pytest.raises(TypeError, match="abstract"):
+        type("Empty", (Kernel,), {})()
+
+
+@pytest.mark.parametrize(
+    "kernel", [Cosine(), gaussian("full", 6), gaussian("diagonal", 6)], ids=["c", "full", "diagonal"]
+)
+def test_euclidean_distances_of_the_coordinates_order_pairs_as_the_kernel_does(kernel: Kernel) -> None:
+    z = embeddings(12, 6)
+    first, second = torch.triu_indices(12, 12, 1)
+    with torch.no_grad():
+        distances = torch.cdist(kernel.coordinates(z), kernel.coordinates(z))[first, second]
+        # The logarithm of the Parzen form keeps the order of pairs where S rounds to -1.
+        similarities = kernel.log_parzen(z, z)[first, second]
+    assert torch.equal(distances.argsort(), similarities.argsort(descending=True))
 
 
 def test_unknown_names_are_refused() -> None:

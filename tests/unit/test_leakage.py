@@ -9,12 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from clai.batches import Recordings
+from clai.batches import Recordings, Splits
 from clai.datasets.hourly_inputs import hourly_inputs, hourly_names
 from clai.datasets.prepared import Prepared
 from clai.datasets.splits import patient_folds, stratified_holdout, subject_split
 from clai.encoders import ConditionedHead, Encoder, build_trunk
-from clai.experiments.training import Splits, splits_of
+from clai.experiments.splits import splits_of
+from clai.runs.identity import RunId
 
 CPU = torch.device("cpu")
 SEEDS = st.integers(0, 2**31 - 1)
@@ -68,7 +69,8 @@ def data_of(arrays: dict[str, NDArray[Any]]) -> Prepared:
 
 
 def drawn(arrays: dict[str, NDArray[Any]], fold: int, seed: int) -> Splits:
-    return splits_of(data_of(arrays), {"validation_share_recordings": 0.2, "hourly": HOURLY}, fold, seed, CPU)
+    config = {"validation_share_recordings": 0.2, "hourly": HOURLY}
+    return splits_of(data_of(arrays), config, RunId("stays", "clai-m", seed, fold), CPU)
 
 
 @QUICKLY
@@ -122,7 +124,7 @@ def test_training_inputs_depend_on_training_statistics_alone(kind: str) -> None:
     def batches(test_mean: float, separately: bool) -> list[torch.Tensor]:
         norm = {"train": {"mean": [100.0] * 2, "sd": [50.0] * 2}, "test": {"mean": [test_mean] * 2, "sd": [9.0] * 2}}
         data = Prepared({"kind": kind, "normalisation": norm}, arrays)
-        parts = splits_of(data, chosen | {"normalise_test_separately": separately}, None, 0, CPU)
+        parts = splits_of(data, chosen | {"normalise_test_separately": separately}, RunId(kind, "clai-m", 0), CPU)
         return [part.batch(torch.arange(6), None)[0] for part in parts]
 
     a, b = batches(1.0, True), batches(2.0, True)

@@ -10,28 +10,29 @@ import torch
 from linear_operator.utils.errors import NotPSDError
 
 from clai.alignment import Target, alignment_loss, target_matrix
+from clai.batches import Vectors
 from clai.checkpoints import Checkpoint
 from clai.encoders import MLP, Classifier, ConditionedHead, Encoder
 from clai.errors import DivergenceError
-from clai.estimator import Samples
-from clai.kernels import Cosine
-from clai.learning import Settings, batchwise_learning, collaborative_learning
+from clai.kernels import Cosine, MahalanobisGaussian, Metric
+from clai.learning import batchwise_learning, collaborative_learning
 from clai.stability import EXPLODED
+from clai.trainer import Trainer, TrainingSettings
 from support.interruptible import trained
 
-SETTINGS = Settings(
+SETTINGS = TrainingSettings(
     epochs=4, batch_size=8, optimiser="adamw", learning_rate=1e-2, weight_decay=0.0, learning_rate_schedule="one_cycle",
     warmup=0.25, precision="float32", compile=False, schedule="joint", references=1, reference_reduction="mean",
     pair_weighting="none", samples_per_class=None, target="zero", seed=0,
 )  # fmt: skip
 
 
-def data() -> Samples:
+def data() -> Vectors:
     x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
-    return Samples(x, (x[:, 0] > 0).long() + (x[:, 1] > 0).long())
+    return Vectors(x, (x[:, 0] > 0).long() + (x[:, 1] > 0).long())
 
 
-class Signalling(Samples):
+class Signalling(Vectors):
     """The same data, asking the process to stop when a batch is drawn."""
 
     def __init__(self, draw: int) -> None:
@@ -51,7 +52,7 @@ def encoder() -> Encoder:
     return Encoder(trunk, ConditionedHead(8, 3, 4))
 
 
-def run(model: Encoder, settings: Settings, checkpoint: Checkpoint | None = None) -> list[dict[str, float]]:
+def run(model: Encoder, settings: TrainingSettings, checkpoint: Checkpoint | None = None) -> list[dict[str, float]]:
     return collaborative_learning(model, Cosine(), data(), 3, settings, dict, checkpoint)
 
 
@@ -154,6 +155,24 @@ def test_checkpoint_of_other_settings_is_not_used(tmp_path: Path) -> None:
 def test_batch_larger_than_half_the_data_is_refused() -> None:
     with pytest.raises(ValueError, match="batch_size 40 makes 1 batches of 64 items"):
         run(encoder(), dataclasses.replace(SETTINGS, batch_size=40))
+
+
+@pytest.mark.parametrize("metric", ["full", "diagonal", "scalar"])
+def test_weight_decay_leaves_vectors_and_the_metric_alone(metric: Metric) -> None:
+    model = torch.nn.ModuleList([encoder(), MahalanobisGaussian(4, metric)])
+    trainer = Trainer(model, lambda _: iter(()), 1, dataclasses.replace(SETTINGS, weight_decay=0.1), dict, None)
+    decayed, others = trainer.optimiser.param_groups
+    assert (decayed["weight_decay"], others["weight_decay"]) == (0.1, 0.0)
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    assert {names[id(p)] for p in decayed["params"]} == {"0.trunk.1.body.0.weight", "0.head.weight", "0.head.bias"}
+    assert {names[id(p)] for p in others["params"]} == {"0.trunk.1.body.0.bias", "1.root"}
+
+
+def test_settings_of_a_run_come_from_its_blocks_training_and_target() -> None:
+    training = {key: value for key, value in dataclasses.asdict(SETTINGS).items() if key not in ("target", "seed")}
+    blocks = {"training": training | {"samples": None}, "target": {"multiclass": "zero", "binary": "product"}}
+    assert TrainingSettings.of(blocks, 3, 0) == SETTINGS
+    assert TrainingSettings.of(blocks, 1, 5) == dataclasses.replace(SETTINGS, target="product", seed=5)
 
 
 def test_short_runs_have_a_schedule_too() -> None:

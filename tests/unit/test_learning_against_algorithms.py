@@ -11,14 +11,15 @@ import torch
 from torch import Tensor, nn
 
 from clai import algorithms_as_printed as printed
+from clai.batches import Vectors
 from clai.encoders import MLP, ConditionedHead, Encoder
-from clai.estimator import Samples
 from clai.kernels import Kernel, build
-from clai.learning import Settings, class_draw, collaborative_learning, draw_shift
+from clai.learning import class_draw, collaborative_learning, draw_shift
+from clai.trainer import TrainingSettings
 
 BATCH, EPOCHS, ETA, SEED, SIZE = 5, 2, 0.1, 3, 4
 
-PRINTED = Settings(
+PRINTED = TrainingSettings(
     epochs=EPOCHS,
     batch_size=BATCH,
     optimiser="sgd",
@@ -94,7 +95,7 @@ def test_sequential_with_all_references_is_algorithm_1_for_two_classes(trunk: st
     fast, start = model(trunk, 1, family), model(trunk, 1, family)
     slow_encoder, slow_kernel = copy.deepcopy(start[0]), copy.deepcopy(start[1])
     x, labels = data(2)
-    collaborative_learning(*fast, Samples(x, labels), 1, PRINTED, dict, None)
+    collaborative_learning(*fast, Vectors(x, labels), 1, PRINTED, dict, None)
     theta = [*slow_encoder.parameters(), *slow_kernel.parameters()]
     y = (2 * labels - 1).double()
     similarity = printed_similarity(slow_kernel)
@@ -109,7 +110,7 @@ def test_sequential_with_all_references_is_algorithm_3(trunk: str, family: str, 
     fast, start = model(trunk, 3, family), model(trunk, 3, family)
     slow_encoder, slow_kernel = copy.deepcopy(start[0]), copy.deepcopy(start[1])
     x, labels = data(3)
-    collaborative_learning(*fast, Samples(x, labels), 3, replace(PRINTED, target=target), dict, None)
+    collaborative_learning(*fast, Vectors(x, labels), 3, replace(PRINTED, target=target), dict, None)
     printed.learn_multiclass(
         lambda b, k: slow_encoder(b, k)[0],
         [*slow_encoder.parameters(), *slow_kernel.parameters()],
@@ -127,7 +128,7 @@ def test_joint_is_algorithm_3_with_the_classes_of_a_step_taken_together(trunk: s
     slow_encoder, slow_kernel = copy.deepcopy(start[0]), copy.deepcopy(start[1])
     x, labels = data(3)
     settings = replace(PRINTED, schedule="joint", target="zero")
-    collaborative_learning(*fast, Samples(x, labels), 3, settings, dict, None)
+    collaborative_learning(*fast, Vectors(x, labels), 3, settings, dict, None)
     printed.learn_joint(
         slow_encoder,
         [*slow_encoder.parameters(), *slow_kernel.parameters()],
@@ -146,7 +147,7 @@ def test_n_references_are_groups_of_an_anchor_and_n_batches(references: int, tru
     encoder, kernel = copy.deepcopy(start[0]), copy.deepcopy(start[1])
     x, labels = data(3)
     settings = replace(PRINTED, schedule="joint", references=references, epochs=1, reference_reduction="mean")
-    collaborative_learning(*fast, Samples(x, labels), 3, settings, dict, None)
+    collaborative_learning(*fast, Vectors(x, labels), 3, settings, dict, None)
 
     theta = [*encoder.parameters(), *kernel.parameters()]
     order = shuffler()(len(x))
@@ -179,7 +180,7 @@ def test_drawing_as_many_samples_as_a_batch_has_changes_nothing(references: int 
     for most in (None, BATCH):
         encoder, kernel = model("mlp", 1, "gaussian")
         settings = replace(PRINTED, references=references, samples_per_class=most, pair_weighting="balanced", epochs=1)
-        collaborative_learning(encoder, kernel, Samples(x, labels), 1, settings, dict, None)
+        collaborative_learning(encoder, kernel, Vectors(x, labels), 1, settings, dict, None)
         ends.append(encoder.state_dict())
     for name, value in ends[0].items():
         torch.testing.assert_close(value, ends[1][name], rtol=0, atol=1e-12)
@@ -191,8 +192,8 @@ def test_a_compiled_encoder_learns_the_same() -> None:
     fast, plain, start = (model("batchnorm", 3, "gaussian") for _ in range(3))
     x, labels = data(3)
     settings = replace(PRINTED, schedule="joint", references=1)
-    collaborative_learning(*fast, Samples(x, labels), 3, replace(settings, compile=True), dict, None)
-    collaborative_learning(*plain, Samples(x, labels), 3, settings, dict, None)
+    collaborative_learning(*fast, Vectors(x, labels), 3, replace(settings, compile=True), dict, None)
+    collaborative_learning(*plain, Vectors(x, labels), 3, settings, dict, None)
     assert_same_state(list(fast), list(plain), list(start))
 
 
@@ -201,6 +202,6 @@ def test_shift_of_draws_is_the_log_share_of_all_samples_over_that_of_the_draws()
     settings = replace(PRINTED, batch_size=10, references=1, samples_per_class=4)
     # Each batch of 20 holds 18 and 2, of which 4 and 2 are drawn.
     expected = torch.tensor([0.9 / (4 / 6), 0.1 / (2 / 6)], dtype=torch.float64).log()
-    torch.testing.assert_close(draw_shift(Samples(torch.zeros(100, 1), labels), settings), expected)
-    whole = draw_shift(Samples(torch.zeros(100, 1), labels), replace(settings, samples_per_class=None))
+    torch.testing.assert_close(draw_shift(Vectors(torch.zeros(100, 1), labels), settings), expected)
+    whole = draw_shift(Vectors(torch.zeros(100, 1), labels), replace(settings, samples_per_class=None))
     torch.testing.assert_close(whole, torch.zeros(2, dtype=torch.float64))

@@ -142,23 +142,6 @@ def test_code_of_the_readme_runs() -> None:
     assert names["accuracy"] > 0.9
 
 
-def test_kernel_of_the_documentation_fits_the_library() -> None:
-    import torch
-
-    blocks = re.findall(r"```python\n(.*?)```", (REPOSITORY / "docs" / "extending.md").read_text(), flags=re.DOTALL)
-    (code,) = [block for block in blocks if "class Laplacian" in block]
-    names: dict[str, Any] = {}
-    exec(compile(code, "docs/extending.md", "exec"), names)
-    kernel = names["Laplacian"](4, "full")
-    z = torch.randn(6, 4, generator=torch.Generator().manual_seed(0), requires_grad=True)
-    similarity = kernel(z, z)
-    torch.testing.assert_close(similarity.diagonal(), torch.ones(6), atol=1e-2, rtol=0)
-    assert similarity.min() > -1
-    torch.testing.assert_close(kernel.log_parzen(z, z).exp(), (1 + similarity) / 2)
-    similarity.sum().backward()
-    assert torch.isfinite(z.grad).all()  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize(
     ("modules", "spared"),
     [

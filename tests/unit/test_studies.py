@@ -8,16 +8,18 @@ import pytest
 import torch
 from torch import Tensor
 
+from clai.batches import Vectors
 from clai.checkpoints import Checkpoint
 from clai.datasets.prepared import Prepared
 from clai.encoders import MLP, ConditionedHead, Encoder, ResNet2d
-from clai.estimator import Samples
+from clai.experiments.run import Run
 from clai.experiments.studies import run_cell
-from clai.experiments.training import splits_of
 from clai.inference import RULES
 from clai.kernels import Cosine
-from clai.learning import Settings, collaborative_learning, encoder_passes
+from clai.learning import collaborative_learning, encoder_passes
+from clai.runs.identity import RunId
 from clai.runs.settings import load_settings
+from clai.trainer import TrainingSettings
 
 CPU = torch.device("cpu")
 
@@ -57,7 +59,8 @@ def settings(model: str, **training: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("model", ["clai-c", "clai-m", "cross-entropy", "supervised-contrastive"])
 def test_every_model_learns_the_classes_and_is_measured(model: str, tmp_path: Path) -> None:
     torch.set_num_threads(1)
-    cell = run_cell(data(), settings(model), 0, CPU, Checkpoint(tmp_path / "checkpoint.pt", "a", 3600))
+    run = Run(data(), settings(model), RunId("study", "cell", 0), CPU, block=64)
+    cell = run_cell(run, Checkpoint(tmp_path / "checkpoint.pt", "a", 3600))
     accuracy = cell.metrics[cell.metrics["metric"] == "accuracy"].set_index("rule")["value"]
     assert set(accuracy.index) == ({""} if model == "cross-entropy" else set(RULES))
     assert accuracy.max() > 0.6
@@ -67,7 +70,7 @@ def test_every_model_learns_the_classes_and_is_measured(model: str, tmp_path: Pa
 
 
 def test_samples_are_a_choice_of_the_training_samples_by_seed() -> None:
-    parts = [splits_of(data(), settings("clai-c"), None, seed, CPU) for seed in (0, 0, 1)]
+    parts = [Run(data(), settings("clai-c"), RunId("study", "cell", seed), CPU).splits for seed in (0, 0, 1)]
     assert [len(part.train) for part in parts] == [64] * 3
     assert [len(part.val) for part in parts] == [30] * 3
     first, again, other = (part.train.batch(torch.arange(64), None)[0] for part in parts)
@@ -75,8 +78,8 @@ def test_samples_are_a_choice_of_the_training_samples_by_seed() -> None:
     assert not torch.equal(first, other)
 
 
-class Counted(Samples):
-    """Samples that count how many of them are drawn."""
+class Counted(Vectors):
+    """Vectors that count how many of them are drawn."""
 
     drawn = 0
 
@@ -88,7 +91,7 @@ class Counted(Samples):
 @pytest.mark.parametrize("schedule", ["joint", "sequential"])
 @pytest.mark.parametrize("references", [1, 2, 3, "all"])
 def test_passes_are_what_the_encoder_is_sent(schedule: Any, references: Any) -> None:
-    given = Settings(
+    given = TrainingSettings(
         epochs=1, batch_size=8, optimiser="adamw", learning_rate=1e-3, weight_decay=0.0, learning_rate_schedule="constant",
         warmup=0.25, precision="float32", compile=False, schedule=schedule, references=references, reference_reduction="mean",
         pair_weighting="none", samples_per_class=None, target="zero", seed=0,

@@ -20,7 +20,7 @@ from clai.runs.settings import load_settings
 from support.copies import REPOSITORY, Tree, repeatable
 
 DATA_RULES = {"make_miniature", "fetch_source", "prepare_dataset"}
-TRAINING = {"train_model", "evaluate_clai", "fit_hourly_classifiers", "fit_student_t_mixture"}
+TRAINING = {"train_model", "evaluate_clai", "fit_hourly_classifiers", "fit_embedding_baseline"}
 RUNNING = {*DATA_RULES, *TRAINING, "fit_deep_kernel_gp", "evaluate_cross_entropy", "run_cell"}
 MULTICLASS, SEPSIS = ["pathmnist", "cifar10", "sleepedf"], ["mimic-iv", "challenge2019"]
 
@@ -204,7 +204,7 @@ def test_setting_of_the_vote_leaves_the_others_alone(planned_with: Callable[[str
         ("supervised_contrastive: {temperature: 0.2}", "run_cell"),
         ("logistic_regression: {inverse_penalty: 0.1}", "fit_hourly_classifiers"),
         ("gp: {learning_rate: 0.02}", "fit_hourly_classifiers"),
-        ("student_t_mixture: {variance: 0.9}", "fit_student_t_mixture"),
+        ("student_t_mixture: {variance: 0.9}", "fit_embedding_baseline"),
     ],
 )
 def test_setting_of_a_baseline_reruns_no_other(

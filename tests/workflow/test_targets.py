@@ -40,7 +40,7 @@ def test_full_run_covers_all_models_seeds_and_folds_that_the_configuration_names
     trained = [model for model in mimic["models"] if model in ("clai-m", "clai-c", "cross-entropy")]
     folds = mimic["folds"] * len(mimic["overrides"]["seeds"])
     assert planned["train_model"] == len(config["seeds"]) * len(cifar10["models"]) + folds * len(trained)
-    assert planned["fit_hourly_classifiers"] == planned["fit_student_t_mixture"] == folds
+    assert planned["fit_hourly_classifiers"] == planned["fit_embedding_baseline"] == folds
 
 
 def test_settings_of_the_readme_plan_the_runs_that_they_name(tree: Tree) -> None:

@@ -1,31 +1,33 @@
-# Baselines on recordings: a mixture of Student-t distributions on the embeddings of the model that baselines.embedding names,
-# classifiers of single hours on the encoder's inputs, and a Gaussian process that learns its encoder.
-# Requires results/{evidence}/{dataset}/prepared/ and, for the mixture, the embeddings; leaves metrics as evaluate.smk does.
+# Baselines: models of the embeddings of the model that baselines.embedding names; on recordings also classifiers of single hours
+# on the encoder's inputs, and a Gaussian process that learns its encoder.
+# Requires results/{evidence}/{dataset}/prepared/ and, for models of embeddings, these; leaves metrics as evaluate.smk does.
 
 
-rule fit_student_t_mixture:
+rule fit_embedding_baseline:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
         embedded=baseline_embeddings,
-        library=library("fit_student_t_mixture"),
+        library=library_of_baseline,
     output:
-        metrics="results/{evidence}/{dataset}/student-t-mixture/{run}/metrics.csv",
-        reliability="results/{evidence}/{dataset}/student-t-mixture/{run}/reliability.csv",
-        predictions="results/{evidence}/{dataset}/student-t-mixture/{run}/predictions.npz",
-        record="results/{evidence}/{dataset}/student-t-mixture/{run}/run.json",
+        metrics="results/{evidence}/{dataset}/{model}/{run}/metrics.csv",
+        reliability="results/{evidence}/{dataset}/{model}/{run}/reliability.csv",
+        predictions="results/{evidence}/{dataset}/{model}/{run}/predictions.npz",
+        record="results/{evidence}/{dataset}/{model}/{run}/run.json",
     log:
-        "logs/{evidence}/{dataset}/student-t-mixture/{run}/fit_student_t_mixture.log",
+        "logs/{evidence}/{dataset}/{model}/{run}/fit_embedding_baseline.log",
+    wildcard_constraints:
+        model="|".join(fitted_by("fit_embedding_baseline")),
     conda:
         "../../envs/environment.yaml"
     threads: threads_of
     params:
-        settings=read_by("student-t-mixture", "evaluation.ece_bins"),
-        run=run_of,
-        checkpoint="results/{evidence}/{dataset}/student-t-mixture/{run}/checkpoint.pt",
+        settings=read_by_model("evaluation.ece_bins"),
+        fit=lambda wildcards: MODELS[wildcards.model].fit,
+        checkpoint="results/{evidence}/{dataset}/{model}/{run}/checkpoint.pt",
     message:
-        "Fit the Student-t mixture on {wildcards.dataset}'s embeddings ({wildcards.evidence}, {wildcards.run})."
+        "Fit {wildcards.model} on {wildcards.dataset}'s embeddings ({wildcards.evidence}, {wildcards.run})."
     script:
-        "../scripts/fit_student_t_mixture.py"
+        "../scripts/fit_embedding_baseline.py"
 
 
 rule fit_hourly_classifiers:
@@ -45,7 +47,6 @@ rule fit_hourly_classifiers:
     threads: threads_of
     params:
         settings=read_by(HOURLY[0], "evaluation.ece_bins"),
-        run=run_of,
         models=HOURLY,
     message:
         "Fit classifiers of single hours of {wildcards.dataset} ({wildcards.evidence}, {wildcards.run})."
@@ -72,7 +73,6 @@ rule fit_deep_kernel_gp:
         gpu=1,
     params:
         settings=read_by("deep-kernel-gp", "evaluation.ece_bins"),
-        run=run_of,
         checkpoint="results/{evidence}/{dataset}/deep-kernel-gp/{run}/checkpoint.pt",
     message:
         "Train a deep-kernel Gaussian process on {wildcards.dataset} ({wildcards.evidence}, {wildcards.run})."

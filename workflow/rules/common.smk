@@ -10,7 +10,6 @@ sys.path.insert(0, str(REPOSITORY / "src"))  # the library of this repository, w
 
 import clai.runs.settings as run_settings
 from clai.errors import InputError
-from clai.runs.identity import RunId
 from clai.runs.jobs import remove_finished_checkpoints
 from clai.runs.library import code_files, library_files
 from clai.runs.models import CLAI, MODELS, ON_DATASETS, fitted_by
@@ -101,12 +100,6 @@ def threads_of(wildcards):
 
 def block_of(wildcards):
     return settings_of(wildcards)["inference"]["block"]
-
-
-def run_of(wildcards):
-    """Seed and test fold that a `run` wildcard names; the fold is None where there is none."""
-    run = RunId.parse(f"{wildcards.evidence}/model/{wildcards.run}")
-    return {"seed": run.seed, "fold": run.fold}
 
 
 def study_samples(wildcards):

@@ -30,7 +30,6 @@ rule evaluate_clai:
     params:
         settings=read_by_model("evaluation.ece_bins", "evaluation.similarity_samples"),
         kernel=lambda wildcards: MODELS[wildcards.model].kernel,
-        run=run_of,
     message:
         "Embed {wildcards.dataset} with {wildcards.model} ({wildcards.evidence}, {wildcards.run}) and let its references vote."
     script:
@@ -56,7 +55,6 @@ rule evaluate_cross_entropy:
         gpu=1,
     params:
         settings=read_by("cross-entropy", "evaluation.ece_bins"),
-        run=run_of,
     message:
         "Evaluate cross-entropy on {wildcards.dataset} ({wildcards.evidence}, {wildcards.run})."
     script:

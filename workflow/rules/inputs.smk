@@ -53,8 +53,13 @@ def first_runs(wildcards):
     return [f"results/{wildcards.evidence}/{run}/embedded.safetensors" for run in runs]
 
 
+def library_of_baseline(wildcards):
+    """The files of the library behind a baseline on embeddings, with the module that the registry names."""
+    return library("fit_embedding_baseline", MODELS[wildcards.model].fit.split(":")[0])
+
+
 def baseline_embeddings(wildcards):
-    """The embeddings that the mixture is fitted on."""
+    """The embeddings that a baseline is fitted on."""
     model = settings_of(wildcards)["baselines"]["embedding"]
     return f"results/{wildcards.evidence}/{wildcards.dataset}/{model}/{wildcards.run}/embedded.safetensors"
 

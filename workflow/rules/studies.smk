@@ -20,7 +20,6 @@ rule run_cell:
         inference_block=block_of,
     params:
         settings=read_by_model("evaluation.ece_bins", "model"),
-        run=run_of,
         checkpoint="results/{evidence}/{study}/{cell}/{run}/checkpoint.pt",
     message:
         "Train and measure {wildcards.cell} of the study {wildcards.study} ({wildcards.evidence}), {wildcards.run}."

@@ -23,7 +23,6 @@ rule train_model:
     params:
         settings=read_by_model(),
         kernel=lambda wildcards: MODELS[wildcards.model].kernel,
-        run=run_of,
         checkpoint="results/{evidence}/{dataset}/{model}/{run}/checkpoint.pt",
     message:
         "Train {wildcards.model} on {wildcards.dataset} ({wildcards.evidence}), {wildcards.run}."

@@ -1,35 +1,42 @@
-"""A Gaussian process on embeddings that are learned with it: the encoder of CLaI, trained by the evidence lower bound.
+"""A Gaussian process on embeddings that are learned with it: CLaI's encoder, trained on the evidence lower bound.
 
-Deep kernel learning with a sparse variational process (Wilson et al. 2016), in minibatches of the same recordings that CLaI
-is trained on, with the same draw of hours of either class: the positive ones are too few to be learned from otherwise. Its
-probabilities are put back to the prevalence as those of `clai.baselines.hourly_classifiers` are.
+This is deep kernel learning with a sparse variational process (Wilson et al. 2016). It draws minibatches of the recordings that
+CLaI is trained on, and of their hours the same draw of each class, because a process cannot learn from so few positive hours
+otherwise. Log-odds are then shifted to the prevalence, as those of `clai.baselines.hourly_classifiers` are.
 """
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import gpytorch
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from clai.baselines.gaussian_process import SparseProcess
-from clai.batches import Items
+from clai.batches import Items, Splits
 from clai.checkpoints import Checkpoint
 from clai.encoders import ConditionedHead, Encoder, build_trunk
-from clai.experiments.baseline_evaluation import evaluate_log_odds
-from clai.experiments.evaluation import Evaluation, Utilities
-from clai.experiments.training import Splits, learning_settings
-from clai.learning import Epoch, batchwise_learning, class_draw, draw_shift
+from clai.learning import batchwise_learning, class_draw, draw_shift
 from clai.metrics.roc_auc import roc_auc
 from clai.stability import finite
+from clai.trainer import Epoch, TrainingSettings
 
 
 class Latent(NamedTuple):
-    """Of each sample (N,): posterior mean and deviation of f, and the probability of the positive class among hours as drawn."""
+    """The process at samples, (N,) each: posterior mean and deviation of f, and the probability of the positive class.
+
+    The probability is that among hours as drawn in training.
+    """
 
     mean: Tensor
     sd: Tensor
     probability: Tensor
+
+    def log_odds(self, shift: float) -> NDArray[np.float64]:
+        """Return the log-odds of the positive class, (N,), moved by `shift` (`prevalence_shift`)."""
+        return np.asarray(self.probability.double().logit(eps=1e-12).numpy() + shift)
 
 
 class DeepKernelGP(nn.Module):
@@ -43,61 +50,63 @@ class DeepKernelGP(nn.Module):
 
     @torch.no_grad()
     def latent(self, items: Items) -> Latent:
-        """f at all samples of the items, on the CPU."""
+        """Return the process at all samples of the items, on the CPU."""
         self.eval()
         parts = []
         for block in torch.arange(len(items)).split(512):
             z = self.encoder(items.batch(block, None)[0])[0]
-            for some in z.split(8192):
-                f = self.process(some)
+            for samples in z.split(8192):
+                f = self.process(samples)
                 parts.append((f.mean[0].cpu(), f.stddev[0].cpu(), self.likelihood(f).mean[0].cpu()))
         return Latent(*(torch.cat(part) for part in zip(*parts, strict=True)))
 
 
 def train_deep_kernel_gp(
-    split: Splits,
-    settings: Mapping[str, Any],
-    seed: int,
+    splits: Splits,
+    training: TrainingSettings,
+    *,
+    encoder: Mapping[str, Any],
+    embedding_size: int,
+    inducing_points: int,
     device: torch.device,
     checkpoint: Checkpoint | None,
 ) -> tuple[DeepKernelGP, list[Epoch]]:
-    """Train with config.yaml's `training` and the `inducing_points` of `baselines.gp`; two classes only.
+    """Train encoder and process; two classes only.
 
-    Returns the model on the device and its history: loss (minus the bound, a sample) and, if both classes are held out,
-    validation_auroc. Errors as `clai.learning.batchwise_learning`.
+    Args:
+        splits: training items, and validation items for the area under the ROC curve.
+        training: its seed initialises everything.
+        encoder: settings of the trunk, for `clai.encoders.build_trunk`.
+        embedding_size: dimensions L of the process's inputs.
+        inducing_points: number of inducing points; at most the number of samples.
+
+    Returns:
+        The model on the device and its history: loss (minus the bound, per sample) and, if both classes occur among the
+        validation samples, validation_auroc. Errors are those of `clai.learning.batchwise_learning`.
     """
-    torch.manual_seed(seed)
-    trunk = build_trunk(settings["encoder"], split.train.inputs)
-    encoder = Encoder(trunk, ConditionedHead(int(trunk.features), 1, settings["embedding_size"])).to(device)  # type: ignore[arg-type]
-    count = settings["baselines"]["gp"]["inducing_points"]
+    torch.manual_seed(training.seed)
+    items = splits.train
+    trunk = build_trunk(encoder, items.inputs)
+    network = Encoder(trunk, ConditionedHead(int(trunk.features), 1, embedding_size)).to(device)  # type: ignore[arg-type]
     with torch.no_grad():  # inducing points start where an untrained encoder puts some of the samples
-        z = encoder(split.train.batch(torch.randperm(len(split.train))[: min(count, len(split.train))], None)[0])[0]
-        inducing = z[torch.randperm(len(z))[:count]].cpu()
-    model = DeepKernelGP(encoder, inducing).to(device)
-    bound = gpytorch.mlls.VariationalELBO(model.likelihood, model.process, num_data=len(split.train.labels))
-
-    learning = learning_settings(settings, 1, seed)
+        z = network(items.batch(torch.randperm(len(items))[: min(inducing_points, len(items))], None)[0])[0]
+        inducing = z[torch.randperm(len(z))[:inducing_points]].cpu()
+    model = DeepKernelGP(network, inducing).to(device)
+    bound = gpytorch.mlls.VariationalELBO(model.likelihood, model.process, num_data=len(items.labels))
 
     def objective(x: Any, labels: Tensor) -> Tensor:
-        chosen = class_draw(labels, learning.samples_per_class, torch.default_generator)
-        return -bound(model.process(model.encoder(x)[0][chosen]), labels[chosen].float().unsqueeze(0)).sum()
+        drawn = class_draw(labels, training.samples_per_class, torch.default_generator)
+        return -bound(model.process(model.encoder(x)[0][drawn]), labels[drawn].float().unsqueeze(0)).sum()
 
     def validate() -> Epoch:
-        mean = finite(model.latent(split.val).mean)
-        # One class has no AUROC, which is no divergence.
-        known = len(split.val.labels.unique()) > 1
-        return {"validation_auroc": roc_auc(split.val.labels.numpy(), mean.numpy())} if known else {}
+        mean, labels = finite(model.latent(splits.val).mean), splits.val.labels
+        # One class alone has no area under the curve, which is no divergence.
+        return {"validation_auroc": roc_auc(labels.numpy(), mean.numpy())} if len(labels.unique()) > 1 else {}
 
-    return model, batchwise_learning(model, objective, split.train, learning, validate, checkpoint)
+    return model, batchwise_learning(model, objective, items, training, validate, checkpoint)
 
 
-def evaluate_deep_kernel_gp(
-    model: DeepKernelGP, split: Splits, settings: Mapping[str, Any], seed: int, utilities: Utilities | None
-) -> tuple[Evaluation, Latent]:
-    """Figures of merit of the probabilities, and the latent process at the test samples."""
-    test, val = model.latent(split.test), model.latent(split.val)
-    negative, positive = draw_shift(split.train, learning_settings(settings, 1, seed)).tolist()
-    shift = positive - negative
-    odds, odds_val = (part.probability.double().logit(eps=1e-12).numpy() + shift for part in (test, val))
-    y, y_val = split.test.labels.numpy(), split.val.labels.numpy()
-    return evaluate_log_odds(odds, y, odds_val, y_val, settings, utilities), test
+def prevalence_shift(items: Items, training: TrainingSettings) -> float:
+    """Return what log-odds learned from draws of the training items lack to be log-odds at the items' prevalence."""
+    negative, positive = draw_shift(items, training).tolist()
+    return float(positive - negative)

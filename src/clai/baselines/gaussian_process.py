@@ -1,9 +1,9 @@
 """Gaussian process classification of embeddings: sparse, variational, trained in minibatches (figure 4, line 735).
 
-f ~ GP(m, s^2 exp(-|z - z'|^2 / 2 l^2)) with learned constant mean m, scale s and one lengthscale l a dimension; a
-Bernoulli likelihood with probit link; a Gaussian variational posterior at learned inducing points (Hensman et al.
-2015), by GPyTorch. More than two classes are one-versus-rest: C independent processes, their probabilities scaled to
-sum to 1.
+The process is f ~ GP(m, s^2 exp(-|z - z'|^2 / 2 l^2)) with a learned constant mean m, scale s and one lengthscale l for each
+dimension. Its likelihood is Bernoulli with a probit link, its variational posterior a Gaussian at learned inducing points
+(Hensman et al. 2015), by GPyTorch. More than two classes have C independent processes, one versus rest, whose probabilities
+are scaled to sum to 1.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _BLOCK = 4096
 
 
 class SparseProcess(gpytorch.models.ApproximateGP):
-    """`outputs` independent processes that share nothing but where their inducing points (n, L) start."""
+    """Independent processes, `outputs` of them, whose inducing points start at the same points (n, L)."""
 
     def __init__(self, inducing: Tensor, outputs: int) -> None:
         shape = torch.Size([outputs])
@@ -41,7 +41,7 @@ class SparseProcess(gpytorch.models.ApproximateGP):
         self.covar_module = gpytorch.kernels.ScaleKernel(
             gpytorch.kernels.RBFKernel(ard_num_dims=inducing.shape[1], batch_shape=shape), batch_shape=shape
         )
-        # Standardised embeddings lie about sqrt(2 L) apart: at a lengthscale of that order they are related at first.
+        # Standardised embeddings lie about sqrt(2 L) apart. A lengthscale of that order relates them at the start.
         self.covar_module.base_kernel.lengthscale = inducing.shape[1] ** 0.5
 
     def forward(self, z: Tensor) -> Any:
@@ -57,17 +57,17 @@ class GaussianProcess:
     likelihood: gpytorch.likelihoods.BernoulliLikelihood
 
     def latent(self, z: ArrayLike) -> tuple[Floats, Floats]:
-        """Posterior mean and standard deviation of f at embeddings (N, L): (N,) each, (N, C) each for C > 2 classes."""
+        """Return posterior mean and standard deviation of f at embeddings (N, L): (N,) each, (N, C) each for C > 2."""
         mean, sd, _ = self._predict(z)
         return (mean[:, 0], sd[:, 0]) if mean.shape[1] == 1 else (mean, sd)
 
     def scores(self, z: ArrayLike) -> Floats:
-        """Posterior mean of f, (N, L) -> (N, C); [-f, f] for two classes."""
+        """Return the posterior mean of f (N, C) at embeddings (N, L); [-f, f] for two classes."""
         mean = self._predict(z)[0]
         return np.concatenate([-mean, mean], axis=1) if mean.shape[1] == 1 else mean
 
     def predict_proba(self, z: ArrayLike) -> Floats:
-        """Class probabilities with the uncertainty of f integrated out, (N, L) -> (N, C)."""
+        """Return class probabilities (N, C) at embeddings (N, L), with the uncertainty of f integrated out."""
         probability = self._predict(z)[2]
         if probability.shape[1] == 1:
             return np.concatenate([1 - probability, probability], axis=1)
@@ -75,10 +75,10 @@ class GaussianProcess:
 
     @torch.no_grad()
     def _predict(self, z: ArrayLike) -> tuple[Floats, Floats, Floats]:
-        """Mean and standard deviation of f and probability, each (N, processes)."""
+        """Return mean and standard deviation of f and the probability, each (N, processes)."""
         self.process.eval()
-        some = next(self.process.parameters())
-        x = torch.as_tensor(self.scaler.transform(np.asarray(z, dtype=np.float64))).to(some)
+        parameter = next(self.process.parameters())
+        x = torch.as_tensor(self.scaler.transform(np.asarray(z, dtype=np.float64))).to(parameter)
         parts: list[list[Tensor]] = []
         for block in x.split(_BLOCK):
             f = self.process(block)
@@ -98,12 +98,12 @@ def fit_gaussian_process(
     seed: int,
     device: str,
 ) -> GaussianProcess:
-    """Maximise the evidence lower bound by Adam.
+    """Fit processes by maximising the evidence lower bound with Adam.
 
     Args:
-        z: embeddings (N, L); standardised here, with their own statistics.
+        z: embeddings (N, L), standardised here with their own statistics.
         y: class indices (N,), every class 0 .. C - 1 present.
-        inducing_points: number of inducing points, started at k-means centres; at most N.
+        inducing_points: number of inducing points, at most N. They start at k-means centres.
         epochs, batch_size, learning_rate: of Adam.
         seed: of the centres and of the shuffling.
         device: where to compute.
@@ -147,9 +147,9 @@ def fit_gaussian_process(
                     optimiser.step()
             except FAILURES as error:
                 rates = [learning_rate] * (len(losses) + 1)
-                if found := divergence(process, losses, rates, epoch, steps, advice, error):
-                    raise found from error
+                if failure := divergence(process, losses, rates, epoch, steps, advice, error):
+                    raise failure from error
                 raise
-            if found := divergence(process, losses, [learning_rate] * steps, epoch, steps, advice):
-                raise found
+            if failure := divergence(process, losses, [learning_rate] * steps, epoch, steps, advice):
+                raise failure
     return GaussianProcess(scaler, process, likelihood)

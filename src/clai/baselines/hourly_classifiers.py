@@ -1,8 +1,9 @@
-"""Classifiers of single hours on the encoder's inputs (`clai.datasets.hourly_inputs`): gradient boosting, logistic regression and
-the constant at the prevalence, by scikit-learn; and a sparse Gaussian process.
+"""Classifiers of single hours on the encoder's inputs (`clai.datasets.hourly_inputs`).
 
-The rare class is kept whole and the other one sampled, so that boosting a million hours takes seconds. A classifier of such a
-sample is one of the whole data but for a constant in its log-odds (King & Zeng 2001), which is put right here.
+Gradient boosting, logistic regression and the constant at the prevalence are those of scikit-learn; the fourth is a sparse
+Gaussian process. All but the constant are fitted on the whole rare class and a sample of the other one, so that boosting a
+million hours takes seconds. Log-odds of such a classifier differ from those of all hours by a constant (King & Zeng 2001), which
+is added here.
 """
 
 from collections.abc import Mapping
@@ -25,10 +26,10 @@ Floats = NDArray[np.float64]
 
 
 class HourlyClassifier(Protocol):
-    """What is fitted here."""
+    """A fitted classifier of hours."""
 
     def log_odds(self, x: NDArray[np.float32]) -> Floats:
-        """Log-odds of the positive class, (N, F) -> (N,)."""
+        """Return the log-odds of the positive class (N,) at inputs (N, F)."""
 
 
 @dataclass(frozen=True)
@@ -53,32 +54,36 @@ class Constant:
 
 
 def class_sample(y: ArrayLike, most: int, seed: int) -> tuple[NDArray[np.int64], float]:
-    """At most `most` samples of each class (indices, ascending), and what to add to log-odds fitted on them.
+    """Draw at most `most` samples of each class.
 
-    Raises InputError when a class is missing.
+    Returns:
+        Positions of the samples in ascending order, and the constant to add to log-odds that are fitted on them.
+
+    Raises:
+        InputError: a class is missing.
     """
     y = np.asarray(y)
     generator = np.random.default_rng(seed)
     groups = [np.flatnonzero(y == label) for label in (0, 1)]
     if not all(map(len, groups)):
         raise InputError(f"found {len(groups[0])} negative and {len(groups[1])} positive hours to train on; need both")
-    chosen = [np.sort(generator.permutation(group)[:most]) for group in groups]
-    shift = np.log(len(groups[1]) / len(groups[0])) - np.log(len(chosen[1]) / len(chosen[0]))
-    return np.sort(np.concatenate(chosen)), float(shift)
+    drawn = [np.sort(generator.permutation(group)[:most]) for group in groups]
+    shift = np.log(len(groups[1]) / len(groups[0])) - np.log(len(drawn[1]) / len(drawn[0]))
+    return np.sort(np.concatenate(drawn)), float(shift)
 
 
 def fit_constant(y: ArrayLike) -> Constant:
-    """The prevalence of the training hours (N,), for every hour."""
+    """Return the prevalence of the training hours (N,) as a classifier."""
     return Constant(float(logit(np.mean(np.asarray(y)))))
 
 
 def fit_logistic_regression(
     x: NDArray[np.float32], y: ArrayLike, *, inverse_penalty: float, samples_per_class: int, seed: int
 ) -> Shifted:
-    """Ridge-penalised logistic regression of labels (N,) in {0, 1} on standardised inputs (N, F)."""
-    chosen, shift = class_sample(y, samples_per_class, seed)
+    """Fit a ridge-penalised logistic regression of labels (N,) in {0, 1} on standardised inputs (N, F)."""
+    rows, shift = class_sample(y, samples_per_class, seed)
     model = make_pipeline(StandardScaler(), LogisticRegression(C=inverse_penalty, max_iter=1000))
-    return Shifted(model.fit(x[chosen], np.asarray(y)[chosen]), shift)
+    return Shifted(model.fit(x[rows], np.asarray(y)[rows]), shift)
 
 
 def fit_gradient_boosting(
@@ -92,25 +97,27 @@ def fit_gradient_boosting(
     samples_per_class: int,
     seed: int,
 ) -> tuple[Shifted, int]:
-    """Gradient-boosted trees, their number chosen on validation patients by the area under the ROC curve.
+    """Fit gradient-boosted trees; the area under the ROC curve on validation hours chooses their number.
 
     Args:
-        x, y: training hours (N, F) and labels (N,). x_val, y_val: validation hours, both classes among them.
+        x, y: training hours (N, F) and labels (N,).
+        x_val, y_val: validation hours (M, F) and labels (M,), both classes among them.
         iterations: numbers of trees to choose from.
         settings: further arguments of HistGradientBoostingClassifier.
 
-    Returns the classifier and its number of trees.
+    Returns:
+        The classifier and its number of trees.
     """
-    chosen, shift = class_sample(y, samples_per_class, seed)
+    rows, shift = class_sample(y, samples_per_class, seed)
 
     def fitted(trees: int) -> HistGradientBoostingClassifier:
         model = HistGradientBoostingClassifier(max_iter=trees, early_stopping=False, random_state=seed, **settings)
-        return model.fit(x[chosen], np.asarray(y)[chosen])
+        return model.fit(x[rows], np.asarray(y)[rows])
 
-    # Trees are added one after another: the first n of a longer run are those of a run of n.
+    # Boosting adds trees one after another, so the first n of a longer run are those of a run of n.
     staged = fitted(max(iterations)).staged_decision_function(x_val)
-    found = {n: roc_auc_score(y_val, np.ravel(f)) for n, f in enumerate(staged, start=1) if n in iterations}
-    best = max(found, key=lambda n: (found[n], -n))
+    areas = {n: roc_auc_score(y_val, np.ravel(f)) for n, f in enumerate(staged, start=1) if n in iterations}
+    best = max(areas, key=lambda n: (areas[n], -n))
     return Shifted(fitted(best), shift), best
 
 
@@ -128,10 +135,10 @@ class ProcessOfHours:
 def fit_process_of_hours(
     x: NDArray[np.float32], y: ArrayLike, *, samples_per_class: int, seed: int, device: str, **settings: Any
 ) -> ProcessOfHours:
-    """`fit_gaussian_process` with `settings` on a sample of the training hours (N, F)."""
-    chosen, shift = class_sample(y, samples_per_class, seed)
+    """Fit a Gaussian process, with `settings` for `fit_gaussian_process`, to a sample of the training hours (N, F)."""
+    rows, shift = class_sample(y, samples_per_class, seed)
     return ProcessOfHours(
-        fit_gaussian_process(x[chosen], np.asarray(y)[chosen], **settings, seed=seed, device=device), shift
+        fit_gaussian_process(x[rows], np.asarray(y)[rows], **settings, seed=seed, device=device), shift
     )
 
 
@@ -142,20 +149,26 @@ def fit_hourly_classifier(
     settings: Mapping[str, Any],
     seed: int,
 ) -> tuple[HourlyClassifier, dict[str, Any]]:
-    """A classifier with config.yaml's `baselines`, and what its run record should say of choices made on validation data.
+    """Fit the classifier that a model's key names.
 
-    model: gp, gradient-boosting, logistic-regression or constant. train, val: inputs (N, F) and labels (N,).
+    Args:
+        model: gp, gradient-boosting, logistic-regression or constant.
+        train, val: inputs (N, F) and labels (N,).
+        settings: config.yaml's `baselines`.
+        seed: of draws and of the fit.
+
+    Returns:
+        The classifier, and the choices made on validation hours, for the run's record.
     """
-    own = settings["baselines"]
     if model == "constant":
         return fit_constant(train[1]), {}
     if model == "logistic-regression":
-        return fit_logistic_regression(*train, **own["logistic_regression"], seed=seed), {}
+        return fit_logistic_regression(*train, **settings["logistic_regression"], seed=seed), {}
     if model == "gradient-boosting":
-        trees = dict(own["gradient_boosting"])
-        chosen = {name: trees.pop(name) for name in ("iterations", "samples_per_class")}
-        classifier, best = fit_gradient_boosting(*train, *val, **chosen, settings=trees, seed=seed)
+        trees = dict(settings["gradient_boosting"])
+        arguments = {name: trees.pop(name) for name in ("iterations", "samples_per_class")}
+        classifier, best = fit_gradient_boosting(*train, *val, **arguments, settings=trees, seed=seed)
         return classifier, {"trees": best}
     if model == "gp":
-        return fit_process_of_hours(*train, **own["gp"], seed=seed, device="cpu"), {}
+        return fit_process_of_hours(*train, **settings["gp"], seed=seed, device="cpu"), {}
     raise ValueError(f"model is {model!r}, expected gp, gradient-boosting, logistic-regression or constant")

@@ -38,16 +38,16 @@ class StudentTMixture:
     shares: Floats
 
     def log_densities(self, z: ArrayLike) -> Floats:
-        """log p(z | class), (N, L) -> (N, C), of the whitened embeddings."""
+        """Return log p(z | class) (N, C) of the whitened embeddings, given embeddings (N, L)."""
         whitened = self.whitening.transform(np.asarray(z, dtype=np.float64))
         return np.stack([mixture.score_samples(whitened) for mixture in self.mixtures], axis=1)
 
     def scores(self, z: ArrayLike) -> Floats:
-        """log p(z | class) + log P(class), (N, L) -> (N, C)."""
+        """Return log p(z | class) + log P(class) (N, C) at embeddings (N, L)."""
         return self.log_densities(z) + np.log(self.shares)
 
     def predict_proba(self, z: ArrayLike) -> Floats:
-        """P(class | z) by Bayes' rule, (N, L) -> (N, C)."""
+        """Return P(class | z) (N, C) at embeddings (N, L), by Bayes' rule."""
         return np.asarray(softmax(self.scores(z), axis=1))
 
 
@@ -65,23 +65,23 @@ def fit_student_t_mixture(
     seed: int,
     fits: "Fits | None" = None,
 ) -> StudentTMixture:
-    """Fit one mixture a class.
+    """Fit one mixture to each class.
 
     Args:
         z: embeddings (N, L).
         y: class indices (N,), every class 0 .. C - 1 present.
-        components: Student-t components a class; fewer where a class has not more than three samples for each.
+        components: Student-t components of a class; fewer where a class has at most three samples for each.
         degrees_of_freedom: of every component, fixed, 1 to 1000; towards 1000 they become Gaussian.
         variance: share of the variance, in (0, 1), that the leading principal components must hold. Embeddings of a
-            trained encoder lie close to a subspace; the rest is dropped, what is kept is scaled to unit variance.
-            Fewer are kept where the smallest class has not more than two samples for each.
+            trained encoder lie close to a subspace. The leading components are scaled to unit variance, the others
+            dropped. Fewer components remain where the smallest class has at most two samples for each.
         regularisation: added to the diagonal of each component's scale matrix, in units of the whitened variance.
-        samples_per_class: at most so many samples of a class, drawn at random, are used.
+        samples_per_class: largest number of samples of a class, drawn at random.
         iterations: limit on the iterations of a fit.
-        tolerance: change of the mean log-likelihood at which a fit has converged. A fit that misses it within the limit
-            is repeated, with a warning, at ten times the tolerance, up to 1e-2.
+        tolerance: change of the mean log-likelihood at which a fit has converged. A fit that does not converge within
+            the limit is repeated, with a warning, at ten times the tolerance, up to 1e-2.
         seed: of the subsample and of the initial k-means.
-        fits: what has been fitted already, with the same data and other settings; None to keep nothing.
+        fits: where finished fits to the same data are kept; None to keep none.
 
     Raises:
         InputError: a class is missing or has fewer than four samples, embeddings are constant or not finite, or a fit
@@ -101,10 +101,10 @@ def fit_student_t_mixture(
         whitening = PCA(n_components=most, whiten=True, svd_solver="full").fit(z)
     mixtures = []
     for label, count in enumerate(counts):
-        chosen = generator.permutation(np.flatnonzero(y == label))[:samples_per_class]
+        rows = generator.permutation(np.flatnonzero(y == label))[:samples_per_class]
         fitted = partial(
             _fit_one,
-            whitening.transform(z[chosen]),
+            whitening.transform(z[rows]),
             label,
             components=min(components, (min(int(count), samples_per_class) - 1) // 3),
             df=degrees_of_freedom,
@@ -119,7 +119,7 @@ def fit_student_t_mixture(
 
 
 class Fits:
-    """Fits that are done, of single classes with given settings, as a checkpoint keeps them."""
+    """Finished fits of single classes, kept in a checkpoint."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self.checkpoint = checkpoint
@@ -127,20 +127,25 @@ class Fits:
         self.done: dict[str, dict[str, Any]] = {} if saved is None else saved["fits"]
 
     def kept(self, place: str, fitted: Callable[[], EMStudentMixture]) -> EMStudentMixture:
-        """The fit of that place, made now if it is not there. One that did not converge raises its InputError again."""
+        """Return the kept fit of a place, or fit it now. A fit that did not converge raises its InputError again.
+
+        Args:
+            place: class and settings, in words.
+            fitted: fits the mixture.
+        """
         if place not in self.done:
             try:
-                made = vars(fitted())
+                state = vars(fitted())
             except InputError as error:
-                made = {"error": str(error)}
+                state = {"error": str(error)}
             # A checkpoint holds tensors, not arrays.
-            self.done[place] = {k: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for k, v in made.items()}
+            self.done[place] = {k: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for k, v in state.items()}
             self.checkpoint.offer(place, lambda: {"fits": self.done})
         if "error" in self.done[place]:
             raise InputError(self.done[place]["error"])
         mixture = EMStudentMixture()
-        kept = self.done[place].items()
-        vars(mixture).update({k: v.numpy() if isinstance(v, torch.Tensor) else v for k, v in kept})
+        state = self.done[place]
+        vars(mixture).update({k: v.numpy() if isinstance(v, torch.Tensor) else v for k, v in state.items()})
         return mixture
 
 
@@ -155,35 +160,42 @@ def choose_student_t_mixture(
     checkpoint: Checkpoint | None = None,
     **settings: Any,
 ) -> tuple[StudentTMixture, dict[str, Any]]:
-    """The mixture, of all combinations of components and degrees of freedom, with the largest area under the ROC curve on
-    validation samples; the first of equals. Two classes.
+    """Fit a mixture for every combination of components and degrees of freedom, and choose the best on validation samples.
+
+    The best has the largest area under the ROC curve; the first of equals is chosen. A combination that does not converge is left
+    out, with a warning. Two classes only.
 
     Args:
+        z, y: training embeddings (N, L) and class indices (N,).
         z_val, y_val: validation embeddings (M, L) and class indices (M,), both classes among them.
-        checkpoint: where to keep the fits that are done; None to keep none.
+        components, degrees_of_freedom: the values to combine.
+        checkpoint: where to keep finished fits; None to keep none.
         settings: the other arguments of `fit_student_t_mixture`.
 
-    Returns the mixture and its components and degrees_of_freedom. A combination that does not converge is left out, with a
-    warning; InputError if none does.
+    Returns:
+        The mixture, and its components and degrees_of_freedom.
+
+    Raises:
+        InputError: no combination converges.
     """
     fits = None if checkpoint is None else Fits(checkpoint)
-    found: list[tuple[float, StudentTMixture, dict[str, Any]]] = []
+    candidates: list[tuple[float, StudentTMixture, dict[str, Any]]] = []
     for count, freedom in itertools.product(components, degrees_of_freedom):
-        chosen: dict[str, Any] = {"components": count, "degrees_of_freedom": freedom}
+        combination: dict[str, Any] = {"components": count, "degrees_of_freedom": freedom}
         try:
-            mixture = fit_student_t_mixture(z, y, **chosen, **settings, fits=fits)
+            mixture = fit_student_t_mixture(z, y, **combination, **settings, fits=fits)
         except InputError as error:
-            logger.warning("left out %s: %s", chosen, error)
+            logger.warning("left out %s: %s", combination, error)
             last = error
             continue
         scores = mixture.scores(z_val)
         auroc = float(roc_auc_score(y_val, scores[:, 1] - scores[:, 0]))
-        logger.info("%s: AUROC %.4f on validation samples", chosen, auroc)
-        found.append((auroc, mixture, chosen))
-    if not found:
+        logger.info("%s: AUROC %.4f on validation samples", combination, auroc)
+        candidates.append((auroc, mixture, combination))
+    if not candidates:
         raise last
-    _, mixture, chosen = max(found, key=lambda f: f[0])
-    return mixture, chosen
+    _, mixture, combination = max(candidates, key=lambda candidate: candidate[0])
+    return mixture, combination
 
 
 def _fit_one(
@@ -197,6 +209,7 @@ def _fit_one(
     tolerance: float,
     seed: int,
 ) -> EMStudentMixture:
+    """Fit the mixture of one class to whitened embeddings (n, L); arguments as those of `fit_student_t_mixture`."""
     while True:
         mixture = EMStudentMixture(
             n_components=components, tol=tolerance, reg_covar=reg_covar, max_iter=max_iter, df=df, random_state=seed

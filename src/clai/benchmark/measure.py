@@ -28,14 +28,14 @@ import torch
 from torch import Tensor, nn
 
 from clai import algorithms_as_printed as printed
-from clai.batches import Images
+from clai.batches import Images, Vectors
 from clai.benchmark.analysis import predicted_seconds
 from clai.encoders import Encoder
-from clai.estimator import Samples
-from clai.experiments.training import build_clai, build_classifier, learning_settings
+from clai.experiments.training import build_clai, build_classifier
 from clai.inference import decide, parzen_means, predict_labels, sample_references, standard_error
-from clai.kernels import Cosine, Kernel, build
-from clai.learning import Settings, batchwise_learning, collaborative_learning, precision_context
+from clai.kernels import Kernel, MahalanobisGaussian, build
+from clai.learning import batchwise_learning, collaborative_learning
+from clai.trainer import TrainingSettings, precision_context
 
 Row = tuple[str, str, str, int, str, float]
 COLUMNS = ["comparison", "variant", "setting", "repetition", "quantity", "value"]
@@ -211,7 +211,7 @@ def measure_epochs(
     x, labels = _images(items, image_size, classes)
     data = Images(x, labels, [127.5] * CHANNELS, [64.0] * CHANNELS, settings["training"]["augmentation"], device)
     one = {**settings, "training": {**settings["training"], "epochs": 1, "schedule": "joint", "references": 1}}
-    learning = learning_settings(one, classes, 0)
+    learning = TrainingSettings.of(one, classes, 0)
     group = 2 * learning.batch_size
 
     def clai(model: str) -> Callable[[], Callable[[], object]]:
@@ -378,7 +378,7 @@ def _prepare(work: Work, model: str) -> tuple[Callable[[], object], Callable[[],
     x, labels = _tensors(work)
     trained = build_clai(work.settings, model, CHANNELS, work.classes, 0)
     encoder, kernel = _placed(trained.encoder, device), trained.kernel.to(device)
-    base = learning_settings(work.settings, work.classes, 0)
+    base = TrainingSettings.of(work.settings, work.classes, 0)
     learning = replace(
         base, epochs=1, batch_size=work.batch_size, optimiser="sgd", learning_rate=1e-3, weight_decay=0.0,
         learning_rate_schedule="constant", reference_reduction="sum", target="product",
@@ -389,7 +389,7 @@ def _prepare(work: Work, model: str) -> tuple[Callable[[], object], Callable[[],
         x, encoder, kernel = x.double(), encoder.double(), kernel.double()
 
     def fast() -> None:
-        collaborative_learning(encoder, kernel, Samples(x, labels.cpu()), work.classes, learning, dict, None)
+        collaborative_learning(encoder, kernel, Vectors(x, labels.cpu()), work.classes, learning, dict, None)
 
     def slow() -> None:
         _learn_printed(encoder, kernel, x, labels, work.classes, learning)
@@ -405,7 +405,7 @@ def _prepare(work: Work, model: str) -> tuple[Callable[[], object], Callable[[],
 
 
 def _learn_printed(
-    encoder: Encoder, kernel: Kernel, x: Tensor, labels: Tensor, classes: int, learning: Settings
+    encoder: Encoder, kernel: Kernel, x: Tensor, labels: Tensor, classes: int, learning: TrainingSettings
 ) -> None:
     """Algorithm 3 on the same encoder, kernel, order of samples and arithmetic of the trunk."""
     generator = torch.Generator().manual_seed(learning.seed)
@@ -416,7 +416,7 @@ def _learn_printed(
             return encoder(batch, k)[0]
 
     def similarity() -> printed.Similarity:
-        return printed.cosine if isinstance(kernel, Cosine) else printed.mahalanobis(kernel.matrix)
+        return printed.mahalanobis(kernel.matrix) if isinstance(kernel, MahalanobisGaussian) else printed.cosine
 
     theta: list[Tensor] = [*encoder.parameters(), *kernel.parameters()]
     # The only condition of a binary task has class 1 as its own.
@@ -489,7 +489,7 @@ def _embeddings(
 @torch.no_grad()
 def _vote_printed(kernel: Kernel, z: Tensor, z_reference: Tensor, labels: Tensor, batch_size: int) -> Tensor:
     """Algorithm 4, or 2 for one condition, with phi a look-up of given embeddings: f (K, P)."""
-    similarity = printed.cosine if isinstance(kernel, Cosine) else printed.mahalanobis(kernel.matrix)
+    similarity = printed.mahalanobis(kernel.matrix) if isinstance(kernel, MahalanobisGaussian) else printed.cosine
     index, index_reference = (torch.arange(part.shape[1], device=part.device) for part in (z, z_reference))
     both = torch.cat([z, z_reference], 1)
     x, x_r = index.to(z.dtype)[:, None], (len(index) + index_reference).to(z.dtype)[:, None]

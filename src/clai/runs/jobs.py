@@ -1,34 +1,33 @@
-"""How the workflow's scripts begin: where a job's messages go, and what keeps short jobs short."""
+"""The start of a job of the workflow: send its messages to a log, and keep short jobs short."""
 
 import errno
 import gc
 import logging
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from clai.errors import InputError
 
 logger = logging.getLogger("clai")
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-# What torch calls it: on the CPU, on the GPU, and in the libraries that it calls there.
+# Words for it in torch's messages: on the CPU, on the GPU, and from the libraries that torch calls there.
 _NO_MEMORY = ("can't allocate memory", "out of memory", "ALLOC_FAILED")
 
 
 def start_job(log: str | Path, lower: str = "") -> None:
-    """Send log records, warnings and uncaught exceptions of this process to the file `log` as well as to the console.
+    """Send log records, warnings and uncaught exceptions of this process to a file and to the console.
 
-    An uncaught `InputError` is shown as its message alone; anything else with its traceback, and with what to do about it where
+    An uncaught `InputError` shows as its message alone. Any other exception shows with its traceback, and with advice where
     memory or disk space ran out.
 
-    To be called after the imports: what they made is taken out of Python's garbage collection, which would otherwise go through
-    all of torch again and again, and once more at the end.
+    Call it after the imports. It takes their objects out of Python's garbage collection, which would otherwise go through all of
+    torch again and again, and once more at the end.
 
     Args:
-        lower: the settings that decide how much memory the job needs, named if it runs out.
+        log: the file.
+        lower: the settings that decide how much memory the job needs; advice names them if memory runs out.
     """
     gc.freeze()
     handlers: list[logging.Handler] = [logging.FileHandler(log, mode="w"), logging.StreamHandler(sys.stderr)]
@@ -46,13 +45,8 @@ def start_job(log: str | Path, lower: str = "") -> None:
     sys.excepthook = hook
 
 
-def with_block(settings: Mapping[str, Any], block: int) -> dict[str, Any]:
-    """The settings with `inference.block`, which jobs get apart and records leave out: it bounds memory and decides no result."""
-    return {**settings, "inference": {**settings["inference"], "block": block}}
-
-
 def _advice(error: BaseException, lower: str) -> str | None:
-    """What to do about a limit that was hit, or None for any other error."""
+    """Return what to do about a limit that was hit, or None for any other error."""
     if isinstance(error, MemoryError) or (
         isinstance(error, RuntimeError) and any(words in str(error) for words in _NO_MEMORY)
     ):

@@ -1,0 +1,27 @@
+"""The deep-kernel Gaussian process on a run: train and evaluate."""
+
+from clai.baselines.deep_kernel_gp import DeepKernelGP, Latent, prevalence_shift, train_deep_kernel_gp
+from clai.checkpoints import Checkpoint
+from clai.experiments.evaluation import Evaluation, evaluate_log_odds
+from clai.experiments.run import Run
+from clai.trainer import Epoch
+
+
+def train(run: Run, checkpoint: Checkpoint) -> tuple[DeepKernelGP, list[Epoch]]:
+    """Train encoder and process as config.yaml's `training` says. Returns the model on the device and its history."""
+    return train_deep_kernel_gp(
+        run.splits,
+        run.training,
+        encoder=run.settings["encoder"],
+        embedding_size=run.settings["embedding_size"],
+        inducing_points=run.settings["baselines"]["gp"]["inducing_points"],
+        device=run.device,
+        checkpoint=checkpoint,
+    )
+
+
+def evaluate(run: Run, model: DeepKernelGP) -> tuple[Evaluation, Latent]:
+    """Measure the probabilities on the test samples. Returns also the process at these samples."""
+    test, val = model.latent(run.splits.test), model.latent(run.splits.val)
+    shift = prevalence_shift(run.splits.train, run.training)
+    return evaluate_log_odds(run, test.log_odds(shift), val.log_odds(shift)), test

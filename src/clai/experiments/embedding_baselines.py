@@ -1,0 +1,70 @@
+"""Baselines on the embeddings of a trained model: fit and evaluate the one that a run's model names.
+
+The registry names the function that fits a baseline (`clai.runs.models`). It is called as
+
+    fit(z, y, z_val, y_val, seed=seed, checkpoint=checkpoint, **settings)
+
+with training and validation embeddings (N, D) and class indices (N,), and its block of settings. It returns an
+`EmbeddingBaseline`, and the choices that the run's record should tell.
+"""
+
+from collections.abc import Mapping
+from pkgutil import resolve_name
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clai.checkpoints import Checkpoint
+from clai.experiments.embedding import Embedded
+from clai.experiments.evaluation import Evaluation, Scored, evaluate_binary, evaluate_multiclass
+from clai.experiments.run import Run
+from clai.runs.models import MODELS
+
+Floats = NDArray[np.float64]
+
+
+class EmbeddingBaseline(Protocol):
+    """A fitted classifier of embeddings."""
+
+    def scores(self, z: Floats) -> Floats:
+        """Return scores (N, C) of embeddings (N, D); larger means more likely."""
+
+    def predict_proba(self, z: Floats) -> Floats:
+        """Return class probabilities (N, C) of embeddings (N, D); rows sum to 1."""
+
+
+def settings_block(model: str) -> str:
+    """Return the name of a model's block in `baselines`.
+
+    >>> settings_block("student-t-mixture")
+    'student_t_mixture'
+    """
+    return model.replace("-", "_")
+
+
+def fit_embedding_baseline(
+    run: Run, embedded: Mapping[str, Embedded], checkpoint: Checkpoint
+) -> tuple[EmbeddingBaseline, dict[str, Any]]:
+    """Fit the run's model on training embeddings, with the settings of its block in `baselines`, if there is one.
+
+    Raises:
+        ValueError: the registry names no function that fits the model.
+    """
+    function = MODELS[run.model].fit
+    if function is None:
+        raise ValueError(f"{run.model} has no `fit` in clai.runs.models: expected a baseline on embeddings")
+    settings = run.settings["baselines"].get(settings_block(run.model), {})
+    (z, y), (z_val, y_val) = embedded["train"].vectors(), embedded["val"].vectors()
+    baseline, choices = resolve_name(function)(z, y, z_val, y_val, seed=run.id.seed, checkpoint=checkpoint, **settings)
+    return baseline, choices
+
+
+def evaluate_embedding_baseline(run: Run, baseline: EmbeddingBaseline, embedded: Mapping[str, Embedded]) -> Evaluation:
+    """Evaluate scores and probabilities of a baseline on the test samples."""
+    (z, y), (z_val, y_val) = embedded["test"].vectors(), embedded["val"].vectors()
+    test, val = Scored(baseline.scores(z), y), Scored(baseline.scores(z_val), y_val)
+    if test.score.shape[1] > 2:
+        return evaluate_multiclass(run, test, val)
+    test, val = (Scored(part.score[:, 1] - part.score[:, 0], part.y) for part in (test, val))
+    return evaluate_binary(run, test, baseline.predict_proba(z)[:, 1], val)

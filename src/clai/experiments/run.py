@@ -1,0 +1,121 @@
+"""A run at work: its data, settings, identity and device, and what follows from them."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+
+from clai.batches import Splits
+from clai.checkpoints import Checkpoint
+from clai.datasets import prepared
+from clai.datasets.prepared import Prepared
+from clai.experiments.splits import inputs_of, splits_of
+from clai.runs.identity import RunId
+from clai.runs.record import Recorder, digest, file_digest
+from clai.trainer import TrainingSettings
+
+logger = logging.getLogger("clai")
+
+
+def choose_device(name: str) -> torch.device:
+    """Return the device that the setting `device` names.
+
+    `auto` is CUDA if there is one, else the CPU. `cuda` without one falls back to the CPU with a warning.
+    """
+    if name != "cpu" and torch.cuda.is_available():
+        return torch.device("cuda")
+    if name == "cuda":
+        logger.warning("device is cuda, but none is visible to this job: continuing on the CPU")
+    return torch.device("cpu")
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One run at work. What follows from its fields is computed once.
+
+    Args:
+        data: the prepared dataset.
+        settings: the settings that the run reads, as in config.yaml.
+        id: which run.
+        device: where to compute.
+        block: samples a side of the blocks in which inference computes similarities. It bounds memory and decides no
+            result, so it is no part of `settings`. None for a run without inference by similarities.
+    """
+
+    data: Prepared
+    settings: Mapping[str, Any]
+    id: RunId
+    device: torch.device
+    block: int | None = None
+
+    @classmethod
+    def open(
+        cls, description: str | Path, settings: Mapping[str, Any], run_id: RunId, block: int | None = None
+    ) -> Self:
+        """Open a run's prepared data, choose its device and set its number of threads.
+
+        Args:
+            description: path of the `dataset.json` of the prepared data.
+            settings: `threads` among them. Settings without `device` compute on the CPU.
+
+        Raises:
+            InputError: the prepared data are missing or damaged.
+        """
+        torch.set_num_threads(settings["threads"])
+        device = choose_device(settings.get("device", "cpu"))
+        return cls(prepared.load(Path(description).parent), settings, run_id, device, block)
+
+    @property
+    def model(self) -> str:
+        """Return the key of the model. A cell of a study names its model in its settings."""
+        return str(self.settings.get("model", self.id.model))
+
+    @property
+    def classes(self) -> int:
+        """Return the number of classes."""
+        return len(self.data.info["classes"])
+
+    @property
+    def conditions(self) -> int:
+        """Return C for a multiclass dataset, 1 for a binary one."""
+        return self.classes if self.classes > 2 else 1
+
+    @property
+    def inputs(self) -> int:
+        """Return the number of channels or variables that the encoder takes."""
+        return inputs_of(self.data, self.settings)
+
+    @cached_property
+    def splits(self) -> Splits:
+        """Return the training, validation and test items."""
+        return splits_of(self.data, self.settings, self.id, self.device)
+
+    @cached_property
+    def training(self) -> TrainingSettings:
+        """Return how the run's model is trained."""
+        return TrainingSettings.of(self.settings, self.conditions, self.id.seed)
+
+    def recorder(self) -> Recorder:
+        """Begin the run's record; its clock starts here."""
+        return Recorder(
+            str(self.id), self.settings, self.data.info, seed=self.id.seed, fold=self.id.fold, device=self.device.type
+        )
+
+    def checkpoint(self, path: str | Path, seconds: float, files: Sequence[str]) -> Checkpoint:
+        """Return the checkpoint of the run's fit.
+
+        A state is resumed from only if settings, files and device are the same. The settings of the evaluation do not count:
+        they change nothing of a fit.
+
+        Args:
+            path: of the checkpoint's file.
+            seconds: between two writes.
+            files: data and code that decide the fit.
+        """
+        settings = {key: value for key, value in self.settings.items() if key != "evaluation"}
+        fingerprint = digest([settings, str(self.id), file_digest(list(files)), self.device.type])
+        return Checkpoint(Path(path), fingerprint, seconds)

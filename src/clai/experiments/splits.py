@@ -1,0 +1,87 @@
+"""The training, validation and test samples of a run, normalised as config.yaml says."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from clai.batches import Images, Items, Recordings, Signals, Splits
+from clai.datasets.hourly_inputs import hourly_inputs, hourly_names
+from clai.datasets.prepared import Prepared, normalisation
+from clai.runs.identity import RunId
+
+Rows = NDArray[np.bool_]
+
+
+def inputs_of(data: Prepared, settings: Mapping[str, Any]) -> int:
+    """Return the number of channels or variables that the encoder takes."""
+    if data.info["kind"] == "recordings":
+        return len(hourly_names(data.info["variables"], **settings["hourly"]))
+    return int(data["x_train"].shape[3 if data.info["kind"] == "images" else 1])
+
+
+def validation_rows(
+    patients: NDArray[np.int64], y: NDArray[np.int64], candidates: Rows, share: float, seed: int
+) -> Rows:
+    """Draw validation patients and return their rows, (rows,).
+
+    Patients are drawn and not recordings, because the stays of one patient resemble each other. Patients with a positive row
+    and patients without one are drawn at the same share.
+
+    Args:
+        patients: patient of each row, (rows,).
+        y: label of each row, (rows,).
+        candidates: rows whose patients may be drawn, (rows,).
+        share: share of the candidate patients to draw; at least one of either kind.
+        seed: of the draw.
+    """
+    generator = np.random.default_rng(seed)
+    drawn: list[NDArray[np.int64]] = []
+    positive = np.unique(patients[candidates & (y == 1)])
+    for stratum in (positive, np.setdiff1d(np.unique(patients[candidates]), positive)):
+        drawn.append(generator.permutation(stratum)[: max(1, round(share * len(stratum)))])
+    return np.isin(patients, np.concatenate(drawn)) & candidates
+
+
+def recording_rows(data: Prepared, settings: Mapping[str, Any], run_id: RunId) -> tuple[Rows, Rows, Rows]:
+    """Return the training, validation and test rows of recordings, (rows,) each."""
+    test = np.asarray(data["folds_all"] == run_id.fold)
+    patients, y = np.asarray(data["patients_all"]), np.asarray(data["y_all"])
+    val = validation_rows(patients, y, ~test, settings["validation_share_recordings"], run_id.seed)
+    return ~test & ~val, val, test
+
+
+def splits_of(data: Prepared, settings: Mapping[str, Any], run_id: RunId, device: torch.device) -> Splits:
+    """Return the normalised items of a run.
+
+    The run's seed draws the validation patients of recordings. It also draws the training samples where `training.samples` is
+    fewer than there are. Recordings are normalised with statistics of the run's own training rows, without validation rows.
+    """
+    if data.info["kind"] == "recordings":
+        return _recordings(data, settings, run_id, device)
+    return Splits(*(_items(data, settings, run_id, device, split) for split in Splits._fields))
+
+
+def _recordings(data: Prepared, settings: Mapping[str, Any], run_id: RunId, device: torch.device) -> Splits:
+    x, y, groups, hours = (np.asarray(data[f"{name}_all"]) for name in ("x", "y", "groups", "hours"))
+    rows = recording_rows(data, settings, run_id)
+    statistics = normalisation(x, "recordings", data.info["variables"], rows[0], f"training data of fold {run_id.fold}")
+    mean, sd = statistics["mean"], statistics["sd"]
+    inputs = [hourly_inputs(x[r], groups[r], hours[r], mean, sd, **settings["hourly"]) for r in rows]
+    return Splits(*(Recordings(known, y[r], groups[r], device) for known, r in zip(inputs, rows, strict=True)))
+
+
+def _items(data: Prepared, settings: Mapping[str, Any], run_id: RunId, device: torch.device, split: str) -> Items:
+    statistics = data.info["normalisation"][
+        "test" if split == "test" and settings["normalise_test_separately"] else "train"
+    ]
+    x, y = data[f"x_{split}"], data[f"y_{split}"]
+    samples = settings["training"]["samples"]
+    if split == "train" and samples is not None and samples < len(y):
+        rows = np.sort(np.random.default_rng(run_id.seed).permutation(len(y))[:samples])
+        x, y = x[rows], y[rows]
+    if data.info["kind"] == "images":
+        return Images(x, y, statistics["mean"], statistics["sd"], settings["training"]["augmentation"], device)
+    return Signals(x, y, statistics["mean"], statistics["sd"], device)

@@ -1,0 +1,41 @@
+"""The kernel and the baseline of docs/extending.md, in the workflow: the files that the recipes name are all that changes."""
+
+import re
+import textwrap
+
+import pandas as pd
+import pytest
+
+from support.copies import REPOSITORY, Tree
+
+TEXT = (REPOSITORY / "docs" / "extending.md").read_text()
+
+
+def block(mark: str) -> str:
+    """The one Python block of the page that holds the mark."""
+    blocks = re.findall(r"^ *```python\n(.*?)```", TEXT, flags=re.DOTALL | re.MULTILINE)
+    (text,) = [text for text in blocks if mark in text]
+    return textwrap.dedent(text)
+
+
+@pytest.fixture
+def extended(tree: Tree) -> Tree:
+    """A copy with the kernel, the baseline and their entries."""
+    library = tree.path / "src" / "clai"
+    with (library / "kernels.py").open("a") as file:
+        file.write("\n\n" + block("class Laplacian"))
+    (library / "baselines" / "nearest_centroid.py").write_text(block("class NearestCentroid"))
+    registry = library / "runs" / "models.py"
+    head, tail = registry.read_text().split("\n}\n", 1)
+    entries = block('"clai-l"') + block('"nearest-centroid"')
+    registry.write_text(f"{head}\n{textwrap.indent(entries, '    ')}}}\n{tail}")
+    return tree
+
+
+def test_a_kernel_and_a_baseline_run_by_their_recipes(extended: Tree) -> None:
+    targets = [f"results/mini/cifar10/{model}/seed0/metrics.csv" for model in ("clai-l", "nearest-centroid")]
+    run = extended.snakemake("--cores", "2", *targets)
+    assert run.returncode == 0, run.stdout[-20000:]
+    for target in targets:
+        metrics = pd.read_csv(extended.path / target)
+        assert metrics.loc[metrics["metric"] == "accuracy", "value"].max() > 0.25, "guessing reaches 0.1"

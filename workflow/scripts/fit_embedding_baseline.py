@@ -1,0 +1,29 @@
+"""Fit a baseline on the embeddings of a trained model and measure it."""
+
+from typing import TYPE_CHECKING
+
+from clai.experiments.embedding import load_embedded
+from clai.experiments.embedding_baselines import (
+    evaluate_embedding_baseline,
+    fit_embedding_baseline,
+    settings_block,
+)
+from clai.experiments.run import Run
+from clai.runs.identity import RunId
+from clai.runs.jobs import start_job
+
+if TYPE_CHECKING:
+    from snakemake.script import snakemake
+
+inputs, output, params = snakemake.input, snakemake.output, snakemake.params
+start_job(snakemake.log[0], lower=f"the sizes under baselines.{settings_block(snakemake.wildcards.model)}")
+run = Run.open(inputs.prepared, params.settings, RunId.parse(output.metrics))
+recorder = run.recorder()
+embedded = load_embedded(inputs.embedded)
+with run.checkpoint(
+    params.checkpoint, snakemake.config["checkpoint_seconds"], [inputs.embedded, *inputs.library]
+) as checkpoint:
+    baseline, choices = fit_embedding_baseline(run, embedded, checkpoint)
+evaluation = evaluate_embedding_baseline(run, baseline, embedded)
+evaluation.save(output.metrics, output.reliability, output.predictions)
+recorder.write(output.record, earlier_seconds=checkpoint.earlier, **choices, command=f"snakemake {output.metrics}")
