@@ -45,6 +45,7 @@ class Checkpoint:
         self.path, self.fingerprint, self.seconds = path, fingerprint, seconds
         self.last = ""  # place of the state on disk, in words
         self.earlier = 0.0  # seconds that interrupted processes spent on that state
+        self.earlier_cpu = 0.0  # their processor time, in seconds
         self._started = time.monotonic()
         self._due = self._started + seconds
         self._stop: str | None = None
@@ -92,7 +93,7 @@ class Checkpoint:
         if state["fingerprint"] != self.fingerprint:
             logger.info("%s belongs to other data, settings, code or device: starting anew", self.path)
             return None
-        self.last, self.earlier = state["after"], state["spent"]
+        self.last, self.earlier, self.earlier_cpu = state["after"], state["spent"], state["spent_cpu"]
         logger.info("resumed after %s from %s", self.last, self.path)
         return state
 
@@ -110,7 +111,9 @@ class Checkpoint:
         signal.setitimer(signal.ITIMER_REAL, 0)
         content = io.BytesIO()
         spent = self.earlier + time.monotonic() - self._started
-        torch.save({"fingerprint": self.fingerprint, "after": after, "spent": spent, **state()}, content)
+        spent_cpu = self.earlier_cpu + time.process_time()
+        header = {"fingerprint": self.fingerprint, "after": after, "spent": spent, "spent_cpu": spent_cpu}
+        torch.save({**header, **state()}, content)
         write_whole(self.path, content.getbuffer())
         self.last = after
         self._due = time.monotonic() + self.seconds

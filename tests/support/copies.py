@@ -65,7 +65,7 @@ def repeatable(tree: Tree, files: Iterable[Path]) -> dict[str, bytes]:
     for file in files:
         drawn = "paper_figures" in file.relative_to(tree.path).parts
         if (
-            file.name in ("run.json", "runs.json", "evaluation.json")
+            file.name in ("run.json", "runs.jsonl", "evaluation.json")
             or "benchmark" in file.parts
             or file.name == "claims.md"
         ):

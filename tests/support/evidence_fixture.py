@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from clai.benchmark.analysis import predicted_seconds
+from clai.runs.record import write_records
 
 EXPECTED = {
     "pathmnist": {"title": "PathMNIST", "needs": "pathmnist.npz (MedMNIST v2)"},
@@ -87,11 +88,11 @@ def write_theory(folder: Path, agreement_paper: float = 0.6, margin: float = 0.0
         rows.append(("floor", f"kernel={kernel};size=32;share=0.1;seed=0", "attained", floor * 1.01))
     pd.DataFrame(rows, columns=["check", "setting", "quantity", "value"]).to_csv(folder / "theory.csv", index=False)
     record = {
-        "run": "theory/checks/seed0", "commit": "0" * 40, "dirty": False, "config_hash": "0" * 16, "settings": {"seeds": [0]},
+        "run": "theory/checks/seed0", "commit": "0" * 40, "dirty": False, "settings": {"seeds": [0]},
         "data": {}, "seed": 0, "fold": None, "threads": 1, "device": "cpu", "hardware": "test, 1 core", "versions": {},
         "wall_seconds": 9.0, "peak_memory_mb": 300, "pairs": None, "command": "snakemake x",
     }  # fmt: skip
-    (folder / "runs.json").write_text(json.dumps([record]))
+    write_records(folder, [record])
 
 
 def _description(folder: Path, dataset: str, miniature: bool) -> None:
@@ -263,14 +264,14 @@ def _runs(
         for seed, fold in units:
             run = f"{dataset}/{model}/seed{seed}" + (f"/fold{fold}" if fold is not None else "")
             records.append({
-                "run": run, "commit": "0" * 40, "dirty": False, "config_hash": "c" * 16,
+                "run": run, "commit": "0" * 40, "dirty": False,
                 "settings": {"threads": 2, "training": {"epochs": 5}},
                 "data": {f"{dataset}_images.zip": "sha256:" + "ab" * 32}, "seed": seed, "fold": fold, "threads": 2,
                 "device": "cpu", "hardware": "2 CPU cores", "versions": {"torch": "2"},
                 "wall_seconds": float(rng.uniform(300, 500)), "peak_memory_mb": 1500.0, "pairs": 10**9,
                 "command": f"snakemake --cores 2 results/real/{dataset} --config evidence=real",
             })  # fmt: skip
-    (folder / "runs.json").write_text(json.dumps(records))
+    write_records(folder, records)
 
 
 def write_studies(root: Path, *, seeds: int = 3, gain: float = 0.02, miniature: bool = False) -> None:
@@ -315,7 +316,7 @@ def write_studies(root: Path, *, seeds: int = 3, gain: float = 0.02, miniature: 
                     )
                     history.append(row)
                 runs.append({
-                    "run": f"{study}/{cell}/seed{seed}", "commit": "0" * 40, "dirty": False, "config_hash": "0" * 16,
+                    "run": f"{study}/{cell}/seed{seed}", "commit": "0" * 40, "dirty": False,
                     "settings": {"encoder": {"width": 48 if study == "wide" else 32}},
                     "data": {}, "seed": seed, "fold": None, "threads": 1, "device": "cpu", "hardware": "test, 1 core",
                     "versions": {}, "wall_seconds": 12.0, "training_seconds": 10.0, "peak_memory_mb": 1, "pairs": 1,
@@ -326,7 +327,7 @@ def write_studies(root: Path, *, seeds: int = 3, gain: float = 0.02, miniature: 
         columns = ["dataset", "model", "seed", "fold", "epoch", "loss", "floor", "alignment", "centred_alignment",
                    "validation_accuracy", "learning_rate", "pairs", "passes"]  # fmt: skip
         pd.DataFrame(history, columns=columns).to_csv(folder / "history.csv", index=False)
-        (folder / "runs.json").write_text(json.dumps(runs))
+        write_records(folder, runs)
         _description(folder, "cifar10", miniature)
 
 
@@ -381,8 +382,8 @@ def write_benchmark(root: Path, *, power: float = 1.0, miniature: bool = False) 
     title = STUDIES["benchmark"]["title"] + " (miniature synthetic)" * miniature
     (folder / "dataset.json").write_text(json.dumps({"title": title, "miniature": miniature}))
     record = {
-        "run": "benchmark/measurements/seed0", "commit": "0" * 40, "dirty": False, "config_hash": "0" * 16, "data": {}, "seed": 0,
-        "fold": None, "threads": 2, "device": "cpu", "hardware": "test, 2 cores", "versions": {}, "wall_seconds": 900.0,
-        "peak_memory_mb": 900, "pairs": None, "command": "snakemake x",
+        "run": "benchmark/measurements/seed0", "commit": "0" * 40, "dirty": False, "settings": {"threads": 2}, "data": {},
+        "seed": 0, "fold": None, "threads": 2, "device": "cpu", "hardware": "test, 2 cores", "versions": {},
+        "wall_seconds": 900.0, "peak_memory_mb": 900, "pairs": None, "command": "snakemake x",
     }  # fmt: skip
-    (folder / "runs.json").write_text(json.dumps([record]))
+    write_records(folder, [record])

@@ -60,9 +60,9 @@ def test_verdicts_and_runs_are_counted() -> None:
     table = claims_tex(claims)
     assert r"A \& B & reproduced & 50 \% \\" in table
     assert "& -- " in table
-    runs = [{"wall_seconds": 1800, "hardware": "2 cores", "commit": "a" * 40}] * 3
-    assert runs_macros(runs)["runs:hours"] == "1.5"
-    assert runs_macros(runs)["runs:commits"] == "a" * 10
+    records = [{"wall_seconds": 1800, "hardware": "2 cores", "commit": "a" * 40}] * 3
+    assert runs_macros(records)["runs:hours"] == "1.5"
+    assert runs_macros(records)["runs:commits"] == "a" * 10
 
 
 def test_supplement_keeps_the_numbers_of_its_outputs_and_leaves_out_what_has_no_data() -> None:

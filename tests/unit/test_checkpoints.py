@@ -124,6 +124,18 @@ def test_full_disk_leaves_the_last_state_and_no_fragment(
     assert results(tmp_path) == uninterrupted["clai-m"][0]
 
 
+def test_times_of_all_interrupted_processes_add_up(tmp_path: Path) -> None:
+    times = []
+    for _ in range(3):
+        with Checkpoint(tmp_path / "checkpoint.pt", "same", 0) as checkpoint:
+            checkpoint.load()
+            times.append((checkpoint.earlier, checkpoint.earlier_cpu))
+            checkpoint.offer("a step", dict)
+    assert times[0] == (0, 0)
+    assert times[0][0] < times[1][0] < times[2][0]
+    assert times[2][1] >= 2 * times[1][1] > 0
+
+
 def test_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "file"
     write_whole(path, b"before")

@@ -7,10 +7,11 @@ import pytest
 from rocrate.rocrate import ROCrate
 
 from clai.report.crate import PROFILES, build
+from clai.runs.record import write_records
 
 RUN = {
     "run": "cifar10/clai-m/seed0", "seed": 0, "fold": None, "device": "cpu", "hardware": "2 cores", "threads": 2, "dirty": False,
-    "wall_seconds": 1.5, "peak_memory_mb": 9, "pairs": 7, "commit": "f" * 40, "config_hash": "ab", "command": "snakemake x",
+    "wall_seconds": 1.5, "peak_memory_mb": 9, "pairs": 7, "commit": "f" * 40, "command": "snakemake x",
     "settings": {"threads": 2}, "data": {"raw.zip": "sha256:12"}, "versions": {"torch": "2"},
 }  # fmt: skip
 WITHHELD = "results/published/mimic-iv/evidence/signals.csv"
@@ -23,16 +24,17 @@ def crate(tmp_path: Path) -> ROCrate:
     files = {
         "Snakefile": "rule all:", "config.yaml": "a: 1",
         "results/published/cifar10/evidence/metrics.csv": "model,value\n",
-        "results/published/cifar10/evidence/runs.json": json.dumps(records),
-        "paper_figures/table1.csv": "a\n", "paper_figures/table1.json": json.dumps({"caption": "Results.", "runs": records}),
-        "paper_figures/tableS2.json": json.dumps({"caption": "Sizes.", "runs": []}),
+        "results/published/cifar10/evidence/runs.jsonl": "", "results/published/cifar10/evidence/runs_shared.json": "",
+        "paper_figures/table1.csv": "a\n", "paper_figures/table1.json": json.dumps({"caption": "Results."}),
+        "paper_figures/tableS2.json": json.dumps({"caption": "Sizes."}),
     }  # fmt: skip
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    code, evidence = list(files)[:2], {"cifar10": list(files)[2:4]}
+    write_records(tmp_path / "results/published/cifar10/evidence", records)
+    code, evidence = list(files)[:2], {"cifar10": list(files)[2:5]}
     outputs = {name: [file for file in files if f"/{name}." in file] for name in ("table1", "tableS2")}
-    behind = {"table1": list(files)[2:4], "tableS2": [*list(files)[3:4], WITHHELD]}
+    behind = {"table1": list(files)[2:5], "tableS2": [list(files)[3], WITHHELD]}
     build(tmp_path, "What it is.", code, evidence, outputs, behind).write_zip(tmp_path / "crate.zip")
     return ROCrate(tmp_path / "crate.zip")
 
@@ -61,7 +63,8 @@ def test_every_run_is_an_action_with_data_settings_seed_and_commit(crate: ROCrat
 def test_every_output_is_traced_to_the_evidence_behind_it(crate: ROCrate) -> None:
     action = crate.get("#render-table1")
     assert {entity.id for entity in action["object"]} == {
-        "results/published/cifar10/evidence/metrics.csv", "results/published/cifar10/evidence/runs.json",
+        "results/published/cifar10/evidence/metrics.csv", "results/published/cifar10/evidence/runs.jsonl",
+        "results/published/cifar10/evidence/runs_shared.json",
     }  # fmt: skip
     assert [entity.id for entity in action["result"]] == ["paper_figures/table1.csv", "paper_figures/table1.json"]
     assert crate.get("paper_figures/table1.csv")["description"] == "Results."
@@ -69,6 +72,6 @@ def test_every_output_is_traced_to_the_evidence_behind_it(crate: ROCrate) -> Non
 
 def test_an_output_without_runs_is_traced_too_and_what_is_withheld_stays_out(crate: ROCrate) -> None:
     assert [entity.id for entity in crate.get("#render-tableS2")["object"]] == [
-        "results/published/cifar10/evidence/runs.json"
+        "results/published/cifar10/evidence/runs.jsonl"
     ]
     assert crate.get(WITHHELD) is None

@@ -12,14 +12,10 @@ from clai.report.html_pages import output_page, readable, runs_page, settings_pa
 RUN = {
     "run": "a/gp/seed0/fold1", "seed": 0, "fold": 1, "device": "cpu", "hardware": "2 cores", "threads": 2, "wall_seconds": 1.5,
     "peak_memory_mb": 9, "pairs": None, "commit": "f" * 40, "dirty": False, "config_hash": "ab", "command": "snakemake x",
-    "data": {"raw.zip": "sha256:12"}, "versions": {"torch": "2"},
+    "data": {"raw.zip": "sha256:12"}, "versions": {"torch": "2"}, "settings": {"epochs": 3},
+    "evaluation": {"config_hash": "cd", "settings": {"epochs": 3, "bins": 15}},
 }  # fmt: skip
-CONTENT = {
-    "caption": "What <b>it</b> shows.",
-    "evidence": "published",
-    "runs": [RUN],
-    "settings": {"ab": {"epochs": 3}},
-}
+CONTENT = {"caption": "What <b>it</b> shows.", "evidence": "published", "runs": [RUN["run"]]}
 
 
 def tidy() -> pd.DataFrame:
@@ -34,9 +30,9 @@ def tidy() -> pd.DataFrame:
 def test_metrics_of_a_tidy_frame_become_columns() -> None:
     table = readable(tidy()).set_index("dataset")
     assert list(table) == ["model", "F1-score", "AUROC"]
-    assert table.loc["x", "F1-score"] == "0.5 (0.01)\n[paper: 0.7]"
+    assert table.loc["x", "F1-score"] == "0.5 (0.01)\n[printed: 0.7]"
     assert table.loc["x", "AUROC"] == "0.75"
-    assert table.loc["y", "F1-score"] == "[paper: 0.7]"
+    assert table.loc["y", "F1-score"] == "[printed: 0.7]"
     assert table["model"].tolist() == ["Gaussian process", "CLaI-M"]
 
 
@@ -53,12 +49,12 @@ def test_cells_are_text() -> None:
 
 
 def test_page_of_an_output_has_caption_data_and_runs() -> None:
-    page = output_page("Table 9", tidy(), "a,b\n", CONTENT, None)
+    page = output_page("Table 9", tidy(), "a,b\n", CONTENT, [RUN], None)
     assert "What &lt;b&gt;it&lt;/b&gt; shows." in page
     assert "data:text/csv;base64,YSxiCg==" in page
     assert "a/gp/seed0/fold1" in page
     assert "Miniature synthetic data" not in page
-    assert "Miniature synthetic data" in output_page("Table 9", tidy(), "", CONTENT | {"evidence": "mini"}, None)
+    assert "Miniature synthetic data" in output_page("Table 9", tidy(), "", CONTENT | {"evidence": "mini"}, [RUN], None)
 
 
 def png() -> bytes:
@@ -68,20 +64,22 @@ def png() -> bytes:
 
 
 def test_page_of_a_figure_holds_the_picture() -> None:
-    (found,) = re.findall(r'src="data:image/webp;base64,([^"]+)"', output_page("Figure 9", tidy(), "", CONTENT, png()))
+    (found,) = re.findall(
+        r'src="data:image/webp;base64,([^"]+)"', output_page("Figure 9", tidy(), "", CONTENT, [RUN], png())
+    )
     picture = Image.open(io.BytesIO(base64.b64decode(found))).convert("RGB")
     assert picture.size == (3, 2)
     assert picture.getpixel((1, 1)) == (255, 0, 0)
 
 
 def test_page_holds_no_large_data() -> None:
-    assert "text/csv" not in output_page("Figure 9", tidy(), "x" * 10**6, CONTENT, png())
+    assert "text/csv" not in output_page("Figure 9", tidy(), "x" * 10**6, CONTENT, [RUN], png())
 
 
 def test_pages_load_nothing_from_elsewhere() -> None:
     pages = [
-        output_page("T", tidy(), "", CONTENT, png()),
-        runs_page([CONTENT]),
+        output_page("T", tidy(), "", CONTENT, [RUN], png()),
+        runs_page({"a/gp/seed0/fold1": RUN}, synthetic=False),
         settings_page({"a": {"b": 1}}, "a: 1", False),
     ]
     for page in pages:
@@ -90,9 +88,9 @@ def test_pages_load_nothing_from_elsewhere() -> None:
 
 
 def test_runs_come_with_settings_data_and_versions() -> None:
-    page = runs_page([CONTENT, CONTENT])
+    page = runs_page({"a/gp/seed0/fold1": RUN}, synthetic=False)
     assert "<p>Runs: 1.</p>" in page
-    for text in ("&quot;epochs&quot;: 3", "sha256:12", "torch 2"):
+    for text in ("<summary>ab</summary>", "&quot;epochs&quot;: 3", "&quot;bins&quot;: 15", "sha256:12", "torch 2"):
         assert text in page
 
 

@@ -9,30 +9,35 @@ import pandas as pd
 import pytest
 
 from clai.errors import InputError
-from clai.report.cli import main, trace
+from clai.report.cli import main
 from clai.report.evidence import Evidence
 from clai.report.printed_values import read_printed_values
+from clai.report.provenance import trace
 from clai.report.publication import publish
-from clai.report.sidecars import csv_text, sidecar
+from clai.report.sidecars import csv_text, records_behind, sidecar
 from clai.report.tables import Sources, read_choices, render
-from clai.runs.record import Recorder, commit, digest, with_evaluation
+from clai.runs.identity import RunId
+from clai.runs.record import Recorder, commit, digest, read_records, with_evaluation, write_records
 from support.evidence_fixture import EXPECTED, write_evidence
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"
+DESCRIPTION = {"files": [{"file": "raw.zip", "size": 7, "checksum": "sha256:ab"}]}
 
 
 @pytest.fixture(scope="module")
 def table1(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Table 1 of a folder with evidence for CIFAR-10 and none for PathMNIST."""
-    folder = tmp_path_factory.mktemp("outputs")
-    write_evidence(folder / "published", ["cifar10"])
-    evidence = Evidence.found(folder / "published", {key: EXPECTED[key] for key in ("pathmnist", "cifar10")})
+    """Table 1 of a repository with evidence for CIFAR-10 and none for PathMNIST."""
+    repository = tmp_path_factory.mktemp("repository")
+    root = repository / "results" / "published"
+    write_evidence(root, ["cifar10"])
+    evidence = Evidence.found(root, {key: EXPECTED[key] for key in ("pathmnist", "cifar10")})
     values, choices = (
         read_printed_values(WORKFLOW / "config" / "printed_values.csv"),
         read_choices(WORKFLOW / "config" / "choices.csv"),
     )
     table = render("table1", Sources(evidence, values, choices, {}), "Results.")
-    path = folder / "table1.tex"
+    path = repository / "paper_figures" / "table1.tex"
+    path.parent.mkdir()
     path.write_text(table.tex)
     path.with_suffix(".csv").write_text(csv_text(table.frame))
     path.with_suffix(".json").write_text(sidecar(table.caption, evidence, table.runs))
@@ -59,11 +64,10 @@ def test_what_the_workflow_writes_makes_no_run_dirty(tmp_path: Path, monkeypatch
 
 def test_record_holds_the_settings_and_what_they_hash_to(tmp_path: Path) -> None:
     settings = {"threads": 3, "training": {"epochs": 5}}
-    description = {"files": [{"file": "raw.zip", "size": 7, "checksum": "sha256:ab"}]}
-    Recorder("cifar10/clai-m/seed1", settings, description, 1, None, "cpu").write(tmp_path / "run.json", pairs=12)
+    Recorder(RunId("cifar10", "clai-m", 1), settings, DESCRIPTION, "cpu").write(tmp_path / "run.json", pairs=12)
     record = json.loads((tmp_path / "run.json").read_text())
-    assert record["settings"] == settings
-    assert record["config_hash"] == digest(settings)
+    assert record["settings"] == {"model": "clai-m", **settings}
+    assert record["config_hash"] == digest(record["settings"])
     assert record["data"] == {"raw.zip": "sha256:ab"}
     assert (record["threads"], record["seed"], record["fold"], record["pairs"]) == (3, 1, None, 12)
     assert record["peak_memory_mb"] > 0
@@ -72,70 +76,129 @@ def test_record_holds_the_settings_and_what_they_hash_to(tmp_path: Path) -> None
     assert len(record["commit"]) in (40, len("unknown"))
 
 
-def test_settings_that_runs_have_in_common_stand_once_beside_an_output(table1: Path) -> None:
-    content = json.loads(table1.with_suffix(".json").read_text())
-    assert len(content["runs"]) == 9
-    assert not any("settings" in run for run in content["runs"])
-    assert content["settings"] == {"c" * 16: {"threads": 2, "training": {"epochs": 5}}}
-
-
-def evaluated(dirty: bool = False) -> dict[str, Any]:
-    """A record of a training with that of its evaluation."""
-    settings = {"threads": 2, "training": {"epochs": 5}}
-    description: dict[str, Any] = {"files": []}
-    of_training = Recorder("cifar10/clai-m/seed1", settings, description, 1, None, "cpu").finish()
-    of_evaluation = Recorder(
-        "cifar10/clai-m/seed1", settings | {"evaluation": {"ece_bins": 15}}, description, 1, None, "cpu"
+def test_runs_of_two_models_with_the_same_settings_are_told_apart_by_their_hash() -> None:
+    first, second = (
+        Recorder(RunId("cifar10", model, 0), {"threads": 1}, DESCRIPTION, "cpu").finish()
+        for model in ("clai-m", "clai-c")
     )
-    return with_evaluation(
-        of_training | {"dirty": False}, of_evaluation.finish() | {"dirty": dirty, "commit": "e" * 40}
-    )
+    assert first["config_hash"] != second["config_hash"]
 
 
-def test_evaluation_stands_in_the_record_with_what_it_does_not_share() -> None:
+def test_a_resumed_run_counts_the_time_of_all_its_processes() -> None:
+    recorder = Recorder(RunId("cifar10", "clai-m", 1), {"threads": 1}, DESCRIPTION, "cpu")
+    record = recorder.finish(earlier_seconds=1000, earlier_cpu_seconds=2000)
+    assert 1000 <= record["wall_seconds"] < 1100
+    assert 2000 < record["cpu_seconds"] < 3000
+
+
+def evaluated(seed: int = 1, dirty: bool = False) -> dict[str, Any]:
+    """Return the record of a training with that of its evaluation."""
+    run, settings = RunId("cifar10", "clai-m", seed), {"threads": 2, "training": {"epochs": 5}}
+    training = Recorder(run, settings, DESCRIPTION, "cpu").finish()
+    further = settings | {"evaluation": {"ece_bins": 15}}
+    evaluation = Recorder(run, further, DESCRIPTION, "cpu").finish()
+    return with_evaluation(training | {"dirty": False}, evaluation | {"dirty": dirty, "commit": "e" * 40})
+
+
+def test_evaluation_stands_in_the_record_with_its_settings() -> None:
     record = evaluated()
-    assert record["evaluation"]["settings"] == {"evaluation": {"ece_bins": 15}}
-    whole = record["settings"] | record["evaluation"]["settings"]
-    assert digest(whole) == record["evaluation"]["config_hash"] != record["config_hash"]
-    evidence = Evidence(Path("published"), {}, frozenset())
-    content = json.loads(sidecar("Text.", evidence, [record]))
-    assert content["settings"] == {
-        record["config_hash"]: record["settings"], record["evaluation"]["config_hash"]: whole,
-    }  # fmt: skip
-    assert "settings" not in content["runs"][0]["evaluation"]
+    settings = record["evaluation"]["settings"]
+    assert settings == record["settings"] | {"evaluation": {"ece_bins": 15}}
+    assert digest(settings) == record["evaluation"]["config_hash"] != record["config_hash"]
+
+
+def test_records_are_read_as_they_were_written(tmp_path: Path) -> None:
+    records = [evaluated(seed) for seed in range(3)]
+    write_records(tmp_path, reversed(records))
+    assert read_records(tmp_path) == records
+
+
+def test_a_run_is_a_line_and_what_runs_share_stands_once(tmp_path: Path) -> None:
+    records = [evaluated(seed) for seed in range(3)]
+    write_records(tmp_path, records)
+    lines = [json.loads(line) for line in (tmp_path / "runs.jsonl").read_text().splitlines()]
+    shared = json.loads((tmp_path / "runs_shared.json").read_text())
+    assert [line["run"] for line in lines] == [record["run"] for record in records]
+    assert {part: len(values) for part, values in shared.items()} == {"settings": 2, "versions": 1, "data": 1}
+    assert shared["settings"][lines[0]["settings"]] == records[0]["settings"]
+    assert shared["settings"][lines[0]["evaluation"]["settings"]] == records[0]["evaluation"]["settings"]
+
+
+def test_another_run_changes_no_line_of_the_others(tmp_path: Path) -> None:
+    write_records(tmp_path, [evaluated(seed) for seed in range(2)])
+    before = (tmp_path / "runs.jsonl").read_text().splitlines()
+    write_records(tmp_path, [*read_records(tmp_path), evaluated(2)])
+    assert (tmp_path / "runs.jsonl").read_text().splitlines()[:2] == before
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"run": ', r"runs\.jsonl, line 2: found '\{\"run\": ', expected the record of one run"),
+        ('{"commit": "0"}', r"runs\.jsonl, line 2: found .* expected the record of one run"),
+        (
+            '{"run": "a/gp/seed0", "settings": "00"}',
+            r"line 2: run a/gp/seed0 names the settings 00, which runs_shared\.json",
+        ),
+    ],
+)
+def test_a_damaged_record_is_named_by_file_and_line(tmp_path: Path, line: str, message: str) -> None:
+    write_records(tmp_path, [evaluated()])
+    with (tmp_path / "runs.jsonl").open("a") as file:
+        file.write(line + "\n")
+    with pytest.raises(InputError, match=message):
+        read_records(tmp_path)
+
+
+def test_records_without_their_shared_parts_are_refused(tmp_path: Path) -> None:
+    write_records(tmp_path, [evaluated()])
+    (tmp_path / "runs_shared.json").unlink()
+    with pytest.raises(InputError, match=r"runs_shared\.json is missing"):
+        read_records(tmp_path)
 
 
 def test_a_run_evaluated_with_uncommitted_changes_is_not_published(tmp_path: Path) -> None:
-    file = tmp_path / "real" / "cifar10" / "evidence" / "runs.json"
-    file.parent.mkdir(parents=True)
-    for dirty in (False, True):
-        file.write_text(json.dumps([evaluated(dirty)]))
-        if dirty:
-            with pytest.raises(InputError, match="uncommitted changes on eeee"):
-                publish([file], tmp_path / "real", tmp_path / "published")
-        else:
-            assert publish([file], tmp_path / "real", tmp_path / "published") == ["cifar10/evidence/runs.json"]
+    folder = tmp_path / "real" / "cifar10" / "evidence"
+    folder.mkdir(parents=True)
+    write_records(folder, [evaluated()])
+    copied = publish(sorted(folder.iterdir()), tmp_path / "real", tmp_path / "published")
+    assert copied == ["cifar10/evidence/runs.jsonl", "cifar10/evidence/runs_shared.json"]
+    write_records(folder, [evaluated(dirty=True)])
+    with pytest.raises(InputError, match="uncommitted changes on eeee"):
+        publish(sorted(folder.iterdir()), tmp_path / "real", tmp_path / "published")
+
+
+def test_an_output_names_its_runs_and_keeps_no_record(table1: Path) -> None:
+    content = json.loads(table1.with_suffix(".json").read_text())
+    assert content.keys() == {"caption", "data", "evidence", "runs"}
+    assert content["runs"] == [f"cifar10/{m}/seed{s}" for m in ("clai-c", "clai-m", "cross-entropy") for s in range(3)]
+
+
+def test_a_run_that_the_evidence_lacks_is_named(table1: Path) -> None:
+    root = table1.parents[1] / "results" / "published"
+    with pytest.raises(InputError, match=r"runs\.jsonl has no record of cifar10/gp/seed7"):
+        records_behind(["cifar10/clai-m/seed0", "cifar10/gp/seed7"], root)
 
 
 def test_every_number_of_a_table_is_traced_to_the_runs_of_its_dataset_and_model(table1: Path) -> None:
-    frame, runs = pd.read_csv(table1.with_suffix(".csv")), json.loads(table1.with_suffix(".json").read_text())["runs"]
-    traced = trace(frame, runs)
+    frame = pd.read_csv(table1.with_suffix(".csv"))
+    traced = trace(frame, read_records(table1.parents[1] / "results" / "published" / "cifar10" / "evidence"))
     assert sum(len(group.rows) for group in traced) == len(frame)
     for rows, behind, _ in traced:
         (dataset, model), n = next(zip(rows["dataset"], rows["model"], strict=True)), rows["n"].max()
-        own = [] if model == "majority-class" else [f"{dataset}/{model}/seed{seed}" for seed in range(n)]
-        assert [run["run"] for run in behind] == own
+        expected = [] if model == "majority-class" else [f"{dataset}/{model}/seed{seed}" for seed in range(n)]
+        assert [record["run"] for record in behind] == expected
 
 
 def test_seeds_and_folds_narrow_the_runs_down() -> None:
     runs = [{"run": f"a/gp/seed0/fold{fold}", "seed": 0, "fold": fold} for fold in range(3)]
     frame = pd.DataFrame({"dataset": "a", "model": "gp", "seed": 0, "fold": [2, 0, 0], "value": 1.0})
-    assert [[run["fold"] for run in group.runs] for group in trace(frame, runs)] == [[2], [0]]
+    assert [[record["fold"] for record in group.records] for group in trace(frame, runs)] == [[2], [0]]
 
 
 def test_outputs_without_datasets_rest_on_all_their_runs() -> None:
     runs = [{"run": "a/gp/seed0", "seed": 0, "fold": None}]
-    assert [group.runs for group in trace(pd.DataFrame({"setting": ["one", "two"]}), runs)] == [runs]
+    assert [group.records for group in trace(pd.DataFrame({"setting": ["one", "two"]}), runs)] == [runs]
 
 
 def test_a_claim_rests_on_the_runs_of_the_evidence_that_it_names() -> None:
@@ -149,17 +212,18 @@ def test_a_claim_rests_on_the_runs_of_the_evidence_that_it_names() -> None:
     frame = pd.DataFrame({"claim": ["one", "two", "three", "four"], "files": files})
     traced = trace(frame, runs)
     assert [list(group.rows["claim"]) for group in traced] == [["one"], ["two"], ["three"], ["four"]]
-    assert [group.runs for group in traced] == [runs[:2], runs[2:], [], []]
+    assert [group.records for group in traced] == [runs[:2], runs[2:], [], []]
     assert [list(group.unrecorded) for group in traced] == [[], [], ["old/evidence/theory.csv"], []]
 
 
 def test_command_names_the_files_of_a_claim_that_have_no_record(
-    table1: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    table1: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    folder = table1.parent
     files = ["published/cifar10/evidence/metrics.csv; published/theory/evidence/theory.csv", ""]
-    pd.DataFrame({"id": [1, 2], "claim": ["one", "two"], "files": files}).to_csv(tmp_path / "claims.csv", index=False)
-    (tmp_path / "claims.json").write_text(table1.with_suffix(".json").read_text())
-    assert main(["provenance", str(tmp_path / "claims.md")]) == 0
+    pd.DataFrame({"id": [1, 2], "claim": ["one", "two"], "files": files}).to_csv(folder / "claims.csv", index=False)
+    (folder / "claims.json").write_text(table1.with_suffix(".json").read_text())
+    assert main(["provenance", str(folder / "claims.md")]) == 0
     first, second = capsys.readouterr().out.split("\n\n")[1:3]
     assert first.count("<- cifar10/") == 9
     assert "<- published/theory/evidence/theory.csv: no record of a run" in first
@@ -173,8 +237,9 @@ def test_command_prints_numbers_runs_data_settings_and_versions(
     assert main(["provenance", str(table1)]) == 0
     text = capsys.readouterr().out
     lines = text.splitlines()
+    settings = digest({"threads": 2, "training": {"epochs": 5}})
     (run,) = [line for line in lines if "<- cifar10/clai-c/seed1:" in line]
-    for part in ("commit 0000000000", f"settings {'c' * 16}", "seed 1", "2 threads on cpu", "1,500 MiB", "1e+09 pairs"):
+    for part in ("commit 0000000000", f"settings {settings}", "seed 1", "2 threads on cpu", "1,500 MiB", "1e+09 pairs"):
         assert part in run
     accuracy = pd.read_csv(table1.with_suffix(".csv")).set_index(["dataset", "model", "metric"])["mean"]
     assert f"{accuracy['cifar10', 'clai-c', 'accuracy']:.6g}" in text
@@ -182,6 +247,35 @@ def test_command_prints_numbers_runs_data_settings_and_versions(
     assert 'cifar10_images.zip: "sha256:abab' in text
     assert '"epochs": 5' in text
     assert '    torch: "2"' in lines
+
+
+def test_command_traces_the_results_in_the_readme(table1: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    readme = table1.parents[1] / "README.md"
+    for suffix in (".csv", ".json"):
+        table1.with_stem("table3").with_suffix(suffix).write_text(table1.with_suffix(suffix).read_text())
+    rows = [
+        "| Data | Model | Accuracy | n |", "| --- | --- | --- | --- |", "| CIFAR-10 (JPEG copy) | CLaI-C | 80 -> 82.4 | 3 |",
+        "| PathMNIST | not run | | |", "", "| Option | Value |", "| --- | --- |", "| a | b |",
+    ]  # fmt: skip
+    readme.write_text("\n".join(rows))
+    assert main(["provenance", str(readme)]) == 0
+    _, _, clai_c, pathmnist, *common = capsys.readouterr().out.split("\n\n")
+    assert "80 -> 82.4" in clai_c
+    assert [line.split(":")[0] for line in clai_c.splitlines()[1:]] == [
+        f"    <- cifar10/clai-c/seed{s}" for s in range(3)
+    ]
+    assert "not run" in pathmnist
+    assert not any("Option" in part for part in common)
+
+
+def test_a_readme_without_results_is_refused(table1: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    readme = table1.parents[1] / "README.md"
+    for suffix in (".csv", ".json"):
+        table1.with_stem("table3").with_suffix(suffix).write_text(table1.with_suffix(suffix).read_text())
+    readme.write_text("# Title\n")
+    with pytest.raises(SystemExit):
+        main(["provenance", str(readme)])
+    assert "has no table of results" in capsys.readouterr().err
 
 
 def test_what_has_no_csv_and_json_beside_it_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

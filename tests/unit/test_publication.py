@@ -13,6 +13,7 @@ from clai.errors import InputError
 from clai.report.evidence import Evidence
 from clai.report.figures import render
 from clai.report.publication import LARGEST_FILE, OPEN_LICENCES, publish, shows_patients
+from clai.runs.record import read_records, write_records
 from support.evidence_fixture import EXPECTED, write_evidence
 
 TABLE = Path(__file__).parents[2] / "workflow" / "config" / "data_sources.csv"
@@ -105,20 +106,21 @@ def test_runs_of_uncommitted_code_and_large_files_are_refused_and_nothing_is_cop
     with pytest.raises(InputError, match=r"latent\.csv has \d+ bytes"):
         published(source, tmp_path / "published")
     large.write_text(text)
-    records = source / "challenge2019" / "evidence" / "runs.json"
-    content = json.loads(records.read_text())
-    content[0]["dirty"] = True
-    records.write_text(json.dumps(content))
-    with pytest.raises(InputError, match="made with uncommitted changes"):
+    folder = source / "challenge2019" / "evidence"
+    first, *others = read_records(folder)
+    write_records(folder, [first | {"dirty": True}, *others])
+    message = rf"runs\.jsonl: run {first['run']} was made with uncommitted changes .* compute the run again"
+    with pytest.raises(InputError, match=message):
         published(source, tmp_path / "published")
     assert not (tmp_path / "published").exists()
 
 
 def test_numerical_checks_of_uncommitted_code_are_refused(source: Path, tmp_path: Path) -> None:
-    records = source / "theory" / "evidence" / "runs.json"
-    content = json.loads(records.read_text())
-    assert "theory/evidence/runs.json" in published(source, tmp_path / "published")
-    records.write_text(json.dumps([content[0] | {"dirty": True}]))
+    folder = source / "theory" / "evidence"
+    assert {"theory/evidence/runs.jsonl", "theory/evidence/runs_shared.json"} <= published(
+        source, tmp_path / "published"
+    )
+    write_records(folder, [record | {"dirty": True} for record in read_records(folder)])
     with pytest.raises(InputError, match="theory/checks/seed0 was made with uncommitted changes"):
         published(source, tmp_path / "published")
 

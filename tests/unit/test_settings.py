@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from clai.errors import InputError
-from clai.report.cli import main, settings_text
+from clai.report.cli import main
 from clai.runs.models import EMBEDDING_BASELINES, IN_STUDIES, MODELS, ON_DATASETS
 from clai.runs.settings import (
     DEFAULTS,
@@ -25,6 +25,7 @@ from clai.runs.settings import (
     runs_of_model,
     runs_of_study,
     select,
+    settings_text,
     source_settings,
 )
 

@@ -7,7 +7,8 @@ rule measure_benchmark:
         library=library("measure_benchmark"),
     output:
         measured=f"results/{{evidence}}/{BENCHMARK}/evidence/benchmark.csv",
-        records=f"results/{{evidence}}/{BENCHMARK}/evidence/runs.json",
+        records=f"results/{{evidence}}/{BENCHMARK}/evidence/runs.jsonl",
+        shared=f"results/{{evidence}}/{BENCHMARK}/evidence/runs_shared.json",
         description=f"results/{{evidence}}/{BENCHMARK}/evidence/dataset.json",
     log:
         f"logs/{{evidence}}/{BENCHMARK}/measure_benchmark.log",

@@ -18,7 +18,6 @@ from clai.runs.outputs import (
     CLAIMS,
     FIGURES,
     OUTPUTS,
-    RECORDS,
     TABLES,
     THEORY,
     all_evidence,
@@ -28,6 +27,7 @@ from clai.runs.outputs import (
     files_of_outputs,
     heading_of,
     kind_of,
+    record_files,
     title_of,
 )
 

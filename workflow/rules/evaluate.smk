@@ -95,7 +95,8 @@ rule summarise_dataset:
         metrics="results/{evidence}/{dataset}/evidence/metrics.csv",
         reliability="results/{evidence}/{dataset}/evidence/reliability.csv",
         history="results/{evidence}/{dataset}/evidence/history.csv",
-        records="results/{evidence}/{dataset}/evidence/runs.json",
+        records="results/{evidence}/{dataset}/evidence/runs.jsonl",
+        shared="results/{evidence}/{dataset}/evidence/runs_shared.json",
         description="results/{evidence}/{dataset}/evidence/dataset.json",
     log:
         "logs/{evidence}/{dataset}/summarise_dataset.log",

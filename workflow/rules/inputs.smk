@@ -98,6 +98,11 @@ def descriptions_for(output):
     return descriptions(evidence_behind(output, settings("real")), settings("real"))
 
 
+def records_of_all(wildcards):
+    """The records of every run behind the outputs beside this one."""
+    return record_files(evidence_root(wildcards), settings_behind(wildcards))
+
+
 def rendered(wildcards):
     """Every rendered file beside an output."""
     return files_of_outputs(f"paper_figures/{wildcards.mini}".rstrip("/"))

@@ -6,6 +6,7 @@
 rule render_pages:
     input:
         outputs=rendered,
+        records=records_of_all,
         config="config.yaml",
         library=library("render_pages"),
     output:
@@ -30,6 +31,7 @@ rule render_pages:
 rule build_article:
     input:
         outputs=rendered,
+        records=records_of_all,
         article="workflow/report/article.tex",
         library=library("build_article"),
     output:

@@ -37,7 +37,8 @@ rule summarise_study:
     output:
         metrics="results/{evidence}/{study}/evidence/metrics.csv",
         history="results/{evidence}/{study}/evidence/history.csv",
-        records="results/{evidence}/{study}/evidence/runs.json",
+        records="results/{evidence}/{study}/evidence/runs.jsonl",
+        shared="results/{evidence}/{study}/evidence/runs_shared.json",
         description="results/{evidence}/{study}/evidence/dataset.json",
     log:
         "logs/{evidence}/{study}/summarise_study.log",

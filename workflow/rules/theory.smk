@@ -6,7 +6,8 @@ rule check_theory:
         library=library("check_theory"),
     output:
         found=f"results/{{evidence}}/{THEORY}/evidence/theory.csv",
-        records=f"results/{{evidence}}/{THEORY}/evidence/runs.json",
+        records=f"results/{{evidence}}/{THEORY}/evidence/runs.jsonl",
+        shared=f"results/{{evidence}}/{THEORY}/evidence/runs_shared.json",
     log:
         f"logs/{{evidence}}/{THEORY}/check_theory.log",
     conda:

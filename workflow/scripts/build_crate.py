@@ -11,15 +11,13 @@ if TYPE_CHECKING:
     from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
-given = snakemake.input
 evidence: dict[str, list[str]] = {}
-for path in given.evidence:
-    if withheld(Path(path)):
-        continue
-    evidence.setdefault(Path(path).parts[2], []).append(path)
+for path in snakemake.input.evidence:
+    if not withheld(Path(path)):
+        evidence.setdefault(Path(path).parts[2], []).append(path)
 outputs: dict[str, list[str]] = {}
-for path in given.outputs:
+for path in snakemake.input.outputs:
     outputs.setdefault(Path(path).stem, []).append(path)
-description = " ".join(Path(given.description).read_text().split())
-crate = build(Path(), description, list(given.code), evidence, outputs, snakemake.params.rendered_from)
+description = " ".join(Path(snakemake.input.description).read_text().split())
+crate = build(Path(), description, list(snakemake.input.code), evidence, outputs, snakemake.params.rendered_from)
 crate.write_zip(Path(snakemake.output[0]))

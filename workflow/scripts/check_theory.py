@@ -1,14 +1,14 @@
 """Check the mathematics numerically and write the tidy table of what was found, with the record of the run."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 
 from clai.experiments.theory import check_all
+from clai.runs.identity import RunId
 from clai.runs.jobs import start_job
-from clai.runs.record import Recorder
+from clai.runs.record import Recorder, write_records
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
@@ -18,8 +18,8 @@ made = snakemake.output
 settings = {**snakemake.params.settings, "threads": snakemake.threads}
 torch.set_num_threads(settings["threads"])
 first = settings["seeds"][0]  # one run does all of them; there is no data
-recorder = Recorder(f"theory/checks/seed{first}", settings, {"files": []}, seed=first, fold=None, device="cpu")
+recorder = Recorder(RunId("theory", "checks", first), settings, {"files": []}, device="cpu")
 checks = {name: settings[name] for name in ("parzen", "bound", "floor")}
 check_all(checks, settings["seeds"]).to_csv(made.found, index=False)
 record = recorder.finish(command=f"snakemake {made.found}")
-Path(made.records).write_text(json.dumps([record], indent=1, sort_keys=True) + "\n")
+write_records(Path(made.records).parent, [record])

@@ -24,5 +24,9 @@ evaluation, latent = evaluate(run, model)
 evaluation.save(output.metrics, output.reliability, output.predictions)
 np.savez(output.latent, mean=latent.mean.numpy(), sd=latent.sd.numpy())
 recorder.write(
-    output.record, earlier_seconds=checkpoint.earlier, history=history, command=f"snakemake {output.metrics}"
+    output.record,
+    earlier_seconds=checkpoint.earlier,
+    earlier_cpu_seconds=checkpoint.earlier_cpu,
+    history=history,
+    command=f"snakemake {output.metrics}",
 )

@@ -26,4 +26,10 @@ with run.checkpoint(
     baseline, choices = fit_embedding_baseline(run, embedded, checkpoint)
 evaluation = evaluate_embedding_baseline(run, baseline, embedded)
 evaluation.save(output.metrics, output.reliability, output.predictions)
-recorder.write(output.record, earlier_seconds=checkpoint.earlier, **choices, command=f"snakemake {output.metrics}")
+recorder.write(
+    output.record,
+    earlier_seconds=checkpoint.earlier,
+    earlier_cpu_seconds=checkpoint.earlier_cpu,
+    **choices,
+    command=f"snakemake {output.metrics}",
+)

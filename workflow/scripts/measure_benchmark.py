@@ -8,8 +8,9 @@ import torch
 
 from clai.benchmark.measure import describe, measure_all
 from clai.experiments.training import choose_device
+from clai.runs.identity import RunId
 from clai.runs.jobs import start_job
-from clai.runs.record import Recorder
+from clai.runs.record import Recorder, write_records
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
@@ -18,8 +19,8 @@ start_job(snakemake.log[0])
 settings, made = snakemake.params.settings, snakemake.output
 torch.set_num_threads(settings["threads"])
 device, description = choose_device(settings["device"]), describe(settings)
-recorder = Recorder(snakemake.params.run, settings, description, seed=0, fold=None, device=device.type)
+recorder = Recorder(RunId.parse(snakemake.params.run), settings, description, device.type)
 measure_all(settings, device).to_csv(made.measured, index=False, float_format="%.6g")
 record = recorder.finish(command=f"snakemake {made.measured}")
-Path(made.records).write_text(json.dumps([record], indent=1, sort_keys=True) + "\n")
+write_records(Path(made.records).parent, [record])
 Path(made.description).write_text(json.dumps(description, indent=1, sort_keys=True) + "\n")

@@ -20,4 +20,10 @@ with run.checkpoint(
     cell = run_cell(run, checkpoint)
 cell.metrics.to_csv(output.metrics, index=False)
 cell.history.to_csv(output.history, index=False)
-recorder.write(output.record, earlier_seconds=checkpoint.earlier, **cell.figures, command=f"snakemake {output.metrics}")
+recorder.write(
+    output.record,
+    earlier_seconds=checkpoint.earlier,
+    earlier_cpu_seconds=checkpoint.earlier_cpu,
+    **cell.figures,
+    command=f"snakemake {output.metrics}",
+)

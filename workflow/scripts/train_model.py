@@ -25,6 +25,7 @@ pd.DataFrame(history).to_csv(output.history, index=False)
 recorder.write(
     output.record,
     earlier_seconds=checkpoint.earlier,
+    earlier_cpu_seconds=checkpoint.earlier_cpu,
     pairs=sum(row.get("pairs", 0) for row in history),
     command=f"snakemake {output.model}",
 )

@@ -101,9 +101,7 @@ class Run:
 
     def recorder(self) -> Recorder:
         """Begin the run's record; its clock starts here."""
-        return Recorder(
-            str(self.id), self.settings, self.data.info, seed=self.id.seed, fold=self.id.fold, device=self.device.type
-        )
+        return Recorder(self.id, self.settings, self.data.info, self.device.type)
 
     def checkpoint(self, path: str | Path, seconds: float, files: Sequence[str]) -> Checkpoint:
         """Return the checkpoint of the run's fit.

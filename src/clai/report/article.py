@@ -1,6 +1,6 @@
-"""The replication article: numbers of rendered outputs as LaTeX macros, the page of claims as a table, figures with captions.
+"""The replication article: numbers of rendered outputs as LaTeX macros, the claims as a table, figures with captions.
 
-The text lies in workflow/report/article.tex and names its numbers; nothing is typed in there.
+The text is workflow/report/article.tex. It names its numbers by macros and types none in.
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from clai.report.labels import MINI_NOTE
 from clai.report.tables import TABLE1_METRICS, TABLE3_METRICS, Metric, escape, number
 
 METRICS: dict[str, Sequence[Metric]] = {"table1": TABLE1_METRICS, "table3": TABLE3_METRICS}
@@ -19,10 +20,13 @@ VERDICTS = {
 
 
 def results_macros(frames: Mapping[str, pd.DataFrame]) -> dict[str, str]:
-    """Macros of tables 1 and 3, as text, without those of cells that have no number.
+    """Return the macros of tables 1 and 3, by name. A cell without a number has no macro.
 
-    <table>:<dataset>:<model>:<metric> is `mean (sd)`; with :paper behind it, what the paper prints; with :n, the number of seeds
-    or folds. <table>:<dataset>:data is the name of the data.
+    `<table>:<dataset>:<model>:<metric>` is `mean (sd)`. The same name with `:paper` is the printed value, with `:n` the number of
+    seeds or folds. `<table>:<dataset>:data` is the name of the data.
+
+    Args:
+        frames: the CSV of each table, by its name.
     """
     macros = {}
     for table, metrics in METRICS.items():
@@ -40,25 +44,25 @@ def results_macros(frames: Mapping[str, pd.DataFrame]) -> dict[str, str]:
 
 
 def claims_macros(claims: pd.DataFrame) -> dict[str, str]:
-    """The number of claims, and of those with each verdict (claims:Reproduced, ...); claim:<id> is the verdict of one."""
+    """Return macros: `claims:All` and `claims:<verdict>` are numbers of claims, `claim:<id>` is the verdict of one."""
     counts = claims["verdict"].value_counts()
     macros = {"claims:All": str(len(claims))}
     macros |= {f"claims:{name}": str(counts.get(verdict, 0)) for name, verdict in VERDICTS.items()}
     return macros | {f"claim:{row['id']}": str(row["verdict"]) for row in claims.to_dict("records")}
 
 
-def runs_macros(runs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Number of runs, hours that they took together, hardware, and commits."""
+def runs_macros(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return macros of run records: their number, hours in total, hardware and commits."""
     return {
-        "runs:count": str(len(runs)),
-        "runs:hours": f"{sum(run['wall_seconds'] for run in runs) / 3600:.1f}",
-        "runs:hardware": "; ".join(sorted({str(run["hardware"]) for run in runs})) or "none",
-        "runs:commits": ", ".join(sorted({str(run["commit"])[:10] for run in runs})) or "none",
+        "runs:count": str(len(records)),
+        "runs:hours": f"{sum(record['wall_seconds'] for record in records) / 3600:.1f}",
+        "runs:hardware": "; ".join(sorted({str(record["hardware"]) for record in records})) or "none",
+        "runs:commits": ", ".join(sorted({str(record["commit"])[:10] for record in records})) or "none",
     }
 
 
 def macros_tex(macros: Mapping[str, str]) -> str:
-    """LaTeX that defines each macro under its name; \\val{name} gives it, \\ifval{name}{yes}{no} asks for it."""
+    r"""Return LaTeX that defines the macros: \val{name} is a value, \ifval{name}{yes}{no} asks whether there is one."""
     lines = [
         "% Generated: edit nothing here.",
         r"\newcommand{\val}[1]{\ifcsname val:#1\endcsname\csname val:#1\endcsname\else\PackageError{val}{no number #1}{}\fi}",
@@ -72,7 +76,7 @@ def macros_tex(macros: Mapping[str, str]) -> str:
 
 
 def claims_tex(claims: pd.DataFrame) -> str:
-    """The claims with verdict and evidence, as a table that may run over pages."""
+    """Return the claims with verdict and evidence as LaTeX, a table that may run over pages."""
     head = r"\# & Claim & Verdict & Evidence \\"
     rows = [
         rf"{row['id']} & {escape(row['claim'])} & {escape(row['verdict'])} & {_text(row['evidence'])} \\ \addlinespace"
@@ -91,7 +95,7 @@ def _text(value: Any) -> str:
 
 
 def figure_tex(name: str, caption: str) -> str:
-    """A figure with its caption, from the file <name>.pdf."""
+    """Return the LaTeX of a figure, from the file <name>.pdf, with its caption."""
     return (
         "\\begin{figure}[tp]\n\\centering\n"
         f"\\includegraphics[width=\\linewidth,height=0.4\\textheight,keepaspectratio]{{{name}.pdf}}\n"
@@ -100,22 +104,52 @@ def figure_tex(name: str, caption: str) -> str:
 
 
 def not_run_macros(frames: Mapping[str, pd.DataFrame]) -> dict[str, str]:
-    """What the datasets of tables 1 and 3 need that have no evidence; no macro if all have."""
+    """Return the macro `notrun`: what the datasets of tables 1 and 3 without evidence need. No macro if all have evidence."""
     data = pd.concat([frame["data"] for frame in frames.values()]).unique()
     needs = [str(text).removeprefix(NOT_RUN) for text in data if str(text).startswith(NOT_RUN)]
     return {"notrun": "; ".join(needs)} if needs else {}
 
 
 def supplement_tex(contents: Mapping[str, Mapping[str, Any]]) -> str:
-    """All supplementary tables and figures, each under its own number; those without any data are left out.
+    """Return the LaTeX of the supplementary tables and figures, each under its own number. Outputs without data are left out.
 
     Args:
-        contents: of every output, the JSON beside it.
+        contents: the JSON beside each output, by the output's name.
     """
     parts = []
     for name, content in contents.items():
         kind, _, index = name.partition("S")
         if index and content["data"]:
-            own = f"\\input{{{name}.tex}}\n" if kind == "table" else figure_tex(name, content["caption"])
-            parts.append(f"\\setcounter{{{kind}}}{{{int(index) - 1}}}\n{own}\\FloatBarrier\n")
+            tex = f"\\input{{{name}.tex}}\n" if kind == "table" else figure_tex(name, content["caption"])
+            parts.append(f"\\setcounter{{{kind}}}{{{int(index) - 1}}}\n{tex}\\FloatBarrier\n")
     return "".join(parts)
+
+
+def article_parts(
+    contents: Mapping[str, Mapping[str, Any]],
+    frames: Mapping[str, pd.DataFrame],
+    claims: pd.DataFrame,
+    records: Sequence[Mapping[str, Any]],
+) -> dict[str, str]:
+    """Return the LaTeX files that the article reads, by name; `numbers.tex` has its macros.
+
+    Args:
+        contents: the JSON beside each output, by the output's name.
+        frames: the CSV of tables 1 and 3, by name.
+        claims: the CSV of the claims.
+        records: of all runs behind the outputs.
+    """
+    macros = results_macros(frames) | claims_macros(claims) | runs_macros(records) | not_run_macros(frames)
+    macros |= {f"shown:{name}": "shown" for name, content in contents.items() if content["data"]}
+    if contents["claims"]["evidence"] == "mini":
+        macros["mark"] = MINI_NOTE
+    figures = {
+        name: figure_tex(name, content["caption"]) if content["data"] else "" for name, content in contents.items()
+    }
+    return {
+        "numbers.tex": macros_tex(macros),
+        "claims.tex": claims_tex(claims),
+        "main_figures.tex": "".join(figures[name] for name in ("figure1", "figure2", "figure3")),
+        "sepsis_figures.tex": figures["figure4"],
+        "supplement.tex": supplement_tex(contents),
+    }

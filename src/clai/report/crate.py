@@ -1,8 +1,8 @@
-"""A workflow run as an RO-Crate: code, evidence and outputs in one zip with a machine-readable account of how each came about.
+"""A workflow run as an RO-Crate: code, evidence and outputs in one zip file with a machine-readable account of their making.
 
-Profile: Workflow Run Crate (https://w3id.org/ro/wfrun/workflow/0.5). Each run of the evidence is an action of the workflow, with
-the checksums of its data and its settings as objects and the evidence as result. The rendering of an output is one, too, with
-the evidence as object.
+Profile: Workflow Run Crate (https://w3id.org/ro/wfrun/workflow/0.5). Each run of the evidence is an action of the workflow: its
+objects are its settings and the checksums of its data, its result is the evidence. The rendering of each output is an action
+with the evidence as object.
 """
 
 import json
@@ -14,6 +14,8 @@ from typing import Any
 from rocrate.model.contextentity import ContextEntity
 from rocrate.model.entity import Entity
 from rocrate.rocrate import ROCrate
+
+from clai.runs.record import RUNS, read_records
 
 PROFILES = ("https://w3id.org/ro/wfrun/process/0.5", "https://w3id.org/ro/wfrun/workflow/0.5")
 COMPLETED = "http://schema.org/CompletedActionStatus"
@@ -27,20 +29,19 @@ def build(
     outputs: Mapping[str, Sequence[str]],
     rendered_from: Mapping[str, Sequence[str]],
 ) -> ROCrate:
-    """The crate of an evidence folder and what is rendered from it.
+    """Return the crate of an evidence folder and of the outputs rendered from it.
 
     Args:
         root: the repository. All paths are relative to it, and stay the same in the crate.
+        description: text about the crate as a whole.
         code: files of the workflow, the Snakefile first.
-        evidence: by dataset or study, its evidence files; a `runs.json` among them makes actions.
+        evidence: by dataset or study, its evidence files; each run of a `runs.jsonl` among them becomes an action.
         outputs: by name, the files of each rendered output; the JSON among them has its caption.
-        rendered_from: by name of an output, the evidence files that it was made from; those that `evidence` leaves out stay out.
+        rendered_from: by name of an output, the evidence files that it was made from. Files that `evidence` lacks stay out.
     """
     crate = ROCrate()
-    crate.name, crate.description = (
-        "Replication of Learning Kernels by Alignment for Multiclass Bayes Classification",
-        description,
-    )
+    crate.name = "Replication of Learning Kernels by Alignment for Multiclass Bayes Classification"
+    crate.description = description
     crate.license = "https://spdx.org/licenses/MIT"
     main = {"source": root / code[0], "dest_path": code[0], "properties": {"name": "clai"}}
     workflow = crate.add_workflow(**main, main=True, lang="snakemake", lang_version=metadata.version("snakemake"))
@@ -52,8 +53,8 @@ def build(
     for paths in evidence.values():
         packed |= {path: crate.add_file(root / path, dest_path=path) for path in paths}
         results = [packed[path] for path in paths]
-        for path in [path for path in paths if Path(path).name == "runs.json"]:
-            actions += [_run(crate, workflow, run, results) for run in json.loads((root / path).read_text())]
+        for folder in [(root / path).parent for path in paths if Path(path).name == RUNS]:
+            actions += [_run(crate, workflow, record, results) for record in read_records(folder)]
     for name, paths in outputs.items():
         content = json.loads((root / next(path for path in paths if path.endswith(".json"))).read_text())
         files = [crate.add_file(root / p, dest_path=p, properties={"description": content["caption"]}) for p in paths]
@@ -65,27 +66,27 @@ def build(
 
 
 def _conform(crate: ROCrate) -> None:
+    """State the profiles that the crate conforms to."""
     for profile in PROFILES:
         properties = {"@type": "CreativeWork", "name": profile.split("/ro/")[1]}
         crate.root_dataset.append_to("conformsTo", crate.add(ContextEntity(crate, profile, properties=properties)))
 
 
-def _run(crate: ROCrate, workflow: Entity, run: Mapping[str, Any], results: Sequence[Entity]) -> Entity:
-    """The action of one run record."""
+def _run(crate: ROCrate, workflow: Entity, record: Mapping[str, Any], results: Sequence[Entity]) -> Entity:
+    """Add the action of one run."""
+    run = record["run"]
     data = [
         crate.add(ContextEntity(crate, f"#{checksum}", properties={
             "@type": "CreativeWork", "name": name, "identifier": checksum,
         }))
-        for name, checksum in run["data"].items()
+        for name, checksum in record["data"].items()
     ]  # fmt: skip
-    facts = {key: run[key] for key in run if key not in ("run", "data", "settings", "versions", "command")}
-    facts |= {"settings": run.get("settings"), "versions": run["versions"]}
     values = [
-        crate.add(ContextEntity(crate, f"#{run['run']}/{key}", properties={
+        crate.add(ContextEntity(crate, f"#{run}/{key}", properties={
             "@type": "PropertyValue", "name": key,
             "value": value if isinstance(value, str | int | float) else json.dumps(value, sort_keys=True),
         }))
-        for key, value in facts.items() if value is not None
+        for key, value in record.items() if key not in ("run", "data", "command") and value is not None
     ]  # fmt: skip
-    properties = {"name": run["run"], "description": run["command"], "actionStatus": COMPLETED}
-    return crate.add_action(workflow, f"#{run['run']}", [*data, *values], list(results), properties)
+    properties = {"name": run, "description": record["command"], "actionStatus": COMPLETED}
+    return crate.add_action(workflow, f"#{run}", [*data, *values], list(results), properties)

@@ -1,9 +1,7 @@
-"""Evidence folders: what a run measured, read back, summarised and traced to its run records.
+"""Evidence folders, read.
 
-An evidence folder `<root>/<dataset>/evidence/` holds tidy CSV files, `dataset.json` and `runs.json`; every table,
-figure and verdict is a function of such folders. The unit of replication is the test fold where there are folds (values
-of several seeds are averaged within a fold first) and the seed otherwise. All spreads are sample standard deviations
-(ddof = 1); all intervals are two-sided 95 % Student-t intervals.
+An evidence folder `<root>/<dataset>/evidence/` holds tidy CSV files (`clai.runs.columns`), `dataset.json` and the records of
+its runs (`clai.runs.record`). Every table, figure and verdict is a function of such folders.
 """
 
 import json
@@ -17,25 +15,9 @@ import pandas as pd
 
 from clai.errors import InputError
 from clai.report.publication import PATIENT_LEVEL, shows_patients
-
-COLUMNS: dict[str, list[str]] = {
-    "metrics.csv": ["dataset", "model", "seed", "fold", "rule", "metric", "value"],
-    "history.csv": [
-        "dataset", "model", "seed", "fold", "epoch", "loss", "floor", "alignment", "centred_alignment",
-        "validation_accuracy", "learning_rate", "pairs",
-    ],  # and, in studies, passes
-    "reliability.csv": ["model", "seed", "fold", "mapping", "bin", "n", "confidence", "accuracy"],
-    "similarity.csv": ["model", "seed", "class_a", "class_b", "similarity"],
-    "tsne.csv.gz": ["model", "x", "y", "label"],
-    "stages.csv.gz": ["stage", "x", "y", "label"],
-    "intervals.csv": ["model", "other", "metric", "value", "low", "high", "patients", "draws"],
-    "decision.csv": ["model", "seed", "fold", "threshold", "net_benefit", "always"],
-    "signals.csv": ["model", "hour", "signal", "value", "sd", "event"],
-    "latent.csv": ["model", "seed", "fold", "quantity", "value"],
-    "theory.csv": ["check", "setting", "quantity", "value"],
-    "benchmark.csv": ["comparison", "variant", "setting", "repetition", "quantity", "value"],
-}  # fmt: skip
-
+from clai.runs.columns import COLUMNS
+from clai.runs.identity import RunId
+from clai.runs.record import read_records
 
 RULES = ("printed", "centred", "balanced", "parzen")
 PRINTED_RULE = "printed"
@@ -51,13 +33,19 @@ def _read_text(path: Path) -> str:
     return path.read_text()
 
 
+@cache
+def _read_records(folder: Path) -> list[dict[str, Any]]:
+    return read_records(folder)
+
+
 @dataclass(frozen=True)
 class Evidence:
     """The evidence folders below `root` of the datasets in `expected`.
 
-    root: folder named by the evidence it holds (`published`, `paper` or `mini`).
-    expected: dataset key -> {"title", "needs"}, in the order in which datasets are shown.
-    available: keys of the datasets whose evidence may be read ("theory" among them).
+    Args:
+        root: folder named by the evidence that it holds: `published`, `real` or `mini`.
+        expected: by key of the dataset or study its "title" and "needs", in the order of tables.
+        available: keys whose evidence may be read, `theory` among them.
     """
 
     root: Path
@@ -66,40 +54,45 @@ class Evidence:
 
     @classmethod
     def found(cls, root: Path, expected: Mapping[str, Mapping[str, str]]) -> "Evidence":
-        """Everything that lies below `root`."""
+        """Return everything that lies below `root`."""
         keys = [path.parent.parent.name for path in root.glob("*/evidence/*")]
         return cls(root, expected, frozenset(keys))
 
     @classmethod
     def of_files(cls, root: Path, expected: Mapping[str, Mapping[str, str]], files: Iterable[str]) -> "Evidence":
-        """Only the datasets that own one of `files`; folders left below `root` by earlier runs are not looked at."""
+        """Return the evidence that owns `files`. Folders that earlier runs left below `root` are not read."""
         return cls(root, expected, frozenset(Path(file).parent.parent.name for file in files))
 
     @property
     def name(self) -> str:
-        """`published`, `paper` or `mini`."""
+        """Return `published`, `real` or `mini`."""
         return self.root.name
 
     @property
     def miniature(self) -> bool:
-        """Whether any dataset shown is synthetic, by the name of the folder or by its own description."""
+        """Return whether any dataset shown is synthetic, by the folder's name or by the dataset's own description."""
         return self.name == "mini" or any(self.description(key)["miniature"] for key in self.at_hand())
 
     def path(self, dataset: str, file: str) -> Path:
+        """Return the path of a file of the dataset's evidence, whether it is there or not."""
         return self.root / dataset / "evidence" / file
 
     def has(self, dataset: str) -> bool:
+        """Return whether the dataset has evidence that may be read."""
         return dataset in self.available
 
     def at_hand(self) -> list[str]:
+        """Return the keys of the expected datasets that have evidence, in the order of tables."""
         return [key for key in self.expected if self.has(key)]
 
     def not_run(self, dataset: str) -> str:
+        """Return the text of a cell without evidence: what running the dataset needs."""
         return f"not run: needs {self.expected[dataset]['needs']}"
 
     def title(self, dataset: str) -> str:
-        """Name of the data that numbers of `dataset` rest on, and of the study they belong to; of the expected data if it was not
-        run.
+        """Return the name of the data that were used, or of the expected data if the dataset was not run.
+
+        The title of a study ends in the study's key.
         """
         if not self.has(dataset):
             return self.expected[dataset]["title"]
@@ -108,22 +101,30 @@ class Evidence:
         return f"{description['title']}{study}"
 
     def data(self, dataset: str) -> str:
-        """What the cells of `dataset` rest on, or what they would need."""
+        """Return the name of the data that were used, or what running the dataset needs."""
         return self.title(dataset) if self.has(dataset) else self.not_run(dataset)
 
     def description(self, dataset: str) -> dict[str, Any]:
-        return dict(self._json(dataset, "dataset.json"))
+        """Return the `dataset.json` of a dataset that has evidence; raise InputError if it is missing."""
+        path = self.path(dataset, "dataset.json")
+        if not path.exists():
+            raise InputError(f"{path} is missing although {dataset} has evidence there; run its evaluation again")
+        return dict(json.loads(_read_text(path)))
 
     def runs(self, dataset: str, models: Sequence[str] | None = None) -> list[dict[str, Any]]:
-        """Run records of `dataset`, of `models` only if given, sorted by run. Empty if it was not run."""
+        """Return the run records of a dataset, sorted by run; none if it has no evidence.
+
+        Args:
+            dataset: key of the dataset or study.
+            models: keep the runs of these models; of all models if None.
+        """
         if not self.has(dataset):
             return []
-        records: list[dict[str, Any]] = self._json(dataset, "runs.json")
-        chosen = [r for r in records if models is None or run_model(r) in models]
-        return sorted(chosen, key=lambda r: str(r["run"]))
+        records = _read_records(self.root / dataset / "evidence")
+        return [record for record in records if models is None or run_model(record) in models]
 
     def runs_behind(self, frame: pd.DataFrame) -> list[dict[str, Any]]:
-        """Run records of every pair of dataset and model in a tidy frame; all models of a dataset without one."""
+        """Return the run records of each pair of dataset and model in a tidy frame; of all models if it has no such column."""
         if "dataset" not in frame:
             return []
         records: list[dict[str, Any]] = []
@@ -134,10 +135,13 @@ class Evidence:
         return records
 
     def frame(self, dataset: str, file: str) -> pd.DataFrame:
-        """One CSV file of a dataset with the columns of `COLUMNS`; empty if the dataset or the file is not there.
+        """Return a CSV file of a dataset, with the columns of `COLUMNS`; an empty cell of `rule` reads as "".
 
-        `rule` is "" where empty. Empty, too, where it shows single patients and their licence forbids it: what is drawn
-        from evidence is tracked. Raises InputError if a column is missing.
+        The frame is empty if the dataset or the file is not there. It is also empty if the file shows single patients whose
+        licence forbids passing them on, because git tracks the pictures drawn from it.
+
+        Raises:
+            InputError: a column is missing.
         """
         path = self.path(dataset, file)
         if not self.has(dataset) or not path.exists():
@@ -153,22 +157,16 @@ class Evidence:
         return frame
 
     def metrics(self, dataset: str, rule: str = PRINTED_RULE) -> pd.DataFrame:
-        """Metrics of a dataset under one decision rule; models without decision rules are kept as they are."""
+        """Return the metrics of a dataset under one decision rule; models without decision rules stay as they are."""
         frame = self.frame(dataset, "metrics.csv")
         return frame[frame["rule"].isin([rule, ""])].drop(columns="rule")
 
-    def _json(self, dataset: str, file: str) -> Any:
-        path = self.path(dataset, file)
-        if not path.exists():
-            raise InputError(f"{path} is missing although {dataset} has evidence there; run its evaluation again")
-        return json.loads(_read_text(path))
-
 
 def run_dataset(record: Mapping[str, Any]) -> str:
-    """Key of a run record's dataset or study, whose folder has its evidence."""
-    return str(record["run"]).split("/")[0]
+    """Return the key of the dataset or study of a run record, whose folder holds its evidence."""
+    return RunId.parse(record["run"]).dataset
 
 
 def run_model(record: Mapping[str, Any]) -> str:
-    """Model key of a run record, whose `run` is dataset/model/seed0[/fold3]."""
-    return str(record["run"]).split("/")[1]
+    """Return the key of the model, or of the study's cell, of a run record."""
+    return RunId.parse(record["run"]).model

@@ -1,6 +1,6 @@
-"""Pages of the HTML report: rendered outputs, the runs behind them and the settings, each a file that stands alone.
+"""Pages of the HTML report: rendered outputs, their runs and the settings, each a file that stands alone.
 
-Tables sort at a click on a column's head. Nothing is loaded from elsewhere, so that a page can lie inside another one.
+A click on the head of a column sorts its table. A page loads nothing from elsewhere, so that it can lie inside another one.
 """
 
 import base64
@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from clai.report.labels import model_title
+from clai.report.sidecars import settings_by_hash
 from clai.report.tables import ABLATION_METRICS, TABLE1_METRICS, TABLE3_METRICS, TRAINING_METRICS
 
 STYLE = """
@@ -28,7 +29,7 @@ td.short {white-space: pre} td.long {min-width: 34ch; max-width: 60ch} td {overf
 tr:hover td {background: #f8fafc} pre {font-size: 12px; white-space: pre-wrap} summary {cursor: pointer}
 """
 
-# Numbers sort as such (of "82.65 (0.35)" the first one), everything else as text; what is empty stays at the end.
+# Cells that begin with a number sort by it ("82.65 (0.35)" by 82.65), others as text. Empty cells stay at the end.
 SCRIPT = """
 const key = (row, i) => row.cells[i].innerText.trim();
 const number = (text) => /^[-+]?[\\d.,]/.test(text) ? parseFloat(text.replaceAll(",", "")) : NaN;
@@ -52,14 +53,14 @@ document.querySelectorAll("table").forEach((table) => table.querySelectorAll("th
 }));
 """
 
-# Columns of tidy frames that become a cell of the wide one; all others stay columns.
+# These columns of a tidy frame become one cell of the wide frame; all others stay columns.
 VALUES = ("metric", "mean", "sd", "n", "printed", "printed_sd", "low", "high")
 
 METRICS = (*TABLE3_METRICS, *ABLATION_METRICS, *TRAINING_METRICS, *TABLE1_METRICS)
 SHORT, LONG = 24, 60
-"""Characters up to which a line of a cell is not broken, and from which the cell is given room."""
+"""Characters: a cell of shorter lines is not broken, a cell with a longer line gets more room."""
 LARGEST_DATA = 60_000
-"""Characters of CSV up to which a page holds it, so that the report stays small."""
+"""Characters of the largest CSV that a page holds, so that the report stays small."""
 VERDICTS = {"reproduced": "yes", "reproduced where tested": "yes", "not reproduced": "no", "not testable here": "open"}
 
 RUN_COLUMNS = [
@@ -69,7 +70,7 @@ RUN_COLUMNS = [
 
 
 def page(title: str, body: str, synthetic: bool = False) -> str:
-    """A whole HTML file around `body`."""
+    """Return a whole HTML file around `body`; `synthetic` marks miniature data."""
     mark = '<p class="mark">Miniature synthetic data</p>\n' if synthetic else ""
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>\n'
@@ -79,7 +80,7 @@ def page(title: str, body: str, synthetic: bool = False) -> str:
 
 
 def sortable(frame: pd.DataFrame) -> str:
-    """A frame as an HTML table; floats with six significant digits, markup in cells shown as text, long texts wide."""
+    """Return a frame as an HTML table that sorts: floats with six significant digits, markup in cells shown as text."""
     heads = "".join(f"<th>{html.escape(str(name))}</th>" for name in frame)
     rows = "".join(f"<tr>{''.join(map(_td, row))}</tr>\n" for row in frame.itertuples(index=False))
     return f'<div class="wide"><table>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>'
@@ -93,7 +94,10 @@ def _td(value: Any) -> str:
 
 
 def widened(frame: pd.DataFrame) -> pd.DataFrame:
-    """A tidy frame with a column for each metric: `mean (sd)` below it in brackets what the paper prints; others as they are."""
+    """Return a tidy frame with a column for each metric: `mean (sd)`, and below it the printed value in brackets.
+
+    A frame without the columns `metric` and `mean` is returned unchanged.
+    """
     if not {"metric", "mean"} <= set(frame):
         return frame
     keys = [name for name in frame if name not in VALUES]
@@ -109,12 +113,12 @@ def _cell(row: Mapping[Any, Any]) -> str:
     if row.get("sd") is not None:
         text += f" ({row['sd']:.2g})"
     if row.get("printed") is not None:
-        text = f"{text}\n[paper: {row['printed']:g}]".strip()
+        text = f"{text}\n[printed: {row['printed']:g}]".strip()
     return text
 
 
 def readable(frame: pd.DataFrame) -> pd.DataFrame:
-    """A frame with names for the keys of models and metrics; of the claims, verdict and evidence first."""
+    """Return a frame with the titles of models and metrics; the frame of claims has verdict and evidence first."""
     shown = widened(frame).rename(columns={metric.key: metric.title.replace("$-$", "−") for metric in METRICS})
     if "model" in shown:
         shown["model"] = [model_title(model) if isinstance(model, str) else model for model in shown["model"]]
@@ -122,12 +126,22 @@ def readable(frame: pd.DataFrame) -> pd.DataFrame:
     return shown[[*first, *(name for name in shown if name not in first)]]
 
 
-def output_page(title: str, frame: pd.DataFrame, csv: str, content: Mapping[str, Any], picture: bytes | None) -> str:
-    """A table, the claims, or a figure: what it shows, its caption, its data to download and the runs behind it.
+def output_page(
+    title: str,
+    frame: pd.DataFrame,
+    csv: str,
+    content: Mapping[str, Any],
+    records: Sequence[Mapping[str, Any]],
+    picture: bytes | None,
+) -> str:
+    """Return the page of a table, a figure or the claims, with caption, data to download and runs.
 
     Args:
-        frame: what lies in the output's CSV file, whose text is `csv`.
+        title: heading of the page.
+        frame: the content of the output's CSV file.
+        csv: the text of that file.
         content: the JSON beside it.
+        records: of the runs that the JSON names.
         picture: the figure as PNG; None for a table.
     """
     shown = sortable(readable(frame))
@@ -140,13 +154,13 @@ def output_page(title: str, frame: pd.DataFrame, csv: str, content: Mapping[str,
         data = f'<a download="{html.escape(name)}" href="data:text/csv;base64,{link}">Data as CSV</a>'
     body = (
         f"{shown}\n<p>{html.escape(content['caption'])}</p>\n<p>{data} ({len(frame):,} rows)</p>\n"
-        f"<h2>Runs behind it</h2>\n{runs_table(content['runs'])}"
+        f"<h2>Runs behind it</h2>\n{runs_table(records)}"
     )
     return page(title, body, synthetic=content["evidence"] == "mini")
 
 
 def _smaller(picture: bytes) -> bytes:
-    """A PNG as WebP, which loses nothing and is half as large."""
+    """Return a PNG as lossless WebP, which is half as large."""
     from PIL import Image
 
     stream = io.BytesIO()
@@ -154,30 +168,36 @@ def _smaller(picture: bytes) -> bytes:
     return stream.getvalue()
 
 
-def runs_table(runs: Sequence[Mapping[str, Any]]) -> str:
-    """Run records as a table."""
-    if not runs:
+def runs_table(records: Sequence[Mapping[str, Any]]) -> str:
+    """Return run records as an HTML table."""
+    if not records:
         return "<p>None: it was not run, or rests on no model.</p>"
-    return sortable(pd.DataFrame(runs).reindex(columns=RUN_COLUMNS).astype({"fold": "Int64", "seed": "Int64"}))
+    return sortable(pd.DataFrame(records).reindex(columns=RUN_COLUMNS).astype({"fold": "Int64", "seed": "Int64"}))
 
 
-def runs_page(contents: Sequence[Mapping[str, Any]]) -> str:
-    """Every run behind some output (the JSON beside each), with its settings, data and versions."""
-    runs = {run["run"]: run for content in contents for run in content["runs"]}
-    settings = {key: value for content in contents for key, value in content["settings"].items()}
-    data = {name: checksum for run in runs.values() for name, checksum in run["data"].items()}
-    versions = list({json.dumps(run["versions"]): run["versions"] for run in runs.values()}.values())
-    body = (
-        f"<p>Runs: {len(runs)}.</p>\n{runs_table([runs[name] for name in sorted(runs)])}\n<h2>Settings by hash</h2>\n"
-    )
-    body += "\n".join(_folded(key, _text(value)) for key, value in sorted(settings.items()))
+def runs_page(records: Mapping[str, Mapping[str, Any]], synthetic: bool) -> str:
+    """Return the page of every run of some output, with settings, data and versions.
+
+    Args:
+        records: of the runs, by identity.
+        synthetic: whether they were made on miniature data.
+    """
+    settings = settings_by_hash(records.values())
+    data = {file: checksum for record in records.values() for file, checksum in record["data"].items()}
+    versions = {json.dumps(record["versions"]): record["versions"] for record in records.values()}.values()
+    body = f"<p>Runs: {len(records)}.</p>\n{runs_table([records[run] for run in sorted(records)])}\n<h2>Settings by hash</h2>\n"
+    body += "\n".join(_folded(key, _text(value)) for key, value in settings.items())
     body += f"\n<h2>Data</h2>\n{_folded(f'{len(data)} files with checksums', _text(data))}\n<h2>Versions</h2>\n"
-    body += "\n".join(_folded(", ".join(f"{k} {v}" for k, v in list(own.items())[:3]), _text(own)) for own in versions)
-    return page("Runs", body, synthetic=any(content["evidence"] == "mini" for content in contents))
+    body += "\n".join(_folded(_first_of(packages), _text(packages)) for packages in versions)
+    return page("Runs", body, synthetic)
 
 
 def _text(value: Any) -> str:
     return json.dumps(value, indent=1)
+
+
+def _first_of(packages: Mapping[str, str]) -> str:
+    return ", ".join(f"{package} {version}" for package, version in list(packages.items())[:3])
 
 
 def _folded(title: str, text: str) -> str:
@@ -185,15 +205,16 @@ def _folded(title: str, text: str) -> str:
 
 
 def settings_page(settings: Mapping[str, Any], source: str, synthetic: bool) -> str:
-    """All settings of a preset as a table, and the commented file that most of them come from."""
+    """Return the page of all settings of an evidence, with the commented file that most of them come from."""
     rows = [{"setting": name, "value": json.dumps(value)} for name, value in _flat(settings)]
     body = f"{sortable(pd.DataFrame(rows))}\n<h2>config.yaml</h2>\n<pre>{html.escape(source)}</pre>"
     return page("Settings", body, synthetic)
 
 
 def _flat(settings: Mapping[str, Any], above: str = "") -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
+    """Return nested settings as pairs of dotted name and value."""
+    pairs: list[tuple[str, Any]] = []
     for key, value in settings.items():
         name = f"{above}{key}"
-        found += _flat(value, f"{name}.") if isinstance(value, Mapping) and value else [(name, value)]
-    return found
+        pairs += _flat(value, f"{name}.") if isinstance(value, Mapping) and value else [(name, value)]
+    return pairs

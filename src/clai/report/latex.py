@@ -9,17 +9,21 @@ from pathlib import Path
 
 from clai.errors import InputError
 
-PASSES = 3  # the table of labels settles, long tables get their widths
+PASSES = 3
+"""Runs of LaTeX, after which labels and the widths of long tables have settled."""
 
 
 def typeset(source: Path, parts: Mapping[str, str], files: Sequence[Path], target: Path) -> None:
-    """Typeset a document to PDF; the same bytes for the same input.
+    """Typeset a document to PDF. The same input gives the same bytes.
 
     Args:
-        source: the document. parts: texts of further files that it reads, by name. files: files that it reads, by their names.
+        source: the document.
+        parts: texts of further files that it reads, by name.
+        files: further files that it reads, by their names.
+        target: the PDF file to write.
 
     Raises:
-        InputError: there is no pdflatex, a package is missing, or LaTeX stops, with the end of what it said.
+        InputError: there is no pdflatex, a package is missing, or LaTeX stops; the message has the end of LaTeX's log.
     """
     program = shutil.which("pdflatex")
     if program is None:
@@ -35,10 +39,10 @@ def typeset(source: Path, parts: Mapping[str, str], files: Sequence[Path], targe
             (folder / part).write_text(text)
         command = [program, "-interaction=nonstopmode", "-halt-on-error", source.name]
         for _ in range(PASSES):
-            done = subprocess.run(
+            process = subprocess.run(
                 command, cwd=folder, env=os.environ | {"SOURCE_DATE_EPOCH": "0"}, capture_output=True, text=True,
                 errors="replace", check=False,
             )  # fmt: skip
-            if done.returncode:
-                raise InputError(f"{source}: LaTeX stopped:\n{done.stdout[-2000:]}")
+            if process.returncode:
+                raise InputError(f"{source}: LaTeX stopped:\n{process.stdout[-2000:]}")
         shutil.copyfile(folder / source.with_suffix(".pdf").name, target)

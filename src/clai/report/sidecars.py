@@ -1,43 +1,60 @@
-"""The files beside every table and figure: a CSV with what it shows, a JSON with its caption and runs."""
+"""The files beside every table and figure: a CSV with what it shows, a JSON with its caption and the identities of its runs.
+
+The records of the runs stand once, in the evidence that the JSON names.
+"""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from clai.errors import InputError
 from clai.report.evidence import Evidence
+from clai.runs.identity import RunId
+from clai.runs.record import RUNS, read_records
 
 
 def sidecar(text: str, evidence: Evidence, runs: Sequence[Mapping[str, Any]]) -> str:
-    """The JSON beside every output: caption, data, evidence and the records of the runs used; deterministic.
-
-    The settings of runs, mostly the same for many, stand apart, under their hash.
-    """
-    settings = {}
-    for run in [run for run in runs if "settings" in run]:
-        settings[run["config_hash"]] = run["settings"]
-        if evaluation := run.get("evaluation"):
-            settings[evaluation["config_hash"]] = {**run["settings"], **evaluation["settings"]}
+    """Return the JSON beside an output: caption, data, evidence, and the identities of its runs."""
     content = {
         "caption": text,
         "data": [evidence.title(key) for key in evidence.at_hand()],
         "evidence": evidence.name,
-        "runs": [_without_settings(run) for run in runs],
-        "settings": settings,
+        "runs": [str(run["run"]) for run in runs],
     }
     return json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-def _without_settings(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A record, and the record within it, without settings."""
-    return {
-        key: _without_settings(value) if key == "evaluation" else value
-        for key, value in record.items()
-        if key != "settings"
-    }
-
-
 def csv_text(frame: pd.DataFrame) -> str:
-    """CSV with six significant digits and Unix line ends."""
+    """Return a frame as CSV with six significant digits and Unix line ends."""
     return str(frame.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+
+
+def records_behind(runs: Sequence[str], root: Path) -> list[dict[str, Any]]:
+    """Return the records of runs, in their order.
+
+    Args:
+        runs: identities, as a sidecar has them.
+        root: the folder of the evidence that the sidecar names, such as `results/published`.
+
+    Raises:
+        InputError: the evidence has no record of a run.
+    """
+    datasets = {run: RunId.parse(run).dataset for run in runs}
+    folders = {dataset: root / dataset / "evidence" for dataset in datasets.values()}
+    records = {record["run"]: record for folder in folders.values() for record in read_records(folder)}
+    for run, dataset in datasets.items():
+        if run not in records:
+            raise InputError(
+                f"{folders[dataset] / RUNS} has no record of {run}, which an output names; the output was made from other "
+                "evidence. Render it again"
+            )
+    return [records[run] for run in runs]
+
+
+def settings_by_hash(records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the settings of runs and of their evaluations, each once, by their hash."""
+    parts = [part for record in records for part in (record, record.get("evaluation", {})) if "settings" in part]
+    return {part["config_hash"]: part["settings"] for part in sorted(parts, key=lambda part: str(part["config_hash"]))}

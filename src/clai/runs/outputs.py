@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from clai.runs.record import RUNS, SHARED
 from clai.runs.settings import is_sepsis, raw_dataset
 
 BENCHMARK = "benchmark"
@@ -50,7 +51,7 @@ OUTPUTS: dict[str, tuple[str, ...]] = {**TABLES, **FIGURES, CLAIMS: (_DATASETS, 
 
 _FORMS = {"table": ("tex", "csv", "json"), "figure": ("pdf", "png", "csv", "json"), "claims": ("md", "csv", "json")}
 
-RECORDS = ("runs.json",)
+RECORDS = (RUNS, SHARED)
 """Files of an evidence folder that hold the records of its runs."""
 _EVERY_RUN = ("metrics.csv", "history.csv")
 _DESCRIPTION = "dataset.json"
@@ -138,6 +139,11 @@ def available(root: str, settings: Mapping[str, Any]) -> list[str]:
 def all_evidence(root: str, settings: Mapping[str, Any]) -> list[str]:
     """Return every evidence file below `root`, there or computable."""
     return [file for name in available(root, settings) for file in evidence_files(root, name, settings)]
+
+
+def record_files(root: str, settings: Mapping[str, Any]) -> list[str]:
+    """Return the files below `root` that hold the records of runs, there or computable."""
+    return [file for file in all_evidence(root, settings) if Path(file).name in RECORDS]
 
 
 def evidence_inputs(output: str, root: str, settings: Mapping[str, Any]) -> list[str]:

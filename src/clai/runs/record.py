@@ -1,4 +1,10 @@
-"""The record of a run: what is needed to say where a number came from."""
+"""The record of a run: everything that says where its numbers came from.
+
+A run leaves its record as JSON. The evidence of a dataset or study keeps the records of all its runs in two files:
+
+- `runs.jsonl` has one run a line, sorted by run;
+- `runs_shared.json` has the settings, versions and data checksums, each once, under the hash that the lines name.
+"""
 
 import hashlib
 import json
@@ -7,10 +13,13 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+from clai.errors import InputError
+from clai.runs.identity import RunId
 
 PACKAGES = (
     "torch", "numpy", "scikit-learn", "gpytorch", "studenttmixture", "pytorch-metric-learning", "mne", "medmnist", "snakemake",
@@ -18,16 +27,25 @@ PACKAGES = (
 )  # fmt: skip
 
 WRITTEN = ("paper_figures", "results", "README.md")
-"""Tracked, and written by the workflow itself: changed while runs go on, and read by no run."""
+"""Tracked paths that the workflow itself writes while runs go on. No run reads them."""
+RUNS, SHARED = "runs.jsonl", "runs_shared.json"
+"""Files of an evidence folder that hold the records of its runs."""
+SHARED_PARTS = ("settings", "versions", "data")
+"""Parts of a record that many runs have in common."""
+OF_EVALUATION = (
+    "commit", "dirty", "config_hash", "settings", "versions", "device", "hardware", "wall_seconds", "cpu_seconds",
+    "peak_memory_mb", "command",
+)  # fmt: skip
+"""Parts of an evaluation's record that stand within the record of its training."""
 
 
 def digest(value: Any) -> str:
-    """First 16 hexadecimal digits of the SHA-256 of a JSON-able value, independent of key order."""
+    """Return the first 16 hexadecimal digits of the SHA-256 of a JSON-able value, independent of key order."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def file_digest(paths: list[str]) -> str:
-    """First 16 hexadecimal digits of the SHA-256 of the files' contents, in the given order."""
+    """Return the first 16 hexadecimal digits of the SHA-256 of the files' contents, in the order of `paths`."""
     total = hashlib.sha256()
     for path in paths:
         total.update(Path(path).read_bytes())
@@ -35,9 +53,9 @@ def file_digest(paths: list[str]) -> str:
 
 
 def commit() -> tuple[str, bool]:
-    """The checked-out commit and whether tracked files that decide results differ from it; ("unknown", True) outside a checkout.
+    """Return the checked-out commit, and whether tracked files that decide results differ from it.
 
-    What the workflow itself writes among tracked files, while runs go on, makes no run dirty.
+    Files that the workflow itself writes (`WRITTEN`) do not count. Outside a checkout the answer is ("unknown", True).
     """
 
     def git(*arguments: str) -> str:
@@ -53,7 +71,7 @@ def commit() -> tuple[str, bool]:
 
 
 def hardware(device: str = "cpu") -> str:
-    """Processor model and number of cores; on the device `cuda` the GPU's model, too."""
+    """Return the processor's model and number of cores, after the GPU's model if `device` is `cuda`."""
     model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -70,61 +88,59 @@ def hardware(device: str = "cpu") -> str:
 
 
 def checksums(description: Mapping[str, Any]) -> dict[str, str]:
-    """Checksum of each raw file of a prepared dataset, by its `dataset.json`."""
+    """Return the checksum of each raw file, from the `dataset.json` of a prepared dataset."""
     return {file["file"]: file["checksum"] for file in description["files"]}
 
 
 class Recorder:
-    """Collects a run's record from its start on.
+    """Collect the record of a run from its start on.
 
     Args:
-        run: <dataset or study>/<model or cell>/<seed and fold>.
-        settings: all that decide the run's results, `threads` among them; kept whole, so that tables say what it was made with.
-        description: `dataset.json` of the prepared data.
+        run: identity of the run.
+        settings: all that decide the run's results, `threads` among them. The record keeps them whole, so that tables can print
+            them. The model of a run on data belongs to them: CLaI-M and CLaI-C may differ in nothing else.
+        description: `dataset.json` of the prepared data; its `files` are empty for checks and measurements, which have no model.
+        device: `cpu` or `cuda`.
 
-    >>> recorder = Recorder("cifar10/clai-m/seed0", {"threads": 1}, {"files": []}, seed=0, fold=None, device="cpu")
-    >>> sorted(recorder.finish())[:4]
-    ['command', 'commit', 'config_hash', 'cpu_seconds']
+    >>> data = {"files": [{"file": "raw.zip", "checksum": "sha256:ab"}]}
+    >>> recorder = Recorder(RunId("cifar10", "clai-m", 0), {"threads": 1}, data, device="cpu")
+    >>> recorder.finish()["settings"]
+    {'model': 'clai-m', 'threads': 1}
     """
 
-    def __init__(
-        self,
-        run: str,
-        settings: Mapping[str, Any],
-        description: Mapping[str, Any],
-        seed: int,
-        fold: int | None,
-        device: str,
-    ) -> None:
+    def __init__(self, run: RunId, settings: Mapping[str, Any], description: Mapping[str, Any], device: str) -> None:
         revision, dirty = commit()
         self.started = time.perf_counter()
+        data = checksums(description)
+        recorded = {"model": run.model, **settings} if data else dict(settings)
         self.record: dict[str, Any] = {
-            "run": run,
+            "run": str(run),
             "commit": revision,
             "dirty": dirty,
-            "config_hash": digest(settings),
-            "settings": dict(settings),
-            "data": checksums(description),
-            "seed": seed,
-            "fold": fold,
+            "config_hash": digest(recorded),
+            "settings": recorded,
+            "data": data,
+            "seed": run.seed,
+            "fold": run.fold,
             "threads": settings["threads"],
             "device": device,
             "hardware": hardware(device),
             "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
         }
 
-    def finish(self, earlier_seconds: float = 0.0, **more: Any) -> dict[str, Any]:
-        """The record, with wall and processor time (s), peak memory (MiB) and what the run wants to add.
+    def finish(self, earlier_seconds: float = 0.0, earlier_cpu_seconds: float = 0.0, **more: Any) -> dict[str, Any]:
+        """Return the record with wall and processor time (s), peak memory (MiB) and further values of the run.
 
-        earlier_seconds: wall time that interrupted processes spent on what this one went on with. Processor time and memory are
-        this one's alone.
+        Args:
+            earlier_seconds: wall time of the interrupted processes that this one resumed.
+            earlier_cpu_seconds: processor time of the same processes. Peak memory is that of this process alone.
+            more: further values; they win over those collected.
         """
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform != "darwin" else 1024**2)
-        seconds = earlier_seconds + time.perf_counter() - self.started
         record = {
             **self.record,
-            "wall_seconds": round(seconds, 2),
-            "cpu_seconds": round(time.process_time(), 2),
+            "wall_seconds": round(earlier_seconds + time.perf_counter() - self.started, 2),
+            "cpu_seconds": round(earlier_cpu_seconds + time.process_time(), 2),
             "peak_memory_mb": round(peak),
             "command": "",
             "pairs": None,
@@ -137,28 +153,91 @@ class Recorder:
         return record
 
     def write(self, path: str | Path, **more: Any) -> None:
-        """Write the finished record as JSON."""
+        """Write the finished record as JSON; `more` goes to `finish`."""
         Path(path).write_text(json.dumps(self.finish(**more), indent=1, sort_keys=True) + "\n")
 
 
 def with_evaluation(record: Mapping[str, Any], evaluation: Mapping[str, Any]) -> dict[str, Any]:
-    """The record of a training with that of its evaluation, another job, under `evaluation`.
+    """Return the record of a training with the record of its evaluation, a job of its own, under `evaluation`."""
+    return {**record, "evaluation": {key: evaluation[key] for key in OF_EVALUATION if key in evaluation}}
 
-    Of the evaluation's settings those that the training does not share.
+
+def write_records(folder: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """Write the records of runs to `runs.jsonl` and `runs_shared.json` of an evidence folder.
+
+    The bytes depend on the records alone, not on their order.
     """
-    shared = (
-        "commit",
-        "dirty",
-        "config_hash",
-        "device",
-        "hardware",
-        "wall_seconds",
-        "cpu_seconds",
-        "peak_memory_mb",
-        "command",
-    )
-    further = {key: value for key, value in evaluation["settings"].items() if record["settings"].get(key) != value}
-    return {**record, "evaluation": {**{key: evaluation[key] for key in shared}, "settings": further}}
+    shared: dict[str, dict[str, Any]] = {part: {} for part in SHARED_PARTS}
+    ordered = sorted(records, key=lambda record: str(record["run"]))
+    lines = [json.dumps(_refer(record, shared), sort_keys=True) + "\n" for record in ordered]
+    (folder / RUNS).write_text("".join(lines))
+    (folder / SHARED).write_text(json.dumps(shared, indent=1, sort_keys=True) + "\n")
+
+
+def _refer(record: Mapping[str, Any], shared: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return the record with hashes instead of its shared parts, which go to `shared`."""
+    line = {key: value for key, value in record.items() if key != "config_hash"}
+    for part in SHARED_PARTS:
+        if part in line:
+            key = digest(line[part])
+            shared[part][key] = line[part]
+            line[part] = key
+    if "evaluation" in line:
+        line["evaluation"] = _refer(line["evaluation"], shared)
+    return line
+
+
+def read_records(folder: Path) -> list[dict[str, Any]]:
+    """Return the records of an evidence folder, sorted by run, their shared parts in place.
+
+    `config_hash` is the hash of a record's settings.
+
+    Raises:
+        InputError: a file is missing, a line is no record, or `runs_shared.json` lacks a hash that a line names.
+    """
+    for file in (folder / RUNS, folder / SHARED):
+        if not file.exists():
+            raise InputError(
+                f"{file} is missing: expected the records of the runs in {RUNS} and {SHARED}. Compute this evidence again, or "
+                "restore both files"
+            )
+    try:
+        shared = json.loads((folder / SHARED).read_text())
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{folder / SHARED}: {error}; expected JSON as the workflow writes it. Restore the file"
+        ) from None
+    lines = (folder / RUNS).read_text().splitlines()
+    return [_read_line(line, shared, f"{folder / RUNS}, line {number}") for number, line in enumerate(lines, 1)]
+
+
+def _read_line(line: str, shared: Mapping[str, Mapping[str, Any]], place: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except json.JSONDecodeError:
+        record = None
+    if not isinstance(record, dict) or "run" not in record:
+        raise InputError(
+            f"{place}: found {line[:60]!r}, expected the record of one run as a JSON object. Restore the file"
+        )
+    return _resolve(record, shared, f"{place}: run {record['run']}")
+
+
+def _resolve(record: Mapping[str, Any], shared: Mapping[str, Mapping[str, Any]], place: str) -> dict[str, Any]:
+    """Return the record with its shared parts instead of their hashes."""
+    resolved = dict(record)
+    for part in SHARED_PARTS:
+        if part in record:
+            if record[part] not in shared.get(part, {}):
+                raise InputError(
+                    f"{place} names the {part} {record[part]}, which {SHARED} beside it lacks. Restore both files together"
+                )
+            resolved[part] = shared[part][record[part]]
+    if "settings" in record:
+        resolved["config_hash"] = record["settings"]
+    if "evaluation" in record:
+        resolved["evaluation"] = _resolve(record["evaluation"], shared, f"{place}, evaluation,")
+    return resolved
 
 
 def _version(package: str) -> str:

@@ -225,6 +225,24 @@ def effective_settings(settings: Mapping[str, Any], name: str, model: str) -> di
     return shown | select(merged, [*MODELS[key].reads, "evaluation"])
 
 
+def settings_text(repository: Path, name: str, model: str, configfiles: Iterable[Path] = (), mini: bool = False) -> str:
+    """Return the effective settings of a run as YAML.
+
+    Args:
+        repository: folder that holds config.yaml.
+        name: key of a dataset or a study.
+        model: key of a model, or a cell of the study.
+        configfiles: files of the user's own settings; later ones win.
+        mini: whether to show the run on miniature data.
+
+    Raises:
+        InputError: a setting is wrong, or there is no such dataset, study, model or cell.
+    """
+    overrides = merge(*(read_yaml(file) for file in configfiles))
+    shown = effective_settings(load_settings(repository, overrides, mini=mini), name, model)
+    return str(yaml.safe_dump(shown, sort_keys=False, default_flow_style=None, width=100, allow_unicode=True))
+
+
 def _expect(name: str, names: Iterable[str], kind: str, key: str | None = None) -> None:
     """Refuse a name that is none of `names`; `key` is the setting that holds it."""
     if name not in (known := list(names)):

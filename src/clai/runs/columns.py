@@ -1,0 +1,22 @@
+"""Columns of the files that an evidence folder holds: written by the workflow's scripts, read by tables, figures and claims."""
+
+COLUMNS: dict[str, list[str]] = {
+    "metrics.csv": ["dataset", "model", "seed", "fold", "rule", "metric", "value"],
+    "history.csv": [
+        "dataset", "model", "seed", "fold", "epoch", "loss", "floor", "alignment", "centred_alignment",
+        "validation_accuracy", "learning_rate", "pairs",
+    ],
+    "reliability.csv": ["model", "seed", "fold", "mapping", "bin", "n", "confidence", "accuracy"],
+    "similarity.csv": ["model", "seed", "class_a", "class_b", "similarity"],
+    "tsne.csv.gz": ["model", "x", "y", "label"],
+    "stages.csv.gz": ["stage", "x", "y", "label"],
+    "intervals.csv": ["model", "other", "metric", "value", "low", "high", "patients", "draws"],
+    "decision.csv": ["model", "seed", "fold", "threshold", "net_benefit", "always"],
+    "signals.csv": ["model", "hour", "signal", "value", "sd", "event"],
+    "latent.csv": ["model", "seed", "fold", "quantity", "value"],
+    "theory.csv": ["check", "setting", "quantity", "value"],
+    "benchmark.csv": ["comparison", "variant", "setting", "repetition", "quantity", "value"],
+}  # fmt: skip
+
+STUDY_HISTORY = [*COLUMNS["history.csv"], "passes"]
+"""Columns of the history of a study, which counts the encoder's passes over the data, too."""
