@@ -45,28 +45,28 @@ rule all:
         files_of_outputs("paper_figures"),
         files_of_outputs("paper_figures/mini") if config["evidence"] == "published" else [],
     message:
-        "Every table and figure of config.yaml's evidence, and with published evidence the miniature pipeline."
+        "Render every table and figure, and with published evidence run the miniature pipeline too."
 
 
 rule mini:
     input:
         files_of_outputs("paper_figures/mini"),
     message:
-        "The whole pipeline on miniature synthetic data."
+        "Run the whole pipeline on miniature synthetic data."
 
 
 rule outputs:
     input:
         files_of_outputs("paper_figures"),
     message:
-        "Every table and figure of config.yaml's evidence."
+        "Render every table and figure of the evidence that config.yaml names."
 
 
 rule evidence:
     input:
         all_evidence(f"results/{config['evidence']}", settings("real")),
     message:
-        "The evidence that tables and figures are made from, and nothing else."
+        "Compute the evidence behind tables and figures, and render nothing."
 
 
 rule pages:
@@ -74,4 +74,4 @@ rule pages:
         pages_in("report"),
         pages_in("report/mini") if config["evidence"] == "published" else [],
     message:
-        "The pages of the report, which `make report` puts into one file."
+        "Make the pages that `make report` puts into one file."
