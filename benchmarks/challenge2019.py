@@ -20,14 +20,14 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import yaml
 
 from clai.datasets.fetch import DownloadLimits, obtain
 from clai.datasets.prepare import prepare
 from clai.runs.memory import peak_memory
+from clai.runs.settings import load_settings
 
 REPOSITORY = Path(__file__).parents[1]
-SETTINGS = yaml.safe_load((REPOSITORY / "config.yaml").read_text())["datasets"]["challenge2019"]
+SETTINGS = load_settings(REPOSITORY)["datasets"]["challenge2019"]
 
 
 def ours(folder: str) -> int:
