@@ -1,4 +1,4 @@
-# `make` sets up the environment and computes everything that needs no data of yours; `make help` lists the rest.
+# `make` sets up the environment and computes everything that needs no data of yours. `make help` lists the targets.
 
 PYTHON ?= python3
 CORES ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
@@ -8,20 +8,20 @@ INSTALLED := .venv/.installed
 .DEFAULT_GOAL := all
 .PHONY: all report article crate environment test lint benchmark readme lock clean help
 
-all: $(INSTALLED) ## the miniature pipeline from nothing, and the paper's tables and figures from the published evidence (default)
+all: $(INSTALLED) ## compute the miniature pipeline, and render tables and figures from the published evidence (default)
 	$(BIN)/snakemake --cores $(CORES) all
 
-report: $(INSTALLED) ## report/report.html: tables, figures, claims, runs and settings in one file for the browser
+report: $(INSTALLED) ## write report/report.html: tables, figures, claims, runs and settings in one file
 	$(BIN)/snakemake --cores $(CORES) all pages
 	$(BIN)/snakemake --report report/report.html all pages
 
-article: $(INSTALLED) ## report/article.pdf: tables and figures as a short replication article; needs pdflatex
+article: $(INSTALLED) ## typeset report/article.pdf, a short replication article; needs pdflatex
 	$(BIN)/snakemake --cores $(CORES) report/article.pdf
 
-crate: $(INSTALLED) ## report/crate.zip: code, evidence and outputs as an RO-Crate, with the provenance of each
+crate: $(INSTALLED) ## pack report/crate.zip: code, evidence and outputs as an RO-Crate
 	$(BIN)/snakemake --cores $(CORES) report/crate.zip
 
-environment: $(INSTALLED) ## .venv with the locked versions; the only step that needs a network
+environment: $(INSTALLED) ## install the locked versions into .venv; only this step needs a network
 
 $(INSTALLED): envs/requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit(f"$(PYTHON) is Python {v.major}.{v.minor}; 3.11 or newer is needed: make PYTHON=/path/to/python3.11")'
@@ -30,29 +30,29 @@ $(INSTALLED): envs/requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation --no-index -e .
 	@touch $@
 
-test: $(INSTALLED) ## all tests: the library, the workflow on miniature data, the published numbers
+test: $(INSTALLED) ## run all tests: the library, the workflow on miniature data, the published numbers
 	$(BIN)/python -m pytest
 
-lint: $(INSTALLED) ## style, types and the workflow's own checks
+lint: $(INSTALLED) ## check style, types and the workflow
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/snakefmt --check Snakefile workflow/rules
 	$(BIN)/snakemake --lint
 
-benchmark: $(INSTALLED) ## time and memory of training and inference, anew on this machine, which should do nothing else
-	$(BIN)/snakemake --cores $(CORES) --forcerun measure_benchmark -- results/real/compute/evidence/benchmark.csv
-	$(BIN)/python benchmarks/show.py results/real/compute/evidence/benchmark.csv
+benchmark: $(INSTALLED) ## measure time and memory of training and inference on this machine, which should do nothing else
+	$(BIN)/snakemake --cores $(CORES) --forcerun measure_benchmark -- results/real/benchmark/evidence/benchmark.csv
+	$(BIN)/python benchmarks/show.py results/real/benchmark/evidence/benchmark.csv
 
-readme: $(INSTALLED) ## the README's results table, from the published evidence
+readme: $(INSTALLED) ## write the README's results table from the published evidence
 	$(BIN)/python workflow/scripts/update_readme.py
 
-lock: ## envs/requirements.lock anew from envs/requirements.in; needs uv
+lock: ## resolve envs/requirements.lock from envs/requirements.in; needs uv
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header \
 		--output-file envs/requirements.lock envs/requirements.in
 
-clean: ## delete the environment and what the miniature pipeline made; downloads, full runs and tracked files stay
+clean: ## delete the environment and the miniature's results; downloads, full runs and tracked files stay
 	rm -rf .venv results/mini logs/mini paper_figures/mini report .pytest_cache .mypy_cache .ruff_cache .hypothesis src/clai.egg-info
 
-help: ## this list
+help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))

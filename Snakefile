@@ -8,6 +8,8 @@ configfile: "config.yaml"
 
 
 include: "workflow/rules/common.smk"
+include: "workflow/rules/inputs.smk"
+include: "workflow/rules/pages.smk"
 include: "workflow/rules/download.smk"
 include: "workflow/rules/preprocess.smk"
 include: "workflow/rules/train.smk"
@@ -34,42 +36,42 @@ localrules:
 
 
 onsuccess:
-    remove_finished_checkpoints()
+    remove_finished_checkpoints(Path("results"))
 
 
 rule all:
     default_target: True
     input:
-        paper_outputs(""),
-        paper_outputs("mini/") if config["evidence"] == "published" else [],
+        files_of_outputs("paper_figures"),
+        files_of_outputs("paper_figures/mini") if config["evidence"] == "published" else [],
     message:
-        "Everything of the chosen evidence, and with published evidence the miniature pipeline too."
+        "Every table and figure of config.yaml's evidence, and with published evidence the miniature pipeline."
 
 
 rule mini:
     input:
-        paper_outputs("mini/"),
+        files_of_outputs("paper_figures/mini"),
     message:
         "The whole pipeline on miniature synthetic data."
 
 
 rule outputs:
     input:
-        paper_outputs(""),
+        files_of_outputs("paper_figures"),
     message:
-        "Every table and figure of the chosen evidence."
+        "Every table and figure of config.yaml's evidence."
 
 
 rule evidence:
     input:
-        all_evidence(f"results/{config['evidence']}"),
+        all_evidence(f"results/{config['evidence']}", settings("real")),
     message:
-        "What tables and figures of the chosen evidence are made from, and nothing else."
+        "The evidence that tables and figures are made from, and nothing else."
 
 
 rule pages:
     input:
-        pages_of_view(""),
-        pages_of_view("mini/") if config["evidence"] == "published" else [],
+        pages_in("report"),
+        pages_in("report/mini") if config["evidence"] == "published" else [],
     message:
         "The pages of the report, which `make report` puts into one file."

@@ -21,13 +21,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import yaml
 
 from clai.datasets import prepare
 from clai.datasets.fetch import DownloadLimits, obtain
+from clai.runs.settings import load_settings
 
 REPOSITORY = Path(__file__).parents[1]
-SETTINGS = yaml.safe_load((REPOSITORY / "config.yaml").read_text())["datasets"]["challenge2019"]
+SETTINGS = load_settings(REPOSITORY)["datasets"]["challenge2019"]
 
 
 def ours(folder: str) -> int:

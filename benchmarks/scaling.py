@@ -24,12 +24,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from clai.datasets import miniature, prepare
 from clai.datasets.fetch import Raw
+from clai.runs.settings import load_settings
 
-SETTINGS = yaml.safe_load((Path(__file__).parents[1] / "config.yaml").read_text())["datasets"]
+SETTINGS = load_settings(Path(__file__).parents[1])["datasets"]
 NIGHTS = 153  # recordings of Sleep-EDF expanded
 STAYS, CHARTED, LABS = 94_458, 432_997_491, 158_374_764  # rows of icustays, chartevents, labevents in MIMIC-IV 3.1
 HOURS = 22

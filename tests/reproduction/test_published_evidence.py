@@ -6,7 +6,6 @@ from typing import Any
 
 import pandas as pd
 import pytest
-import yaml
 
 from clai.report.claims.judgement import judge
 from clai.report.claims.page import claims_frame
@@ -19,19 +18,12 @@ from clai.report.tables.choices import read_choices
 from clai.report.tables.parts import Sources
 from clai.report.tables.readme import readme_results, replace_results
 from clai.report.tables.render import TABLES, render
+from clai.runs.outputs import CLAIMS, descriptions, evidence_behind
 from clai.runs.record import digest
+from clai.runs.settings import load_settings
 
 REPOSITORY = Path(__file__).parents[2]
 PUBLISHED = Path("results/published")
-MULTICLASS, SEPSIS = ["pathmnist", "cifar10", "sleepedf"], ["mimic-iv", "challenge2019"]
-STUDIES, COHORTS = ["ablation", "decisive", "wide"], [*SEPSIS, "challenge2019-septic", "challenge2019-hospitals"]
-DATASETS: dict[str, list[str]] = {
-    "table1": MULTICLASS, "table2": [], "table3": SEPSIS,
-    "tableS5": STUDIES, "tableS11": STUDIES, "tableS8": MULTICLASS, "figureS2": ["ablation"], "figureS3": ["schedules"],
-    "figure1": ["cifar10"], "figure2": MULTICLASS, "figure3": MULTICLASS, "figure4": SEPSIS,
-    "tableS6": COHORTS, "tableS9": COHORTS, "tableS10": COHORTS, "figureS4": SEPSIS,
-    "tableS7": ["benchmark"], "figureS5": ["benchmark"],
-}  # fmt: skip
 EVALUATED_APART = ("clai-m", "clai-c", "cross-entropy")  # by another job than trained them, of studies excepted
 
 pytestmark = pytest.mark.skipif(
@@ -45,18 +37,11 @@ def in_repository(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def config() -> dict[str, Any]:
-    return dict(yaml.safe_load(Path("config.yaml").read_text()))
+    return load_settings(Path())
 
 
-def evidence(name: str | None = None) -> Evidence:
-    datasets, studies, benchmark = (config()[key] for key in ("datasets", "studies", "benchmark"))
-    entries = {key: {"title": entry["title"], "needs": entry["needs"]} for key, entry in datasets.items()}
-    for key, own in studies.items():
-        entries[key] = {"title": f"{entries[own['dataset']]['title']}, study {key}", "needs": own["needs"]}
-    entries["benchmark"] = {"title": benchmark["title"], "needs": benchmark["needs"]}
-    runs = [*datasets, "decisive", "wide"] if name == "tableS3" else list(datasets)
-    keys = DATASETS.get(name, runs) if name else list(entries)
-    return Evidence.found(PUBLISHED, {key: entries[key] for key in keys})
+def evidence(name: str = CLAIMS) -> Evidence:
+    return Evidence.found(PUBLISHED, descriptions(evidence_behind(name, config()), config()))
 
 
 def assert_tracked(name: str, frame: pd.DataFrame) -> None:

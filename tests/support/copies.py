@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[2]
-FORMS = {"table": ["tex", "csv", "json"], "figure": ["pdf", "png", "csv", "json"], "claims": ["md", "csv", "json"]}
 
 
 @dataclass(frozen=True)
@@ -80,10 +79,3 @@ def repeatable(tree: Tree, files: Iterable[Path]) -> dict[str, bytes]:
             )
         kept[str(file.relative_to(tree.path))] = content
     return kept
-
-
-def outputs(view: str) -> list[str]:
-    """The rendered files of a view, by the captions that there are."""
-    names = sorted(path.stem for path in (REPOSITORY / "workflow" / "report").glob("*.rst") if path.stem != "workflow")
-    form = {name: FORMS[re.match("table|figure|claims", name)[0]] for name in names}  # type: ignore[index]
-    return [f"paper_figures/{view}{name}.{ending}" for name in names for ending in form[name]]

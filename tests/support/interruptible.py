@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 import torch
 import torch._dynamo  # the first step of an optimiser would import it, in each process anew
-import yaml
 from safetensors.torch import save
 
 from clai.baselines.student_t_mixture import choose_student_t_mixture
@@ -26,9 +25,10 @@ from clai.experiments import deep_kernel_gp
 from clai.experiments import training as training_of_models
 from clai.experiments.run import Run
 from clai.runs.identity import RunId
+from clai.runs.settings import load_settings
 
 CPU = torch.device("cpu")
-WHOLE: dict[str, Any] = yaml.safe_load((Path(__file__).parents[2] / "config.yaml").read_text())
+WHOLE: dict[str, Any] = load_settings(Path(__file__).parents[2])
 TRAINING = WHOLE["training"] | {
     "epochs": 4, "batch_size": 8, "learning_rate": 0.01, "precision": "float32", "augmentation": {"crop": 2, "flip": True},
 }  # fmt: skip

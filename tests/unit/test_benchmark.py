@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-import yaml
 from torch import Tensor, nn
 
 from clai import algorithms_as_printed as printed
@@ -20,6 +19,7 @@ from clai.benchmark.measure import SCHEDULES
 from clai.encoders import ConditionedHead, Encoder
 from clai.kernels import Cosine
 from clai.learning import collaborative_learning
+from clai.runs.settings import load_settings
 from clai.trainer import TrainingSettings
 
 CPU = torch.device("cpu")
@@ -28,7 +28,7 @@ BATCHES, BATCH, CLASSES = 5, 4, 3
 
 def settings() -> dict[str, Any]:
     """Those of config.yaml, with a small encoder."""
-    whole = yaml.safe_load((Path(__file__).parents[2] / "config.yaml").read_text())
+    whole = load_settings(Path(__file__).parents[2])
     return whole | {
         "embedding_size": 4,
         "encoder": {"trunk": "resnet2d", "width": 4, "blocks": [1, 1], "pool": False},

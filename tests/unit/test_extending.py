@@ -27,6 +27,7 @@ from clai.experiments.run import Run
 from clai.experiments.training import train_clai
 from clai.runs import models
 from clai.runs.identity import RunId
+from clai.runs.settings import load_settings
 from support.loopback import ONCE
 
 REPOSITORY = Path(__file__).parents[2]
@@ -140,7 +141,7 @@ def run_of(model: str) -> Run:
     statistics = {"mean": [80.0] * 3, "sd": [50.0] * 3}
     normalisation = {"train": statistics, "test": statistics}
     data = Prepared({"kind": "images", "classes": ["a", "b", "c"], "normalisation": normalisation}, arrays)
-    config = yaml.safe_load((REPOSITORY / "config.yaml").read_text())
+    config = load_settings(REPOSITORY)
     training = {"epochs": 12, "batch_size": 8, "precision": "float32", "augmentation": {"crop": 0, "flip": False}}
     settings = config | {
         "embedding_size": 4,

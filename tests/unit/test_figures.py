@@ -11,12 +11,11 @@ from clai.report.evidence import Evidence
 from clai.report.figures.reliability import FEWEST_IN_BIN, pool_bins
 from clai.report.figures.render import FIGURES, render, save
 from clai.report.labels import CLASS_COLOURS, CLASS_LABELS, MINI_NOTE
+from clai.runs.outputs import evidence_behind
+from clai.runs.settings import load_settings
 from support.evidence_fixture import EXPECTED, STUDIES, write_benchmark, write_evidence, write_studies
 
-MULTICLASS, SEPSIS = ["pathmnist", "cifar10", "sleepedf"], ["mimic-iv", "challenge2019"]
-DATASETS = {"figure1": ["cifar10"], "figure2": MULTICLASS, "figure3": MULTICLASS, "figure4": SEPSIS,
-            "figureS2": ["ablation"], "figureS3": ["schedules"], "figureS4": SEPSIS,
-            "figureS5": ["benchmark"]}  # fmt: skip
+SETTINGS = load_settings(Path(__file__).parents[2])
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +32,8 @@ def roots(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def drawn(root: Path, name: str) -> Any:
-    expected = {key: (EXPECTED | STUDIES)[key] for key in DATASETS.get(name, EXPECTED)}
+    names = evidence_behind(name, SETTINGS)
+    expected = {key: entry for key, entry in (EXPECTED | STUDIES).items() if key in names}
     return render(name, Evidence.found(root, expected), "Fixed sentence.")
 
 

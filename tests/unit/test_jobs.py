@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-import yaml
 
 from clai.runs.jobs import start_job
+from clai.runs.settings import load_settings
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -62,7 +62,7 @@ def test_other_errors_get_no_advice(said: Callable[..., str]) -> None:
 
 
 def test_settings_to_lower_exist() -> None:
-    config = yaml.safe_load((REPOSITORY / "config.yaml").read_text())
+    config = load_settings(REPOSITORY)
     named = [
         name
         for script in (REPOSITORY / "workflow" / "scripts").glob("*.py")

@@ -1,6 +1,5 @@
 """What can be said of the repository without running it: tables, configuration, scripts and documents agree."""
 
-import copy
 import csv
 import re
 import subprocess
@@ -9,7 +8,6 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 import yaml
 
@@ -17,10 +15,13 @@ from clai.datasets.fetch import read_sources
 from clai.report.evidence import Evidence
 from clai.report.printed_values import read_printed_values
 from clai.report.tables.readme import readme_results, replace_results
+from clai.runs.models import MODELS
+from clai.runs.outputs import BENCHMARK, descriptions
+from clai.runs.settings import DEFAULTS, load_settings
 
 REPOSITORY = Path(__file__).parents[2]
 WORKFLOW = REPOSITORY / "workflow"
-CONFIG: dict[str, Any] = yaml.safe_load((REPOSITORY / "config.yaml").read_text())
+CONFIG: dict[str, Any] = load_settings(REPOSITORY)
 OWN_SOURCES = [name for name, entry in CONFIG["datasets"].items() if "raw_of" not in entry]
 DOCUMENTS = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md")), REPOSITORY / "envs" / "README.md"]
 
@@ -47,37 +48,32 @@ def test_sources_name_no_dataset_that_is_not_configured() -> None:
         assert {row["dataset"] for row in csv.DictReader(stream)} == set(OWN_SOURCES)
 
 
-def test_every_setting_of_the_configuration_has_a_comment() -> None:
-    """On its line, on that of the mapping that holds it, or where another dataset has the same setting."""
+@pytest.mark.parametrize("file", DEFAULTS)
+def test_comments_of_the_configuration_stand_above_their_keys(file: str) -> None:
+    """Every setting has one above it, above a mapping that holds it, or where the same key stands first."""
     explained: set[str] = set()
     bare: dict[int, str] = {}
-    above: list[tuple[int, bool]] = []
-    for number, line in enumerate((REPOSITORY / "config.yaml").read_text().splitlines(), 1):
-        if found := re.match(r"( *)([\w-]+):(?: (?!#)(.*?))?(?: +(#).*)?$", line):
-            indent, key, value, comment = len(found[1]), found[2], found[3], found[4] is not None
-            above = [entry for entry in above if entry[0] < indent]
-            if comment:
+    blocks: list[tuple[int, bool]] = []
+    lines = (REPOSITORY / file).read_text().splitlines()
+    for number, (above, line) in enumerate(zip(["", *lines], lines, strict=False), 1):
+        assert len(line) < 100, f"line {number} is too long"
+        if not line.lstrip().startswith("#"):
+            assert " #" not in line, f"line {number}: the comment is beside its key, not above it"
+            assert not re.search(r"<<|[:,\[] ?[&*]\w", line), f"line {number}: an anchor, an alias or a merge key"
+        if match := re.match(r"( *)([\w-]+):( |$)", line):
+            indent, key = len(match[1]), match[2]
+            blocks = [block for block in blocks if block[0] < indent]
+            if above.lstrip().startswith("#"):
                 explained.add(key)
-            elif value and not any(commented for _, commented in above):
+            elif not line.endswith(":") and not any(known for _, known in blocks) and key not in explained:
                 bare[number] = key
-            above.append((indent, comment))
-    assert {number: key for number, key in bare.items() if key not in explained} == {}
+            blocks.append((indent, key in explained))
+    names = {*MODELS, *CONFIG["variants"], "title", "needs"}
+    assert {number: key for number, key in bare.items() if key not in names} == {}
 
 
-def test_datasets_and_studies_may_change_the_settings_that_they_read_and_no_others() -> None:
-    schema = yaml.safe_load((WORKFLOW / "config" / "schema.yaml").read_text())
-    properties = schema["properties"]
-
-    def accepts(part: str, name: str, key: str) -> bool:
-        whole = copy.deepcopy(CONFIG)
-        whole[part][name]["overrides"][key] = CONFIG.get(key, {})
-        return bool(jsonschema.Draft202012Validator(schema).is_valid(whole))
-
-    shared = [key for key in properties if str(properties[key].get("$ref", "")).startswith("#/$defs/shared/")]
-    assert "hourly" in shared
-    assert [key for key in shared if not accepts("datasets", "mimic-iv", key)] == []
-    refused = ["seeds", "model_seeds", "tsne", "stages", "figure4"]
-    assert [key for key in ["seeds", *shared] if not accepts("studies", "ablation", key)] == refused
+def test_configuration_of_a_replicator_is_short() -> None:
+    assert len((REPOSITORY / "config.yaml").read_text().splitlines()) < 160
 
 
 def test_every_script_belongs_to_a_rule_and_every_rule_has_its_script() -> None:
@@ -97,8 +93,21 @@ def test_every_rule_has_a_message_a_log_and_a_script(file: Path) -> None:
             assert directive in rule
 
 
+def test_profile_of_the_cluster_and_the_makefile_name_rules_that_exist() -> None:
+    rules = {
+        name
+        for file in [REPOSITORY / "Snakefile", *(WORKFLOW / "rules").glob("*.smk")]
+        for name in re.findall(r"^rule (\w+):", file.read_text(), flags=re.MULTILINE)
+    }
+    profile = yaml.safe_load((REPOSITORY / "profiles" / "slurm" / "config.yaml").read_text())
+    assert {*profile["set-resources"], *profile["set-threads"]} <= rules
+    makefile = (REPOSITORY / "Makefile").read_text()
+    assert set(re.findall(r"--forcerun (\w+)", makefile)) <= rules
+    assert all(f"{BENCHMARK}/evidence" in path for path in re.findall(r"results/\S+", makefile) if "evidence" in path)
+
+
 def test_results_in_the_readme_are_those_published() -> None:
-    expected = {key: {name: entry[name] for name in ("title", "needs")} for key, entry in CONFIG["datasets"].items()}
+    expected = descriptions(CONFIG["datasets"], CONFIG)
     evidence = Evidence.found(REPOSITORY / "results" / "published", expected)
     block = readme_results(evidence, read_printed_values(WORKFLOW / "config" / "printed_values.csv"))
     readme = (REPOSITORY / "README.md").read_text()
@@ -118,11 +127,11 @@ def test_documents_name_settings_and_files_that_exist(document: Path) -> None:
         assert (REPOSITORY / name).exists(), name
     tops = "|".join(key for key, value in CONFIG.items() if isinstance(value, dict))
     for setting in re.findall(rf"`((?:{tops})(?:\.[\w-]+)+)`", text):
-        if setting.endswith((".csv", ".yaml", ".py")):
+        if setting.endswith((".csv", ".yaml", ".py", ".md")):
             continue
         node: Any = CONFIG
         for key in setting.split("."):
-            assert key in node, f"{setting} is not in config.yaml"
+            assert key in node, f"{setting} is not a setting"
             node = node[key]
 
 

@@ -15,10 +15,11 @@ import yaml
 from clai.datasets import miniature, prepare
 from clai.datasets.fetch import COLUMNS, obtain
 from clai.datasets.prepared import load
+from clai.runs.settings import load_settings
 from support.loopback import ONCE, Server, serving
 
 REPOSITORY = Path(__file__).parents[2]
-CONFIG = yaml.safe_load((REPOSITORY / "config.yaml").read_text())
+CONFIG = load_settings(REPOSITORY)
 MINI = yaml.safe_load((REPOSITORY / "workflow" / "config" / "mini.yaml").read_text())
 SAMPLES = {"pathmnist": 900, "cifar10": 800}
 

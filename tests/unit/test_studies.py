@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import yaml
 from torch import Tensor
 
 from clai.batches import Vectors
@@ -19,6 +18,7 @@ from clai.inference import RULES
 from clai.kernels import Cosine
 from clai.learning import collaborative_learning, encoder_passes
 from clai.runs.identity import RunId
+from clai.runs.settings import load_settings
 from clai.trainer import TrainingSettings
 
 CPU = torch.device("cpu")
@@ -39,7 +39,7 @@ def data() -> Prepared:
 
 
 def settings(model: str, **training: Any) -> dict[str, Any]:
-    whole = yaml.safe_load((Path(__file__).parents[2] / "config.yaml").read_text())
+    whole = load_settings(Path(__file__).parents[2])
     small = {
         "epochs": 12,
         "batch_size": 8,

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
 
 from clai.errors import InputError
 from clai.report import evidence
@@ -21,26 +20,17 @@ from clai.report.tables.choices import read_choices, setting_text
 from clai.report.tables.parts import Sources, Table, number
 from clai.report.tables.readme import readme_results, replace_results
 from clai.report.tables.render import TABLES, render
+from clai.runs.outputs import evidence_behind
+from clai.runs.settings import load_settings
 from support.evidence_fixture import EXPECTED, STUDIES, write_benchmark, write_evidence, write_studies
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"
-DATASETS = {
-    "table1": ["pathmnist", "cifar10", "sleepedf"],
-    "table2": [],
-    "table3": ["mimic-iv", "challenge2019"],
-    "tableS5": ["ablation", "decisive", "wide"],
-    "tableS6": ["mimic-iv", "challenge2019"],
-    "tableS7": ["benchmark"],
-    "tableS8": ["pathmnist", "cifar10", "sleepedf"],
-    "tableS9": ["mimic-iv", "challenge2019"],
-    "tableS10": ["mimic-iv", "challenge2019"],
-    "tableS11": ["ablation", "decisive", "wide"],
-}
 
 
 def sources(root: Path, name: str) -> Sources:
-    expected = {key: (EXPECTED | STUDIES)[key] for key in DATASETS.get(name, EXPECTED)}
-    settings = yaml.safe_load((WORKFLOW.parent / "config.yaml").read_text())
+    settings = load_settings(WORKFLOW.parent)
+    names = evidence_behind(name, settings)
+    expected = {key: entry for key, entry in (EXPECTED | STUDIES).items() if key in names}
     values, choices = (
         read_printed_values(WORKFLOW / "config" / "printed_values.csv"),
         read_choices(WORKFLOW / "config" / "choices.csv"),

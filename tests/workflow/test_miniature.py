@@ -14,8 +14,10 @@ import pytest
 import yaml
 
 from clai.report.labels import MINI_NOTE
+from clai.runs.outputs import files_of_outputs
 from clai.runs.record import digest, read_records
-from support.copies import REPOSITORY, Tree, outputs, repeatable
+from clai.runs.settings import load_settings
+from support.copies import REPOSITORY, Tree, repeatable
 
 DATA_RULES = {"make_miniature", "fetch_source", "prepare_dataset"}
 TRAINING = {"train_model", "evaluate_clai", "fit_hourly_classifiers", "fit_embedding_baseline"}
@@ -35,20 +37,25 @@ def description(miniature: Tree, dataset: str) -> dict[str, object]:
 
 
 def test_every_output_is_there_and_nothing_is_left_to_do(miniature: Tree) -> None:
-    missing = [name for view in ("", "mini/") for name in outputs(view) if not (miniature.path / name).is_file()]
+    missing = [
+        name
+        for folder in ("paper_figures", "paper_figures/mini")
+        for name in files_of_outputs(folder)
+        if not (miniature.path / name).is_file()
+    ]
     assert missing == []
     assert miniature.planned("all") == {}
 
 
 def test_renderings_of_the_published_evidence_are_the_tracked_ones(miniature: Tree) -> None:
-    tracked = [name for name in outputs("") if (REPOSITORY / name).is_file()]
+    tracked = [name for name in files_of_outputs("paper_figures") if (REPOSITORY / name).is_file()]
     changed = [name for name in tracked if (miniature.path / name).read_bytes() != (REPOSITORY / name).read_bytes()]
     assert changed == []
 
 
 def test_numerical_checks_have_a_record_and_the_claims_show_it(miniature: Tree) -> None:
     (record,) = read_records(miniature.path / "results/mini/theory/evidence")
-    settings = yaml.safe_load((miniature.path / "config.yaml").read_text())["theory"] | {"seeds": [0], "threads": 1}
+    settings = load_settings(miniature.path, mini=True)["theory"] | {"threads": 1}
     assert (record["run"], record["settings"], record["data"]) == ("theory/checks/seed0", settings, {})
     assert digest(settings) == record["config_hash"]
     claims = json.loads((miniature.path / "paper_figures/mini/claims.json").read_text())
@@ -97,7 +104,7 @@ def test_detected_sepsis_better_than_chance(miniature: Tree, dataset: str, model
 
 
 def test_miniature_outputs_say_so(miniature: Tree) -> None:
-    for name in outputs("mini/"):
+    for name in files_of_outputs("paper_figures/mini"):
         path = miniature.path / name
         if path.suffix == ".json" and path.stem not in ("table2", "tableS1"):
             assert MINI_NOTE in json.loads(path.read_text())["caption"], name
@@ -138,9 +145,9 @@ def test_edited_caption_redraws_its_output_only(miniature: Tree) -> None:
 
 def test_setting_of_a_picture_reruns_no_training(miniature: Tree) -> None:
     path = miniature.path / "workflow" / "config" / "mini.yaml"
-    preset = yaml.safe_load(path.read_text())
-    preset["tsne"]["perplexity"] += 1
-    with edited(path, yaml.safe_dump(preset)):
+    mini = yaml.safe_load(path.read_text())
+    mini["tsne"]["perplexity"] += 1
+    with edited(path, yaml.safe_dump(mini)):
         planned = miniature.planned("mini")
     assert {"project_embeddings", "draw_figure2"} <= planned.keys()
     assert not planned.keys() & (DATA_RULES | TRAINING)
@@ -148,20 +155,20 @@ def test_setting_of_a_picture_reruns_no_training(miniature: Tree) -> None:
 
 def test_setting_of_one_dataset_reruns_no_other(miniature: Tree) -> None:
     path = miniature.path / "workflow" / "config" / "mini.yaml"
-    preset = yaml.safe_load(path.read_text())
-    preset["datasets"]["sleepedf"]["overrides"]["training"] = {"weight_decay": 0.1}
-    with edited(path, yaml.safe_dump(preset)):
+    mini = yaml.safe_load(path.read_text())
+    mini["datasets"]["sleepedf"]["overrides"]["training"] = {"weight_decay": 0.1}
+    with edited(path, yaml.safe_dump(mini)):
         planned = miniature.planned("results/mini/sleepedf/evidence/metrics.csv")
         others = miniature.planned("results/mini/cifar10/evidence/metrics.csv")
-    models = yaml.safe_load((miniature.path / "config.yaml").read_text())["datasets"]["sleepedf"]["models"]
-    seeds = [len(preset["model_seeds"].get(model, preset["seeds"])) for model in models]
+    models = load_settings(miniature.path)["datasets"]["sleepedf"]["models"]
+    seeds = [len(mini["model_seeds"].get(model, mini["seeds"])) for model in models]
     assert planned["train_model"] == sum(seeds)
     assert others == {}
 
 
 @pytest.fixture
 def planned_with(miniature: Tree, tmp_path: Path) -> Callable[[str], dict[str, int]]:
-    """What is planned of the miniature pipeline with a setting of one's own that its preset leaves open."""
+    """What is planned of the miniature pipeline with a setting of the user's own that mini.yaml leaves open."""
 
     def planned(setting: str) -> dict[str, int]:
         (tmp_path / "own.yaml").write_text(setting)

@@ -32,14 +32,14 @@ def browser(tmp_path: Path) -> Iterator[Browser]:
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
-@pytest.mark.parametrize("view", ["", "mini/"])
-def test_article_is_typeset_with_the_numbers_of_its_tables(miniature: Tree, view: str) -> None:
-    run = miniature.snakemake("--cores", "2", f"report/{view}article.pdf")
+@pytest.mark.parametrize("mini", ["", "mini/"])
+def test_article_is_typeset_with_the_numbers_of_its_tables(miniature: Tree, mini: str) -> None:
+    run = miniature.snakemake("--cores", "2", f"report/{mini}article.pdf")
     assert run.returncode == 0, run.stdout[-20000:]
-    assert (miniature.path / "report" / view / "article.pdf").read_bytes().startswith(b"%PDF")
-    numbers = (miniature.path / "report" / view / "article_numbers.tex").read_text()
+    assert (miniature.path / "report" / mini / "article.pdf").read_bytes().startswith(b"%PDF")
+    numbers = (miniature.path / "report" / mini / "article_numbers.tex").read_text()
     for table, metric, digits in (("table1", "accuracy", 2), ("table3", "auroc", 3)):
-        frame = pd.read_csv(miniature.path / "paper_figures" / view / f"{table}.csv")
+        frame = pd.read_csv(miniature.path / "paper_figures" / mini / f"{table}.csv")
         for row in frame[frame["metric"] == metric].dropna(subset="mean").to_dict("records"):
             name = f"val:{table}:{row['dataset']}:{row['model']}:{metric}"
             assert f"{name}\\endcsname{{{row['mean']:.{digits}f}" in numbers

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.copies import REPOSITORY, Tree, outputs
+from clai.runs.outputs import files_of_outputs
+from clai.runs.settings import load_settings
+from support.copies import REPOSITORY, Tree
 
 
 @pytest.mark.parametrize(
@@ -18,9 +20,9 @@ from support.copies import REPOSITORY, Tree, outputs
         ["outputs"],
         ["all", "--config", "evidence=real"],
         ["publish", "--config", "evidence=real"],
-        outputs(""),
-        outputs("mini/"),
-        [*outputs(""), "--config", "evidence=real"],
+        files_of_outputs("paper_figures"),
+        files_of_outputs("paper_figures/mini"),
+        [*files_of_outputs("paper_figures"), "--config", "evidence=real"],
         ["all", "--config", "evidence=real", "--workflow-profile", "profiles/slurm"],
     ],
     ids=lambda arguments: " ".join(arguments)[:60],
@@ -30,7 +32,7 @@ def test_target_can_be_planned(shared_tree: Tree, arguments: list[str]) -> None:
 
 
 def test_full_run_covers_all_models_seeds_and_folds_that_the_configuration_names(shared_tree: Tree) -> None:
-    config = yaml.safe_load((REPOSITORY / "config.yaml").read_text())
+    config = load_settings(REPOSITORY)
     mimic, cifar10 = config["datasets"]["mimic-iv"], config["datasets"]["cifar10"]
     planned = shared_tree.planned(
         *("outputs", "--config", "evidence=real", "run=[cifar10,mimic-iv]", "datasets={mimic-iv: {path: mimic}}")
@@ -44,7 +46,7 @@ def test_full_run_covers_all_models_seeds_and_folds_that_the_configuration_names
 def test_settings_of_the_readme_plan_the_runs_that_they_name(tree: Tree) -> None:
     (settings,) = re.findall(r"```yaml\n(.*?)```", (REPOSITORY / "README.md").read_text(), flags=re.DOTALL)
     (tree.path / "local.yaml").write_text(settings)
-    config = yaml.safe_load((REPOSITORY / "config.yaml").read_text())
+    config = load_settings(REPOSITORY)
     seeds = {model: len(config["seeds"]) for model in config["datasets"]["cifar10"]["models"]}
     seeds |= {model: len(own) for model, own in yaml.safe_load(settings)["model_seeds"].items()}
     for target in ("outputs", "publish"):
@@ -60,7 +62,7 @@ def test_dataset_without_access_is_left_out_of_the_full_run(shared_tree: Tree) -
 
 
 def test_dataset_of_the_raw_files_of_another_is_at_hand_where_that_is(shared_tree: Tree, tmp_path: Path) -> None:
-    config = yaml.safe_load((REPOSITORY / "config.yaml").read_text())
+    config = load_settings(REPOSITORY)
     second = config["datasets"]["mimic-iv"] | {"raw_of": "mimic-iv", "cohort": "all", "models": ["clai-m"]}
     for path, trained in (("mimic", second["folds"]), (None, 0)):
         datasets = {"mimic-iv": {"path": path}, "mimic-iv-all": second}

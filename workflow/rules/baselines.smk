@@ -1,17 +1,13 @@
-# What CLaI is compared with on recordings: the mixture of Student-t distributions on the embeddings of the model named by
-# baselines.embedding, classifiers of single hours on the encoder's inputs, and a Gaussian process that learns the encoder.
-# Requires results/{evidence}/{dataset}/prepared/ and, for the mixture, those embeddings; leaves metrics as evaluate.smk does.
+# Baselines: models of the embeddings of the model that baselines.embedding names; on recordings also classifiers of single hours
+# on the encoder's inputs, and a Gaussian process that learns its encoder.
+# Requires results/{evidence}/{dataset}/prepared/ and, for models of embeddings, these; leaves metrics as evaluate.smk does.
 
 
 rule fit_embedding_baseline:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
         embedded=baseline_embeddings,
-        library=lambda wildcards: library(
-            "experiments.embedding_baselines",
-            "runs.jobs",
-            MODELS[wildcards.model].fit.split(":")[0].removeprefix("clai."),
-        ),
+        library=library_of_baseline,
     output:
         metrics="results/{evidence}/{dataset}/{model}/{run}/metrics.csv",
         reliability="results/{evidence}/{dataset}/{model}/{run}/reliability.csv",
@@ -23,9 +19,10 @@ rule fit_embedding_baseline:
         model="|".join(fitted_by("fit_embedding_baseline")),
     conda:
         "../../envs/environment.yaml"
-    threads: own_threads
+    threads: threads_of
     params:
-        settings=model_settings("evaluation.ece_bins"),
+        settings=read_by_model("evaluation.ece_bins"),
+        fit=lambda wildcards: MODELS[wildcards.model].fit,
         checkpoint="results/{evidence}/{dataset}/{model}/{run}/checkpoint.pt",
     message:
         "Fit {wildcards.model} on {wildcards.dataset}'s embeddings ({wildcards.evidence}, {wildcards.run})."
@@ -36,7 +33,7 @@ rule fit_embedding_baseline:
 rule fit_hourly_classifiers:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
-        library=library("baselines.hourly_classifiers", "experiments.evaluation", "runs.jobs"),
+        library=library("fit_hourly_classifiers"),
     output:
         metrics=expand("results/{{evidence}}/{{dataset}}/{model}/{{run}}/metrics.csv", model=HOURLY),
         reliability=expand("results/{{evidence}}/{{dataset}}/{model}/{{run}}/reliability.csv", model=HOURLY),
@@ -47,17 +44,9 @@ rule fit_hourly_classifiers:
         "logs/{evidence}/{dataset}/fit_hourly_classifiers/{run}.log",
     conda:
         "../../envs/environment.yaml"
-    threads: own_threads
+    threads: threads_of
     params:
-        settings=own_settings(
-            "threads",
-            "baselines.gp",
-            "baselines.gradient_boosting",
-            "baselines.logistic_regression",
-            "evaluation.ece_bins",
-            "hourly",
-            "validation_share_recordings",
-        ),
+        settings=read_by(HOURLY[0], "evaluation.ece_bins"),
         models=HOURLY,
     message:
         "Fit classifiers of single hours of {wildcards.dataset} ({wildcards.evidence}, {wildcards.run})."
@@ -68,7 +57,7 @@ rule fit_hourly_classifiers:
 rule fit_deep_kernel_gp:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
-        library=library("experiments.deep_kernel_gp", "runs.jobs"),
+        library=library("fit_deep_kernel_gp"),
     output:
         metrics="results/{evidence}/{dataset}/deep-kernel-gp/{run}/metrics.csv",
         reliability="results/{evidence}/{dataset}/deep-kernel-gp/{run}/reliability.csv",
@@ -79,11 +68,11 @@ rule fit_deep_kernel_gp:
         "logs/{evidence}/{dataset}/deep-kernel-gp/{run}/fit_deep_kernel_gp.log",
     conda:
         "../../envs/environment.yaml"
-    threads: own_threads
+    threads: threads_of
     resources:
         gpu=1,
     params:
-        settings=own_settings(*MODELS["deep-kernel-gp"].reads, "evaluation.ece_bins"),
+        settings=read_by("deep-kernel-gp", "evaluation.ece_bins"),
         checkpoint="results/{evidence}/{dataset}/deep-kernel-gp/{run}/checkpoint.pt",
     message:
         "Train a deep-kernel Gaussian process on {wildcards.dataset} ({wildcards.evidence}, {wildcards.run})."

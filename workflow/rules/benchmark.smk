@@ -1,9 +1,10 @@
-# Time and memory of training and inference, measured alone on the machine: needs no data, leaves results/{evidence}/compute/evidence/.
+# Time and memory of training and inference, measured alone on the machine. Needs no data; leaves
+# results/{evidence}/benchmark/evidence/.
 
 
 rule measure_benchmark:
     input:
-        library=library("benchmark.measure", "runs.record", "runs.jobs"),
+        library=library("measure_benchmark"),
     output:
         measured=f"results/{{evidence}}/{BENCHMARK}/evidence/benchmark.csv",
         records=f"results/{{evidence}}/{BENCHMARK}/evidence/runs.jsonl",
@@ -17,9 +18,9 @@ rule measure_benchmark:
     resources:
         gpu=1,
     params:
-        settings=benchmark_settings,
+        settings=lambda wildcards: run_settings.benchmark_settings(settings(wildcards.evidence)),
         run=f"{BENCHMARK}/measurements/seed0",
     message:
-        "Measure time and memory of training and inference ({wildcards.evidence}); the machine should do nothing else."
+        "Measure time and memory of training and inference ({wildcards.evidence}) while the machine does nothing else."
     script:
         "../scripts/measure_benchmark.py"

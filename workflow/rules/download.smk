@@ -1,5 +1,5 @@
-# Raw files of each dataset.
-# Requires nothing but config.yaml and the table of sources; leaves results/{evidence}/{dataset}/raw.json, the manifest of verified files.
+# Raw files of each dataset. Requires the table of sources; leaves results/{evidence}/{dataset}/raw.json, the manifest of
+# verified files.
 
 
 localrules:
@@ -9,7 +9,7 @@ localrules:
 
 rule make_miniature:
     input:
-        library=library("datasets.miniature", "runs.jobs"),
+        library=library("make_miniature"),
     output:
         table="results/mini/raw/{dataset}/sources.csv",
     log:
@@ -24,11 +24,11 @@ rule make_miniature:
         "../scripts/make_miniature.py"
 
 
-# Always a local job: compute nodes often have no network.
+# Always a local job, because compute nodes often have no network.
 rule fetch_source:
     input:
         table=source_table,
-        library=source_library,
+        library=library_of_source("fetch_source"),
     output:
         manifest="results/{evidence}/{dataset}/raw.json",
     log:
@@ -36,10 +36,10 @@ rule fetch_source:
     conda:
         "../../envs/environment.yaml"
     params:
-        settings=files_wanted,
+        settings=lambda wildcards: run_settings.source_settings(settings(wildcards.evidence), wildcards.dataset),
         folder=raw_folder,
-        miniature=lambda wildcards: dataset_settings(wildcards.evidence, wildcards.dataset)["miniature"],
-        mirror=lambda wildcards: dataset_settings(wildcards.evidence, wildcards.dataset)["mirror"],
+        miniature=lambda wildcards: settings(wildcards.evidence)["miniature"],
+        mirror=lambda wildcards: settings(wildcards.evidence)["mirror"],
     message:
         "Find or download the raw files of {wildcards.dataset} ({wildcards.evidence}) and verify them."
     script:

@@ -1,12 +1,15 @@
-# Collaborative Inference, figures of merit, and the gathering of a dataset's evidence.
-# Requires trained models and baselines; leaves results/{evidence}/{dataset}/evidence/, all that tables and figures are made from.
+# Collaborative Inference, the metrics of each run, and a dataset's evidence. Requires trained models and fitted baselines;
+# leaves results/{evidence}/{dataset}/evidence/, from which all tables and figures are made.
+
+TRAINED = fitted_by("train_model")
+LATENT = [name for name, model in MODELS.items() if model.latent]
 
 
 rule evaluate_clai:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
         model=rules.train_model.output.model,
-        library=library("experiments.evaluation", "experiments.training", "runs.jobs"),
+        library=library("evaluate_clai"),
     output:
         embedded="results/{evidence}/{dataset}/{model}/{run}/embedded.safetensors",
         metrics="results/{evidence}/{dataset}/{model}/{run}/metrics.csv",
@@ -20,14 +23,15 @@ rule evaluate_clai:
         model="|".join(CLAI),
     conda:
         "../../envs/environment.yaml"
-    threads: own_threads
+    threads: threads_of
     resources:
         gpu=1,
-        inference_block=own_block,
+        inference_block=block_of,
     params:
-        settings=model_settings("evaluation.ece_bins", "evaluation.similarity_samples"),
+        settings=read_by_model("evaluation.ece_bins", "evaluation.similarity_samples"),
+        kernel=lambda wildcards: MODELS[wildcards.model].kernel,
     message:
-        "Embed {wildcards.dataset} with {wildcards.model} ({wildcards.evidence}, {wildcards.run}) and vote."
+        "Embed {wildcards.dataset} with {wildcards.model} ({wildcards.evidence}, {wildcards.run}) and let its references vote."
     script:
         "../scripts/evaluate_clai.py"
 
@@ -36,7 +40,7 @@ rule evaluate_cross_entropy:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
         model="results/{evidence}/{dataset}/cross-entropy/{run}/model.safetensors",
-        library=library("experiments.evaluation", "experiments.training", "runs.jobs"),
+        library=library("evaluate_cross_entropy"),
     output:
         metrics="results/{evidence}/{dataset}/cross-entropy/{run}/metrics.csv",
         reliability="results/{evidence}/{dataset}/cross-entropy/{run}/reliability.csv",
@@ -46,11 +50,11 @@ rule evaluate_cross_entropy:
         "logs/{evidence}/{dataset}/cross-entropy/{run}/evaluate_cross_entropy.log",
     conda:
         "../../envs/environment.yaml"
-    threads: own_threads
+    threads: threads_of
     resources:
         gpu=1,
     params:
-        settings=own_settings(*MODELS["cross-entropy"].reads, "evaluation.ece_bins"),
+        settings=read_by("cross-entropy", "evaluation.ece_bins"),
     message:
         "Evaluate cross-entropy on {wildcards.dataset} ({wildcards.evidence}, {wildcards.run})."
     script:
@@ -61,7 +65,7 @@ rule project_embeddings:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
         embedded=first_runs,
-        library=library("experiments.projections", "experiments.training", "runs.jobs"),
+        library=library("project_embeddings"),
     output:
         tsne="results/{evidence}/{dataset}/evidence/tsne.csv.gz",
         stages="results/{evidence}/{dataset}/evidence/stages.csv.gz",
@@ -71,7 +75,7 @@ rule project_embeddings:
         "../../envs/environment.yaml"
     threads: 1
     params:
-        settings=own_settings("threads", "embedding_size", "encoder", "kernel", "hourly", "tsne", "stages"),
+        settings=only("threads", "embedding_size", "encoder", "kernel", "hourly", "tsne", "stages"),
     message:
         "Project {wildcards.dataset}'s test embeddings ({wildcards.evidence}) to two dimensions."
     script:
@@ -81,12 +85,12 @@ rule project_embeddings:
 rule summarise_dataset:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
-        metrics=of_runs("metrics.csv", ALL_MODELS),
-        reliability=of_runs("reliability.csv", ALL_MODELS),
-        history=of_runs("history.csv", TRAINED),
-        records=of_runs("run.json", ALL_MODELS),
-        evaluations=of_runs("evaluation.json", TRAINED),
-        library=library("runs.columns", "runs.gather", "runs.record", "runs.jobs"),
+        metrics=files_of_runs("metrics.csv", ON_DATASETS),
+        reliability=files_of_runs("reliability.csv", ON_DATASETS),
+        history=files_of_runs("history.csv", TRAINED),
+        records=files_of_runs("run.json", ON_DATASETS),
+        evaluations=files_of_runs("evaluation.json", TRAINED),
+        library=library("summarise_dataset"),
     output:
         metrics="results/{evidence}/{dataset}/evidence/metrics.csv",
         reliability="results/{evidence}/{dataset}/evidence/reliability.csv",
@@ -100,15 +104,15 @@ rule summarise_dataset:
         "../../envs/environment.yaml"
     threads: 1
     message:
-        "Gather what all runs on {wildcards.dataset} ({wildcards.evidence}) found."
+        "Gather metrics, histories and records of all runs on {wildcards.dataset} ({wildcards.evidence})."
     script:
         "../scripts/summarise_dataset.py"
 
 
 rule summarise_similarity:
     input:
-        similarity=of_runs("similarity.csv", ["clai-m", "clai-c"]),
-        library=library("runs.gather", "runs.jobs"),
+        similarity=files_of_runs("similarity.csv", CLAI),
+        library=library("summarise_similarity"),
     output:
         "results/{evidence}/{dataset}/evidence/similarity.csv",
     log:
@@ -125,8 +129,8 @@ rule summarise_similarity:
 rule summarise_predictions:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
-        predictions=of_runs("predictions.npz", ALL_MODELS),
-        library=library("metrics.bootstrap", "experiments.evaluation", "runs.gather", "runs.jobs"),
+        predictions=files_of_runs("predictions.npz", ON_DATASETS),
+        library=library("summarise_predictions"),
     output:
         intervals="results/{evidence}/{dataset}/evidence/intervals.csv",
         decision="results/{evidence}/{dataset}/evidence/decision.csv",
@@ -136,7 +140,7 @@ rule summarise_predictions:
         "../../envs/environment.yaml"
     threads: 1
     params:
-        settings=own_settings("evaluation.bootstrap", "evaluation.decision_thresholds", "validation_share_recordings"),
+        settings=only("evaluation.bootstrap", "evaluation.decision_thresholds", "validation_share_recordings"),
     message:
         "Draw intervals by patient and decision curves for {wildcards.dataset} ({wildcards.evidence})."
     script:
@@ -146,9 +150,9 @@ rule summarise_predictions:
 rule summarise_signals:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
-        embedded=of_runs("embedded.safetensors", ["clai-m", "clai-c"]),
-        latent=of_runs("latent.npz", ["gp", "deep-kernel-gp"]),
-        library=library("runs.gather", "experiments.latent_signals", "runs.jobs"),
+        embedded=files_of_runs("embedded.safetensors", CLAI),
+        latent=files_of_runs("latent.npz", LATENT),
+        library=library("summarise_signals"),
     output:
         signals="results/{evidence}/{dataset}/evidence/signals.csv",
         latent="results/{evidence}/{dataset}/evidence/latent.csv",
@@ -158,8 +162,8 @@ rule summarise_signals:
         "../../envs/environment.yaml"
     threads: 1
     params:
-        settings=own_settings("figure4"),
+        settings=only("figure4"),
     message:
-        "Trace the latent signals of {wildcards.dataset} ({wildcards.evidence}): one stay, and the statistics of all."
+        "Trace the latent signals of one stay of {wildcards.dataset} ({wildcards.evidence}) and summarise all stays."
     script:
         "../scripts/summarise_signals.py"

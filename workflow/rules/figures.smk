@@ -1,22 +1,22 @@
-# Figures, drawn from evidence. Requires results/{evidence}/*/evidence/ of the datasets that each figure names, and only of those;
-# leaves paper_figures/{view}<name>.pdf, .png, .csv and .json.
+# Figures, drawn from evidence. Requires results/{evidence}/*/evidence/ of the names that each figure shows
+# (src/clai/runs/outputs.py) and of no others; leaves paper_figures/{mini}<name>.pdf, .png, .csv and .json.
 
-for name, datasets in FIGURES.items():
+for name in FIGURES:
 
     rule:
         name:
             f"draw_{name}"
         input:
-            evidence=evidence_inputs(datasets),
+            evidence=evidence_of(name),
             caption=f"workflow/report/{name}.rst",
-            library=library("report.figures.render", "runs.jobs"),
+            library=library("draw_figure"),
         output:
-            pdf=f"paper_figures/{{view}}{name}.pdf",
-            png=f"paper_figures/{{view}}{name}.png",
-            csv=f"paper_figures/{{view}}{name}.csv",
-            json=f"paper_figures/{{view}}{name}.json",
+            pdf=f"paper_figures/{{mini}}{name}.pdf",
+            png=f"paper_figures/{{mini}}{name}.png",
+            csv=f"paper_figures/{{mini}}{name}.csv",
+            json=f"paper_figures/{{mini}}{name}.json",
         log:
-            f"logs/{{view}}draw_{name}.log",
+            f"logs/{{mini}}draw_{name}.log",
         localrule: True
         conda:
             "../../envs/environment.yaml"
@@ -24,7 +24,7 @@ for name, datasets in FIGURES.items():
         params:
             name=name,
             root=evidence_root,
-            datasets=named(datasets),
+            datasets=descriptions_for(name),
         message:
             f"Draw {name} from its evidence."
         script:

@@ -1,11 +1,12 @@
 # Raw files to the prepared form.
-# Requires results/{evidence}/{dataset}/raw.json, or that of the dataset named by its raw_of; leaves results/{evidence}/{dataset}/prepared/: dataset.json and, beside it, the arrays.
+# Requires the raw.json of the dataset, or of the dataset that its raw_of names; leaves results/{evidence}/{dataset}/prepared/:
+# dataset.json and, beside it, the arrays.
 
 
 rule prepare_dataset:
     input:
         raw=raw_manifest,
-        library=source_library,
+        library=library_of_source("prepare_dataset"),
     output:
         description="results/{evidence}/{dataset}/prepared/dataset.json",
     log:
@@ -16,13 +17,11 @@ rule prepare_dataset:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        memory_gb=lambda wildcards: dataset_settings(wildcards.evidence, wildcards.dataset)["dataset"].get(
-            "memory_gb", 0
-        ),
+        memory_gb=lambda wildcards: settings_of(wildcards)["dataset"].get("memory_gb", 0),
     params:
-        settings=preparation_settings,
-        seed=lambda wildcards: dataset_settings(wildcards.evidence, wildcards.dataset)["split_seed"],
+        settings=lambda wildcards: run_settings.preparation_settings(settings(wildcards.evidence), wildcards.dataset),
+        seed=lambda wildcards: settings_of(wildcards)["split_seed"],
     message:
-        "Prepare {wildcards.dataset} ({wildcards.evidence}): parse, split, count and compute statistics."
+        "Parse, split and count {wildcards.dataset} ({wildcards.evidence}) and compute its statistics."
     script:
         "../scripts/prepare_dataset.py"

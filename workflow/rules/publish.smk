@@ -1,14 +1,15 @@
-# Promotion of a full run to tracked evidence. Requires results/real/*/evidence/; leaves copies in results/published/, which no rule produces.
+# Promotion of a full run to tracked evidence. Requires results/real/*/evidence/; leaves copies in results/published/, which no
+# rule produces.
 
 
 rule publish:
     input:
-        evidence=lambda wildcards: all_evidence("results/real"),
-        library=library("report.publication", "runs.jobs"),
+        evidence=lambda wildcards: all_evidence("results/real", settings("real")),
+        library=library("publish"),
     output:
         "results/real/published.json",
     log:
-        "logs/paper/publish.log",
+        "logs/real/publish.log",
     localrule: True
     conda:
         "../../envs/environment.yaml"

@@ -1,27 +1,27 @@
-# Pages of the HTML report, the replication article and the crate of code, evidence and outputs.
-# Requires paper_figures/{view}; leaves, outside git, report/{view}*.html, which `make report` puts into one file, article.pdf and crate.zip.
+# Pages of the HTML report, the replication article, and the crate of code, evidence and outputs.
+# Requires paper_figures/{mini}; leaves, outside git, report/{mini}*.html, which `make report` puts into one file, article.pdf
+# and crate.zip.
 
 
 rule render_pages:
     input:
         outputs=rendered,
-        records=record_files,
+        records=records_of_all,
         config="config.yaml",
-        library=library("report.html_pages", "report.sidecars", "runs.jobs"),
+        library=library("render_pages"),
     output:
-        **{name: page_of(name) for name in TITLES},
-        runs=page_of("runs"),
-        settings=page_of("settings"),
+        **{output: page_of_output(output) for output in OUTPUTS},
+        **{name: further_page(name) for name in FURTHER_PAGES},
     log:
-        "logs/{view}render_pages.log",
+        "logs/{mini}render_pages.log",
     localrule: True
     conda:
         "../../envs/environment.yaml"
     threads: 1
     params:
-        titles=TITLES,
-        folder=lambda wildcards: f"paper_figures/{wildcards.view}",
-        settings=settings_of_view,
+        titles={output: title_of(output) for output in OUTPUTS},
+        folder=lambda wildcards: f"paper_figures/{wildcards.mini}",
+        settings=settings_behind,
     message:
         "Make the report's pages of tables, figures, claims, runs and settings."
     script:
@@ -31,21 +31,21 @@ rule render_pages:
 rule build_article:
     input:
         outputs=rendered,
-        records=record_files,
+        records=records_of_all,
         article="workflow/report/article.tex",
-        library=library("report.article", "report.latex", "report.sidecars", "runs.jobs"),
+        library=library("build_article"),
     output:
-        pdf="report/{view}article.pdf",
-        numbers="report/{view}article_numbers.tex",
+        pdf="report/{mini}article.pdf",
+        numbers="report/{mini}article_numbers.tex",
     log:
-        "logs/{view}build_article.log",
+        "logs/{mini}build_article.log",
     localrule: True
     conda:
         "../../envs/environment.yaml"
     threads: 1
     params:
-        names=list(TITLES),
-        folder=lambda wildcards: f"paper_figures/{wildcards.view}",
+        names=list(OUTPUTS),
+        folder=lambda wildcards: f"paper_figures/{wildcards.mini}",
     message:
         "Typeset the replication article."
     script:
@@ -55,20 +55,20 @@ rule build_article:
 rule build_crate:
     input:
         outputs=rendered,
-        evidence=lambda wildcards: all_evidence(evidence_root(wildcards)),
-        code=code_files(),
+        evidence=lambda wildcards: all_evidence(evidence_root(wildcards), settings_behind(wildcards)),
+        code=code_files(REPOSITORY),
         description="workflow/report/workflow.rst",
-        library=library("report.crate", "report.publication", "runs.jobs"),
+        library=library("build_crate"),
     output:
-        "report/{view}crate.zip",
+        "report/{mini}crate.zip",
     log:
-        "logs/{view}build_crate.log",
+        "logs/{mini}build_crate.log",
     localrule: True
     conda:
         "../../envs/environment.yaml"
     threads: 1
     params:
-        rendered_from=evidence_of_outputs,
+        rendered_from=lambda wildcards: {output: evidence_of(output)(wildcards) for output in OUTPUTS},
     message:
         "Pack code, evidence and outputs with their provenance into an RO-Crate."
     script:

@@ -1,11 +1,11 @@
-# Comparisons beyond the paper: each cell of a study (config key `studies`) trained and measured in one job.
+# Comparisons beyond the paper (workflow/config/studies.yaml). One job trains and measures a run of a cell.
 # Requires results/{evidence}/{dataset}/prepared/; leaves results/{evidence}/{study}/evidence/.
 
 
 rule run_cell:
     input:
         prepared=study_dataset,
-        library=library("experiments.studies", "runs.jobs"),
+        library=library("run_cell"),
     output:
         metrics="results/{evidence}/{study}/{cell}/{run}/metrics.csv",
         history="results/{evidence}/{study}/{cell}/{run}/history.csv",
@@ -14,12 +14,12 @@ rule run_cell:
         "logs/{evidence}/{study}/{cell}/{run}/run_cell.log",
     conda:
         "../../envs/environment.yaml"
-    threads: cell_threads
+    threads: threads_of
     resources:
         gpu=1,
-        inference_block=cell_block,
+        inference_block=block_of,
     params:
-        settings=cell_params,
+        settings=read_by_model("evaluation.ece_bins", "model"),
         checkpoint="results/{evidence}/{study}/{cell}/{run}/checkpoint.pt",
     message:
         "Train and measure {wildcards.cell} of the study {wildcards.study} ({wildcards.evidence}), {wildcards.run}."
@@ -30,10 +30,10 @@ rule run_cell:
 rule summarise_study:
     input:
         prepared=study_dataset,
-        metrics=of_cells("metrics.csv"),
-        history=of_cells("history.csv"),
-        records=of_cells("run.json"),
-        library=library("runs.columns", "runs.gather", "runs.record", "runs.jobs"),
+        metrics=files_of_cells("metrics.csv"),
+        history=files_of_cells("history.csv"),
+        records=files_of_cells("run.json"),
+        library=library("summarise_study"),
     output:
         metrics="results/{evidence}/{study}/evidence/metrics.csv",
         history="results/{evidence}/{study}/evidence/history.csv",
@@ -48,6 +48,6 @@ rule summarise_study:
     params:
         samples=study_samples,
     message:
-        "Gather what all cells of the study {wildcards.study} ({wildcards.evidence}) found."
+        "Gather metrics, histories and records of all cells of the study {wildcards.study} ({wildcards.evidence})."
     script:
         "../scripts/summarise_study.py"

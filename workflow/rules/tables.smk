@@ -1,27 +1,24 @@
-# Tables and the page of claims, rendered from evidence. Requires results/{evidence}/*/evidence/ of the datasets that each output
-# names, and only of those; leaves paper_figures/{view}<name>.tex, .csv and .json, and claims.md, .csv and .json.
+# Tables and the page of claims, rendered from evidence. Requires results/{evidence}/*/evidence/ of the names that each output
+# shows (src/clai/runs/outputs.py) and of no others; leaves paper_figures/{mini}<name>.tex, .csv and .json, and claims.md, .csv
+# and .json.
 
-
-include: "outputs.smk"
-
-
-for name, datasets in TABLES.items():
+for name in TABLES:
 
     rule:
         name:
             f"render_{name}"
         input:
-            evidence=evidence_inputs(datasets),
+            evidence=evidence_of(name),
             caption=f"workflow/report/{name}.rst",
             printed_values="workflow/config/printed_values.csv",
             choices="workflow/config/choices.csv",
-            library=library("report.tables.render", "runs.jobs"),
+            library=library("render_table"),
         output:
-            tex=f"paper_figures/{{view}}{name}.tex",
-            csv=f"paper_figures/{{view}}{name}.csv",
-            json=f"paper_figures/{{view}}{name}.json",
+            tex=f"paper_figures/{{mini}}{name}.tex",
+            csv=f"paper_figures/{{mini}}{name}.csv",
+            json=f"paper_figures/{{mini}}{name}.json",
         log:
-            f"logs/{{view}}render_{name}.log",
+            f"logs/{{mini}}render_{name}.log",
         localrule: True
         conda:
             "../../envs/environment.yaml"
@@ -29,8 +26,8 @@ for name, datasets in TABLES.items():
         params:
             name=name,
             root=evidence_root,
-            datasets=named(datasets),
-            settings=settings_shown(name),
+            datasets=descriptions_for(name),
+            settings=settings_behind if name == "tableS1" else {},  # that table prints them
         message:
             f"Render {name} from its evidence."
         script:
@@ -39,23 +36,23 @@ for name, datasets in TABLES.items():
 
 rule render_claims:
     input:
-        evidence=evidence_inputs([*CLAIMS, THEORY]),
+        evidence=evidence_of(CLAIMS),
         caption="workflow/report/claims.rst",
         printed_values="workflow/config/printed_values.csv",
-        library=library("report.claims.page", "runs.jobs"),
+        library=library("render_claims"),
     output:
-        md="paper_figures/{view}claims.md",
-        csv="paper_figures/{view}claims.csv",
-        json="paper_figures/{view}claims.json",
+        md="paper_figures/{mini}claims.md",
+        csv="paper_figures/{mini}claims.csv",
+        json="paper_figures/{mini}claims.json",
     log:
-        "logs/{view}render_claims.log",
+        "logs/{mini}render_claims.log",
     localrule: True
     conda:
         "../../envs/environment.yaml"
     threads: 1
     params:
         root=evidence_root,
-        datasets=named(CLAIMS),
+        datasets=descriptions_for(CLAIMS),
     message:
         "Judge the paper's claims by their evidence."
     script:

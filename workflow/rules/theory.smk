@@ -1,9 +1,9 @@
-# Numerical checks of the mathematics: needs no data, leaves results/{evidence}/theory/evidence/.
+# Numerical checks of the mathematics. Needs no data; leaves results/{evidence}/theory/evidence/.
 
 
 rule check_theory:
     input:
-        library=library("experiments.theory", "runs.record", "runs.jobs"),
+        library=library("check_theory"),
     output:
         found=f"results/{{evidence}}/{THEORY}/evidence/theory.csv",
         records=f"results/{{evidence}}/{THEORY}/evidence/runs.jsonl",

@@ -1,11 +1,11 @@
-# Collaborative Learning and the cross-entropy baseline.
-# Requires results/{evidence}/{dataset}/prepared/; leaves model.safetensors, history.csv and run.json in results/{evidence}/{dataset}/{model}/{run}/.
+# Collaborative Learning and the cross-entropy baseline. Requires results/{evidence}/{dataset}/prepared/; leaves
+# model.safetensors, history.csv and run.json in results/{evidence}/{dataset}/{model}/{run}/.
 
 
 rule train_model:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
-        library=library("experiments.training", "runs.jobs"),
+        library=library("train_model"),
     output:
         model="results/{evidence}/{dataset}/{model}/{run}/model.safetensors",
         history="results/{evidence}/{dataset}/{model}/{run}/history.csv",
@@ -16,12 +16,13 @@ rule train_model:
         model="|".join(fitted_by("train_model")),
     conda:
         "../../envs/environment.yaml"
-    threads: own_threads
+    threads: threads_of
     resources:
         gpu=1,
-        inference_block=own_block,
+        inference_block=block_of,
     params:
-        settings=model_settings(),
+        settings=read_by_model(),
+        kernel=lambda wildcards: MODELS[wildcards.model].kernel,
         checkpoint="results/{evidence}/{dataset}/{model}/{run}/checkpoint.pt",
     message:
         "Train {wildcards.model} on {wildcards.dataset} ({wildcards.evidence}), {wildcards.run}."

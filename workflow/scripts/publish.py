@@ -1,4 +1,4 @@
-"""Promote the full run's evidence to the tracked folder."""
+"""Check the evidence of the full run and copy it to the tracked folder."""
 
 import json
 from pathlib import Path

@@ -2,15 +2,14 @@
 
 from pathlib import Path
 
-import yaml
-
 from clai.report.evidence import Evidence
 from clai.report.printed_values import read_printed_values
 from clai.report.tables.readme import readme_results, replace_results
+from clai.runs.outputs import descriptions
+from clai.runs.settings import load_settings
 
-config = yaml.safe_load(Path("config.yaml").read_text())
-expected = {key: {"title": entry["title"], "needs": entry["needs"]} for key, entry in config["datasets"].items()}
-evidence = Evidence.found(Path("results/published"), expected)
+settings = load_settings(Path())
+evidence = Evidence.found(Path("results/published"), descriptions(settings["datasets"], settings))
 block = readme_results(evidence, read_printed_values(Path("workflow/config/printed_values.csv")))
 readme = Path("README.md")
 readme.write_text(replace_results(readme.read_text(), block))

@@ -1,4 +1,4 @@
-"""The command `clai`: where the numbers of a rendered output come from."""
+"""The command `clai`: the runs behind the numbers of a rendered output, and the settings of a run."""
 
 import argparse
 import sys
@@ -7,6 +7,7 @@ from pathlib import Path
 
 from clai.errors import InputError
 from clai.report.provenance import describe
+from clai.runs.settings import settings_text
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -15,9 +16,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     provenance = commands.add_parser("provenance", help="the runs behind each number of a table, a figure or README.md")
     provenance.add_argument("output", type=Path, help="such as paper_figures/table3.tex, or README.md")
+    settings = commands.add_parser("settings", help="the settings of a run, from all files of the configuration")
+    settings.add_argument("dataset", help="a dataset or a study, such as cifar10")
+    settings.add_argument("model", help="a model of the dataset, or a cell of the study, such as clai-m")
+    settings.add_argument("--configfile", type=Path, nargs="+", default=[], help="your own settings, as for Snakemake")
+    settings.add_argument("--mini", action="store_true", help="show the run on miniature data")
     options = parser.parse_args(arguments)
     try:
-        sys.stdout.write(describe(options.output))
+        if options.command == "settings":
+            text = settings_text(Path(), options.dataset, options.model, options.configfile, options.mini)
+        else:
+            text = describe(options.output)
+        sys.stdout.write(text)
     except InputError as error:
         parser.exit(1, f"error: {error}\n")
     return 0

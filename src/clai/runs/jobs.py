@@ -61,3 +61,14 @@ def _advice(error: BaseException, lower: str) -> str | None:
             "was finished before is untouched, and a training goes on from its last checkpoint"
         )
     return None
+
+
+def remove_finished_checkpoints(results: Path) -> None:
+    """Delete the checkpoints of runs below `results` whose record is there; a run writes its record last.
+
+    A run does not delete its own: until Snakemake has noted that the job is done, which takes minutes on a cluster, an
+    interruption would start it anew.
+    """
+    for record in results.rglob("run.json"):
+        for checkpoint in record.parent.glob("*checkpoint.pt*"):
+            checkpoint.unlink()

@@ -86,3 +86,7 @@ CLAI: list[str] = [name for name, model in MODELS.items() if model.kernel is not
 """The models of Collaborative Learning."""
 ON_DATASETS: list[str] = [name for name, model in MODELS.items() if model.rule is not None]
 """The models that a dataset's `models` may name."""
+IN_STUDIES: list[str] = [*fitted_by("train_model"), *(name for name, model in MODELS.items() if model.rule is None)]
+"""The models that a study's variants may name."""
+EMBEDDING_BASELINES: list[str] = fitted_by("fit_embedding_baseline")
+"""The models that are fitted on CLaI's embeddings; the settings of one are `baselines.<name with underscores>`."""

@@ -1,0 +1,170 @@
+"""The outputs: every table, every figure and the page of claims, the evidence that each shows, and its files.
+
+An output is a function of evidence folders `results/<evidence>/<name>/evidence/`. A name is a dataset, a study, `benchmark` or
+`theory`. Everything else that lists outputs or evidence files derives from here.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from clai.runs.record import RUNS, SHARED
+from clai.runs.settings import is_sepsis, raw_dataset
+
+BENCHMARK = "benchmark"
+THEORY = "theory"
+
+_DATASETS = "every dataset"
+_STUDIES = "every study"
+_MULTICLASS = ("pathmnist", "cifar10", "sleepedf")
+_SEPSIS = ("mimic-iv", "challenge2019")
+_COHORTS = (*_SEPSIS, "challenge2019-septic", "challenge2019-hospitals")
+_ABLATION = ("ablation", "decisive", "wide")
+
+TABLES: dict[str, tuple[str, ...]] = {
+    "table1": _MULTICLASS,
+    "table2": (),
+    "table3": _SEPSIS,
+    "tableS1": (_DATASETS,),
+    "tableS2": (_DATASETS,),
+    "tableS3": (_DATASETS, "decisive", "wide"),
+    "tableS4": (_DATASETS,),
+    "tableS5": _ABLATION,
+    "tableS6": _COHORTS,
+    "tableS7": (BENCHMARK,),
+    "tableS8": _MULTICLASS,
+    "tableS9": _COHORTS,
+    "tableS10": _COHORTS,
+    "tableS11": _ABLATION,
+}
+"""The tables, each with the names whose evidence it shows (`evidence_behind` resolves `every dataset`)."""
+FIGURES: dict[str, tuple[str, ...]] = {
+    "figure1": ("cifar10",),
+    "figure2": _MULTICLASS,
+    "figure3": _MULTICLASS,
+    "figure4": _SEPSIS,
+    "figureS1": (_DATASETS,),
+    "figureS2": ("ablation",),
+    "figureS3": ("schedules",),
+    "figureS4": _SEPSIS,
+    "figureS5": (BENCHMARK,),
+}
+"""The figures, likewise."""
+CLAIMS = "claims"
+OUTPUTS: dict[str, tuple[str, ...]] = {**TABLES, **FIGURES, CLAIMS: (_DATASETS, _STUDIES, BENCHMARK, THEORY)}
+"""All outputs: the tables, the figures and the page of claims."""
+
+_FORMS = {"table": ("tex", "csv", "json"), "figure": ("pdf", "png", "csv", "json"), "claims": ("md", "csv", "json")}
+
+RECORDS = (RUNS, SHARED)
+"""Files of an evidence folder that hold the records of its runs."""
+_EVERY_RUN = ("metrics.csv", "history.csv")
+_DESCRIPTION = "dataset.json"
+_MULTICLASS_FILES = (*_EVERY_RUN, "reliability.csv", "similarity.csv", "tsne.csv.gz", "stages.csv.gz")
+_SEPSIS_FILES = (*_EVERY_RUN, "reliability.csv", "intervals.csv", "decision.csv", "signals.csv", "latent.csv")
+
+
+def kind_of(output: str) -> str:
+    """Return `table`, `figure` or `claims`."""
+    return next(kind for kind in _FORMS if output.startswith(kind))
+
+
+def title_of(output: str) -> str:
+    """Return an output's name in words.
+
+    >>> title_of("tableS3")
+    'Table S3'
+    """
+    return re.sub(r"^(table|figure)", lambda kind: f"{kind[0].capitalize()} ", output) if output != CLAIMS else "Claims"
+
+
+def heading_of(caption: str) -> str:
+    """Return what an output shows in a few words: the beginning of its caption."""
+    return re.split(r"[:.(;,]| (?:on|for) ", caption)[0].strip()
+
+
+def forms_of(output: str) -> tuple[str, ...]:
+    """Return the endings of an output's files."""
+    return _FORMS[kind_of(output)]
+
+
+def files_of_outputs(folder: str) -> list[str]:
+    """Return every rendered file in `folder`, paper_figures or paper_figures/mini."""
+    return [f"{folder}/{output}.{form}" for output in OUTPUTS for form in forms_of(output)]
+
+
+def evidence_behind(output: str, settings: Mapping[str, Any]) -> list[str]:
+    """Return the names whose evidence an output shows, whether it is available or not."""
+    groups = {_DATASETS: settings["datasets"], _STUDIES: settings["studies"]}
+    return [name for entry in OUTPUTS[output] for name in groups.get(entry, [entry])]
+
+
+def descriptions(names: Iterable[str], settings: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Return `title` and `needs` of each dataset, study or benchmark: what outputs say of it, available or not.
+
+    The numerical checks (`theory`) have neither and are left out.
+    """
+    datasets, studies = settings["datasets"], settings["studies"]
+    entries = {name: (entry["title"], entry["needs"]) for name, entry in datasets.items()}
+    for name, study in studies.items():
+        entries[name] = (f"{datasets[study['dataset']]['title']}, study {name}", study["needs"])
+    entries[BENCHMARK] = (settings["benchmark"]["title"], settings["benchmark"]["needs"])
+    return {name: dict(zip(("title", "needs"), entries[name], strict=True)) for name in names if name != THEORY}
+
+
+def evidence_files(root: str, name: str, settings: Mapping[str, Any]) -> list[str]:
+    """Return the evidence files of a name below `root`, such as results/real.
+
+    Below results/published these are the files that are there: rows of patients whose data may not be passed on are never
+    published.
+    """
+    files: tuple[str, ...]
+    if name == THEORY:
+        files = ("theory.csv", *RECORDS)
+    elif name == BENCHMARK:
+        files = ("benchmark.csv", *RECORDS, _DESCRIPTION)
+    elif name in settings["studies"]:
+        files = (*_EVERY_RUN, *RECORDS, _DESCRIPTION)
+    else:
+        files = (*(_SEPSIS_FILES if is_sepsis(settings, name) else _MULTICLASS_FILES), *RECORDS, _DESCRIPTION)
+    paths = [f"{root}/{name}/evidence/{file}" for file in files]
+    return [path for path in paths if Path(path).exists()] if _published(root) else paths
+
+
+def available(root: str, settings: Mapping[str, Any]) -> list[str]:
+    """Return the names that have evidence below `root`: there already (published), or computable with the settings."""
+    if _published(root):
+        names = [*settings["datasets"], *settings["studies"], BENCHMARK, THEORY]
+        return [name for name in names if evidence_files(root, name, settings)]
+    datasets = [name for name in settings["run"] if _accessible(name, settings)]
+    studies = [name for name in settings["run_studies"] if settings["studies"][name]["dataset"] in datasets]
+    return [*datasets, *studies, *([BENCHMARK] if settings["run_benchmark"] else []), THEORY]
+
+
+def all_evidence(root: str, settings: Mapping[str, Any]) -> list[str]:
+    """Return every evidence file below `root`, there or computable."""
+    return [file for name in available(root, settings) for file in evidence_files(root, name, settings)]
+
+
+def record_files(root: str, settings: Mapping[str, Any]) -> list[str]:
+    """Return the files below `root` that hold the records of runs, there or computable."""
+    return [file for file in all_evidence(root, settings) if Path(file).name in RECORDS]
+
+
+def evidence_inputs(output: str, root: str, settings: Mapping[str, Any]) -> list[str]:
+    """Return the evidence files below `root` that an output is rendered from."""
+    names = available(root, settings)
+    behind = [name for name in evidence_behind(output, settings) if name in names]
+    return [file for name in behind for file in evidence_files(root, name, settings)]
+
+
+def _published(root: str) -> bool:
+    return Path(root).name == "published"
+
+
+def _accessible(dataset: str, settings: Mapping[str, Any]) -> bool:
+    """Return whether a dataset can be downloaded or is on this machine; a credentialed one needs a path."""
+    datasets = settings["datasets"]
+    credentialed = datasets[dataset]["source"] == "mimic_iv"
+    return settings["miniature"] or not credentialed or datasets[raw_dataset(settings, dataset)]["path"] is not None

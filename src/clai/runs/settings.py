@@ -1,0 +1,300 @@
+"""The settings of runs: read from the configuration, merged, checked, and narrowed to what a run reads.
+
+The defaults are in config.yaml and workflow/config/. A dataset's `overrides` change them for its runs; a study's overrides
+and its variants change them further for the runs of a cell. Settings are nested dictionaries; a dotted key such as
+`training.epochs` names one of a block.
+"""
+
+import copy
+import itertools
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import yaml
+
+from clai.errors import InputError
+from clai.runs.identity import RunId
+from clai.runs.models import CLAI, EMBEDDING_BASELINES, IN_STUDIES, MODELS, ON_DATASETS
+
+DEFAULTS = (
+    "config.yaml",
+    "workflow/config/datasets.yaml",
+    "workflow/config/studies.yaml",
+    "workflow/config/baselines.yaml",
+    "workflow/config/evaluation.yaml",
+    "workflow/config/benchmark.yaml",
+)
+"""Files of the defaults, relative to the repository; no two of them set the same key."""
+MINIATURE = "workflow/config/mini.yaml"
+SCHEMA = "workflow/config/schema.yaml"
+
+_NOT_OF_A_DATASET = ("datasets", "theory", "studies", "variants", "benchmark")
+_NOT_OF_PREPARATION = ("overrides", "models", "needs")
+
+
+def load_settings(
+    repository: Path, overrides: Mapping[str, Any] | None = None, *, mini: bool = False
+) -> dict[str, Any]:
+    """Return all settings, merged and checked.
+
+    On real data the overrides win over everything. The miniature is a fixture: its settings win over the overrides, so that a
+    path to real data does not reach it.
+
+    Args:
+        repository: folder that holds config.yaml.
+        overrides: the user's own settings.
+        mini: whether to return the settings of the miniature data.
+
+    Raises:
+        InputError: a setting is unknown, has the wrong type, or names something that is not there.
+    """
+    defaults = merge(*(read_yaml(repository / file) for file in DEFAULTS))
+    if mini:
+        settings = merge(defaults, overrides or {}, read_yaml(repository / MINIATURE))
+    else:
+        settings = merge(defaults, {"miniature": False}, overrides or {})
+    _check_schema(settings, repository)
+    _check_names(settings, repository)
+    return settings
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Return the settings in a YAML file.
+
+    Raises:
+        InputError: the file is missing, is not YAML, or holds no mapping.
+    """
+    if not path.exists():
+        raise InputError(
+            f"{path}: found no such file, expected settings as YAML; correct the path, or go to the repository"
+        )
+    try:
+        content = yaml.load(path.read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except yaml.YAMLError as error:
+        raise InputError(
+            f"{path}: found text that is not YAML ({error}), expected settings; correct the file"
+        ) from error
+    if not isinstance(content, Mapping):
+        raise InputError(f"{path}: found {type(content).__name__}, expected a mapping of settings; correct the file")
+    return dict(content)
+
+
+def merge(*parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return nested dictionaries laid over one another, the last one on top.
+
+    >>> merge({"training": {"epochs": 16, "samples": 1000}}, {"training": {"samples": None}})
+    {'training': {'epochs': 16, 'samples': None}}
+    """
+    result: dict[str, Any] = {}
+    for part in parts:
+        for key, value in part.items():
+            below = result.get(key)
+            if isinstance(value, Mapping):
+                result[key] = merge(below if isinstance(below, Mapping) else {}, value)
+            else:
+                result[key] = copy.deepcopy(value)
+    return result
+
+
+def select(settings: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    """Return these settings and no others, in their blocks.
+
+    >>> select({"seeds": [0], "training": {"epochs": 16, "samples": None}}, ["training.epochs"])
+    {'training': {'epochs': 16}}
+
+    Raises:
+        InputError: a key names no setting.
+    """
+    result: dict[str, Any] = {}
+    for dotted in keys:
+        *blocks, last = dotted.split(".")
+        source, target = settings, result
+        for block in blocks:
+            source, target = source.get(block, {}), target.setdefault(block, {})
+        if last not in source:
+            raise InputError(
+                f"setting {dotted}: found none in the configuration, expected a default; add it to config.yaml or a file of "
+                "workflow/config/"
+            )
+        target[last] = source[last]
+    return result
+
+
+def dataset_settings(settings: Mapping[str, Any], dataset: str) -> dict[str, Any]:
+    """Return the settings of a dataset's runs, its overrides merged in; its own entry is under `dataset`."""
+    entry = settings["datasets"][dataset]
+    shared = {key: value for key, value in settings.items() if key not in _NOT_OF_A_DATASET}
+    own = {key: value for key, value in entry.items() if key not in _NOT_OF_PREPARATION}
+    return merge(shared, entry["overrides"]) | {"dataset": own}
+
+
+def cells(settings: Mapping[str, Any], study: str) -> dict[str, dict[str, str]]:
+    """Return the cells of a study: by name, such as full_zero, the variant of each factor."""
+    return {
+        "_".join(variants): dict(zip(combination, variants, strict=True))
+        for combination in settings["studies"][study]["combine"]
+        for variants in itertools.product(*combination.values())
+    }
+
+
+def cell_settings(settings: Mapping[str, Any], study: str, cell: str) -> dict[str, Any]:
+    """Return the settings of a cell's runs: its dataset's, then the study's overrides, then its variants; with `model`."""
+    entry = settings["studies"][study]
+    variants = [settings["variants"][name] for name in cell.split("_")]
+    return merge(dataset_settings(settings, entry["dataset"]), entry["overrides"], {"model": "clai-m"}, *variants)
+
+
+def runs_of_model(settings: Mapping[str, Any], dataset: str, model: str) -> list[RunId]:
+    """Return the runs of a model on a dataset: one a seed, and one a fold where the dataset has folds."""
+    merged = dataset_settings(settings, dataset)
+    seeds = merged["model_seeds"].get(model, merged["seeds"])
+    folds = merged["dataset"].get("folds")
+    numbers = [None] if folds is None else range(2 if folds == "hospitals" else folds)
+    return [RunId(dataset, model, seed, fold) for seed in seeds for fold in numbers]
+
+
+def runs_of_study(settings: Mapping[str, Any], study: str) -> list[RunId]:
+    """Return the runs of all cells of a study."""
+    seeds = settings["studies"][study]["seeds"]
+    return [RunId(study, cell, seed) for cell in cells(settings, study) for seed in seeds]
+
+
+def is_sepsis(settings: Mapping[str, Any], dataset: str) -> bool:
+    """Return whether a dataset holds recordings with a binary label, which have folds; the others are multiclass."""
+    return "folds" in settings["datasets"][dataset]
+
+
+def raw_dataset(settings: Mapping[str, Any], dataset: str) -> str:
+    """Return the dataset that owns the raw files: the one that `raw_of` names, or the dataset itself."""
+    return str(settings["datasets"][dataset].get("raw_of", dataset))
+
+
+def source_settings(settings: Mapping[str, Any], dataset: str) -> dict[str, Any]:
+    """Return the settings of a dataset that decide which raw files it has; a change of another one verifies nothing again."""
+    deciding = ("source", "path", "medmnist_flag", "medmnist_size", "subjects", "nights", "options")
+    return {key: value for key, value in settings["datasets"][dataset].items() if key in deciding}
+
+
+def preparation_settings(settings: Mapping[str, Any], dataset: str) -> dict[str, Any]:
+    """Return the settings that decide a dataset's prepared form; `memory_gb` only bounds memory."""
+    apart = (*_NOT_OF_PREPARATION, "memory_gb")
+    return {key: value for key, value in settings["datasets"][dataset].items() if key not in apart}
+
+
+def benchmark_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the benchmark reads: its own settings, and how its dataset's models are trained and evaluated."""
+    merged = dataset_settings(settings, settings["benchmark"]["dataset"])
+    keys = [
+        "device",
+        "threads",
+        "embedding_size",
+        "encoder",
+        "kernel",
+        "target",
+        "training",
+        "miniature",
+        "inference.block",
+    ]
+    return select(merged, keys) | {"benchmark": settings["benchmark"]}
+
+
+def effective_settings(settings: Mapping[str, Any], name: str, model: str) -> dict[str, Any]:
+    """Return what decides the runs of a model on a dataset, or of a cell of a study.
+
+    Args:
+        name: key of a dataset or a study.
+        model: key of a model of that dataset, or a cell of that study.
+
+    Raises:
+        InputError: the configuration has no such dataset, study, model or cell.
+    """
+    if name in settings["studies"]:
+        _expect(model, list(cells(settings, name)), f"cells of the study {name}")
+        merged = cell_settings(settings, name, model)
+        runs = [run for run in runs_of_study(settings, name) if run.model == model]
+        key = str(merged["model"])
+    else:
+        _expect(name, [*settings["datasets"], *settings["studies"]], "datasets and studies")
+        _expect(model, settings["datasets"][name]["models"], f"models of the dataset {name}")
+        merged = dataset_settings(settings, name) | {"model": model}
+        runs = runs_of_model(settings, name, model)
+        key = model
+    shown = {"runs": [str(run) for run in runs], **select(merged, ["model", "dataset", "split_seed"])}
+    return shown | select(merged, [*MODELS[key].reads, "evaluation"])
+
+
+def settings_text(repository: Path, name: str, model: str, configfiles: Iterable[Path] = (), mini: bool = False) -> str:
+    """Return the effective settings of a run as YAML.
+
+    Args:
+        repository: folder that holds config.yaml.
+        name: key of a dataset or a study.
+        model: key of a model, or a cell of the study.
+        configfiles: files of the user's own settings; later ones win.
+        mini: whether to show the run on miniature data.
+
+    Raises:
+        InputError: a setting is wrong, or there is no such dataset, study, model or cell.
+    """
+    overrides = merge(*(read_yaml(file) for file in configfiles))
+    shown = effective_settings(load_settings(repository, overrides, mini=mini), name, model)
+    return str(yaml.safe_dump(shown, sort_keys=False, default_flow_style=None, width=100, allow_unicode=True))
+
+
+def _expect(name: str, names: Iterable[str], kind: str, key: str | None = None) -> None:
+    """Refuse a name that is none of `names`; `key` is the setting that holds it."""
+    if name not in (known := list(names)):
+        where = f"config key {key}: " if key else ""
+        raise InputError(f"{where}found '{name}', expected one of the {kind}: {', '.join(known)}; correct the name")
+
+
+def _check_schema(settings: Mapping[str, Any], repository: Path) -> None:
+    schema = read_yaml(repository / SCHEMA)
+    schema["$defs"] |= {"model": {"enum": ON_DATASETS}, "studied_model": {"enum": IN_STUDIES}, "clai": {"enum": CLAI}}
+    blocks = schema["$defs"]["shared"]["baselines"]["properties"]
+    for name in EMBEDDING_BASELINES:
+        blocks.setdefault(name.replace("-", "_"), {"type": "object"})  # a new one's fit checks its settings
+    error = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(schema).iter_errors(settings))
+    if error is None:
+        return
+    key = ".".join(str(part) for part in error.absolute_path)
+    where = f"config key {key}" if key else "config"
+    if error.validator == "additionalProperties":
+        known = error.schema.get("properties", {})
+        unknown = ", ".join(f"'{name}'" for name in error.instance if name not in known)
+        raise InputError(
+            f"{where}: found unknown keys {unknown}, expected some of {', '.join(known)}; correct or remove them"
+        )
+    raise InputError(f"{where}: {error.message}; correct it ({SCHEMA} says what is allowed)")
+
+
+def _check_names(settings: Mapping[str, Any], repository: Path) -> None:
+    """Refuse settings that name a dataset, study, variant or source that is not there."""
+    datasets, studies, variants = settings["datasets"], settings["studies"], settings["variants"]
+    for name in settings["run"]:
+        _expect(name, datasets, "datasets", "run")
+    for name in settings["run_studies"]:
+        _expect(name, studies, "studies", "run_studies")
+    _expect(settings["benchmark"]["dataset"], datasets, "datasets", "benchmark.dataset")
+    for name, study in studies.items():
+        _expect(study["dataset"], datasets, "datasets", f"studies.{name}.dataset")
+        for combination in study["combine"]:
+            for variant in itertools.chain.from_iterable(combination.values()):
+                _expect(variant, variants, "variants", f"studies.{name}.combine")
+    for name, entry in datasets.items():
+        owner = raw_dataset(settings, name)
+        _expect(owner, datasets, "datasets", f"datasets.{name}.raw_of")
+        if owner != name and entry["path"] is not None:
+            raise InputError(
+                f"config key datasets.{name}.path: found '{entry['path']}', expected null, because its raw files are those of "
+                f"{owner}. Set datasets.{owner}.path instead, and this one to null."
+            )
+        if not (repository / "src" / "clai" / "datasets" / f"{entry['source']}.py").exists():
+            raise InputError(
+                f"config key datasets.{name}.source: there is no src/clai/datasets/{entry['source']}.py; add that module, or "
+                "name one of those in src/clai/datasets"
+            )
+    for model in MODELS.values():
+        select(settings, model.reads)

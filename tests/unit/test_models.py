@@ -1,0 +1,40 @@
+"""The registry of models is complete: rules, scripts, kernels and settings that it names exist."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from clai.runs.models import CLAI, EMBEDDING_BASELINES, IN_STUDIES, MODELS, ON_DATASETS, fitted_by
+from clai.runs.settings import load_settings, select
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+def test_models_of_the_paper_come_first() -> None:
+    assert list(MODELS)[:2] == CLAI == ["clai-m", "clai-c"]
+
+
+def test_every_model_is_fitted_by_one_rule_or_belongs_to_studies() -> None:
+    rules = {model.rule for model in MODELS.values() if model.rule}
+    assert sorted(name for rule in rules for name in fitted_by(rule)) == sorted(ON_DATASETS)
+    assert set(ON_DATASETS) | set(IN_STUDIES) == set(MODELS)
+
+
+def test_every_setting_that_a_model_reads_has_a_default() -> None:
+    settings = load_settings(REPOSITORY)
+    for model in MODELS.values():
+        assert select(settings, model.reads)
+
+
+def test_models_look_different() -> None:
+    colours = [MODELS[name].colour for name in ON_DATASETS]
+    assert len(set(colours)) == len(colours)
+    assert len({model.title for model in MODELS.values()}) == len(MODELS)
+
+
+def test_baselines_on_embeddings_name_the_function_that_fits_them() -> None:
+    for name in EMBEDDING_BASELINES:
+        module, function = str(MODELS[name].fit).split(":")
+        spec = find_spec(module)
+        assert spec is not None
+        assert spec.origin is not None
+        assert f"def {function}(" in Path(spec.origin).read_text()

@@ -1,0 +1,91 @@
+"""The table of outputs: each output has its caption and its drawing, and rests on evidence that can be computed or is there."""
+
+from pathlib import Path
+
+import pytest
+
+from clai.report.figures import render as figures
+from clai.report.tables import render as tables
+from clai.runs.outputs import (
+    BENCHMARK,
+    CLAIMS,
+    FIGURES,
+    OUTPUTS,
+    TABLES,
+    THEORY,
+    all_evidence,
+    available,
+    descriptions,
+    evidence_behind,
+    evidence_files,
+    evidence_inputs,
+    files_of_outputs,
+    heading_of,
+    title_of,
+)
+from clai.runs.settings import load_settings
+
+REPOSITORY = Path(__file__).parents[2]
+REAL = load_settings(REPOSITORY)
+
+
+def test_every_output_has_a_caption_and_every_caption_an_output() -> None:
+    captions = {path.stem for path in (REPOSITORY / "workflow" / "report").glob("*.rst")}
+    assert captions - {"workflow"} == set(OUTPUTS)
+
+
+def test_every_output_is_drawn() -> None:
+    assert set(tables.TABLES) == set(TABLES)
+    assert set(figures.FIGURES) == set(FIGURES)
+
+
+def test_every_output_shows_datasets_and_studies_that_are_configured() -> None:
+    for output in OUTPUTS:
+        assert set(evidence_behind(output, REAL)) <= {*REAL["datasets"], *REAL["studies"], BENCHMARK, THEORY}
+    assert evidence_behind(CLAIMS, REAL) == [*REAL["datasets"], *REAL["studies"], BENCHMARK, THEORY]
+    assert evidence_behind("tableS3", REAL) == [*REAL["datasets"], "decisive", "wide"]
+
+
+def test_words_of_an_output() -> None:
+    assert [title_of(name) for name in ("table1", "figureS4", "claims")] == ["Table 1", "Figure S4", "Claims"]
+    assert heading_of("Sepsis detection on hours: AUROC and more.") == "Sepsis detection"
+    assert descriptions(["wide", BENCHMARK, THEORY], REAL) == {
+        "wide": {"title": "CIFAR-10, study wide", "needs": REAL["studies"]["wide"]["needs"]},
+        BENCHMARK: {name: REAL["benchmark"][name] for name in ("title", "needs")},
+    }
+
+
+def test_files_of_outputs() -> None:
+    files = files_of_outputs("paper_figures/mini")
+    assert {"paper_figures/mini/table1.tex", "paper_figures/mini/figure2.pdf", "paper_figures/mini/claims.md"} <= set(
+        files
+    )
+    assert len(files) == len(set(files)) == 3 * len(TABLES) + 4 * len(FIGURES) + 3
+
+
+def test_full_run_computes_what_is_asked_for_and_accessible() -> None:
+    assert available("results/real", REAL) == [
+        name for name in (*REAL["run"], *REAL["run_studies"], BENCHMARK, THEORY) if name != "mimic-iv"
+    ]
+    own = load_settings(
+        REPOSITORY, {"run": ["mimic-iv"], "run_benchmark": False, "datasets": {"mimic-iv": {"path": "p"}}}
+    )
+    assert available("results/real", own) == ["mimic-iv", THEORY]
+    assert available("results/mini", load_settings(REPOSITORY, mini=True))[3] == "mimic-iv"
+
+
+def test_evidence_depends_on_the_kind_of_data() -> None:
+    assert "results/real/cifar10/evidence/similarity.csv" in evidence_files("results/real", "cifar10", REAL)
+    assert "results/real/challenge2019/evidence/latent.csv" in evidence_files("results/real", "challenge2019", REAL)
+    assert not any("reliability" in file for file in evidence_files("results/real", "wide", REAL))
+    assert evidence_inputs("table2", "results/real", REAL) == []
+    assert set(evidence_inputs(CLAIMS, "results/real", REAL)) == set(all_evidence("results/real", REAL))
+
+
+def test_published_evidence_is_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "results" / "published" / "mimic-iv" / "evidence"
+    folder.mkdir(parents=True)
+    (folder / "metrics.csv").touch()
+    monkeypatch.chdir(tmp_path)
+    assert available("results/published", REAL) == ["mimic-iv"]
+    assert evidence_inputs("table3", "results/published", REAL) == ["results/published/mimic-iv/evidence/metrics.csv"]

@@ -1,0 +1,217 @@
+"""Settings are merged in a fixed order, bad ones are refused with what was expected, and a run reads only its own."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from clai.errors import InputError
+from clai.report.cli import main
+from clai.runs.models import EMBEDDING_BASELINES, IN_STUDIES, MODELS, ON_DATASETS
+from clai.runs.settings import (
+    DEFAULTS,
+    benchmark_settings,
+    cell_settings,
+    cells,
+    dataset_settings,
+    effective_settings,
+    load_settings,
+    merge,
+    preparation_settings,
+    raw_dataset,
+    read_yaml,
+    runs_of_model,
+    runs_of_study,
+    select,
+    settings_text,
+    source_settings,
+)
+
+REPOSITORY = Path(__file__).parents[2]
+REAL, MINI = load_settings(REPOSITORY), load_settings(REPOSITORY, mini=True)
+
+
+def test_last_of_merged_settings_is_on_top_and_none_of_them_changes() -> None:
+    first, second = {"a": {"b": 1, "c": [1]}, "d": 1}, {"a": {"b": None}, "d": {"e": 2}}
+    merged = merge(first, second)
+    assert merged == {"a": {"b": None, "c": [1]}, "d": {"e": 2}}
+    merged["a"]["c"].append(2)
+    assert first == {"a": {"b": 1, "c": [1]}, "d": 1}
+
+
+def test_no_two_files_of_defaults_set_the_same_key() -> None:
+    keys = [key for file in DEFAULTS for key in read_yaml(REPOSITORY / file)]
+    assert len(keys) == len(set(keys))
+
+
+def test_own_settings_win_on_real_data_and_the_miniature_over_them() -> None:
+    own = {"seeds": [7], "inference": {"block": 9}, "datasets": {"mimic-iv": {"path": "mine"}}}
+    real, mini = load_settings(REPOSITORY, own), load_settings(REPOSITORY, own, mini=True)
+    assert (real["seeds"], real["inference"]["block"], real["datasets"]["mimic-iv"]["path"]) == ([7], 9, "mine")
+    assert (mini["seeds"], mini["inference"]["block"], mini["datasets"]["mimic-iv"]["path"]) == ([0, 1], 9, None)
+    assert (real["miniature"], mini["miniature"]) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("own", "message"),
+    [
+        ({"trainig": {"epochs": 3}}, "config: found unknown keys 'trainig', expected some of .*training"),
+        ({"training": {"epoch": 3}}, "config key training: found unknown keys 'epoch', expected some of .*epochs"),
+        ({"seeds": "many"}, "config key seeds: 'many' is not of type 'array'; correct it"),
+        ({"datasets": {"cifar10": {"models": ["svm"]}}}, "config key datasets.cifar10.models.0: 'svm' is not one of"),
+        ({"variants": {"full": {"model": "gp"}}}, "config key variants.full.model: 'gp' is not one of"),
+        ({"baselines": {"embedding": "cross-entropy"}}, "config key baselines.embedding: .* is not one of .*clai-m"),
+        ({"run": ["cifar100"]}, "config key run: found 'cifar100', expected one of the datasets: pathmnist, cifar10"),
+        ({"run_studies": ["deep"]}, "config key run_studies: found 'deep', expected one of the studies: ablation"),
+        ({"benchmark": {"dataset": "x"}}, "config key benchmark.dataset: found 'x', expected one of the datasets"),
+        ({"studies": {"wide": {"dataset": "x"}}}, "config key studies.wide.dataset: found 'x'"),
+        (
+            {"studies": {"wide": {"combine": [{"kernel": ["rbf"]}]}}},
+            "studies.wide.combine: found 'rbf', .* variants: cosine",
+        ),
+        ({"datasets": {"cifar10": {"raw_of": "x"}}}, "config key datasets.cifar10.raw_of: found 'x'"),
+        (
+            {"datasets": {"cifar10": {"source": "xyz"}}},
+            "datasets.cifar10.source: there is no src/clai/datasets/xyz.py; add",
+        ),
+        (
+            {"datasets": {"challenge2019-septic": {"path": "p"}}},
+            "found 'p', expected null, .* Set datasets.challenge2019.path",
+        ),
+    ],
+)
+def test_bad_setting_is_refused_with_its_key_and_what_was_expected(own: Mapping[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        load_settings(REPOSITORY, own)
+
+
+@pytest.mark.parametrize(("text", "message"), [("a: [1", "not YAML"), ("- a", "found list, expected a mapping")])
+def test_file_of_settings_that_is_none(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InputError, match="expected settings as YAML; correct the path"):
+        read_yaml(tmp_path / "own.yaml")
+    (tmp_path / "own.yaml").write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_yaml(tmp_path / "own.yaml")
+
+
+def test_overrides_may_change_what_a_dataset_or_a_study_reads_and_nothing_else() -> None:
+    properties = read_yaml(REPOSITORY / "workflow/config/schema.yaml")["properties"]
+
+    def accepts(part: str, name: str, key: str) -> bool:
+        try:
+            load_settings(REPOSITORY, {part: {name: {"overrides": {key: REAL[key]}}}})
+        except InputError:
+            return False
+        return True
+
+    shared = [key for key in properties if str(properties[key].get("$ref", "")).startswith("#/$defs/shared/")]
+    assert "hourly" in shared
+    assert [key for key in shared if not accepts("datasets", "mimic-iv", key)] == []
+    refused = ["seeds", "model_seeds", "tsne", "stages", "figure4"]
+    assert [key for key in ["seeds", *shared] if not accepts("studies", "ablation", key)] == refused
+
+
+def test_registry_names_the_models_that_settings_accept() -> None:
+    for model in ON_DATASETS:
+        load_settings(REPOSITORY, {"datasets": {"cifar10": {"models": [model]}}})
+    for model in IN_STUDIES:
+        load_settings(REPOSITORY, {"variants": {"full": {"model": model}}})
+    assert "supervised-contrastive" in set(IN_STUDIES) - set(ON_DATASETS)
+
+
+def test_new_baseline_on_embeddings_needs_no_line_in_the_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = {"baselines": {"nearest_centroid": {"shrinkage": 0.1}}}
+    with pytest.raises(InputError, match="found unknown keys 'nearest_centroid'"):
+        load_settings(REPOSITORY, own)
+    monkeypatch.setattr("clai.runs.settings.EMBEDDING_BASELINES", [*EMBEDDING_BASELINES, "nearest-centroid"])
+    assert load_settings(REPOSITORY, own)["baselines"]["nearest_centroid"] == {"shrinkage": 0.1}
+
+
+def test_dataset_has_its_overrides_and_its_own_entry() -> None:
+    merged = dataset_settings(REAL, "sleepedf")
+    assert merged["encoder"] == REAL["encoder"] | {"trunk": "resnet1d", "width": 16, "blocks": [1, 1, 1, 1]}
+    assert merged["dataset"]["sampling_rate"] == 100
+    assert not {"overrides", "models", "needs"} & merged["dataset"].keys()
+    assert not {"datasets", "studies", "variants", "theory", "benchmark"} & merged.keys()
+    assert REAL["encoder"]["trunk"] == "resnet2d"
+
+
+def test_settings_of_a_cell_are_those_of_its_study_and_then_of_its_variants() -> None:
+    assert cells(REAL, "decisive")["full_zero"] == {"kernel": "full", "target": "zero"}
+    cell = cell_settings(REAL, "decisive", "cosine_product")
+    assert (cell["model"], cell["target"]["multiclass"], cell["threads"]) == ("clai-c", "product", 1)
+    assert (cell["training"]["samples"], cell["training"]["epochs"]) == (None, 12)
+    assert cell_settings(REAL, "schedules", "full_joint-1")["training"]["epochs"] == 104
+
+
+def test_runs_are_one_a_seed_and_a_fold() -> None:
+    assert [str(run) for run in runs_of_model(REAL, "cifar10", "clai-m")] == [
+        f"cifar10/clai-m/seed{s}" for s in (0, 1, 2)
+    ]
+    assert [run.replicate for run in runs_of_model(REAL, "challenge2019-hospitals", "gp")] == [
+        "seed0/fold0",
+        "seed0/fold1",
+    ]
+    assert [run.seed for run in runs_of_model(MINI, "cifar10", "cross-entropy")] == [0]
+    assert len(runs_of_study(REAL, "ablation")) == 15 * 3
+
+
+def test_run_reads_its_own_settings_and_no_others() -> None:
+    assert select(REAL, ["threads", "baselines.gp.epochs"]) == {"threads": 2, "baselines": {"gp": {"epochs": 10}}}
+    with pytest.raises(InputError, match=r"setting baselines\.svm: found none in the configuration"):
+        select(REAL, ["baselines.svm"])
+    for model in MODELS.values():
+        assert (
+            not {"seeds", "tsne", "figure4", "datasets"} & select(dataset_settings(REAL, "cifar10"), model.reads).keys()
+        )
+
+
+def test_limits_of_memory_decide_neither_raw_files_nor_prepared_form() -> None:
+    assert "memory_gb" not in preparation_settings(REAL, "mimic-iv")
+    assert source_settings(REAL, "sleepedf") == {"source": "sleep_edf", "path": None, "subjects": None, "nights": "all"}
+    assert (raw_dataset(REAL, "challenge2019-septic"), raw_dataset(REAL, "cifar10")) == ("challenge2019", "cifar10")
+
+
+def test_benchmark_reads_how_its_dataset_is_trained() -> None:
+    own = {"datasets": {"cifar10": {"overrides": {"encoder": {"width": 24}}}}}
+    read = benchmark_settings(load_settings(REPOSITORY, own))
+    assert (read["encoder"]["width"], read["benchmark"]["epoch"]["items"]) == (24, 4096)
+    assert "evaluation" not in read
+
+
+def test_command_prints_what_decides_a_run(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(REPOSITORY)
+    (tmp_path / "own.yaml").write_text("training: {epochs: 3}\n")
+    assert main(["settings", "cifar10", "clai-m", "--configfile", str(tmp_path / "own.yaml")]) == 0
+    shown = yaml.safe_load(capsys.readouterr().out)
+    assert shown["runs"] == [f"cifar10/clai-m/seed{seed}" for seed in (0, 1, 2)]
+    assert (shown["training"]["epochs"], shown["encoder"], shown["dataset"]["image_size"]) == (3, REAL["encoder"], 32)
+    assert main(["settings", "ablation", "cosine_zero", "--mini"]) == 0
+    shown = yaml.safe_load(capsys.readouterr().out)
+    assert (shown["runs"], shown["model"]) == (["ablation/cosine_zero/seed0"], "clai-c")
+    assert yaml.safe_load(settings_text(REPOSITORY, "cifar10", "clai-c")) == effective_settings(
+        REAL, "cifar10", "clai-c"
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (
+            ["cifar100", "clai-m"],
+            "found 'cifar100', expected one of the datasets and studies: pathmnist, .*wide; correct",
+        ),
+        (
+            ["cifar10", "svm"],
+            "found 'svm', expected one of the models of the dataset cifar10: clai-m, clai-c, cross-entropy",
+        ),
+        (["ablation", "full"], "found 'full', expected one of the cells of the study ablation: cosine_zero"),
+    ],
+)
+def test_command_says_which_names_there_are(names: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        settings_text(REPOSITORY, *names)
