@@ -7,13 +7,17 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from clai.report.claims import judge
+from clai.report.claims.judgement import judge
+from clai.report.claims.page import claims_frame
 from clai.report.evidence import Evidence
-from clai.report.figures import FIGURES
-from clai.report.figures import render as draw
+from clai.report.figures.render import FIGURES
+from clai.report.figures.render import render as draw
 from clai.report.printed_values import read_printed_values
 from clai.report.sidecars import csv_text
-from clai.report.tables import TABLES, Sources, read_choices, readme_results, render, replace_results
+from clai.report.tables.choices import read_choices
+from clai.report.tables.parts import Sources
+from clai.report.tables.readme import readme_results, replace_results
+from clai.report.tables.render import TABLES, render
 from clai.runs.outputs import CLAIMS, descriptions, evidence_behind
 from clai.runs.record import digest
 from clai.runs.settings import load_settings
@@ -61,7 +65,8 @@ def test_tracked_figure_data_follow_from_the_published_evidence(name: str) -> No
 
 
 def test_tracked_verdicts_follow_from_the_published_evidence() -> None:
-    assert_tracked("claims", judge(evidence(), read_printed_values(Path("workflow/config/printed_values.csv"))))
+    values = read_printed_values(Path("workflow/config/printed_values.csv"))
+    assert_tracked("claims", claims_frame(judge(evidence(), values)))
 
 
 def test_every_published_number_has_a_run_with_commit_seed_data_and_hardware() -> None:

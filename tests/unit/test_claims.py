@@ -1,26 +1,20 @@
 """Verdicts follow from the evidence by their stated rules, and flip when the evidence does."""
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from clai.report.claims import (
-    CIFAR10_GROUPS,
-    CLAIMS,
-    NOT_REPRODUCED,
-    NOT_TESTABLE,
-    REPRODUCED,
-    REPRODUCED_IN_PART,
-    constant_calibration_error,
-    epochs_to,
-    grouping_test,
-    judge,
-    markdown,
-)
+from clai.report.claims.finding import DIFFERENCE, PER_CENT, POINTS, Finding, Part, Statistic, Unit, Verdict
+from clai.report.claims.judgement import CLAIMS, judge
+from clai.report.claims.multiclass import CIFAR10_GROUPS, epochs_to, grouping_test
+from clai.report.claims.page import claims_frame, claims_page
+from clai.report.claims.sepsis import constant_calibration_error
 from clai.report.evidence import Evidence
 from clai.report.printed_values import read_printed_values
+from clai.report.statistics import interval
 from support.evidence_fixture import (
     EXPECTED,
     STUDIES,
@@ -33,9 +27,63 @@ from support.evidence_fixture import (
 PAPER = read_printed_values(Path(__file__).parents[2] / "workflow" / "config" / "printed_values.csv")
 
 
-def verdicts(root: Path) -> dict[int, str]:
-    frame = judge(Evidence.found(root, EXPECTED | STUDIES), PAPER)
-    return dict(zip(frame["id"], frame["verdict"], strict=True))
+def table(root: Path) -> pd.DataFrame:
+    """Judge all claims by the evidence below `root`; a row for each, by number."""
+    return claims_frame(judge(Evidence.found(root, EXPECTED | STUDIES), PAPER)).set_index("id")
+
+
+def verdicts(root: Path) -> dict[int, Verdict]:
+    return {number: Verdict(verdict) for number, verdict in table(root)["verdict"].items()}
+
+
+def part(data: str, holds: bool | None) -> Part:
+    return Part(data, "accuracy", [Statistic("CLaI-M", 0.8, PER_CENT)], holds)
+
+
+def test_a_mean_is_written_with_sign_interval_and_number_of_replicates() -> None:
+    gap = interval([0.001, 0.004, 0.0073])
+    assert POINTS.text(gap) == "+0.41 [-0.37, +1.19], n = 3"
+    assert DIFFERENCE.text(gap) == "+0.004 [-0.004, +0.012], n = 3"
+    assert PER_CENT.text(interval([0.8265])) == "82.65, n = 1, no interval"
+    assert POINTS.text(interval([])) == "no value"
+    assert Unit(2, style="e").text(2.98e-7) == "2.98e-07"
+
+
+def test_a_part_names_data_quantity_and_unit_once() -> None:
+    statistics = [Statistic("CLaI-M", 0.8265, PER_CENT), Statistic("chance", 0.1, PER_CENT)]
+    assert (
+        Part("CIFAR-10", "accuracy", statistics).text() == "CIFAR-10, accuracy in per cent: CLaI-M 82.65; chance 10.00."
+    )
+    assert Part("A", "ECE", [Statistic("M minus C", 0.01, DIFFERENCE)]).text() == "A, ECE: M minus C +0.010."
+
+
+@pytest.mark.parametrize(
+    ("holds", "missing", "verdict"),
+    [
+        ([], ["PathMNIST"], Verdict.NOT_TESTABLE),
+        ([None], [], Verdict.NOT_TESTABLE),
+        ([True, None], [], Verdict.REPRODUCED),
+        ([True, True], ["PathMNIST"], Verdict.REPRODUCED_WHERE_TESTED),
+        ([True, False], ["PathMNIST"], Verdict.NOT_REPRODUCED),
+    ],
+)
+def test_a_verdict_needs_every_part_that_has_a_say(
+    holds: list[bool | None], missing: list[str], verdict: Verdict
+) -> None:
+    assert Finding(parts=[part("CIFAR-10", value) for value in holds], missing=missing).verdict == verdict
+
+
+def test_one_of_alternatives_is_enough_on_each_dataset() -> None:
+    parts = [part("CIFAR-10", False), part("CIFAR-10", True), part("SleepEDF", True)]
+    assert Finding(parts=parts, alternatives=True).verdict == Verdict.REPRODUCED
+    assert Finding(parts=[*parts, part("PathMNIST", False)], alternatives=True).verdict == Verdict.NOT_REPRODUCED
+
+
+def test_a_part_that_rests_on_too_little_has_no_say_and_says_what_is_missing() -> None:
+    finding = Finding()
+    finding.add(part("CIFAR-10", True), known=False, needs="two seeds")
+    assert finding.outcomes == []
+    assert finding.missing == ["two seeds"]
 
 
 def test_all_sixteen_claims_are_judged_and_say_how() -> None:
@@ -44,9 +92,9 @@ def test_all_sixteen_claims_are_judged_and_say_how() -> None:
 
 
 def test_without_evidence_nothing_is_testable_and_each_claim_says_what_it_takes(tmp_path: Path) -> None:
-    frame = judge(Evidence.found(tmp_path / "published", EXPECTED), PAPER)
-    assert set(frame["verdict"]) == {NOT_TESTABLE}
-    assert frame["needs"].str.len().gt(0).all()
+    claims = table(tmp_path / "published")
+    assert set(claims["verdict"]) == {Verdict.NOT_TESTABLE}
+    assert claims["needs"].str.len().gt(0).all()
 
 
 def test_verdicts_flip_with_the_evidence(tmp_path: Path) -> None:
@@ -54,8 +102,8 @@ def test_verdicts_flip_with_the_evidence(tmp_path: Path) -> None:
     write_evidence(tmp_path / "worse", list(EXPECTED), gain=-0.02)
     better, worse = verdicts(tmp_path / "better"), verdicts(tmp_path / "worse")
     for number in (1, 2, 3, 5):
-        assert better[number] == REPRODUCED
-        assert worse[number] == NOT_REPRODUCED
+        assert better[number] == Verdict.REPRODUCED
+        assert worse[number] == Verdict.NOT_REPRODUCED
 
 
 def test_schedules_and_targets_are_judged_by_the_studies(tmp_path: Path) -> None:
@@ -65,34 +113,33 @@ def test_schedules_and_targets_are_judged_by_the_studies(tmp_path: Path) -> None
         write_benchmark(tmp_path / name)
     better, worse = verdicts(tmp_path / "better"), verdicts(tmp_path / "worse")
     for number in (14, 15):
-        assert better[number] == REPRODUCED
-        assert worse[number] == NOT_REPRODUCED
-    frame = judge(Evidence.found(tmp_path / "better", EXPECTED | STUDIES), PAPER).set_index("id")
-    assert "an epoch of the sequential schedule takes" in frame.loc[14, "evidence"]
+        assert better[number] == Verdict.REPRODUCED
+        assert worse[number] == Verdict.NOT_REPRODUCED
+    assert "time of an epoch: sequential over joint" in table(tmp_path / "better").loc[14, "evidence"]
 
 
 def test_cost_is_judged_by_the_growth_that_the_benchmark_measured(tmp_path: Path) -> None:
     for name, power, miniature in (("linear", 1.0, False), ("steeper", 1.5, False), ("mini", 1.0, True)):
         write_benchmark(tmp_path / name, power=power, miniature=miniature)
-    assert verdicts(tmp_path / "linear")[13] == REPRODUCED
-    assert verdicts(tmp_path / "steeper")[13] == NOT_REPRODUCED
-    assert verdicts(tmp_path / "mini")[13] == NOT_TESTABLE, "overheads rule the times of miniature sizes"
+    assert verdicts(tmp_path / "linear")[13] == Verdict.REPRODUCED
+    assert verdicts(tmp_path / "steeper")[13] == Verdict.NOT_REPRODUCED
+    assert verdicts(tmp_path / "mini")[13] == Verdict.NOT_TESTABLE, "overheads rule the times of miniature sizes"
 
 
 def test_one_seed_gives_no_verdict_on_differences(tmp_path: Path) -> None:
     write_evidence(tmp_path, ["cifar10"], seeds=1)
-    frame = judge(Evidence.found(tmp_path, EXPECTED), PAPER).set_index("id")
+    claims = table(tmp_path)
     for number in (1, 2, 3, 4):
-        assert frame.loc[number, "verdict"] == NOT_TESTABLE
-        assert "at least two seeds" in frame.loc[number, "needs"]
+        assert claims.loc[number, "verdict"] == Verdict.NOT_TESTABLE
+        assert "at least two seeds" in claims.loc[number, "needs"]
 
 
 def test_a_verdict_on_part_of_the_datasets_names_the_rest(tmp_path: Path) -> None:
     write_evidence(tmp_path, ["cifar10"])
-    row = judge(Evidence.found(tmp_path, EXPECTED), PAPER).set_index("id").loc[1]
-    assert row["verdict"] == REPRODUCED_IN_PART
+    row = table(tmp_path).loc[1]
+    assert row["verdict"] == Verdict.REPRODUCED_WHERE_TESTED
     assert row["data"] == "CIFAR-10 (JPEG copy)"
-    assert "(n = 3)" in row["evidence"]
+    assert "n = 3" in row["evidence"]
     assert row["files"].endswith("cifar10/evidence/metrics.csv")
     assert "PathMNIST" in row["needs"]
     assert "SleepEDF" in row["needs"]
@@ -107,22 +154,22 @@ def test_table1_is_reproduced_only_if_the_printed_values_lie_within_the_interval
         rows = (metrics["model"] == "clai-m") & (metrics["metric"] == metric)
         metrics.loc[rows, "value"] += value - metrics.loc[rows, "value"].mean()
     metrics.to_csv(tmp_path / "metrics.csv", index=False)
-    assert verdicts(tmp_path)[4] == NOT_REPRODUCED
+    assert verdicts(tmp_path)[4] == Verdict.NOT_REPRODUCED
     write_evidence(tmp_path / "other", ["cifar10"])
     metrics.to_csv(tmp_path / "other" / "cifar10" / "evidence" / "metrics.csv", index=False)
-    assert verdicts(tmp_path / "other")[4] == REPRODUCED_IN_PART
+    assert verdicts(tmp_path / "other")[4] == Verdict.REPRODUCED_WHERE_TESTED
 
 
 def test_the_open_cohort_stands_in_for_mimic_iv_and_is_named(tmp_path: Path) -> None:
     write_evidence(tmp_path / "open", ["challenge2019"])
-    row = judge(Evidence.found(tmp_path / "open", EXPECTED), PAPER).set_index("id").loc[7]
+    row = table(tmp_path / "open").loc[7]
     assert row["data"] == "Challenge 2019"
     assert "credentialed access" in row["needs"]
     write_evidence(tmp_path / "both", ["mimic-iv", "challenge2019"])
-    assert judge(Evidence.found(tmp_path / "both", EXPECTED), PAPER).set_index("id").loc[7, "data"] == "MIMIC-IV"
+    assert table(tmp_path / "both").loc[7, "data"] == "MIMIC-IV"
 
 
-@pytest.mark.parametrize(("agreement", "verdict"), [(0.6, NOT_REPRODUCED), (0.995, REPRODUCED)])
+@pytest.mark.parametrize(("agreement", "verdict"), [(0.6, Verdict.NOT_REPRODUCED), (0.995, Verdict.REPRODUCED)])
 def test_parzen_claim_follows_the_lowest_agreement(tmp_path: Path, agreement: float, verdict: str) -> None:
     folder = tmp_path / "theory" / "evidence"
     folder.mkdir(parents=True)
@@ -130,7 +177,7 @@ def test_parzen_claim_follows_the_lowest_agreement(tmp_path: Path, agreement: fl
     assert verdicts(tmp_path)[10] == verdict
 
 
-@pytest.mark.parametrize(("margin", "verdict"), [(0.01, REPRODUCED), (-0.01, NOT_REPRODUCED)])
+@pytest.mark.parametrize(("margin", "verdict"), [(0.01, Verdict.REPRODUCED), (-0.01, Verdict.NOT_REPRODUCED)])
 def test_alignment_claim_needs_the_bound(tmp_path: Path, margin: float, verdict: str) -> None:
     write_evidence(tmp_path, ["cifar10"], theory=False)
     folder = tmp_path / "theory" / "evidence"
@@ -141,15 +188,16 @@ def test_alignment_claim_needs_the_bound(tmp_path: Path, margin: float, verdict:
 
 def test_grouping_test_is_exact() -> None:
     similarity = np.zeros((10, 10))
-    for group in CIFAR10_GROUPS:
+    groups = list(CIFAR10_GROUPS.values())
+    for group in groups:
         for a in group:
             for b in group:
                 similarity[a, b] = 1.0
-    gap, p, count = grouping_test(similarity, CIFAR10_GROUPS)
+    gap, p, count = grouping_test(similarity, groups)
     assert gap == pytest.approx(1.0)
     assert count == 45 * 70 * 6
     assert p == pytest.approx(2 / count)  # the two pairs may change places
-    assert grouping_test(np.zeros((10, 10)), CIFAR10_GROUPS)[1] == 1.0
+    assert grouping_test(np.zeros((10, 10)), groups)[1] == 1.0
 
 
 def test_groupings_found_by_chance_are_not_reproduced(tmp_path: Path) -> None:
@@ -159,7 +207,7 @@ def test_groupings_found_by_chance_are_not_reproduced(tmp_path: Path) -> None:
     order = np.random.default_rng(0).permutation(10)
     frame[["class_a", "class_b"]] = order[frame[["class_a", "class_b"]].to_numpy()]
     frame.to_csv(path, index=False)
-    assert verdicts(tmp_path)[12] == NOT_REPRODUCED
+    assert verdicts(tmp_path)[12] == Verdict.NOT_REPRODUCED
 
 
 def test_a_run_that_never_gets_there_counts_its_last_epoch_and_one() -> None:
@@ -173,9 +221,34 @@ def test_the_constant_predicts_the_prevalence_of_the_other_folds() -> None:
     assert constant_calibration_error(frame).tolist() == pytest.approx([0.15, 0.0, 0.15])
 
 
+def page(root: Path, caption: str = "The caption.") -> str:
+    return claims_page(judge(Evidence.found(root, EXPECTED | STUDIES), PAPER), caption)
+
+
 def test_the_page_shows_every_claim_its_rule_and_its_verdict(tmp_path: Path) -> None:
     write_evidence(tmp_path / "mini", ["cifar10"], miniature=True)
-    frame = judge(Evidence.found(tmp_path / "mini", EXPECTED), PAPER)
-    page = markdown(frame, "The caption.")
-    assert page.count("- Rule: ") == page.count("- Verdict: **") == 16
-    assert "The caption." in page
+    text = page(tmp_path / "mini")
+    assert text.startswith("# The paper's claims\n\nOf 16 claims, ")
+    assert text.count("\n**Rule.** ") == text.count("\n**Verdict.** ") == text.count("\n## ") == 16
+    assert "The caption." in text
+
+
+def test_the_page_divides_the_evidence_by_what_it_says_of_the_claim(tmp_path: Path) -> None:
+    write_evidence(tmp_path, ["cifar10"])
+    write_studies(tmp_path)
+    section = page(tmp_path).split("\n## ")[1]
+    blocks = section.split("\n\n")
+    bearing = blocks[blocks.index("**Evidence that bears the claim out:**") + 1]
+    assert bearing.startswith("- CIFAR-10 (JPEG copy), accuracy in percentage points: CLaI-M minus CLaI-C +")
+    silent = blocks[blocks.index("**Evidence without a say in the verdict:**") + 1]
+    assert len(re.findall(r"^- Ablation", silent, re.MULTILINE)) == 2
+    assert "**Verdict.** Reproduced where tested." in section
+
+
+def test_lines_of_the_page_are_wrapped_outside_its_table_and_within_no_number(tmp_path: Path) -> None:
+    write_evidence(tmp_path, list(EXPECTED))
+    write_studies(tmp_path)
+    lines = page(tmp_path, "Data: " + "many words " * 30).splitlines()
+    assert max(len(line) for line in lines if not line.startswith("|")) <= 120
+    assert not [line for line in lines if line.count("[") != line.count("]")]
+    assert not [line for line in lines if re.search(r"\b[np] =$", line)]

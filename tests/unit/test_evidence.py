@@ -93,10 +93,12 @@ def test_runs_behind_a_frame_are_those_of_its_models(evidence: Evidence) -> None
 
 
 def test_caption_names_data_seeds_hardware_and_what_was_not_run(evidence: Evidence) -> None:
-    text = caption("A\n fixed   sentence.", evidence, evidence.runs("cifar10"))
-    assert text.startswith("A fixed sentence. Data: CIFAR-10 (JPEG copy); Challenge 2019.")
-    assert "MIMIC-IV: not run: needs credentialed access" in text
-    assert "Seeds: 0, 1, 2." in text
+    text = caption("A\n fixed   sentence.\n\nA note.\n", evidence, evidence.runs("cifar10"))
+    sentences, note, basis = text.split("\n")
+    assert (sentences, note) == ("A fixed sentence.", "A note.")
+    assert basis.startswith("Data: CIFAR-10 (JPEG copy); Challenge 2019. Seeds: 0-2.")
+    assert "Not run: PathMNIST, which needs pathmnist.npz" in text
+    assert "MIMIC-IV, which needs credentialed access" in text
     assert "Hardware: 2 CPU cores." in text
     assert MINI_NOTE not in text
 

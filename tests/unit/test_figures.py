@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from clai.report.evidence import Evidence
-from clai.report.figures import FEWEST_IN_BIN, FIGURES, pool_bins, render, save
+from clai.report.figures.reliability import FEWEST_IN_BIN, pool_bins
+from clai.report.figures.render import FIGURES, render, save
 from clai.report.labels import CLASS_COLOURS, CLASS_LABELS, MINI_NOTE
 from clai.runs.outputs import evidence_behind
 from clai.runs.settings import load_settings
@@ -38,6 +39,10 @@ def drawn(root: Path, name: str) -> Any:
 
 def words(figure: Any) -> str:
     return " ".join(text.get_text() for text in figure.findobj(matplotlib.text.Text)).replace("\n", " ")
+
+
+def legend(figure: Any) -> set[str]:
+    return {text.get_text() for legend in figure.legends for text in legend.get_texts()}
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -77,12 +82,13 @@ def test_nothing_is_cut_off_or_too_small(roots: dict[str, Path], name: str) -> N
 
 
 def test_figure1_draws_conditioned_classes_apart_from_unknown_ones(roots: dict[str, Path]) -> None:
-    _, frame, _, runs = drawn(roots["published"], "figure1")
+    figure, frame, _, runs = drawn(roots["published"], "figure1")
     assert sorted(frame["stage"].unique()) == [0, 1, 2, 3, 10]
     assert set(frame.query("stage == 0")["status"]) == {"unknown"}
     assert set(frame.query("stage == 3 and status == 'conditioned'")["label"]) == {0, 1}
     assert set(frame.query("stage == 10 and status == 'current'")["label"]) == {9}
     assert [run["seed"] for run in runs] == [0]
+    assert {"class before $k$", "1 Airplane", "10 Truck"} <= legend(figure)
 
 
 def test_figure2_colours_points_as_the_paper_does(roots: dict[str, Path]) -> None:
@@ -105,11 +111,12 @@ def test_figure3_shows_the_mean_of_the_seeds_and_each_floor(roots: dict[str, Pat
     assert row.loc["validation_accuracy", "n"] == 3
 
 
-def test_figure4_shades_the_event(roots: dict[str, Path]) -> None:
+def test_figure4_shades_the_event_in_both_kernels_signals_and_the_gaussian_processs(roots: dict[str, Path]) -> None:
     figure, frame, _, _ = drawn(roots["mini"], "figure4")
     spans = [patch for patch in figure.axes[0].patches if patch.get_width() > 0]
     assert [(span.get_x(), span.get_width()) for span in spans] == [(35.5, 12.0)]
-    assert set(frame["model"]) == {"clai-c", "gp"}
+    assert set(frame["model"]) == {"clai-m", "clai-c", "gp"}
+    assert {"sepsis event", "latent mean ± sd"} <= legend(figure)
 
 
 def test_figure_s2_shows_every_kernel_target_and_rule_with_its_interval(roots: dict[str, Path]) -> None:
@@ -118,10 +125,12 @@ def test_figure_s2_shows_every_kernel_target_and_rule_with_its_interval(roots: d
     assert (frame["low"] < frame["mean"]).all()
     assert len(runs) == 45
     assert {"rule: printed", "rule: parzen"} <= {axes.get_title() for axes in figure.axes}
+    assert figure.axes[4].get_ylim()[0] == 0, "no calibration error is below 0"
 
 
 def test_figure_s3_ends_where_all_methods_have_made_as_many_passes(roots: dict[str, Path]) -> None:
-    frame = drawn(roots["published"], "figureS3")[1]
+    figure, frame, _, _ = drawn(roots["published"], "figureS3")
+    assert figure.axes[1].get_xlabel() == "Test accuracy after 100 passes"
     assert set(frame[frame["quantity"] == "test_accuracy"]["passes"]) == {100.0}
     curve = frame[(frame["model"] == "full_joint-all") & (frame["quantity"] == "validation_accuracy")]
     assert curve["mean"].tolist() == pytest.approx([0.05 * epoch for epoch in range(1, 11)])
@@ -138,6 +147,14 @@ def test_figure_s5_shows_what_was_measured_beside_what_was_predicted(roots: dict
     }  # fmt: skip
     assert len(runs) == 1
     assert len(figure.axes) == 6
+    assert {"10 classes of equal size", "2 classes, one with a share of 0.02"} <= legend(figure)
+
+
+def test_figure_s4_shows_the_spread_over_folds(roots: dict[str, Path]) -> None:
+    figure, frame, _, _ = drawn(roots["mini"], "figureS4")
+    assert frame["sd"].notna().all()
+    bands = sum(len(axes.collections) for axes in figure.axes)
+    assert bands == len(frame[["dataset", "model"]].drop_duplicates())
 
 
 def test_bins_are_pooled_by_their_counts() -> None:

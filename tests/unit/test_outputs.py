@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from clai.report import figures, tables
+from clai.report.figures import render as figures
+from clai.report.tables import render as tables
 from clai.runs.outputs import (
     BENCHMARK,
     CLAIMS,

@@ -15,7 +15,9 @@ from clai.report.printed_values import read_printed_values
 from clai.report.provenance import trace
 from clai.report.publication import publish
 from clai.report.sidecars import csv_text, records_behind, sidecar
-from clai.report.tables import Sources, read_choices, render
+from clai.report.tables.choices import read_choices
+from clai.report.tables.parts import Sources
+from clai.report.tables.render import render
 from clai.runs.identity import RunId
 from clai.runs.record import Recorder, commit, digest, read_records, with_evaluation, write_records
 from support.evidence_fixture import EXPECTED, write_evidence

@@ -11,7 +11,7 @@ import pytest
 from clai.datasets.fetch import read_sources
 from clai.errors import InputError
 from clai.report.evidence import Evidence
-from clai.report.figures import render
+from clai.report.figures.render import render
 from clai.report.publication import LARGEST_FILE, OPEN_LICENCES, publish, shows_patients
 from clai.runs.record import read_records, write_records
 from support.evidence_fixture import EXPECTED, write_evidence

@@ -14,7 +14,7 @@ import yaml
 from clai.datasets.fetch import read_sources
 from clai.report.evidence import Evidence
 from clai.report.printed_values import read_printed_values
-from clai.report.tables import readme_results, replace_results
+from clai.report.tables.readme import readme_results, replace_results
 from clai.runs.models import MODELS
 from clai.runs.outputs import BENCHMARK, descriptions
 from clai.runs.settings import DEFAULTS, load_settings
@@ -146,7 +146,7 @@ def test_code_of_the_readme_runs() -> None:
     ("modules", "spared"),
     [
         (
-            "clai.report.tables, clai.report.claims, clai.report.figures, clai.report.publication",
+            "clai.report.tables.render, clai.report.claims.page, clai.report.figures.render, clai.report.publication",
             "torch, sklearn, scipy.stats",
         ),
         ("clai.datasets, clai.datasets.fetch, clai.datasets.prepared", "torch, sklearn, pandas"),

@@ -12,21 +12,14 @@ import pytest
 from clai.errors import InputError
 from clai.report import evidence
 from clai.report.evidence import Evidence
-from clai.report.labels import MINI_NOTE
+from clai.report.labels import MINI_NOTE, RULES
+from clai.report.latex import escape
 from clai.report.printed_values import read_printed_values
 from clai.report.sidecars import csv_text
-from clai.report.tables import (
-    TABLES,
-    Sources,
-    Table,
-    escape,
-    number,
-    read_choices,
-    readme_results,
-    render,
-    replace_results,
-    setting_text,
-)
+from clai.report.tables.choices import read_choices, setting_text
+from clai.report.tables.parts import Sources, Table, number
+from clai.report.tables.readme import readme_results, replace_results
+from clai.report.tables.render import TABLES, render
 from clai.runs.outputs import evidence_behind
 from clai.runs.settings import load_settings
 from support.evidence_fixture import EXPECTED, STUDIES, write_benchmark, write_evidence, write_studies
@@ -69,7 +62,7 @@ def mini(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_number_of_the_csv_stands_in_the_latex(partial: Path, name: str) -> None:
     table = rendered(partial, name)
     assert list(table.frame)[:8] == ["dataset", "model", "metric", "mean", "sd", "n", "printed", "data"]
-    percent = {"accuracy", "precision", "recall", "f1", "roc_auc", "macro_f1"} if name == "table1" else set()
+    percent = {"accuracy", "precision", "recall", "f1", "roc_auc"} if name == "table1" else set()
     for row in table.frame.dropna(subset=["mean"]).to_dict("records"):
         assert number(row["mean"], row["sd"], 2 if row["metric"] in percent else 3) in table.tex
     for row in table.frame.dropna(subset=["printed"]).to_dict("records"):
@@ -100,16 +93,43 @@ def test_table1_is_in_per_cent_and_its_calibration_errors_are_fractions(partial:
 
 def test_a_dataset_without_evidence_says_what_it_needs(partial: Path) -> None:
     table = rendered(partial, "table1")
-    assert table.tex.count("not run: needs pathmnist.npz") == 2  # its cells and the caption
+    assert table.tex.count("not run: needs pathmnist.npz") == 1
+    assert "Not run: PathMNIST, which needs pathmnist.npz" in table.caption
     missing = table.frame.query("dataset == 'pathmnist'")
     assert missing["mean"].isna().all()
     assert (missing["n"] == 0).all()
     assert (missing["data"] == "not run: needs pathmnist.npz (MedMNIST v2)").all()
 
 
+def test_printed_values_of_sepsis_stand_in_the_rows_of_their_own_cohort_alone(partial: Path) -> None:
+    frame = rendered(partial, "table3").frame
+    assert set(frame.dropna(subset=["printed"])["dataset"]) == {"mimic-iv"}
+    printed = frame.query("dataset == 'mimic-iv' and model == 'clai-c' and metric == 'auroc'")
+    assert printed[["printed", "printed_sd"]].to_numpy().tolist() == [[0.848, 0.009]]
+
+
+def test_a_table_has_two_sentences_above_it_and_what_it_rests_on_below(partial: Path) -> None:
+    table = rendered(partial, "table1")
+    above, below = table.tex.split("\\begin{tabular}")
+    assert table.caption.split("\n")[0] in above
+    assert "Data: CIFAR-10" not in above
+    assert "Hardware: 2 CPU cores." in below.split("\\end{tabular}")[1]
+
+
+@pytest.mark.parametrize("path", sorted((WORKFLOW / "report").glob("[tf]*.rst")), ids=lambda path: path.stem)
+def test_captions_are_two_sentences_and_notes(path: Path) -> None:
+    sentences = path.read_text().split("\n\n")[0]
+    assert len(re.findall(r"\.(?=\s|$)", sentences)) == 2, sentences
+
+
+def test_decision_rules_are_those_of_inference() -> None:
+    inference = pytest.importorskip("clai.inference")
+    assert inference.RULES == RULES
+
+
 def test_a_substitute_is_named_in_its_row(partial: Path) -> None:
     tex = rendered(partial, "table1").tex
-    assert "{CIFAR-10 (JPEG copy)} & Paper, on CIFAR-10 &" in tex
+    assert "\\textbf{CIFAR-10 (JPEG copy)}} \\\\\n\\quad Paper, on CIFAR-10 &" in tex
 
 
 def test_the_spread_is_left_out_for_one_run(mini: Path) -> None:
@@ -150,8 +170,8 @@ def test_all_tables_compile(which: str, tmp_path: Path, request: pytest.FixtureR
         pytest.skip("pdflatex is not installed")
     root = request.getfixturevalue(which)
     body = "".join(rendered(root, name).tex + "\\clearpage\n" for name in TABLES)
-    packages = "\\usepackage{booktabs,multirow,graphicx,xcolor}"
-    text = f"\\documentclass[twocolumn]{{article}}{packages}\\begin{{document}}\n{body}\\end{{document}}\n"
+    packages = "\\usepackage{booktabs,graphicx,longtable,xcolor}\\usepackage[margin=2.2cm]{geometry}"
+    text = f"\\documentclass[a4paper]{{article}}{packages}\\begin{{document}}\n{body}\\end{{document}}\n"
     (tmp_path / "tables.tex").write_text(text)
     command = [pdflatex, "-interaction=nonstopmode", "-halt-on-error", "tables.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -236,9 +256,10 @@ def test_table_s5_has_a_row_of_every_cell_and_the_mean_over_its_seeds(tmp_path: 
     )
     assert row["mean"].item() == pytest.approx(100 * own["value"].mean())
     assert row["low"].item() < row["mean"].item() < row["high"].item()
-    above = table.frame.query("model == 'scalar_masked' and metric == 'above_floor'")["mean"].item()
+    training = rendered(root, "tableS11")
+    above = training.frame.query("model == 'scalar_masked' and metric == 'above_floor'")["mean"].item()
     assert above == pytest.approx(1 - 0.5 - 0.1)
-    assert table.tex.count(" & masked & ") == 5
+    assert table.tex.count(" & masked & ") == training.tex.count(" & masked & ") == 5
     assert len(table.runs) == 3 * (15 + 4 + 1)
 
 
@@ -251,6 +272,7 @@ def test_table_s7_shows_ratios_with_their_range_and_what_counting_gives(tmp_path
     assert row["counted"] == pytest.approx(9.5)
     assert f"{row['ratio']:.2f} ({row['low']:.2f}--{row['high']:.2f}) & 9.50" in table.tex
     assert "Device: cpu; threads: 2" in table.tex
+    assert "Algorithm 3, the same gradient: as printed against sequential, all references" in table.tex
     assert [run["run"] for run in table.runs] == ["benchmark/measurements/seed0"]
     assert "not run: needs evidence=real" in rendered(partial, "tableS7").tex
 
@@ -265,8 +287,13 @@ def test_readme_results_go_between_the_markers(partial: Path) -> None:
     block = readme_results(
         Evidence.found(partial, EXPECTED), read_printed_values(WORKFLOW / "config" / "printed_values.csv")
     )
-    assert "| CIFAR-10 (JPEG copy) | CLaI-M | 80.46 |" in block
-    assert "not run: needs credentialed access to MIMIC-IV" in block
+    assert "| CIFAR-10 (JPEG copy) | CLaI-M | 80.46 → " in block
+    assert (
+        "| MIMIC-IV | not run: needs credentialed access to MIMIC-IV | 0.804 to 0.848 → -- | 0.635 to 0.714 → -- | 0 |"
+        in block
+    )
+    assert all("→" not in line for line in block.splitlines() if line.startswith("| Challenge 2019")), "other data"
+    assert max(line.count("|") for line in block.splitlines()) == 6
     readme = "a\n<!-- results:begin -->\nold\n<!-- results:end -->\nb\n"
     replaced = replace_results(readme, block)
     assert "old" not in replaced

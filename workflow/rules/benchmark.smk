@@ -19,7 +19,6 @@ rule measure_benchmark:
         gpu=1,
     params:
         settings=lambda wildcards: run_settings.benchmark_settings(settings(wildcards.evidence)),
-        run=f"{BENCHMARK}/measurements/seed0",
     message:
         "Measure time and memory of training and inference ({wildcards.evidence}) while the machine does nothing else."
     script:

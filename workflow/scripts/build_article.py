@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 start_job(snakemake.log[0])
 folder, names = Path(snakemake.params.folder), snakemake.params.names
 contents = {name: json.loads((folder / f"{name}.json").read_text()) for name in names}
-frames = {name: pd.read_csv(folder / f"{name}.csv") for name in ("table1", "table3")}
+frames = {name: pd.read_csv(folder / f"{name}.csv") for name in ("table1", "tableS8", "table3")}
 runs = sorted({run for content in contents.values() for run in content["runs"]})
 records = records_behind(runs, Path("results", contents["claims"]["evidence"]))
 parts = article_parts(contents, frames, pd.read_csv(folder / "claims.csv"), records)

@@ -1,4 +1,4 @@
-"""Check the mathematics numerically and write the tidy table of what was found, with the record of the run."""
+"""Check the mathematics numerically; write the tidy table of results and the record of the run."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,12 +14,10 @@ if TYPE_CHECKING:
     from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
-made = snakemake.output
-settings = {**snakemake.params.settings, "threads": snakemake.threads}
+output, settings = snakemake.output, {**snakemake.params.settings, "threads": snakemake.threads}
 torch.set_num_threads(settings["threads"])
-first = settings["seeds"][0]  # one run does all of them; there is no data
-recorder = Recorder(RunId("theory", "checks", first), settings, {"files": []}, device="cpu")
+# One run checks with all seeds. It has no data.
+recorder = Recorder(RunId("theory", "checks", settings["seeds"][0]), settings, {"files": []}, device="cpu")
 checks = {name: settings[name] for name in ("parzen", "bound", "floor")}
-check_all(checks, settings["seeds"]).to_csv(made.found, index=False)
-record = recorder.finish(command=f"snakemake {made.found}")
-write_records(Path(made.records).parent, [record])
+check_all(checks, settings["seeds"]).to_csv(output.found, index=False)
+write_records(Path(output.records).parent, [recorder.finish(command=f"snakemake {output.found}")])

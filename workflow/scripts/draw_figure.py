@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clai.report.evidence import Evidence
-from clai.report.figures import render, save
+from clai.report.figures.render import render, save
 from clai.report.sidecars import csv_text, sidecar
 from clai.runs.jobs import start_job
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from clai.benchmark.measure import describe, measure_all
-from clai.experiments.training import choose_device
+from clai.experiments.run import choose_device
 from clai.runs.identity import RunId
 from clai.runs.jobs import start_job
 from clai.runs.record import Recorder, write_records
@@ -16,11 +16,10 @@ if TYPE_CHECKING:
     from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
-settings, made = snakemake.params.settings, snakemake.output
+output, settings = snakemake.output, snakemake.params.settings
 torch.set_num_threads(settings["threads"])
 device, description = choose_device(settings["device"]), describe(settings)
-recorder = Recorder(RunId.parse(snakemake.params.run), settings, description, device.type)
-measure_all(settings, device).to_csv(made.measured, index=False, float_format="%.6g")
-record = recorder.finish(command=f"snakemake {made.measured}")
-write_records(Path(made.records).parent, [record])
-Path(made.description).write_text(json.dumps(description, indent=1, sort_keys=True) + "\n")
+recorder = Recorder(RunId("benchmark", "measurements", seed=0), settings, description, device.type)
+measure_all(settings, device).to_csv(output.measured, index=False, float_format="%.6g")
+write_records(Path(output.records).parent, [recorder.finish(command=f"snakemake {output.measured}")])
+Path(output.description).write_text(json.dumps(description, indent=1, sort_keys=True) + "\n")

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 start_job(snakemake.log[0])
 raw = Raw.read(Path(snakemake.input.raw))
-raw.check_sizes(Path(snakemake.input.raw))  # or dataset.json would name the checksums of other files than were read
+# Files that changed since their checksums were taken must not be read: dataset.json would name the old checksums.
+raw.check_sizes(Path(snakemake.input.raw))
 raw = replace(raw, dataset=snakemake.wildcards.dataset)
 settings = snakemake.params.settings | {"memory_gb": snakemake.resources.memory_gb}
 with leaving_when_asked():

@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clai.report.captions import caption
-from clai.report.claims import judge, markdown
+from clai.report.claims.judgement import judge
+from clai.report.claims.page import claims_frame, claims_page
 from clai.report.evidence import Evidence
 from clai.report.printed_values import read_printed_values
 from clai.report.sidecars import csv_text, sidecar
@@ -14,12 +15,12 @@ if TYPE_CHECKING:
     from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
-given, asked, made = snakemake.input, snakemake.params, snakemake.output
-evidence = Evidence.of_files(Path(asked.root), asked.datasets, given.evidence)
-claims = judge(evidence, read_printed_values(Path(given.printed_values)))
+sources, params, targets = snakemake.input, snakemake.params, snakemake.output
+evidence = Evidence.of_files(Path(params.root), params.datasets, sources.evidence)
+judgements = judge(evidence, read_printed_values(Path(sources.printed_values)))
 runs = [record for dataset in evidence.at_hand() for record in evidence.runs(dataset)]
-text = caption(Path(given.caption).read_text(), evidence, runs)
-Path(made.md).write_text(markdown(claims, text))
-Path(made.csv).write_text(csv_text(claims))
+text = caption(Path(sources.caption).read_text(), evidence, runs)
+Path(targets.md).write_text(claims_page(judgements, text))
+Path(targets.csv).write_text(csv_text(claims_frame(judgements)))
 # The caption names the seeds of models; the numerical checks have seeds of their own.
-Path(made.json).write_text(sidecar(text, evidence, [*runs, *evidence.runs("theory")]))
+Path(targets.json).write_text(sidecar(text, evidence, [*runs, *evidence.runs("theory")]))

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 from clai.report.evidence import Evidence
 from clai.report.printed_values import read_printed_values
 from clai.report.sidecars import csv_text, sidecar
-from clai.report.tables import Sources, read_choices, render
+from clai.report.tables.choices import read_choices
+from clai.report.tables.parts import Sources
+from clai.report.tables.render import render
 from clai.runs.jobs import start_job
 
 if TYPE_CHECKING:

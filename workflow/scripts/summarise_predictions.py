@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from clai.datasets import prepared
-from clai.experiments.evaluation import test_folds
+from clai.experiments.evaluation import predicted_folds
 from clai.metrics.bootstrap import net_benefit, patient_intervals
 from clai.runs.gather import gather
 from clai.runs.jobs import start_job
@@ -18,7 +18,7 @@ start_job(snakemake.log[0])
 settings = snakemake.params.settings["evaluation"]
 data = prepared.load(Path(snakemake.input.prepared).parent)
 folds, curves = [], {}
-for paths, fold in test_folds(data, snakemake.params.settings, snakemake.input.predictions):
+for paths, fold in predicted_folds(data, snakemake.params.settings, snakemake.input.predictions):
     folds.append(fold)
     for model, path in paths.items():
         curves[path] = net_benefit(fold.y, fold.calibrated[model], settings["decision_thresholds"])

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from clai.report.evidence import Evidence
 from clai.report.printed_values import read_printed_values
-from clai.report.tables import readme_results, replace_results
+from clai.report.tables.readme import readme_results, replace_results
 from clai.runs.outputs import descriptions
 from clai.runs.settings import load_settings
 

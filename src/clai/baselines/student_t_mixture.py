@@ -1,4 +1,4 @@
-"""Bayes' rule with a mixture of multivariate Student-t distributions for each class (table 3, line 777).
+"""Bayes' rule with a mixture of multivariate Student-t distributions for each class (table 3, line 781).
 
 The densities are fitted by expectation-maximisation with the package `studenttmixture` (Peel & McLachlan 2000).
 """

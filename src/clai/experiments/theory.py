@@ -1,6 +1,6 @@
 """Numerical checks of the mathematics behind claims 9 and 10 and behind the loss floors of figure 3; no data needed.
 
-Each check returns tidy rows (check, setting, quantity, value); `setting` is `name=value` pairs joined by semicolons.
+Each check returns tidy rows (check, setting, quantity, value). A setting is `name=value` pairs joined by semicolons.
 """
 
 import itertools
@@ -17,13 +17,20 @@ from torch import Tensor
 
 from clai.alignment import TargetMatrix, alignment, alignment_loss, one_vs_rest, target_matrix
 from clai.inference import RULES, ParzenMeans, decide, parzen_means, predict_labels
-from clai.kernels import MahalanobisGaussian, build
+from clai.kernels import Kernel, MahalanobisGaussian, build
 
 Row = tuple[str, str, str, float]
 
 
 def check_all(settings: Mapping[str, Mapping[str, Any]], seeds: Sequence[int]) -> pd.DataFrame:
-    """All checks, columns check, setting, quantity, value. `settings` holds each check's arguments under its name."""
+    """Run all checks with every seed.
+
+    Args:
+        settings: the arguments of each check, under its name: `parzen`, `bound`, `floor`.
+
+    Returns:
+        Columns check, setting, quantity, value.
+    """
     rows: list[Row] = []
     for seed in seeds:
         rows += check_parzen(**settings["parzen"], seed=seed)
@@ -35,17 +42,28 @@ def check_all(settings: Mapping[str, Mapping[str, Any]], seeds: Sequence[int]) -
 def check_parzen(
     *, shares: Sequence[float], bandwidths: Sequence[float], distance: float, size: int, samples: int, seed: int
 ) -> list[Row]:
-    """Claim 10: do the decision rules agree with the Bayes classifier, and with its Parzen-window estimate?
+    """Compare the decision rules with the Bayes classifier and with its Parzen-window estimate (claim 10).
 
-    Two unit-variance Gaussians in `size` dimensions, their means `distance` apart, class share p of the positive one.
-    The kernel is the Gaussian one on the data themselves, exp(-|x - x'|^2 / (2 bandwidth^2)), with `samples` references
-    and as many test samples. Beside the rules of `clai.inference` stands `derivation`, the last line of the paper's
-    derivation (line 389), which multiplies class shares by *sums* of similarities.
+    The data are two unit-variance Gaussians in `size` dimensions, their means `distance` apart. The kernel is the Gaussian one on
+    the data themselves, exp(-|x - x'|^2 / (2 bandwidth^2)). The rule `derivation` is the last line of the paper's derivation
+    (line 392), which multiplies class shares by *sums* of similarities; the other rules are those of `clai.inference`.
 
-    Quantities, per share, bandwidth and rule: agreement_bayes (share of test samples decided as the true Bayes rule
-    does), agreement_kde (as scikit-learn's KernelDensity with class priors does), accuracy, called_positive; the same
-    of `bayes` and `kde` themselves. Per share and bandwidth: identity_error,
-    max |S y / N - (2 [p g+ - (1 - p) g-] + 1 - 2p)|; f_far, the paper's f far from all data, where it should be 1 - 2p.
+    Args:
+        shares: class shares p of the positive class.
+        bandwidths: of the kernel, in standard deviations of the data.
+        distance: between the class means, in standard deviations.
+        size: dimensions.
+        samples: number of references, and of test samples.
+        seed: of the data.
+
+    Returns:
+        For each share, bandwidth and rule, and for `bayes` and `kde` themselves:
+            agreement_bayes: share of test samples decided as by the true Bayes rule.
+            agreement_kde: share decided as by scikit-learn's KernelDensity with class priors.
+            accuracy, called_positive: share of test samples decided rightly, and decided positive.
+        For each share and bandwidth:
+            identity_error: max |S y / N - (2 [p g+ - (1 - p) g-] + 1 - 2p)|.
+            f_far: f of the rule `printed` far from all data, where it should be 1 - 2p.
     """
     rows: list[Row] = []
     for share, bandwidth in itertools.product(shares, bandwidths):
@@ -62,13 +80,13 @@ def check_parzen(
         log_odds = distance * test[:, 0] + np.log(exact / (1 - exact))
         densities = [KernelDensity(bandwidth=bandwidth).fit(reference[y == k]).score_samples(test) for k in (0, 1)]
         kde = densities[1] + np.log(exact) > densities[0] + np.log(1 - exact)
-        decided: dict[str, NDArray[np.int64]] = {rule: predict_labels(decide(means, rule)).numpy() for rule in RULES}
-        decided["derivation"] = predict_labels(_derivation(means)).numpy()
-        decided |= {"bayes": (log_odds > 0).astype(int), "kde": kde.astype(int)}
-        for rule, predicted in decided.items():
+        decisions: dict[str, NDArray[np.int64]] = {rule: predict_labels(decide(means, rule)).numpy() for rule in RULES}
+        decisions["derivation"] = predict_labels(_derivation(means)).numpy()
+        decisions |= {"bayes": (log_odds > 0).astype(int), "kde": kde.astype(int)}
+        for rule, predicted in decisions.items():
             setting = f"share={share:g};bandwidth={bandwidth:g};rule={rule};seed={seed}"
-            rows.append(("parzen", setting, "agreement_bayes", float((predicted == decided["bayes"]).mean())))
-            rows.append(("parzen", setting, "agreement_kde", float((predicted == decided["kde"]).mean())))
+            rows.append(("parzen", setting, "agreement_bayes", float((predicted == decisions["bayes"]).mean())))
+            rows.append(("parzen", setting, "agreement_kde", float((predicted == decisions["kde"]).mean())))
             rows.append(("parzen", setting, "accuracy", float((predicted == truth).mean())))
             rows.append(("parzen", setting, "called_positive", float(predicted.mean())))
 
@@ -82,13 +100,19 @@ def check_parzen(
 
 
 def check_bound(*, sizes: Sequence[int], draws: int, seed: int) -> list[Row]:
-    """Claim 9: what ties the alignment loss to the kernel alignment A, for +-1 targets and any S (B, B) in [-1, 1].
+    """Check the relation of the alignment loss to the kernel alignment A, for targets T of +-1 and S in [-1, 1] (claim 9).
 
-    The loss is at least 1 - A^2, with equality if S is the best multiple of T's direction; and the alignment distance
-    d^2 = |S/|S| - T/|T||^2 equals 2 - 2A, which the loss itself does only for normalised S and T.
+    The loss is at least 1 - A^2, with equality if S is the best multiple of T. The alignment distance
+    d^2 = |S/|S| - T/|T||^2 equals 2 - 2A. The loss equals d^2 only for normalised S and T.
 
-    Quantities, per B over `draws` matrices S between pure noise and T itself: smallest_margin of loss - (1 - A^2),
-    identity_error, max |d^2 - (2 - 2A)|, and rank_correlation (Spearman) of the loss and 1 - A.
+    Args:
+        sizes: batch sizes B.
+        draws: number of matrices S (B, B), drawn between pure noise and T itself.
+        seed: of the draws.
+
+    Returns:
+        For each B: smallest_margin of loss - (1 - A^2); identity_error, max |d^2 - (2 - 2A)|; rank_correlation (Spearman) of
+        the loss and 1 - A.
     """
     rows: list[Row] = []
     for size in sizes:
@@ -112,49 +136,66 @@ def check_bound(*, sizes: Sequence[int], draws: int, seed: int) -> list[Row]:
 def check_floor(
     *, sizes: Sequence[int], shares: Sequence[float], points: int, steps: int, learning_rate: float, seed: int
 ) -> list[Row]:
-    """The loss floor of each kernel with target `zero`, against the loss that free embeddings reach.
+    """Compare the loss floor of each kernel with target `zero` with the loss that free embeddings reach.
 
-    `points` embeddings of L = size dimensions, without an encoder, are moved by Adam on the loss over all their pairs.
-    They start with the positives together and away from the negatives, as the floor's arrangement has them: from a
-    common cloud the Gaussian kernel tends to end in a local minimum with the positives in the middle. Every point also
-    counts as its own partner, which keeps what n points can attain up to (1 - p) / n above the floor.
+    Every point counts also as its own partner, which keeps the loss of n points up to (1 - p) / n above the floor.
 
-    Quantities, per kernel, L and share: floor, attained.
+    Args:
+        sizes: embedding dimensions L.
+        shares: class shares p of the positive class.
+        points: number of embeddings.
+        steps, learning_rate: of Adam; the learning rate is the peak of one cycle.
+        seed: of the embeddings' start.
+
+    Returns:
+        For each kernel, L and share: floor, attained.
     """
     rows: list[Row] = []
-    for family in ("cosine", "gaussian"):
+    for name in ("cosine", "gaussian"):
         for size in sizes:
-            kernel = build(family, size, "identity").double()
+            kernel = build(name, size, "identity").double()
             for share in shares:
                 positives = round(share * points)
-                signs = one_vs_rest((torch.arange(points) < positives).long(), 1).double()
-                target = target_matrix(signs, signs, "zero")
-                # At this spread the Gaussian similarity of two negatives is about 0, as is the cosine.
-                z = torch.randn(1, points, size, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-                z *= np.sqrt(np.log(2) / 2)
-                z[:, :positives] *= 0.1
-                z[:, :positives, 0] += 1.5 * np.sqrt(size)
-                z.requires_grad_()
-                optimiser = torch.optim.Adam([z], lr=learning_rate)
-                schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, learning_rate, total_steps=steps)
-                for _ in range(steps):
-                    optimiser.zero_grad()
-                    alignment_loss(kernel(z, z), target).sum().backward()
-                    optimiser.step()
-                    schedule.step()
-                with torch.no_grad():
-                    attained = alignment_loss(kernel(z, z), target)
                 floor = kernel.loss_floor("zero", positives / points, size)
-                setting = f"kernel={family};size={size};share={share:g};seed={seed}"
+                attained = _attained_loss(kernel, size, points, positives, steps, learning_rate, seed)
+                setting = f"kernel={name};size={size};share={share:g};seed={seed}"
                 if floor is not None:
                     rows.append(("floor", setting, "floor", floor))
-                rows.append(("floor", setting, "attained", float(attained)))
+                rows.append(("floor", setting, "attained", attained))
     return rows
+
+
+def _attained_loss(
+    kernel: Kernel, size: int, points: int, positives: int, steps: int, learning_rate: float, seed: int
+) -> float:
+    """Return the loss of free embeddings, without an encoder, after Adam on the loss over all their pairs.
+
+    Positives start together and away from the negatives, as in the arrangement that the floor rests on. From a common cloud the
+    Gaussian kernel tends to end in a local minimum with the positives in the middle.
+    """
+    signs = one_vs_rest((torch.arange(points) < positives).long(), 1).double()
+    target = target_matrix(signs, signs, "zero")
+    # At this spread the Gaussian similarity of two negatives is about 0, as is the cosine.
+    z = torch.randn(1, points, size, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    z *= np.sqrt(np.log(2) / 2)
+    z[:, :positives] *= 0.1
+    z[:, :positives, 0] += 1.5 * np.sqrt(size)
+    z.requires_grad_()
+    optimiser = torch.optim.Adam([z], lr=learning_rate)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, learning_rate, total_steps=steps)
+    for _ in range(steps):
+        optimiser.zero_grad()
+        alignment_loss(kernel(z, z), target).sum().backward()
+        optimiser.step()
+        schedule.step()
+    with torch.no_grad():
+        return float(alignment_loss(kernel(z, z), target))
 
 
 def _two_gaussians(
     generator: np.random.Generator, samples: int, share: float, distance: float, size: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return samples (N, size) and their classes (N,)."""
     y = (np.arange(samples) < round(share * samples)).astype(np.int64)
     x = generator.standard_normal((samples, size))
     x[:, 0] += distance * (y - 0.5)
@@ -162,7 +203,7 @@ def _two_gaussians(
 
 
 def _derivation(means: ParzenMeans) -> Tensor:
-    """(N+/N) sum over positives of S_n - (N-/N) sum over negatives of S_n, divided by N."""
+    """Return (N+/N) sum over positives of S_n - (N-/N) sum over negatives of S_n, divided by N, shape (1, P)."""
     p = means.share
     return p**2 * (2 * means.log_positive.exp() - 1) - (1 - p) ** 2 * (2 * means.log_negative.exp() - 1)
 

@@ -8,34 +8,42 @@ from typing import Any
 
 import pandas as pd
 
+from clai.report.claims.finding import Verdict
 from clai.report.labels import MINI_NOTE
-from clai.report.tables import TABLE1_METRICS, TABLE3_METRICS, Metric, escape, number
+from clai.report.latex import below, escape
+from clai.report.tables.multiclass import FURTHER_METRICS, TABLE1_METRICS
+from clai.report.tables.parts import Metric, number
+from clai.report.tables.sepsis import TABLE3_METRICS
 
-METRICS: dict[str, Sequence[Metric]] = {"table1": TABLE1_METRICS, "table3": TABLE3_METRICS}
+METRICS: dict[str, Sequence[Metric]] = {"table1": TABLE1_METRICS, "tableS8": FURTHER_METRICS, "table3": TABLE3_METRICS}
 NOT_RUN = "not run: needs "
-VERDICTS = {
-    "Reproduced": "reproduced", "ReproducedInPart": "reproduced where tested", "NotReproduced": "not reproduced",
-    "NotTestable": "not testable here",
-}  # fmt: skip
+MACROS = {
+    Verdict.REPRODUCED: "Reproduced",
+    Verdict.REPRODUCED_WHERE_TESTED: "ReproducedWhereTested",
+    Verdict.NOT_REPRODUCED: "NotReproduced",
+    Verdict.NOT_TESTABLE: "NotTestable",
+}
+"""Names of the verdicts in LaTeX macros."""
 
 
 def results_macros(frames: Mapping[str, pd.DataFrame]) -> dict[str, str]:
-    """Return the macros of tables 1 and 3, by name. A cell without a number has no macro.
+    """Return the macros of tables 1, S8 and 3, by name. A cell without a number has no macro.
 
-    `<table>:<dataset>:<model>:<metric>` is `mean (sd)`. The same name with `:paper` is the printed value, with `:n` the number of
-    seeds or folds. `<table>:<dataset>:data` is the name of the data.
+    `<table>:<dataset>:<model>:<metric>` is `mean (sd)`. The same name with `:printed` is the printed value, with `:n` the number
+    of seeds or folds. `<table>:<dataset>:data` is the name of the data.
 
     Args:
         frames: the CSV of each table, by its name.
     """
     macros = {}
-    for table, metrics in METRICS.items():
+    for table in frames:
+        metrics = METRICS[table]
         digits = {metric.key: metric.digits for metric in metrics}
         for row in frames[table].to_dict("records"):
             name = f"{table}:{row['dataset']}:{row['model']}:{row['metric']}"
             places = digits[row["metric"]]
-            if pd.notna(row["printed"]):
-                macros[f"{name}:paper"] = number(row["printed"], float("nan"), places)
+            if pd.notna(row.get("printed")):
+                macros[f"{name}:printed"] = number(row["printed"], float("nan"), places)
             if pd.notna(row["mean"]):
                 macros[name] = number(row["mean"], row["sd"], places)
                 macros[f"{name}:n"] = str(row["n"])
@@ -47,7 +55,7 @@ def claims_macros(claims: pd.DataFrame) -> dict[str, str]:
     """Return macros: `claims:All` and `claims:<verdict>` are numbers of claims, `claim:<id>` is the verdict of one."""
     counts = claims["verdict"].value_counts()
     macros = {"claims:All": str(len(claims))}
-    macros |= {f"claims:{name}": str(counts.get(verdict, 0)) for name, verdict in VERDICTS.items()}
+    macros |= {f"claims:{name}": str(counts.get(verdict, 0)) for verdict, name in MACROS.items()}
     return macros | {f"claim:{row['id']}": str(row["verdict"]) for row in claims.to_dict("records")}
 
 
@@ -95,11 +103,12 @@ def _text(value: Any) -> str:
 
 
 def figure_tex(name: str, caption: str) -> str:
-    """Return the LaTeX of a figure, from the file <name>.pdf, with its caption."""
+    """Return the LaTeX of a figure, from the file <name>.pdf, with its caption and, below it, the caption's notes."""
+    sentences, *notes = caption.split("\n")
     return (
         "\\begin{figure}[tp]\n\\centering\n"
         f"\\includegraphics[width=\\linewidth,height=0.4\\textheight,keepaspectratio]{{{name}.pdf}}\n"
-        f"\\caption{{{escape(caption)}}}\n\\label{{fig:{name}}}\n\\end{{figure}}\n"
+        f"\\caption{{{escape(sentences)}}}\n\\label{{fig:{name}}}\n{below(notes)}\\end{{figure}}\n"
     )
 
 
@@ -135,7 +144,7 @@ def article_parts(
 
     Args:
         contents: the JSON beside each output, by the output's name.
-        frames: the CSV of tables 1 and 3, by name.
+        frames: the CSV of tables 1, S8 and 3, by name.
         claims: the CSV of the claims.
         records: of all runs behind the outputs.
     """

@@ -19,7 +19,6 @@ from clai.runs.columns import COLUMNS
 from clai.runs.identity import RunId
 from clai.runs.record import read_records
 
-RULES = ("printed", "centred", "balanced", "parzen")
 PRINTED_RULE = "printed"
 
 

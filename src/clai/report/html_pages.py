@@ -12,9 +12,10 @@ from typing import Any
 
 import pandas as pd
 
+from clai.report.claims.finding import Verdict
 from clai.report.labels import model_title
 from clai.report.sidecars import settings_by_hash
-from clai.report.tables import ABLATION_METRICS, TABLE1_METRICS, TABLE3_METRICS, TRAINING_METRICS
+from clai.report.tables.render import METRIC_COLUMNS
 
 STYLE = """
 body {font: 15px/1.45 system-ui, sans-serif; margin: 1.5rem; color: #1b1b1b; background: #fff}
@@ -56,12 +57,17 @@ document.querySelectorAll("table").forEach((table) => table.querySelectorAll("th
 # These columns of a tidy frame become one cell of the wide frame; all others stay columns.
 VALUES = ("metric", "mean", "sd", "n", "printed", "printed_sd", "low", "high")
 
-METRICS = (*TABLE3_METRICS, *ABLATION_METRICS, *TRAINING_METRICS, *TABLE1_METRICS)
 SHORT, LONG = 24, 60
 """Characters: a cell of shorter lines is not broken, a cell with a longer line gets more room."""
 LARGEST_DATA = 60_000
 """Characters of the largest CSV that a page holds, so that the report stays small."""
-VERDICTS = {"reproduced": "yes", "reproduced where tested": "yes", "not reproduced": "no", "not testable here": "open"}
+STYLES: dict[str, str] = {
+    Verdict.REPRODUCED: "yes",
+    Verdict.REPRODUCED_WHERE_TESTED: "yes",
+    Verdict.NOT_REPRODUCED: "no",
+    Verdict.NOT_TESTABLE: "open",
+}
+"""CSS classes of the cells of verdicts."""
 
 RUN_COLUMNS = [
     "run", "seed", "fold", "device", "hardware", "threads", "wall_seconds", "peak_memory_mb", "pairs", "commit", "dirty",
@@ -89,7 +95,7 @@ def sortable(frame: pd.DataFrame) -> str:
 def _td(value: Any) -> str:
     text = "" if pd.isna(value) else f"{value:.6g}" if isinstance(value, float) else str(value)
     longest = max(map(len, text.split("\n")))
-    kind = VERDICTS.get(text) or ("short" if longest <= SHORT else "long" if longest > LONG else "")
+    kind = STYLES.get(text) or ("short" if longest <= SHORT else "long" if longest > LONG else "")
     return f'<td class="{kind}">{html.escape(text)}</td>'
 
 
@@ -119,7 +125,7 @@ def _cell(row: Mapping[Any, Any]) -> str:
 
 def readable(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a frame with the titles of models and metrics; the frame of claims has verdict and evidence first."""
-    shown = widened(frame).rename(columns={metric.key: metric.title.replace("$-$", "−") for metric in METRICS})
+    shown = widened(frame).rename(columns={metric.key: metric.title.replace("$-$", "−") for metric in METRIC_COLUMNS})
     if "model" in shown:
         shown["model"] = [model_title(model) if isinstance(model, str) else model for model in shown["model"]]
     first = [name for name in ("id", "claim", "verdict", "evidence") if name in shown] if "claim" in shown else []
@@ -153,7 +159,7 @@ def output_page(
         link = base64.b64encode(csv.encode()).decode()
         data = f'<a download="{html.escape(name)}" href="data:text/csv;base64,{link}">Data as CSV</a>'
     body = (
-        f"{shown}\n<p>{html.escape(content['caption'])}</p>\n<p>{data} ({len(frame):,} rows)</p>\n"
+        f"{shown}\n<p>{html.escape(content['caption']).replace(chr(10), '<br>')}</p>\n<p>{data} ({len(frame):,} rows)</p>\n"
         f"<h2>Runs behind it</h2>\n{runs_table(records)}"
     )
     return page(title, body, synthetic=content["evidence"] == "mini")

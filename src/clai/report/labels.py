@@ -3,7 +3,10 @@
 from clai.runs.models import MODELS
 
 MAJORITY = "majority-class"
-"""Key of the rows of the class that is most frequent in training; no model, so not in the registry."""
+"""Key of the rows of the constant answer: the class that is most frequent in training. It is no model of the registry."""
+
+RULES = ("printed", "centred", "balanced", "parzen")
+"""Decision rules in the order of tables: those of `clai.inference`, which needs torch. The report does not."""
 
 # A cell of a study is a model there, named by its variants: full_zero.
 VARIANT_TITLES: dict[str, str] = {
@@ -38,7 +41,7 @@ MINI_NOTE = "Miniature synthetic data: shows that the pipeline works, not how we
 
 
 def model_title(model: str) -> str:
-    """Name of a model or of a study's cell in tables and figures; its key if it has no name here."""
+    """Return the name of a model or of a study's cell in tables and figures; its key if it has no name here."""
     if model in MODELS:
         return MODELS[model].title
     if model == MAJORITY:

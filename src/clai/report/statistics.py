@@ -51,13 +51,6 @@ class Interval:
     def known(self) -> bool:
         return self.n > 1
 
-    def text(self, digits: int = 4) -> str:
-        if self.n == 0:
-            return "no value"
-        if not self.known:
-            return f"{self.mean:+.{digits}f} (n = 1, no interval)"
-        return f"{self.mean:+.{digits}f} [{self.low:+.{digits}f}, {self.high:+.{digits}f}] (n = {self.n})"
-
 
 def interval(values: Iterable[float], prediction: bool = False) -> Interval:
     """95 % t-interval of the mean of `values`; of one further value, instead, with `prediction`."""

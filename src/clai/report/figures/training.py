@@ -1,0 +1,41 @@
+"""Figure 3: training curves with the floors of their losses."""
+
+import pandas as pd
+from matplotlib.lines import Line2D
+
+from clai.report.evidence import Evidence
+from clai.report.figures.parts import Drawn, band, new_figure, short_title
+from clai.runs.models import CLAI, MODELS
+
+COLUMNS = ["dataset", "model", "epoch", "quantity", "mean", "sd", "n"]
+
+
+def draw(evidence: Evidence) -> Drawn:
+    """Draw training loss with each kernel's floor (top) and validation accuracy (bottom): mean and sd over seeds."""
+    datasets = evidence.at_hand()
+    figure = new_figure(max(3.6, 2.6 * len(datasets)), 4.2, evidence)
+    panels = figure.subplots(2, len(datasets), squeeze=False, sharex="col")
+    parts = []
+    for column, dataset in enumerate(datasets):
+        history = evidence.frame(dataset, "history.csv")
+        top, bottom = panels[0, column], panels[1, column]
+        for model in CLAI:
+            of_model, style = history[history["model"] == model], MODELS[model]
+            for axes, quantity in ((top, "loss"), (bottom, "validation_accuracy"), (top, "floor")):
+                curve = of_model.groupby("epoch")[quantity].agg(["mean", "std", "count"]).dropna(subset=["mean"])
+                if quantity == "floor":
+                    axes.plot(curve.index, curve["mean"], ls=":", lw=1.2, color=style.colour)
+                else:
+                    axes.plot(curve.index, curve["mean"], color=style.colour, ls=style.dash, lw=1.5)
+                    band(axes, curve.index, curve["mean"], curve["std"], style.colour)
+                named = curve.rename(columns={"std": "sd", "count": "n"}).reset_index()
+                parts.append(named.assign(dataset=dataset, model=model, quantity=quantity))
+        top.set_title(short_title(evidence, dataset))
+        top.set_ylim(bottom=0)
+        bottom.set_xlabel(f"Epoch (of {history['epoch'].max()})")
+    panels[0, 0].set_ylabel("Training loss")
+    panels[1, 0].set_ylabel("Validation accuracy")
+    handles = [Line2D([], [], color=MODELS[m].colour, ls=MODELS[m].dash, lw=1.5, label=MODELS[m].title) for m in CLAI]
+    handles.append(Line2D([], [], color="0.3", ls=":", lw=1.2, label="floor of the loss (same colour)"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=3)
+    return figure, pd.concat(parts)

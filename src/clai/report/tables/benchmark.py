@@ -1,0 +1,58 @@
+"""Table S7: time and memory of variants side by side, measured alone on one machine."""
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import pandas as pd
+
+from clai.benchmark import analysis
+from clai.report.latex import escape, floating, missing_group, row, spanning
+from clai.report.tables.parts import Sources, scientific
+
+HEADS = ["Size", "First variant", "Second variant", "First / second (range)", "Counted"]
+
+
+def benchmark_frame(sources: Sources) -> pd.DataFrame:
+    """Return the benchmark's comparisons: columns of `clai.benchmark.analysis.comparisons`, and dataset, model, data."""
+    evidence = sources.evidence
+    (dataset,) = evidence.expected
+    frame = analysis.comparisons(evidence.frame(dataset, "benchmark.csv"))
+    return frame.assign(dataset=dataset, model="measurements", data=evidence.data(dataset))
+
+
+def benchmark_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
+    """Return table S7; a row with the two variants stands above the sizes at which they were compared."""
+    evidence = sources.evidence
+    (dataset,) = evidence.expected
+    body = "\\toprule\n" + row(*HEADS)
+    if not evidence.has(dataset):
+        body += missing_group(evidence.title(dataset), len(HEADS), evidence.not_run(dataset))
+    for quantity, of_quantity in frame.groupby("quantity", sort=False):
+        body += "\\midrule\n" + spanning(rf"\textbf{{{analysis.QUANTITIES[str(quantity)]}}}", len(HEADS))
+        for (comparison, first, second), part in of_quantity.groupby(["comparison", "first", "second"], sort=False):
+            variants = f"{analysis.WORK_TITLES[str(first)]} against {analysis.WORK_TITLES[str(second)]}"
+            body += spanning(rf"\quad \emph{{{escape(f'{comparison}: {variants}')}}}", len(HEADS))
+            for entry in part.to_dict("records"):
+                size = escape(str(entry["setting"]).replace(";", ", "))
+                numbers = [_significant(entry[side]) for side in ("first_value", "second_value")]
+                body += row(rf"\quad\quad {size}", *numbers, _ratio(entry), _two_digits(entry["counted"]))
+    for record in evidence.runs(dataset):
+        machine = f"Device: {record['device']}; threads: {record['threads']}"
+        body += "\\midrule\n" + spanning(escape(machine), len(HEADS))
+    return floating(body + "\\bottomrule\n", "lrrrr", text, "tab:benchmark", evidence.miniature)
+
+
+def _ratio(entry: Mapping[Hashable, Any]) -> str:
+    text = _two_digits(entry["ratio"])
+    several = not pd.isna(entry["n"]) and entry["n"] > 1
+    return f"{text} ({entry['low']:.2f}--{entry['high']:.2f})" if several else text
+
+
+def _two_digits(value: float) -> str:
+    return "--" if pd.isna(value) else f"{value:.2f}"
+
+
+def _significant(value: float) -> str:
+    if pd.isna(value):
+        return "--"
+    return f"{value:.3g}" if 1e-3 <= abs(value) < 1e3 else f"{value:.0f}" if value >= 1e3 else scientific(value)

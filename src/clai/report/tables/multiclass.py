@@ -1,0 +1,88 @@
+"""Table 1, multiclass classification, and table S8, the metrics of it that the paper does not print."""
+
+from typing import Any
+
+import pandas as pd
+
+from clai.report.evidence import Evidence
+from clai.report.labels import MAJORITY, model_title
+from clai.report.latex import escape, floating, group, row
+from clai.report.printed_values import printed_value
+from clai.report.tables.parts import RESULT_COLUMNS, Metric, Sources, cells, result_rows, results_tex
+from clai.runs.models import CLAI
+
+TABLE1_METRICS = [
+    Metric("accuracy", "Accuracy", percent=True),
+    Metric("precision", "Precision", percent=True),
+    Metric("recall", "Recall", percent=True),
+    Metric("f1", "F1-score", percent=True),
+    Metric("roc_auc", "ROC-AUC", percent=True),
+    Metric("ece", "ECE"),
+]
+FURTHER_METRICS = [Metric("macro_f1", "Macro F1", percent=True), Metric("ece_scaled", "ECE after temperature scaling")]
+MODELS_SHOWN = [*CLAI, "cross-entropy"]
+
+
+def table1_frame(sources: Sources) -> pd.DataFrame:
+    """Return results by dataset, model and metric. The paper's row names no model: its values stand beside both CLaI models."""
+    rows: list[dict[str, Any]] = []
+    for dataset in sources.evidence.expected:
+
+        def printed(model: str, metric: str, dataset: str = dataset) -> float:
+            if model not in CLAI:
+                return float("nan")
+            return printed_value(sources.printed_values, "table1", dataset, metric)[0]
+
+        rows += result_rows(sources.evidence, dataset, MODELS_SHOWN, TABLE1_METRICS, printed)
+        rows += _majority_rows(sources.evidence, dataset)
+    return pd.DataFrame(rows, columns=RESULT_COLUMNS)
+
+
+def _majority_rows(evidence: Evidence, dataset: str) -> list[dict[str, Any]]:
+    """Return accuracy, and recall, its equal, of naming always the class that is most frequent in training."""
+    if not evidence.has(dataset):
+        return []
+    splits = evidence.description(dataset)["splits"]
+    train, test = (splits[name]["counts"] for name in ("train", "test"))
+    accuracy = 100 * test[train.index(max(train))] / sum(test)
+    return [
+        {"dataset": dataset, "model": MAJORITY, "metric": metric, "mean": accuracy, "sd": float("nan"), "n": 1,
+         "printed": float("nan"), "data": evidence.data(dataset)}
+        for metric in ("accuracy", "recall")
+    ]  # fmt: skip
+
+
+def table1_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
+    """Return table 1; the first row of each dataset is the paper's."""
+    evidence = sources.evidence
+    body = "\\toprule\n" + row("Model", *(metric.title for metric in TABLE1_METRICS))
+    for dataset in evidence.expected:
+        of_dataset = frame[frame["dataset"] == dataset]
+        by_model = {str(model): part for model, part in of_dataset.groupby("model", sort=False)}
+        intended, title = evidence.expected[dataset]["title"], evidence.title(dataset)
+        paper = "Paper" if title == intended else f"Paper, on {intended}"
+        lines = [row(rf"\quad {escape(paper)}", *cells(by_model[CLAI[0]], TABLE1_METRICS, "printed", None))]
+        if evidence.has(dataset):
+            lines += [
+                row(rf"\quad {escape(model_title(model))}", *cells(part, TABLE1_METRICS))
+                for model, part in by_model.items()
+            ]
+        else:
+            reason = rf"\multicolumn{{{len(TABLE1_METRICS)}}}{{l}}{{\emph{{{escape(evidence.not_run(dataset))}}}}}"
+            lines.append(row(r"\quad This work", reason))
+        body += group(title, len(TABLE1_METRICS) + 1, lines)
+    columns = "l" + "c" * len(TABLE1_METRICS)
+    return floating(body + "\\bottomrule\n", columns, text, "tab:results", evidence.miniature)
+
+
+def further_frame(sources: Sources) -> pd.DataFrame:
+    """Return the columns of table 1 for the metrics that the paper does not print."""
+    rows: list[dict[str, Any]] = []
+    for dataset in sources.evidence.expected:
+        rows += result_rows(sources.evidence, dataset, MODELS_SHOWN, FURTHER_METRICS)
+    return pd.DataFrame(rows, columns=RESULT_COLUMNS)
+
+
+def further_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
+    """Return table S8."""
+    return results_tex(frame, sources.evidence, FURTHER_METRICS, model_title, text, "tab:further")

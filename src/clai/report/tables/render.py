@@ -1,0 +1,59 @@
+"""All tables by name: evidence -> tidy frame -> LaTeX."""
+
+from collections.abc import Callable
+
+import pandas as pd
+
+from clai.report.captions import caption
+from clai.report.latex import HEADER
+from clai.report.tables import (
+    ablation,
+    benchmark,
+    choices,
+    classes,
+    datasets,
+    multiclass,
+    resources,
+    rules,
+    sepsis,
+)
+from clai.report.tables.parts import Metric, Sources, Table
+
+FrameOf = Callable[[Sources], pd.DataFrame]
+TexOf = Callable[[pd.DataFrame, Sources, str], str]
+
+TABLES: dict[str, tuple[FrameOf, TexOf]] = {
+    "table1": (multiclass.table1_frame, multiclass.table1_tex),
+    "table2": (classes.classes_frame, classes.classes_tex),
+    "table3": (sepsis.table3_frame, sepsis.table3_tex),
+    "tableS1": (choices.choices_frame, choices.choices_tex),
+    "tableS2": (datasets.datasets_frame, datasets.datasets_tex),
+    "tableS3": (resources.resources_frame, resources.resources_tex),
+    "tableS4": (rules.rules_frame, rules.rules_tex),
+    "tableS5": (ablation.decisions_frame, ablation.decisions_tex),
+    "tableS6": (sepsis.detection_frame, sepsis.detection_tex),
+    "tableS7": (benchmark.benchmark_frame, benchmark.benchmark_tex),
+    "tableS8": (multiclass.further_frame, multiclass.further_tex),
+    "tableS9": (sepsis.calibration_frame, sepsis.calibration_tex),
+    "tableS10": (sepsis.brier_frame, sepsis.brier_tex),
+    "tableS11": (ablation.training_frame, ablation.training_tex),
+}
+
+METRIC_COLUMNS: list[Metric] = [
+    *sepsis.TABLE3_METRICS, *sepsis.DETECTION_METRICS, *sepsis.CALIBRATION_METRICS, *sepsis.BRIER_METRICS,
+    *ablation.DECISION_METRICS, *ablation.CALIBRATION_METRICS, *ablation.TRAINING_METRICS,
+    *multiclass.FURTHER_METRICS, *multiclass.TABLE1_METRICS,
+]  # fmt: skip
+"""The metrics of all tables; of two with the same key the later one has the name that serves everywhere."""
+
+
+def render(name: str, sources: Sources, fixed_caption: str) -> Table:
+    """Return one of `TABLES`, with its caption and the records of the runs that its numbers rest on."""
+    make_frame, make_tex = TABLES[name]
+    frame = make_frame(sources)
+    evidence = sources.evidence
+    runs = evidence.runs_behind(frame) if "model" in frame else []
+    if name == "tableS1":
+        runs = [record for dataset in evidence.at_hand() for record in evidence.runs(dataset)]
+    text = caption(fixed_caption, evidence, runs)
+    return Table(frame, HEADER + make_tex(frame, sources, text), text, runs)

@@ -1,0 +1,82 @@
+"""A run knows its identity, opens its data, computes its splits once and knows what its fit depends on."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from clai.datasets.prepared import Prepared
+from clai.errors import InputError
+from clai.experiments import run as module
+from clai.experiments.run import Run, choose_device
+from clai.runs.identity import RunId
+
+CPU = torch.device("cpu")
+SETTINGS: dict[str, Any] = {"threads": 1, "normalise_test_separately": True, "evaluation": {"ece_bins": 10}}
+SETTINGS["training"] = {"samples": None, "augmentation": {"crop": 0, "flip": False}}
+
+
+def run_of(run_id: RunId, **settings: Any) -> Run:
+    statistics = {"mean": [0.0], "sd": [1.0]}
+    info = {"kind": "images", "classes": ["a", "b"], "normalisation": {"train": statistics, "test": statistics}}
+    arrays = {f"x_{split}": np.zeros((4, 2, 2, 1), np.uint8) for split in ("train", "val", "test")}
+    arrays |= {f"y_{split}": np.arange(4) % 2 for split in ("train", "val", "test")}
+    return Run(Prepared(info, arrays), SETTINGS | settings, run_id, CPU)
+
+
+@pytest.mark.parametrize("run_id", [RunId("cifar10", "clai-m", 1), RunId("ablation", "full_zero", 0, 12)])
+def test_a_run_is_read_from_its_name_and_from_every_path_of_its_files(run_id: RunId) -> None:
+    assert RunId.parse(str(run_id)) == run_id
+    assert RunId.parse(Path("results", "seed3-copy", "real", str(run_id), "metrics.csv")) == run_id
+
+
+@pytest.mark.parametrize("text", ["results/mini/cifar10/evidence/metrics.csv", "cifar10/clai-m", "clai-m/seed0"])
+def test_a_path_without_a_run_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=f"{text} names no run: expected <dataset>/<model>/seed<n>"):
+        RunId.parse(text)
+
+
+def test_splits_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    compute: Callable[..., Any] = module.splits_of
+    monkeypatch.setattr(module, "splits_of", lambda *arguments: calls.append(1) or compute(*arguments))
+    run = run_of(RunId("pictures", "clai-m", 0))
+    assert run.splits is run.splits
+    assert len(calls) == 1
+
+
+def test_a_cell_of_a_study_names_its_model_in_its_settings() -> None:
+    assert run_of(RunId("pictures", "clai-c", 0)).model == "clai-c"
+    assert run_of(RunId("ablation", "full_zero", 0), model="clai-m").model == "clai-m"
+
+
+def test_a_state_is_resumed_by_the_same_fit_alone(tmp_path: Path) -> None:
+    file = tmp_path / "data"
+    file.write_text("first")
+
+    def fingerprint(run: Run) -> str:
+        return run.checkpoint(tmp_path / "checkpoint.pt", 60, [str(file)]).fingerprint
+
+    first = fingerprint(run_of(RunId("stays", "gp", 0, 1)))
+    assert fingerprint(run_of(RunId("stays", "gp", 0, 1), evaluation={"ece_bins": 5})) == first
+    others = [run_of(RunId("stays", "gp", 1, 0)), run_of(RunId("stays", "constant", 0, 1))]
+    others.append(run_of(RunId("stays", "gp", 0, 1), threads=2))
+    assert first not in map(fingerprint, others)
+    file.write_text("second")
+    assert fingerprint(run_of(RunId("stays", "gp", 0, 1))) != first
+
+
+def test_a_run_without_prepared_data_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"dataset\.json: not found; expected a prepared dataset"):
+        Run.open(tmp_path / "dataset.json", SETTINGS, RunId("pictures", "clai-m", 0))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+def test_a_missing_gpu_is_said_and_the_cpu_taken(caplog: pytest.LogCaptureFixture) -> None:
+    assert choose_device("auto") == choose_device("cpu") == CPU
+    assert not caplog.text
+    assert choose_device("cuda") == CPU
+    assert "none is visible to this job: continuing on the CPU" in caplog.text
