@@ -1,4 +1,4 @@
-"""Nothing of the test data, of held-out patients or of later hours reaches what is learned from."""
+"""Nothing of the test data, of validation patients or of later hours reaches what is learned from."""
 
 from typing import Any
 

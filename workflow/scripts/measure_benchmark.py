@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from clai.benchmark.measure import describe, measure_all
-from clai.experiments.run import choose_device
+from clai.experiments.hardware import choose_device, choose_precision
 from clai.runs.identity import RunId
 from clai.runs.jobs import start_job
 from clai.runs.record import Recorder, write_records
@@ -19,6 +19,7 @@ start_job(snakemake.log[0])
 output, settings = snakemake.output, snakemake.params.settings
 torch.set_num_threads(settings["threads"])
 device, description = choose_device(settings["device"]), describe(settings)
+settings["training"]["precision"] = choose_precision(settings["training"]["precision"], device)
 recorder = Recorder(RunId("benchmark", "measurements", 0), settings, description, device=device.type)
 measure_all(settings, device).to_csv(output.measured, index=False, float_format="%.6g")
 write_records(Path(output.records).parent, [recorder.finish(command=f"snakemake {output.measured}")])

@@ -1,6 +1,5 @@
 """A run at work: its data, settings, identity and device, and what follows from them."""
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,24 +12,11 @@ from clai.batches import Splits
 from clai.checkpoints import Checkpoint
 from clai.datasets import prepared
 from clai.datasets.prepared import Prepared
+from clai.experiments.hardware import choose_device, choose_precision
 from clai.experiments.splits import inputs_of, splits_of
 from clai.runs.identity import RunId
 from clai.runs.record import Recorder, digest, file_digest
 from clai.trainer import TrainingSettings
-
-logger = logging.getLogger("clai")
-
-
-def choose_device(name: str) -> torch.device:
-    """Return the device that the setting `device` names.
-
-    `auto` is CUDA if there is one, else the CPU. `cuda` without one falls back to the CPU with a warning.
-    """
-    if name != "cpu" and torch.cuda.is_available():
-        return torch.device("cuda")
-    if name == "cuda":
-        logger.warning("device is cuda, but none is visible to this job: continuing on the CPU")
-    return torch.device("cpu")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,18 +42,23 @@ class Run:
     def open(
         cls, description: str | Path, settings: Mapping[str, Any], run_id: RunId, block: int | None = None
     ) -> Self:
-        """Open a run's prepared data, choose its device and set its number of threads.
+        """Open a run's prepared data, choose its device and precision, and set its number of threads.
 
         Args:
             description: path of the `dataset.json` of the prepared data.
-            settings: `threads` among them. Settings without `device` compute on the CPU.
+            settings: `threads` among them. Settings without `device` compute on the CPU. The run holds, and records, the
+                precision that was chosen in place of `auto`.
 
         Raises:
             InputError: the prepared data are missing or damaged.
         """
         torch.set_num_threads(settings["threads"])
+        data = prepared.load(Path(description).parent)
         device = choose_device(settings.get("device", "cpu"))
-        return cls(prepared.load(Path(description).parent), settings, run_id, device, block)
+        if "training" in settings:
+            precision = choose_precision(settings["training"]["precision"], device)
+            settings = {**settings, "training": {**settings["training"], "precision": precision}}
+        return cls(data, settings, run_id, device, block)
 
     @property
     def model(self) -> str:

@@ -1,0 +1,52 @@
+"""The precision follows the hardware, and one that the hardware emulates is warned of."""
+
+import logging
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from clai.experiments import hardware
+from clai.experiments.hardware import choose_precision, slowdown_of_bfloat16
+
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize(("native", "precision"), [(True, "bfloat16"), (False, "float32")])
+def test_auto_is_bfloat16_only_where_it_is_native_and_says_why(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, native: bool, precision: str
+) -> None:
+    monkeypatch.setattr(hardware, "has_native_bfloat16", lambda device: native)
+    with caplog.at_level(logging.INFO, logger="clai"):
+        assert choose_precision("auto", CPU) == precision
+    assert f"training.precision auto: {precision}, because this CPU" in caplog.text
+
+
+def test_a_cpu_that_may_use_avx2_alone_computes_in_float32() -> None:
+    code = "import torch; from clai.experiments.hardware import *; print(choose_precision('auto', torch.device('cpu')))"
+    environment = os.environ | {"ONEDNN_MAX_CPU_ISA": "AVX2"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "float32"
+
+
+def test_an_emulated_precision_stays_and_is_warned_of_with_its_measured_cost(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(hardware, "has_native_bfloat16", lambda device: False)
+    monkeypatch.setattr(hardware, "slowdown_of_bfloat16", lambda device: 16.04)
+    assert choose_precision("bfloat16", CPU) == "bfloat16"
+    assert "emulates: a convolution takes 16.0 times as long as in float32. Set it to auto or float32" in caplog.text
+
+
+def test_a_fixed_precision_that_the_device_has_is_silent(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(hardware, "has_native_bfloat16", lambda device: True)
+    assert [choose_precision(name, CPU) for name in ("bfloat16", "float32")] == ["bfloat16", "float32"]
+    assert not caplog.records
+
+
+def test_the_cost_of_bfloat16_is_a_positive_ratio() -> None:
+    assert slowdown_of_bfloat16(CPU, repetitions=1) > 0
