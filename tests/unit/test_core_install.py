@@ -1,5 +1,6 @@
 """The method works where the core dependencies alone are installed."""
 
+import importlib
 import re
 import subprocess
 import sys
@@ -51,6 +52,15 @@ except ValueError as error:
 else:
     raise SystemExit("training at this learning rate did not diverge")
 check_estimator(CLaIClassifier(epochs=30), on_skip=None)
+
+from clai.report.cli import main
+
+try:
+    main(["provenance", "README.md"])
+except SystemExit as end:
+    assert end.code == 1
+else:
+    raise SystemExit("the command clai did not refuse")
 """
 
 
@@ -86,3 +96,9 @@ def test_the_estimator_fits_predicts_and_keeps_its_contract_without_the_extras()
     assert absent >= {"pandas", "gpytorch", "linear_operator", "safetensors", "yaml"}
     result = subprocess.run([sys.executable, "-c", SCRIPT, *absent], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr[-2000:]
+    assert "pandas is not installed; the command clai needs the extra `replication`" in result.stderr
+
+
+def test_the_entry_point_of_the_command_exists() -> None:
+    module, function = PROJECT["scripts"]["clai"].split(":")
+    assert callable(getattr(importlib.import_module(module), function))

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from clai.errors import InputError
-from clai.report.provenance import describe
-from clai.runs.settings import settings_text
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,14 +21,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     settings.add_argument("--mini", action="store_true", help="show the run on miniature data")
     options = parser.parse_args(arguments)
     try:
-        if options.command == "settings":
-            text = settings_text(Path(), options.dataset, options.model, options.configfile, options.mini)
-        else:
-            text = describe(options.output)
-        sys.stdout.write(text)
+        sys.stdout.write(_answer(options))
     except InputError as error:
         parser.exit(1, f"error: {error}\n")
+    except ModuleNotFoundError as error:
+        parser.exit(
+            1,
+            f"error: {error.name} is not installed; the command clai needs the extra `replication`, but found the method alone: "
+            'pip install ".[replication]"\n',
+        )
     return 0
+
+
+def _answer(options: argparse.Namespace) -> str:
+    if options.command == "settings":
+        from clai.runs.settings import settings_text
+
+        return settings_text(Path(), options.dataset, options.model, options.configfile, options.mini)
+    from clai.report.provenance import describe
+
+    return describe(options.output)
 
 
 if __name__ == "__main__":
