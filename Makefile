@@ -30,8 +30,10 @@ $(INSTALLED): envs/requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation --no-index -e .
 	@touch $@
 
-test: $(INSTALLED) ## run all tests: the library, the workflow on miniature data, the published numbers
-	$(BIN)/python -m pytest
+# Tests of the library share the cores. Those of the workflow share one run of the miniature pipeline, so they follow one another.
+test: $(INSTALLED) ## run all tests: the library, the published numbers, the workflow on miniature data
+	$(BIN)/python -m pytest --numprocesses auto tests/unit tests/reproduction src/clai
+	$(BIN)/python -m pytest tests/workflow
 
 lint: $(INSTALLED) ## check style, types and the workflow
 	$(BIN)/ruff check
