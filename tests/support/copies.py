@@ -45,14 +45,14 @@ class Tree:
 
 
 def copy_of_repository(folder: Path) -> Tree:
-    """What git tracks or would track, as it is now."""
+    """What git tracks or would track, as it is now, with the times that a fresh clone gives: outputs are older than the code."""
     listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(listing, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
     for name in filter(None, names.split("\0")):
         if (REPOSITORY / name).is_file():
             target = folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(REPOSITORY / name, target)
+            shutil.copy(REPOSITORY / name, target)
     return Tree(folder)
 
 
