@@ -74,6 +74,76 @@ class ResNet2d(nn.Module):
         return self.stages(self.stem(x)).mean((-2, -1))
 
 
+class _ConvBlock(nn.Module):
+    """Two convolutions of 3 x 3 pixels; a maximum over 2 x 2 pixels follows the first and quarters the work of the second."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            _convolution(inputs, outputs), nn.MaxPool2d(2), _shift_norm(outputs), nn.GELU(),
+            _convolution(outputs, outputs), _shift_norm(outputs), nn.GELU(),
+        )  # fmt: skip
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layers(x)
+
+
+def _convolution(inputs: int, outputs: int) -> nn.Conv2d:
+    """Build a convolution of which as many outputs as possible begin as copies of the inputs."""
+    layer = nn.Conv2d(inputs, outputs, 3, padding=1, bias=False)
+    nn.init.dirac_(layer.weight.data[:inputs])
+    return layer
+
+
+def _shift_norm(features: int) -> nn.BatchNorm2d:
+    """Build a normalisation over the batch that learns a shift and no scale."""
+    norm = nn.BatchNorm2d(features, momentum=0.4)
+    norm.weight.requires_grad_(False)
+    return norm
+
+
+class ConvNet(nn.Module):
+    """Small convolutional trunk without residuals, made to learn small images with little work.
+
+    Input (N, channels, height, width) float, at least 9 x 9 pixels; output (N, features), the largest value of each of the last
+    channels over the picture. After Jordan (2024, "94% on CIFAR-10 in 3.29 seconds on a single GPU", arXiv 2404.00498, sections
+    2 and 3): a layer of fixed filters that whitens patches of 2 x 2 pixels, then three blocks of `width`, 4 `width` and
+    4 `width` channels with GELU, early pooling and a BatchNorm that learns a shift alone. `width` 64 is the one published there.
+
+    `whiten` sets the filters from training images; until then they are zero. They enlarge small differences of neighbouring
+    pixels, which bfloat16 rounds away, and therefore work in the precision of the parameters.
+    """
+
+    whitening: Tensor
+
+    def __init__(self, channels: int, width: int) -> None:
+        super().__init__()
+        patch = channels * 4
+        self.register_buffer("whitening", torch.zeros(2 * patch, channels, 2, 2))
+        self.shift = nn.Parameter(torch.zeros(2 * patch))
+        self.blocks = nn.Sequential(
+            _ConvBlock(2 * patch, width), _ConvBlock(width, 4 * width), _ConvBlock(4 * width, 4 * width)
+        )
+        self.features = 4 * width
+
+    @torch.no_grad()
+    def whiten(self, images: Tensor, regularisation: float = 5e-4) -> None:
+        """Set the filters to the whitened principal components of the patches of images (N, channels, height, width).
+
+        Each component and its negative are filters, so that no half is lost to GELU. `regularisation` joins the variances, so
+        that components without variance are not blown up.
+        """
+        patches = nn.functional.unfold(images.float(), 2).transpose(1, 2).flatten(0, 1)
+        variances, components = torch.linalg.eigh(patches.T @ patches / len(patches))
+        filters = (components / (variances + regularisation).sqrt()).T.flip(0).view(-1, *self.whitening.shape[1:])
+        self.whitening.copy_(torch.cat([filters, -filters]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.autocast(x.device.type, enabled=False):
+            whitened = nn.functional.gelu(nn.functional.conv2d(x.to(self.shift.dtype), self.whitening, self.shift))
+        return self.blocks(whitened).amax((-2, -1))
+
+
 class ResNet1d(nn.Module):
     """Residual network over time for EEG epochs: a wide strided stem (half a second at 100 Hz), then residual stages.
 
@@ -236,8 +306,8 @@ def build_trunk(settings: Mapping[str, Any], inputs: int) -> nn.Module:
     """Build the trunk that the block `encoder` of config.yaml names, for `inputs` channels or variables.
 
     Args:
-        settings: `trunk` (`resnet2d`, `resnet1d`, `mlp`, `hours`, `gru`), `width`, `blocks` (residual), `pool` (resnet2d) or
-            `layers` (others), and `dropout` (recordings).
+        settings: `trunk` (`resnet2d`, `convnet`, `resnet1d`, `mlp`, `hours`, `gru`), `width`, `blocks` (residual), `pool`
+            (resnet2d) or `layers` (mlp, hours, gru), and `dropout` (recordings).
 
     Raises:
         ValueError: no trunk has this name.
@@ -245,6 +315,8 @@ def build_trunk(settings: Mapping[str, Any], inputs: int) -> nn.Module:
     kind, width = settings["trunk"], settings["width"]
     if kind == "resnet2d":
         return ResNet2d(inputs, width, settings["blocks"], settings["pool"])
+    if kind == "convnet":
+        return ConvNet(inputs, width)
     if kind == "resnet1d":
         return ResNet1d(inputs, width, settings["blocks"])
     if kind == "gru":
@@ -253,4 +325,4 @@ def build_trunk(settings: Mapping[str, Any], inputs: int) -> nn.Module:
         return Hours(inputs, width, settings["layers"], settings["dropout"])
     if kind == "mlp":
         return MLP(inputs, width, settings["layers"])
-    raise ValueError(f"encoder.trunk is {kind!r}, expected resnet2d, resnet1d, mlp, hours or gru")
+    raise ValueError(f"encoder.trunk is {kind!r}, expected resnet2d, convnet, resnet1d, mlp, hours or gru")

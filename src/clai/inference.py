@@ -133,6 +133,25 @@ def parzen_means(
     return ParzenMeans(means[0], means[1], share, errors[0], errors[1])
 
 
+def mean_of_views(first: ParzenMeans, second: ParzenMeans) -> ParzenMeans:
+    """Return the means of two views of the same test samples, such as an image and its mirror image, to the same references.
+
+    The similarity of a test sample to a reference is then the mean over its views. Both views have the same references, so
+    their errors add up.
+    """
+
+    def joined(a: Tensor, b: Tensor, error_a: Tensor, error_b: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.logaddexp(a, b) - math.log(2), torch.lerp(error_b, error_a, (a - b).sigmoid())
+
+    positive, error_positive = joined(
+        first.log_positive, second.log_positive, first.error_positive, second.error_positive
+    )
+    negative, error_negative = joined(
+        first.log_negative, second.log_negative, first.error_negative, second.error_negative
+    )
+    return ParzenMeans(positive, negative, first.share, error_positive, error_negative)
+
+
 def _log_sums(
     kernel: Kernel, test: Tensor, reference: Tensor, labels: Tensor, classes: int, block: int, squares: bool
 ) -> tuple[Tensor, Tensor | None]:

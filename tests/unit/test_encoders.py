@@ -3,13 +3,14 @@
 import pytest
 import torch
 
-from clai.encoders import CausalGRU, ConditionedHead, Encoder, Hourly, ResNet1d, ResNet2d, build_trunk
+from clai.encoders import CausalGRU, ConditionedHead, ConvNet, Encoder, Hourly, ResNet1d, ResNet2d, build_trunk
 
 
 @pytest.mark.parametrize(
     ("trunk", "x"),
     [
         (ResNet2d(3, 4, [1, 1]), torch.randn(5, 3, 28, 28)),
+        (ConvNet(3, 2), torch.randn(5, 3, 28, 28)),
         (ResNet1d(2, 4, [1, 1, 1]), torch.randn(5, 2, 3000)),
     ],
 )
@@ -27,6 +28,41 @@ def test_one_condition_is_a_slice_of_all() -> None:
 def test_resnet_of_width_64_with_two_blocks_a_stage_is_resnet_18() -> None:
     # 11.17 million parameters before the classification layer, as He et al.'s network with a 3 x 3 stem.
     assert sum(p.numel() for p in ResNet2d(3, 64, [2, 2, 2, 2]).parameters()) == 11_168_832
+
+
+def test_filters_of_the_convnet_whiten_patches_of_the_images() -> None:
+    torch.manual_seed(0)
+    # Neighbouring pixels of smooth images resemble each other.
+    images = (
+        torch.nn.functional.avg_pool2d(torch.randn(200, 3, 20, 20), 4, 1) * torch.tensor([1.0, 2, 3])[:, None, None]
+    )
+    trunk = ConvNet(3, 4)
+    trunk.whiten(images, regularisation=0.0)
+    responses = torch.nn.functional.conv2d(images, trunk.whitening).transpose(0, 1).flatten(1)
+    torch.testing.assert_close(responses[:12], -responses[12:])
+    covariance = responses[:12] @ responses[:12].T / responses.shape[1]
+    torch.testing.assert_close(covariance, torch.eye(12), atol=1e-3, rtol=0)
+
+
+def test_training_leaves_whitening_and_scales_of_the_convnet_alone() -> None:
+    torch.manual_seed(0)
+    trunk = ConvNet(1, 2)
+    trunk.whiten(torch.randn(8, 1, 12, 12))
+    fixed = {"whitening", *(name for name, p in trunk.named_parameters() if not p.requires_grad)}
+    assert len(fixed) == 7
+    before = {name: value.clone() for name, value in trunk.state_dict().items()}
+    optimiser = torch.optim.AdamW(trunk.parameters(), lr=0.1, weight_decay=0.1)
+    trunk(torch.randn(8, 1, 12, 12)).sum().backward()
+    optimiser.step()
+    changed = {name for name, value in trunk.state_dict().items() if not value.equal(before[name])}
+    assert not fixed & changed
+    assert {name for name, p in trunk.named_parameters() if p.requires_grad} <= changed
+
+
+def test_convnet_has_the_size_that_its_source_gives() -> None:
+    # Jordan (2024), section 3: widths 64, 256 and 256; the count leaves out the classification layer.
+    convolutions = 9 * (24 * 64 + 64 * 64 + 64 * 256 + 3 * 256 * 256)
+    assert sum(p.numel() for p in ConvNet(3, 64).parameters() if p.ndim == 4) == convolutions
 
 
 @pytest.mark.parametrize("layers", [1, 2])

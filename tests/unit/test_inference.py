@@ -15,6 +15,7 @@ from clai.errors import InputError
 from clai.inference import (
     RULES,
     decide,
+    mean_of_views,
     parzen_means,
     predict_labels,
     probabilities,
@@ -239,3 +240,25 @@ def test_memory_of_inference_does_not_hold_similarities() -> None:
     """S alone would take 800 MB a condition here; measured in a process of its own."""
     shown = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True)
     assert int(shown.stdout) < 60_000
+
+
+@pytest.mark.parametrize("number", [None, 60])
+def test_the_vote_of_two_views_is_that_of_their_mean_similarity(number: int | None) -> None:
+    torch.manual_seed(1)
+    kernel = MahalanobisGaussian(4, "full").double()
+    views = [torch.randn(3, 7, 4, dtype=torch.float64) for _ in range(2)]
+    references, labels = torch.randn(3, 90, 4, dtype=torch.float64), torch.arange(90) % 3
+    if number is None:
+        first, second = (parzen_means(kernel, z, references, labels, 32) for z in views)
+        f = decide(mean_of_views(first, second), "printed")
+        similarity = (kernel(views[0], references) + kernel(views[1], references)) / 2
+        expected = torch.einsum("kpn,kn->kp", similarity, one_vs_rest(labels, 3).double()) / len(labels)
+        torch.testing.assert_close(f, expected)
+    else:
+        drawn = sample_references(labels, number, 0)
+        both = [
+            parzen_means(kernel, z, references[:, drawn.items], labels[drawn.items], 32, drawn.population)
+            for z in (views[0], views[0])
+        ]
+        for actual, expected in zip(mean_of_views(*both), both[0], strict=True):
+            torch.testing.assert_close(actual, expected)

@@ -14,7 +14,7 @@ from clai.batches import Items, Splits
 from clai.checkpoints import write_whole
 from clai.encoders import Classifier, Encoder
 from clai.experiments.run import Run
-from clai.inference import ParzenMeans, parzen_means, sample_references
+from clai.inference import ParzenMeans, mean_of_views, parzen_means, sample_references
 from clai.kernels import Kernel
 from clai.trainer import Precision, precision_context
 
@@ -23,10 +23,11 @@ _BLOCK = 512
 
 
 class Embedded(NamedTuple):
-    """Embeddings (K, N, L) and labels (N,) of one split, on the CPU."""
+    """Embeddings (K, N, L) and labels (N,) of one split, on the CPU; embeddings of the mirrored images where they vote too."""
 
     z: Tensor
     y: Tensor
+    z_mirrored: Tensor | None = None
 
     def vectors(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return the embeddings of all conditions side by side, (N, K L), and the labels (N,)."""
@@ -46,14 +47,17 @@ def draw_items(items: Items, count: int | None, seed: int) -> Tensor:
 
 
 @torch.no_grad()
-def outputs(module: nn.Module, items: Items, precision: Precision, positions: Tensor, dim: int = 0) -> Tensor:
-    """Return a module's outputs for items without augmentation, joined along `dim`, on the CPU."""
+def outputs(
+    module: nn.Module, items: Items, precision: Precision, positions: Tensor, dim: int = 0, mirrored: bool = False
+) -> Tensor:
+    """Return a module's outputs for items without augmentation, or for mirrored images, joined along `dim`, on the CPU."""
     module.eval()
     device = next(module.parameters()).device
     blocks = []
     for block in positions.split(_BLOCK):
+        x = items.batch(block, None)[0]
         with precision_context(device, precision):
-            blocks.append(module(items.batch(block, None)[0]).cpu())
+            blocks.append(module(x.flip(-1) if mirrored else x).cpu())
     return torch.cat(blocks, dim)
 
 
@@ -62,34 +66,40 @@ def labels_of(items: Items, positions: Tensor) -> Tensor:
     return torch.cat([items.batch(block, None)[1].cpu() for block in positions.split(_BLOCK)])
 
 
-def embed(encoder: Encoder, items: Items, precision: Precision, positions: Tensor | None = None) -> Embedded:
-    """Embed all items, or those at the positions, without augmentation."""
-    if positions is None:
-        return Embedded(outputs(encoder, items, precision, torch.arange(len(items)), dim=1), items.labels)
-    return Embedded(outputs(encoder, items, precision, positions, dim=1), labels_of(items, positions))
+def embed(
+    encoder: Encoder, items: Items, precision: Precision, positions: Tensor | None = None, mirror: bool = False
+) -> Embedded:
+    """Embed all items, or those at the positions, without augmentation; with `mirror`, the mirrored images too."""
+    rows = torch.arange(len(items)) if positions is None else positions
+    z, z_mirrored = (
+        outputs(encoder, items, precision, rows, dim=1, mirrored=mirrored) if mirror or not mirrored else None
+        for mirrored in (False, True)
+    )
+    assert z is not None
+    return Embedded(z, items.labels if positions is None else labels_of(items, positions), z_mirrored)
 
 
 def embed_splits(run: Run, encoder: Encoder) -> dict[str, Embedded]:
-    """Embed the training (reference), validation and test samples of a run."""
+    """Embed the training (reference), validation and test samples of a run; references are never mirrored."""
     place(encoder, run.device)
-    return {name: embed(encoder, getattr(run.splits, name), run.training.precision) for name in Splits._fields}
+    return {
+        name: embed(encoder, getattr(run.splits, name), run.training.precision, mirror=run.mirror and name != "train")
+        for name in Splits._fields
+    }
 
 
-def classifier_outputs(run: Run, classifier: Classifier) -> tuple[Embedded, Embedded]:
-    """Return logits (1, N, C) and labels of the test and of the validation samples of a run."""
-    place(classifier, run.device)
-    test, val = (
-        Embedded(
-            outputs(classifier, items, run.training.precision, torch.arange(len(items))).unsqueeze(0), items.labels
-        )
-        for items in (run.splits.test, run.splits.val)
-    )
-    return test, val
+def classifier_outputs(run: Run, classifier: Classifier, items: Items, positions: Tensor) -> Tensor:
+    """Return a classifier's logits (N, C) of items; with `inference.mirror`, the mean over each image and its mirror image."""
+    logits = outputs(classifier, items, run.training.precision, positions)
+    if run.mirror:
+        logits = (logits + outputs(classifier, items, run.training.precision, positions, mirrored=True)) / 2
+    return logits
 
 
 def similarity_means(run: Run, kernel: Kernel, test: Embedded, reference: Embedded) -> ParzenMeans:
     """Return the mean similarities that the decision rules are functions of, computed on the CPU.
 
+    Where a test sample has a mirrored embedding, its similarity to a reference is the mean over both.
     References are all, or a sample of them where `inference.references` is a number; the run's seed draws it. Embeddings of an
     encoder without conditions serve all conditions.
 
@@ -99,21 +109,36 @@ def similarity_means(run: Run, kernel: Kernel, test: Embedded, reference: Embedd
     if run.block is None:
         raise ValueError(f"{run.id}: block is None, expected a number of samples: open the run with inference.block")
     number, equal = run.settings["inference"]["references"], run.settings["inference"]["reference_shares"] == "equal"
-    z, z_reference = (part.z.expand(run.conditions, -1, -1) for part in (test, reference))
-    labels = reference.y
-    if number == "all" or number >= len(labels):
-        return parzen_means(kernel, z, z_reference, labels, run.block, equal=equal)
-    items, population = sample_references(labels, number, run.id.seed)
-    return parzen_means(kernel, z, z_reference[:, items], labels[items], run.block, population, equal)
+    labels, z_reference, population = reference.y, reference.z.expand(run.conditions, -1, -1), None
+    if number != "all" and number < len(labels):
+        items, population = sample_references(labels, number, run.id.seed)
+        labels, z_reference = labels[items], z_reference[:, items]
+    views = [z for z in (test.z, test.z_mirrored) if z is not None]
+    means = [
+        parzen_means(kernel, z.expand(run.conditions, -1, -1), z_reference, labels, run.block, population, equal)
+        for z in views
+    ]
+    return means[0] if len(means) == 1 else mean_of_views(*means)
 
 
 def save_embedded(path: str | Path, embedded: Mapping[str, Embedded]) -> None:
-    """Write embeddings and labels of all splits as a safetensors file with tensors `z_<split>` and `y_<split>`."""
-    tensors = {f"z_{name}": part.z.contiguous() for name, part in embedded.items()}
-    write_whole(Path(path), save(tensors | {f"y_{name}": part.y.contiguous() for name, part in embedded.items()}))
+    """Write embeddings and labels of all splits as a safetensors file.
+
+    Its tensors are `z_<split>`, `y_<split>` and, where there are any, `z_mirrored_<split>`.
+    """
+    tensors = {
+        f"{field}_{name}": tensor.contiguous()
+        for name, part in embedded.items()
+        for field, tensor in part._asdict().items()
+        if tensor is not None
+    }
+    write_whole(Path(path), save(tensors))
 
 
 def load_embedded(path: str | Path) -> dict[str, Embedded]:
     """Read the splits that `save_embedded` wrote."""
     tensors = load_file(path)
-    return {name: Embedded(tensors[f"z_{name}"], tensors[f"y_{name}"]) for name in Splits._fields}
+    return {
+        name: Embedded(*(tensors.get(f"{field}_{name}") for field in Embedded._fields))  # type: ignore[arg-type]
+        for name in Splits._fields
+    }

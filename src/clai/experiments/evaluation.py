@@ -16,7 +16,7 @@ from scipy.special import expit
 
 from clai.datasets.prepared import Prepared
 from clai.encoders import Classifier
-from clai.experiments.embedding import Embedded, classifier_outputs, similarity_means
+from clai.experiments.embedding import Embedded, classifier_outputs, place, similarity_means
 from clai.experiments.run import Run
 from clai.experiments.splits import recording_rows
 from clai.inference import RULES, decide, probabilities, standard_error
@@ -135,7 +135,13 @@ def evaluate_clai(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]) ->
 
 def evaluate_cross_entropy(run: Run, classifier: Classifier) -> Evaluation:
     """Evaluate the cross-entropy baseline from its logits."""
-    test, val = (Scored(part.z[0].double().numpy(), part.y.numpy()) for part in classifier_outputs(run, classifier))
+    place(classifier, run.device)
+    test, val = (
+        Scored(
+            classifier_outputs(run, classifier, items, torch.arange(len(items))).double().numpy(), items.labels.numpy()
+        )
+        for items in (run.splits.test, run.splits.val)
+    )
     if run.conditions > 1:
         return evaluate_multiclass(run, test, val)
     test, val = (Scored(part.score[:, 1] - part.score[:, 0], part.y) for part in (test, val))

@@ -12,6 +12,7 @@ from clai.batches import Splits
 from clai.checkpoints import Checkpoint
 from clai.datasets import prepared
 from clai.datasets.prepared import Prepared
+from clai.errors import InputError
 from clai.experiments.hardware import choose_device, choose_precision
 from clai.experiments.splits import inputs_of, splits_of
 from clai.runs.identity import RunId
@@ -79,6 +80,21 @@ class Run:
     def inputs(self) -> int:
         """Return the number of channels or variables that the encoder takes."""
         return inputs_of(self.data, self.settings)
+
+    @property
+    def mirror(self) -> bool:
+        """Return whether inference looks at the mirrored image too.
+
+        Raises:
+            InputError: the data are no images.
+        """
+        mirror = bool(self.settings["inference"]["mirror"])
+        if mirror and self.data.info["kind"] != "images":
+            raise InputError(
+                f"inference.mirror: found true, expected false for {self.data.info['kind']}, which have no mirror image; set it "
+                "to false for this dataset"
+            )
+        return mirror
 
     @cached_property
     def splits(self) -> Splits:

@@ -13,9 +13,9 @@ from clai.alignment import one_vs_rest
 from clai.baselines.cross_entropy import train_cross_entropy
 from clai.baselines.supervised_contrastive import train_supervised_contrastive
 from clai.checkpoints import Checkpoint, write_whole
-from clai.encoders import Classifier, ConditionedHead, Encoder, build_trunk
+from clai.encoders import Classifier, ConditionedHead, ConvNet, Encoder, build_trunk
 from clai.errors import InputError
-from clai.experiments.embedding import draw_items, embed, labels_of, outputs, place, similarity_means
+from clai.experiments.embedding import classifier_outputs, draw_items, embed, labels_of, place, similarity_means
 from clai.experiments.run import Run
 from clai.inference import decide, predict_labels
 from clai.kernels import Kernel, build
@@ -24,6 +24,9 @@ from clai.metrics.roc_auc import roc_auc
 from clai.runs.models import MODELS
 from clai.stability import finite
 from clai.trainer import Epoch
+
+# Two thousand images have 1.9 million patches of 12 values; more would change the filters by less than the seed.
+_IMAGES_TO_WHITEN = 2000
 
 
 class Trained(NamedTuple):
@@ -67,7 +70,7 @@ def train(run: Run, checkpoint: Checkpoint) -> tuple[Trained | Classifier, list[
 def train_clai(run: Run, checkpoint: Checkpoint) -> tuple[Trained, list[Epoch]]:
     """Train a model of CLaI. Returns it on the CPU and its history, with the floor of the loss if the kernel knows one."""
     encoder, kernel = trained = build_clai(run.settings, run.model, run.inputs, run.conditions, run.id.seed)
-    place(encoder, run.device)
+    _prepare(encoder, run)
     kernel.to(run.device)
     items = run.splits.train
     shares = (one_vs_rest(items.labels, run.conditions) > 0).double().mean(1).tolist()
@@ -80,12 +83,12 @@ def train_clai(run: Run, checkpoint: Checkpoint) -> tuple[Trained, list[Epoch]]:
 def train_classifier(run: Run, checkpoint: Checkpoint) -> tuple[Classifier, list[Epoch]]:
     """Train the cross-entropy baseline. Returns it on the CPU and its history."""
     classifier = build_classifier(run.settings, run.inputs, run.classes, run.id.seed)
-    place(classifier, run.device)
+    _prepare(classifier, run)
     items = run.splits.val
     positions = draw_items(items, run.settings["inference"]["validation_samples"], run.id.seed)
 
     def validate() -> Epoch:
-        logits = finite(outputs(classifier, items, run.training.precision, positions))
+        logits = finite(classifier_outputs(run, classifier, items, positions))
         return {"validation_accuracy": float((logits.argmax(1) == labels_of(items, positions)).double().mean())}
 
     history = train_cross_entropy(classifier, run.splits.train, run.training, validate, checkpoint)
@@ -98,13 +101,21 @@ def train_contrastive(run: Run, checkpoint: Checkpoint) -> tuple[Trained, list[E
     Its projection is a head with one condition. Inference is that of the cosine kernel, all classes sharing the one embedding.
     """
     encoder, kernel = trained = build_clai(run.settings, "clai-c", run.inputs, 1, run.id.seed)
-    place(encoder, run.device)
+    _prepare(encoder, run)
     temperature = run.settings["baselines"]["supervised_contrastive"]["temperature"]
     validate = _validation(run, trained, {})
     history = train_supervised_contrastive(
         encoder, run.splits.train, run.conditions, run.training, temperature, validate, checkpoint
     )
     return Trained(encoder.cpu(), kernel), history
+
+
+def _prepare(module: Encoder | Classifier, run: Run) -> None:
+    """Move an untrained module to the run's device, and whiten a trunk that whitens: by the first training images."""
+    place(module, run.device)
+    if isinstance(module.trunk, ConvNet):
+        items = run.splits.train
+        module.trunk.whiten(items.batch(torch.arange(min(len(items), _IMAGES_TO_WHITEN)), None)[0])
 
 
 def _validation(run: Run, trained: Trained, constants: Epoch) -> Callable[[], Epoch]:
@@ -125,7 +136,7 @@ def _validation(run: Run, trained: Trained, constants: Epoch) -> Callable[[], Ep
 
     def validate() -> Epoch:
         reference = embed(trained.encoder, splits.train, precision, references)
-        validation = embed(trained.encoder, splits.val, precision, positions)
+        validation = embed(trained.encoder, splits.val, precision, positions, run.mirror)
         means = similarity_means(run, copy.deepcopy(trained.kernel).cpu(), validation, reference)
         # The accuracy of votes that are not finite would be a number all the same.
         f = finite(decide(means, "printed"))

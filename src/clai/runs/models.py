@@ -16,7 +16,7 @@ Rule = Literal["train_model", "fit_embedding_baseline", "fit_deep_kernel_gp", "f
 _TRAINING = (
     "device", "threads", "encoder", "target", "normalise_test_separately", "hourly", "validation_share_recordings", "training",
 )  # fmt: skip
-_CLASSIFIER = (*_TRAINING, "inference.validation_samples")
+_CLASSIFIER = (*_TRAINING, "inference.validation_samples", "inference.mirror")
 _CLAI = (
     *_CLASSIFIER, "embedding_size", "kernel", "inference.validation_references", "inference.references",
     "inference.reference_shares",
