@@ -166,6 +166,7 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
             batch_size=min(self.batch_size, len(data) // 2),
             optimiser="adamw",
             learning_rate=self.learning_rate,
+            momentum=0.0,
             weight_decay=self.weight_decay,
             learning_rate_schedule="one_cycle",
             warmup=0.25,

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from clai.alignment import Target
 from clai.checkpoints import Checkpoint, Draws, global_generators, set_global_generators
+from clai.errors import InputError
 from clai.stability import FAILURES, divergence
 
 logger = logging.getLogger("clai")
@@ -39,8 +40,9 @@ class TrainingSettings:
 
     epochs: int
     batch_size: int
-    optimiser: Literal["adamw", "sgd"]
+    optimiser: Literal["adamw", "sgd", "muon"]
     learning_rate: float
+    momentum: float
     weight_decay: float
     learning_rate_schedule: Literal["one_cycle", "constant"]
     warmup: float
@@ -103,8 +105,8 @@ class Trainer:
     ) -> None:
         self.model, self.settings, self.steps_per_epoch = model, settings, steps_per_epoch
         self.make_steps, self.validate, self.checkpoint = steps, validate, checkpoint
-        self.optimiser = _optimiser(model, settings)
-        self.scheduler = _scheduler(self.optimiser, settings, steps_per_epoch)
+        self.optimisers = _optimisers(model, settings)
+        self.schedulers = [_scheduler(optimiser, settings, steps_per_epoch) for optimiser in self.optimisers]
         self.generator = torch.Generator().manual_seed(settings.seed)
         self.device = next(model.parameters()).device
         self.history: list[Epoch] = []
@@ -132,8 +134,10 @@ class Trainer:
         if saved is None:
             return
         self.model.load_state_dict(saved["model"])
-        self.optimiser.load_state_dict(saved["optimiser"])
-        self.scheduler.load_state_dict(saved["scheduler"])
+        for optimiser, state in zip(self.optimisers, saved["optimisers"], strict=True):
+            optimiser.load_state_dict(state)
+        for scheduler, state in zip(self.schedulers, saved["schedulers"], strict=True):
+            scheduler.load_state_dict(state)
         self.history, self.rates = saved["history"], saved["rates"]
         columns = saved["figures"]
         self.figures = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -147,8 +151,8 @@ class Trainer:
         names = self.figures[0] if self.figures else ()
         return {
             "model": self.model.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
-            "scheduler": self.scheduler.state_dict(),
+            "optimisers": [optimiser.state_dict() for optimiser in self.optimisers],
+            "schedulers": [scheduler.state_dict() for scheduler in self.schedulers],
             "global": global_generators(self.device),
             "draws": self.draws.state(),
             "history": self.history,
@@ -180,15 +184,16 @@ class Trainer:
         self._offer(f"epoch {number}")
 
     def _perform(self, step: Callable[[], Figures]) -> None:
-        self.optimiser.zero_grad(set_to_none=True)
+        self.model.zero_grad(set_to_none=True)
         self.rates.append(self._rate())
         try:
             self.figures.append(step())
         except FAILURES as error:
             self._check(error)
             raise
-        self.optimiser.step()
-        self.scheduler.step()
+        for optimiser, scheduler in zip(self.optimisers, self.schedulers, strict=True):
+            optimiser.step()
+            scheduler.step()
 
     def _validated(self) -> Epoch:
         self.model.eval()
@@ -209,7 +214,7 @@ class Trainer:
         return means
 
     def _rate(self) -> float:
-        return float(self.optimiser.param_groups[0]["lr"])
+        return float(self.optimisers[0].param_groups[0]["lr"])
 
     def _offer(self, place: str) -> None:
         if self.checkpoint is not None:
@@ -227,17 +232,41 @@ class Trainer:
             raise diverged from error
 
 
-def _optimiser(model: nn.Module, settings: TrainingSettings) -> torch.optim.Optimizer:
+def _optimisers(model: nn.Module, settings: TrainingSettings) -> list[torch.optim.Optimizer]:
+    """Build the optimisers; only `muon` needs two, since it serves matrices that map features to features and nothing else."""
+    matrices = _named_by(model, "matrices") if settings.optimiser == "muon" else set()
     # Decay shrinks matrices of weights. Vectors are biases and scales of BatchNorm, which it would not regularise.
-    undecayed = {
-        id(getattr(module, name)) for module in model.modules() for name in getattr(module, "undecayed", ())
-    } | {id(parameter) for parameter in model.parameters() if parameter.ndim <= 1}
-    decayed = [parameter for parameter in model.parameters() if id(parameter) not in undecayed]
-    others = [parameter for parameter in model.parameters() if id(parameter) in undecayed]
-    groups = [{"params": decayed, "weight_decay": settings.weight_decay}, {"params": others, "weight_decay": 0.0}]
-    if settings.optimiser == "adamw":
-        return torch.optim.AdamW(groups, lr=settings.learning_rate)
-    return torch.optim.SGD(groups, lr=settings.learning_rate)
+    undecayed = _named_by(model, "undecayed") | {id(p) for p in model.parameters() if p.ndim <= 1}
+    rest = [parameter for parameter in model.parameters() if id(parameter) not in matrices]
+    groups = [
+        {"params": [p for p in rest if id(p) not in undecayed], "weight_decay": settings.weight_decay},
+        {"params": [p for p in rest if id(p) in undecayed], "weight_decay": 0.0},
+    ]
+    if settings.optimiser == "sgd":
+        momentum = settings.momentum
+        return [torch.optim.SGD(groups, lr=settings.learning_rate, momentum=momentum, nesterov=momentum > 0)]
+    optimisers: list[torch.optim.Optimizer] = [torch.optim.AdamW(groups, lr=settings.learning_rate)]
+    if settings.optimiser == "muon":
+        if not matrices:
+            raise InputError(
+                "training.optimiser: found muon, expected adamw or sgd, because the trunk has no matrices for it; only that of "
+                "encoder.trunk convnet has"
+            )
+        optimisers.append(
+            torch.optim.Muon(
+                [parameter for parameter in model.parameters() if id(parameter) in matrices],
+                lr=settings.learning_rate,
+                weight_decay=settings.weight_decay,
+                momentum=settings.momentum,
+                adjust_lr_fn="match_rms_adamw",
+            )
+        )
+    return optimisers
+
+
+def _named_by(model: nn.Module, attribute: str) -> set[int]:
+    """Return the identities of the parameters that modules name in an attribute of theirs."""
+    return {id(getattr(module, name)) for module in model.modules() for name in getattr(module, attribute, ())}
 
 
 def _scheduler(

@@ -282,7 +282,8 @@ def write_studies(root: Path, *, seeds: int = 3, gain: float = 0.02, miniature: 
         "ablation": [f"{kernel}_{target}" for kernel in kernels for target in ("zero", "product", "masked")],
         "schedules": [f"{k}_{s}" for k in ("cosine", "full") for s in ("sequential-all", "joint-all", "joint-1")],
         "decisive": ["cosine_zero", "cosine_product", "full_zero", "full_product"],
-        "wide": ["full_product"],
+        "wide": ["full", "cosine", "cross-entropy", "supervised-contrastive"],
+        "recipe": ["full_product", "full_zero"],
     }
     cells["schedules"] += ["cross-entropy_single", "supervised-contrastive_single"]
     for study, own in cells.items():
@@ -296,7 +297,7 @@ def write_studies(root: Path, *, seeds: int = 3, gain: float = 0.02, miniature: 
                     values = {m: 0.5 + better + rng.normal(0, 0.001) for m in ("accuracy", "macro_f1", "roc_auc")}
                     values |= {m: 0.2 + rng.normal(0, 0.001) for m in ("ece", "ece_scaled")}
                     metrics += [(study, cell, seed, "", rule, metric, value) for metric, value in values.items()]
-                epochs = {"sequential-all": 1, "joint-all": 10}.get(cell.split("_")[1], 20)
+                epochs = {"sequential-all": 1, "joint-all": 10}.get(cell.split("_")[-1], 20)
                 for epoch in range(1, epochs + 1):
                     score = 0.5 * epoch / epochs
                     row = (

@@ -39,6 +39,7 @@ SETTINGS = WHOLE | {
 }  # fmt: skip
 TRUNKS = {
     "pictures": WHOLE["encoder"] | {"trunk": "resnet2d", "width": 4, "blocks": [1, 1]},
+    "small pictures": WHOLE["encoder"] | {"trunk": "convnet", "width": 2},
     "stays": WHOLE["encoder"] | {"trunk": "gru", "width": 6, "layers": 1, "dropout": 0.2},
 }
 
@@ -49,7 +50,7 @@ def pictures() -> Prepared:
     arrays: dict[str, Any] = {}
     for split, n in (("train", 60), ("val", 12), ("test", 12)):
         y = np.arange(n) % 3
-        x = generator.integers(0, 200, (n, 8, 8, 3)) + 20 * y[:, None, None, None]
+        x = generator.integers(0, 200, (n, 10, 10, 3)) + 20 * y[:, None, None, None]
         arrays |= {f"x_{split}": x.astype(np.uint8), f"y_{split}": y}
     used = {"mean": [100.0] * 3, "sd": [60.0] * 3}
     info = {"kind": "images", "classes": ["a", "b", "c"], "normalisation": {"train": used, "test": used}}
@@ -70,7 +71,7 @@ def stays() -> Prepared:
 
 
 def trained(model: str, kind: str, training: Mapping[str, Any], checkpoint: Checkpoint) -> tuple[Any, pd.DataFrame]:
-    data, fold = (pictures(), None) if kind == "pictures" else (stays(), 0)
+    data, fold = (stays(), 0) if kind == "stays" else (pictures(), None)
     settings = SETTINGS | {"encoder": TRUNKS[kind], "training": TRAINING | training}
     run = Run(data, settings, RunId(kind, model, 0, fold), CPU, block=64)
     result, history = (deep_kernel_gp if model == "deep-kernel-gp" else training_of_models).train(run, checkpoint)
@@ -97,6 +98,7 @@ FITS: dict[str, Callable[[Checkpoint], tuple[Any, pd.DataFrame]]] = {
     "clai-c, class after class": partial(
         trained, "clai-c", "pictures", {"schedule": "sequential", "references": "all", "epochs": 2}
     ),
+    "clai-m, convnet": partial(trained, "clai-m", "small pictures", {"optimiser": "muon", "momentum": 0.9}),
     "clai-m, stays": partial(trained, "clai-m", "stays", {}),
     "cross-entropy": partial(trained, "cross-entropy", "pictures", {}),
     "deep-kernel-gp, stays": partial(trained, "deep-kernel-gp", "stays", {}),

@@ -12,8 +12,8 @@ from linear_operator.utils.errors import NotPSDError
 from clai.alignment import Target, alignment_loss, target_matrix
 from clai.batches import Vectors
 from clai.checkpoints import Checkpoint
-from clai.encoders import MLP, Classifier, ConditionedHead, Encoder
-from clai.errors import DivergenceError
+from clai.encoders import MLP, Classifier, ConditionedHead, ConvNet, Encoder
+from clai.errors import DivergenceError, InputError
 from clai.kernels import Cosine, MahalanobisGaussian, Metric
 from clai.learning import batchwise_learning, collaborative_learning
 from clai.stability import EXPLODED
@@ -21,8 +21,9 @@ from clai.trainer import Trainer, TrainingSettings
 from support.interruptible import trained
 
 SETTINGS = TrainingSettings(
-    epochs=4, batch_size=8, optimiser="adamw", learning_rate=1e-2, weight_decay=0.0, learning_rate_schedule="one_cycle",
-    warmup=0.25, precision="float32", compile=False, schedule="joint", references=1, reference_reduction="mean",
+    epochs=4, batch_size=8, optimiser="adamw", learning_rate=1e-2, momentum=0.0, weight_decay=0.0,
+    learning_rate_schedule="one_cycle", warmup=0.25, precision="float32",
+    compile=False, schedule="joint", references=1, reference_reduction="mean",
     pair_weighting="none", samples_per_class=None, target="zero", seed=0,
 )  # fmt: skip
 
@@ -157,11 +158,41 @@ def test_batch_larger_than_half_the_data_is_refused() -> None:
         run(encoder(), dataclasses.replace(SETTINGS, batch_size=40))
 
 
+def test_muon_moves_the_kernels_of_the_convnet_alike_in_all_directions() -> None:
+    torch.manual_seed(0)
+    trunk = ConvNet(3, 4)
+    trunk.whiten(torch.randn(20, 3, 12, 12))
+    model = torch.nn.ModuleList([Encoder(trunk, ConditionedHead(16, 3, 4)), MahalanobisGaussian(4, "full")])
+    settings = dataclasses.replace(SETTINGS, optimiser="muon", momentum=0.9, learning_rate_schedule="constant")
+    trainer = Trainer(model, lambda _: iter(()), 1, settings, dict, None)
+    before = {name: value.clone() for name, value in model.named_parameters()}
+    model[0](torch.randn(8, 3, 12, 12)).square().sum().backward()
+    for optimiser in trainer.optimisers:
+        optimiser.step()
+    kernels = {
+        name for name, value in model.named_parameters() if name.startswith("0.trunk.blocks") and value.ndim == 2
+    }
+    assert len(kernels) == 6
+    for name, value in model.named_parameters():
+        if name in kernels:
+            largest = torch.linalg.matrix_norm(value.detach() - before[name], 2)
+            # A move is the rate times a matrix with singular values near 1, which Newton and Schulz approach from either side.
+            assert 0.6 < largest / (settings.learning_rate * 0.2 * max(value.shape) ** 0.5) < 1.4, name
+    assert {id(p) for group in trainer.optimisers[0].param_groups for p in group["params"]} == {
+        id(value) for name, value in model.named_parameters() if name not in kernels
+    }
+
+
+def test_muon_is_refused_where_it_has_nothing_to_do() -> None:
+    with pytest.raises(InputError, match=r"training\.optimiser: found muon, expected adamw or sgd"):
+        run(encoder(), dataclasses.replace(SETTINGS, optimiser="muon"))
+
+
 @pytest.mark.parametrize("metric", ["full", "diagonal", "scalar"])
 def test_weight_decay_leaves_vectors_and_the_metric_alone(metric: Metric) -> None:
     model = torch.nn.ModuleList([encoder(), MahalanobisGaussian(4, metric)])
     trainer = Trainer(model, lambda _: iter(()), 1, dataclasses.replace(SETTINGS, weight_decay=0.1), dict, None)
-    decayed, others = trainer.optimiser.param_groups
+    decayed, others = trainer.optimisers[0].param_groups
     assert (decayed["weight_decay"], others["weight_decay"]) == (0.1, 0.0)
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     assert {names[id(p)] for p in decayed["params"]} == {"0.trunk.1.body.0.weight", "0.head.weight", "0.head.bias"}

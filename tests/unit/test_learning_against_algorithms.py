@@ -24,6 +24,7 @@ PRINTED = TrainingSettings(
     batch_size=BATCH,
     optimiser="sgd",
     learning_rate=ETA,
+    momentum=0.0,
     weight_decay=0.0,
     learning_rate_schedule="constant",
     warmup=0.0,

@@ -203,7 +203,7 @@ def test_command_prints_what_decides_a_run(
     [
         (
             ["cifar100", "clai-m"],
-            "found 'cifar100', expected one of the datasets and studies: pathmnist, .*wide; correct",
+            "found 'cifar100', expected one of the datasets and studies: pathmnist, .*recipe; correct",
         ),
         (
             ["cifar10", "svm"],

@@ -92,7 +92,8 @@ class Counted(Vectors):
 @pytest.mark.parametrize("references", [1, 2, 3, "all"])
 def test_passes_are_what_the_encoder_is_sent(schedule: Any, references: Any) -> None:
     given = TrainingSettings(
-        epochs=1, batch_size=8, optimiser="adamw", learning_rate=1e-3, weight_decay=0.0, learning_rate_schedule="constant",
+        epochs=1, batch_size=8, optimiser="adamw", learning_rate=1e-3, momentum=0.0, weight_decay=0.0,
+        learning_rate_schedule="constant",
         warmup=0.25, precision="float32", compile=False, schedule=schedule, references=references, reference_reduction="mean",
         pair_weighting="none", samples_per_class=None, target="zero", seed=0,
     )  # fmt: skip

@@ -98,8 +98,9 @@ class Run:
 
     @cached_property
     def splits(self) -> Splits:
-        """Return the training, validation and test items."""
-        return splits_of(self.data, self.settings, self.id, self.device)
+        """Return the training, validation and test items; in a study that is `scored_on` validation, the test items are these."""
+        splits = splits_of(self.data, self.settings, self.id, self.device)
+        return splits._replace(test=splits.val) if self.settings.get("scored_on") == "validation" else splits
 
     @cached_property
     def training(self) -> TrainingSettings:

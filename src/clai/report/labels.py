@@ -14,7 +14,8 @@ VARIANT_TITLES: dict[str, str] = {
     "diagonal": "Gaussian, diagonal M", "full": "Gaussian, full M (CLaI-M)", "zero": "zero", "product": "product",
     "masked": "masked", "sequential-all": "sequential, all references", "joint-all": "joint, all references",
     "joint-1": "joint, one reference", "cross-entropy": "Cross-entropy",
-    "supervised-contrastive": "Supervised contrastive", "single": "single batches",
+    "supervised-contrastive": "Supervised contrastive", "single": "single batches", "muon": "Muon",
+    "muon-fast": "Muon, twice the rate", "muon-small-batches": "Muon, half the batch", "adamw": "AdamW", "sgd": "SGD",
 }  # fmt: skip
 
 

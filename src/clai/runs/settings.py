@@ -143,7 +143,8 @@ def cell_settings(settings: Mapping[str, Any], study: str, cell: str) -> dict[st
     """Return the settings of a cell's runs: its dataset's, then the study's overrides, then its variants; with `model`."""
     entry = settings["studies"][study]
     variants = [settings["variants"][name] for name in cell.split("_")]
-    return merge(dataset_settings(settings, entry["dataset"]), entry["overrides"], {"model": "clai-m"}, *variants)
+    own = {"model": "clai-m", "scored_on": entry["scored_on"]}
+    return merge(dataset_settings(settings, entry["dataset"]), entry["overrides"], own, *variants)
 
 
 def runs_of_model(settings: Mapping[str, Any], dataset: str, model: str) -> list[RunId]:
@@ -156,9 +157,10 @@ def runs_of_model(settings: Mapping[str, Any], dataset: str, model: str) -> list
 
 
 def runs_of_study(settings: Mapping[str, Any], study: str) -> list[RunId]:
-    """Return the runs of all cells of a study."""
-    seeds = settings["studies"][study]["seeds"]
-    return [RunId(study, cell, seed) for cell in cells(settings, study) for seed in seeds]
+    """Return the runs of all cells of a study: one a seed of the study, or of the cell where it has seeds of its own."""
+    entry = settings["studies"][study]
+    own = entry.get("cell_seeds", {})
+    return [RunId(study, cell, seed) for cell in cells(settings, study) for seed in own.get(cell, entry["seeds"])]
 
 
 def is_sepsis(settings: Mapping[str, Any], dataset: str) -> bool:

@@ -12,6 +12,7 @@ from clai.report.tables import (
     choices,
     classes,
     datasets,
+    fast_trunk,
     multiclass,
     resources,
     rules,
@@ -37,9 +38,12 @@ TABLES: dict[str, tuple[FrameOf, TexOf]] = {
     "tableS9": (sepsis.calibration_frame, sepsis.calibration_tex),
     "tableS10": (sepsis.brier_frame, sepsis.brier_tex),
     "tableS11": (ablation.training_frame, ablation.training_tex),
+    "tableS12": (fast_trunk.methods_frame, fast_trunk.methods_tex),
+    "tableS13": (fast_trunk.trials_frame, fast_trunk.trials_tex),
 }
 
 METRIC_COLUMNS: list[Metric] = [
+    *fast_trunk.METHOD_METRICS,
     *sepsis.TABLE3_METRICS, *sepsis.DETECTION_METRICS, *sepsis.CALIBRATION_METRICS, *sepsis.BRIER_METRICS,
     *ablation.DECISION_METRICS, *ablation.CALIBRATION_METRICS, *ablation.TRAINING_METRICS,
     *multiclass.FURTHER_METRICS, *multiclass.TABLE1_METRICS,
