@@ -18,6 +18,7 @@ from clai.inference import RULES
 from clai.kernels import Cosine
 from clai.learning import collaborative_learning, encoder_passes
 from clai.runs.identity import RunId
+from clai.runs.jobs import use_threads
 from clai.runs.settings import load_settings
 from clai.trainer import TrainingSettings
 
@@ -58,7 +59,7 @@ def settings(model: str, **training: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("model", ["clai-c", "clai-m", "cross-entropy", "supervised-contrastive"])
 def test_every_model_learns_the_classes_and_is_measured(model: str, tmp_path: Path) -> None:
-    torch.set_num_threads(1)
+    use_threads(1)
     run = Run(data(), settings(model), RunId("study", "cell", 0), CPU, block=64)
     cell = run_cell(run, Checkpoint(tmp_path / "checkpoint.pt", "a", 3600))
     accuracy = cell.metrics[cell.metrics["metric"] == "accuracy"].set_index("rule")["value"]
