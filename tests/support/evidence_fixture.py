@@ -313,6 +313,9 @@ def write_studies(root: Path, *, seeds: int = 3, gain: float = 0.02, miniature: 
                         1e-3,
                         1e6,
                         epoch * 100 / epochs,
+                        epoch * 1e12,
+                        epoch * (10.0 + seed),
+                        epoch * 1.0,
                     )
                     history.append(row)
                 runs.append({
@@ -325,7 +328,8 @@ def write_studies(root: Path, *, seeds: int = 3, gain: float = 0.02, miniature: 
         columns = ["dataset", "model", "seed", "fold", "rule", "metric", "value"]
         pd.DataFrame(metrics, columns=columns).to_csv(folder / "metrics.csv", index=False)
         columns = ["dataset", "model", "seed", "fold", "epoch", "loss", "floor", "alignment", "centred_alignment",
-                   "validation_accuracy", "learning_rate", "pairs", "passes"]  # fmt: skip
+                   "validation_accuracy", "learning_rate", "pairs", "passes", "operations", "seconds",
+                   "validation_seconds"]  # fmt: skip
         pd.DataFrame(history, columns=columns).to_csv(folder / "history.csv", index=False)
         write_records(folder, runs)
         _description(folder, "cifar10", miniature)
