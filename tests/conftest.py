@@ -1,5 +1,5 @@
 """One thread a test, before torch is imported: tiny models gain nothing from more, and beside other work they would spin."""
 
-import os
+from clai.runs.jobs import use_threads
 
-os.environ["OMP_NUM_THREADS"] = "1"
+use_threads(1)

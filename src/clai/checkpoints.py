@@ -46,6 +46,8 @@ class Checkpoint:
         self.last = ""  # place of the state on disk, in words
         self.earlier = 0.0  # seconds that interrupted processes spent on that state
         self.earlier_cpu = 0.0  # their processor time, in seconds
+        self.epochs: list[dict[str, float]] = []  # `training` and `validation` seconds, where the fit has epochs
+        self.resumed: list[str] = []  # the places from which this process and earlier ones went on
         self._started = time.monotonic()
         self._due = self._started + seconds
         self._stop: str | None = None
@@ -94,8 +96,20 @@ class Checkpoint:
             logger.info("%s belongs to other data, settings, code or device: starting anew", self.path)
             return None
         self.last, self.earlier, self.earlier_cpu = state["after"], state["spent"], state["spent_cpu"]
+        self.epochs, self.resumed = state["epochs"], [*state["resumed"], self.last]
         logger.info("resumed after %s from %s", self.last, self.path)
         return state
+
+    def times(self) -> dict[str, list[float] | list[str]]:
+        """Return what the record of a fit by epochs says of its time.
+
+        `epoch_seconds` and `validation_seconds` hold the wall time (s) of each epoch's steps and of its validation. They count
+        what became part of the result; steps that an interruption undid are not in them. `resumed_after` holds the place of each
+        resumption, in words; it is empty for a fit that ran through.
+        """
+        kinds = {"epoch_seconds": "training", "validation_seconds": "validation"}
+        seconds = {name: [round(epoch[kind], 4) for epoch in self.epochs] for name, kind in kinds.items()}
+        return {**seconds, "resumed_after": self.resumed}
 
     def offer(self, after: str, state: Callable[[], Mapping[str, Any]]) -> None:
         """Save the state that `state` returns, if it is time to.
@@ -113,7 +127,7 @@ class Checkpoint:
         spent = self.earlier + time.monotonic() - self._started
         spent_cpu = self.earlier_cpu + time.process_time()
         header = {"fingerprint": self.fingerprint, "after": after, "spent": spent, "spent_cpu": spent_cpu}
-        torch.save({**header, **state()}, content)
+        torch.save({**header, "epochs": self.epochs, "resumed": self.resumed, **state()}, content)
         write_whole(self.path, content.getbuffer())
         self.last = after
         self._due = time.monotonic() + self.seconds

@@ -47,8 +47,9 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
     embedding_size : int, default=16
         Dimensions L of the embedding.
     trunk : torch.nn.Module with an attribute `features`, default=None
-        Maps a batch (N, ...) to (N, features). `fit` trains a copy, which starts from the weights of the trunk. None stands for
-        a fully connected network of two layers, for vectors, which should be standardised.
+        Maps a batch (N, ...) to (N, features). `fit` trains a copy, which starts from the weights of the trunk and keeps their
+        layout in memory: convolutions are faster after `trunk.to(memory_format=torch.channels_last)`. None stands for a fully
+        connected network of two layers, for vectors, which should be standardised.
     width : int, default=64
         Units in each layer of the default trunk.
     schedule : {'joint', 'sequential'}, default='joint'

@@ -112,6 +112,8 @@ class Trainer:
         self.history: list[Epoch] = []
         self.figures: list[Figures] = []  # of each step of this epoch
         self.rates: list[float] = []  # learning rate of each step of this epoch
+        self.seconds = 0.0  # that earlier processes spent on the steps of this epoch
+        self.began = time.perf_counter()  # when this epoch would have begun in one process
         self.resumed_generators: Mapping[str, Tensor] | None = None
         self.draws = Draws(steps(self.generator), self.generator, None)
 
@@ -138,7 +140,7 @@ class Trainer:
             optimiser.load_state_dict(state)
         for scheduler, state in zip(self.schedulers, saved["schedulers"], strict=True):
             scheduler.load_state_dict(state)
-        self.history, self.rates = saved["history"], saved["rates"]
+        self.history, self.rates, self.seconds = saved["history"], saved["rates"], saved["seconds"]
         columns = saved["figures"]
         self.figures = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         self.draws = Draws(self.make_steps(self.generator), self.generator, saved["draws"])
@@ -158,12 +160,13 @@ class Trainer:
             "history": self.history,
             "figures": {name: torch.stack([row[name] for row in self.figures]) for name in names},
             "rates": self.rates,
+            "seconds": time.perf_counter() - self.began,
         }
 
     def epoch(self) -> None:
         """Perform the steps that are left of an epoch, validate, and add a row to the history."""
         number = len(self.history) + 1
-        started = time.perf_counter()
+        self.began = time.perf_counter() - self.seconds
         self.model.train()
         # Dropout draws from the global generator. Each epoch seeds it, unless it resumes in the middle of one.
         with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
@@ -173,14 +176,18 @@ class Trainer:
             for step in self.draws:
                 self._perform(step)
                 self._offer(f"step {self.draws.position} of {self.steps_per_epoch} of epoch {number}")
-        self._check()
+        self._check()  # reads all losses, so a GPU has then finished the steps
+        training = time.perf_counter() - self.began
         row: Epoch = {"epoch": number, **self._means(), "learning_rate": self._rate(), **self._validated()}
-        seconds = time.perf_counter() - started
+        validation = time.perf_counter() - self.began - training
         self.history.append(row)
+        if self.checkpoint is not None:
+            self.checkpoint.epochs.append({"training": training, "validation": validation})
         shown = "  ".join(f"{key} {value:.4g}" for key, value in row.items() if key not in ("epoch", "pairs"))
-        logger.info("epoch %d/%d  %s  (%.1f s)", number, self.settings.epochs, shown, seconds)
+        logger.info("epoch %d/%d  %s  (%.1f s)", number, self.settings.epochs, shown, training + validation)
         self.draws = Draws(self.make_steps(self.generator), self.generator, None)
         self.figures, self.rates, self.resumed_generators = [], [], None
+        self.seconds, self.began = 0.0, time.perf_counter()
         self._offer(f"epoch {number}")
 
     def _perform(self, step: Callable[[], Figures]) -> None:

@@ -24,6 +24,7 @@ from clai.runs.settings import load_settings
 
 REPOSITORY = Path(__file__).parents[2]
 PUBLISHED = Path("results/published")
+PRINTED = read_printed_values(REPOSITORY / "workflow/config/printed_values.csv")
 EVALUATED_APART = ("clai-m", "clai-c", "cross-entropy")  # by another job than trained them, of studies excepted
 
 pytestmark = pytest.mark.skipif(
@@ -52,8 +53,7 @@ def assert_tracked(name: str, frame: pd.DataFrame) -> None:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_tracked_tables_follow_from_the_published_evidence(name: str) -> None:
-    values = read_printed_values(Path("workflow/config/printed_values.csv"))
-    sources = Sources(evidence(name), values, read_choices(Path("workflow/config/choices.csv")), config())
+    sources = Sources(evidence(name), PRINTED, read_choices(Path("workflow/config/choices.csv")), config())
     table = render(name, sources, Path(f"workflow/report/{name}.rst").read_text())
     assert_tracked(name, table.frame)
     assert Path(f"paper_figures/{name}.tex").read_text() == table.tex
@@ -61,12 +61,11 @@ def test_tracked_tables_follow_from_the_published_evidence(name: str) -> None:
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_tracked_figure_data_follow_from_the_published_evidence(name: str) -> None:
-    assert_tracked(name, draw(name, evidence(name), "")[1])
+    assert_tracked(name, draw(name, evidence(name), "", PRINTED)[1])
 
 
 def test_tracked_verdicts_follow_from_the_published_evidence() -> None:
-    values = read_printed_values(Path("workflow/config/printed_values.csv"))
-    assert_tracked("claims", claims_frame(judge(evidence(), values)))
+    assert_tracked("claims", claims_frame(judge(evidence(), PRINTED)))
 
 
 def test_every_published_number_has_a_run_with_commit_seed_data_and_hardware() -> None:
@@ -97,5 +96,5 @@ def test_published_data_is_real() -> None:
 
 def test_readme_shows_the_published_results() -> None:
     readme = Path("README.md").read_text()
-    block = readme_results(evidence(), read_printed_values(Path("workflow/config/printed_values.csv")))
+    block = readme_results(evidence(), PRINTED)
     assert readme == replace_results(readme, block), "run `make readme`"

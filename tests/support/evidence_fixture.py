@@ -20,7 +20,7 @@ EXPECTED = {
 }
 STUDIES = {
     key: {"title": "CIFAR-10", "needs": "the CIFAR-10 archive and evidence=real"}
-    for key in ("ablation", "decisive", "schedules", "wide")
+    for key in ("ablation", "decisive", "schedules", "wide", "recipe")
 }
 STUDIES["benchmark"] = {"title": "Random images", "needs": "evidence=real"}
 TITLES = {"cifar10": "CIFAR-10 (JPEG copy)"}
@@ -314,6 +314,9 @@ def write_studies(root: Path, *, seeds: int = 3, gain: float = 0.02, miniature: 
                         1e-3,
                         1e6,
                         epoch * 100 / epochs,
+                        epoch * 1e12,
+                        epoch * (10.0 + seed),
+                        epoch * 1.0,
                     )
                     history.append(row)
                 runs.append({
@@ -326,7 +329,8 @@ def write_studies(root: Path, *, seeds: int = 3, gain: float = 0.02, miniature: 
         columns = ["dataset", "model", "seed", "fold", "rule", "metric", "value"]
         pd.DataFrame(metrics, columns=columns).to_csv(folder / "metrics.csv", index=False)
         columns = ["dataset", "model", "seed", "fold", "epoch", "loss", "floor", "alignment", "centred_alignment",
-                   "validation_accuracy", "learning_rate", "pairs", "passes"]  # fmt: skip
+                   "validation_accuracy", "learning_rate", "pairs", "passes", "operations", "seconds",
+                   "validation_seconds"]  # fmt: skip
         pd.DataFrame(history, columns=columns).to_csv(folder / "history.csv", index=False)
         write_records(folder, runs)
         _description(folder, "cifar10", miniature)

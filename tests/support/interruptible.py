@@ -25,6 +25,7 @@ from clai.experiments import deep_kernel_gp
 from clai.experiments import training as training_of_models
 from clai.experiments.run import Run
 from clai.runs.identity import RunId
+from clai.runs.jobs import use_threads
 from clai.runs.settings import load_settings
 
 CPU = torch.device("cpu")
@@ -112,7 +113,7 @@ def fit(name: str, folder: Path, seconds: float, room: int | None) -> None:
     Args:
         room: largest size of a file in bytes, as on a disk that is full.
     """
-    torch.set_num_threads(1)
+    use_threads(1)
     if room is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
     with Checkpoint(folder / "checkpoint.pt", name, seconds) as checkpoint:

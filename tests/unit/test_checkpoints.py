@@ -4,8 +4,10 @@ import os
 import random
 import signal
 import time
+from collections.abc import Callable, Mapping
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -134,6 +136,48 @@ def test_times_of_all_interrupted_processes_add_up(tmp_path: Path) -> None:
     assert times[0] == (0, 0)
     assert times[0][0] < times[1][0] < times[2][0]
     assert times[2][1] >= 2 * times[1][1] > 0
+
+
+class Stopping(Checkpoint):
+    """A checkpoint that is asked to stop at the n-th state that it is offered."""
+
+    left = 6
+
+    def offer(self, after: str, state: Callable[[], Mapping[str, Any]]) -> None:
+        self.left -= 1
+        if self.left == 0:
+            self._request_stop(signal.SIGTERM, None)
+        super().offer(after, state)
+
+
+def test_times_of_epochs_outlive_an_interruption_which_the_record_tells(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.pt"
+    with Stopping(path, "same", 3600) as checkpoint, pytest.raises(SystemExit):
+        FITS["clai-m"](checkpoint)
+    before = checkpoint.times()
+    assert before["resumed_after"] == []
+    assert len(before["epoch_seconds"]) == 1  # of four epochs with four states each
+    with Checkpoint(path, "same", 3600) as checkpoint:
+        FITS["clai-m"](checkpoint)
+    after = checkpoint.times()
+    assert after["resumed_after"] == ["step 2 of 3 of epoch 2"]
+    assert [len(after[key]) for key in ("epoch_seconds", "validation_seconds")] == [4, 4]
+    for key in ("epoch_seconds", "validation_seconds"):
+        assert after[key][:1] == before[key]
+        assert all(seconds > 0 for seconds in after[key])
+
+
+def test_seconds_of_an_epoch_add_up_over_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "checkpoint.pt"
+    with Stopping(path, "same", 3600) as checkpoint, pytest.raises(SystemExit):
+        FITS["clai-m"](checkpoint)
+    state = torch.load(path)
+    torch.save(state | {"seconds": 1000.0}, path)
+    with Checkpoint(path, "same", 3600) as checkpoint:
+        FITS["clai-m"](checkpoint)
+    seconds = checkpoint.times()["epoch_seconds"]
+    assert 1000 < seconds[1] < 1010
+    assert seconds[2] < 10
 
 
 def test_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -14,8 +14,9 @@ TRAIN = """
 import copy, sys
 import torch
 from clai.encoders import ResNet1d, ResNet2d
+from clai.runs.jobs import use_threads
 
-torch.set_num_threads(1)
+use_threads(1)
 torch.manual_seed(0)
 for width in (4, 6, 8, 12):
     for trunk, x in [
@@ -42,7 +43,7 @@ for width in (4, 6, 8, 12):
 
 @pytest.mark.parametrize("instructions", ["AVX2", "DEFAULT"])
 def test_gradients_of_narrow_encoders_are_those_in_double_precision(instructions: str) -> None:
-    environment = os.environ | {"ONEDNN_MAX_CPU_ISA": instructions, "OMP_NUM_THREADS": "1"}
+    environment = os.environ | {"ONEDNN_MAX_CPU_ISA": instructions}
     done = subprocess.run(
         [sys.executable, "-c", TRAIN], env=environment, capture_output=True, text=True, check=False, timeout=600
     )

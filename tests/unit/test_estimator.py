@@ -84,6 +84,19 @@ def test_own_trunk_takes_images_as_arrays_or_tensors_and_is_left_as_it_was() -> 
     np.testing.assert_array_equal(other.predict(tensors), model.predict(images))
 
 
+def test_own_trunk_computes_in_the_layout_of_its_weights() -> None:
+    X, y = load_digits(n_class=3, return_X_y=True)
+    layouts = []
+    for layout in (torch.contiguous_format, torch.channels_last):
+        trunk = Convolutional().to(memory_format=layout)
+        trunk.conv.register_forward_hook(
+            lambda _, x, z: layouts.append(z.is_contiguous(memory_format=torch.channels_last))
+        )
+        CLaIClassifier(trunk=trunk, epochs=1, random_state=0).fit(X.reshape(-1, 1, 8, 8) / 16, y)
+        assert set(layouts) == {layout is torch.channels_last}
+        layouts.clear()
+
+
 def test_seed_decides_everything_and_the_global_generator_is_left_alone() -> None:
     X, y = make_moons(100, noise=0.2, random_state=0)
     torch.manual_seed(5)

@@ -28,6 +28,7 @@ from clai.experiments.run import Run
 from clai.experiments.training import train_clai
 from clai.runs import models
 from clai.runs.identity import RunId
+from clai.runs.jobs import use_threads
 from clai.runs.settings import load_settings
 from support.loopback import ONCE
 
@@ -172,7 +173,7 @@ def test_the_kernel_fits_the_library(laplacian: Any) -> None:
 
 @pytest.mark.usefixtures("laplacian")
 def test_the_kernels_model_trains_and_votes(tmp_path: Path) -> None:
-    torch.set_num_threads(1)
+    use_threads(1)
     run = run_of("clai-l")
     trained, history = train_clai(run, Checkpoint(tmp_path / "checkpoint.pt", "a", 3600))
     assert "floor" not in history[-1]
@@ -181,7 +182,7 @@ def test_the_kernels_model_trains_and_votes(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("nearest_centroid")
 def test_the_baseline_is_fitted_on_embeddings(tmp_path: Path) -> None:
-    torch.set_num_threads(1)
+    use_threads(1)
     checkpoint = Checkpoint(tmp_path / "checkpoint.pt", "a", 3600)
     trained, _ = train_clai(run_of("clai-c"), checkpoint)
     run = run_of("nearest-centroid")

@@ -10,12 +10,15 @@ import pytest
 from clai.report.evidence import Evidence
 from clai.report.figures.reliability import FEWEST_IN_BIN, pool_bins
 from clai.report.figures.render import FIGURES, render, save
+from clai.report.figures.time_to_result import NOT_KEPT, RECORD_OPERATIONS
 from clai.report.labels import CLASS_COLOURS, CLASS_LABELS, MINI_NOTE
+from clai.report.printed_values import read_printed_values
 from clai.runs.outputs import evidence_behind
 from clai.runs.settings import load_settings
 from support.evidence_fixture import EXPECTED, STUDIES, write_benchmark, write_evidence, write_studies
 
 SETTINGS = load_settings(Path(__file__).parents[2])
+PRINTED = read_printed_values(Path(__file__).parents[2] / "workflow/config/printed_values.csv")
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +37,7 @@ def roots(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def drawn(root: Path, name: str) -> Any:
     names = evidence_behind(name, SETTINGS)
     expected = {key: entry for key, entry in (EXPECTED | STUDIES).items() if key in names}
-    return render(name, Evidence.found(root, expected), "Fixed sentence.")
+    return render(name, Evidence.found(root, expected), "Fixed sentence.", PRINTED)
 
 
 def words(figure: Any) -> str:
@@ -150,6 +153,38 @@ def test_figure_s5_shows_what_was_measured_beside_what_was_predicted(roots: dict
     assert {"10 classes of equal size", "2 classes, one with a share of 0.02"} <= legend(figure)
 
 
+def test_figure_s6_draws_the_median_and_range_of_each_method_against_time_and_operations(tmp_path: Path) -> None:
+    write_studies(tmp_path / "real", seeds=3)
+    path = tmp_path / "real/wide/evidence/history.csv"
+    history = pd.read_csv(path)
+    history["validation_accuracy"] += 0.01 * history["seed"] ** 2
+    methods = ("full", "cosine_convnet", "convnet_cross-entropy", "supervised-contrastive")
+    pd.concat([history.assign(model=name) for name in methods]).to_csv(path, index=False)
+    figure, frame, _, _ = drawn(tmp_path / "real", "figureS6")
+    assert set(frame["model"]) == set(methods)
+    last = frame.query("model == 'full' and quantity == 'seconds'").iloc[-1]
+    ended = history[history["epoch"] == history["epoch"].max()]
+    assert last["x"] == pytest.approx(ended["seconds"].median())
+    assert (last["median"], last["low"], last["high"], last["n"]) == pytest.approx((0.51, 0.5, 0.54, 3))
+    left, right = figure.axes
+    assert (left.get_xscale(), right.get_xscale()) == ("log", "log")
+    assert any(list(line.get_xdata()) == [RECORD_OPERATIONS] for line in right.lines)
+    assert all(any(set(line.get_ydata()) == {0.8046} for line in axes.lines) for axes in (left, right))
+    assert {"CLaI-M", "CLaI-C", "Cross-entropy", "Supervised contrastive", "the paper's accuracy (80.46 %)"} <= legend(
+        figure
+    )
+
+
+def test_figure_s6_says_that_older_evidence_has_no_times(tmp_path: Path) -> None:
+    write_studies(tmp_path / "real", seeds=1)
+    path = tmp_path / "real/wide/evidence/history.csv"
+    pd.read_csv(path).drop(columns=["operations", "seconds", "validation_seconds"]).to_csv(path, index=False)
+    figure, frame, _, runs = drawn(tmp_path / "real", "figureS6")
+    assert words(figure).count(NOT_KEPT) == 2
+    assert frame.empty
+    assert runs == []
+
+
 def test_figure_s4_shows_the_spread_over_folds(roots: dict[str, Path]) -> None:
     figure, frame, _, _ = drawn(roots["mini"], "figureS4")
     assert frame["sd"].notna().all()
@@ -176,6 +211,6 @@ def test_a_model_without_a_colour_of_its_own_is_drawn_too(tmp_path: Path) -> Non
     path = tmp_path / "real/cifar10/evidence/reliability.csv"
     frame = pd.read_csv(path)
     pd.concat([frame, frame[frame["model"] == "clai-c"].assign(model="newest")]).to_csv(path, index=False)
-    figure, shown, _, _ = render("figureS1", Evidence.found(tmp_path / "real", EXPECTED), "Fixed sentence.")
+    figure, shown, _, _ = render("figureS1", Evidence.found(tmp_path / "real", EXPECTED), "Fixed sentence.", PRINTED)
     assert "newest" in words(figure)
     assert len(figure.axes[0].lines) == 1 + shown["model"].nunique()  # and the diagonal

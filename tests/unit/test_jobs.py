@@ -1,9 +1,11 @@
-"""A job that runs out of memory or room says what to do about it."""
+"""A job that runs out of memory or room says what to do about it; and computes with the threads that it was told."""
 
 import errno
 import gc
 import logging
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from clai.runs.jobs import start_job
+from clai.runs.jobs import THREAD_VARIABLES, start_job, use_threads
 from clai.runs.settings import load_settings
 
 REPOSITORY = Path(__file__).parents[2]
@@ -74,3 +76,39 @@ def test_settings_to_lower_exist() -> None:
         node = config
         for key in name.split("."):
             node = node[key]
+
+
+POOLS = """
+from clai.runs.jobs import use_threads
+{before}
+use_threads(2)
+import numpy, sklearn.ensemble, torch
+from threadpoolctl import threadpool_info
+print(torch.get_num_threads(), *(pool["num_threads"] for pool in threadpool_info()))
+"""
+
+
+@pytest.mark.parametrize("before", ["", "import numpy, torch, sklearn.ensemble"], ids=["not loaded", "loaded"])
+def test_all_libraries_of_threads_get_one_number_whether_loaded_or_not(before: str) -> None:
+    environment = {name: value for name, value in os.environ.items() if name not in THREAD_VARIABLES}
+    command = [sys.executable, "-c", POOLS.format(before=before)]
+    done = subprocess.run(
+        command, env=environment | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True, check=True
+    )
+    numbers = done.stdout.split()
+    assert len(numbers) > 2  # torch, and the pools of at least two libraries
+    assert set(numbers) == {"2"}
+
+
+def test_processes_started_later_have_the_same_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in THREAD_VARIABLES:
+        monkeypatch.setenv(name, "7")
+    try:
+        use_threads(2)
+        done = subprocess.run(
+            [sys.executable, "-c", "import torch; print(torch.get_num_threads())"],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+    finally:
+        use_threads(1)
+    assert done.stdout.strip() == "2"

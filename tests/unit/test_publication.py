@@ -78,7 +78,7 @@ def test_figures_drawn_from_a_full_run_show_no_such_patient_either(source: Path)
     """They are written to a tracked folder, whatever evidence they are drawn from."""
     evidence = Evidence.found(source, {key: EXPECTED[key] for key in SEPSIS})
     assert evidence.frame("mimic-iv", "signals.csv").empty
-    frame = render("figure4", evidence, "Signals.")[1]
+    frame = render("figure4", evidence, "Signals.", pd.DataFrame())[1]
     assert set(frame["dataset"]) == {"challenge2019"}
 
 

@@ -1,25 +1,32 @@
 """Cells of the studies: each model trains, is measured by every rule, and counts what the encoder did."""
 
+import copy
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from clai.batches import Vectors
 from clai.checkpoints import Checkpoint
 from clai.datasets.prepared import Prepared
 from clai.encoders import MLP, ConditionedHead, Encoder, ResNet2d
+from clai.experiments.operations import operations_per_item
 from clai.experiments.run import Run
 from clai.experiments.studies import run_cell
+from clai.experiments.training import build_clai, build_classifier
 from clai.inference import RULES
 from clai.kernels import Cosine
 from clai.learning import collaborative_learning, encoder_passes
+from clai.runs.gather import with_times
 from clai.runs.identity import RunId
+from clai.runs.jobs import use_threads
 from clai.runs.settings import load_settings
-from clai.trainer import TrainingSettings
+from clai.trainer import TrainingSettings, precision_context
 
 CPU = torch.device("cpu")
 
@@ -58,15 +65,21 @@ def settings(model: str, **training: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("model", ["clai-c", "clai-m", "cross-entropy", "supervised-contrastive"])
 def test_every_model_learns_the_classes_and_is_measured(model: str, tmp_path: Path) -> None:
-    torch.set_num_threads(1)
+    use_threads(1)
     run = Run(data(), settings(model), RunId("study", "cell", 0), CPU, block=64)
-    cell = run_cell(run, Checkpoint(tmp_path / "checkpoint.pt", "a", 3600))
+    checkpoint = Checkpoint(tmp_path / "checkpoint.pt", "a", 3600)
+    cell = run_cell(run, checkpoint)
     accuracy = cell.metrics[cell.metrics["metric"] == "accuracy"].set_index("rule")["value"]
     assert set(accuracy.index) == ({""} if model == "cross-entropy" else set(RULES))
     assert accuracy.max() > 0.6
     assert cell.history["validation_accuracy"].notna().all()
     assert cell.history["passes"].tolist() == pytest.approx(list(range(1, 13)))
     assert cell.figures["training_seconds"] > 0
+    per_item = cell.figures["operations_per_item"]
+    assert cell.history["operations"].tolist() == pytest.approx([64 * epoch * per_item for epoch in range(1, 13)])
+    times = checkpoint.times()
+    assert len(times["epoch_seconds"]) == len(times["validation_seconds"]) == 12
+    assert 0 < sum(times["epoch_seconds"]) + sum(times["validation_seconds"]) < cell.figures["training_seconds"]
 
 
 def test_samples_are_a_choice_of_the_training_samples_by_seed() -> None:
@@ -101,6 +114,48 @@ def test_passes_are_what_the_encoder_is_sent(schedule: Any, references: Any) -> 
     encoder = Encoder(MLP(3, 4, 1), ConditionedHead(4, 3, 2))
     collaborative_learning(encoder, Cosine(), items, 3, given, dict, None)
     assert encoder_passes(60, 3, given) == pytest.approx(items.drawn / 60)
+
+
+def operations_by_hand(trunk: nn.Module, x: Tensor) -> int:
+    """Operations of a batch in the convolutions of a trunk: two a weight and a position of the output, forward; the backward
+    pass repeats them for the weights and for the inputs, where those need a gradient."""
+    found = []
+
+    def count(layer: nn.Conv2d, inputs: tuple[Tensor], output: Tensor) -> None:
+        forward = 2 * layer.weight.numel() * output.numel() // output.shape[1]
+        found.append(forward * (2 + inputs[0].requires_grad))
+
+    for layer in trunk.modules():
+        if isinstance(layer, nn.Conv2d):
+            layer.register_forward_hook(count)
+    trunk(x)
+    return sum(found)
+
+
+@pytest.mark.parametrize("model", ["clai-m", "cross-entropy"])
+@pytest.mark.parametrize(("layout", "precision"), [("channels_last", "bfloat16"), ("contiguous_format", "float32")])
+def test_operations_are_those_of_a_count_by_hand(model: str, layout: str, precision: Any) -> None:
+    run = Run(data(), settings(model), RunId("study", "cell", 0), CPU)
+    if model == "cross-entropy":
+        network: Any = build_classifier(run.settings, 3, 3, 0)
+        head, trained = 4 * 3, network
+    else:
+        trained = build_clai(run.settings, model, 3, 3, 0)
+        network, head = trained.encoder, 3 * 4 * 4
+    x = run.splits.train.batch(torch.arange(5), None)[0]
+    expected = operations_by_hand(copy.deepcopy(network.trunk), x) / 5 + 3 * 2 * head
+    assert operations_per_item(run, trained) == expected
+    network.to(memory_format=getattr(torch, layout))
+    with FlopCounterMode(display=False) as counter, precision_context(CPU, precision):
+        network(x.contiguous(memory_format=getattr(torch, layout))).sum().backward()
+    assert counter.get_total_flops() == 5 * expected
+
+
+def test_a_history_gets_the_times_of_its_record() -> None:
+    history = pd.DataFrame({"epoch": [1, 2], "passes": [1.0, 2.0]})
+    timed = with_times(history, {"epoch_seconds": [2.0, 3.0], "validation_seconds": [0.5, 0.25]})
+    assert timed["seconds"].tolist() == [2.0, 5.0]
+    assert timed["validation_seconds"].tolist() == [0.5, 0.75]
 
 
 def test_pooling_quarters_what_the_stages_see() -> None:

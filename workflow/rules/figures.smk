@@ -9,6 +9,7 @@ for name in FIGURES:
         input:
             evidence=evidence_of(name),
             caption=f"workflow/report/{name}.rst",
+            printed_values="workflow/config/printed_values.csv",
             library=library("draw_figure"),
         output:
             pdf=f"paper_figures/{{mini}}{name}.pdf",

@@ -3,11 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import torch
-
 from clai.experiments.theory import check_all
 from clai.runs.identity import RunId
-from clai.runs.jobs import start_job
+from clai.runs.jobs import start_job, use_threads
 from clai.runs.record import Recorder, write_records
 
 if TYPE_CHECKING:
@@ -15,7 +13,7 @@ if TYPE_CHECKING:
 
 start_job(snakemake.log[0])
 output, settings = snakemake.output, {**snakemake.params.settings, "threads": snakemake.threads}
-torch.set_num_threads(settings["threads"])
+use_threads(settings["threads"])
 # One run checks with all seeds. It has no data.
 recorder = Recorder(RunId("theory", "checks", settings["seeds"][0]), settings, {"files": []}, device="cpu")
 checks = {name: settings[name] for name in ("parzen", "bound", "floor")}

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from clai.report.evidence import Evidence
 from clai.report.figures.render import render, save
+from clai.report.printed_values import read_printed_values
 from clai.report.sidecars import csv_text, sidecar
 from clai.runs.jobs import start_job
 
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
 start_job(snakemake.log[0])
 given, asked, made = snakemake.input, snakemake.params, snakemake.output
 evidence = Evidence.of_files(Path(asked.root), asked.datasets, given.evidence)
-figure, frame, caption, runs = render(asked.name, evidence, Path(given.caption).read_text())
+printed = read_printed_values(Path(given.printed_values))
+figure, frame, caption, runs = render(asked.name, evidence, Path(given.caption).read_text(), printed)
 save(figure, Path(made.pdf))
 save(figure, Path(made.png))
 Path(made.csv).write_text(csv_text(frame))

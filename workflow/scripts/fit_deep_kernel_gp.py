@@ -27,6 +27,7 @@ recorder.write(
     output.record,
     earlier_seconds=checkpoint.earlier,
     earlier_cpu_seconds=checkpoint.earlier_cpu,
+    **checkpoint.times(),
     history=history,
     command=f"snakemake {output.metrics}",
 )

@@ -4,12 +4,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import torch
-
 from clai.benchmark.measure import describe, measure_all
 from clai.experiments.hardware import choose_device, choose_precision
 from clai.runs.identity import RunId
-from clai.runs.jobs import start_job
+from clai.runs.jobs import start_job, use_threads
 from clai.runs.record import Recorder, write_records
 
 if TYPE_CHECKING:
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
 
 start_job(snakemake.log[0])
 output, settings = snakemake.output, snakemake.params.settings
-torch.set_num_threads(settings["threads"])
+use_threads(settings["threads"])
 device, description = choose_device(settings["device"]), describe(settings)
 settings["training"]["precision"] = choose_precision(settings["training"]["precision"], device)
 recorder = Recorder(RunId("benchmark", "measurements", 0), settings, description, device=device.type)

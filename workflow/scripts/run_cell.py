@@ -24,6 +24,7 @@ recorder.write(
     output.record,
     earlier_seconds=checkpoint.earlier,
     earlier_cpu_seconds=checkpoint.earlier_cpu,
+    **checkpoint.times(),
     **cell.figures,
     command=f"snakemake {output.metrics}",
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from clai.runs.columns import COLUMNS, STUDY_HISTORY
-from clai.runs.gather import gather
+from clai.runs.gather import gather, with_times
 from clai.runs.jobs import start_job
 from clai.runs.record import write_records
 
@@ -15,14 +15,16 @@ if TYPE_CHECKING:
     from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
-for name, columns in (("metrics", COLUMNS["metrics.csv"]), ("history", STUDY_HISTORY)):
-    tables = {path: pd.read_csv(path) for path in snakemake.input[name]}
-    gather(tables, columns).to_csv(snakemake.output[name], index=False)
-records = [json.loads(Path(path).read_text()) for path in snakemake.input.records]
-write_records(Path(snakemake.output.records).parent, records)
-description = json.loads(Path(snakemake.input.prepared).read_text())
+files, output = snakemake.input, snakemake.output
+records = [json.loads(Path(path).read_text()) for path in files.records]
+metrics = {path: pd.read_csv(path) for path in files.metrics}
+gather(metrics, COLUMNS["metrics.csv"]).to_csv(output.metrics, index=False)
+histories = {path: with_times(pd.read_csv(path), record) for path, record in zip(files.history, records, strict=True)}
+gather(histories, STUDY_HISTORY).to_csv(output.history, index=False)
+write_records(Path(output.records).parent, records)
+description = json.loads(Path(files.prepared).read_text())
 if snakemake.params.samples is not None:
     description["title"] += (
         f", {snakemake.params.samples:,} of {description['splits']['train']['n']:,} training samples"
     )
-Path(snakemake.output.description).write_text(json.dumps(description, indent=1, sort_keys=True) + "\n")
+Path(output.description).write_text(json.dumps(description, indent=1, sort_keys=True) + "\n")

@@ -26,6 +26,7 @@ recorder.write(
     output.record,
     earlier_seconds=checkpoint.earlier,
     earlier_cpu_seconds=checkpoint.earlier_cpu,
+    **checkpoint.times(),
     pairs=sum(row.get("pairs", 0) for row in history),
     command=f"snakemake {output.model}",
 )

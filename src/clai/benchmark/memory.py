@@ -10,6 +10,7 @@ from typing import Protocol
 import torch
 from torch import nn
 
+from clai.runs.jobs import use_threads
 from clai.runs.memory import peak_gpu_memory, peak_memory
 
 
@@ -48,6 +49,6 @@ def serve() -> None:
     context = multiprocessing.get_context("fork")
     peaks = []
     for case in cases:
-        with context.Pool(1, torch.set_num_threads, [threads]) as child:
+        with context.Pool(1, use_threads, [threads]) as child:
             peaks.append(child.apply(case.peak_memory))
     sys.stdout.buffer.write(pickle.dumps(peaks))

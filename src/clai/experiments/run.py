@@ -16,6 +16,7 @@ from clai.errors import InputError
 from clai.experiments.hardware import choose_device, choose_precision
 from clai.experiments.splits import inputs_of, splits_of
 from clai.runs.identity import RunId
+from clai.runs.jobs import use_threads
 from clai.runs.record import Recorder, digest, file_digest
 from clai.trainer import TrainingSettings
 
@@ -53,7 +54,7 @@ class Run:
         Raises:
             InputError: the prepared data are missing or damaged.
         """
-        torch.set_num_threads(settings["threads"])
+        use_threads(settings["threads"])
         data = prepared.load(Path(description).parent)
         device = choose_device(settings.get("device", "cpu"))
         if "training" in settings:

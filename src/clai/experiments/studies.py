@@ -9,6 +9,7 @@ from clai.checkpoints import Checkpoint
 from clai.encoders import Classifier
 from clai.experiments.embedding import embed_splits
 from clai.experiments.evaluation import evaluate_clai, evaluate_cross_entropy
+from clai.experiments.operations import operations_per_item
 from clai.experiments.run import Run
 from clai.experiments.training import train
 from clai.learning import encoder_passes, group_size
@@ -16,7 +17,13 @@ from clai.runs.models import CLAI
 
 
 class Cell(NamedTuple):
-    """The results of a cell: metrics (rule, metric, value), a history with a column `passes`, and figures for its record."""
+    """The results of a cell.
+
+    Attributes:
+        metrics: columns rule, metric, value.
+        history: that of the training, with the columns `passes` and `operations`.
+        figures: for the record of the run.
+    """
 
     metrics: pd.DataFrame
     history: pd.DataFrame
@@ -27,8 +34,9 @@ def run_cell(run: Run, checkpoint: Checkpoint) -> Cell:
     """Train the model of a cell and evaluate it on all test samples, with its training samples as references.
 
     The history's `passes` counts the items sent through the encoder and back up to the end of each epoch, in units of the
-    training samples. The figures are `pairs` and `training_seconds`; the latter includes validation, and the time of interrupted
-    processes up to their checkpoint.
+    training samples; `operations` counts the floating-point operations of these passes. The figures are `pairs`,
+    `operations_per_item` and `training_seconds`; the latter includes validation, and the time of interrupted processes up to
+    their checkpoint.
     """
     started = time.perf_counter()
     model, epochs = train(run, checkpoint)
@@ -39,7 +47,11 @@ def run_cell(run: Run, checkpoint: Checkpoint) -> Cell:
         metrics = evaluate_clai(run, model.kernel, embed_splits(run, model.encoder)).metrics
     history = pd.DataFrame(epochs)
     history["passes"] = history["epoch"] * _passes(run)
+    per_item = operations_per_item(run, model)
+    if per_item is not None:
+        history["operations"] = history["passes"] * len(run.splits.train) * per_item
     figures = {
+        "operations_per_item": per_item,
         "pairs": float(history["pairs"].sum()) if "pairs" in history else None,
         "training_seconds": round(seconds, 2),
     }

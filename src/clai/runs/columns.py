@@ -18,5 +18,9 @@ COLUMNS: dict[str, list[str]] = {
     "benchmark.csv": ["comparison", "variant", "setting", "repetition", "quantity", "value"],
 }  # fmt: skip
 
-STUDY_HISTORY = [*COLUMNS["history.csv"], "passes"]
-"""Columns of the history of a study, which counts the encoder's passes over the data, too."""
+STUDY_HISTORY = [*COLUMNS["history.csv"], "passes", "operations", "seconds", "validation_seconds"]
+"""Columns of the history of a study.
+
+Up to the end of each epoch they add the encoder's passes over the data, the floating-point operations of these passes, and the
+wall time (s) of the steps and of the validations. The history of a single run has no times, since it is the same in each run.
+"""

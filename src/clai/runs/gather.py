@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from typing import Any
 
 import pandas as pd
 
@@ -21,4 +22,12 @@ def gather(tables: Mapping[str, pd.DataFrame], columns: Sequence[str]) -> pd.Dat
     ]
     return pd.concat([frame.dropna(axis=1, how="all") for frame in frames], ignore_index=True).reindex(
         columns=list(columns)
+    )
+
+
+def with_times(history: pd.DataFrame, record: Mapping[str, Any]) -> pd.DataFrame:
+    """Return a run's history with the times of its record: `seconds` of the steps and `validation_seconds` up to each epoch."""
+    return history.assign(
+        seconds=pd.Series(record["epoch_seconds"], dtype=float).cumsum(),
+        validation_seconds=pd.Series(record["validation_seconds"], dtype=float).cumsum(),
     )

@@ -1,19 +1,37 @@
-"""The start of a job of the workflow: send its messages to a log, and keep short jobs short."""
+"""The start of a job of the workflow: send its messages to a log, keep short jobs short, and set its number of threads."""
 
 import errno
 import gc
 import logging
+import os
 import sys
 from pathlib import Path
 from types import TracebackType
+
+from threadpoolctl import threadpool_limits
 
 from clai.errors import InputError
 
 logger = logging.getLogger("clai")
 
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+"""Variables that libraries of threads read once, when they are loaded."""
+
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # Words for it in torch's messages: on the CPU, on the GPU, and from the libraries that torch calls there.
 _NO_MEMORY = ("can't allocate memory", "out of memory", "ALLOC_FAILED")
+
+
+def use_threads(count: int) -> None:
+    """Compute with this many threads: OpenMP, MKL, OpenBLAS and torch alike, here and in processes started from here.
+
+    Call it at any time. Libraries that are not loaded yet, and new processes, read the environment; those that are loaded are
+    told. Every process that computes calls it, so that results, which depend on the number of threads, follow the settings.
+    """
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(count)))
+    threadpool_limits(count)
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(count)
 
 
 def start_job(log: str | Path, lower: str = "") -> None:

@@ -51,6 +51,7 @@ FIGURES: dict[str, tuple[str, ...]] = {
     "figureS3": ("schedules",),
     "figureS4": _SEPSIS,
     "figureS5": (BENCHMARK,),
+    "figureS6": ("wide",),
 }
 """The figures, likewise."""
 CLAIMS = "claims"

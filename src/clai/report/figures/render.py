@@ -19,16 +19,21 @@ from clai.report.figures import (
     latent_signals,
     reliability,
     schedules,
+    time_to_result,
     training,
 )
 from clai.report.figures.parts import STYLE, Drawn, not_run
 
 
 class Drawing(NamedTuple):
-    """How a figure is drawn from evidence that has at least one of its datasets, and the columns of its frame."""
+    """How a figure is drawn from evidence that has at least one of its datasets, and the columns of its frame.
 
-    draw: Callable[[Evidence], Drawn]
+    `draw` takes the evidence and, where `printed` is set, the values that the paper prints.
+    """
+
+    draw: Callable[..., Drawn]
     columns: list[str]
+    printed: bool = False
 
 
 FIGURES: dict[str, Drawing] = {
@@ -41,20 +46,24 @@ FIGURES: dict[str, Drawing] = {
     "figureS3": Drawing(schedules.draw, schedules.COLUMNS),
     "figureS4": Drawing(decision_curves.draw, decision_curves.COLUMNS),
     "figureS5": Drawing(benchmark.draw, benchmark.COLUMNS),
+    "figureS6": Drawing(time_to_result.draw, time_to_result.COLUMNS, printed=True),
 }
 
 # Drawn from the embeddings of one run: the first seed, and the first fold where there are folds.
 ONE_RUN = ("figure1", "figure2", "figure4")
 
 
-def render(name: str, evidence: Evidence, fixed_caption: str) -> tuple[Figure, pd.DataFrame, str, list[dict[str, Any]]]:
+def render(
+    name: str, evidence: Evidence, fixed_caption: str, printed: pd.DataFrame
+) -> tuple[Figure, pd.DataFrame, str, list[dict[str, Any]]]:
     """Return one of `FIGURES`: the figure, what it shows, its caption and the records of the runs behind it.
 
     Without evidence of any of its datasets the figure says what they need, and the frame is empty.
     """
-    draw, columns = FIGURES[name]
+    draw, columns, takes_printed = FIGURES[name]
+    given = (evidence, printed) if takes_printed else (evidence,)
     with mpl.rc_context(STYLE):
-        figure, frame = draw(evidence) if evidence.at_hand() else (not_run(evidence), pd.DataFrame(columns=columns))
+        figure, frame = draw(*given) if evidence.at_hand() else (not_run(evidence), pd.DataFrame(columns=columns))
     frame = frame[columns].reset_index(drop=True)
     runs = evidence.runs_behind(frame)
     if name in ONE_RUN:
