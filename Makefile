@@ -6,7 +6,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := all
-.PHONY: all report article crate environment test lint benchmark readme lock clean help
+.PHONY: all report article crate environment test lint benchmark gpu-check readme lock clean help
 
 all: $(INSTALLED) ## compute the miniature pipeline, and render tables and figures from the published evidence (default)
 	$(BIN)/snakemake --cores $(CORES) all
@@ -46,6 +46,10 @@ benchmark: $(INSTALLED) ## measure time and memory of training and inference on 
 	$(BIN)/snakemake --cores $(CORES) --forcerun measure_benchmark -- results/real/benchmark/evidence/benchmark.csv
 	$(BIN)/python benchmarks/show.py results/real/benchmark/evidence/benchmark.csv
 
+# Without $(INSTALLED): a machine with a GPU may have torch and no network. ARGS="--help" shows the options.
+gpu-check: ## check exactness, repetition and speed on a GPU, in under ten minutes; run it again to go on
+	$(if $(wildcard $(BIN)/python),$(BIN)/python,$(PYTHON)) benchmarks/gpu_check.py $(if $(wildcard local.yaml),--configfile local.yaml) $(ARGS)
+
 readme: $(INSTALLED) ## write the README's results table from the published evidence
 	$(BIN)/python workflow/scripts/update_readme.py
 
@@ -57,4 +61,4 @@ clean: ## delete the environment and the miniature's results; downloads, full ru
 	rm -rf .venv results/mini logs/mini paper_figures/mini report .pytest_cache .mypy_cache .ruff_cache .hypothesis src/clai.egg-info
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))

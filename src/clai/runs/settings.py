@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import yaml
 
 from clai.errors import InputError
@@ -50,7 +49,7 @@ def load_settings(
     Raises:
         InputError: a setting is unknown, has the wrong type, or names something that is not there.
     """
-    defaults = merge(*(read_yaml(repository / file) for file in DEFAULTS))
+    defaults = default_settings(repository)
     if mini:
         settings = merge(defaults, overrides or {}, read_yaml(repository / MINIATURE))
     else:
@@ -58,6 +57,11 @@ def load_settings(
     _check_schema(settings, repository)
     _check_names(settings, repository)
     return settings
+
+
+def default_settings(repository: Path) -> dict[str, Any]:
+    """Return the defaults of the repository, unchecked."""
+    return merge(*(read_yaml(repository / file) for file in DEFAULTS))
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -253,6 +257,9 @@ def _expect(name: str, names: Iterable[str], kind: str, key: str | None = None) 
 
 
 def _check_schema(settings: Mapping[str, Any], repository: Path) -> None:
+    # The import is slow, and settings of a machine without this package can be read all the same (`default_settings`).
+    import jsonschema
+
     schema = read_yaml(repository / SCHEMA)
     schema["$defs"] |= {"model": {"enum": ON_DATASETS}, "studied_model": {"enum": IN_STUDIES}, "clai": {"enum": CLAI}}
     blocks = schema["$defs"]["shared"]["baselines"]["properties"]
