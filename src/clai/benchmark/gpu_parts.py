@@ -221,7 +221,7 @@ def _trained_on(
 
 
 def _operations(check: Check, case: Mapping[str, Any]) -> float:
-    """Count the floating-point operations of a training step, loss included."""
+    """Count the floating-point operations of a training step, loss and optimiser included."""
     counts: list[int] = []
 
     def watch(step: int) -> bool:
