@@ -8,7 +8,7 @@ class.
 from typing import Literal, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 Target = Literal["zero", "product", "masked"]
 
@@ -42,15 +42,15 @@ def target_matrix(anchor: Tensor, reference: Tensor, kind: Target) -> TargetMatr
     * `zero`: 0 where both are negative, else y y' (the paper's equation, line 434).
     * `masked`: as `zero`, but the loss leaves pairs of negatives out instead of pulling them to 0.
     """
-    product = anchor.unsqueeze(-1) * reference.unsqueeze(-2)
     if kind == "product":
-        return TargetMatrix(product, None)
-    both_negative = (anchor.unsqueeze(-1) < 0) & (reference.unsqueeze(-2) < 0)
-    values = product.masked_fill(both_negative, 0)
-    if kind == "zero":
-        return TargetMatrix(values, None)
-    if kind == "masked":
-        return TargetMatrix(values, (~both_negative).to(values.dtype))
+        return TargetMatrix(anchor.unsqueeze(-1) * reference.unsqueeze(-2), None)
+    if kind in ("zero", "masked"):
+        # With indicators p of positives and n of negatives: T = p y' - n p', and the weights are 1 - n n'.
+        positive, negative = (1 + anchor) / 2, (1 - anchor) / 2
+        values = torch.stack([positive, -negative], -1) @ torch.stack([reference, (1 + reference) / 2], -2)
+        if kind == "zero":
+            return TargetMatrix(values, None)
+        return TargetMatrix(values, 1 - negative.unsqueeze(-1) * ((1 - reference) / 2).unsqueeze(-2))
     raise ValueError(f"target is {kind!r}, expected zero, product or masked")
 
 
@@ -72,7 +72,7 @@ def balanced(target: TargetMatrix, anchor: Tensor, reference: Tensor) -> TargetM
 
 def alignment_loss(similarity: Tensor, target: TargetMatrix) -> Tensor:
     """Return 1/B^2 ||S - T||_F^2 of each condition, shape (K,) (equation 9, line 241); with weights, their mean."""
-    squared = (similarity - target.values).square()
+    squared = nn.functional.mse_loss(similarity, target.values, reduction="none")
     if target.weights is None:
         return squared.mean((-2, -1))
     total = target.weights.sum((-2, -1))
@@ -85,21 +85,36 @@ def alignment(similarity: Tensor, target: Tensor) -> Tensor:
     return inner / (similarity.norm(dim=(-2, -1)) * target.norm(dim=(-2, -1))).clamp_min(1e-12)
 
 
-def centred_alignment(similarity: Tensor, target: Tensor) -> Tensor:
-    """Return the alignment after centring rows and columns of both (Cortes, Mohri & Rostamizadeh 2012, definition 4).
-
-    Without centring, a constant similarity has a high alignment wherever one class dominates.
-    """
-
-    def centre(matrix: Tensor) -> Tensor:
-        rows, columns = matrix.mean(-1, keepdim=True), matrix.mean(-2, keepdim=True)
-        return matrix - rows - columns + matrix.mean((-2, -1), keepdim=True)
-
-    return alignment(centre(similarity), centre(target))
-
-
 def alignment_scores(similarity: Tensor, target: TargetMatrix) -> tuple[Tensor, Tensor]:
-    """Return (alignment, centred alignment), each (K,), of both matrices times the root of the pairs' weights."""
-    weights = torch.ones_like(target.values) if target.weights is None else target.weights.sqrt()
-    s, t = similarity * weights, target.values * weights
-    return alignment(s, t), centred_alignment(s, t)
+    """Return (alignment, centred alignment), each (K,), of both matrices times the root of the pairs' weights.
+
+    The centred alignment is the alignment after centring rows and columns of both (Cortes, Mohri & Rostamizadeh 2012,
+    definition 4), and 0 where that leaves nothing of one of them. Without centring, a constant similarity has a high alignment
+    wherever one class dominates.
+
+    Training calls this at each step, so it writes one matrix only. With centring C, <C S C, C T C> is <C S C, T>, and the norm of
+    C T C follows from the sums of rows and columns of T, which for targets without weights are exact.
+    """
+    s, t = similarity, target.values.to(similarity.dtype)
+    if target.weights is not None:
+        root = target.weights.sqrt()
+        s, t = s * root, t * root
+    means = s.mean(-1, keepdim=True)
+    centred = (s - means).sub_(s.mean(-2, keepdim=True) - means.mean(-2, keepdim=True))
+    rows, columns = t.sum(-1).double(), t.sum(-2).double()
+    square = _inner(t, t).double()
+    taken = rows.square().sum(-1) / t.shape[-1] + columns.square().sum(-1) / t.shape[-2]
+    square_centred = square - taken + rows.sum(-1).square() / t[0].numel()
+
+    norm, norm_centred = (torch.linalg.vector_norm(matrix, dim=(-2, -1)) for matrix in (s, centred))
+    raw = _inner(s, t) / (norm * square.sqrt()).clamp_min(1e-12)
+    score = _inner(centred, t) / (norm_centred * square_centred.clamp_min(0).sqrt()).clamp_min(1e-12)
+    # Of a constant matrix, centring leaves rounding.
+    eps = torch.finfo(s.dtype).eps
+    constant = (norm_centred <= 16 * eps * norm) | (square_centred <= eps * square)
+    return raw.to(s.dtype), score.to(s.dtype).masked_fill(constant, 0)
+
+
+def _inner(first: Tensor, second: Tensor) -> Tensor:
+    """Return the inner products (K,) of matrices (K, A, R), without a matrix of products."""
+    return torch.linalg.vecdot(first.flatten(-2), second.flatten(-2))

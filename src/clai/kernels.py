@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 import torch
 from scipy import integrate, optimize
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from clai.alignment import Target
 
@@ -196,7 +197,7 @@ class MahalanobisGaussian(Kernel):
         return squared.clamp_min(0)
 
     def forward(self, anchor: Tensor, reference: Tensor) -> Tensor:
-        return 2 * torch.exp(-self.distance(anchor, reference)) - 1
+        return _GaussianSimilarity.apply(*self._centred(anchor, reference))
 
     def log_parzen(self, anchor: Tensor, reference: Tensor) -> Tensor:
         """Return log((1 + S) / 2) = -d, shape (..., A, R), which is exact at any distance.
@@ -237,6 +238,31 @@ class MahalanobisGaussian(Kernel):
         # A common shift changes no distance. Without it, |a|^2 + |r|^2 - 2 a'r cancels.
         centre = r.detach().mean(-2, keepdim=True)
         return a - centre, r - centre
+
+
+class _GaussianSimilarity(torch.autograd.Function):
+    """S = 2 exp(-|a - r|^2) - 1 of coordinates a (..., A, D) and r (..., R, D), in their precision.
+
+    Forward and backward pass hold two matrices of the size of S. Automatic differentiation would keep or write one for each
+    operation, which takes several times as long where S is larger than the cache.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, r: Tensor) -> Tensor:
+        squares = -a.square().sum(-1, keepdim=True) - r.square().sum(-1).unsqueeze(-2)
+        # Rounding may leave a negative squared distance.
+        parzen = squares.add_(a @ r.mT, alpha=2).clamp_max_(0).exp_()
+        ctx.save_for_backward(a, r, parzen)
+        return (2 * parzen).sub_(1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
+        a, r, parzen = ctx.saved_tensors
+        weights = gradient * parzen
+        of_a = 4 * (weights @ r - weights.sum(-1, keepdim=True) * a)
+        of_r = 4 * ((a.mT @ weights).mT - weights.sum(-2).unsqueeze(-1) * r)
+        return of_a.sum_to_size(a.shape), of_r.sum_to_size(r.shape)
 
 
 def build(name: str, size: int, metric: Metric) -> Kernel:

@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clai.alignment import (
+    Target,
     TargetMatrix,
     alignment,
     alignment_loss,
     alignment_scores,
     balanced,
-    centred_alignment,
     one_vs_rest,
     target_matrix,
 )
@@ -96,12 +96,37 @@ def test_alignment_of_a_matrix_written_out() -> None:
 
 
 def test_centring_takes_away_the_alignment_that_a_constant_similarity_has() -> None:
-    y = one_vs_rest((torch.arange(50) < 5).long(), 1).double()
-    target = target_matrix(y, y, "product").values
-    constant = torch.full_like(target, 0.9)
-    assert alignment(constant, target).item() > 0.6
-    assert centred_alignment(constant, target).item() == pytest.approx(0, abs=1e-6)
-    assert centred_alignment(0.3 * target + 0.4, target).item() == pytest.approx(1)
+    y = one_vs_rest((torch.arange(50) < 5).long(), 1)
+    for dtype in (torch.float32, torch.float64):
+        target = target_matrix(y.to(dtype), y.to(dtype), "product")
+        raw, centred = alignment_scores(torch.full_like(target.values, 0.9), target)
+        assert raw.item() > 0.6
+        assert centred.item() == 0
+        _, centred = alignment_scores(0.3 * target.values + 0.4, target)
+        assert centred.item() == pytest.approx(1, rel=1e-5)
+        ones = torch.ones(1, 50, dtype=dtype)
+        assert alignment_scores(target.values, target_matrix(ones, ones, "product"))[1].item() == 0, "one class only"
+
+
+@pytest.mark.parametrize("kind", ["product", "zero", "masked"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_scores_are_alignments_of_the_matrices_as_they_are_and_centred(kind: Target, weighted: bool) -> None:
+    generator = torch.Generator().manual_seed(0)
+    anchor, reference = (one_vs_rest(torch.randint(0, 3, (n,), generator=generator), 3) for n in (20, 30))
+    target = target_matrix(anchor, reference, kind)
+    if weighted:
+        target = balanced(target, anchor, reference)
+    similarity = (0.5 * target.values + 0.6 * torch.rand(3, 20, 30, generator=generator)).clamp(-1, 1)
+    root = 1 if target.weights is None else target.weights.sqrt()
+    s, t = similarity * root, target.values * root
+
+    def centre(matrix: torch.Tensor) -> torch.Tensor:
+        rows, columns = matrix.mean(-1, keepdim=True), matrix.mean(-2, keepdim=True)
+        return matrix - rows - columns + matrix.mean((-2, -1), keepdim=True)
+
+    raw, centred = alignment_scores(similarity, target)
+    torch.testing.assert_close(raw, alignment(s, t))
+    torch.testing.assert_close(centred, alignment(centre(s), centre(t)))
 
 
 @given(

@@ -14,11 +14,14 @@ from clai import algorithms_as_printed as printed
 from clai.batches import Vectors
 from clai.benchmark import analysis
 from clai.benchmark.analysis import predicted_seconds
+from clai.benchmark.classifiers import measure_classifiers
+from clai.benchmark.epochs import measure_epochs, measure_precisions
 from clai.benchmark.inference import InferenceCase, random_embeddings, vote_printed, vote_streamed
 from clai.benchmark.memory import peak, peaks_alone
 from clai.benchmark.timing import COLUMNS
 from clai.benchmark.training import SCHEDULES, measure_exact
 from clai.encoders import ConditionedHead, Encoder
+from clai.experiments.hardware import choose_precision
 from clai.kernels import Cosine, build
 from clai.learning import collaborative_learning
 from clai.runs.settings import load_settings
@@ -92,6 +95,48 @@ def test_what_is_timed_side_by_side_gives_the_same_result() -> None:
         for kernel in (Cosine().double(), build("gaussian", 4, "full").double()):
             slow = vote_printed(kernel, z, z_reference, labels, 12)
             torch.testing.assert_close(slow, vote_streamed(kernel, z, z_reference, labels, 16), atol=1e-9, rtol=0)
+
+
+def test_epochs_of_clai_and_of_other_losses_are_timed_on_each_trunk() -> None:
+    encoders = [{"trunk": "resnet2d", "width": 2, "blocks": [1]}, {"trunk": "convnet", "width": 2}]
+    rows = measure_epochs(
+        encoders=encoders, items=16, image_size=9, classes=3, repetitions=2, settings=settings(), device=CPU
+    )
+    variants = ("clai-c", "clai-m", "cross-entropy", "supervised-contrastive", "bare")
+    expected = {
+        (variant, f"trunk={trunk};width=2;N=16;C=3;B=4", repetition)
+        for variant in variants for trunk in ("resnet2d", "convnet") for repetition in (0, 1)
+    }  # fmt: skip
+    assert {(variant, setting, repetition) for _, variant, setting, repetition, _, _ in rows} == expected
+    assert min(row[-1] for row in rows) > 0
+    titles = set(analysis.comparisons(pd.DataFrame(rows, columns=COLUMNS))["second"])
+    assert titles == {"cross-entropy", "supervised-contrastive", "bare"}
+
+
+@pytest.mark.parametrize(("instructions", "chosen"), [("AVX2", "float32"), ("DEFAULT", None)])
+def test_the_default_precision_is_timed_against_fixed_ones_under_the_instructions(
+    monkeypatch: pytest.MonkeyPatch, instructions: str, chosen: str | None
+) -> None:
+    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
+    rows = measure_precisions(
+        encoders=[{"width": 2, "blocks": [1]}], items=8, image_size=9, repetitions=1, instructions=[instructions],
+        settings=settings(), device=CPU,
+    )  # fmt: skip
+    assert sorted(row[1] for row in rows) == ["auto", "bfloat16", "float32"]
+    (setting,) = {row[2] for row in rows}
+    chosen = chosen or choose_precision("auto", CPU)
+    assert setting == f"instructions={instructions};auto={chosen};trunk=resnet2d;width=2;N=8"
+
+
+def test_votes_and_classifiers_of_scikit_learn_predict_from_the_same_embeddings() -> None:
+    rows = measure_classifiers(test=10, references=60, classes=3, repetitions=1, settings=settings(), device=CPU)
+    assert sorted(row[1] for row in rows) == ["clai-c", "clai-m", "k-neighbours", "svm"]
+    assert {row[2] for row in rows} == {"P=10;R=60;C=3"}
+    table = analysis.comparisons(pd.DataFrame(rows, columns=COLUMNS))
+    seconds = {row[1]: row[-1] for row in rows}
+    for row in table.to_dict("records"):
+        assert row["ratio"] == pytest.approx(seconds[str(row["first"])] / seconds[str(row["second"])])
+    assert len(table) == 4
 
 
 def test_memory_is_measured_in_a_process_of_its_own() -> None:

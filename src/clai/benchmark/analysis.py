@@ -20,6 +20,12 @@ VARIANT_TITLES = {
     "cross-entropy": "cross-entropy",
     "bare": "bare forward and backward",
     "streamed": "streamed",
+    "supervised-contrastive": "supervised contrastive (pytorch-metric-learning)",
+    "k-neighbours": "k nearest neighbours (scikit-learn)",
+    "svm": "support vector machine (scikit-learn)",
+    "auto": "auto",
+    "bfloat16": "bfloat16",
+    "float32": "float32",
 }
 
 
@@ -38,9 +44,17 @@ COMPARISONS = [
     Comparison("batches", "joint", "linear", "Sampled references"),
     Comparison("epoch", "clai-c", "cross-entropy", "An epoch and one of cross-entropy"),
     Comparison("epoch", "clai-m", "cross-entropy", "An epoch and one of cross-entropy"),
+    Comparison("epoch", "clai-c", "supervised-contrastive", "An epoch and one of supervised contrastive learning"),
+    Comparison("epoch", "clai-m", "supervised-contrastive", "An epoch and one of supervised contrastive learning"),
     Comparison("epoch", "clai-c", "bare", "An epoch and its trunk alone"),
     Comparison("epoch", "clai-m", "bare", "An epoch and its trunk alone"),
+    Comparison("precision", "auto", "bfloat16", "The default precision and a fixed one"),
+    Comparison("precision", "auto", "float32", "The default precision and a fixed one"),
     Comparison("inference", "printed", "streamed", "Algorithm 4, the same vote"),
+    Comparison("classifiers", "k-neighbours", "clai-c", "Classifiers of the same embeddings"),
+    Comparison("classifiers", "k-neighbours", "clai-m", "Classifiers of the same embeddings"),
+    Comparison("classifiers", "svm", "clai-c", "Classifiers of the same embeddings"),
+    Comparison("classifiers", "svm", "clai-m", "Classifiers of the same embeddings"),
 ]
 QUANTITIES = {
     "seconds": "Seconds",

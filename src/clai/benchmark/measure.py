@@ -3,7 +3,7 @@
 Each comparison gives tidy rows (`clai.benchmark.timing.COLUMNS`) of these quantities:
 
 seconds
-    Of an epoch, or of the vote on all test samples.
+    Of an epoch, or of the vote or the predictions on all test samples.
 predicted
     Seconds that the trunk's forward and backward passes would take alone: their number times the times of a bare pass in
     the same repetition.
@@ -23,9 +23,11 @@ from typing import Any
 import pandas as pd
 import torch
 
+from clai.benchmark.classifiers import measure_classifiers
+from clai.benchmark.epochs import measure_epochs, measure_precisions
 from clai.benchmark.inference import measure_inference, measure_sampling
 from clai.benchmark.timing import COLUMNS, Row
-from clai.benchmark.training import measure_epochs, measure_exact, measure_joint, measure_scaling
+from clai.benchmark.training import measure_exact, measure_joint, measure_scaling
 
 logger = logging.getLogger(__name__)
 
@@ -37,8 +39,9 @@ def measure_all(settings: Mapping[str, Any], device: torch.device) -> pd.DataFra
         settings: those of config.yaml for one dataset, with its `benchmark` block.
     """
     measures: dict[str, Callable[..., list[Row]]] = {
-        "exact": measure_exact, "joint": measure_joint, "epoch": measure_epochs, "scaling": measure_scaling,
-        "inference": measure_inference, "sampling": measure_sampling,
+        "exact": measure_exact, "joint": measure_joint, "epoch": measure_epochs,
+        "precision": measure_precisions, "scaling": measure_scaling, "inference": measure_inference,
+        "classifiers": measure_classifiers, "sampling": measure_sampling,
     }  # fmt: skip
     rows: list[Row] = []
     training = logging.getLogger("clai")

@@ -1,4 +1,4 @@
-"""Measure training on random images: the schedules, Algorithm 3 as printed, and cross-entropy on the same trunk."""
+"""Measure training on random images: the schedules, and Algorithm 3 as printed."""
 
 import itertools
 import time
@@ -11,14 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from clai import algorithms_as_printed as printed
-from clai.batches import Images, Vectors
+from clai.batches import Vectors
 from clai.benchmark.analysis import predicted_seconds
 from clai.benchmark.memory import peak, peaks_alone
 from clai.benchmark.timing import Row, time_in_turn, wait
 from clai.encoders import Encoder
 from clai.experiments.training import build_clai, build_classifier
 from clai.kernels import Kernel, MahalanobisGaussian
-from clai.learning import batchwise_learning, collaborative_learning
+from clai.learning import collaborative_learning
 from clai.trainer import TrainingSettings, precision_context
 
 CHANNELS = 3
@@ -141,65 +141,13 @@ def measure_scaling(
     ]
 
 
-def measure_epochs(
-    *, items: int, image_size: int, classes: int, repetitions: int, settings: Mapping[str, Any], device: torch.device
-) -> list[Row]:
-    """Time an epoch of the linear schedule with either kernel, one of cross-entropy, and the bare passes of their trunk.
-
-    The first three draw batches, augment and optimise as in training, on `items` images of `classes` classes. The bare
-    trunk gets the same batches ready-made and only goes forward and backward.
-    """
-    x, labels = _images(items, image_size, classes)
-    data = Images(x, labels, [127.5] * CHANNELS, [64.0] * CHANNELS, settings["training"]["augmentation"], device)
-    one = {**settings, "training": {**settings["training"], "epochs": 1, "schedule": "joint", "references": 1}}
-    learning = TrainingSettings.of(one, classes, 0)
-    group = 2 * learning.batch_size
-
-    def clai(model: str) -> Callable[[], Callable[[], object]]:
-        def prepare() -> Callable[[], object]:
-            trained = build_clai(settings, model, CHANNELS, classes, 0)
-            encoder, kernel = _placed(trained.encoder, device), trained.kernel.to(device)
-            return lambda: collaborative_learning(encoder, kernel, data, classes, learning, dict, None)
-
-        return prepare
-
-    def cross_entropy() -> Callable[[], object]:
-        classifier = _placed(build_classifier(settings, CHANNELS, classes, 0), device)
-
-        def objective(inputs: Any, target: Tensor) -> Tensor:
-            with precision_context(device, learning.precision):
-                logits = classifier(inputs)
-            return nn.functional.cross_entropy(logits, target)
-
-        return lambda: batchwise_learning(classifier, objective, data, learning, dict, None)
-
-    def bare() -> Callable[[], object]:
-        trunk = _placed(build_classifier(settings, CHANNELS, classes, 0).trunk, device)
-        batches = [data.batch(block, None)[0] for block in torch.arange(items // group * group).split(group)]
-
-        def run() -> None:
-            for inputs in batches:
-                trunk.zero_grad(set_to_none=True)
-                with precision_context(device, learning.precision):
-                    features = trunk(inputs)
-                features.backward(torch.ones_like(features))
-
-        return run
-
-    preparations = {"clai-c": clai("clai-c"), "clai-m": clai("clai-m"), "cross-entropy": cross_entropy, "bare": bare}
-    setting = f"N={items};C={classes};B={learning.batch_size}"
-    return time_in_turn(
-        "epoch", {variant: (setting, prepare) for variant, prepare in preparations.items()}, repetitions, device
-    )
-
-
 def _timed(comparison: str, cases: Sequence[TrainingCase], repetitions: int, device: torch.device) -> list[Row]:
     """Time an epoch of each case, and predict its seconds from those of a bare pass in the same repetition."""
     first = cases[0]
     passes: list[tuple[float, float]] = []
 
     def prepare_trunk() -> Callable[[], object]:
-        trunk = _placed(build_classifier(first.settings, CHANNELS, 2, 0).trunk, device)
+        trunk = placed(build_classifier(first.settings, CHANNELS, 2, 0).trunk, device)
         x = _tensors(first)[0][: first.batch_size]
         precision = first.settings["training"]["precision"]
 
@@ -230,7 +178,7 @@ def _prepare_epoch(case: TrainingCase, model: str) -> tuple[Callable[[], object]
     device = torch.device(case.device)
     x, labels = _tensors(case)
     trained = build_clai(case.settings, model, CHANNELS, case.classes, 0)
-    encoder, kernel = _placed(trained.encoder, device), trained.kernel.to(device)
+    encoder, kernel = placed(trained.encoder, device), trained.kernel.to(device)
     base = TrainingSettings.of(case.settings, case.classes, 0)
     learning = replace(
         base, epochs=1, batch_size=case.batch_size, optimiser="sgd", learning_rate=1e-3, weight_decay=0.0,
@@ -290,7 +238,7 @@ def _forward_backward(trunk: nn.Module, x: Tensor, precision: Any) -> tuple[floa
     return middle - start, time.perf_counter() - middle
 
 
-def _images(items: int, image_size: int, classes: int) -> tuple[np.ndarray, np.ndarray]:
+def images(items: int, image_size: int, classes: int) -> tuple[np.ndarray, np.ndarray]:
     """Return random images (items, image_size, image_size, 3) and labels (items,), the classes in turn."""
     generator = np.random.default_rng(0)
     x = generator.integers(0, 256, (items, image_size, image_size, CHANNELS), dtype=np.uint8)
@@ -300,11 +248,11 @@ def _images(items: int, image_size: int, classes: int) -> tuple[np.ndarray, np.n
 def _tensors(case: TrainingCase) -> tuple[Tensor, Tensor]:
     """Return normalised random images (N, 3, H, W), channels-last in memory, and labels (N,), both on the device."""
     size = case.settings["benchmark"]["epoch"]["image_size"]
-    x, labels = _images(case.batches * case.batch_size, size, max(case.classes, 2))
-    images = ((torch.from_numpy(x).float() - 127.5) / 64).permute(0, 3, 1, 2)
-    return images.to(case.device), torch.from_numpy(labels).to(case.device)
+    x, labels = images(case.batches * case.batch_size, size, max(case.classes, 2))
+    normalised = ((torch.from_numpy(x).float() - 127.5) / 64).permute(0, 3, 1, 2)
+    return normalised.to(case.device), torch.from_numpy(labels).to(case.device)
 
 
-def _placed(module: Any, device: torch.device) -> Any:
+def placed(module: Any, device: torch.device) -> Any:
     """Return the module in training mode on the device, its convolutions channels-last in memory as in training."""
     return module.to(device=device, memory_format=torch.channels_last).train()

@@ -202,6 +202,7 @@ def benchmark_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
         "training",
         "miniature",
         "inference.block",
+        "baselines.supervised_contrastive",
     ]
     return select(merged, keys) | {"benchmark": settings["benchmark"]}
 
