@@ -21,7 +21,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from clai.datasets.fetch import DownloadLimits, obtain
+from clai.datasets.download import DownloadLimits
+from clai.datasets.fetch import obtain
 from clai.datasets.prepare import prepare
 from clai.runs.memory import peak_memory
 from clai.runs.settings import load_settings

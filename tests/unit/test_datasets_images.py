@@ -21,11 +21,12 @@ from medmnist import INFO
 from PIL import Image
 
 from clai.datasets import cifar10, image_folder, medmnist, prepared
-from clai.datasets.fetch import COLUMNS, Raw, obtain
+from clai.datasets.fetch import Raw, obtain
 from clai.datasets.miniature.cifar10 import python2_pickle
 from clai.datasets.miniature.make import GENERATORS, make
 from clai.datasets.prepare import prepare
 from clai.datasets.prepared import load, statistics, writing
+from clai.datasets.sources import COLUMNS
 from clai.datasets.splits import stratified_validation
 from clai.errors import InputError
 from support.loopback import ONCE, entry, serving

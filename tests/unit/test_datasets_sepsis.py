@@ -20,7 +20,8 @@ import pytest
 from clai.checkpoints import STOPPED
 from clai.datasets import mimic_iv
 from clai.datasets.challenge2019 import parse, read
-from clai.datasets.fetch import Raw, describe_files, matching, obtain
+from clai.datasets.checksums import describe_files
+from clai.datasets.fetch import Raw, matching, obtain
 from clai.datasets.interrupted import exit_on_sigterm
 from clai.datasets.miniature.make import make
 from clai.datasets.miniature.mimic_iv import COLUMNS, write_tables

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from clai.datasets.fetch import read_sources
+from clai.datasets.sources import read_sources
 from clai.report.evidence import Evidence
 from clai.report.printed_values import read_printed_values
 from clai.report.tables.readme import readme_results, replace_results

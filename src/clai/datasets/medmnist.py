@@ -12,8 +12,9 @@ from typing import IO, Any
 import numpy as np
 
 from clai.datasets.archives import opened_zip, reading
-from clai.datasets.fetch import Raw, Row
+from clai.datasets.fetch import Raw
 from clai.datasets.prepared import SPLITS, Array, writing
+from clai.datasets.sources import Row
 from clai.errors import InputError
 
 FILES = ("*.npz",)

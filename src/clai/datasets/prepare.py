@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from clai.datasets.fetch import Raw, source_module
+from clai.datasets.fetch import Raw
 from clai.datasets.interrupted import remove_leftovers
+from clai.datasets.sources import source_module
 
 
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
