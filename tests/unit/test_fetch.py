@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from medmnist import INFO
 
 from clai.datasets import checksums, download
 from clai.datasets.checksums import describe_files
@@ -375,6 +376,45 @@ def test_an_own_file_is_recorded_with_its_checksum_and_read_back(tmp_path: Path)
     raw.write(tmp_path / "raw.json")
     assert Raw.read(tmp_path / "raw.json") == raw
     assert raw.find() == [tmp_path / "own.npz"]
+
+
+@pytest.mark.parametrize("algorithm", ["md5", "sha256"])
+def test_an_own_file_with_the_published_checksum_is_the_published_one(tmp_path: Path, algorithm: str) -> None:
+    (tmp_path / "own.npz").write_bytes(CONTENT)
+    checksum = f"{algorithm}:{hashlib.new(algorithm, CONTENT).hexdigest()}"
+    table = write_table(tmp_path / "sources.csv", version="2.1", checksum=checksum)
+    settings = entry("medmnist", path=str(tmp_path / "own.npz"))
+    raw = obtain("toy", settings, table, tmp_path, None, ONCE, False)
+    assert (raw.version, raw.licence, raw.access) == ("2.1", "CC0-1.0", "open")
+    (tmp_path / "own.npz").write_bytes(CONTENT[1:])
+    assert obtain("toy", settings, table, tmp_path, None, ONCE, False).version == "as provided"
+
+
+def test_own_files_are_the_published_ones_only_if_all_of_them_are(tmp_path: Path) -> None:
+    table = make("sleepedf", tmp_path / "own", 5)
+    settings = entry("sleep_edf", path=str(tmp_path / "own"))
+    assert obtain("sleepedf", settings, table, tmp_path, None, ONCE, False).version == "miniature"
+    for path in sorted((tmp_path / "own").glob("*.edf"))[4:]:
+        path.unlink()
+    assert obtain("sleepedf", settings, table, tmp_path, None, ONCE, False).version == "miniature", "a part of them"
+    with path_of_last(tmp_path / "own").open("ab") as stream:
+        stream.write(b" ")
+    assert obtain("sleepedf", settings, table, tmp_path, None, ONCE, False).version == "as provided"
+
+
+def path_of_last(folder: Path) -> Path:
+    return sorted(folder.glob("*.edf"))[-1]
+
+
+def test_a_set_of_the_catalogue_is_recognised_without_a_row_of_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own.npz").write_bytes(CONTENT)
+    monkeypatch.setitem(INFO["bloodmnist"], "MD5", hashlib.md5(CONTENT).hexdigest())
+    settings = entry("medmnist", path=str(tmp_path / "own.npz"), medmnist_flag="bloodmnist")
+    raw = obtain("blood", settings, TABLE, tmp_path, None, ONCE, False)
+    assert raw.version.startswith("MedMNIST (Zenodo ")
+    assert raw.licence == "CC-BY-4.0"
 
 
 @pytest.mark.parametrize("own", ["own.npz", "."], ids=["file", "folder"])

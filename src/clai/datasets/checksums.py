@@ -19,11 +19,15 @@ def checksum_of(path: Path, algorithm: str = "sha256") -> str:
     return f"{algorithm}:{digest.hexdigest()}"
 
 
+def tree_checksum(checksums: Iterable[tuple[str, str]]) -> str:
+    """Return TREE and the sha256 of the lines "name sha256:hex" of files, given as (name, checksum), in their order."""
+    return TREE + hashlib.sha256("".join(f"{name} {value}\n" for name, value in checksums).encode()).hexdigest()
+
+
 def describe_files(paths: Iterable[Path], base: Path) -> list[dict[str, Any]]:
     """Return file (relative to `base`), size and sha256 of each path, sorted.
 
-    More than LISTED_ONE_BY_ONE files become one entry for each folder. Its checksum is TREE and the sha256 of the lines
-    "name sha256:hex" of its files in order.
+    More than LISTED_ONE_BY_ONE files become one entry for each folder, with the checksum of its tree.
     """
     entries = [
         {"file": p.relative_to(base).as_posix(), "size": p.stat().st_size, "checksum": checksum_of(p)}
@@ -38,8 +42,7 @@ def describe_files(paths: Iterable[Path], base: Path) -> list[dict[str, Any]]:
         {
             "file": f"{name}/ ({len(members)} files)",
             "size": sum(m["size"] for m in members),
-            "checksum": TREE
-            + hashlib.sha256("".join(f"{m['file']} {m['checksum']}\n" for m in members).encode()).hexdigest(),
+            "checksum": tree_checksum((m["file"], m["checksum"]) for m in members),
         }
         for name, members in sorted(trees.items())
     ]

@@ -2,15 +2,15 @@
 
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from clai.datasets.checksums import TREE, describe_files
+from clai.datasets.checksums import TREE, checksum_of, describe_files
 from clai.datasets.download import DownloadLimits, fetch, verify
-from clai.datasets.sources import read_sources, source_module
+from clai.datasets.sources import Row, read_sources, source_module
 from clai.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -102,7 +102,8 @@ def obtain(
     """Return the verified raw files of a dataset.
 
     With `path` in the settings (a file or folder of the user) nothing is downloaded, and the files are recorded with their
-    checksums. Otherwise `folder` must have, or gets, the files that `table` lists.
+    checksums. They are of the published version where they have the published checksums. Otherwise `folder` must have, or
+    gets, the files that `table` lists.
 
     Args:
         settings: the dataset's entry in config.yaml: `source`, `path` and the keys that `choose` of the source reads.
@@ -115,14 +116,15 @@ def obtain(
     """
     key = f"datasets.{dataset}.path"
     module = source_module(settings["source"])
-    path = None if settings["path"] is None else Path(settings["path"])
-    rows = read_sources(table, dataset)
-    if path is None:
+    stated = read_sources(table, dataset)
+    last = [pattern.rpartition("/")[2] for pattern in module.FILES]
+    rows = [row for row in stated if any(fnmatch(Path(row.file).name, pattern) for pattern in last)]
+    rows += module.catalogued(settings) if hasattr(module, "catalogued") else []
+    if settings["path"] is None:
         if hasattr(module, "choose"):
             rows = module.choose(rows, settings)
-        last = [pattern.rpartition("/")[2] for pattern in module.FILES]
-        if not rows or not all(any(fnmatch(Path(row.file).name, pattern) for pattern in last) for row in rows):
-            access = f"access: {rows[0].access}" if rows else f"{table} has no row of it"
+        if not rows:
+            access = f"access: {stated[0].access}" if stated else f"{table} has no row of it"
             raise InputError(
                 f"{key} is not set, and source '{settings['source']}' has nothing to download ({access}). Set {key} to "
                 f"your copy: {module.EXPECTS}."
@@ -130,29 +132,70 @@ def obtain(
         if mirror:
             rows = [replace(row, urls=(f"{mirror.rstrip('/')}/{row.file}", *row.urls)) for row in rows]
         fetch(rows, folder, limits)
-        files = describe_files([folder / row.file for row in rows], folder)
-        version, path = rows[0].version, folder
+        path, base, paths = folder, folder, [folder / row.file for row in rows]
+        if rows[0].content:
+            _verify_content(module, paths[0], rows[0])
+        official: Row | None = rows[0]
     else:
-        if not path.exists():
-            raise InputError(
-                f"{key}: {path} does not exist; expected {module.EXPECTS}. Correct {key}, or set it to null to use the "
-                "files of data_dir."
-            )
-        paths = [path] if path.is_file() else matching(path, module.FILES)
-        if not paths:
-            raise InputError(f"{key}: found no {' or '.join(module.FILES)} in {path}; expected {module.EXPECTS}")
+        path = Path(settings["path"])
+        paths = _own_files(path, module, key)
+        base = path.parent if path.is_file() else path
         if getattr(module, "OFFICIAL_ONLY", False):
-            for row in rows[:1]:
-                verify(paths[0], row)
-        files = describe_files(paths, path.parent if path.is_file() else path)
-        version = "as provided"
+            official = rows[0] if rows else None
+            if official and official.content:
+                _verify_content(module, path, official)
+            elif official:
+                verify(paths[0], official)
+        else:
+            official = _published(dataset, paths, rows)
+    described = official or (stated[0] if stated else None)
     return Raw(
         dataset=dataset,
         source=settings["source"],
-        version=version,
+        version=official.version if official else "as provided",
         path=path,
-        files=tuple(files),
-        licence=rows[0].licence if rows else "not stated",
-        access=rows[0].access if rows else "as provided",
+        files=tuple(describe_files(paths, base)),
+        licence=described.licence if described else "not stated",
+        access=described.access if described else "as provided",
         miniature=miniature,
     )
+
+
+def _own_files(path: Path, module: Any, key: str) -> list[Path]:
+    """Return the files that a source reads at the user's `path`; raises InputError, naming the key, where there are none."""
+    if not path.exists():
+        raise InputError(
+            f"{key}: {path} does not exist; expected {module.EXPECTS}. Correct {key}, or set it to null to use the "
+            "files of data_dir."
+        )
+    paths = [path] if path.is_file() else matching(path, module.FILES)
+    if not paths:
+        raise InputError(f"{key}: found no {' or '.join(module.FILES)} in {path}; expected {module.EXPECTS}")
+    return paths
+
+
+def _verify_content(module: Any, path: Path, row: Row) -> None:
+    """Raise InputError, naming expected and found, unless what the source reads at `path` has the checksum of the row."""
+    found = module.content(path)
+    if found != row.content:
+        raise InputError(
+            f"{row.dataset}: {path} holds other files than {row.version}: their checksum is {found}, expected {row.content}. "
+            f"Delete it and run again; or name another source for it in datasets.{row.dataset}.source."
+        )
+
+
+def _published(dataset: str, paths: Sequence[Path], rows: Sequence[Row]) -> Row | None:
+    """Return the first of the rows whose checksums the files have, whatever their names; None unless each file has one."""
+    by_checksum = {row.checksum: row for row in reversed(rows) if row.checksum}
+    algorithms = sorted({checksum.partition(":")[0] for checksum in by_checksum})
+    found = []
+    for path in paths:
+        checksums = (checksum_of(path, algorithm) for algorithm in algorithms)
+        row = next((by_checksum[checksum] for checksum in checksums if checksum in by_checksum), None)
+        if row is None:
+            if by_checksum:
+                logger.info("%s: %s has none of the published checksums: recorded as provided", dataset, path)
+            return None
+        found.append(row)
+    logger.info("%s: every file (%d) has its published checksum: %s", dataset, len(found), found[0].version)
+    return found[0]

@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from clai.datasets.checksums import TREE
 from clai.errors import InputError
 
 COLUMNS = ("dataset", "version", "file", "url", "mirrors", "size", "checksum", "licence", "access")
@@ -26,7 +27,9 @@ def source_module(source: str) -> Any:
     - `EXPECTS`: what `path` should point to, in words;
     - `prepare(raw, out_dir, settings, seed)`;
     - optionally `choose(rows, settings)`: the rows of the table of sources that the settings need;
-    - optionally `OFFICIAL_ONLY = True`: a file at `path`, too, must have the checksum of the table.
+    - optionally `catalogued(settings)`: rows that the source itself knows, beside those of the table;
+    - optionally `content(path)`: the checksum of what it reads there, for an archive that its server packs on demand;
+    - optionally `OFFICIAL_ONLY = True`: what `path` names, too, must have the checksum of the table.
 
     Raises InputError if there is no such module.
     """
@@ -42,7 +45,11 @@ def source_module(source: str) -> Any:
 
 @dataclass(frozen=True)
 class Row:
-    """A file in the table of sources; the size None and the checksum "" mean not stated."""
+    """A file in the table of sources; the size None and the checksums "" mean not stated.
+
+    checksum: of the file. content: of what the source reads in it (`content` of its module), where the file itself is packed
+    anew for each download.
+    """
 
     dataset: str
     version: str
@@ -52,6 +59,7 @@ class Row:
     checksum: str
     licence: str
     access: str
+    content: str = ""
 
 
 def read_sources(table: Path, dataset: str) -> list[Row]:
@@ -70,7 +78,8 @@ def read_sources(table: Path, dataset: str) -> list[Row]:
 
 def _row(values: dict[str, str], where: str) -> Row:
     """Return a line of the table of sources as a Row; raises InputError, naming the line, for a malformed value."""
-    checksum = values["checksum"]
+    stated = values["checksum"]
+    checksum, content = ("", stated) if stated.startswith(TREE) else (stated, "")
     if checksum and checksum.partition(":")[0] not in hashlib.algorithms_guaranteed:
         raise InputError(f"{where}: checksum '{checksum}' is not algorithm:hex with a known algorithm")
     if values["size"] and not values["size"].isdigit():
@@ -86,4 +95,5 @@ def _row(values: dict[str, str], where: str) -> Row:
         checksum=checksum,
         licence=values["licence"],
         access=values["access"],
+        content=content,
     )
