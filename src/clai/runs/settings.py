@@ -48,7 +48,7 @@ def load_settings(
         mini: whether to return the settings of the miniature data.
 
     Raises:
-        InputError: a setting is unknown, has the wrong type, or names something that is not there.
+        InputError: a setting is unknown, has the wrong type, names something that is not there, or contradicts another one.
     """
     defaults = merge(*(read_yaml(repository / file) for file in DEFAULTS))
     if mini:
@@ -57,6 +57,7 @@ def load_settings(
         settings = merge(defaults, {"miniature": False}, overrides or {})
     _check_schema(settings, repository)
     _check_names(settings, repository)
+    _check_agreement(settings)
     return settings
 
 
@@ -300,3 +301,15 @@ def _check_names(settings: Mapping[str, Any], repository: Path) -> None:
             )
     for model in MODELS.values():
         select(settings, model.reads)
+
+
+def _check_agreement(settings: Mapping[str, Any]) -> None:
+    """Refuse settings of a dataset that contradict each other."""
+    for name, entry in settings["datasets"].items():
+        earliest, before = (entry.get(key) for key in ("minimum_onset_hours", "label_hours_before"))
+        if earliest is not None and before is not None and earliest < before:
+            raise InputError(
+                f"config key datasets.{name}.minimum_onset_hours: found {earliest}, expected at least the label_hours_before of "
+                f"{before}, because the label of an earlier onset begins before the stay. Raise minimum_onset_hours or lower "
+                "label_hours_before"
+            )
