@@ -38,7 +38,7 @@ def table1(tmp_path_factory: pytest.TempPathFactory) -> Path:
         read_printed_values(WORKFLOW / "config" / "printed_values.csv"),
         read_choices(WORKFLOW / "config" / "choices.csv"),
     )
-    table = render("table1", Sources(evidence, values, choices, {}), "Results.")
+    table = render("table1", Sources(evidence, values, pd.DataFrame(), choices, {}), "Results.")
     path = repository / "paper_figures" / "table1.tex"
     path.parent.mkdir()
     path.write_text(table.tex)
