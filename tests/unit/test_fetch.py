@@ -493,4 +493,4 @@ def test_every_downloadable_row_has_an_https_address_and_a_licence(dataset: str)
         assert stated.urls
         assert all(url.startswith("https://") for url in stated.urls)
         assert stated.licence
-        assert stated.checksum or "no checksum" in stated.access
+        assert stated.checksum or stated.content or "no checksum" in stated.access
