@@ -6,11 +6,11 @@ one `pandas.read_csv` for each file. Both run in turn, each in a process of its 
 prints seconds and peak memory of each repetition, and median and range of the ratio.
 """
 
+import argparse
 import io
 import json
 import multiprocessing
 import statistics
-import sys
 import tempfile
 import time
 import zipfile
@@ -21,7 +21,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from clai.datasets.fetch import DownloadLimits, obtain
+from clai.datasets.download import DownloadLimits
+from clai.datasets.fetch import obtain
 from clai.datasets.prepare import prepare
 from clai.runs.memory import peak_memory
 from clai.runs.settings import load_settings
@@ -81,4 +82,8 @@ def main(folder: str, repetitions: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 3)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", metavar="FOLDER", help="holds the zips of both sets")
+    parser.add_argument("repetitions", type=int, nargs="?", default=3, metavar="N", help="runs of each (3)")
+    given = parser.parse_args()
+    main(given.folder, given.repetitions)

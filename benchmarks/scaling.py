@@ -9,13 +9,13 @@ A process of its own prepares each size; its peak resident memory is reported. T
 line through the sizes. Settings are those of config.yaml.
 """
 
+import argparse
 import csv
 import datetime
 import gzip
 import json
 import multiprocessing
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -155,4 +155,8 @@ def main(name: str, sizes: list[int]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], [int(size) for size in sys.argv[2:]])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("dataset", choices=("sleepedf", "mimic-iv"))
+    parser.add_argument("sizes", type=int, nargs="*", metavar="SIZE", help="see above")
+    given = parser.parse_args()
+    main(given.dataset, given.sizes)

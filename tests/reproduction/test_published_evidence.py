@@ -18,6 +18,7 @@ from clai.report.tables.choices import read_choices
 from clai.report.tables.parts import Sources
 from clai.report.tables.readme import readme_results, replace_results
 from clai.report.tables.render import TABLES, render
+from clai.report.tables.shift import read_reported_values
 from clai.runs.outputs import CLAIMS, descriptions, evidence_behind
 from clai.runs.record import digest
 from clai.runs.settings import load_settings
@@ -53,7 +54,8 @@ def assert_tracked(name: str, frame: pd.DataFrame) -> None:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_tracked_tables_follow_from_the_published_evidence(name: str) -> None:
-    sources = Sources(evidence(name), PRINTED, read_choices(Path("workflow/config/choices.csv")), config())
+    reported = read_reported_values(Path("workflow/config/reported_values.csv"))
+    sources = Sources(evidence(name), PRINTED, reported, read_choices(Path("workflow/config/choices.csv")), config())
     table = render(name, sources, Path(f"workflow/report/{name}.rst").read_text())
     assert_tracked(name, table.frame)
     assert Path(f"paper_figures/{name}.tex").read_text() == table.tex

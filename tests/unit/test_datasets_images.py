@@ -20,12 +20,13 @@ import pytest
 from medmnist import INFO
 from PIL import Image
 
-from clai.datasets import cifar10, image_folder, medmnist, prepared
-from clai.datasets.fetch import COLUMNS, Raw, obtain
+from clai.datasets import cifar10, image_folder, jpeg_copy, medmnist, prepared
+from clai.datasets.fetch import Raw, obtain
 from clai.datasets.miniature.cifar10 import python2_pickle
 from clai.datasets.miniature.make import GENERATORS, make
 from clai.datasets.prepare import prepare
 from clai.datasets.prepared import load, statistics, writing
+from clai.datasets.sources import COLUMNS
 from clai.datasets.splits import stratified_validation
 from clai.errors import InputError
 from support.loopback import ONCE, entry, serving
@@ -371,7 +372,7 @@ def test_any_flat_set_of_medmnist_is_a_matter_of_configuration(tmp_path: Path, f
 def test_every_size_is_fetched_under_its_own_name_and_prepared(tmp_path: Path, size: int) -> None:
     settings = entry("medmnist", medmnist_flag="bloodmnist", medmnist_size=size, title="Blood")
     name = medmnist.file_name(settings)
-    (row,) = medmnist.choose([], settings)
+    (row,) = medmnist.choose(medmnist.catalogued(settings), settings)
     suffix = "" if size == 28 else f"_{size}"
     assert (row.file, row.checksum) == (name, "md5:" + INFO["bloodmnist"][f"MD5{suffix}"])
     assert row.urls == (INFO["bloodmnist"][f"url{suffix}"],)
@@ -520,16 +521,92 @@ def test_miniature_bytes_depend_on_the_seed_alone(tmp_path: Path, dataset: str) 
     assert tables[0] != tables[2]
 
 
-# The real copy
+# The JPEG copy
 
 
-def test_the_jpeg_copy_of_cifar10_has_the_official_counts(tmp_path: Path) -> None:
+def jpeg_table(folder: Path, address: str, checksum: str) -> Path:
+    table = folder / "data_sources.csv"
+    name = "CIFAR-10-images-d7d0.zip"
+    table.write_text(f"{','.join(COLUMNS)}\ncifar10,JPEG copy,{name},{address}/{name},,,{checksum},not stated,open\n")
+    return table
+
+
+def packed(folder: Path, archive: Path, above: str) -> Path:
+    with zipfile.ZipFile(archive, "w") as pack:
+        pack.writestr(f"{above}README.md", above)
+        for path in sorted(folder.rglob("*.jpg")):
+            pack.write(path, f"{above}{path.relative_to(folder).as_posix()}")
+    return archive
+
+
+def test_the_jpeg_copy_is_known_by_its_images_however_they_are_packed(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "images", "jpg")
+    lines = [
+        f"{path.relative_to(folder).as_posix()} sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}\n"
+        for path in sorted(folder.rglob("*.jpg"))
+    ]
+    checksum = "sha256-tree:" + hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
+    own = packed(folder, tmp_path / "own.zip", "")
+    with serving() as server:
+        server.files["CIFAR-10-images-d7d0.zip"] = packed(folder, tmp_path / "served.zip", "top/").read_bytes()
+        table = jpeg_table(tmp_path, server.address, checksum)
+        prepared_forms = []
+        for number, path in enumerate((None, own, folder)):
+            settings = entry("jpeg_copy", path=path and str(path))
+            got = obtain("cifar10", settings, table, tmp_path / "raw", None, ONCE, False)
+            prepare(got, tmp_path / str(number), OPTIONS, 0)
+            prepared_forms.append(load(tmp_path / str(number)).info)
+    for info in prepared_forms:
+        assert (info["title"], info["version"]) == ("CIFAR-10 (JPEG copy)", "JPEG copy")
+        assert info["arrays"] == prepared_forms[0]["arrays"]
+        assert info["config"] == "datasets={cifar10: {source: jpeg_copy}}"
+
+    (folder / "test" / "cat" / "0001.jpg").write_bytes(image_bytes(1))
+    for path in (folder, packed(folder, tmp_path / "changed.zip", "")):
+        with pytest.raises(InputError, match=rf"cifar10: .* holds other files than JPEG copy: .*expected {checksum}"):
+            obtain("cifar10", entry("jpeg_copy", path=str(path)), table, tmp_path / "raw", None, ONCE, False)
+
+
+def test_pixels_of_another_decoder_are_a_warning_and_recorded(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_folder(tmp_path / "images", "jpg")
+    jpeg_copy.prepare(raw(folder, "jpeg_copy"), tmp_path / "a", OPTIONS, 0)
+    decoder = load(tmp_path / "a").info["decoder"]
+    assert decoder["as_published"] is False
+    assert decoder["library"].startswith("Pillow ")
+    assert f"decodes other pixels than the published evidence was made of ({decoder['pixels']}" in caplog.text
+
+    caplog.clear()
+    monkeypatch.setattr(jpeg_copy, "PIXELS", decoder["pixels"])
+    jpeg_copy.prepare(raw(folder, "jpeg_copy"), tmp_path / "b", OPTIONS | {"validation_share": 0.5}, 7)
+    assert load(tmp_path / "b").info["decoder"]["as_published"] is True, "the checksum does not depend on the split"
+    assert not caplog.text
+
+
+def test_the_real_jpeg_copy_gives_the_published_arrays(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = os.environ.get("CLAI_CIFAR10_IMAGES")
     if path is None:
         pytest.skip("set CLAI_CIFAR10_IMAGES to the zip or folder of CIFAR-10 images")
-    prepare(raw(Path(path), "image_folder"), tmp_path / "prepared", OPTIONS | {"validation_share": 0.05}, 0)
+    repository = Path(__file__).parents[2]
+    table = repository / "workflow" / "config" / "data_sources.csv"
+    got = obtain("cifar10", entry("jpeg_copy", path=path), table, tmp_path, None, ONCE, False)
+    prepare(got, tmp_path / "prepared", OPTIONS | {"validation_share": 0.05}, 0)
     info = json.loads((tmp_path / "prepared" / "dataset.json").read_text())
-    assert info["title"] == "CIFAR-10 (JPEG copy)"
-    assert " ".join(info["classes"]) == "airplane automobile bird cat deer dog frog horse ship truck"
-    assert info["splits"]["train"]["counts"] == [4750] * 10
+    published = json.loads((repository / "results/published/cifar10/evidence/dataset.json").read_text())
+    assert (info["title"], info["classes"]) == (published["title"], published["classes"])
     assert info["splits"]["test"]["counts"] == [1000] * 10
+    if info["decoder"]["as_published"]:
+        assert info["arrays"] == published["arrays"]
+    else:
+        assert "decodes other pixels" in caplog.text
+
+
+def test_the_real_pathmnist_is_recognised_whatever_its_name(tmp_path: Path) -> None:
+    path = os.environ.get("CLAI_PATHMNIST")
+    if path is None:
+        pytest.skip("set CLAI_PATHMNIST to the official pathmnist.npz")
+    (tmp_path / "tiles.npz").symlink_to(Path(path).resolve())
+    table = Path(__file__).parents[2] / "workflow" / "config" / "data_sources.csv"
+    got = obtain("pathmnist", entry("medmnist", path=str(tmp_path / "tiles.npz")), table, tmp_path, None, ONCE, False)
+    assert (got.version, got.licence) == ("MedMNIST v2 (Zenodo 10519652)", "CC-BY-4.0")

@@ -20,13 +20,14 @@ import pytest
 from clai.checkpoints import STOPPED
 from clai.datasets import mimic_iv
 from clai.datasets.challenge2019 import parse, read
-from clai.datasets.fetch import Raw, describe_files, matching, obtain
+from clai.datasets.checksums import describe_files
+from clai.datasets.fetch import Raw, matching, obtain
 from clai.datasets.interrupted import exit_on_sigterm
 from clai.datasets.miniature.make import make
 from clai.datasets.miniature.mimic_iv import COLUMNS, write_tables
 from clai.datasets.prepare import prepare
 from clai.datasets.prepared import Prepared, load
-from clai.datasets.recordings import outside_to_missing
+from clai.datasets.recordings import Rows, outside_to_missing, write
 from clai.datasets.splits import patient_folds
 from clai.errors import InputError
 from support.loopback import ONCE, entry
@@ -74,8 +75,73 @@ def test_no_patient_is_in_two_folds_and_folds_share_the_positive_ones() -> None:
 
 
 def test_more_folds_than_positive_patients_is_an_error() -> None:
-    with pytest.raises(InputError, match=r"2 of them in the rarer .* 3 folds"):
+    found = "folds: found 2 patients with a positive hour and 8 without one, expected at least 3 of each"
+    with pytest.raises(InputError, match=found):
         patient_folds(np.arange(10), np.arange(10) < 2, 3, seed=0)
+
+
+def hours_of(stays: list[tuple[int, int]]) -> Rows:
+    """Recordings of (hours, first positive hour), each of another patient; none is positive where that hour never comes."""
+    recordings = np.repeat(np.arange(len(stays)), [hours for hours, _ in stays])
+    hours = np.concatenate([np.arange(hours) for hours, _ in stays])
+    y = (hours >= np.array([first for _, first in stays])[recordings]).astype(np.int64)
+    x = np.random.default_rng(0).normal(80, 9, (len(y), 1)).astype(np.float32)
+    return Rows(x, y, recordings, recordings, hours.astype(np.float32))
+
+
+def refused_cohort(tmp_path: Path, rows: Rows, folds: np.ndarray | None = None, **changes: Any) -> str:
+    settings = {
+        "title": "MIMIC-IV",
+        "cohort": "sepsis_only",
+        "minimum_onset_hours": 4,
+        "label_hours_before": 6,
+        "folds": 2,
+    }
+    flow = [
+        {"step": "ICU stays in the tables", "n": 140, "unit": "stays"},
+        {"step": "after leaving out stays under 12 hours", "n": 52, "unit": "stays"},
+        {"step": "after leaving out stays with an onset before hour 4", "n": 51, "unit": "stays"},
+    ]
+    whole = settings | {"variables": {"HR": [1, 299]}} | changes
+    raw = Raw("mimic-iv", "mimic_iv", "3.1", tmp_path, (), "", "", False)
+    with pytest.raises(InputError) as refused:
+        write(raw, tmp_path / "prepared", whole, 0, rows, [], "", {"flow": flow}, folds)
+    assert not (tmp_path / "prepared").exists()
+    message = str(refused.value)
+    assert (
+        "The cohort: 140 stays: ICU stays in the tables; 52 stays: after leaving out stays under 12 hours; " in message
+    )
+    assert "The step that left out most (88): after leaving out stays under 12 hours." in message
+    assert message.endswith("Its settings: cohort sepsis_only, minimum_onset_hours 4.")
+    return message
+
+
+def test_too_few_stays_are_refused_with_the_flow_and_the_settings_behind_it(tmp_path: Path) -> None:
+    message = refused_cohort(tmp_path, hours_of([(20, 9), (20, 99)]))
+    assert message.startswith(
+        "datasets.mimic-iv.folds: found 1 patients with a positive hour and 1 without one, expected"
+    )
+
+
+def test_hours_of_one_class_are_refused(tmp_path: Path) -> None:
+    message = refused_cohort(tmp_path, hours_of([(20, 0), (30, 0)]))
+    assert message.startswith(
+        "datasets.mimic-iv.label_hours_before: found 50 positive and 0 negative hours, expected some"
+    )
+    assert "raise `minimum_onset_hours` above 6" in message
+    message = refused_cohort(tmp_path, hours_of([(20, 99), (30, 99)]))
+    assert message.startswith("datasets.mimic-iv.cohort: found 0 positive and 50 negative hours")
+
+
+def test_a_class_that_is_missing_from_a_fold_is_refused(tmp_path: Path) -> None:
+    rows = hours_of([(20, 0), (20, 0), (20, 9)])
+    message = refused_cohort(tmp_path, rows, folds=(rows.recordings == 2).astype(np.int64))
+    assert message.startswith(
+        "datasets.mimic-iv.folds: the rows of fold 0 are 0 of 'no sepsis', 40 of 'sepsis'; expected some"
+    )
+    rows = hours_of([(20, 99), (20, 99), (20, 9)])
+    message = refused_cohort(tmp_path, rows, folds=(rows.recordings == 2).astype(np.int64))
+    assert "the rows of fold 0 are 40 of 'no sepsis', 0 of 'sepsis'" in message
 
 
 def test_values_outside_their_range_become_missing_and_are_counted() -> None:

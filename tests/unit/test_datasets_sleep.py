@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clai.datasets.fetch import obtain, read_sources
+from clai.datasets.fetch import obtain
 from clai.datasets.miniature.make import make
 from clai.datasets.prepare import prepare
 from clai.datasets.prepared import Prepared, load
@@ -28,6 +28,7 @@ from clai.datasets.sleep_edf import (
     stage_of_epochs,
     within_sleep,
 )
+from clai.datasets.sources import read_sources
 from clai.datasets.splits import subject_split
 from clai.errors import InputError
 from support.loopback import ONCE, entry

@@ -15,10 +15,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from medmnist import INFO
 
-from clai.datasets import fetch
-from clai.datasets.fetch import COLUMNS, DownloadLimits, Raw, Row, describe_files, obtain, read_sources
+from clai.datasets import checksums, download
+from clai.datasets.checksums import describe_files
+from clai.datasets.download import DownloadLimits
+from clai.datasets.fetch import Raw, obtain
 from clai.datasets.miniature.make import make
+from clai.datasets.sources import COLUMNS, Row, read_sources
 from clai.errors import InputError
 from support.loopback import ONCE, Server, entry, serving
 
@@ -65,14 +69,14 @@ def starts(server: Server) -> list[int]:
 
 
 def test_a_missing_file_is_downloaded_and_verified(tmp_path: Path, server: Server) -> None:
-    fetch.fetch([row(server.url("toy.npz"), size=len(CONTENT))], tmp_path / "raw", ONCE)
+    download.fetch([row(server.url("toy.npz"), size=len(CONTENT))], tmp_path / "raw", ONCE)
     assert (tmp_path / "raw" / "toy.npz").read_bytes() == CONTENT
     assert left_in(tmp_path / "raw") == ["toy.npz"], "no partial file is left"
 
 
 def test_a_connection_cut_midway_goes_on_where_it_stopped(tmp_path: Path, server: Server) -> None:
     server.faults["toy.npz"] = ["cut", "cut"]
-    fetch.fetch([row(server.url("toy.npz"))], tmp_path, AGAIN)
+    download.fetch([row(server.url("toy.npz"))], tmp_path, AGAIN)
     assert (tmp_path / "toy.npz").read_bytes() == CONTENT
     first, second, third = starts(server)
     assert first == 0
@@ -83,20 +87,20 @@ def test_a_connection_cut_midway_goes_on_where_it_stopped(tmp_path: Path, server
 def test_the_next_run_goes_on_where_a_failed_one_stopped(tmp_path: Path, server: Server) -> None:
     server.faults["toy.npz"] = ["cut"]
     with pytest.raises(InputError, match=r"toy\.npz could not be obtained"):
-        fetch.fetch([row(server.url("toy.npz"))], tmp_path, ONCE)
+        download.fetch([row(server.url("toy.npz"))], tmp_path, ONCE)
     assert left_in(tmp_path) == [".toy.npz.part"], "nothing has the final name"
-    fetch.fetch([row(server.url("toy.npz"))], tmp_path, ONCE)
+    download.fetch([row(server.url("toy.npz"))], tmp_path, ONCE)
     assert starts(server)[-1] > len(CONTENT) / 4
     assert left_in(tmp_path) == ["toy.npz"]
 
 
 def test_a_connection_that_stalls_is_given_up_after_the_time_out(tmp_path: Path, server: Server) -> None:
     server.faults["toy.npz"] = ["stall"]
-    fetch.fetch([row(server.url("toy.npz"))], tmp_path, replace(AGAIN, timeout=0.3))
+    download.fetch([row(server.url("toy.npz"))], tmp_path, replace(AGAIN, timeout=0.3))
     assert (tmp_path / "toy.npz").read_bytes() == CONTENT
     server.faults["toy.npz"] = ["stall"]
     with pytest.raises(InputError, match=r"toy: toy\.npz could not be obtained .*timed out"):
-        fetch.fetch([row(server.url("toy.npz"))], tmp_path / "once", replace(ONCE, timeout=0.3))
+        download.fetch([row(server.url("toy.npz"))], tmp_path / "once", replace(ONCE, timeout=0.3))
     assert left_in(tmp_path / "once") == [".toy.npz.part"]
 
 
@@ -105,13 +109,13 @@ def test_a_server_that_does_not_go_on_from_the_range_is_read_from_the_start(
     tmp_path: Path, server: Server, fault: str
 ) -> None:
     server.faults["toy.npz"] = ["cut", fault]
-    fetch.fetch([row(server.url("toy.npz"))], tmp_path, AGAIN)
+    download.fetch([row(server.url("toy.npz"))], tmp_path, AGAIN)
     assert (tmp_path / "toy.npz").read_bytes() == CONTENT
 
 
 def test_a_partial_file_of_another_version_is_not_sewn_to_this_one(tmp_path: Path, server: Server) -> None:
     (tmp_path / ".toy.npz.part").write_bytes(b"other" * 1000)
-    fetch.fetch([row(server.url("toy.npz"))], tmp_path, ONCE)
+    download.fetch([row(server.url("toy.npz"))], tmp_path, ONCE)
     assert (tmp_path / "toy.npz").read_bytes() == CONTENT
     assert server.ranges("toy.npz") == ["bytes=5000-", None]
 
@@ -122,7 +126,7 @@ def test_a_file_without_a_checksum_is_never_continued(tmp_path: Path, server: Se
         archive.writestr("a", os.urandom(100_000))
     server.files["toy.npz"] = packed.getvalue()
     server.faults["toy.npz"] = ["cut"]
-    fetch.fetch([row(server.url("toy.npz"), checksum="")], tmp_path, AGAIN)
+    download.fetch([row(server.url("toy.npz"), checksum="")], tmp_path, AGAIN)
     assert (tmp_path / "toy.npz").read_bytes() == packed.getvalue()
     assert server.ranges("toy.npz") == [None, None]
 
@@ -131,16 +135,16 @@ def test_the_pause_before_each_further_attempt_doubles(
     tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waited: list[float] = []
-    monkeypatch.setattr(fetch.time, "sleep", waited.append)
+    monkeypatch.setattr(download.time, "sleep", waited.append)
     server.faults["toy.npz"] = ["500", "503", "429"]
-    fetch.fetch([row(server.url("toy.npz"))], tmp_path, DownloadLimits(retries=3, pause=5, timeout=5, parallel=1))
+    download.fetch([row(server.url("toy.npz"))], tmp_path, DownloadLimits(retries=3, pause=5, timeout=5, parallel=1))
     assert waited == [5, 10, 20]
 
 
 def test_a_redirect_is_followed(tmp_path: Path, server: Server) -> None:
     server.files["old"] = b""
     server.faults["old"] = ["redirect toy.npz"]
-    fetch.fetch([row(server.url("old"))], tmp_path, ONCE)
+    download.fetch([row(server.url("old"))], tmp_path, ONCE)
     assert (tmp_path / "toy.npz").read_bytes() == CONTENT
 
 
@@ -148,13 +152,13 @@ def test_redirects_in_a_circle_end(tmp_path: Path, server: Server) -> None:
     server.files["a"] = b""
     server.faults["a"] = ["redirect a"] * 100
     with pytest.raises(InputError, match="redirects"):
-        fetch.fetch([row(server.url("a"))], tmp_path, ONCE)
+        download.fetch([row(server.url("a"))], tmp_path, ONCE)
 
 
 def test_a_file_that_the_server_announces_as_compressed_text_is_kept_as_it_is(tmp_path: Path, server: Server) -> None:
     """Servers that say `Content-Encoding: gzip` of a .gz do so only for clients that accept it."""
-    fetch.fetch([row(server.url("toy.npz"))], tmp_path, ONCE)
-    with fetch._Partial(tmp_path / "x", row()) as partial:
+    download.fetch([row(server.url("toy.npz"))], tmp_path, ONCE)
+    with download._Partial(tmp_path / "x", row()) as partial:
         assert partial.headers()["Accept-Encoding"] == "identity"
 
 
@@ -166,7 +170,7 @@ def test_an_address_that_is_gone_is_not_asked_again_and_the_mirrors_follow_in_or
 ) -> None:
     server.files["bad/toy.npz"] = b"damaged"
     names = ["absent/toy.npz", "bad/toy.npz", "toy.npz", "never"]
-    fetch.fetch([row(*map(server.url, names))], tmp_path, AGAIN)
+    download.fetch([row(*map(server.url, names))], tmp_path, AGAIN)
     assert (tmp_path / "toy.npz").read_bytes() == CONTENT
     assert [path for path, _ in server.requests] == ["absent/toy.npz", "bad/toy.npz", "toy.npz"]
 
@@ -174,7 +178,7 @@ def test_an_address_that_is_gone_is_not_asked_again_and_the_mirrors_follow_in_or
 def test_a_server_out_of_order_is_left_for_the_mirror_after_the_retries(tmp_path: Path, server: Server) -> None:
     server.files["a"] = CONTENT
     server.faults["a"] = ["500"] * 9
-    fetch.fetch([row(server.url("a"), server.url("toy.npz"))], tmp_path, AGAIN)
+    download.fetch([row(server.url("a"), server.url("toy.npz"))], tmp_path, AGAIN)
     assert [path for path, _ in server.requests] == ["a", "a", "a", "toy.npz"]
 
 
@@ -194,7 +198,7 @@ def test_a_mirror_of_the_user_comes_first_and_in_all_sources(tmp_path: Path, ser
 def test_a_damaged_download_never_gets_its_name_and_is_reported(tmp_path: Path, server: Server) -> None:
     server.files["toy.npz"] = b"damaged"
     with pytest.raises(InputError, match=r"toy: toy\.npz could not be obtained .*checksum sha256:.*expected sha256:"):
-        fetch.fetch([row(server.url("toy.npz"))], tmp_path / "raw", AGAIN)
+        download.fetch([row(server.url("toy.npz"))], tmp_path / "raw", AGAIN)
     assert left_in(tmp_path / "raw") == []
 
 
@@ -203,13 +207,13 @@ def test_a_file_of_the_right_size_and_wrong_content_is_refused(tmp_path: Path, s
     wrong[len(wrong) // 3] ^= 1
     server.files["toy.npz"] = bytes(wrong)
     with pytest.raises(InputError, match=rf"checksum {sha256(bytes(wrong))}, expected {sha256(CONTENT)}"):
-        fetch.fetch([row(server.url("toy.npz"), size=len(CONTENT))], tmp_path / "raw", AGAIN)
+        download.fetch([row(server.url("toy.npz"), size=len(CONTENT))], tmp_path / "raw", AGAIN)
     assert left_in(tmp_path / "raw") == []
 
 
 def test_more_than_the_stated_size_is_not_stored(tmp_path: Path, server: Server) -> None:
     with pytest.raises(InputError, match=r"more than the 70000 bytes expected"):
-        fetch.fetch([row(server.url("toy.npz"), size=70_000)], tmp_path / "raw", AGAIN)
+        download.fetch([row(server.url("toy.npz"), size=70_000)], tmp_path / "raw", AGAIN)
     assert left_in(tmp_path / "raw") == []
 
 
@@ -219,7 +223,7 @@ def test_without_a_checksum_an_error_page_or_half_a_zip_is_still_refused(
 ) -> None:
     server.files["toy.zip"] = content
     with pytest.raises(InputError, match=r"expected a complete \.zip file"):
-        fetch.fetch([row(server.url("toy.zip"), checksum="", file="toy.zip")], tmp_path / "raw", AGAIN)
+        download.fetch([row(server.url("toy.zip"), checksum="", file="toy.zip")], tmp_path / "raw", AGAIN)
     assert left_in(tmp_path / "raw") == []
 
 
@@ -229,13 +233,13 @@ def test_an_error_of_the_server_is_reported_with_its_address(
 ) -> None:
     server.faults["toy.npz"] = [fault] * 9
     with pytest.raises(InputError, match=rf"toy: toy\.npz could not be obtained \(http://127.*{said}"):
-        fetch.fetch([row(server.url("toy.npz"))], tmp_path / "raw", AGAIN)
+        download.fetch([row(server.url("toy.npz"))], tmp_path / "raw", AGAIN)
     assert len(server.requests) == (1 if fault == "404" else 3)
 
 
 def test_without_a_network_the_message_says_where_to_put_the_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"Put the file at .*raw/toy\.npz by hand"):
-        fetch.fetch([row("http://127.0.0.1:9/toy.npz")], tmp_path / "raw", AGAIN)
+        download.fetch([row("http://127.0.0.1:9/toy.npz")], tmp_path / "raw", AGAIN)
 
 
 # Disks
@@ -247,12 +251,12 @@ def test_a_disk_that_fills_up_stops_the_download_which_later_goes_on(tmp_path: P
     resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, limits[1]))
     try:
         with pytest.raises(InputError, match=r"toy: .*toy\.npz cannot be written .*Make room or set data_dir"):
-            fetch.fetch([row(server.url("toy.npz"), "http://127.0.0.1:9/never")], tmp_path, AGAIN)
+            download.fetch([row(server.url("toy.npz"), "http://127.0.0.1:9/never")], tmp_path, AGAIN)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert left_in(tmp_path) == [".toy.npz.part"]
     assert len(server.requests) == 1, "no further attempt, no mirror: they would fill the disk as well"
-    fetch.fetch([row(server.url("toy.npz"))], tmp_path, ONCE)
+    download.fetch([row(server.url("toy.npz"))], tmp_path, ONCE)
     assert (tmp_path / "toy.npz").read_bytes() == CONTENT
     assert starts(server)[-1] > 100_000
 
@@ -260,10 +264,10 @@ def test_a_disk_that_fills_up_stops_the_download_which_later_goes_on(tmp_path: P
 def test_a_disk_that_is_too_small_is_told_before_it_is_full(
     tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usage = fetch.shutil.disk_usage(tmp_path)
-    monkeypatch.setattr(fetch.shutil, "disk_usage", lambda _: usage._replace(free=1000))
+    usage = download.shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(download.shutil, "disk_usage", lambda _: usage._replace(free=1000))
     with pytest.raises(InputError, match=rf"{len(CONTENT)} bytes of toy\.npz are still to come, and 1000 are free"):
-        fetch.fetch([row(server.url("toy.npz"))], tmp_path, AGAIN)
+        download.fetch([row(server.url("toy.npz"))], tmp_path, AGAIN)
     assert not (tmp_path / "toy.npz").exists()
 
 
@@ -276,7 +280,7 @@ def test_a_real_full_file_system_leaves_no_final_name(tmp_path: Path, server: Se
     try:
         server.faults["toy.npz"] = ["no length"]  # so that the lack of room is not foreseen
         with pytest.raises(InputError, match=os.strerror(errno.ENOSPC)):
-            fetch.fetch([row(server.url("toy.npz"))], disk, AGAIN)
+            download.fetch([row(server.url("toy.npz"))], disk, AGAIN)
         assert left_in(disk) == [".toy.npz.part"]
     finally:
         subprocess.run(["umount", str(disk)], check=True)
@@ -294,7 +298,7 @@ def test_several_files_are_fetched_at_a_time_and_counted(
         server.files[name], server.faults[name] = content, ["slow"]
         rows.append(row(server.url(name), checksum=sha256(content), file=name))
     with caplog.at_level(logging.INFO, logger="clai"):
-        fetch.fetch(rows, tmp_path, replace(ONCE, parallel=3))
+        download.fetch(rows, tmp_path, replace(ONCE, parallel=3))
     assert 1 < server.most_together <= 3
     assert left_in(tmp_path) == [r.file for r in rows]
     assert "toy: file 6 of 6" in caplog.text
@@ -304,16 +308,16 @@ def test_one_bad_file_of_several_stops_the_rest_and_is_named(tmp_path: Path, ser
     rows = [row(server.url("toy.npz"), file=f"{n}.npz") for n in range(20)]
     rows[0] = row(server.url("absent"), file="0.npz")
     with pytest.raises(InputError, match=r"toy: 0\.npz could not be obtained"):
-        fetch.fetch(rows, tmp_path, ONCE)
+        download.fetch(rows, tmp_path, ONCE)
     assert len(left_in(tmp_path)) < 19
 
 
 def test_progress_is_shown_while_a_file_arrives(
     tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(fetch, "PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr(download, "PROGRESS_SECONDS", 0.0)
     with caplog.at_level(logging.INFO, logger="clai"):
-        fetch.fetch([row(server.url("toy.npz"))], tmp_path, ONCE)
+        download.fetch([row(server.url("toy.npz"))], tmp_path, ONCE)
     assert "toy: toy.npz, 0.1 of 0.3 MB" in caplog.text
 
 
@@ -322,7 +326,7 @@ def test_progress_is_shown_while_a_file_arrives(
 
 def test_a_file_already_there_is_used_without_a_network(tmp_path: Path) -> None:
     (tmp_path / "toy.npz").write_bytes(CONTENT)
-    fetch.fetch([row("http://127.0.0.1:9/unreachable", size=len(CONTENT))], tmp_path, ONCE)
+    download.fetch([row("http://127.0.0.1:9/unreachable", size=len(CONTENT))], tmp_path, ONCE)
 
 
 @pytest.mark.parametrize(
@@ -336,7 +340,7 @@ def test_a_file_already_there_is_used_without_a_network(tmp_path: Path) -> None:
 def test_a_file_there_that_differs_is_named_with_expected_and_found(tmp_path: Path, stated: Row, message: str) -> None:
     (tmp_path / "toy.npz").write_bytes(CONTENT)
     with pytest.raises(InputError, match=message):
-        fetch.fetch([stated], tmp_path, ONCE)
+        download.fetch([stated], tmp_path, ONCE)
     assert (tmp_path / "toy.npz").read_bytes() == CONTENT, "what the user put there is not deleted"
 
 
@@ -374,6 +378,45 @@ def test_an_own_file_is_recorded_with_its_checksum_and_read_back(tmp_path: Path)
     assert raw.find() == [tmp_path / "own.npz"]
 
 
+@pytest.mark.parametrize("algorithm", ["md5", "sha256"])
+def test_an_own_file_with_the_published_checksum_is_the_published_one(tmp_path: Path, algorithm: str) -> None:
+    (tmp_path / "own.npz").write_bytes(CONTENT)
+    checksum = f"{algorithm}:{hashlib.new(algorithm, CONTENT).hexdigest()}"
+    table = write_table(tmp_path / "sources.csv", version="2.1", checksum=checksum)
+    settings = entry("medmnist", path=str(tmp_path / "own.npz"))
+    raw = obtain("toy", settings, table, tmp_path, None, ONCE, False)
+    assert (raw.version, raw.licence, raw.access) == ("2.1", "CC0-1.0", "open")
+    (tmp_path / "own.npz").write_bytes(CONTENT[1:])
+    assert obtain("toy", settings, table, tmp_path, None, ONCE, False).version == "as provided"
+
+
+def test_own_files_are_the_published_ones_only_if_all_of_them_are(tmp_path: Path) -> None:
+    table = make("sleepedf", tmp_path / "own", 5)
+    settings = entry("sleep_edf", path=str(tmp_path / "own"))
+    assert obtain("sleepedf", settings, table, tmp_path, None, ONCE, False).version == "miniature"
+    for path in sorted((tmp_path / "own").glob("*.edf"))[4:]:
+        path.unlink()
+    assert obtain("sleepedf", settings, table, tmp_path, None, ONCE, False).version == "miniature", "a part of them"
+    with path_of_last(tmp_path / "own").open("ab") as stream:
+        stream.write(b" ")
+    assert obtain("sleepedf", settings, table, tmp_path, None, ONCE, False).version == "as provided"
+
+
+def path_of_last(folder: Path) -> Path:
+    return sorted(folder.glob("*.edf"))[-1]
+
+
+def test_a_set_of_the_catalogue_is_recognised_without_a_row_of_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own.npz").write_bytes(CONTENT)
+    monkeypatch.setitem(INFO["bloodmnist"], "MD5", hashlib.md5(CONTENT).hexdigest())
+    settings = entry("medmnist", path=str(tmp_path / "own.npz"), medmnist_flag="bloodmnist")
+    raw = obtain("blood", settings, TABLE, tmp_path, None, ONCE, False)
+    assert raw.version.startswith("MedMNIST (Zenodo ")
+    assert raw.licence == "CC-BY-4.0"
+
+
 @pytest.mark.parametrize("own", ["own.npz", "."], ids=["file", "folder"])
 def test_files_that_changed_since_they_were_verified_are_refused(tmp_path: Path, own: str) -> None:
     file = tmp_path / "own.npz"
@@ -406,7 +449,7 @@ def test_a_source_without_a_module_is_refused(tmp_path: Path) -> None:
 def test_many_files_are_recorded_as_a_tree_that_changes_with_any_of_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetch, "LISTED_ONE_BY_ONE", 2)
+    monkeypatch.setattr(checksums, "LISTED_ONE_BY_ONE", 2)
     paths = [tmp_path / "set" / f"p00000{n}.psv" for n in range(3)]
     (tmp_path / "set").mkdir()
     for path in paths:
@@ -450,4 +493,4 @@ def test_every_downloadable_row_has_an_https_address_and_a_licence(dataset: str)
         assert stated.urls
         assert all(url.startswith("https://") for url in stated.urls)
         assert stated.licence
-        assert stated.checksum or "no checksum" in stated.access
+        assert stated.checksum or stated.content or "no checksum" in stated.access

@@ -1,6 +1,7 @@
 """A run's record says what it was made with, and every number of an output leads back to its runs."""
 
 import json
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ def table1(tmp_path_factory: pytest.TempPathFactory) -> Path:
         read_printed_values(WORKFLOW / "config" / "printed_values.csv"),
         read_choices(WORKFLOW / "config" / "choices.csv"),
     )
-    table = render("table1", Sources(evidence, values, choices, {}), "Results.")
+    table = render("table1", Sources(evidence, values, pd.DataFrame(), choices, {}), "Results.")
     path = repository / "paper_figures" / "table1.tex"
     path.parent.mkdir()
     path.write_text(table.tex)
@@ -76,6 +77,14 @@ def test_record_holds_the_settings_and_what_they_hash_to(tmp_path: Path) -> None
     assert record["wall_seconds"] >= 0
     assert {"torch", "numpy", "snakemake", "python"} <= record["versions"].keys()
     assert len(record["commit"]) in (40, len("unknown"))
+
+
+def test_command_of_a_run_chooses_its_data() -> None:
+    description = DESCRIPTION | {"config": "datasets={cifar10: {source: jpeg_copy}}"}
+    run = RunId("cifar10", "clai-m", 1)
+    assert Recorder(run, {"threads": 1}, DESCRIPTION, "cpu").finish(command="snakemake a")["command"] == "snakemake a"
+    command = Recorder(run, {"threads": 1}, description, "cpu").finish(command="snakemake a")["command"]
+    assert shlex.split(command) == ["snakemake", "a", "--config", "datasets={cifar10: {source: jpeg_copy}}"]
 
 
 def test_runs_of_two_models_with_the_same_settings_are_told_apart_by_their_hash() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from clai.datasets.fetch import read_sources
+from clai.datasets.sources import read_sources
 from clai.errors import InputError
 from clai.report.evidence import Evidence
 from clai.report.figures.render import render

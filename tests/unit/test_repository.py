@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from clai.datasets.fetch import read_sources
+from clai.datasets.sources import read_sources
 from clai.report.evidence import Evidence
 from clai.report.printed_values import read_printed_values
 from clai.report.tables.readme import readme_results, replace_results
@@ -36,7 +36,7 @@ def test_sources_of_every_dataset_are_verifiable(dataset: str) -> None:
         assert row.licence
         assert row.access
         assert all(url.startswith("https://") for url in row.urls)
-        assert row.checksum or "no checksum" in row.access or row.access.startswith("credentialed")
+        assert row.checksum or row.content or "no checksum" in row.access or row.access.startswith("credentialed")
         if row.checksum:
             algorithm, value = row.checksum.split(":")
             assert re.fullmatch(r"[0-9a-f]+", value)

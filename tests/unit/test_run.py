@@ -2,16 +2,20 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from clai.checkpoints import Checkpoint
 from clai.datasets.prepared import Prepared
 from clai.errors import InputError
 from clai.experiments import run as module
 from clai.experiments.run import Run, choose_device
+from clai.experiments.splits import recording_rows
+from clai.experiments.training import train
 from clai.runs.identity import RunId
 
 CPU = torch.device("cpu")
@@ -80,3 +84,33 @@ def test_a_missing_gpu_is_said_and_the_cpu_taken(caplog: pytest.LogCaptureFixtur
     assert not caplog.text
     assert choose_device("cuda") == CPU
     assert "none is visible to this job: continuing on the CPU" in caplog.text
+
+
+def test_a_batch_of_more_than_half_the_training_items_is_refused_before_training(tmp_path: Path) -> None:
+    run = run_of(RunId("pictures", "cross-entropy", 0))
+    vars(run)["training"] = SimpleNamespace(batch_size=3)
+    refusal = (
+        "pictures/cross-entropy/seed0: found training.batch_size 3 and 4 training images, expected .* to 2 or less"
+    )
+    with pytest.raises(InputError, match=refusal):
+        train(run, Checkpoint(tmp_path / "state", "", 60.0))
+
+
+@pytest.mark.parametrize(("septic", "part"), [([0, 1], "training"), ([0, 1, 2], None)])
+def test_a_run_whose_rows_lack_a_class_is_refused(septic: list[int], part: str | None) -> None:
+    patients = np.repeat(np.arange(9), 2)
+    y = np.isin(patients, septic) & (np.arange(18) % 2 == 1)
+    arrays = {
+        "folds_all": (patients == septic[0]).astype(np.int64),
+        "patients_all": patients,
+        "y_all": y.astype(np.int64),
+    }
+    data = Prepared({"kind": "recordings"}, arrays)
+    settings = {"validation_share_recordings": 0.1}
+    if part is None:
+        assert all(y[rows].any() for rows in recording_rows(data, settings, RunId("icu", "clai-m", 0, 1)))
+        return
+    with pytest.raises(
+        InputError, match=rf"icu/clai-m/seed0/fold1: found 0 positive and \d+ negative hours for {part}"
+    ):
+        recording_rows(data, settings, RunId("icu", "clai-m", 0, 1))

@@ -80,6 +80,10 @@ def test_own_settings_win_on_real_data_and_the_miniature_over_them() -> None:
             {"datasets": {"challenge2019-septic": {"path": "p"}}},
             "found 'p', expected null, .* Set datasets.challenge2019.path",
         ),
+        (
+            {"datasets": {"mimic-iv": {"minimum_onset_hours": 4, "label_hours_before": 6}}},
+            "config key datasets.mimic-iv.minimum_onset_hours: found 4, expected at least the label_hours_before of 6",
+        ),
     ],
 )
 def test_bad_setting_is_refused_with_its_key_and_what_was_expected(own: Mapping[str, Any], message: str) -> None:

@@ -12,10 +12,11 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from clai.datasets.fetch import COLUMNS, obtain
+from clai.datasets.fetch import obtain
 from clai.datasets.miniature.make import make
 from clai.datasets.prepare import prepare
 from clai.datasets.prepared import load
+from clai.datasets.sources import COLUMNS
 from clai.runs.settings import load_settings
 from support.loopback import ONCE, Server, serving
 

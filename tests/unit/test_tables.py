@@ -20,6 +20,7 @@ from clai.report.tables.choices import read_choices, setting_text
 from clai.report.tables.parts import Sources, Table, number
 from clai.report.tables.readme import readme_results, replace_results
 from clai.report.tables.render import TABLES, render
+from clai.report.tables.shift import read_reported_values
 from clai.runs.outputs import evidence_behind
 from clai.runs.settings import load_settings
 from support.evidence_fixture import EXPECTED, STUDIES, write_benchmark, write_evidence, write_studies
@@ -35,7 +36,8 @@ def sources(root: Path, name: str) -> Sources:
         read_printed_values(WORKFLOW / "config" / "printed_values.csv"),
         read_choices(WORKFLOW / "config" / "choices.csv"),
     )
-    return Sources(Evidence.found(root, expected), values, choices, settings)
+    reported = read_reported_values(WORKFLOW / "config" / "reported_values.csv")
+    return Sources(Evidence.found(root, expected), values, reported, choices, settings)
 
 
 def rendered(root: Path, name: str) -> Table:

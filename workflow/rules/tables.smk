@@ -11,6 +11,7 @@ for name in TABLES:
             evidence=evidence_of(name),
             caption=f"workflow/report/{name}.rst",
             printed_values="workflow/config/printed_values.csv",
+            reported_values="workflow/config/reported_values.csv",
             choices="workflow/config/choices.csv",
             library=library("render_table"),
         output:

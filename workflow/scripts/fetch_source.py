@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clai.datasets.fetch import DownloadLimits, obtain
+from clai.datasets.download import DownloadLimits
+from clai.datasets.fetch import obtain
 from clai.runs.jobs import start_job
 
 if TYPE_CHECKING:

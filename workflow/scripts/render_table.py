@@ -9,6 +9,7 @@ from clai.report.sidecars import csv_text, sidecar
 from clai.report.tables.choices import read_choices
 from clai.report.tables.parts import Sources
 from clai.report.tables.render import render
+from clai.report.tables.shift import read_reported_values
 from clai.runs.jobs import start_job
 
 if TYPE_CHECKING:
@@ -18,7 +19,11 @@ start_job(snakemake.log[0])
 given, asked, made = snakemake.input, snakemake.params, snakemake.output
 evidence = Evidence.of_files(Path(asked.root), asked.datasets, given.evidence)
 sources = Sources(
-    evidence, read_printed_values(Path(given.printed_values)), read_choices(Path(given.choices)), asked.settings
+    evidence,
+    read_printed_values(Path(given.printed_values)),
+    read_reported_values(Path(given.reported_values)),
+    read_choices(Path(given.choices)),
+    asked.settings,
 )
 table = render(asked.name, sources, Path(given.caption).read_text())
 Path(made.tex).write_text(table.tex)

@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from clai.datasets.fetch import Raw, checksum_of
+from clai.datasets.checksums import checksum_of
+from clai.datasets.fetch import Raw
 from clai.datasets.prepared import writing
 from clai.datasets.splits import stratified_validation
 from clai.errors import InputError

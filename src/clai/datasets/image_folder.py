@@ -1,9 +1,10 @@
-"""Images as files in `<split>/<class>/<file>`, in a folder or a zip: for instance the JPEG copy of CIFAR-10.
+"""Images as files in `<split>/<class>/<file>`, in a folder or a zip.
 
 The classes are the folder names in alphabetical order, which for CIFAR-10 is the order of the paper (table 2). A zip is read
 in place. The title names the format, because a lossy copy changes pixels.
 """
 
+import hashlib
 import io
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -26,7 +27,7 @@ SUFFIXES = {".jpg": "JPEG", ".jpeg": "JPEG", ".png": "PNG"}
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[list[str], Callable[[str], bytes]]]:
+def opened(path: Path) -> Iterator[tuple[list[str], Callable[[str], bytes]]]:
     """Open a folder or a zip: the names of its files, and a function from a name to its bytes."""
     if path.is_dir():
         names = [p.relative_to(path).as_posix() for p in path.rglob("*") if p.is_file()]
@@ -83,13 +84,30 @@ def decode(data: bytes, size: int, name: str) -> npt.NDArray[np.uint8]:
 
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
     """Decode the images, and draw `validation_share` of each training class for validation."""
+    write(raw, raw.path, out_dir, settings, seed, lambda _: {})
+
+
+def write(
+    raw: Raw,
+    path: Path,
+    out_dir: Path,
+    settings: Mapping[str, Any],
+    seed: int,
+    further: Callable[[str], Mapping[str, Any]],
+) -> None:
+    """Write the prepared form of the images in a folder or zip.
+
+    further: from the checksum of all pixels to more entries of `dataset.json`. The checksum is the sha256 of the sha256 of
+    each decoded image in the order of names, training before test.
+    """
     size = settings["image_size"]
-    with writing(out_dir) as writer, _opened(raw.path) as (names, read):
-        images = index(names, raw.path)
+    with writing(out_dir) as writer, opened(path) as (names, read):
+        images = index(names, path)
         classes = sorted(images["train"])
         formats = sorted({SUFFIXES[PurePosixPath(name).suffix.lower()] for c in images["train"].values() for name in c})
         files = {split: [(n, k) for k, c in enumerate(classes) for n in images[split][c]] for split in images}
         labels = {split: np.array([k for _, k in pairs], dtype=np.int64) for split, pairs in files.items()}
+        digests = {split: [b""] * len(pairs) for split, pairs in files.items()}
         train, val = stratified_validation(labels["train"], settings["validation_share"], seed)
         for split, source, rows in (
             ("train", "train", train),
@@ -99,8 +117,11 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
             with writer.stream(f"x_{split}", (len(rows), size, size, 3), np.uint8) as append:
                 for row in rows:
                     name = files[source][row][0]
-                    append(decode(read(name), size, f"{raw.path}: {name}")[None])
+                    pixels = decode(read(name), size, f"{path}: {name}")
+                    digests[source][row] = hashlib.sha256(np.ascontiguousarray(pixels).data).digest()
+                    append(pixels[None])
             writer.array(f"y_{split}", labels[source][rows])
+        checksum = hashlib.sha256(b"".join(digests["train"] + digests["test"])).hexdigest()
         writer.describe(
             raw.description(f"{settings['title']} ({'/'.join(formats)} copy)")
             | {
@@ -113,4 +134,5 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
                 f"class held out for validation (seed {seed})",
                 "exclusions": [],
             }
+            | dict(further(f"sha256:{checksum}"))
         )

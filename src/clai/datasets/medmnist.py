@@ -12,8 +12,9 @@ from typing import IO, Any
 import numpy as np
 
 from clai.datasets.archives import opened_zip, reading
-from clai.datasets.fetch import Raw, Row
+from clai.datasets.fetch import Raw
 from clai.datasets.prepared import SPLITS, Array, writing
+from clai.datasets.sources import Row
 from clai.errors import InputError
 
 FILES = ("*.npz",)
@@ -42,11 +43,8 @@ def file_name(settings: Mapping[str, Any]) -> str:
     return settings["medmnist_flag"] + ("" if size == 28 else f"_{size}") + ".npz"
 
 
-def choose(rows: Sequence[Row], settings: Mapping[str, Any]) -> list[Row]:
-    """Return the row of the set and size: from the table, with its mirrors, or else from the catalogue."""
-    name = file_name(settings)
-    if stated := [row for row in rows if row.file == name]:
-        return stated
+def catalogued(settings: Mapping[str, Any]) -> list[Row]:
+    """Return the row of the set and size, as the catalogue has it."""
     info, size = catalogue(settings), settings["medmnist_size"]
     suffix = "" if size == 28 else f"_{size}"
     url = str(info[f"url{suffix}"])
@@ -54,7 +52,7 @@ def choose(rows: Sequence[Row], settings: Mapping[str, Any]) -> list[Row]:
         Row(
             dataset=settings["medmnist_flag"],
             version=f"MedMNIST (Zenodo {url.split('/records/')[-1].split('/')[0]})",
-            file=name,
+            file=file_name(settings),
             urls=(url,),
             size=None,
             checksum=f"md5:{info[f'MD5{suffix}']}",
@@ -62,6 +60,12 @@ def choose(rows: Sequence[Row], settings: Mapping[str, Any]) -> list[Row]:
             access="open",
         )
     ]
+
+
+def choose(rows: Sequence[Row], settings: Mapping[str, Any]) -> list[Row]:
+    """Return the row of the set and size: that of the table, with its mirrors, comes before that of the catalogue."""
+    name = file_name(settings)
+    return [row for row in rows if row.file == name][:1]
 
 
 def _header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], np.dtype[Any]]:

@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from clai.datasets.fetch import Raw, source_module
+from clai.datasets.fetch import Raw
 from clai.datasets.interrupted import remove_leftovers
+from clai.datasets.sources import source_module
+from clai.errors import InputError
 
 
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
@@ -17,7 +19,13 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
 
     Removes what killed attempts at the same folder left beside it.
 
-    raw: the verified files (`fetch.obtain`). settings: the dataset's entry in config.yaml. seed: of the random splits.
+    raw: the verified files (`fetch.obtain`). settings: the dataset's entry in config.yaml. seed: of the random splits. Raises
+    InputError, naming the dataset's key, for files or settings that the source refuses.
     """
     remove_leftovers(out_dir)
-    source_module(raw.source).prepare(raw, out_dir, settings, seed)
+    try:
+        source_module(raw.source).prepare(raw, out_dir, settings, seed)
+    except InputError as error:
+        if (key := f"datasets.{raw.dataset}") in str(error):
+            raise
+        raise InputError(f"{key}: {error}") from error

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy.typing as npt
 
 from clai.datasets.fetch import Raw
 from clai.datasets.prepared import writing
-from clai.datasets.splits import patient_folds
+from clai.datasets.splits import patient_folds, require_classes
 from clai.errors import InputError
 
 CLASSES = ["no sepsis", "sepsis"]
@@ -23,6 +24,10 @@ UNITS = {
     "DBP": "mmHg",
     "Resp": "breaths/min",
 }
+
+
+ADMITTING = ("cohort", "minimum_age", "minimum_hours", "minimum_onset_hours", "first_stay_only")
+"""Settings that decide which recordings are admitted, where a source has them."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,35 @@ def positive_recordings(rows: Rows) -> npt.NDArray[np.bool_]:
     return np.isin(rows.recordings, np.unique(rows.recordings[rows.y == 1]))
 
 
+def require_both(y: npt.NDArray[np.int64], settings: Mapping[str, Any]) -> None:
+    """Raise InputError, with the setting to change, unless labels y (rows,) have positive and negative hours."""
+    positive, negative = int((y == 1).sum()), int((y == 0).sum())
+    if positive and negative:
+        return
+    found = f"found {positive} positive and {negative} negative hours, expected some of each."
+    if positive and "label_hours_before" in settings:
+        hours = settings["label_hours_before"]
+        raise InputError(
+            f"label_hours_before: {found} Every hour left lies within {hours} hours before the onset or after it. "
+            f"Lower it, raise `minimum_onset_hours` above {hours}, or set `cohort` to all."
+        )
+    raise InputError(f"cohort: {found} Correct the settings that admit recordings, or provide others.")
+
+
+def cohort_text(flow: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> str:
+    """Return in words how the cohort came about, step by step, and the settings that decide it.
+
+    flow: step, n and unit of each step, the first with all that was found.
+    """
+    steps = "; ".join(f"{step['n']} {step['unit']}: {step['step']}" for step in flow)
+    text = f"The cohort: {steps}."
+    losses = [(before["n"] - after["n"], after["step"]) for before, after in pairwise(flow)]
+    if losses and max(losses)[0] > 0:
+        text += f" The step that left out most ({max(losses)[0]}): {max(losses)[1]}."
+    decided = ", ".join(f"{name} {settings[name]}" for name in ADMITTING if name in settings)
+    return f"{text} Its settings: {decided}."
+
+
 def write(
     raw: Raw,
     out_dir: Path,
@@ -75,23 +109,25 @@ def write(
     """Write the prepared form.
 
     Args:
-        extra: further entries of `dataset.json`.
+        extra: further entries of `dataset.json`; `flow`, the cohort step by step, is one of them.
         folds: test fold of each row (rows,); None to draw them by patient.
 
     Raises:
-        InputError: when no row or no positive hour is left.
+        InputError: when no row or no hour of a class is left, in all or in a fold; with the flow and the settings behind it.
     """
-    if not rows.y.any():
-        raise InputError(f"{raw.dataset}: found no positive hour in {raw.path} under the cohort rules of config.yaml")
     variables = list(settings["variables"])
     split_rule = "one fold for each hospital system"
-    if folds is None:
-        ids, first = np.unique(rows.recordings, return_index=True)
-        drawn = patient_folds(rows.patients[first], positive_recordings(rows)[first], settings["folds"], seed)
-        folds = drawn[np.searchsorted(ids, rows.recordings)]
-        split_rule = (
-            f"{settings['folds']} folds by patient, stratified by whether a recording has a positive hour (seed {seed})"
-        )
+    try:
+        require_both(rows.y, settings)
+        if folds is None:
+            ids, first = np.unique(rows.recordings, return_index=True)
+            drawn = patient_folds(rows.patients[first], positive_recordings(rows)[first], settings["folds"], seed)
+            folds = drawn[np.searchsorted(ids, rows.recordings)]
+            split_rule = f"{settings['folds']} folds by patient, stratified by whether a recording has a positive hour"
+            split_rule += f" (seed {seed})"
+        require_classes(rows.y, folds, CLASSES)
+    except InputError as error:
+        raise InputError(f"datasets.{raw.dataset}.{error} {cohort_text(extra['flow'], settings)}") from None
     with writing(out_dir) as writer:
         writer.array("x_all", rows.x)
         writer.array("observed_all", ~np.isnan(rows.x))

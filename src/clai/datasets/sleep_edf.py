@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clai.datasets.fetch import Raw, Row
+from clai.datasets.fetch import Raw
 from clai.datasets.prepared import SPLITS, writing
+from clai.datasets.sources import Row
 from clai.datasets.splits import subject_split
 from clai.errors import InputError
 

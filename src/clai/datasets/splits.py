@@ -1,5 +1,7 @@
 """Divide a dataset at random, from a seed: by class, by subject or by patient."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -19,8 +21,8 @@ def stratified_validation(y: Indices, share: float, seed: int) -> tuple[Indices,
     counts = np.unique(y, return_counts=True)[1]
     if min(round(share * len(y)), round((1 - share) * len(y))) < len(counts) or counts.min() < 2:
         raise InputError(
-            f"validation_share {share} of {len(y)} training samples leaves fewer than one for each of {len(counts)} "
-            "classes: change datasets.<key>.validation_share or provide more samples"
+            f"validation_share: found {share} of {len(y)} training samples, expected at least one of each of {len(counts)} "
+            "classes on either side. Change `validation_share` or provide more samples."
         )
 
     training, validation = train_test_split(np.arange(len(y)), test_size=share, stratify=y, random_state=seed)
@@ -37,7 +39,10 @@ def subject_split(
     """
     unique = np.unique(subjects)
     if len(unique) < 3:
-        raise InputError(f"found recordings of {len(unique)} subjects, expected at least 3: one for each split")
+        raise InputError(
+            f"found recordings of {len(unique)} subjects, expected at least 3, one for each split. Provide recordings of more "
+            "subjects, or let `subjects` name more."
+        )
     order = np.random.default_rng(seed).permutation(unique)
     n_test = min(max(1, round(test_share * len(order))), len(order) - 2)
     n_val = min(max(1, round(validation_share * (len(order) - n_test))), len(order) - n_test - 1)
@@ -56,11 +61,11 @@ def patient_folds(patients: Indices, positive: npt.NDArray[np.bool_], folds: int
 
     n_patients = len(np.unique(patients))
     stratum = positive.astype(np.int64)
-    smallest = min(len(np.unique(patients[stratum == value])) for value in np.unique(stratum))
-    if smallest < folds:
+    found = [len(np.unique(patients[stratum == value])) for value in (1, 0)]
+    if 0 < min(found) < folds or max(found) < folds:
         raise InputError(
-            f"found {n_patients} patients, {smallest} of them in the rarer of with and without a positive hour; "
-            f"expected at least one of each for each of the {folds} folds. Lower `folds` or provide more recordings."
+            f"folds: found {found[0]} patients with a positive hour and {found[1]} without one, expected at least {folds} of "
+            "each, or none of one kind: one for each fold. Lower `folds` or admit more recordings."
         )
     if n_patients == len(patients):
         splitter = StratifiedKFold(n_splits=folds, shuffle=True, random_state=seed).split(patients, stratum)
@@ -72,3 +77,19 @@ def patient_folds(patients: Indices, positive: npt.NDArray[np.bool_], folds: int
     for k, (_, test) in enumerate(splitter):
         fold[test] = k
     return fold
+
+
+def require_classes(y: Indices, folds: Indices, classes: Sequence[str]) -> None:
+    """Raise InputError, naming the fold, unless the rows of each fold, and all rows beside it, hold every class.
+
+    y: (rows,), classes by number. folds: (rows,). classes: their names.
+    """
+    for fold in np.unique(folds):
+        for part, rows in (("", folds == fold), (" beside it, for training,", folds != fold)):
+            counts = np.bincount(y[rows], minlength=len(classes))
+            if not counts.all():
+                found = ", ".join(f"{n} of '{name}'" for name, n in zip(classes, counts, strict=True))
+                raise InputError(
+                    f"folds: the rows of fold {fold}{part} are {found}; expected some of each class. Lower `folds` or admit more "
+                    "recordings."
+                )

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from clai.batches import Images, Items, Recordings, Signals, Splits
 from clai.datasets.hourly_inputs import hourly_inputs, hourly_names
 from clai.datasets.prepared import Prepared, normalisation
+from clai.errors import InputError
 from clai.runs.identity import RunId
 
 Rows = NDArray[np.bool_]
@@ -46,11 +47,24 @@ def validation_rows(
 
 
 def recording_rows(data: Prepared, settings: Mapping[str, Any], run_id: RunId) -> tuple[Rows, Rows, Rows]:
-    """Return the training, validation and test rows of recordings, (rows,) each."""
+    """Return the training, validation and test rows of recordings, (rows,) each.
+
+    Raises:
+        InputError: one of them has no row of a class.
+    """
     test = np.asarray(data["folds_all"] == run_id.fold)
     patients, y = np.asarray(data["patients_all"]), np.asarray(data["y_all"])
     val = validation_rows(patients, y, ~test, settings["validation_share_recordings"], run_id.seed)
-    return ~test & ~val, val, test
+    parts = {"training": ~test & ~val, "validation": val, "test": test}
+    for part, rows in parts.items():
+        counts = np.bincount(y[rows], minlength=2)
+        if not counts.all():
+            raise InputError(
+                f"{run_id}: found {counts[1]} positive and {counts[0]} negative hours for {part}, expected some of each. "
+                f"Change validation_share_recordings ({settings['validation_share_recordings']}), lower "
+                f"datasets.{run_id.dataset}.folds, or admit more recordings."
+            )
+    return parts["training"], parts["validation"], parts["test"]
 
 
 def splits_of(data: Prepared, settings: Mapping[str, Any], run_id: RunId, device: torch.device) -> Splits:

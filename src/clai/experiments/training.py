@@ -59,7 +59,17 @@ def train(run: Run, checkpoint: Checkpoint) -> tuple[Trained | Classifier, list[
 
     Returns:
         A `Classifier` for cross-entropy, else encoder and kernel, on the CPU; and the history.
+
+    Raises:
+        InputError: a batch is larger than half the training items.
     """
+    items, batch = len(run.splits.train), run.training.batch_size
+    if 2 * batch > items:
+        raise InputError(
+            f"{run.id}: found training.batch_size {batch} and {items} training {run.data.info['kind']}, expected a batch of at "
+            f"most half of them. Set training.batch_size to {items // 2} or less in the overrides of {run.id.dataset}, "
+            "or admit more data."
+        )
     if run.model == "cross-entropy":
         return train_classifier(run, checkpoint)
     if run.model == "supervised-contrastive":

@@ -47,7 +47,7 @@ def load_settings(
         mini: whether to return the settings of the miniature data.
 
     Raises:
-        InputError: a setting is unknown, has the wrong type, or names something that is not there.
+        InputError: a setting is unknown, has the wrong type, names something that is not there, or contradicts another one.
     """
     defaults = default_settings(repository)
     if mini:
@@ -56,6 +56,7 @@ def load_settings(
         settings = merge(defaults, {"miniature": False}, overrides or {})
     _check_schema(settings, repository)
     _check_names(settings, repository)
+    _check_agreement(settings)
     return settings
 
 
@@ -308,3 +309,15 @@ def _check_names(settings: Mapping[str, Any], repository: Path) -> None:
             )
     for model in MODELS.values():
         select(settings, model.reads)
+
+
+def _check_agreement(settings: Mapping[str, Any]) -> None:
+    """Refuse settings of a dataset that contradict each other."""
+    for name, entry in settings["datasets"].items():
+        earliest, before = (entry.get(key) for key in ("minimum_onset_hours", "label_hours_before"))
+        if earliest is not None and before is not None and earliest < before:
+            raise InputError(
+                f"config key datasets.{name}.minimum_onset_hours: found {earliest}, expected at least the label_hours_before of "
+                f"{before}, because the label of an earlier onset begins before the stay. Raise minimum_onset_hours or lower "
+                "label_hours_before"
+            )

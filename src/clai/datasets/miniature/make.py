@@ -11,12 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
-from clai.datasets.fetch import COLUMNS, checksum_of
+from clai.datasets.checksums import checksum_of
 from clai.datasets.miniature.challenge2019 import challenge2019
 from clai.datasets.miniature.cifar10 import cifar10
 from clai.datasets.miniature.medmnist import pathmnist
 from clai.datasets.miniature.mimic_iv import mimic_iv
 from clai.datasets.miniature.sleep_edf import sleepedf
+from clai.datasets.sources import COLUMNS
 from clai.errors import InputError
 
 TABLE = "sources.csv"

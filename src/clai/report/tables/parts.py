@@ -41,10 +41,14 @@ class Metric:
 
 @dataclass(frozen=True)
 class Sources:
-    """What tables are made of: evidence, the paper's printed values, and for table S1 the open choices and the settings."""
+    """What tables are made of.
+
+    Evidence, the values that the paper prints and that others report, and for table S1 the open choices and the settings.
+    """
 
     evidence: Evidence
     printed_values: pd.DataFrame
+    reported_values: pd.DataFrame
     choices: pd.DataFrame
     settings: Mapping[str, Any]
 

@@ -27,7 +27,7 @@ def readme_results(evidence: Evidence, printed_values: pd.DataFrame) -> str:
         (SEPSIS_COHORTS, sepsis.table3_frame, SEPSIS_METRICS),
     ):
         part = Evidence(evidence.root, {key: evidence.expected[key] for key in datasets}, evidence.available)
-        frame = make_frame(Sources(part, printed_values, pd.DataFrame(), {}))
+        frame = make_frame(Sources(part, printed_values, pd.DataFrame(), pd.DataFrame(), {}))
         unit = " (%)" if metrics[0].percent else ""
         lines = [f"| Data | Model | {' | '.join(f'{metric.title}{unit}, printed → ours' for metric in metrics)} | n |"]
         lines.append("| --- | --- |" + " ---: |" * (len(metrics) + 1))

@@ -17,6 +17,7 @@ from clai.report.tables import (
     resources,
     rules,
     sepsis,
+    shift,
 )
 from clai.report.tables.parts import Metric, Sources, Table
 
@@ -40,13 +41,14 @@ TABLES: dict[str, tuple[FrameOf, TexOf]] = {
     "tableS11": (ablation.training_frame, ablation.training_tex),
     "tableS12": (fast_trunk.methods_frame, fast_trunk.methods_tex),
     "tableS13": (fast_trunk.trials_frame, fast_trunk.trials_tex),
+    "tableS14": (shift.shift_frame, shift.shift_tex),
 }
 
 METRIC_COLUMNS: list[Metric] = [
     *fast_trunk.METHOD_METRICS,
     *sepsis.TABLE3_METRICS, *sepsis.DETECTION_METRICS, *sepsis.CALIBRATION_METRICS, *sepsis.BRIER_METRICS,
     *ablation.DECISION_METRICS, *ablation.CALIBRATION_METRICS, *ablation.TRAINING_METRICS,
-    *multiclass.FURTHER_METRICS, *multiclass.TABLE1_METRICS,
+    shift.VALIDATION, shift.SHIFT, *multiclass.FURTHER_METRICS, *multiclass.TABLE1_METRICS,
 ]  # fmt: skip
 """The metrics of all tables; of two with the same key the later one has the name that serves everywhere."""
 
