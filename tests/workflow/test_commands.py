@@ -55,7 +55,7 @@ def tried(tree: Tree, command: Command) -> list[str]:
     """The command as it is tried: without effect, where it would have one."""
     program, *words = (STANDING_FOR.get(word, word) for word in command)
     if program == "snakemake":
-        return tree.command(*words) if "--unlock" in words else tree.command("--dry-run", "--quiet", "all", *words)
+        return tree.command(*words) if "--unlock" in words else tree.command("--dry-run", "--quiet=all", *words)
     if program == "make":
         return ["make", "--dry-run", *words]
     if program == "clai":
