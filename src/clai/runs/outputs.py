@@ -19,7 +19,8 @@ _DATASETS = "every dataset"
 _STUDIES = "every study"
 _MULTICLASS = ("pathmnist", "cifar10", "sleepedf")
 _SEPSIS = ("mimic-iv", "challenge2019")
-_COHORTS = (*_SEPSIS, "challenge2019-septic", "challenge2019-hospitals")
+_DEMO = "mimic-iv-demo"
+_COHORTS = (*_SEPSIS, "challenge2019-septic", "challenge2019-hospitals", _DEMO)
 _ABLATIONS = ("ablation", "decisive")
 
 TABLES: dict[str, tuple[str, ...]] = {
@@ -53,6 +54,7 @@ FIGURES: dict[str, tuple[str, ...]] = {
     "figureS4": _SEPSIS,
     "figureS5": (BENCHMARK,),
     "figureS6": ("wide",),
+    "figureS7": (_DEMO,),
 }
 """The figures, likewise."""
 CLAIMS = "claims"
@@ -170,5 +172,5 @@ def _published(root: str) -> bool:
 def _accessible(dataset: str, settings: Mapping[str, Any]) -> bool:
     """Return whether a dataset can be downloaded or is on this machine; a credentialed one needs a path."""
     datasets = settings["datasets"]
-    credentialed = datasets[dataset]["source"] == "mimic_iv"
-    return settings["miniature"] or not credentialed or datasets[raw_dataset(settings, dataset)]["path"] is not None
+    owner = datasets[raw_dataset(settings, dataset)]
+    return settings["miniature"] or not owner.get("credentialed", False) or owner["path"] is not None

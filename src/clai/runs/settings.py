@@ -30,7 +30,7 @@ MINIATURE = "workflow/config/mini.yaml"
 SCHEMA = "workflow/config/schema.yaml"
 
 _NOT_OF_A_DATASET = ("datasets", "theory", "studies", "variants", "benchmark")
-_NOT_OF_PREPARATION = ("overrides", "models", "needs")
+_NOT_OF_PREPARATION = ("overrides", "models", "needs", "credentialed")
 
 
 def load_settings(
@@ -302,7 +302,8 @@ def _check_names(settings: Mapping[str, Any], repository: Path) -> None:
                 f"config key datasets.{name}.path: found '{entry['path']}', expected null, because its raw files are those of "
                 f"{owner}. Set datasets.{owner}.path instead, and this one to null."
             )
-        if not (repository / "src" / "clai" / "datasets" / f"{entry['source']}.py").exists():
+        module = repository / "src" / "clai" / "datasets" / entry["source"]
+        if not (module.with_suffix(".py").exists() or (module / "__init__.py").exists()):
             raise InputError(
                 f"config key datasets.{name}.source: there is no src/clai/datasets/{entry['source']}.py; add that module, or "
                 "name one of those in src/clai/datasets"

@@ -87,6 +87,10 @@ def mimic_iv(folder: Path, rng: np.random.Generator) -> list[Path]:
         )  # fmt: skip
         _chart(rows, keys, at, vital_signs(hours, onset, rng), rng)
         _laboratory(rows, keys, at, hours, onset, rng)
+        if number % 3 == 0:
+            _ventilation(rows, keys, at, hours, onset, hamilton=number % 2 == 0)
+        if number % 5 == 0:
+            _irrigation(rows, keys, at, hours)
         _infection(rows, keys, at, hours, onset, rng)
     return write_tables(folder, rows)
 
@@ -122,6 +126,24 @@ def _chart(
             )  # fmt: skip
 
 
+def _measure(
+    rows: dict[str, list[dict[str, Any]]],
+    keys: Mapping[str, Any],
+    at: Callable[[float], str],
+    hour: float,
+    specimen: int,
+    values: Mapping[int, str],
+) -> None:
+    """Add laboratory values, by item, of one specimen; `specimen` numbers those of a stay. A text has no number."""
+    for item, value in values.items():
+        number = value if value.replace(".", "", 1).isdigit() else ""
+        rows["hosp/labevents"].append(
+            {"labevent_id": len(rows["hosp/labevents"]) + 1, "subject_id": keys["subject_id"], "hadm_id": keys["hadm_id"],
+             "specimen_id": 10_000 * (keys["stay_id"] - 30_000_000) + specimen, "itemid": item, "charttime": at(hour),
+             "storetime": at(hour + 1), "value": value, "valuenum": number}
+        )  # fmt: skip
+
+
 def _laboratory(
     rows: dict[str, list[dict[str, Any]]],
     keys: dict[str, int],
@@ -138,19 +160,55 @@ def _laboratory(
             (50885, rng.uniform(2.1, 4) if ill else rng.uniform(0.3, 1.1)),
             (50912, rng.uniform(1.3, 1.9) if ill else rng.uniform(0.6, 1.1)),
         ):
-            rows["hosp/labevents"].append(
-                {"labevent_id": len(rows["hosp/labevents"]) + 1, "subject_id": keys["subject_id"],
-                 "hadm_id": keys["hadm_id"] if rng.random() < 0.9 else "",
-                 "specimen_id": len(rows["hosp/labevents"]) // 3, "itemid": item, "charttime": at(hour),
-                 "storetime": at(hour + 1), "value": f"{value:.1f}",
-                 "valuenum": f"{value:.1f}"}
-            )  # fmt: skip
+            patient = keys | ({} if rng.random() < 0.9 else {"hadm_id": ""})
+            _measure(rows, patient, at, hour, 10 * hour, {item: f"{value:.1f}"})
     if onset is not None and rng.random() < 0.5:
         rows["icu/inputevents"].append(
             {**keys, "starttime": at(onset + 1), "endtime": at(onset + 6), "storetime": at(onset + 1), "itemid": 221906,
              "amount": 4, "amountuom": "mg", "rate": 0.08, "rateuom": "mcg/kg/min",
              "orderid": len(rows["icu/inputevents"]), "statusdescription": "FinishedRunning"}
         )  # fmt: skip
+
+
+def _ventilation(
+    rows: dict[str, list[dict[str, Any]]],
+    keys: dict[str, int],
+    at: Callable[[float], str],
+    hours: int,
+    onset: int | None,
+    hamilton: bool,
+) -> None:
+    """Add a ventilator in the first half of a stay, then its standby and a cannula, and blood gases throughout.
+
+    An arterial gas falls to a ratio below 300 from two hours before an onset. A venous gas would score, if it counted. The share
+    of oxygen is charted, and measured with every other gas.
+    """
+    half = hours // 2
+    for hour in range(1, hours, 4):
+        charted = {223835: "50", (229314 if hamilton else 223849): "APV (cmv)" if hamilton else "CMV/ASSIST"}
+        if hour >= half:
+            charted = {223835: "0.4", 223849: "Standby", 226732: "Nasal cannula"}
+        for item, value in charted.items():
+            rows["icu/chartevents"].append(
+                {**keys, "charttime": at(hour), "storetime": at(hour), "itemid": item, "value": value,
+                 "valuenum": value if item == 223835 else "", "warning": 0}
+            )  # fmt: skip
+    for hour in range(2, hours, 8):
+        ratio, percent = (250 if onset is not None and hour >= onset - 2 else 450), 50 if hour < half else 40
+        arterial = {52033: "ART.", 50821: f"{ratio * percent / 100:.0f}"}
+        _measure(rows, keys, at, hour, 10 * hour + 1, arterial | ({50816: f"{percent}"} if hour % 16 == 2 else {}))
+        _measure(rows, keys, at, hour + 0.5, 10 * hour + 2, {52033: "VEN.", 50821: "35"})
+
+
+def _irrigation(
+    rows: dict[str, list[dict[str, Any]]], keys: dict[str, int], at: Callable[[float], str], hours: int
+) -> None:
+    """Add irrigation of the bladder: more comes out than goes in."""
+    for hour in range(3, hours, 12):
+        for item, volume in ((227488, 1000), (227489, 1100)):
+            rows["icu/outputevents"].append(
+                {**keys, "charttime": at(hour), "storetime": at(hour), "itemid": item, "value": volume, "valueuom": "mL"}
+            )  # fmt: skip
 
 
 def _infection(

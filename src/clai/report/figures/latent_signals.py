@@ -1,4 +1,4 @@
-"""Figure 4: latent signals of one ICU stay."""
+"""Figures 4 and S7: latent signals of one ICU stay."""
 
 import pandas as pd
 from matplotlib.axes import Axes

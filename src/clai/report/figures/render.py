@@ -47,10 +47,11 @@ FIGURES: dict[str, Drawing] = {
     "figureS4": Drawing(decision_curves.draw, decision_curves.COLUMNS),
     "figureS5": Drawing(benchmark.draw, benchmark.COLUMNS),
     "figureS6": Drawing(time_to_result.draw, time_to_result.COLUMNS, printed=True),
+    "figureS7": Drawing(latent_signals.draw, latent_signals.COLUMNS),
 }
 
 # Drawn from the embeddings of one run: the first seed, and the first fold where there are folds.
-ONE_RUN = ("figure1", "figure2", "figure4")
+ONE_RUN = ("figure1", "figure2", "figure4", "figureS7")
 
 
 def render(

@@ -1,0 +1,156 @@
+"""The csv.gz tables of MIMIC-IV as views of a DuckDB database, and the errors of its statements."""
+
+import csv
+import gzip
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clai.errors import InputError
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+# The columns that are read of each table; releases differ in the others.
+TABLES = {
+    "hosp/patients": "subject_id anchor_age anchor_year",
+    "hosp/labevents": "subject_id specimen_id charttime itemid value valuenum",
+    "hosp/microbiologyevents": "subject_id chartdate charttime",
+    "hosp/prescriptions": "subject_id starttime stoptime drug route",
+    "icu/icustays": "subject_id stay_id intime outtime",
+    "icu/chartevents": "stay_id charttime itemid value valuenum",
+    "icu/inputevents": "stay_id starttime endtime itemid rate rateuom patientweight statusdescription",
+    "icu/outputevents": "stay_id charttime itemid value",
+}
+CSV = """delim = ',', quote = '"', escape = '"'"""
+
+
+def locate(folder: Path) -> dict[str, Path]:
+    """Return the file of each table, packed or unpacked, in `folder` or in the one folder below it with hosp/ and icu/.
+
+    Raises InputError naming the missing tables, or the folders when there are several.
+    """
+    roots = [folder] if (folder / "hosp").is_dir() else sorted({p.parent for p in folder.glob("**/hosp") if p.is_dir()})
+    if len(roots) > 1:
+        raise InputError(
+            f"{folder}: found {len(roots)} copies ({', '.join(map(str, roots))}); set `path` to one of them"
+        )
+    root = roots[0] if roots else folder
+    files, missing = {}, []
+    for table in TABLES:
+        paths = [p for p in (root / f"{table}.csv.gz", root / f"{table}.csv") if p.is_file()]
+        if paths:
+            files[table] = paths[0]
+        else:
+            missing.append(f"{table}.csv.gz")
+    if missing:
+        raise InputError(f"{root}: found no {', '.join(missing)}; expected MIMIC-IV with its folders hosp/ and icu/")
+    return files
+
+
+def header(path: Path) -> list[str]:
+    """Return the column names of a table; raises InputError when it cannot be read."""
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as stream:
+            return next(csv.reader([stream.readline(2**16)]), [])
+    except (OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error) as error:
+        raise InputError(f"{path}: cannot be read as a table ({type(error).__name__}). Replace the file.") from None
+
+
+def connect(folder: Path, scratch: Path, memory_gb: float) -> "DuckDBPyConnection":
+    """Open a database in `scratch` with a view on each table, named as its file, with text in every column.
+
+    Raises InputError naming a missing table or column.
+    """
+    import duckdb
+
+    database = duckdb.connect(str(scratch / "mimic.duckdb"))
+    # With one thread the order of summation, and so the last bit of an hourly mean, does not vary.
+    database.execute(f"SET memory_limit = '{memory_gb}GB'; SET threads = 1; SET temp_directory = '{scratch}/spill'")
+    database.execute("""
+        CREATE MACRO number(entry) AS CASE WHEN entry IS NULL THEN NULL
+            WHEN isfinite(CAST(entry AS DOUBLE)) THEN CAST(entry AS DOUBLE) ELSE error('a number is not finite') END
+    """)
+    for table, file in locate(folder).items():
+        columns = header(file)
+        if missing := [name for name in TABLES[table].split() if name not in columns]:
+            raise InputError(f"{file}: found no column {', '.join(missing)} among {', '.join(columns)}")
+        types = ", ".join(f"'{name.replace(chr(39), chr(39) * 2)}': 'VARCHAR'" for name in columns)
+        path = str(file).replace("'", "''")
+        run(
+            database,
+            f"CREATE VIEW {table.partition('/')[2]} AS SELECT * FROM "
+            f"read_csv('{path}', header = true, auto_detect = false, columns = {{{types}}}, {CSV})",
+            path,
+        )
+    return database
+
+
+class MemoryLimitError(InputError):
+    """The database reached its `memory_gb`; the message continues one that begins with this key."""
+
+
+@contextmanager
+def executing(what: str) -> Iterator[None]:
+    """Turn errors of the database within the block into InputErrors that name what it read, and say what to do.
+
+    Only kind, line and counts of the database's message are kept, because it quotes rows of patients.
+    """
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        text = str(error)
+        # The database reports a full disk as lack of memory, too.
+        if re.search("No space left|max_temp_directory_size", text):
+            raise InputError(
+                f"{what}: no room on the disk for the database, which is beside the prepared data. Free disk space there and run "
+                "again; nothing was left behind."
+            ) from None
+        if isinstance(error, duckdb.OutOfMemoryException):
+            raise MemoryLimitError(
+                f"the database ran out of this memory at {what}. Raise it as far as the machine allows, and run again."
+            ) from None
+        parts = [type(error).__name__]
+        parts += re.findall(r"on Line: \d+|Expected Number of Columns: \d+ Found: \d+", text)
+        parts += re.findall(r"Could not convert string|a number is not finite|not a valid", text)
+        parts += [
+            f"to {kind}"
+            for kind in re.findall(r"(?:to|format.*?) (DOUBLE|INT\d+|BIGINT|TIMESTAMP|timestamp)\b", text)[:1]
+        ]
+        raise InputError(
+            f"{what}: found what is not a table of MIMIC-IV as distributed ({', '.join(dict.fromkeys(parts))}). Replace the "
+            "file; its rows are not shown here."
+        ) from None
+
+
+@contextmanager
+def naming_memory(dataset: str, memory_gb: float) -> Iterator[None]:
+    """Put the key and its value before the message of a MemoryLimitError within the block."""
+    try:
+        yield
+    except MemoryLimitError as error:
+        raise InputError(f"datasets.{dataset}.memory_gb: found {memory_gb}; {error}") from None
+
+
+def run(database: "DuckDBPyConnection", sql: str, what: str) -> None:
+    """Execute SQL that reads `what`; raises InputError as `executing` does."""
+    with executing(what):
+        database.execute(sql)
+
+
+def count(database: "DuckDBPyConnection", sql: str) -> int:
+    """Return the one number that a query gives."""
+    with executing("the stays and their events"):
+        row = database.execute(sql).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def texts(values: Sequence[int | str]) -> str:
+    """Return the values as SQL texts, separated by commas."""
+    return ", ".join(f"'{value}'" for value in values)

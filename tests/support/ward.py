@@ -1,0 +1,185 @@
+"""The MIMIC-IV tables of a made-up ward, and what the library makes of them."""
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from clai.datasets import mimic_iv
+from clai.datasets.checksums import describe_files
+from clai.datasets.fetch import Raw
+from clai.datasets.mimic_iv.items import (
+    CHARTED_FIO2,
+    FIO2,
+    NOREPINEPHRINE,
+    OXYGEN_DEVICE,
+    PAO2,
+    PLATELETS,
+    SPECIMEN,
+    TUBE,
+    URINE,
+)
+from clai.datasets.mimic_iv.tables import connect
+from clai.datasets.miniature.mimic_iv import COLUMNS, write_tables
+from clai.datasets.prepare import prepare
+from clai.datasets.prepared import Prepared, load
+
+RANGES = {
+    "HR": [20, 300],
+    "O2Sat": [20, 100],
+    "Temp": [25, 45],
+    "SBP": [20, 300],
+    "MAP": [10, 300],
+    "DBP": [5, 250],
+    "Resp": [1, 80],
+}
+MIMIC: dict[str, Any] = {
+    "title": "MIMIC-IV",
+    "cohort": "all",
+    "folds": 2,
+    "variables": RANGES,
+    "memory_gb": 1,
+    "minimum_age": 18,
+    "minimum_hours": 6,
+    "maximum_hours": 100,
+    "minimum_onset_hours": 2,
+    "first_stay_only": True,
+    "onset": "sepsis3",
+    "onset_time": "suspicion",
+    "label_hours_before": 6,
+    "label_hours_after": None,
+}
+START = datetime.datetime(2150, 1, 1, 7, 20)
+
+
+class Ward:
+    """Builds the MIMIC-IV tables of stays of 40 hours that begin at START, by hours since then."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, list[dict[str, Any]]] = {table: [] for table in COLUMNS}
+
+    def at(self, hour: float) -> str:
+        return f"{START + datetime.timedelta(hours=hour):%Y-%m-%d %H:%M:%S}"
+
+    def stay(self, n: int, hours: float = 40, age: int = 60, patient: int | None = None, begin: float = 0) -> None:
+        subject = n if patient is None else patient
+        if patient is None:
+            self.rows["hosp/patients"].append({"subject_id": n, "anchor_age": age, "anchor_year": START.year})
+        times = {"intime": self.at(begin), "outtime": self.at(begin + hours)}
+        self.rows["icu/icustays"].append({"subject_id": subject, "hadm_id": n, "stay_id": 100 + n, **times})
+        for hour in range(int(hours)):
+            self.chart(n, begin + hour + 0.25, 220045, 80 + hour % 5, subject)
+
+    def chart(self, n: int, hour: float, item: int, value: float, subject: int | None = None, text: str = "") -> None:
+        self.rows["icu/chartevents"].append(
+            {"subject_id": subject or n, "stay_id": 100 + n, "charttime": self.at(hour), "itemid": item,
+             "value": text or value, "valuenum": value}
+        )  # fmt: skip
+
+    def lab(self, n: int, hour: float, item: int, value: float | str, specimen: int | None = None) -> None:
+        rows = self.rows["hosp/labevents"]
+        number = "" if isinstance(value, str) else value
+        rows.append(
+            {"subject_id": n, "specimen_id": len(rows) if specimen is None else specimen, "itemid": item,
+             "charttime": self.at(hour), "value": value, "valuenum": number}
+        )  # fmt: skip
+
+    def gas(self, n: int, hour: float, pao2: float, fio2: float | None = None, drawn: str = "ART.") -> None:
+        """A blood gas; `fio2` is measured with it."""
+        specimen = len(self.rows["hosp/labevents"])
+        self.lab(n, hour, SPECIMEN, drawn, specimen)
+        self.lab(n, hour, PAO2, pao2, specimen)
+        if fio2 is not None:
+            self.lab(n, hour, FIO2, fio2, specimen)
+
+    def oxygen(self, n: int, hour: float, fio2: float) -> None:
+        """A charted share of oxygen."""
+        self.chart(n, hour, CHARTED_FIO2, fio2)
+
+    def tube(self, n: int, *hours: float) -> None:
+        for hour in hours:
+            self.chart(n, hour, OXYGEN_DEVICE, 1, text=TUBE)
+
+    def culture(self, n: int, hour: float) -> None:
+        day = START + datetime.timedelta(hours=hour)
+        self.rows["hosp/microbiologyevents"].append(
+            {"subject_id": n, "chartdate": f"{day:%Y-%m-%d} 00:00:00", "charttime": self.at(hour)}
+        )
+
+    def drug(self, n: int, hour: float, name: str = "Vancomycin", route: str = "IV", stop: float | None = None) -> None:
+        until = "" if stop is None else self.at(stop)
+        self.rows["hosp/prescriptions"].append(
+            {"subject_id": n, "starttime": self.at(hour), "stoptime": until, "drug": name, "route": route}
+        )
+
+    def noradrenaline(self, n: int, start: float, end: float, rate: float) -> None:
+        self.pressor(n, start, end, NOREPINEPHRINE, rate)
+
+    def pressor(self, n: int, start: float, end: float, item: int, rate: float, **further: Any) -> None:
+        self.rows["icu/inputevents"].append(
+            {"subject_id": n, "stay_id": 100 + n, "starttime": self.at(start), "endtime": self.at(end),
+             "itemid": item, "rate": rate, "rateuom": "mcg/kg/min"} | further
+        )  # fmt: skip
+
+    def urine(self, n: int, total: float, first: float = 1.25, last: float = 24.25) -> None:
+        """So much, charted every hour from `first` to `last` in equal parts, and the rest with the first."""
+        hours = np.arange(first, last + 1)
+        part = total // len(hours)
+        for hour in hours:
+            self.output(n, hour, URINE[0], part + (total - part * len(hours) if hour == first else 0))
+
+    def output(self, n: int, hour: float, item: int, volume: float) -> None:
+        self.rows["icu/outputevents"].append(
+            {"stay_id": 100 + n, "charttime": self.at(hour), "itemid": item, "value": volume}
+        )
+
+    def onsets(self, tmp_path: Path, time: str = "suspicion", rule: str = "sepsis3", **changes: Any) -> dict[int, int]:
+        """Onset hour by stay number."""
+        with self.database(tmp_path) as database:
+            mimic_iv.label(database, MIMIC | {"onset": rule, "onset_time": time} | changes)
+            return {stay - 100: hour for stay, hour in database.execute("SELECT * FROM onsets").fetchall()}
+
+    def sofa(self, tmp_path: Path) -> dict[int, list[int]]:
+        """SOFA of each hour by stay number."""
+        with self.database(tmp_path) as database:
+            mimic_iv.label(database, MIMIC)
+            found: dict[int, list[int]] = {}
+            for stay, score in database.execute("SELECT stay_id, sofa FROM sofa ORDER BY stay_id, hour").fetchall():
+                found.setdefault(stay - 100, []).append(score)
+            return found
+
+    def database(self, tmp_path: Path) -> Any:
+        write_tables(tmp_path / "mimic", self.rows)
+        scratch = tmp_path / "scratch"
+        scratch.mkdir()
+        return connect(tmp_path / "mimic", scratch, 1)
+
+
+def septic(ward: Ward, n: int, sofa_hour: float) -> None:
+    """A stay whose SOFA is 2 from `sofa_hour` on for a day: platelets below 100."""
+    ward.stay(n)
+    ward.lab(n, sofa_hour, PLATELETS, 80)
+
+
+def small_ward() -> Ward:
+    ward = Ward()
+    rng = np.random.default_rng(0)
+    for n in range(1, 9):
+        septic(ward, n, 20)
+        for hour in range(0, 40, 2):
+            for item in (220277, 220050, 220052, 220051, 220210):
+                ward.chart(n, hour + 0.5, item, float(rng.integers(80, 99)) if item != 220210 else 15 + hour % 3)
+            ward.chart(n, hour + 0.5, 223761, 98.6 + hour % 2 * 0.5 + n * 0.1)
+        if n > 4:
+            ward.culture(n, 22)
+            ward.drug(n, 23)
+    return ward
+
+
+def mimic(ward_rows: dict[str, Any], tmp_path: Path, **changes: Any) -> Prepared:
+    folder = tmp_path / "mimic"
+    paths = write_tables(folder, ward_rows)
+    raw = Raw("mimic-iv", "mimic_iv", "3.1", folder, tuple(describe_files(paths, folder)), "", "", False)
+    prepare(raw, tmp_path / "prepared", MIMIC | changes, 0)
+    return load(tmp_path / "prepared")

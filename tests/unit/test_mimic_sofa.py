@@ -1,0 +1,256 @@
+"""SOFA of MIMIC-IV: each component at its thresholds, and the inputs that mimic-code's rules ask for."""
+
+from pathlib import Path
+
+import pytest
+
+from clai.datasets.mimic_iv import items
+from support.ward import Ward
+
+
+def test_sofa_components_score_as_published(tmp_path: Path) -> None:
+    ward = Ward()
+    for n in range(1, 9):
+        ward.stay(n)
+    ward.lab(1, 5, 50885, 6.0)  # bilirubin: 3
+    ward.lab(2, 5, 50912, 1.2)  # creatinine: 1
+    ward.chart(3, 5, 220052, 69)  # mean pressure below 70: 1
+    ward.noradrenaline(4, 5, 7, 0.1)  # noradrenaline up to 0.1: 3
+    ward.noradrenaline(5, 5, 7, 0.2)  # above: 4
+    ward.gas(6, 5, 90, 50)  # ratio 180: 2 without a ventilator
+    ward.gas(7, 5, 90, 50)  # the same on a ventilator: 3
+    ward.chart(7, 3, items.VENTILATOR_MODE, 1, text="CMV/ASSIST")
+    ward.chart(7, 7, items.VENTILATOR_MODE, 1, text="CMV/ASSIST")
+    for item, value in ((220739, 2), (223900, 3), (223901, 4)):
+        ward.chart(8, 5, item, value)  # coma scale 9: 3
+    scores = ward.sofa(tmp_path)
+    assert {n: scores[n][5] for n in range(1, 9)} == {1: 3, 2: 1, 3: 1, 4: 3, 5: 4, 6: 2, 7: 3, 8: 3}
+    assert {scores[n][4] for n in range(1, 9)} == {0}, "nothing scores before it is measured"
+    assert scores[1][28] == 3, "the worst of the last 24 hours counts"
+    assert scores[1][29] == 0
+    assert scores[4][30] == 3, "an infusion counts to its last hour, then 23 more"
+    assert scores[4][31] == 0
+
+
+def test_little_urine_scores_once_a_day_has_passed(tmp_path: Path) -> None:
+    ward = Ward()
+    ward.stay(1)
+    ward.urine(1, 40 * 15, first=0.5, last=39.5)
+    scores = ward.sofa(tmp_path)[1]
+    assert scores[21] == 0, "the entries stand for less than 22 hours"
+    assert scores[22] == 3, "360 mL in 24 hours"
+
+
+def test_entries_that_stand_for_more_than_a_day_count_by_their_time(tmp_path: Path) -> None:
+    ward = Ward()
+    for n, volume in ((1, 600), (2, 630)):
+        ward.stay(n)
+        ward.output(n, 0.25, items.URINE[0], 1000)
+        ward.output(n, 29.25, items.URINE[0], volume)  # 29 hours later: 497 and 521 mL a day
+    ward.stay(3, hours=60)
+    ward.output(3, 0.25, items.URINE[0], 1000)
+    ward.output(3, 40.25, items.URINE[0], 100)  # too long after the one before to tell
+    scores = ward.sofa(tmp_path)
+    assert [scores[n][29] for n in (1, 2)] == [3, 0]
+    assert not any(scores[3])
+
+
+def test_what_irrigates_the_bladder_is_no_urine(tmp_path: Path) -> None:
+    ward = Ward()
+    for n, came_out in ((1, 1300), (2, 1600)):
+        ward.stay(n)
+        ward.urine(n, 0)
+        ward.output(n, 12.25, items.IRRIGANT_IN, 1000)
+        ward.output(n, 12.25, items.IRRIGANT_AND_URINE_OUT, came_out)
+    scores = ward.sofa(tmp_path)
+    assert [scores[n][24] for n in (1, 2)] == [3, 0], "300 and 600 mL of urine"
+
+
+def test_intubated_patients_do_not_score_for_speech(tmp_path: Path) -> None:
+    ward = Ward()
+    ward.stay(1)
+    ward.chart(1, 5, 223900, 1, text="No Response-ETT")
+    assert ward.sofa(tmp_path)[1][5] == 0
+
+
+LABS = {
+    "bilirubin": (items.BILIRUBIN, [(1.1, 0), (1.2, 1), (1.9, 1), (2, 2), (5.9, 2), (6, 3), (11.9, 3), (12, 4)]),
+    "creatinine": (items.CREATININE, [(1.1, 0), (1.2, 1), (1.9, 1), (2, 2), (3.4, 2), (3.5, 3), (4.9, 3), (5, 4)]),
+    "platelets": (
+        items.PLATELETS,
+        [(150, 0), (149, 1), (100, 1), (99, 2), (50, 2), (49, 3), (20, 3), (19, 4)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LABS)
+def test_laboratory_components_score_at_their_thresholds(tmp_path: Path, name: str) -> None:
+    item, cases = LABS[name]
+    ward = Ward()
+    for n, (value, _) in enumerate(cases, 1):
+        ward.stay(n)
+        ward.lab(n, 5, item, value)
+    scores = ward.sofa(tmp_path)
+    assert [(value, scores[n][5]) for n, (value, _) in enumerate(cases, 1)] == cases
+
+
+@pytest.mark.parametrize(
+    ("ventilated", "cases"),
+    [
+        (False, [(400, 0), (399, 1), (300, 1), (299, 2), (200, 2), (199, 2), (99, 2)]),
+        (True, [(400, 0), (399, 1), (300, 1), (299, 2), (200, 2), (199, 3), (100, 3), (99, 4)]),
+    ],
+)
+def test_respiration_scores_at_its_thresholds_the_worst_only_on_a_ventilator(
+    tmp_path: Path, ventilated: bool, cases: list[tuple[int, int]]
+) -> None:
+    ward = Ward()
+    for n, (ratio, _) in enumerate(cases, 1):
+        ward.stay(n)
+        ward.gas(n, 5, ratio / 2, 0.5 if n % 2 else 50)  # a fraction, or per cent
+        if ventilated:
+            ward.tube(n, 4, 8)
+    scores = ward.sofa(tmp_path)
+    assert [(ratio, scores[n][5]) for n, (ratio, _) in enumerate(cases, 1)] == cases
+
+
+def test_oxygen_without_a_recent_share_of_it_does_not_score(tmp_path: Path) -> None:
+    ward = Ward()
+    for n in (1, 2, 3, 4):
+        ward.stay(n)
+        ward.gas(n, 10, 50)
+    ward.oxygen(2, 5.5, 50)  # four and a half hours before
+    ward.oxygen(3, 11, 50)  # only afterwards
+    ward.lab(4, 9, items.FIO2, 50)  # of another specimen
+    assert not any(score for hours in ward.sofa(tmp_path).values() for score in hours)
+
+
+def test_the_latest_charted_share_of_oxygen_serves_where_none_was_measured_with_the_gas(tmp_path: Path) -> None:
+    ward = Ward()
+    for n in (1, 2, 3):
+        ward.stay(n)
+        ward.oxygen(n, 6.5, 21)
+        ward.oxygen(n, 8, 0.5)
+        ward.oxygen(n, 9, 5)  # neither a fraction nor per cent
+    ward.gas(1, 10, 120)  # ratio 240
+    ward.gas(2, 10, 120, 30)  # the measured share counts: ratio 400
+    ward.gas(3, 7, 60)  # at 21 %: ratio 286
+    scores = ward.sofa(tmp_path)
+    assert (scores[1][10], scores[2][10], scores[3][7]) == (2, 0, 2)
+
+
+def test_only_arterial_gases_count(tmp_path: Path) -> None:
+    ward = Ward()
+    for n, drawn in enumerate(("ART.", "VEN.", "MIX.", "CENTRAL VENOUS."), 1):
+        ward.stay(n)
+        ward.gas(n, 5, 40, 50, drawn)
+    ward.stay(5)
+    ward.lab(5, 5, items.PAO2, 40)  # drawn nobody knows where
+    ward.oxygen(5, 5, 50)
+    scores = ward.sofa(tmp_path)
+    assert [scores[n][5] for n in range(1, 6)] == [2, 0, 0, 0, 0]
+
+
+MODE, HAMILTON, DEVICE = items.VENTILATOR_MODE, items.HAMILTON_MODE, items.OXYGEN_DEVICE
+CHARTED = {
+    "modes at both ends": ([(4, MODE, "SIMV"), (7, MODE, "SIMV")], True),
+    "a Hamilton ventilator": ([(4, HAMILTON, "APV (cmv)"), (7, HAMILTON, "ASV")], True),
+    "standby": ([(4, MODE, "Standby"), (7, MODE, "Standby")], False),
+    "standby between": ([(3, MODE, "SIMV"), (4, MODE, "Standby"), (7, MODE, "SIMV")], True),
+    "once": ([(4, MODE, "SIMV")], False),
+    "13 hours later": ([(2, MODE, "SIMV"), (15, MODE, "SIMV"), (16, MODE, "SIMV")], True),
+    "14 hours later": ([(2, MODE, "SIMV"), (16, MODE, "SIMV"), (17, MODE, "SIMV")], False),
+    "a mask since": ([(2, MODE, "SIMV"), (3, MODE, "SIMV"), (4, DEVICE, "CPAP mask "), (7, MODE, "SIMV")], False),
+    "until the mask": ([(2, MODE, "SIMV"), (3, MODE, "SIMV"), (6, DEVICE, "Bipap mask ")], True),
+    "a mask of the ventilator": ([(4, HAMILTON, "NIV"), (7, HAMILTON, "NIV")], False),
+    "a tracheostomy": ([(4, DEVICE, "Trach mask "), (7, DEVICE, "Trach mask ")], False),
+    "later": ([(6, MODE, "SIMV"), (7, MODE, "SIMV")], False),
+}
+
+
+@pytest.mark.parametrize("name", CHARTED)
+def test_ventilation_is_an_interval_between_charted_modes_and_devices(tmp_path: Path, name: str) -> None:
+    charted, ventilated = CHARTED[name]
+    ward = Ward()
+    ward.stay(1)
+    ward.gas(1, 5, 45, 50)  # ratio 90
+    for hour, item, text in charted:
+        ward.chart(1, hour, item, 1, text=text)
+    assert ward.sofa(tmp_path)[1][5] == (4 if ventilated else 2)
+
+
+PRESSORS = [
+    (items.DOPAMINE, 0.5, 2), (items.DOPAMINE, 5, 2), (items.DOPAMINE, 5.1, 3), (items.DOPAMINE, 15, 3),
+    (items.DOPAMINE, 15.1, 4), (items.DOBUTAMINE, 0.5, 2), (items.DOBUTAMINE, 50, 2),
+    (items.EPINEPHRINE, 0.1, 3), (items.EPINEPHRINE, 0.11, 4), (items.NOREPINEPHRINE, 0.01, 3),
+    (items.NOREPINEPHRINE, 0.1, 3), (items.NOREPINEPHRINE, 0.11, 4),
+]  # fmt: skip
+
+
+def test_circulation_scores_by_drug_and_rate(tmp_path: Path) -> None:
+    ward = Ward()
+    for n, (item, rate, _) in enumerate(PRESSORS, 1):
+        ward.stay(n)
+        ward.pressor(n, 5, 6, item, rate)
+    for n, further in ((50, {"rateuom": "mcg/min", "patientweight": 80}), (51, {"statusdescription": "Rewritten"})):
+        ward.stay(n)
+        ward.pressor(n, 5, 6, items.NOREPINEPHRINE, 10, **further)  # 10 mcg/min at 80 kg: 0.125
+    for n, pressure in ((60, 70), (61, 69.9), (62, 0)):
+        ward.stay(n)
+        ward.chart(n, 5, 220052, pressure)
+    scores = ward.sofa(tmp_path)
+    assert [(*case[:2], scores[n][5]) for n, case in enumerate(PRESSORS, 1)] == PRESSORS
+    assert [scores[n][5] for n in (50, 51)] == [4, 0]
+    assert [scores[n][5] for n in (60, 61, 62)] == [0, 1, 0]
+
+
+def test_consciousness_scores_at_its_thresholds(tmp_path: Path) -> None:
+    ward = Ward()
+    cases = {15: 0, 14: 1, 13: 1, 12: 2, 10: 2, 9: 3, 6: 3, 5: 4, 3: 4}
+    for total in cases:
+        ward.stay(total)
+        speech = min(5, total - 2)
+        movement = min(6, total - 1 - speech)
+        for item, value in ((items.EYE, total - speech - movement), (items.VERBAL, speech)):
+            ward.chart(total, 5, item, value)
+        ward.chart(total, 5, items.MOTOR, movement)
+    scores = ward.sofa(tmp_path)
+    assert {total: scores[total][5] for total in cases} == cases
+
+
+def test_the_coma_scale_scores_when_charted_and_is_carried_only_to_complete_it(tmp_path: Path) -> None:
+    ward = Ward()
+    for n in (1, 2, 3):
+        ward.stay(n)
+        ward.chart(n, 5, items.VERBAL, 2)  # 12 with the rest normal
+    ward.chart(2, 10, items.EYE, 3)  # five hours later: 3 + 2 + 6
+    ward.chart(3, 12, items.EYE, 3)  # seven hours later: 3 + 5 + 6
+    scores = ward.sofa(tmp_path)
+    assert scores[1][28:30] == [2, 0], "24 hours, and no longer"
+    assert scores[2][28:34] == [2] * 6
+    assert scores[3][28:30] == [2, 1]
+
+
+def test_urine_scores_at_its_thresholds_and_counts_with_creatinine_once(tmp_path: Path) -> None:
+    ward = Ward()
+    cases = {500: 0, 499: 3, 200: 3, 199: 4}
+    for total in cases:
+        ward.stay(total)
+        ward.urine(total, total)
+    ward.stay(1)
+    ward.urine(1, 499)
+    ward.lab(1, 20, items.CREATININE, 2)
+    ward.stay(2)  # none was ever charted
+    scores = ward.sofa(tmp_path)
+    assert {total: scores[total][24] for total in cases} == cases
+    assert scores[1][24] == 3, "the worse of the two, not their sum"
+    assert scores[2][39] == 0, "what is missing counts as normal"
+
+
+def test_components_add_up(tmp_path: Path) -> None:
+    ward = Ward()
+    ward.stay(1)
+    ward.lab(1, 5, items.BILIRUBIN, 2)
+    ward.lab(1, 6, items.PLATELETS, 149)
+    ward.chart(1, 7, 220052, 60)
+    assert ward.sofa(tmp_path)[1][4:8] == [0, 2, 3, 4]

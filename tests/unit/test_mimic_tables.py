@@ -1,0 +1,270 @@
+"""Reading MIMIC-IV: rows and cohort, layouts of the folder, interruption, and tables that are not what they seem."""
+
+import csv
+import gzip
+import io
+import os
+import signal
+import threading
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+from clai.checkpoints import STOPPED
+from clai.datasets import mimic_iv
+from clai.datasets.fetch import obtain
+from clai.datasets.interrupted import exit_on_sigterm
+from clai.datasets.mimic_iv import contents
+from clai.datasets.mimic_iv.tables import connect, locate, run
+from clai.datasets.miniature.make import make
+from clai.datasets.miniature.mimic_iv import write_tables
+from clai.datasets.prepare import prepare
+from clai.datasets.prepared import load
+from clai.errors import InputError
+from support.loopback import ONCE, entry
+from support.ward import MIMIC, mimic, small_ward
+
+
+def test_hourly_means_labels_and_fahrenheit(tmp_path: Path) -> None:
+    ward = small_ward()
+    ward.chart(1, 3.4, 220045, 103)  # with 83 in the same hour
+    ward.chart(1, 4.4, 220045, 9999)
+    data = mimic(ward.rows, tmp_path, label_hours_after=5)
+    x, y = np.asarray(data["x_all"]), np.asarray(data["y_all"])
+    groups, hours = np.asarray(data["groups_all"]), np.asarray(data["hours_all"])
+    first = groups == 101
+    assert x[first][3, 0] == 93
+    assert x[first][4, 0] == 84
+    assert x[first][0, 2] == pytest.approx((98.7 - 32) / 1.8, abs=1e-4)
+    assert np.isnan(x[first][1, 2])
+    assert list(hours[groups == 106][y[groups == 106] == 1]) == list(range(16, 28)), "six hours before 22 to five after"
+    assert not y[first].any()
+    reasons = {e["reason"]: e["count"] for e in data.info["exclusions"]}
+    assert reasons["values of HR outside 20 to 300"] == 1
+
+
+def test_cohort_rules_leave_out_and_count(tmp_path: Path) -> None:
+    ward = small_ward()
+    ward.stay(20, age=17)
+    ward.stay(21, hours=4)
+    ward.stay(22, patient=1, begin=500)
+    ward.stay(23, hours=120)
+    ward.stay(24)  # an onset in the first hour
+    ward.lab(24, 0.5, 51265, 80)
+    ward.culture(24, 0.5)
+    ward.drug(24, 2)
+    data = mimic(ward.rows, tmp_path)
+    reasons = {e["reason"]: e["count"] for e in data.info["exclusions"]}
+    assert reasons["stays of patients younger than 18 years"] == 1
+    assert reasons["stays shorter than 6 hours"] == 1
+    assert reasons["later stays of the same patient"] == 1
+    assert reasons["hours after hour 100 of a stay"] == 20
+    assert reasons["stays with an onset before hour 2"] == 1
+    assert set(np.unique(data["groups_all"])) == {*range(101, 109), 123}
+
+
+def test_the_cohort_is_described_step_by_step(tmp_path: Path) -> None:
+    ward = small_ward()
+    ward.stay(20, age=17)
+    ward.stay(21, hours=4)
+    ward.rows["icu/icustays"].append(ward.rows["icu/icustays"][0] | {"subject_id": 999, "stay_id": 1099})
+    data = mimic(ward.rows, tmp_path, cohort="sepsis_only")
+    flow = [(step["step"], step["n"]) for step in data.info["flow"]]
+    assert flow[0] == ("ICU stays in the tables", 11)
+    assert flow[1] == ("after leaving out stays of patients whom hosp/patients does not have", 10)
+    assert [n for _, n in flow] == sorted([n for _, n in flow], reverse=True)
+    assert flow[-1] == ("after leaving out stays without an onset of sepsis", 4)
+    assert data.info["splits"]["all"]["recordings"] == 4
+    dropped = sum(e["count"] for e in data.info["exclusions"] if "left" in e)
+    assert flow[0][1] - dropped == flow[-1][1]
+
+
+# Layouts
+
+NEWER = ("caregiver_id", "order_provider_id")
+
+
+@pytest.fixture
+def small_tables(tmp_path: Path) -> Path:
+    write_tables(tmp_path / "whole", small_ward().rows)
+    return tmp_path / "whole"
+
+
+def rows_of(folder: Path, out: Path, dataset: str = "mimic-iv") -> dict[str, Any]:
+    table = Path(__file__).parents[2] / "workflow" / "config" / "data_sources.csv"
+    raw = obtain(dataset, entry("mimic_iv", path=str(folder)), table, out, None, ONCE, False)
+    prepare(raw, out, MIMIC, 0)
+    data = load(out)
+    return {name: np.asarray(values) for name, values in data.arrays.items()}
+
+
+def test_releases_and_the_demo_are_read_alike(small_tables: Path, tmp_path: Path) -> None:
+    """3.x as distributed; 2.x, without columns that came later; the demo's folder, also unpacked and one above."""
+    older, demo = tmp_path / "mimic-iv-2.2", tmp_path / "above" / "mimic-iv-clinical-database-demo-2.2"
+    for path in sorted(small_tables.rglob("*.csv.gz")):
+        name = path.relative_to(small_tables)
+        lines = list(csv.DictReader(gzip.decompress(path.read_bytes()).decode().splitlines()))
+        header = gzip.decompress(path.read_bytes()).decode().splitlines()[0].split(",")
+        text = io.StringIO()
+        writer = csv.DictWriter(
+            text, [c for c in header if c not in NEWER], extrasaction="ignore", lineterminator="\r\n"
+        )
+        writer.writeheader()
+        writer.writerows(lines)
+        for target in (older / name, demo / name.with_suffix("")):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(
+                gzip.compress(text.getvalue().encode()) if target.suffix == ".gz" else text.getvalue().encode()
+            )
+    (demo / "demo_subject_id.csv").write_text("subject_id\n1\n")
+    (demo / "hosp" / "d_labitems.csv").write_text("itemid,label\n")
+    whole = rows_of(small_tables, tmp_path / "a")
+    for folder in (older, demo, demo.parent):
+        found = rows_of(folder, tmp_path / f"p{folder.name}")
+        assert found.keys() == whole.keys()
+        for name, values in whole.items():
+            np.testing.assert_array_equal(found[name], values)
+    with pytest.raises(InputError, match="found 3 copies"):
+        locate(tmp_path)
+
+
+def test_a_missing_table_is_named(tmp_path: Path) -> None:
+    write_tables(tmp_path, {})
+    (tmp_path / "hosp" / "labevents.csv.gz").unlink()
+    with pytest.raises(InputError, match=r"found no hosp/labevents\.csv\.gz"):
+        connect(tmp_path, tmp_path, 1)
+
+
+def test_what_the_definition_needs_and_the_tables_lack_is_named(tmp_path: Path) -> None:
+    ward = small_ward()
+    data = mimic(ward.rows, tmp_path)
+    assert {"PaO2", "urine", "vasopressors", "coma scale, eyes", "mechanical ventilation"} <= set(data.info["lacking"])
+    assert not {"platelets", "cultures", "antibiotics", "vital sign HR"} & set(data.info["lacking"])
+    assert data.info["coverage"]["platelets"] == 8
+    assert data.info["coverage"]["cultures"] == 4
+    ward.rows["hosp/prescriptions"] = []
+    with pytest.raises(InputError, match=r"found no onset of sepsis; the tables have no .*antibiotics"):
+        mimic(ward.rows, tmp_path / "b")
+
+
+def test_the_demo_and_mimic_iv_do_not_pass_for_each_other(
+    small_tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The demo's rows may be passed on, those of MIMIC-IV may not."""
+    with pytest.raises(InputError, match=r"datasets\.mimic-iv-demo\.path: found other patients than the 100"):
+        rows_of(small_tables, tmp_path / "a", "mimic-iv-demo")
+    with connect(small_tables, tmp_path, 1) as database:
+        monkeypatch.setattr(contents, "DEMO_PATIENTS", contents.patients_checksum(database))
+    with pytest.raises(InputError, match=r"datasets\.mimic-iv\.path: found the 100 patients .* run mimic-iv-demo"):
+        rows_of(small_tables, tmp_path / "b")
+    rows_of(small_tables, tmp_path / "c", "mimic-iv-demo")
+
+
+# Interrupted attempts
+
+
+def test_asked_to_stop_it_leaves_no_rows_and_the_status_of_a_stopped_training(
+    small_tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(database: duckdb.DuckDBPyConnection) -> None:
+        assert [path.name[:17] for path in out.iterdir()] == [".prepared-duckdb-"]
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        database.execute("SELECT sum(x.range * y.range % 7) FROM range(1000000) x, range(1000000) y")
+
+    out = tmp_path / "out"
+    monkeypatch.setattr(mimic_iv, "score_sofa", interrupted)
+    with pytest.raises(SystemExit) as left, exit_on_sigterm():
+        rows_of(small_tables, out / "prepared")
+    assert left.value.code == STOPPED
+    assert not list(out.iterdir())
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_what_a_killed_attempt_left_is_removed_and_nothing_else(small_tables: Path, tmp_path: Path) -> None:
+    for name in (".prepared-k1ll_d00", ".prepared-duckdb-k1ll_d00", ".prepared-2-k1ll_d00", ".prepared-notes"):
+        (tmp_path / "out" / name / "spill").mkdir(parents=True)
+    rows_of(small_tables, tmp_path / "out" / "prepared")
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {"prepared", ".prepared-2-k1ll_d00", ".prepared-notes"}
+
+
+# Tables that are not what they seem
+
+SECRET = "10009999"
+
+
+def rewrite(folder: Path, table: str, change: Callable[[str], str]) -> None:
+    path = folder / f"{table}.csv.gz"
+    path.write_bytes(gzip.compress(change(gzip.decompress(path.read_bytes()).decode()).encode()))
+
+
+@pytest.mark.parametrize(
+    ("table", "change", "message"),
+    [
+        ("icu/chartevents", lambda t: t.replace("valuenum", "wert", 1), "found no column valuenum among"),
+        ("icu/chartevents", lambda t: t + f"{SECRET},1,101\n", r"chartevents.*Line: \d+"),
+        ("icu/chartevents", lambda t: t + f"{SECRET}," * 30 + "\n", r"chartevents.*Line: \d+"),
+        ("icu/chartevents", lambda t: t.replace(",80,80,", f",80,eighty {SECRET},", 1), "chartevents.*Could not convert.*DOUBLE"),
+        ("hosp/labevents", lambda t: t.replace(",80,80,", ",80,nan,", 1), "labevents.*a number is not finite"),
+        ("hosp/labevents", lambda t: t.replace("2150-01-02", f"yesterday {SECRET}", 1), "labevents"),
+        ("icu/icustays", lambda t: t.replace("\n1,", f"\nx{SECRET},", 1), "icustays"),
+    ],
+)  # fmt: skip
+def test_rows_that_are_not_as_distributed_are_refused_without_showing_them(
+    small_tables: Path, tmp_path: Path, table: str, change: Callable[[str], str], message: str
+) -> None:
+    before = gzip.decompress((small_tables / f"{table}.csv.gz").read_bytes())
+    rewrite(small_tables, table, change)
+    assert gzip.decompress((small_tables / f"{table}.csv.gz").read_bytes()) != before
+    with pytest.raises(InputError, match=message) as raised:
+        rows_of(small_tables, tmp_path / "p")
+    assert SECRET not in "".join(traceback.format_exception(raised.value)), "a row of a patient reached the message"
+    assert not (tmp_path / "p").exists()
+
+
+def test_a_table_cut_short_is_refused(small_tables: Path, tmp_path: Path) -> None:
+    path = small_tables / "icu" / "chartevents.csv.gz"
+    path.write_bytes(path.read_bytes()[:-400])
+    with pytest.raises(InputError, match="chartevents"):
+        rows_of(small_tables, tmp_path / "p")
+
+
+def test_too_little_memory_names_the_key_to_raise_and_blames_no_table(tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"^datasets\.mimic-iv\.memory_gb: found 0\.003; .*ran out.*Raise it"
+    ) as raised:
+        mimic(small_ward().rows, tmp_path, memory_gb=0.003)
+    assert "distributed" not in str(raised.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["mimic"]
+
+
+def test_a_disk_that_is_full_is_told_as_such(small_tables: Path, tmp_path: Path) -> None:
+    with connect(small_tables, tmp_path, 0.02) as database:
+        database.execute("SET max_temp_directory_size = '1MB'")
+        sql = "CREATE TABLE a AS SELECT range AS r, hash(range)::VARCHAR AS h FROM range(600000) ORDER BY h"
+        with pytest.raises(InputError, match=r"^icu/chartevents: no room on the disk.*Free disk space"):
+            run(database, sql, "icu/chartevents")
+
+
+def test_no_statement_shows_rows_when_it_fails(small_tables: Path, tmp_path: Path) -> None:
+    """Not only where files are read: what is made of them fails with their values, too."""
+    with connect(small_tables, tmp_path, 1) as database:
+        database.execute(f"CREATE TABLE chart AS SELECT 1 AS stay_id, 1 AS hour, 220045 AS item, 'x{SECRET}' AS value")
+        with pytest.raises(InputError, match="vital signs") as raised:
+            mimic_iv.average_vitals(database, {"HR": [20, 300]})
+    assert SECRET not in "".join(traceback.format_exception(raised.value))
+
+
+def test_miniature_stays_are_about_half_septic_and_prepared_from_end_to_end(tmp_path: Path) -> None:
+    table = make("mimic-iv", tmp_path / "raw", 5)
+    raw = obtain("mimic-iv", entry("mimic_iv"), table, tmp_path / "raw", None, ONCE, True)
+    prepare(raw, tmp_path / "prepared", MIMIC | {"minimum_hours": 12}, 0)
+    data = load(tmp_path / "prepared")
+    groups, y = np.asarray(data["groups_all"]), np.asarray(data["y_all"])
+    septic_share = len(np.unique(groups[y == 1])) / len(np.unique(groups))
+    assert 0.3 < septic_share < 0.6
+    assert data.info["title"] == "MIMIC-IV (miniature synthetic)"
