@@ -23,6 +23,7 @@ STUDIES = {
     for key in ("ablation", "decisive", "schedules", "wide", "recipe")
 }
 STUDIES["benchmark"] = {"title": "Random images", "needs": "evidence=real"}
+DEMO = {"mimic-iv-demo": {"title": "MIMIC-IV demo, 100 patients", "needs": "the MIMIC-IV demo"}}
 TITLES = {"cifar10": "CIFAR-10 (JPEG copy)"}
 CLASSES = {
     "pathmnist": ["Adipose", "Background", "Debris", "Lymphocytes", "Mucus", "Smooth Muscle", "Normal Colon Mucosa",
@@ -31,8 +32,9 @@ CLASSES = {
     "sleepedf": ["Wake", "N1", "N2", "N3", "REM"],
     "mimic-iv": ["no event", "event"],
     "challenge2019": ["no event", "event"],
+    "mimic-iv-demo": ["no event", "event"],
 }  # fmt: skip
-SEPSIS = ("mimic-iv", "challenge2019")
+SEPSIS = ("mimic-iv", "challenge2019", *DEMO)
 GROUPS = ((1, 9), (3, 4, 5, 7), (0, 2))
 
 
@@ -96,7 +98,7 @@ def write_theory(folder: Path, agreement_paper: float = 0.6, margin: float = 0.0
 
 
 def _description(folder: Path, dataset: str, miniature: bool) -> None:
-    title = TITLES.get(dataset, EXPECTED[dataset]["title"])
+    title = TITLES.get(dataset, (EXPECTED | DEMO)[dataset]["title"])
     classes = CLASSES[dataset]
     splits = {
         name: {"n": n * len(classes), "counts": [n] * len(classes)}

@@ -15,7 +15,7 @@ from clai.report.labels import CLASS_COLOURS, CLASS_LABELS, MINI_NOTE
 from clai.report.printed_values import read_printed_values
 from clai.runs.outputs import evidence_behind
 from clai.runs.settings import load_settings
-from support.evidence_fixture import EXPECTED, STUDIES, write_benchmark, write_evidence, write_studies
+from support.evidence_fixture import DEMO, EXPECTED, STUDIES, write_benchmark, write_evidence, write_studies
 
 SETTINGS = load_settings(Path(__file__).parents[2])
 PRINTED = read_printed_values(Path(__file__).parents[2] / "workflow/config/printed_values.csv")
@@ -24,7 +24,7 @@ PRINTED = read_printed_values(Path(__file__).parents[2] / "workflow/config/print
 @pytest.fixture(scope="module")
 def roots(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     base = tmp_path_factory.mktemp("results")
-    write_evidence(base / "mini", list(EXPECTED), seeds=2, folds=2, miniature=True)
+    write_evidence(base / "mini", [*EXPECTED, *DEMO], seeds=2, folds=2, miniature=True)
     write_evidence(base / "published", ["cifar10"])
     write_studies(base / "mini", seeds=1, miniature=True)
     write_studies(base / "published")
@@ -36,7 +36,7 @@ def roots(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def drawn(root: Path, name: str) -> Any:
     names = evidence_behind(name, SETTINGS)
-    expected = {key: entry for key, entry in (EXPECTED | STUDIES).items() if key in names}
+    expected = {key: entry for key, entry in (EXPECTED | STUDIES | DEMO).items() if key in names}
     return render(name, Evidence.found(root, expected), "Fixed sentence.", PRINTED)
 
 
