@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from clai.datasets import mimic_iv
-from clai.datasets.fetch import Raw, describe_files
+from clai.datasets.checksums import describe_files
+from clai.datasets.fetch import Raw
 from clai.datasets.mimic_iv.items import (
     CHARTED_FIO2,
     FIO2,

@@ -268,3 +268,4 @@ def test_miniature_stays_are_about_half_septic_and_prepared_from_end_to_end(tmp_
     septic_share = len(np.unique(groups[y == 1])) / len(np.unique(groups))
     assert 0.3 < septic_share < 0.6
     assert data.info["title"] == "MIMIC-IV (miniature synthetic)"
+    assert data.info["lacking"] == [], "every input of the definition of sepsis is exercised"

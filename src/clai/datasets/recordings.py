@@ -26,7 +26,7 @@ UNITS = {
 }
 
 
-ADMITTING = ("cohort", "minimum_age", "minimum_hours", "minimum_onset_hours", "first_stay_only")
+ADMITTING = ("cohort", "minimum_age", "minimum_hours", "minimum_onset_hours", "first_stay_only", "onset")
 """Settings that decide which recordings are admitted, where a source has them."""
 
 
