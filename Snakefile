@@ -35,6 +35,10 @@ localrules:
     evidence,
 
 
+onstart:
+    share_imports()
+
+
 onsuccess:
     remove_finished_checkpoints(Path("results"))
 

@@ -1,15 +1,18 @@
 # What the wildcards of the other files stand for: settings, runs, evidence, files of the library. Makes no files.
 import sys
+import tempfile
 from functools import cache
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.script import PythonScript
 
 REPOSITORY = Path(workflow.basedir)
 sys.path.insert(0, str(REPOSITORY / "src"))  # the library of this repository, whether installed or not
 
 import clai.runs.settings as run_settings
 from clai.errors import InputError
+from clai.runs.forks import THREADS, run_in_fork
 from clai.runs.jobs import remove_finished_checkpoints
 from clai.runs.library import code_files, library_files
 from clai.runs.models import CLAI, MODELS, ON_DATASETS, fitted_by
@@ -31,6 +34,7 @@ from clai.runs.outputs import (
     title_of,
 )
 
+MANY_JOBS = 12  # from here on a run is faster where jobs share their imports
 HOURLY = fitted_by("fit_hourly_classifiers")  # one job fits them all
 
 
@@ -110,3 +114,17 @@ def study_samples(wildcards):
 def all_cores(wildcards):
     """The whole machine, so that no other job runs beside a measurement; on a cluster its profile asks for a node alone."""
     return workflow.resource_settings.cores or settings(wildcards.evidence)["threads"]
+
+
+def share_imports():
+    """Let the scripts of many jobs share their imports; for a few, each with its own, those of all would take longer."""
+    plain = PythonScript.execute_script
+
+    def execute_script(self, name, edit=False):
+        if self.threads == THREADS and not (self.conda_env or self.container_img or self.env_modules or self.bench_record):
+            run_in_fork(name, self.resources.get("tmpdir", tempfile.gettempdir()))
+        else:
+            plain(self, name, edit)
+
+    if sum(1 for _ in workflow.dag.needrun_jobs()) >= MANY_JOBS:
+        PythonScript.execute_script = execute_script

@@ -1,0 +1,60 @@
+"""Short jobs that share their imports: each is a fork of one process that has imported the large libraries.
+
+Importing torch, its compiler, pandas and scikit-learn takes longer than the work of most jobs of the miniature pipeline.
+"""
+
+import multiprocessing
+import os
+import runpy
+import subprocess
+import sys
+from multiprocessing.connection import wait
+from threading import Lock
+
+from clai.runs.jobs import THREAD_VARIABLES
+
+IMPORTED = ["snakemake.script", "torch._dynamo", "safetensors.torch", "pandas", "sklearn.ensemble", "matplotlib.pyplot"]
+"""Modules that many jobs need; optimisers import the compiler of torch. None starts a thread, which a fork would lose."""
+THREADS = 1
+"""Threads of a job. Libraries read their number when they are imported, so a job with another number cannot be a fork."""
+
+_lock = Lock()
+
+
+def run_in_fork(script: str, temporary: str) -> None:
+    """Run a Python script in a fork of the process that holds the imports, and wait for its end.
+
+    The first call starts that process; it ends with this one. The fork has the working directory and the console of this
+    process, and belongs to the same process group, so that signals to the group reach it. Threads may call at the same time.
+
+    Args:
+        script: path of the script.
+        temporary: folder for its temporary files.
+
+    Raises:
+        subprocess.CalledProcessError: the script failed.
+    """
+    context = multiprocessing.get_context("forkserver")
+    process = context.Process(target=_run, args=(script, temporary))
+    with _lock:
+        # Inherited by the process with the imports; for other jobs Snakemake sets its own.
+        os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(THREADS)))
+        context.set_forkserver_preload(IMPORTED)
+        process.start()
+    # multiprocessing polls all its processes when it starts one. Only one thread may poll a process, hence the lock.
+    wait([process.sentinel])
+    with _lock:
+        process.join()
+    if process.exitcode:
+        raise subprocess.CalledProcessError(process.exitcode, [sys.executable, script])
+
+
+def _run(script: str, temporary: str) -> None:
+    """Run a script in this process as Python would run it alone."""
+    os.environ["TMPDIR"] = temporary
+    sys.argv = [script]
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except Exception as error:
+        sys.excepthook(type(error), error, error.__traceback__)  # the script's own; multiprocessing would not call it
+        sys.exit(1)
