@@ -5,12 +5,15 @@ the working tree. It prints the processes and CPU seconds of each script, and th
 `--against COMMIT` the workflow of that commit runs in turn, in this environment, so its lock file should be the same; the
 ratios are printed, too.
 
-CPU seconds (user and system) depend less than wall time on other work of the machine. Each Python process of the run reports
-its own when it ends, through a module `sitecustomize` that Python imports at the start. The outermost import statement is
-timed, so lazy imports count, too.
+CPU seconds (user and system) depend less than wall time on other work of the machine. Each Python process of the run, forks
+included, reports its own when it ends, through a module `sitecustomize` that Python imports at the start. The outermost import
+statement is timed, so lazy imports count, too. Linux alone lets a process wait for the children of its children, so this
+benchmark needs it.
 """
 
 import argparse
+import contextlib
+import ctypes
 import io
 import json
 import os
@@ -30,10 +33,11 @@ from typing import NamedTuple
 REPOSITORY = Path(__file__).parents[1]
 CORES = 2
 SNAKEMAKE = "Snakemake"
+PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 REPORT = """
 import atexit, builtins, json, os, sys, time
-plain, depth, spent = builtins.__import__, 0, 0.0
+plain, leave, depth, spent = builtins.__import__, os._exit, 0, 0.0
 def timed(*arguments, **named):
     global depth, spent
     depth += 1
@@ -45,10 +49,19 @@ def timed(*arguments, **named):
         if depth == 0:
             spent += time.process_time() - before
 builtins.__import__ = timed
+def forget():
+    global depth, spent
+    depth, spent = 0, 0.0
 def report():
+    name = sys.orig_argv[-1] if sys.argv[0] == "-c" else sys.argv[0]
     with open(os.path.join({folder!r}, str(os.getpid())), "a") as stream:
-        print(json.dumps([sys.argv[0], time.process_time(), spent]), file=stream)
+        print(json.dumps([name, time.process_time(), spent]), file=stream)
+def report_and_leave(status):
+    report()
+    leave(status)
 atexit.register(report)
+os._exit = report_and_leave
+os.register_at_fork(after_in_child=forget)
 """
 
 
@@ -116,15 +129,25 @@ def run(commit: str | None, targets: list[str]) -> Run:
         wall = time.perf_counter() - started
         if done.returncode:
             sys.exit(done.stderr[-5000:])
+        with contextlib.suppress(ChildProcessError):
+            while True:  # processes that outlive the one that started them
+                os.wait()
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         processes = []
         for file in reports.iterdir():
             for line in file.read_text().splitlines():
                 argument, total, imports = json.loads(line)
-                script = re.search(r"tmp\w+\.(\w+)\.py$", argument)
-                name = script[1] if script else SNAKEMAKE if "snakemake" in argument else "processes that jobs start"
-                processes.append(Process(name, total, imports))
+                processes.append(Process(name_of(argument), total, imports))
     return Run(wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, processes)
+
+
+def name_of(argument: str) -> str:
+    """Return what to call a Python process, by the script or code that it runs."""
+    if script := re.search(r"tmp\w+\.(\w+)\.py$", argument):
+        return script[1]
+    if "multiprocessing.forkserver" in argument:
+        return "imports that jobs share"
+    return SNAKEMAKE if "snakemake" in argument else "processes that jobs start"
 
 
 def scripts(done: Run) -> str:
@@ -169,6 +192,7 @@ def main() -> None:
     lookup = ["git", "rev-parse", "--quiet", "--verify", f"{options.against}^{{commit}}"]
     if options.against and subprocess.run(lookup, cwd=REPOSITORY, capture_output=True, check=False).returncode:
         parser.error(f"--against: {options.against} is no commit of this repository")
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
     runs, others = [], []
     for repeat in range(options.repeats):
         # The order alternates, because machines slow down.
