@@ -30,10 +30,10 @@ $(INSTALLED): envs/requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation --no-index -e .
 	@touch $@
 
-# Tests of the library share the cores. Those of the workflow share one run of the miniature pipeline, so they follow one another.
+# The tests share the cores; those of a file of the workflow's share a copy of the repository, so they follow one another.
 test: $(INSTALLED) ## run all tests: the library, the published numbers, the workflow on miniature data
 	$(BIN)/python -m pytest --numprocesses auto tests/unit tests/reproduction src/clai
-	$(BIN)/python -m pytest tests/workflow
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile tests/workflow
 
 lint: $(INSTALLED) ## check style, types and the workflow
 	$(BIN)/ruff check

@@ -1,5 +1,6 @@
 """Copies of the working tree, fresh or with the miniature pipeline run in them."""
 
+import fcntl
 import shutil
 from pathlib import Path
 
@@ -21,9 +22,28 @@ def shared_tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
 
 
 @pytest.fixture(scope="session")
-def miniature(tmp_path_factory: pytest.TempPathFactory) -> Tree:
-    """A copy in which `snakemake all` ran from nothing, tracked renderings included."""
-    tree = copy_of_repository(tmp_path_factory.mktemp("miniature") / "copy")
+def miniature(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Tree:
+    """A copy in which `snakemake all` ran from nothing, tracked renderings included.
+
+    It runs once. Of several workers that share the tests, each has its own copy of what it left.
+    """
+    own = tmp_path_factory.mktemp("miniature") / "copy"
+    if worker_id == "master":
+        return run_everything(own)
+    common = tmp_path_factory.getbasetemp().parent / "miniature"
+    with common.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not common.with_suffix(".done").exists():
+            shutil.rmtree(common, ignore_errors=True)
+            run_everything(common)
+            common.with_suffix(".done").touch()
+    shutil.copytree(common, own)
+    return Tree(own)
+
+
+def run_everything(folder: Path) -> Tree:
+    """Run `snakemake all` from nothing in a copy of the repository."""
+    tree = copy_of_repository(folder)
     shutil.rmtree(tree.path / "paper_figures", ignore_errors=True)
     run = tree.snakemake("--cores", "4", "all")
     assert run.returncode == 0, run.stdout[-20000:]
