@@ -117,14 +117,16 @@ def all_cores(wildcards):
 
 
 def share_imports():
-    """Let the scripts of many jobs share their imports; for a few, each with its own, those of all would take longer."""
+    """Let the scripts of many jobs share their imports; for few jobs, importing what all need would take longer."""
     plain = PythonScript.execute_script
 
     def execute_script(self, name, edit=False):
-        if self.threads == THREADS and not (self.conda_env or self.container_img or self.env_modules or self.bench_record):
+        own_process = self.conda_env or self.container_img or self.env_modules or self.bench_record
+        if self.threads == THREADS and not own_process:
             run_in_fork(name, self.resources.get("tmpdir", tempfile.gettempdir()))
         else:
             plain(self, name, edit)
 
     if sum(1 for _ in workflow.dag.needrun_jobs()) >= MANY_JOBS:
+        # Snakemake has no setting for how a script starts. A version without this method would start it as before.
         PythonScript.execute_script = execute_script
