@@ -11,6 +11,8 @@ import sys
 from multiprocessing.connection import wait
 from threading import Lock
 
+from clai.runs.jobs import THREAD_VARIABLES
+
 IMPORTED = ["snakemake.script", "torch._dynamo", "safetensors.torch", "pandas", "sklearn.ensemble", "matplotlib.pyplot"]
 """Modules that many jobs need; optimisers import the compiler of torch. None starts a thread, which a fork would lose."""
 THREADS = 1
@@ -35,7 +37,8 @@ def run_in_fork(script: str, temporary: str) -> None:
     context = multiprocessing.get_context("forkserver")
     process = context.Process(target=_run, args=(script, temporary))
     with _lock:
-        os.environ["OMP_NUM_THREADS"] = str(THREADS)  # inherited by the process with the imports
+        # Inherited by the process with the imports; for other jobs Snakemake sets its own.
+        os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(THREADS)))
         context.set_forkserver_preload(IMPORTED)
         process.start()
     # multiprocessing polls all its processes when it starts one. Only one thread may poll a process, hence the lock.
