@@ -53,7 +53,7 @@ def load_settings(
     if mini:
         settings = merge(defaults, overrides or {}, read_yaml(repository / MINIATURE))
     else:
-        settings = merge(defaults, {"miniature": False}, overrides or {})
+        settings = merge(defaults, overrides or {})
     _check_schema(settings, repository)
     _check_names(settings, repository)
     _check_agreement(settings)
@@ -61,8 +61,8 @@ def load_settings(
 
 
 def default_settings(repository: Path) -> dict[str, Any]:
-    """Return the defaults of the repository, unchecked."""
-    return merge(*(read_yaml(repository / file) for file in DEFAULTS))
+    """Return the defaults of the repository, those of real data, unchecked."""
+    return merge({"miniature": False}, *(read_yaml(repository / file) for file in DEFAULTS))
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
