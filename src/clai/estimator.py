@@ -57,11 +57,11 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
     references : int or 'all', default=1
         Reference batches that a step compares with its anchor batch. The paper has 'all', whose cost is quadratic in the number
         of batches.
-    epochs : int, default=60
+    epochs : int, default=30
         Passes over the training samples; with 'sequential', passes for each class.
-    batch_size : int, default=32
+    batch_size : int, default=64
         Samples in a batch, at most half of the training samples.
-    learning_rate : float, default=5e-3
+    learning_rate : float, default=1e-2
         Highest learning rate of the one-cycle schedule of AdamW.
     weight_decay : float, default=1e-4
         Weight decay of AdamW; the metric has none.
@@ -114,9 +114,9 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
         width: int = 64,
         schedule: Literal["joint", "sequential"] = "joint",
         references: int | Literal["all"] = 1,
-        epochs: int = 60,
-        batch_size: int = 32,
-        learning_rate: float = 5e-3,
+        epochs: int = 30,
+        batch_size: int = 64,
+        learning_rate: float = 1e-2,
         weight_decay: float = 1e-4,
         precision: Precision = "float64",
         device: str = "cpu",
