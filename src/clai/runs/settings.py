@@ -49,11 +49,8 @@ def load_settings(
     Raises:
         InputError: a setting is unknown, has the wrong type, names something that is not there, or contradicts another one.
     """
-    defaults = default_settings(repository)
-    if mini:
-        settings = merge(defaults, overrides or {}, read_yaml(repository / MINIATURE))
-    else:
-        settings = merge(defaults, overrides or {})
+    last = [read_yaml(repository / MINIATURE)] if mini else []
+    settings = merge(default_settings(repository), overrides or {}, *last)
     _check_schema(settings, repository)
     _check_names(settings, repository)
     _check_agreement(settings)
