@@ -198,6 +198,12 @@ def test_a_stated_checksum_is_compared(csv: Path, tmp_path: Path) -> None:
         prepared(csv, tmp_path / "again", checksum=stated)
 
 
+def test_an_entry_without_a_key_is_told_which(csv: Path, tmp_path: Path) -> None:
+    raw = obtain("wards", entry("feature_table", path=str(csv)), TABLE, tmp_path, None, ONCE, False)
+    with pytest.raises(InputError, match=r"datasets\.wards: found no group_column, checksum, expected label_column, "):
+        prepare(raw, tmp_path / "out", {k: v for k, v in SETTINGS.items() if k not in ("group_column", "checksum")}, 0)
+
+
 def test_a_folder_with_two_tables_is_refused(csv: Path, tmp_path: Path) -> None:
     (tmp_path / "other.csv").write_bytes(csv.read_bytes())
     with pytest.raises(InputError, match=r"datasets\.wards\.path: found 2 tables in .*, expected one"):

@@ -77,6 +77,10 @@ def test_own_settings_win_on_real_data_and_the_miniature_over_them() -> None:
             "datasets.cifar10.source: there is no src/clai/datasets/xyz.py; add",
         ),
         (
+            {"datasets": {"cifar10": {"models": ["clai-m", "gp"]}}},
+            "datasets.cifar10.models: found gp, models of recordings alone, expected others, because .* no `folds`",
+        ),
+        (
             {"datasets": {"challenge2019-septic": {"path": "p"}}},
             "found 'p', expected null, .* Set datasets.challenge2019.path",
         ),

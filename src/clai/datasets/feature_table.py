@@ -23,6 +23,10 @@ from clai.errors import InputError
 FILES = ("*.csv", "*.csv.gz", "*.parquet")
 EXPECTS = "one table with a header, .csv, .csv.gz or .parquet, of the columns that the dataset's entry names"
 ALL_OTHERS = "all others"
+SETTINGS = (
+    "label_column", "classes", "group_column", "feature_columns", "test_share", "validation_share", "checksum",
+)  # fmt: skip
+"""Keys of the dataset's entry."""
 
 
 def columns_of(path: Path) -> list[str]:
@@ -157,6 +161,11 @@ def _named(names: Iterable[str]) -> str:
 
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
     """Read the table, divide its groups and write the features of each split, in the order of the table."""
+    if missing := [key for key in SETTINGS if key not in settings]:
+        raise InputError(
+            f"datasets.{raw.dataset}: found no {', '.join(missing)}, expected {', '.join(SETTINGS)}. Add them to the entry "
+            "(docs/data.md says what they mean)."
+        )
     tables = raw.find()
     if len(tables) != 1:
         raise InputError(
