@@ -101,7 +101,7 @@ def test_the_entry_of_a_table_prepares_it(tmp_path: Path) -> None:
     import duckdb
 
     path = tmp_path / "wards.parquet"
-    rows = "SELECT i / 9 AS patient, random() AS pulse, random() AS weight, i % 3 AS outcome FROM range(180) t(i)"
+    rows = "SELECT i // 9 AS patient, random() AS pulse, random() AS weight, i % 3 AS outcome FROM range(180) t(i)"
     duckdb.sql(f"COPY ({rows}) TO '{path}' (FORMAT parquet)")
     settings = entries()["wards"] | {"path": str(path)}
     sources = REPOSITORY / "workflow" / "config" / "data_sources.csv"

@@ -22,7 +22,7 @@ _CLAI = (
     "inference.reference_shares",
 )  # fmt: skip
 _ROWS = ("threads", "baselines.gp", "baselines.gradient_boosting", "baselines.logistic_regression", "hourly",
-           "validation_share_recordings")  # fmt: skip
+         "validation_share_recordings")  # fmt: skip
 
 
 @dataclass(frozen=True)
