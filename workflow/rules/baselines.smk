@@ -74,7 +74,7 @@ rule fit_feature_classifiers:
         "../../envs/environment.yaml"
     threads: threads_of
     params:
-        settings=read_by(OF_FEATURES[0], "training.samples", "evaluation.ece_bins"),
+        settings=only("threads", *FEATURE_BLOCKS, "training.samples", "evaluation.ece_bins"),
         models=OF_FEATURES,
     message:
         "Fit classifiers of rows of {wildcards.dataset} ({wildcards.evidence}, {wildcards.run})."
