@@ -63,7 +63,7 @@ def refused(tmp_path: Path) -> Callable[..., str]:
         with pytest.raises(InputError) as caught:
             prepared(path, tmp_path / "out", **changes)
         assert not (tmp_path / "out").exists()
-        assert str(caught.value).startswith(f"{path}: found ")
+        assert f"{path}: found " in str(caught.value)
         return str(caught.value)
 
     return message
