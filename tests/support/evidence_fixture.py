@@ -15,6 +15,7 @@ EXPECTED = {
     "pathmnist": {"title": "PathMNIST", "needs": "pathmnist.npz (MedMNIST v2)"},
     "cifar10": {"title": "CIFAR-10", "needs": "the CIFAR-10 archive"},
     "sleepedf": {"title": "SleepEDF", "needs": "the Sleep-EDF expanded recordings (8 GB)"},
+    "sleepedf-bands": {"title": "Sleep-EDF, band powers", "needs": "a table of band powers"},
     "mimic-iv": {"title": "MIMIC-IV", "needs": "credentialed access to MIMIC-IV"},
     "challenge2019": {"title": "Challenge 2019", "needs": "the PhysioNet Challenge 2019 training sets"},
 }
@@ -30,6 +31,7 @@ CLASSES = {
                   "Cancer-associated Stroma", "Colorectal Adenocarcinoma Epith."],
     "cifar10": ["Airplane", "Automobile", "Bird", "Cat", "Deer", "Dog", "Frog", "Horse", "Ship", "Truck"],
     "sleepedf": ["Wake", "N1", "N2", "N3", "REM"],
+    "sleepedf-bands": ["W", "N1", "N2", "N3", "REM"],
     "mimic-iv": ["no event", "event"],
     "challenge2019": ["no event", "event"],
     "mimic-iv-demo": ["no event", "event"],
@@ -124,7 +126,7 @@ def _metrics(
     folder: Path, dataset: str, models: dict[str, float], units: Sequence[tuple[int, int | None]],
     rng: np.random.Generator,
 ) -> None:  # fmt: skip
-    good = ["accuracy", "precision", "recall", "f1", "macro_f1", "roc_auc", "mean_confidence"]
+    good = ["accuracy", "precision", "recall", "f1", "macro_f1", "kappa", "roc_auc", "mean_confidence"]
     bad = ["ece", "ece_scaled"]
     if dataset in SEPSIS:
         good = ["auroc", "auprc", "f1", "f1_validation", "utility"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, softmax
 from scipy.stats import multivariate_normal
 from sklearn.datasets import load_iris, make_moons
 from sklearn.metrics import roc_auc_score
@@ -14,12 +14,13 @@ from studenttmixture import EMStudentMixture
 
 from clai.baselines.deep_kernel_gp import prevalence_shift, train_deep_kernel_gp
 from clai.baselines.gaussian_process import GaussianProcess, fit_gaussian_process
-from clai.baselines.hourly_classifiers import (
+from clai.baselines.row_classifiers import (
     class_sample,
     fit_constant,
     fit_gradient_boosting,
     fit_logistic_regression,
-    fit_process_of_hours,
+    fit_process_of_rows,
+    fit_row_classifier,
 )
 from clai.baselines.student_t_mixture import choose_student_t_mixture, fit_student_t_mixture
 from clai.batches import Recordings, Splits
@@ -157,7 +158,7 @@ def test_sample_keeps_the_rare_class_whole_and_says_what_it_shifts() -> None:
     chosen, shift = class_sample(y, 200, 0)
     assert np.bincount(y[chosen]).tolist() == [200, 100]
     assert shift == pytest.approx(np.log(100 / 900) - np.log(100 / 200))
-    with pytest.raises(InputError, match="0 positive hours"):
+    with pytest.raises(InputError, match="found 5, 0 rows of the classes"):
         class_sample(np.zeros(5), 3, 0)
 
 
@@ -168,15 +169,57 @@ def test_classifiers_of_hours_have_the_prevalence_of_the_whole_data() -> None:
     boosting, best = fit_gradient_boosting(
         x, y, test[:5000], truth[:5000], iterations=[5, 40], settings=trees, samples_per_class=2000, seed=0
     )
-    logistic = fit_logistic_regression(x, y, inverse_penalty=1.0, samples_per_class=2000, seed=0)
+    logistic, _ = fit_logistic_regression(
+        x, y, test[:5000], truth[:5000], inverse_penalty=[1.0], samples_per_class=2000, seed=0
+    )
     process = {"inducing_points": 16, "epochs": 8, "batch_size": 256, "learning_rate": 0.05, "device": "cpu"}
-    gaussian = fit_process_of_hours(x, y, samples_per_class=2000, seed=0, **process)
+    gaussian = fit_process_of_rows(x, y, samples_per_class=2000, seed=0, **process)
     for classifier in (boosting, logistic, gaussian, fit_constant(y)):
-        odds = classifier.log_odds(test)
+        odds = classifier.scores(test)
         assert expit(odds).mean() == pytest.approx(truth.mean(), abs=0.01)
     assert best == 40
-    assert roc_auc_score(truth, boosting.log_odds(test)) > roc_auc_score(truth, logistic.log_odds(test)) + 0.02
-    assert (fit_constant(y).log_odds(test) == fit_constant(y).log_odds(test)[0]).all()
+    assert roc_auc_score(truth, boosting.scores(test)) > roc_auc_score(truth, logistic.scores(test)) + 0.02
+    assert (fit_constant(y).scores(test) == fit_constant(y).scores(test)[0]).all()
+
+
+def rows_of_three(n: int, seed: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Rows of three classes at shares of about 80, 15 and 5 %, which circles around the origin divide."""
+    generator = np.random.default_rng(seed)
+    x = generator.normal(size=(n, 2)).astype(np.float32)
+    radius = np.square(x).sum(1) + generator.normal(0, 0.3, n)
+    return x, np.digitize(radius, [3.2, 6.0]).astype(np.int64)
+
+
+def test_classifiers_of_rows_of_three_classes_have_their_shares_and_choose_by_accuracy() -> None:
+    x, y = rows_of_three(20_000, 0)
+    val, test = rows_of_three(5000, 1), rows_of_three(20_000, 2)
+    settings = {
+        "logistic_regression": {"inverse_penalty": [1e-6, 1.0], "samples_per_class": 1500},
+        "gradient_boosting": {
+            "iterations": [1, 60],
+            "learning_rate": 0.1,
+            "max_leaf_nodes": 8,
+            "samples_per_class": 1500,
+        },
+    }
+    accuracy = {}
+    for model, chosen in (("logistic-regression", "inverse_penalty"), ("gradient-boosting", "iterations")):
+        classifier, choices = fit_row_classifier(model, (x, y), val, settings, seed=0)
+        scores = classifier.scores(test[0])
+        shares = np.bincount(test[1]) / len(test[1])
+        assert scores.shape == (20_000, 3)
+        np.testing.assert_allclose(softmax(scores, axis=1).mean(0), shares, atol=0.02)
+        accuracy[model] = (scores.argmax(1) == test[1]).mean()
+        assert set(choices) == {chosen}
+    assert choices["iterations"] == 60
+    assert accuracy["gradient-boosting"] > accuracy["logistic-regression"] + 0.05
+
+
+def test_the_sample_of_several_classes_shifts_each_of_them() -> None:
+    y = np.repeat([0, 1, 2], [900, 300, 100])
+    chosen, shift = class_sample(y, 200, 0)
+    assert np.bincount(y[chosen]).tolist() == [200, 200, 100]
+    np.testing.assert_allclose(shift, np.log([900 / 200, 300 / 200, 1]) - np.log(900 / 200))
 
 
 def test_deep_kernel_process_learns_what_its_recordings_show() -> None:
@@ -201,7 +244,7 @@ def test_deep_kernel_process_learns_what_its_recordings_show() -> None:
     assert history[-1]["loss"] < history[0]["loss"]
     share = float(splits.test.labels.double().mean())
     assert share < 0.15
-    shifted = expit(latent.log_odds(prevalence_shift(splits.train, training)))
+    shifted = expit(latent.scores(prevalence_shift(splits.train, training)))
     assert shifted.mean() == pytest.approx(share, abs=0.04)
     assert float(latent.probability.mean()) > share + 0.08
 

@@ -160,6 +160,31 @@ def test_table1_is_reproduced_only_if_the_printed_values_lie_within_the_interval
     assert verdicts(tmp_path / "other")[4] == Verdict.REPRODUCED_WHERE_TESTED
 
 
+def test_band_powers_stand_in_for_the_signals_are_named_and_meet_no_printed_value(tmp_path: Path) -> None:
+    datasets = ["pathmnist", "cifar10", "sleepedf-bands"]
+    write_evidence(tmp_path / "bands", datasets)
+    rows = table(tmp_path / "bands")
+    for number in (1, 2, 3, 4, 16):
+        assert rows.loc[number, "data"].endswith("Sleep-EDF, band powers")
+        assert "SleepEDF" in rows.loc[number, "needs"]
+    assert rows.loc[1, "verdict"] == Verdict.REPRODUCED_WHERE_TESTED
+    assert (
+        "Sleep-EDF, band powers, accuracy of CLaI-M in percentage points: minus the lower" in rows.loc[16, "evidence"]
+    )
+    values = [text for text in rows.loc[4, "evidence"].split(".") if "printed" in text]
+    assert values
+    assert not any("band powers" in text for text in values)
+    alone = table_of(tmp_path / "alone", ["sleepedf-bands"])
+    assert alone.loc[4, "verdict"] == Verdict.NOT_TESTABLE
+    both = table_of(tmp_path / "both", [*datasets, "sleepedf"])
+    assert not both["data"].str.contains("band powers").any()
+
+
+def table_of(root: Path, datasets: list[str]) -> pd.DataFrame:
+    write_evidence(root, datasets)
+    return table(root).loc[[1, 2, 3, 4, 16]]
+
+
 def test_the_open_cohort_stands_in_for_mimic_iv_and_is_named(tmp_path: Path) -> None:
     write_evidence(tmp_path / "open", ["challenge2019"])
     row = table(tmp_path / "open").loc[7]

@@ -32,6 +32,8 @@ def test_multiclass_metrics_by_hand() -> None:
     assert m["recall"] == pytest.approx((3 * 2 / 3 + 1 + 1) / 5)
     assert m["f1"] == pytest.approx((3 * 0.8 + 2 / 3 + 1) / 5)
     assert m["macro_f1"] == pytest.approx((0.8 + 2 / 3 + 1) / 3)
+    by_chance = (3 * 2 + 1 * 2 + 1 * 1) / 25  # labels 3, 1, 1; predictions 2, 2, 1
+    assert m["kappa"] == pytest.approx((4 / 5 - by_chance) / (1 - by_chance))
     # Class 0: .2 of a class-0 sample is above .1 and .1 of the others. Class 1 and 2: no pair in the wrong order.
     assert m["roc_auc"] == pytest.approx(1)
     assert m["mean_confidence"] == pytest.approx((0.8 + 0.6 + 0.5 + 0.9 + 0.7) / 5)

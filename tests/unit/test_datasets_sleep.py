@@ -1,23 +1,28 @@
 """Sleep-EDF: stages are merged and cropped as section 6.1 says, subjects never cross a split, bad files are named."""
 
 import json
+import os
 import re
 import shutil
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from clai.datasets.fetch import obtain
+from clai.datasets.download import verify
+from clai.datasets.fetch import matching, obtain
 from clai.datasets.miniature.make import make
 from clai.datasets.prepare import prepare
 from clai.datasets.prepared import Prepared, load
 from clai.datasets.sleep_edf import (
     MOVEMENT,
+    STAGES,
     UNSCORED,
     Unusable,
     choose,
@@ -29,7 +34,7 @@ from clai.datasets.sleep_edf import (
     within_sleep,
 )
 from clai.datasets.sources import read_sources
-from clai.datasets.splits import subject_split
+from clai.datasets.splits import group_split
 from clai.errors import InputError
 from support.loopback import ONCE, entry
 
@@ -76,7 +81,7 @@ def test_trimming_keeps_the_margin_around_sleep_and_the_wake_within() -> None:
 def test_every_subject_is_in_exactly_one_split() -> None:
     subjects = np.repeat(np.arange(10), 2)
     for seed in range(20):
-        parts = subject_split(subjects, 0.2, 0.1, seed)
+        parts = group_split(subjects, 0.2, 0.1, seed, "subjects")
         assert [len(p) for p in parts] == [7, 1, 2]
         np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(10))
 
@@ -334,3 +339,76 @@ def test_memory_does_not_grow_with_the_number_of_recordings(
         assert sum(data.info["splits"][s]["subjects"] for s in ("train", "val", "test")) == 6 * copies
     assert peaks[1] < 1.3 * peaks[0]
     assert peaks[1] < sum(data[f"x_{s}"].nbytes for s in ("train", "val", "test")) / 2
+
+
+@pytest.fixture(scope="module")
+def hypnograms() -> list[Path]:
+    """The hypnograms of the real data, below a folder that the environment names."""
+    folder = os.environ.get("CLAI_SLEEP_EDF")
+    if not folder:
+        pytest.skip("set CLAI_SLEEP_EDF to a folder with hypnograms of Sleep-EDF")
+    paths = matching(Path(folder), ("**/SC4*-Hypnogram.edf",))
+    assert paths
+    return paths
+
+
+def signal_of(hypnogram: Path, out: Path, rate: int) -> tuple[Path, Any]:
+    """Write a signal of noise that belongs to a real hypnogram and ends where its scoring does; give it and the annotations."""
+    mne = pytest.importorskip("mne")
+    edfio = pytest.importorskip("edfio")
+    marks = mne.read_annotations(hypnogram)
+    unscored = marks.description[-1] == "Sleep stage ?"
+    seconds = int(marks.onset[-1] + (0 if unscored else marks.duration[-1])) // 30 * 30
+    noise = np.random.default_rng(0).uniform(-90, 90, seconds * rate)
+    signals = [
+        edfio.EdfSignal(noise, rate, label=label, physical_dimension="uV", physical_range=(-100, 100))
+        for label in SETTINGS["channels"]
+    ]
+    begin = datetime.strptime(hypnogram.read_bytes()[168:184].decode(), "%d.%m.%y%H.%M.%S")
+    psg = out / f"{hypnogram.name[:7]}0-PSG.edf"
+    edfio.Edf(
+        signals, recording=edfio.Recording(startdate=begin.date()), starttime=begin.time(), data_record_duration=30
+    ).write(psg)
+    return psg, marks
+
+
+def test_real_hypnograms_are_the_official_ones_and_are_read_whole(hypnograms: list[Path]) -> None:
+    mne = pytest.importorskip("mne")
+    rows = {row.file: row for row in read_sources(Path("workflow/config/data_sources.csv"), "sleepedf")}
+    for path in hypnograms:
+        verify(path, rows[path.name])
+        assert read_header(path).labels == ["EDF Annotations"]
+        marks = mne.read_annotations(path)
+        epochs = int(max(marks.onset + marks.duration)) // 30
+        stages = stage_of_epochs(marks.onset, marks.duration, marks.description, epochs, 30)
+        expected = dict.fromkeys([*range(5), MOVEMENT, UNSCORED], 0)
+        for text, seconds in zip(marks.description, marks.duration, strict=True):
+            expected[STAGES[text]] += round(seconds / 30)
+        assert {stage: int((stages == stage).sum()) for stage in expected} == expected
+        assert min(expected[k] for k in (0, 1, 2, 4)) > 0
+
+
+def test_signals_with_real_hypnograms_become_epochs_of_their_stages(hypnograms: list[Path], tmp_path: Path) -> None:
+    """From the files to the prepared arrays; stages are those of the public table of band powers, where it is there."""
+    by_subject = {path.name[3:5]: path for path in hypnograms}
+    chosen = [by_subject[key] for key in sorted(by_subject)[:3]]
+    folder = tmp_path / "own"
+    folder.mkdir()
+    for path in chosen:
+        shutil.copy(path, folder)
+        signal_of(path, folder, rate=10)
+    data = prepared_from(folder, tmp_path / "out", sampling_rate=10, trim_wake_minutes=30)
+    counts = {
+        int(subject): np.bincount(data[f"y_{split}"][data[f"groups_{split}"] == subject], minlength=5)
+        for split in ("train", "val", "test")
+        for subject in np.unique(data[f"groups_{split}"])
+    }
+    assert set(counts) == {int(path.name[3:5]) for path in chosen}
+    tables = matching(Path(os.environ["CLAI_SLEEP_EDF"]), ("**/band-powers*.csv.gz",))
+    for path in chosen:
+        own = counts[int(path.name[3:5])]
+        assert own.sum() > 700
+        for table in map(pd.read_csv, tables):
+            of_night = table[table["recording"] == path.name[:6]]["stage"].value_counts()
+            listed = np.array([of_night.get(stage, 0) for stage in ("W", "N1", "N2", "N3", "REM")])
+            assert np.abs(own - listed).sum() <= 41, f"{path.name}: {own} here, {listed} there"

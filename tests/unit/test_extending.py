@@ -97,8 +97,22 @@ def test_the_module_refuses_what_it_does_not_expect(tmp_path: Path) -> None:
     assert not (tmp_path / "prepared").exists()
 
 
+def test_the_entry_of_a_table_prepares_it(tmp_path: Path) -> None:
+    import duckdb
+
+    path = tmp_path / "wards.parquet"
+    rows = "SELECT i // 9 AS patient, random() AS pulse, random() AS weight, i % 3 AS outcome FROM range(180) t(i)"
+    duckdb.sql(f"COPY ({rows}) TO '{path}' (FORMAT parquet)")
+    settings = entries()["wards"] | {"path": str(path)}
+    sources = REPOSITORY / "workflow" / "config" / "data_sources.csv"
+    prepare(obtain("wards", settings, sources, tmp_path / "raw", None, ONCE, False), tmp_path / "out", settings, 0)
+    data = load(tmp_path / "out")
+    assert (data.info["variables"], data.info["classes"]) == (["pulse", "weight"], ["0", "1", "2"])
+    assert [data.info["splits"][split]["groups"] for split in ("train", "val", "test")] == [13, 3, 4]
+
+
 def test_the_entries_of_the_page_are_valid_settings() -> None:
-    assert entries().keys() == {"bloodmnist", "digits"}
+    assert entries().keys() == {"bloodmnist", "digits", "wards"}
     whole = {"$defs": SCHEMA["$defs"], **SCHEMA["properties"]["datasets"]}
     jsonschema.Draft202012Validator(whole).validate(entries())
 

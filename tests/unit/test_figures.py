@@ -103,6 +103,17 @@ def test_figure2_colours_points_as_the_paper_does(roots: dict[str, Path]) -> Non
     assert all(len(labels) <= len(CLASS_COLOURS) for labels in CLASS_LABELS.values())
 
 
+def test_band_powers_take_the_panel_of_the_signals_where_these_were_not_run(tmp_path: Path) -> None:
+    write_evidence(tmp_path / "real", ["cifar10", "sleepedf-bands"])
+    figure, frame, _, _ = drawn(tmp_path / "real", "figure2")
+    assert [axes.get_title() for axes in figure.axes][2] == "(c) Sleep-EDF, band powers"
+    assert set(frame["dataset"]) == {"cifar10", "sleepedf-bands"}
+    assert set(drawn(tmp_path / "real", "figure3")[1]["dataset"]) == {"cifar10", "sleepedf-bands"}
+    write_evidence(tmp_path / "both", ["sleepedf", "sleepedf-bands"])
+    assert set(drawn(tmp_path / "both", "figure2")[1]["dataset"]) == {"sleepedf"}
+    assert set(drawn(tmp_path / "both", "figure3")[1]["dataset"]) == {"sleepedf"}
+
+
 def test_figure3_shows_the_mean_of_the_seeds_and_each_floor(roots: dict[str, Path]) -> None:
     _, frame, _, _ = drawn(roots["published"], "figure3")
     history = pd.read_csv(roots["published"] / "cifar10" / "evidence" / "history.csv")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from clai.batches import Recordings, Splits
 from clai.datasets.hourly_inputs import hourly_inputs, hourly_names
 from clai.datasets.prepared import Prepared
-from clai.datasets.splits import patient_folds, stratified_validation, subject_split
+from clai.datasets.splits import group_split, patient_folds, stratified_validation
 from clai.encoders import ConditionedHead, Encoder, build_trunk
 from clai.experiments.splits import splits_of
 from clai.runs.identity import RunId
@@ -32,7 +32,7 @@ QUICKLY = settings(max_examples=40, deadline=None)
 def test_a_subject_is_on_one_side_of_every_split(subjects: list[int], test: float, val: float, seed: int) -> None:
     if len(set(subjects)) < 3:
         subjects = [*subjects, 100, 101, 102]
-    parts = subject_split(np.array(subjects), test, val, seed)
+    parts = group_split(np.array(subjects), test, val, seed, "subjects")
     assert all(len(part) for part in parts)
     assert sorted(np.concatenate(parts)) == sorted(set(subjects))
 

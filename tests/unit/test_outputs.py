@@ -65,13 +65,15 @@ def test_files_of_outputs() -> None:
 
 def test_full_run_computes_what_is_asked_for_and_accessible() -> None:
     assert available("results/real", REAL) == [
-        name for name in (*REAL["run"], *REAL["run_studies"], BENCHMARK, THEORY) if name != "mimic-iv"
+        name
+        for name in (*REAL["run"], *REAL["run_studies"], BENCHMARK, THEORY)
+        if name not in ("mimic-iv", "sleepedf-bands")
     ]
     own = load_settings(
         REPOSITORY, {"run": ["mimic-iv"], "run_benchmark": False, "datasets": {"mimic-iv": {"path": "p"}}}
     )
     assert available("results/real", own) == ["mimic-iv", THEORY]
-    assert available("results/mini", load_settings(REPOSITORY, mini=True))[3] == "mimic-iv"
+    assert available("results/mini", load_settings(REPOSITORY, mini=True))[3:5] == ["sleepedf-bands", "mimic-iv"]
 
 
 def test_evidence_depends_on_the_kind_of_data() -> None:

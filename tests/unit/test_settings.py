@@ -77,6 +77,10 @@ def test_own_settings_win_on_real_data_and_the_miniature_over_them() -> None:
             "datasets.cifar10.source: there is no src/clai/datasets/xyz.py; add",
         ),
         (
+            {"datasets": {"cifar10": {"models": ["clai-m", "gp"]}}},
+            "datasets.cifar10.models: found gp, models of recordings alone, expected others, because .* no `folds`",
+        ),
+        (
             {"datasets": {"challenge2019-septic": {"path": "p"}}},
             "found 'p', expected null, .* Set datasets.challenge2019.path",
         ),
@@ -119,7 +123,7 @@ def test_overrides_may_change_what_a_dataset_or_a_study_reads_and_nothing_else()
 
 def test_registry_names_the_models_that_settings_accept() -> None:
     for model in ON_DATASETS:
-        load_settings(REPOSITORY, {"datasets": {"cifar10": {"models": [model]}}})
+        load_settings(REPOSITORY, {"datasets": {"challenge2019": {"models": [model]}}})
     for model in IN_STUDIES:
         load_settings(REPOSITORY, {"variants": {"full": {"model": model}}})
     assert "supervised-contrastive" in set(IN_STUDIES) - set(ON_DATASETS)

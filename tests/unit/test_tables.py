@@ -134,6 +134,24 @@ def test_a_substitute_is_named_in_its_row(partial: Path) -> None:
     assert "\\textbf{CIFAR-10 (JPEG copy)}} \\\\\n\\quad Paper, on CIFAR-10 &" in tex
 
 
+def test_band_powers_have_rows_of_their_own_with_all_their_models_and_no_printed_value(tmp_path: Path) -> None:
+    write_evidence(tmp_path / "real", ["sleepedf-bands"])
+    path = tmp_path / "real" / "sleepedf-bands" / "evidence" / "metrics.csv"
+    metrics = pd.read_csv(path)
+    boosting = metrics[metrics["model"] == "cross-entropy"].assign(model="gradient-boosting")
+    pd.concat([metrics, boosting]).to_csv(path, index=False)
+    table = rendered(tmp_path / "real", "table1")
+    own = table.frame.query("dataset == 'sleepedf-bands'")
+    assert list(own["model"].unique()) == ["clai-m", "clai-c", "cross-entropy", "gradient-boosting", "majority-class"]
+    assert own["printed"].isna().all()
+    raw, bands = table.tex.split(r"\textbf{SleepEDF}")[1].split(r"\textbf{Sleep-EDF, band powers}")
+    assert "58.49" in raw
+    assert "not run: needs the Sleep-EDF expanded recordings" in raw
+    assert "Paper" not in bands
+    assert "Gradient boosting" in bands
+    assert {"macro_f1", "kappa"} <= set(rendered(tmp_path / "real", "tableS8").frame["metric"])
+
+
 def test_the_spread_is_left_out_for_one_run(mini: Path) -> None:
     table = rendered(mini, "table1")
     assert table.frame["sd"].isna().all()
@@ -339,6 +357,6 @@ def test_table_s13_has_the_best_trial_first(tmp_path: Path) -> None:
 def test_the_decision_rules_of_a_dataset_that_was_not_run_are_one_row(partial: Path) -> None:
     frame = rendered(partial, "tableS4").frame
     missing = frame[frame["n"] == 0]
-    assert sorted(missing["dataset"]) == ["mimic-iv", "pathmnist", "sleepedf"]
+    assert sorted(missing["dataset"]) == ["mimic-iv", "pathmnist", "sleepedf", "sleepedf-bands"]
     assert missing[["model", "rule", "metric", "mean"]].isna().all(axis=None)
     assert set(frame.query("dataset == 'cifar10'")["metric"]) == {"accuracy", "roc_auc", "ece"}

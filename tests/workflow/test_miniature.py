@@ -22,7 +22,7 @@ from support.copies import REPOSITORY, Tree, repeatable
 DATA_RULES = {"make_miniature", "fetch_source", "prepare_dataset"}
 TRAINING = {"train_model", "evaluate_clai", "fit_hourly_classifiers", "fit_embedding_baseline"}
 RUNNING = {*DATA_RULES, *TRAINING, "fit_deep_kernel_gp", "evaluate_cross_entropy", "run_cell"}
-MULTICLASS, SEPSIS = ["pathmnist", "cifar10", "sleepedf"], ["mimic-iv", "challenge2019"]
+MULTICLASS, SEPSIS = ["pathmnist", "cifar10", "sleepedf", "sleepedf-bands"], ["mimic-iv", "challenge2019"]
 
 
 def metrics(miniature: Tree, dataset: str) -> pd.DataFrame:
@@ -204,7 +204,7 @@ def test_setting_of_the_vote_leaves_the_others_alone(planned_with: Callable[[str
     ("setting", "rule"),
     [
         ("supervised_contrastive: {temperature: 0.2}", "run_cell"),
-        ("logistic_regression: {inverse_penalty: 0.1}", "fit_hourly_classifiers"),
+        ("logistic_regression: {inverse_penalty: [0.1]}", "fit_hourly_classifiers"),
         ("gp: {learning_rate: 0.02}", "fit_hourly_classifiers"),
         ("student_t_mixture: {variance: 0.9}", "fit_embedding_baseline"),
     ],

@@ -47,6 +47,7 @@ REQUESTED = {  # MB, minutes, GPUs of a first attempt
     "run_cell": (8000, 240, 1),
     "fit_deep_kernel_gp": (8000, 240, 1),
     "fit_hourly_classifiers": (16000, 120, 0),
+    "fit_feature_classifiers": (8000, 60, 0),
     "fit_embedding_baseline": (8000, 60, 0),
     "project_embeddings": (8000, 60, 0),
     "summarise_dataset": (4000, 30, 0),

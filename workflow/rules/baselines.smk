@@ -1,5 +1,5 @@
-# Baselines: models of the embeddings of the model that baselines.embedding names; on recordings also classifiers of single hours
-# on the encoder's inputs, and a Gaussian process that learns its encoder.
+# Baselines: models of the embeddings of the model that baselines.embedding names; classifiers of rows of features, or of single
+# hours of recordings by the encoder's inputs; and on recordings a Gaussian process that learns its encoder.
 # Requires results/{evidence}/{dataset}/prepared/ and, for models of embeddings, these; leaves metrics as evaluate.smk does.
 
 
@@ -33,25 +33,53 @@ rule fit_embedding_baseline:
 rule fit_hourly_classifiers:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
-        library=library("fit_hourly_classifiers"),
+        library=library("fit_row_classifiers"),
     output:
-        metrics=expand("results/{{evidence}}/{{dataset}}/{model}/{{run}}/metrics.csv", model=HOURLY),
-        reliability=expand("results/{{evidence}}/{{dataset}}/{model}/{{run}}/reliability.csv", model=HOURLY),
-        predictions=expand("results/{{evidence}}/{{dataset}}/{model}/{{run}}/predictions.npz", model=HOURLY),
-        record=expand("results/{{evidence}}/{{dataset}}/{model}/{{run}}/run.json", model=HOURLY),
+        metrics=expand("results/{{evidence}}/{{dataset}}/{model}/{{run}}/metrics.csv", model=OF_HOURS),
+        reliability=expand("results/{{evidence}}/{{dataset}}/{model}/{{run}}/reliability.csv", model=OF_HOURS),
+        predictions=expand("results/{{evidence}}/{{dataset}}/{model}/{{run}}/predictions.npz", model=OF_HOURS),
+        record=expand("results/{{evidence}}/{{dataset}}/{model}/{{run}}/run.json", model=OF_HOURS),
         latent="results/{evidence}/{dataset}/gp/{run}/latent.npz",
     log:
         "logs/{evidence}/{dataset}/fit_hourly_classifiers/{run}.log",
+    wildcard_constraints:
+        run=r"seed\d+/fold\d+",
     conda:
         "../../envs/environment.yaml"
     threads: threads_of
     params:
-        settings=read_by(HOURLY[0], "evaluation.ece_bins"),
-        models=HOURLY,
+        settings=read_by(OF_HOURS[0], "evaluation.ece_bins"),
+        models=OF_HOURS,
     message:
         "Fit classifiers of single hours of {wildcards.dataset} ({wildcards.evidence}, {wildcards.run})."
     script:
-        "../scripts/fit_hourly_classifiers.py"
+        "../scripts/fit_row_classifiers.py"
+
+
+# Recordings have folds, other kinds of data have none.
+rule fit_feature_classifiers:
+    input:
+        prepared="results/{evidence}/{dataset}/prepared/dataset.json",
+        library=library("fit_row_classifiers"),
+    output:
+        metrics=expand("results/{{evidence}}/{{dataset}}/{model}/{{run}}/metrics.csv", model=OF_FEATURES),
+        reliability=expand("results/{{evidence}}/{{dataset}}/{model}/{{run}}/reliability.csv", model=OF_FEATURES),
+        predictions=expand("results/{{evidence}}/{{dataset}}/{model}/{{run}}/predictions.npz", model=OF_FEATURES),
+        record=expand("results/{{evidence}}/{{dataset}}/{model}/{{run}}/run.json", model=OF_FEATURES),
+    log:
+        "logs/{evidence}/{dataset}/fit_feature_classifiers/{run}.log",
+    wildcard_constraints:
+        run=r"seed\d+",
+    conda:
+        "../../envs/environment.yaml"
+    threads: threads_of
+    params:
+        settings=only("threads", *FEATURE_BLOCKS, "training.samples", "evaluation.ece_bins"),
+        models=OF_FEATURES,
+    message:
+        "Fit classifiers of rows of {wildcards.dataset} ({wildcards.evidence}, {wildcards.run})."
+    script:
+        "../scripts/fit_row_classifiers.py"
 
 
 rule fit_deep_kernel_gp:

@@ -35,7 +35,9 @@ from clai.runs.outputs import (
 )
 
 MANY_JOBS = 12  # from here on a run is faster where jobs share their imports
-HOURLY = fitted_by("fit_hourly_classifiers")  # one job fits them all
+OF_HOURS = fitted_by("fit_row_classifiers")  # one job fits them all
+OF_FEATURES = [model for model in OF_HOURS if not MODELS[model].recordings_only]
+FEATURE_BLOCKS = [f"baselines.{model.replace('-', '_')}" for model in OF_FEATURES]  # their settings
 
 
 @cache

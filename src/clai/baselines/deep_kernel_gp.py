@@ -2,7 +2,7 @@
 
 This is deep kernel learning with a sparse variational process (Wilson et al. 2016). It draws minibatches of the recordings that
 CLaI is trained on, and of their hours the same draw of each class, because a process cannot learn from so few positive hours
-otherwise. Log-odds are then shifted to the prevalence, as those of `clai.baselines.hourly_classifiers` are.
+otherwise. Log-odds are then shifted to the prevalence, as those of `clai.baselines.row_classifiers` are.
 """
 
 from collections.abc import Mapping

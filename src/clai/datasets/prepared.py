@@ -2,13 +2,14 @@
 
 images      x_{train,val,test} uint8 (N, H, W, C), y_* int64 (N,)
 signals     x_* float32 (N, channels, samples) in microvolt, y_* int64 (N,), groups_* int64 (N,): the subject
+features    x_* float32 (N, features), y_* int64 (N,), groups_* int64 (N,): a number for the group of a row
 recordings  x_all float32 (rows, variables) in clinical units, NaN where not measured; observed_all bool of the same
             shape; y_all, groups_all (recording of a row), patients_all (patient of a row), folds_all (test fold of a
             row) int64 (rows,) and hours_all float32 (rows,). Rows of a recording are contiguous with hours ascending.
 
 The statistics under `normalisation` in `dataset.json` are in the units of the arrays, so (x - mean) / sd serves every kind.
-Images and signals have those of `train` and of `test`, which the paper normalises separately (section 6.1). Recordings have
-none: each run draws its training rows and computes their statistics.
+Images and signals have those of `train` and of `test`, which the paper normalises separately (section 6.1). Features have those
+of `train`. Recordings have none: each run draws its training rows and computes their statistics.
 """
 
 import errno
@@ -30,7 +31,7 @@ from clai.errors import InputError
 
 Array = npt.NDArray[Any]
 
-CHANNEL_AXIS = {"images": -1, "signals": 1, "recordings": -1}
+CHANNEL_AXIS = {"images": -1, "signals": 1, "features": -1, "recordings": -1}
 DESCRIPTION = "dataset.json"
 SPLITS = ("train", "val", "test")
 _CHUNK_VALUES = 2**22
@@ -179,8 +180,9 @@ class Writer:
             for split in SPLITS:
                 splits[split] = _counts(self.read(f"y_{split}"), len(classes))
                 if f"groups_{split}" in self.written:
-                    splits[split]["subjects"] = len(np.unique(self.read(f"groups_{split}")))
-            for split in ("train", "test"):
+                    unit = "groups" if kind == "features" else "subjects"
+                    splits[split][unit] = len(np.unique(self.read(f"groups_{split}")))
+            for split in ("train",) if kind == "features" else ("train", "test"):
                 name = f"x_{split}"
                 statistics_used[split] = normalisation(Slices(self.folder / f"{name}.npy"), kind, names, None, name)
         complete = dict(description) | {"splits": splits, "normalisation": statistics_used, "arrays": self.written}

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from clai.datasets.fetch import Raw
 from clai.datasets.prepared import SPLITS, writing
 from clai.datasets.sources import Row
-from clai.datasets.splits import subject_split
+from clai.datasets.splits import group_split
 from clai.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -234,7 +234,7 @@ def read_night(files: Mapping[str, Path], key: Key, settings: Mapping[str, Any],
         if (unit := header.units[header.labels.index(channel)]) not in UNITS:
             raise Unusable(psg, f"found the unit '{unit}', expected one of {', '.join(UNITS)} in {channel}")
     try:
-        signal = _open(psg, channels)
+        signal = open_signal(psg, channels)
         marks = mne.read_annotations(hypnogram)
     except (ValueError, RuntimeError, OSError, AssertionError, IndexError) as error:
         raise Unusable(psg, f"it or its hypnogram cannot be read ({error})") from error
@@ -262,7 +262,7 @@ def read_night(files: Mapping[str, Path], key: Key, settings: Mapping[str, Any],
     return Night(psg, key[0], epochs, stages[epochs])
 
 
-def _open(psg: Path, channels: Sequence[str]) -> Any:
+def open_signal(psg: Path, channels: Sequence[str]) -> Any:
     """Open the channels of a signal file without reading them, as an `mne.io.Raw`."""
     import mne
 
@@ -271,7 +271,7 @@ def _open(psg: Path, channels: Sequence[str]) -> Any:
 
 def epochs_of(night: Night, channels: Sequence[str], samples: int) -> Iterator[npt.NDArray[np.float32]]:
     """Yield the epochs to keep in order, float32 (n, channels, samples) in microvolt, an hour of signal at a time."""
-    signal = _open(night.psg, channels)
+    signal = open_signal(night.psg, channels)
     for first in range(0, int(signal.n_times // samples), _EPOCHS_AT_ONCE):
         kept = night.epochs[(night.epochs >= first) & (night.epochs < first + _EPOCHS_AT_ONCE)]
         if not len(kept):
@@ -314,7 +314,11 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
     nights, unusable = usable_nights(selected_files, settings, dropped)
     subjects = np.array([night.subject for night in nights])
     parts = dict(
-        zip(SPLITS, subject_split(subjects, settings["test_share"], settings["validation_share"], seed), strict=True)
+        zip(
+            SPLITS,
+            group_split(subjects, settings["test_share"], settings["validation_share"], seed, "subjects"),
+            strict=True,
+        )
     )
     samples = round(settings["epoch_seconds"] * settings["sampling_rate"])
     channels = list(settings["channels"])

@@ -29,20 +29,18 @@ def stratified_validation(y: Indices, share: float, seed: int) -> tuple[Indices,
     return np.sort(training), np.sort(validation)
 
 
-def subject_split(
-    subjects: Indices, test_share: float, validation_share: float, seed: int
+def group_split(
+    groups: Indices, test_share: float, validation_share: float, seed: int, unit: str
 ) -> tuple[Indices, Indices, Indices]:
-    """Divide subjects into training, validation and test, with at least one subject in each.
+    """Divide groups, such as subjects, into training, validation and test, with at least one group in each.
 
-    subjects: (N,), repeats allowed. test_share: of all subjects. validation_share: of the subjects that are not for test.
-    Returns three ascending arrays of subjects without repeats. Raises InputError for fewer than three subjects.
+    groups: (N,), repeats allowed. test_share: of all groups. validation_share: of the groups that are not for test. unit:
+    what a message calls the groups. Returns three ascending arrays of groups without repeats. Raises InputError for fewer
+    than three groups.
     """
-    unique = np.unique(subjects)
+    unique = np.unique(groups)
     if len(unique) < 3:
-        raise InputError(
-            f"found recordings of {len(unique)} subjects, expected at least 3, one for each split. Provide recordings of more "
-            "subjects, or let `subjects` name more."
-        )
+        raise InputError(f"found {len(unique)} {unit}, expected at least 3: one for each split. Provide more of them.")
     order = np.random.default_rng(seed).permutation(unique)
     n_test = min(max(1, round(test_share * len(order))), len(order) - 2)
     n_val = min(max(1, round(validation_share * (len(order) - n_test))), len(order) - n_test - 1)

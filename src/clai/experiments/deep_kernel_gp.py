@@ -2,7 +2,7 @@
 
 from clai.baselines.deep_kernel_gp import DeepKernelGP, Latent, prevalence_shift, train_deep_kernel_gp
 from clai.checkpoints import Checkpoint
-from clai.experiments.evaluation import Evaluation, evaluate_log_odds
+from clai.experiments.evaluation import Evaluation, evaluate_rows
 from clai.experiments.run import Run
 from clai.trainer import Epoch
 
@@ -24,4 +24,4 @@ def evaluate(run: Run, model: DeepKernelGP) -> tuple[Evaluation, Latent]:
     """Measure the probabilities on the test samples. Returns also the process at these samples."""
     test, val = model.latent(run.splits.test), model.latent(run.splits.val)
     shift = prevalence_shift(run.splits.train, run.training)
-    return evaluate_log_odds(run, test.log_odds(shift), val.log_odds(shift)), test
+    return evaluate_rows(run, test.log_odds(shift), val.log_odds(shift)), test

@@ -148,10 +148,10 @@ def evaluate_cross_entropy(run: Run, classifier: Classifier) -> Evaluation:
     return evaluate_binary(run, test, torch.from_numpy(test.score).sigmoid().numpy(), val)
 
 
-def evaluate_log_odds(run: Run, log_odds: Floats, log_odds_val: Floats) -> Evaluation:
-    """Evaluate log-odds of the positive class of the run's test (N,) and validation samples (M,)."""
-    test = Scored(log_odds, run.splits.test.labels.numpy())
-    return evaluate_binary(run, test, expit(log_odds), Scored(log_odds_val, run.splits.val.labels.numpy()))
+def evaluate_rows(run: Run, score: Floats, score_val: Floats) -> Evaluation:
+    """Evaluate a classifier of rows by its scores of the run's test and validation samples: log-odds (N,), or (N, C)."""
+    test, val = Scored(score, run.splits.test.labels.numpy()), Scored(score_val, run.splits.val.labels.numpy())
+    return evaluate_binary(run, test, expit(score), val) if score.ndim == 1 else evaluate_multiclass(run, test, val)
 
 
 def evaluate_multiclass(run: Run, test: Scored, val: Scored) -> Evaluation:

@@ -57,7 +57,7 @@ class Run:
         use_threads(settings["threads"])
         data = prepared.load(Path(description).parent)
         device = choose_device(settings.get("device", "cpu"))
-        if "training" in settings:
+        if "precision" in settings.get("training", {}):
             precision = choose_precision(settings["training"]["precision"], device)
             settings = {**settings, "training": {**settings["training"], "precision": precision}}
         return cls(data, settings, run_id, device, block)

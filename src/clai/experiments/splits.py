@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from clai.batches import Images, Items, Recordings, Signals, Splits
+from clai.batches import Images, Items, Recordings, Signals, Splits, Vectors
 from clai.datasets.hourly_inputs import hourly_inputs, hourly_names
 from clai.datasets.prepared import Prepared, normalisation
 from clai.errors import InputError
@@ -88,14 +88,18 @@ def _recordings(data: Prepared, settings: Mapping[str, Any], run_id: RunId, devi
 
 
 def _items(data: Prepared, settings: Mapping[str, Any], run_id: RunId, device: torch.device, split: str) -> Items:
-    statistics = data.info["normalisation"][
-        "test" if split == "test" and settings["normalise_test_separately"] else "train"
-    ]
+    kind = data.info["kind"]
+    separately = kind != "features" and settings["normalise_test_separately"]
+    statistics = data.info["normalisation"]["test" if split == "test" and separately else "train"]
     x, y = data[f"x_{split}"], data[f"y_{split}"]
     samples = settings["training"]["samples"]
     if split == "train" and samples is not None and samples < len(y):
         rows = np.sort(np.random.default_rng(run_id.seed).permutation(len(y))[:samples])
         x, y = x[rows], y[rows]
-    if data.info["kind"] == "images":
+    if kind == "features":
+        mean, sd = (np.asarray(statistics[name]) for name in ("mean", "sd"))
+        standardised = ((x - mean) / sd).astype(np.float32)
+        return Vectors(torch.from_numpy(standardised).to(device), torch.tensor(y))
+    if kind == "images":
         return Images(x, y, statistics["mean"], statistics["sd"], settings["training"]["augmentation"], device)
     return Signals(x, y, statistics["mean"], statistics["sd"], device)

@@ -6,6 +6,9 @@ precision, recall, f1
     Weighted by class support. Support-weighted recall equals accuracy, as in every row of the paper's table 1.
 macro_f1
     Unweighted mean of the F1 of every class that occurs among labels or predictions.
+kappa
+    Cohen's: agreement of predictions with labels beyond that of independent ones with the same shares, from 1 (complete)
+    over 0 (none) down to -1.
 roc_auc
     Area under the ROC curve of each class against the rest, unweighted mean over classes.
 expected calibration error (ECE)
@@ -42,10 +45,10 @@ def multiclass_metrics(y: ArrayLike, probabilities: ArrayLike, *, bins: int) -> 
 
     y: (N,) class indices. probabilities: (N, C), rows on the simplex. bins: number of bins of the ECE (top-label).
 
-    Returns accuracy, precision, recall, f1, macro_f1, roc_auc, ece, mean_confidence. Raises InputError for probabilities
+    Returns accuracy, precision, recall, f1, macro_f1, kappa, roc_auc, ece, mean_confidence. Raises InputError for probabilities
     outside [0, 1].
     """
-    from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
+    from sklearn.metrics import accuracy_score, cohen_kappa_score, f1_score, precision_recall_fscore_support
 
     y, probabilities = np.asarray(y), np.asarray(probabilities, dtype=np.float64)
     predicted = probabilities.argmax(axis=1)
@@ -57,6 +60,7 @@ def multiclass_metrics(y: ArrayLike, probabilities: ArrayLike, *, bins: int) -> 
         "recall": float(recall),
         "f1": float(f1),
         "macro_f1": float(f1_score(y, predicted, average="macro", zero_division=0)),
+        "kappa": float(cohen_kappa_score(y, predicted)),
         "roc_auc": float(
             np.mean([roc_auc(y == k, probabilities[:, k], f"class {k}") for k in range(probabilities.shape[1])])
         ),

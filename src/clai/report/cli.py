@@ -1,4 +1,4 @@
-"""The command `clai`: the runs behind the numbers of a rendered output, and the settings of a run."""
+"""The command `clai`: the runs behind the numbers of a rendered output, the settings of a run, and the band powers of an EEG."""
 
 import argparse
 import sys
@@ -19,6 +19,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     settings.add_argument("model", help="a model of the dataset, or a cell of the study, such as clai-m")
     settings.add_argument("--configfile", type=Path, nargs="+", default=[], help="your own settings, as for Snakemake")
     settings.add_argument("--mini", action="store_true", help="show the run on miniature data")
+    bands = commands.add_parser(
+        "band-powers", help="the table of band powers of Sleep-EDF's recordings (sleepedf-bands)"
+    )
+    bands.add_argument(
+        "recordings", type=Path, help="folder with pairs of PSG.edf and Hypnogram.edf, such as data/sleepedf"
+    )
+    bands.add_argument("table", type=Path, help="the table to write, .csv or .csv.gz")
+    bands.add_argument("--configfile", type=Path, nargs="+", default=[], help="your own settings, as for Snakemake")
     options = parser.parse_args(arguments)
     try:
         sys.stdout.write(_answer(options))
@@ -38,6 +46,12 @@ def _answer(options: argparse.Namespace) -> str:
         from clai.runs.settings import settings_text
 
         return settings_text(Path(), options.dataset, options.model, options.configfile, options.mini)
+    if options.command == "band-powers":
+        from clai.datasets.band_powers import write_table
+        from clai.runs.settings import load_settings, merge, read_yaml
+
+        settings = load_settings(Path(), merge(*(read_yaml(file) for file in options.configfile)))
+        return write_table(options.recordings, options.table, settings["datasets"]["sleepedf"])
     from clai.report.provenance import describe
 
     return describe(options.output)

@@ -21,6 +21,9 @@ from clai.runs.record import read_records
 
 PRINTED_RULE = "printed"
 
+SUBSTITUTES = {"sleepedf": "sleepedf-bands"}
+"""By a dataset's key the one that stands in for it, under its own name, where the dataset has no evidence."""
+
 
 @cache
 def _read_csv(path: Path) -> pd.DataFrame:
@@ -83,6 +86,15 @@ class Evidence:
     def at_hand(self) -> list[str]:
         """Return the keys of the expected datasets that have evidence, in the order of tables."""
         return [key for key in self.expected if self.has(key)]
+
+    def stand_in(self, dataset: str) -> str:
+        """Return the dataset, or its substitute where this alone has evidence."""
+        substitute = SUBSTITUTES.get(dataset, dataset)
+        return substitute if self.has(substitute) and not self.has(dataset) else dataset
+
+    def shown(self) -> list[str]:
+        """Return the expected datasets in the order of tables, each substitute in place of its dataset or left out."""
+        return [self.stand_in(key) for key in self.expected if key not in SUBSTITUTES.values()]
 
     def not_run(self, dataset: str) -> str:
         """Return the text of a cell without evidence: what running the dataset needs."""

@@ -8,8 +8,8 @@ derive from here. A new kernel is a class in `clai.kernels` and an entry here. A
 from dataclasses import dataclass
 from typing import Literal
 
-Rule = Literal["train_model", "fit_embedding_baseline", "fit_deep_kernel_gp", "fit_hourly_classifiers"]
-"""Rules of the workflow that fit models; their scripts have the same names."""
+Rule = Literal["train_model", "fit_embedding_baseline", "fit_deep_kernel_gp", "fit_row_classifiers"]
+"""Scripts of the workflow that fit models. A rule has the name of its script; two rules share `fit_row_classifiers`."""
 
 # These settings decide a training and its history. The validation figures of CLaI's history are votes, so settings of
 # inference are among them. A setting that only bounds memory, such as inference.block, is not: a change of it refits nothing.
@@ -21,8 +21,8 @@ _CLAI = (
     *_CLASSIFIER, "embedding_size", "kernel", "inference.validation_references", "inference.references",
     "inference.reference_shares",
 )  # fmt: skip
-_HOURLY = ("threads", "baselines.gp", "baselines.gradient_boosting", "baselines.logistic_regression", "hourly",
-           "validation_share_recordings")  # fmt: skip
+_ROWS = ("threads", "baselines.gp", "baselines.gradient_boosting", "baselines.logistic_regression", "hourly",
+         "validation_share_recordings")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class Model:
         dash: line style in figures.
         fit: for `fit_embedding_baseline`, `module:function` that fits it.
         latent: whether it leaves latent signals (figure 4).
+        recordings_only: whether it is a model of recordings with two classes alone.
     """
 
     title: str
@@ -48,6 +49,7 @@ class Model:
     dash: str = "-."
     fit: str | None = None
     latent: bool = False
+    recordings_only: bool = False
 
 
 # In the order of table rows; the colours are those of Okabe and Ito.
@@ -68,11 +70,12 @@ MODELS: dict[str, Model] = {
         "#56B4E9",
         "fit_deep_kernel_gp",
         latent=True,
+        recordings_only=True,
     ),
-    "gp": Model("Gaussian process", _HOURLY, "#E69F00", "fit_hourly_classifiers", latent=True),
-    "gradient-boosting": Model("Gradient boosting", _HOURLY, "#000000", "fit_hourly_classifiers"),
-    "logistic-regression": Model("Logistic regression", _HOURLY, "#7F7F7F", "fit_hourly_classifiers"),
-    "constant": Model("Constant at the prevalence", _HOURLY, "#BDBDBD", "fit_hourly_classifiers"),
+    "gp": Model("Gaussian process", _ROWS, "#E69F00", "fit_row_classifiers", latent=True, recordings_only=True),
+    "gradient-boosting": Model("Gradient boosting", _ROWS, "#000000", "fit_row_classifiers"),
+    "logistic-regression": Model("Logistic regression", _ROWS, "#7F7F7F", "fit_row_classifiers"),
+    "constant": Model("Constant at the prevalence", _ROWS, "#BDBDBD", "fit_row_classifiers", recordings_only=True),
     "supervised-contrastive": Model("Supervised contrastive", (*_CLAI, "baselines.supervised_contrastive")),
 }
 

@@ -17,7 +17,7 @@ THEORY = "theory"
 
 _DATASETS = "every dataset"
 _STUDIES = "every study"
-_MULTICLASS = ("pathmnist", "cifar10", "sleepedf")
+_MULTICLASS = ("pathmnist", "cifar10", "sleepedf", "sleepedf-bands")
 _SEPSIS = ("mimic-iv", "challenge2019")
 _DEMO = "mimic-iv-demo"
 _COHORTS = (*_SEPSIS, "challenge2019-septic", "challenge2019-hospitals", _DEMO)
@@ -170,7 +170,8 @@ def _published(root: str) -> bool:
 
 
 def _accessible(dataset: str, settings: Mapping[str, Any]) -> bool:
-    """Return whether a dataset can be downloaded or is on this machine; a credentialed one needs a path."""
+    """Return whether a dataset can be downloaded or is on this machine; a credentialed one and a table need a path."""
     datasets = settings["datasets"]
     owner = datasets[raw_dataset(settings, dataset)]
-    return settings["miniature"] or not owner.get("credentialed", False) or owner["path"] is not None
+    needs_path = owner.get("credentialed", False) or owner["source"] == "feature_table"
+    return settings["miniature"] or not needs_path or owner["path"] is not None

@@ -299,6 +299,11 @@ def _check_names(settings: Mapping[str, Any], repository: Path) -> None:
                 f"config key datasets.{name}.path: found '{entry['path']}', expected null, because its raw files are those of "
                 f"{owner}. Set datasets.{owner}.path instead, and this one to null."
             )
+        if wrong := [m for m in entry["models"] if MODELS[m].recordings_only and not is_sepsis(settings, name)]:
+            raise InputError(
+                f"config key datasets.{name}.models: found {', '.join(wrong)}, models of recordings alone, expected others, "
+                "because the entry has no `folds`, so it holds no recordings; remove them"
+            )
         module = repository / "src" / "clai" / "datasets" / entry["source"]
         if not (module.with_suffix(".py").exists() or (module / "__init__.py").exists()):
             raise InputError(

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from clai.datasets.checksums import checksum_of
+from clai.datasets.miniature.band_powers import sleepedf_bands
 from clai.datasets.miniature.challenge2019 import challenge2019
 from clai.datasets.miniature.cifar10 import cifar10
 from clai.datasets.miniature.medmnist import pathmnist
@@ -30,6 +31,7 @@ GENERATORS: dict[str, Callable[[Path, np.random.Generator], list[Path]]] = {
     "sleepedf": sleepedf,
     "mimic-iv": mimic_iv,
     "challenge2019": challenge2019,
+    "sleepedf-bands": sleepedf_bands,
 }
 
 

@@ -142,17 +142,18 @@ class Finding:
 
 
 def start(evidence: Evidence, datasets: Sequence[str], file: str) -> tuple[Finding, list[str]]:
-    """Begin a finding on `file` of those of `datasets` that are at hand.
+    """Begin a finding on `file` of those of `datasets` that are at hand, or whose substitute is.
 
     Returns:
-        The finding, which cites the files that are there and names what the other datasets need; the datasets at hand.
+        The finding, which cites the files that are there and names what the datasets that are not there need; the datasets and
+        substitutes at hand.
     """
     finding, present = Finding(), []
     for dataset in [key for key in datasets if key in evidence.expected]:
-        if evidence.has(dataset):
-            finding.cite(evidence, dataset, file, title=True)
-            present.append(dataset)
-        else:
+        if evidence.has(stand_in := evidence.stand_in(dataset)):
+            finding.cite(evidence, stand_in, file, title=True)
+            present.append(stand_in)
+        if not evidence.has(dataset):
             title, needs = (evidence.expected[dataset][key] for key in ("title", "needs"))
             finding.missing.append(needs if needs.startswith(title) else f"{title}: {needs}")
     return finding, present

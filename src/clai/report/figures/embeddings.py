@@ -20,11 +20,12 @@ COLUMNS = ["dataset", "model", "x", "y", "label"]
 
 
 def draw(evidence: Evidence) -> Drawn:
-    """Draw a panel for each dataset, in the paper's colours; a class index stands at the median of its class."""
+    """Draw a panel for each dataset, or its substitute, in the paper's colours; class indices stand at the medians."""
+    datasets = evidence.shown()
     figure = new_figure(WIDTH, 2.75, evidence)
-    panels = figure.subplots(1, len(evidence.expected))
+    panels = figure.subplots(1, len(datasets))
     parts = []
-    for letter, axes, dataset in zip("abcdefgh", np.atleast_1d(panels), evidence.expected, strict=False):
+    for letter, axes, dataset in zip("abcdefgh", np.atleast_1d(panels), datasets, strict=False):
         axes.set_box_aspect(1)
         axes.set_title(f"({letter}) {short_title(evidence, dataset)}")
         frame = evidence.frame(dataset, "tsne.csv.gz")

@@ -12,7 +12,7 @@ COLUMNS = ["dataset", "model", "epoch", "quantity", "mean", "sd", "n"]
 
 def draw(evidence: Evidence) -> Drawn:
     """Draw training loss with each kernel's floor (top) and validation accuracy (bottom): mean and sd over seeds."""
-    datasets = evidence.at_hand()
+    datasets = [dataset for dataset in evidence.shown() if evidence.has(dataset)]
     figure = new_figure(max(3.6, 2.6 * len(datasets)), 4.2, evidence)
     panels = figure.subplots(2, len(datasets), squeeze=False, sharex="col")
     parts = []

@@ -54,11 +54,11 @@ def _described(content: Mapping[str, Any], stated: Callable[[str], str]) -> list
     """Return quantity, our text and the paper's text of a dataset's description."""
     # The splits of recordings are the whole ("all") and its test folds, those of other kinds are disjoint.
     whole = {name: split for name, split in content["splits"].items() if name == "all"} or content["splits"]
-    unit = {"images": "images", "signals": "epochs", "recordings": "hours"}[content["kind"]]
+    unit = {"images": "images", "signals": "epochs", "features": "rows", "recordings": "hours"}[content["kind"]]
     sizes = {name: int(split["n"]) for name, split in whole.items()}
     people = {
         name: sum(int(split.get(name, 0)) for split in whole.values())
-        for name in ("recordings", "subjects")
+        for name in ("recordings", "subjects", "groups")
         if any(name in split for split in whole.values())
     }
     usable = [step["n"] for step in content.get("flow", []) if step["step"] == "usable"]

@@ -8,7 +8,7 @@ from clai.report.evidence import Evidence
 from clai.report.labels import MAJORITY, model_title
 from clai.report.latex import escape, floating, group, row
 from clai.report.printed_values import printed_value
-from clai.report.tables.parts import RESULT_COLUMNS, Metric, Sources, cells, result_rows, results_tex
+from clai.report.tables.parts import RESULT_COLUMNS, Metric, Sources, cells, models_of, result_rows, results_tex
 from clai.runs.models import CLAI
 
 TABLE1_METRICS = [
@@ -19,8 +19,12 @@ TABLE1_METRICS = [
     Metric("roc_auc", "ROC-AUC", percent=True),
     Metric("ece", "ECE"),
 ]
-FURTHER_METRICS = [Metric("macro_f1", "Macro F1", percent=True), Metric("ece_scaled", "ECE after temperature scaling")]
+FURTHER_METRICS = [
+    Metric("macro_f1", "Macro F1", percent=True), Metric("kappa", "Cohen's kappa"),
+    Metric("ece_scaled", "ECE after temperature scaling"),
+]  # fmt: skip
 MODELS_SHOWN = [*CLAI, "cross-entropy"]
+"""The models that have a row for every dataset, run or not; others have one where they were run."""
 
 
 def table1_frame(sources: Sources) -> pd.DataFrame:
@@ -33,9 +37,13 @@ def table1_frame(sources: Sources) -> pd.DataFrame:
                 return float("nan")
             return printed_value(sources.printed_values, "table1", dataset, metric)[0]
 
-        rows += result_rows(sources.evidence, dataset, MODELS_SHOWN, TABLE1_METRICS, printed)
+        rows += result_rows(sources.evidence, dataset, _models(sources.evidence, dataset), TABLE1_METRICS, printed)
         rows += _majority_rows(sources.evidence, dataset)
     return pd.DataFrame(rows, columns=RESULT_COLUMNS)
+
+
+def _models(evidence: Evidence, dataset: str) -> list[str]:
+    return [*MODELS_SHOWN, *(model for model in models_of(evidence, dataset) if model not in MODELS_SHOWN)]
 
 
 def _majority_rows(evidence: Evidence, dataset: str) -> list[dict[str, Any]]:
@@ -53,7 +61,7 @@ def _majority_rows(evidence: Evidence, dataset: str) -> list[dict[str, Any]]:
 
 
 def table1_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
-    """Return table 1; the first row of each dataset is the paper's."""
+    """Return table 1; the first row of each dataset that the paper has is the paper's."""
     evidence = sources.evidence
     body = "\\toprule\n" + row("Model", *(metric.title for metric in TABLE1_METRICS))
     for dataset in evidence.expected:
@@ -61,7 +69,9 @@ def table1_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
         by_model = {str(model): part for model, part in of_dataset.groupby("model", sort=False)}
         intended, title = evidence.expected[dataset]["title"], evidence.title(dataset)
         paper = "Paper" if title == intended else f"Paper, on {intended}"
-        lines = [row(rf"\quad {escape(paper)}", *cells(by_model[CLAI[0]], TABLE1_METRICS, "printed", None))]
+        lines = []
+        if of_dataset["printed"].notna().any():
+            lines.append(row(rf"\quad {escape(paper)}", *cells(by_model[CLAI[0]], TABLE1_METRICS, "printed", None)))
         if evidence.has(dataset):
             lines += [
                 row(rf"\quad {escape(model_title(model))}", *cells(part, TABLE1_METRICS))
@@ -79,7 +89,7 @@ def further_frame(sources: Sources) -> pd.DataFrame:
     """Return the columns of table 1 for the metrics that the paper does not print."""
     rows: list[dict[str, Any]] = []
     for dataset in sources.evidence.expected:
-        rows += result_rows(sources.evidence, dataset, MODELS_SHOWN, FURTHER_METRICS)
+        rows += result_rows(sources.evidence, dataset, _models(sources.evidence, dataset), FURTHER_METRICS)
     return pd.DataFrame(rows, columns=RESULT_COLUMNS)
 
 

@@ -11,7 +11,10 @@ from clai.report.tables import multiclass, sepsis
 from clai.report.tables.parts import Metric, Sources, cells, number
 
 MARKERS = ("<!-- results:begin -->", "<!-- results:end -->")
-MULTICLASS_DATASETS, SEPSIS_COHORTS = ("pathmnist", "cifar10", "sleepedf"), ("mimic-iv", "challenge2019")
+MULTICLASS_DATASETS, SEPSIS_COHORTS = (
+    ("pathmnist", "cifar10", "sleepedf", "sleepedf-bands"),
+    ("mimic-iv", "challenge2019"),
+)
 MULTICLASS_METRICS = [metric for metric in multiclass.TABLE1_METRICS if metric.key in ("accuracy", "roc_auc")]
 SEPSIS_METRICS = [metric for metric in sepsis.TABLE3_METRICS if metric.key in ("auroc", "auprc")]
 
@@ -57,6 +60,9 @@ def _printed(by_model: Mapping[str, pd.DataFrame], metrics: Sequence[Metric]) ->
     for metric in metrics:
         values = [part.loc[part["metric"] == metric.key, "printed"] for part in by_model.values()]
         known = pd.concat(values).dropna()
+        if known.empty:
+            texts.append("--")
+            continue
         low, high = (number(value, float("nan"), metric.digits) for value in (known.min(), known.max()))
         texts.append(f"{low} → --" if low == high else f"{low} to {high} → --")
     return texts

@@ -1,12 +1,12 @@
-"""Fit the classifiers of single hours on a run's training hours and measure them."""
+"""Fit the classifiers of rows of features, or of hours of recordings, on a run's training rows and measure them."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clai.baselines.hourly_classifiers import fit_hourly_classifier
-from clai.experiments.evaluation import evaluate_log_odds
+from clai.baselines.row_classifiers import fit_row_classifier
+from clai.experiments.evaluation import evaluate_rows
 from clai.experiments.run import Run
 from clai.runs.identity import RunId
 from clai.runs.jobs import start_job
@@ -19,12 +19,12 @@ start_job(
     lower="baselines.gradient_boosting.samples_per_class or baselines.logistic_regression.samples_per_class",
 )
 output = snakemake.output
-run = Run.open(snakemake.input.prepared, snakemake.params.settings, RunId.parse(output.latent))
+run = Run.open(snakemake.input.prepared, snakemake.params.settings, RunId.parse(output.record[0]))
 train, val, test = ((items.x.numpy(), items.labels.numpy()) for items in run.splits)
 for i, model in enumerate(snakemake.params.models):
     recorder = replace(run, id=RunId.parse(output.record[i])).recorder()
-    classifier, choices = fit_hourly_classifier(model, train, val, run.settings["baselines"], run.id.seed)
-    evaluation = evaluate_log_odds(run, classifier.log_odds(test[0]), classifier.log_odds(val[0]))
+    classifier, choices = fit_row_classifier(model, train, val, run.settings["baselines"], run.id.seed)
+    evaluation = evaluate_rows(run, classifier.scores(test[0]), classifier.scores(val[0]))
     evaluation.save(output.metrics[i], output.reliability[i], output.predictions[i])
     if model == "gp":
         mean, sd = classifier.process.latent(test[0])

@@ -1,0 +1,100 @@
+"""The band powers of an EEG: a rhythm's power is in its band, in the units and the order that the table states."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from clai.datasets.band_powers import BANDS, band_power_table, log_band_powers, write_table
+from clai.datasets.miniature.make import make
+from clai.errors import InputError
+from clai.report.cli import main
+
+RATE = 100
+SETTINGS: dict[str, Any] = {
+    "channels": ["EEG Fpz-Cz", "EEG Pz-Oz"], "sampling_rate": RATE, "epoch_seconds": 30, "trim_wake_minutes": 6,
+    "subjects": None, "nights": "all", "unusable": "refuse",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("hertz", "band"), [(2, "delta"), (6, "theta"), (10, "alpha"), (14, "sigma"), (22, "beta")])
+def test_the_power_of_a_sine_is_in_its_band_and_grows_with_the_square_of_its_amplitude(hertz: float, band: str) -> None:
+    wave = np.sin(2 * np.pi * hertz * np.arange(30 * RATE) / RATE)
+    one, three = np.exp(log_band_powers(np.stack([wave, 3 * wave])[:, None], RATE))[:, 0]
+    inside = list(BANDS).index(band)
+    assert np.delete(one, inside).max() < 0.01 * one[inside]
+    assert three[inside] == pytest.approx(9 * one[inside])
+
+
+def test_bands_share_the_power_of_white_noise_by_their_widths_and_lose_nothing_between_them() -> None:
+    noise = np.random.default_rng(0).normal(size=(40, 1, 30 * RATE))
+    powers = np.exp(log_band_powers(noise, RATE)).mean(0)[0]
+    widths = np.array([high - low for low, high in BANDS.values()])
+    np.testing.assert_allclose(powers / powers.sum(), widths / widths.sum(), atol=0.01)
+    assert powers.sum() == pytest.approx(29.5 / 50, rel=0.05)
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sleep")
+    make("sleepedf", folder, 5)
+    for path in folder.glob("SC40[2-5]*"):  # two nights suffice
+        path.unlink()
+    return folder
+
+
+def test_the_table_has_a_row_for_each_scored_epoch_near_sleep(recordings: Path) -> None:
+    mne = pytest.importorskip("mne")
+    table = band_power_table(recordings, SETTINGS)
+    assert list(table)[:5] == ["recording", "subject", "night", "onset_s", "stage"]
+    assert list(table)[5:] == [f"{channel}_{band}" for channel in ("fpz_cz", "pz_oz") for band in BANDS]
+    assert sorted(table["recording"].unique()) == ["SC4001", "SC4011"]
+    own = table[table["subject"] == "01"]
+    marks = mne.read_annotations(recordings / "SC4011EC-Hypnogram.edf")
+    names = {"1": "N1", "2": "N2", "3": "N3", "4": "N3", "R": "REM", "W": "W"}
+    for onset, stage in zip(own["onset_s"], own["stage"], strict=True):
+        (text,) = [
+            d for o, n, d in zip(marks.onset, marks.duration, marks.description, strict=True) if o <= onset < o + n
+        ]
+        assert names[text[-1]] == stage
+    asleep = own.loc[own["stage"] != "W", "onset_s"]
+    assert asleep.min() - own["onset_s"].min() <= 360
+    assert own["onset_s"].max() - asleep.max() <= 360
+
+
+def test_powers_do_not_depend_on_the_units_of_a_channel_and_follow_the_stage(recordings: Path) -> None:
+    table = band_power_table(recordings, SETTINGS)
+    power = np.exp(table.filter(regex="_(delta|theta|alpha|sigma|beta)$"))
+    total = power.filter(like="fpz").sum(axis=1)
+    assert total.mean() == pytest.approx(1, abs=0.25), "channels have unit variance, nearly all below 30 Hz"
+    by_stage = table.groupby("stage")["fpz_cz_delta"].mean()
+    assert by_stage.idxmax() == "N3"
+    assert table.groupby("stage")["fpz_cz_alpha"].mean().idxmax() == "W"
+
+
+def test_the_command_writes_the_table_and_names_what_it_cannot_read(
+    recordings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(Path(__file__).parents[2])
+    out = tmp_path / "bands.csv.gz"
+    assert main(["band-powers", str(recordings), str(out)]) == 0
+    rows = len(pd.read_csv(out))
+    assert capsys.readouterr().out == f"{out}: {rows:,} epochs of 2 recordings, 2 subjects\n"
+    with pytest.raises(SystemExit):
+        main(["band-powers", str(tmp_path), str(out)])
+    assert "found no **/SC4*-PSG.edf" in capsys.readouterr().err
+
+
+def test_the_same_recordings_give_the_same_bytes(recordings: Path, tmp_path: Path) -> None:
+    written = []
+    for _ in range(2):
+        write_table(recordings, tmp_path / "bands.csv.gz", SETTINGS)
+        written.append((tmp_path / "bands.csv.gz").read_bytes())
+    assert written[0] == written[1]
+
+
+def test_a_folder_without_recordings_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=f"{tmp_path}: found no "):
+        band_power_table(tmp_path, SETTINGS)

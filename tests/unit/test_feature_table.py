@@ -1,0 +1,210 @@
+"""A table of features becomes splits by group as it stands, and what cannot be learned from is named with its place."""
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from clai.datasets.checksums import checksum_of
+from clai.datasets.feature_table import columns_of, labels_of
+from clai.datasets.fetch import obtain
+from clai.datasets.prepare import prepare
+from clai.datasets.prepared import Prepared, load
+from clai.datasets.splits import group_split
+from clai.errors import InputError
+from clai.experiments.splits import splits_of
+from clai.runs.identity import RunId
+from support.loopback import ONCE, entry
+
+TABLE = Path(__file__).parents[2] / "workflow" / "config" / "data_sources.csv"
+SETTINGS: dict[str, Any] = {
+    "title": "Wards", "checksum": None, "label_column": "outcome", "classes": None, "group_column": "patient",
+    "feature_columns": "all others", "test_share": 0.3, "validation_share": 0.3,
+}  # fmt: skip
+
+
+def wards(patients: int = 10) -> pd.DataFrame:
+    """Six rows a patient, two of each outcome; the first feature tells the place of a row."""
+    rng = np.random.default_rng(0)
+    n = 6 * patients
+    return pd.DataFrame(
+        {
+            "patient": [f"p{i // 6:02d}" for i in range(n)],
+            "place": np.arange(n, dtype=float),
+            "pulse": rng.normal(80, 9, n).round(2),
+            "outcome": np.array(["well", "ill", "worse"])[np.arange(n) % 3],
+        }
+    )
+
+
+def prepared(path: Path, out: Path, **changes: Any) -> Prepared:
+    raw = obtain("wards", entry("feature_table", path=str(path)), TABLE, out, None, ONCE, False)
+    prepare(raw, out, SETTINGS | changes, 0)
+    return load(out)
+
+
+@pytest.fixture
+def csv(tmp_path: Path) -> Path:
+    wards().to_csv(tmp_path / "wards.csv", index=False)
+    return tmp_path / "wards.csv"
+
+
+@pytest.fixture
+def refused(tmp_path: Path) -> Callable[..., str]:
+    def message(table: pd.DataFrame | str, **changes: Any) -> str:
+        """What is said of a table that is refused; nothing is left of it."""
+        path = tmp_path / "spoilt.csv"
+        path.write_text(table if isinstance(table, str) else table.to_csv(index=False))
+        with pytest.raises(InputError) as caught:
+            prepared(path, tmp_path / "out", **changes)
+        assert not (tmp_path / "out").exists()
+        assert f"{path}: found " in str(caught.value)
+        return str(caught.value)
+
+    return message
+
+
+def test_rows_keep_features_label_and_group_and_no_group_crosses_a_split(csv: Path, tmp_path: Path) -> None:
+    data, table = prepared(csv, tmp_path / "out"), wards()
+    assert (data.info["kind"], data.info["variables"]) == ("features", ["place", "pulse"])
+    assert data.info["classes"] == ["ill", "well", "worse"]
+    seen = []
+    for split in ("train", "val", "test"):
+        rows = data[f"x_{split}"][:, 0].astype(int)
+        assert (np.diff(rows) > 0).all(), "in the order of the table"
+        np.testing.assert_allclose(data[f"x_{split}"][:, 1], table["pulse"][rows], rtol=1e-6)
+        assert [data.info["classes"][k] for k in data[f"y_{split}"]] == list(table["outcome"][rows])
+        np.testing.assert_array_equal(data[f"groups_{split}"], rows // 6)
+        seen.append(set(rows // 6))
+        assert data.info["splits"][split]["groups"] == len(seen[-1])
+    assert sum(map(len, seen)) == len(set.union(*seen)) == 10
+    expected = group_split(np.arange(10), 0.3, 0.3, 0, "groups")
+    assert seen == [set(part) for part in expected]
+
+
+def test_parquet_and_packed_csv_give_the_arrays_of_csv(csv: Path, tmp_path: Path) -> None:
+    import duckdb
+
+    packed, parquet = tmp_path / "wards.csv.gz", tmp_path / "wards.parquet"
+    packed.write_bytes(gzip.compress(csv.read_bytes()))
+    duckdb.sql(f"COPY (SELECT * FROM read_csv('{csv}')) TO '{parquet}' (FORMAT parquet)")
+    first, *others = (prepared(path, tmp_path / path.suffix[1:]) for path in (csv, packed, parquet))
+    for data in others:
+        assert data.info["arrays"] == first.info["arrays"]
+
+
+def test_training_rows_alone_standardise_features(csv: Path, tmp_path: Path) -> None:
+    data = prepared(csv, tmp_path / "out")
+    settings = {"training": {"samples": None}, "normalise_test_separately": True}
+    splits = splits_of(data, settings, RunId("wards", "clai-m", 0), torch.device("cpu"))
+    x = data["x_train"].astype(np.float64)
+    for split, items in splits._asdict().items():
+        expected = (data[f"x_{split}"] - x.mean(0)) / x.std(0)
+        np.testing.assert_allclose(items.batch(torch.arange(len(items)), None)[0], expected, atol=1e-5)
+    assert set(data.info["normalisation"]) == {"train"}
+
+
+def test_the_entry_chooses_columns_and_the_order_of_classes(csv: Path, tmp_path: Path) -> None:
+    data = prepared(csv, tmp_path / "out", feature_columns=["pulse"], classes=["well", "ill", "worse"])
+    assert data.info["variables"] == ["pulse"]
+    assert data["x_train"].shape[1] == 1
+    assert data.info["classes"] == ["well", "ill", "worse"]
+    assert data["y_train"][:3].tolist() == [0, 1, 2]
+
+
+def test_numbers_as_labels_have_the_order_of_numbers() -> None:
+    classes, y = labels_of(Path("t.csv"), pd.Series(["10", "2", "1", "2"], name="grade"), None)
+    assert (classes, y.tolist()) == (["1", "2", "10"], [2, 1, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("high", r"found 'high' in column 'pulse' at line 9, expected a number"),
+        ("", r"found nothing in column 'pulse' at line 9, expected a number"),
+        ("NA", r"found nothing in column 'pulse' at line 9, expected a number"),
+        ("inf", r"found 'inf' in column 'pulse' at line 9, expected a finite number"),
+        ("1e300", r"found '1e+300' in column 'pulse' at line 9, expected a finite number"),
+    ],
+)
+def test_a_value_that_is_no_number_is_named_with_its_place(refused: Callable[..., str], value: str, says: str) -> None:
+    lines = wards().to_csv(index=False).splitlines()
+    cells = lines[8].split(",")
+    cells[2] = value
+    lines[8] = ",".join(cells)
+    assert says in refused("\n".join(lines) + "\n")
+
+
+def test_a_missing_label_or_group_an_unknown_label_and_an_empty_line_are_named(refused: Callable[..., str]) -> None:
+    table = wards()
+    table.loc[[3, 5], "patient"] = None
+    assert "found nothing in column 'patient' at line 5, and in 1 more rows, expected a value" in refused(table)
+    table = wards()
+    table.loc[4, "outcome"] = "dead"
+    assert "'dead' in column 'outcome' at line 6, expected one of well, ill, worse" in refused(
+        table, classes=["well", "ill", "worse"]
+    )
+    text = wards().to_csv(index=False).splitlines()
+    assert "at line 4" in refused("\n".join([*text[:3], "", *text[3:]]) + "\n")
+    assert "at line 62" in refused("\n".join([*text, "p09,1"]) + "\n"), "a row that was cut short"
+
+
+def test_columns_that_repeat_lack_or_serve_twice_are_named(refused: Callable[..., str], tmp_path: Path) -> None:
+    text = wards().to_csv(index=False)
+    assert "more than one column 'place'" in refused(text.replace("pulse", "place", 1))
+    assert "no column 'weight'" in refused(text, feature_columns=["pulse", "weight"])
+    assert "no column 'ward'" in refused(text, group_column="ward")
+    assert "'outcome' in two of" in refused(text, feature_columns=["pulse", "outcome"])
+    assert "no column beside label and group" in refused(wards()[["patient", "outcome"]])
+    assert "found an empty file" in refused("")
+    assert "found no row" in refused(text.splitlines()[0] + "\n")
+    (tmp_path / "page.parquet").write_text("<html>")
+    with pytest.raises(InputError, match=r"page\.parquet: cannot be read as Parquet"):
+        columns_of(tmp_path / "page.parquet")
+    (tmp_path / "page.csv.gz").write_text("<html>")
+    with pytest.raises(InputError, match=r"page\.csv\.gz: cannot be read as text"):
+        columns_of(tmp_path / "page.csv.gz")
+
+
+def test_a_class_that_a_split_lacks_is_named_with_its_groups(refused: Callable[..., str]) -> None:
+    table = wards()
+    table.loc[table["patient"] != "p00", "outcome"] = "well"
+    message = refused(table)
+    assert "found no row of class 'ill' ('outcome')" in message
+    assert "1 of 10 groups have it. Change test_share or validation_share of datasets.wards, or split_seed" in message
+    table["outcome"] = "well"
+    assert "found the class 'well' alone in 'outcome'" in refused(table)
+
+
+def test_too_few_groups_and_a_constant_feature_are_refused(csv: Path, tmp_path: Path) -> None:
+    wards(2).to_csv(csv, index=False)
+    with pytest.raises(InputError, match="found 2 'patient' groups, expected at least 3"):
+        prepared(csv, tmp_path / "out")
+    wards().assign(pulse=80).to_csv(csv, index=False)
+    with pytest.raises(InputError, match="x_train: 'pulse' has the same value"):
+        prepared(csv, tmp_path / "out")
+
+
+def test_a_stated_checksum_is_compared(csv: Path, tmp_path: Path) -> None:
+    stated = checksum_of(csv)
+    assert prepared(csv, tmp_path / "out", checksum=stated).info["files"][0]["checksum"] == stated
+    csv.write_text(csv.read_text() + "\n")
+    with pytest.raises(InputError, match=rf"found checksum sha256:\w+, expected {stated} \(`checksum` of the entry\)"):
+        prepared(csv, tmp_path / "again", checksum=stated)
+
+
+def test_an_entry_without_a_key_is_told_which(csv: Path, tmp_path: Path) -> None:
+    raw = obtain("wards", entry("feature_table", path=str(csv)), TABLE, tmp_path, None, ONCE, False)
+    with pytest.raises(InputError, match=r"datasets\.wards: found no group_column, checksum, expected label_column, "):
+        prepare(raw, tmp_path / "out", {k: v for k, v in SETTINGS.items() if k not in ("group_column", "checksum")}, 0)
+
+
+def test_a_folder_with_two_tables_is_refused(csv: Path, tmp_path: Path) -> None:
+    (tmp_path / "other.csv").write_bytes(csv.read_bytes())
+    with pytest.raises(InputError, match=r"datasets\.wards\.path: found 2 tables in .*, expected one"):
+        prepared(tmp_path, tmp_path / "out")
