@@ -244,7 +244,7 @@ def test_deep_kernel_process_learns_what_its_recordings_show() -> None:
     assert history[-1]["loss"] < history[0]["loss"]
     share = float(splits.test.labels.double().mean())
     assert share < 0.15
-    shifted = expit(latent.scores(prevalence_shift(splits.train, training)))
+    shifted = expit(latent.log_odds(prevalence_shift(splits.train, training)))
     assert shifted.mean() == pytest.approx(share, abs=0.04)
     assert float(latent.probability.mean()) > share + 0.08
 
