@@ -28,7 +28,7 @@ except ModuleNotFoundError as missing:
         "install it, or run `make environment`"
     )
 
-OF_MINIATURE = ("embedding_size", "encoder", "training", "inference", "studies", "variants")
+OF_MINIATURE = ("threads", "embedding_size", "encoder", "training", "inference", "studies", "variants")
 PARTS = ["exactness", "repetition", "synchronisation", "rate", "accuracy"]
 
 
