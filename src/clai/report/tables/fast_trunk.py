@@ -13,7 +13,7 @@ from clai.report.tables.parts import Metric, Sources, cells
 METHOD_METRICS = [
     Metric("validation_accuracy", "Validation accuracy", percent=True), Metric("accuracy", "Accuracy", percent=True),
     Metric("macro_f1", "Macro F1", percent=True), Metric("roc_auc", "ROC-AUC", percent=True), Metric("ece", "ECE"),
-    Metric("training_minutes", "Minutes of training", percent=False),
+    Metric("cpu_minutes", "CPU minutes"),
 ]  # fmt: skip
 TRIAL_METRICS = [METHOD_METRICS[1], METHOD_METRICS[-1]]
 COLUMNS = ["dataset", "model", "metric", "mean", "sd", "n", "low", "high", "data"]
@@ -22,14 +22,14 @@ COLUMNS = ["dataset", "model", "metric", "mean", "sd", "n", "low", "high", "data
 def methods_frame(sources: Sources) -> pd.DataFrame:
     """Return the results by method: columns `COLUMNS`, accuracies in per cent, low and high a 95 % t-interval over seeds.
 
-    Accuracy and what follows it are of test images, validation_accuracy is that after the last epoch. training_minutes are wall
-    time and include validation.
+    Accuracy and what follows it are of test images, validation_accuracy is that after the last epoch. cpu_minutes are
+    processor time of the whole run, evaluation included.
     """
     return _frame(sources.evidence, METHOD_METRICS)
 
 
 def trials_frame(sources: Sources) -> pd.DataFrame:
-    """Return accuracy on validation images and minutes of training by trial; columns as of `methods_frame`."""
+    """Return accuracy on validation images and CPU minutes by trial; columns as of `methods_frame`."""
     frame = _frame(sources.evidence, TRIAL_METRICS)
     best = frame[frame["metric"] == "accuracy"].sort_values("mean", ascending=False)["model"]
     return frame.set_index("model").loc[list(dict.fromkeys(best))].reset_index()[COLUMNS]
@@ -43,9 +43,9 @@ def _frame(evidence: Evidence, metrics: list[Metric]) -> pd.DataFrame:
         records = evidence.runs(study)
         for cell in measured["model"].unique():
             of_cell = measured[measured["model"] == cell]
-            minutes = [run["training_seconds"] / 60 for run in records if run_model(run) == cell]
+            minutes = [run["cpu_seconds"] / 60 for run in records if run_model(run) == cell]
             for metric in metrics:
-                if metric.key == "training_minutes":
+                if metric.key == "cpu_minutes":
                     values = pd.Series(minutes, dtype=float)
                 elif metric.key == "validation_accuracy":
                     values = last[last["model"] == cell].set_index("seed")[metric.key] * metric.scale
