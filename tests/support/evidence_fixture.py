@@ -327,8 +327,8 @@ def write_studies(root: Path, *, seeds: int = 3, gain: float = 0.02, miniature: 
                     "run": f"{study}/{cell}/seed{seed}", "commit": "0" * 40, "dirty": False,
                     "settings": {"encoder": {"width": 48 if study == "wide" else 32}},
                     "data": {}, "seed": seed, "fold": None, "threads": 1, "device": "cpu", "hardware": "test, 1 core",
-                    "versions": {}, "wall_seconds": 12.0, "cpu_seconds": 11.0, "training_seconds": 10.0, "peak_memory_mb": 1, "pairs": 1,
-                    "command": "snakemake x",
+                    "versions": {}, "wall_seconds": 12.0, "cpu_seconds": 11.0, "training_seconds": 10.0, "peak_memory_mb": 1,
+                    "pairs": 1, "command": "snakemake x",
                 })  # fmt: skip
         columns = ["dataset", "model", "seed", "fold", "rule", "metric", "value"]
         pd.DataFrame(metrics, columns=columns).to_csv(folder / "metrics.csv", index=False)
