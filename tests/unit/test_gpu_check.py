@@ -114,7 +114,10 @@ def test_without_a_gpu_the_command_says_so(bare: dict[str, str]) -> None:
 
 
 @pytest.fixture
-def check(tmp_path: Path) -> Check:
+def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Check:
+    """A small check of one case."""
+    cases = Check.cases
+    monkeypatch.setattr(Check, "cases", lambda self: {"cifar10": cases(self)["cifar10"]})
     whole, small = load_settings(REPOSITORY), load_settings(REPOSITORY, mini=True)
     settings = merge(whole, {key: small[key] for key in ("encoder", "training", "inference", "studies", "variants")})
     return Check(REPOSITORY, settings, torch.device("cpu"), tmp_path, float("inf"), 64)
