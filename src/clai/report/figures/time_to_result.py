@@ -1,10 +1,12 @@
 """Figure S6: accuracy against wall time and against operations, by method."""
 
+import math
 from itertools import cycle
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter, ScalarFormatter
 
 from clai.report.evidence import Evidence
 from clai.report.figures.parts import GREY, WIDTH, Drawn, new_figure, write_reason
@@ -54,6 +56,10 @@ def draw(evidence: Evidence, printed: pd.DataFrame) -> Drawn:
             parts.append(curve.reset_index().assign(dataset=study, model=cell, quantity=quantity))
         _mark(axes, quantity, paper)
         axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        powers = LogFormatterSciNotation(minor_thresholds=(math.inf, math.inf))
+        axes.xaxis.set_major_formatter(powers if quantity == "operations" else ScalarFormatter())
+        axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_xlabel(label)
     panels[0].set_ylabel("Validation accuracy")
     handles = [Line2D([], [], color=colour, ls=dash, lw=1.5, label=title) for colour, dash, title in styles.values()]
