@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+import pandas as pd
+
 REPOSITORY = Path(__file__).parents[2]
 
 
@@ -56,10 +58,15 @@ def copy_of_repository(folder: Path) -> Tree:
     return Tree(folder)
 
 
+TIMED = ("tableS3", "tableS7", "tableS12", "tableS13", "figureS5", "figureS6")
+"""Outputs that show times."""
+
+
 def repeatable(tree: Tree, files: Iterable[Path]) -> dict[str, bytes]:
     """What a repetition gives to the byte, by name in the tree.
 
-    Times are left out: run records, the benchmark's evidence, tables S3 and S7, figure S5, sidecars, claims on the benchmark.
+    Times are left out: run records, the benchmark's evidence, the seconds in histories of studies, `TIMED`, sidecars, claims on
+    the benchmark.
     """
     kept = {}
     for file in files:
@@ -70,9 +77,12 @@ def repeatable(tree: Tree, files: Iterable[Path]) -> dict[str, bytes]:
             or file.name == "claims.md"
         ):
             continue
-        if drawn and (file.suffix == ".json" or file.stem in ("tableS3", "tableS7", "figureS5")):
+        if drawn and (file.suffix == ".json" or file.stem in TIMED):
             continue
         content = file.read_bytes()
+        if file.name == "history.csv":
+            history = pd.read_csv(file, dtype=str)
+            content = history.drop(columns=["seconds", "validation_seconds"], errors="ignore").to_csv().encode()
         if file.name == "claims.csv":
             content = b"".join(
                 line for line in content.splitlines(keepends=True) if b"/benchmark/evidence/" not in line

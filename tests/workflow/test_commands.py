@@ -1,6 +1,6 @@
 """Every command that a document or a record prints works as it is printed, in a fresh copy of the repository.
 
-Snakemake, make and the scripts are asked what they would do; `clai` answers for good.
+Snakemake, make and the scripts are asked what they would do; `clai` answers for good where it needs no data.
 """
 
 import re
@@ -59,7 +59,8 @@ def tried(tree: Tree, command: Command) -> list[str]:
     if program == "make":
         return ["make", "--dry-run", *words]
     if program == "clai":
-        return [sys.executable, "-m", "clai.report.cli", *words, *(["--help"] if len(words) == 1 else [])]
+        needs_data = len(words) == 1 or words[0] == "band-powers"
+        return [sys.executable, "-m", "clai.report.cli", *words, *(["--help"] if needs_data else [])]
     if program == "pytest":
         return [sys.executable, "-m", "pytest", "--collect-only", "--quiet", *words]
     return [sys.executable, *words, "--help"]

@@ -214,7 +214,7 @@ def test_setting_of_a_baseline_reruns_no_other(
 ) -> None:
     planned = planned_with(f"baselines: {{{setting}}}")
     assert planned.keys() == {rule}
-    assert planned.get("run_cell", 1) == 1  # the cell of the studies that is trained with that loss
+    assert planned.get("run_cell", 2) == 2  # the cells of two studies that are trained with that loss
 
 
 def test_second_run_gives_the_same_bytes(miniature: Tree) -> None:

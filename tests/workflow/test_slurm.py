@@ -24,7 +24,7 @@ from support.copies import REPOSITORY, Tree, copy_of_repository, repeatable
 from support.slurm_node import Cluster, Job, cluster, missing
 
 PROFILE = REPOSITORY / "profiles" / "slurm" / "config.yaml"
-EVIDENCE = ("cifar10", "challenge2019", "schedules", "benchmark", "theory")
+EVIDENCE = ("cifar10", "challenge2019", "sleepedf-bands", "schedules", "benchmark", "theory")
 DRAWN = ("tableS7.tex", "figure1.png", "figureS3.png")  # from this evidence alone
 CANCELLED, TIMED_OUT, PREEMPTED = "cifar10/clai-m/seed0", "cifar10/clai-m/seed1", "cifar10/cross-entropy/seed0"
 STOPPED = "cifar10/clai-c/seed1"
