@@ -71,11 +71,8 @@ def embed(
 ) -> Embedded:
     """Embed all items, or those at the positions, without augmentation; with `mirror`, the mirrored images too."""
     rows = torch.arange(len(items)) if positions is None else positions
-    z, z_mirrored = (
-        outputs(encoder, items, precision, rows, dim=1, mirrored=mirrored) if mirror or not mirrored else None
-        for mirrored in (False, True)
-    )
-    assert z is not None
+    z = outputs(encoder, items, precision, rows, dim=1)
+    z_mirrored = outputs(encoder, items, precision, rows, dim=1, mirrored=True) if mirror else None
     return Embedded(z, items.labels if positions is None else labels_of(items, positions), z_mirrored)
 
 

@@ -1,4 +1,4 @@
-"""Tables S12 and S13: methods on the convolutional trunk, and the trials on validation images that chose its recipe."""
+"""Tables S12 and S13: methods on the convolutional trunk, and trials of its recipe on validation images."""
 
 from typing import Any
 

@@ -1,5 +1,6 @@
 """Table 1, multiclass classification, and table S8, the metrics of it that the paper does not print."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -31,15 +32,22 @@ def table1_frame(sources: Sources) -> pd.DataFrame:
     """Return results by dataset, model and metric. The paper's row names no model: its values stand beside both CLaI models."""
     rows: list[dict[str, Any]] = []
     for dataset in sources.evidence.expected:
-
-        def printed(model: str, metric: str, dataset: str = dataset) -> float:
-            if model not in CLAI:
-                return float("nan")
-            return printed_value(sources.printed_values, "table1", dataset, metric)[0]
-
-        rows += result_rows(sources.evidence, dataset, _models(sources.evidence, dataset), TABLE1_METRICS, printed)
+        rows += result_rows(
+            sources.evidence, dataset, _models(sources.evidence, dataset), TABLE1_METRICS, printed_for(sources, dataset)
+        )
         rows += _majority_rows(sources.evidence, dataset)
     return pd.DataFrame(rows, columns=RESULT_COLUMNS)
+
+
+def printed_for(sources: Sources, dataset: str) -> Callable[[str, str], float]:
+    """Return the function of model and metric that gives the paper's value in table 1; nan for models that it does not have."""
+
+    def printed(model: str, metric: str) -> float:
+        if model not in CLAI:
+            return float("nan")
+        return printed_value(sources.printed_values, "table1", dataset, metric)[0]
+
+    return printed
 
 
 def _models(evidence: Evidence, dataset: str) -> list[str]:

@@ -9,9 +9,8 @@ from clai.errors import InputError
 from clai.report.evidence import Evidence
 from clai.report.labels import model_title
 from clai.report.latex import escape, floating, group, row
-from clai.report.printed_values import printed_value
 from clai.report.statistics import replicates, spread
-from clai.report.tables.multiclass import MODELS_SHOWN
+from clai.report.tables.multiclass import MODELS_SHOWN, printed_for
 from clai.report.tables.parts import RESULT_COLUMNS, Metric, Sources, cells, result_rows
 from clai.runs.models import CLAI
 
@@ -42,13 +41,7 @@ def shift_frame(sources: Sources) -> pd.DataFrame:
     """Return validation and test results by dataset and model, then the reported values, whose `data` is their source."""
     rows: list[dict[str, Any]] = []
     for dataset in sources.evidence.expected:
-
-        def printed(model: str, metric: str, dataset: str = dataset) -> float:
-            if model not in CLAI:
-                return float("nan")
-            return printed_value(sources.printed_values, "table1", dataset, metric)[0]
-
-        rows += result_rows(sources.evidence, dataset, MODELS_SHOWN, TEST_METRICS, printed)
+        rows += result_rows(sources.evidence, dataset, MODELS_SHOWN, TEST_METRICS, printed_for(sources, dataset))
         rows += _validation_rows(sources.evidence, dataset)
         for value in sources.reported_values.query("dataset == @dataset").to_dict("records"):
             rows.append({
