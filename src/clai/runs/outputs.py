@@ -21,7 +21,7 @@ _MULTICLASS = ("pathmnist", "cifar10", "sleepedf", "sleepedf-bands")
 _SEPSIS = ("mimic-iv", "challenge2019")
 _DEMO = "mimic-iv-demo"
 _COHORTS = (*_SEPSIS, "challenge2019-septic", "challenge2019-hospitals", _DEMO)
-_ABLATIONS = ("ablation", "decisive")
+_ABLATIONS = ("ablation", "decisive", "product-pathmnist", "product-bands")
 
 TABLES: dict[str, tuple[str, ...]] = {
     "table1": _MULTICLASS,

@@ -8,7 +8,12 @@ from clai.report.statistics import paired_difference
 
 MULTICLASS = ("pathmnist", "cifar10", "sleepedf")
 SEPSIS = ("mimic-iv", "challenge2019")
-ABLATIONS = {"ablation": "Ablation", "decisive": "Ablation on all images"}
+ABLATIONS = {
+    "ablation": "Ablation",
+    "decisive": "Ablation on all images",
+    "product-pathmnist": "PathMNIST with the other target",
+    "product-bands": "Sleep-EDF, band powers, with the other target",
+}
 """Studies of kernels against targets, with the names that the evidence gives them."""
 KERNELS = ("cosine", "identity", "scalar", "diagonal", "full")
 TARGETS = ("zero", "product", "masked")
