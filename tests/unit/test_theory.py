@@ -79,7 +79,7 @@ def test_an_encoder_that_tells_nothing_apart_is_well_aligned_where_a_class_is_ra
 
 
 @pytest.mark.parametrize(("kernel", "fall"), [("cosine", 4), ("gaussian", 16)])
-def test_coinciding_embeddings_are_a_saddle_that_is_left_at_a_rate_of_the_share(kernel: str, fall: float) -> None:
+def test_coinciding_embeddings_are_unstable_in_proportion_to_the_class_shares(kernel: str, fall: float) -> None:
     found = {(setting, quantity): value for _, setting, quantity, value in check_collapse(**SETTINGS["collapse"])}
     for share in ("0.1", "0.5"):
         assert found[f"kernel={kernel};share={share}", "gradient"] < 1e-12
