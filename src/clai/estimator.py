@@ -1,12 +1,16 @@
 """CLaI as a scikit-learn estimator, for any data."""
 
 import copy
+import warnings
+from numbers import Integral
 from typing import Any, Literal, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -44,6 +48,13 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
     rule : {'printed', 'centred', 'balanced', 'parzen'}, default='printed'
         Decision rule, see `clai.inference.decide`. If class shares differ, 'printed' favours the rarer class for samples that
         resemble no class much.
+    calibration : int or None, default=3
+        Folds of a cross-validation inside `fit`, whose scores calibrate `predict_proba`: by one temperature for more than two
+        classes, by a logistic regression for two. A class with fewer samples lowers their number. Each fold trains once more,
+        so that `fit` takes about `calibration` times as long as with None. None leaves the bare mapping, which for more than
+        two classes is the paper's. Labels, scores and embeddings do not depend on it. Folds are drawn from single samples: if
+        samples come in groups, such as patients, set None and wrap the classifier in `CalibratedClassifierCV` with a splitter
+        of groups.
     embedding_size : int, default=16
         Dimensions L of the embedding.
     trunk : torch.nn.Module with an attribute `features`, default=None
@@ -70,12 +81,14 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
     device : str, default='cpu'
         Device of the computation, such as 'cpu' or 'cuda'.
     random_state : int, RandomState instance or None, default=None
-        Seed of initial weights and shuffling.
+        Seed of initial weights, shuffling and the folds of the calibration.
 
     Attributes
     ----------
     classes_ : ndarray of shape (C,)
         Labels in the order of the columns of `predict_proba`. Of two, the second is the positive class.
+    calibrated_ : sklearn.calibration.CalibratedClassifierCV or None
+        The calibrated vote; None if `predict_proba` is the bare mapping.
     history_ : list of dict
         One row an epoch: loss, alignment, centred_alignment, pairs, learning_rate.
     encoder_ : clai.encoders.Encoder
@@ -109,6 +122,7 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
         metric: Metric = "full",
         target: Target = "zero",
         rule: Rule = "printed",
+        calibration: int | None = 3,
         embedding_size: int = 16,
         trunk: nn.Module | None = None,
         width: int = 64,
@@ -126,6 +140,7 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
         self.metric = metric
         self.target = target
         self.rule = rule
+        self.calibration = calibration
         self.embedding_size = embedding_size
         self.trunk = trunk
         self.width = width
@@ -153,8 +168,48 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"y holds one class only, {self.classes_[0]!r}; at least two are needed to tell apart")
+        folds = self._folds(labels)
+        if folds is None:
+            self.calibrated_ = None
+            self._learn(X, labels, int(check_random_state(self.random_state).randint(2**31)))
+            return self
+        seed = self.random_state
+        if not isinstance(seed, Integral):
+            seed = int(check_random_state(seed).randint(2**31))
+        # The last fit of `ensemble=False` is on all samples: this classifier, with the same seed, without calibration.
+        self.calibrated_ = CalibratedClassifierCV(
+            clone(self).set_params(calibration=None, random_state=seed),
+            method="sigmoid" if len(self.classes_) == 2 else "temperature",
+            cv=StratifiedKFold(folds, shuffle=True, random_state=seed),
+            ensemble=False,
+        ).fit(X, labels)
+        learned = self.calibrated_.calibrated_classifiers_[0].estimator
+        self.encoder_, self.kernel_, self.history_ = learned.encoder_, learned.kernel_, learned.history_
+        self.reference_embeddings_ = learned.reference_embeddings_
+        self.reference_labels_ = learned.reference_labels_
+        return self
+
+    def _folds(self, labels: NDArray[np.int64]) -> int | None:
+        """Return the number of folds of the calibration, at most the samples of the smallest class; None: no calibration."""
+        if self.calibration is None:
+            return None
+        if not isinstance(self.calibration, Integral) or self.calibration < 2:
+            raise ValueError(
+                f"calibration is {self.calibration!r}, expected a number of folds of at least 2, or None; change the parameter"
+            )
+        counts = np.bincount(labels)
+        if counts.min() < 2:
+            warnings.warn(
+                f"class {self.classes_[counts.argmin()]} has one sample, and calibration needs two of each class: "
+                "predict_proba stays uncalibrated; add samples, or set calibration=None",
+                stacklevel=3,
+            )
+            return None
+        return int(min(self.calibration, counts.min()))
+
+    def _learn(self, X: NDArray[np.float64], labels: NDArray[np.int64], seed: int) -> None:
+        """Train encoder and kernel, and embed the references."""
         conditions = 1 if len(self.classes_) == 2 else len(self.classes_)
-        seed = int(check_random_state(self.random_state).randint(2**31))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             trunk: Any = MLP(X.shape[1], self.width, 2) if self.trunk is None else copy.deepcopy(self.trunk)
@@ -186,7 +241,6 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
         )
         self.reference_embeddings_ = self._embed(X)
         self.reference_labels_ = data.labels
-        return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Return embeddings: (N, L) for two classes; (N, C L) for C > 2, where the conditions stand side by side."""
@@ -195,28 +249,41 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return f: (N,) for two classes, positive for the second; (N, C) for C > 2, largest for the predicted class."""
-        f = self._decide(X)
+        f = self._decide(self._validated(X))
         return np.asarray((f[0] if len(f) == 1 else f.T).cpu().numpy(), dtype=np.float64)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Map f to probabilities (N, C), which are not calibrated.
+        """Return the probability of each class, shape (N, C).
 
-        For more than two classes this is the softmax of the paper (line 609). The paper gives no mapping for two classes;
-        (1 + f) / 2 is this library's.
+        With `calibration` the probabilities are fitted on scores of samples that were held out of training: the softmax of
+        f / temperature for more than two classes (Guo et al. 2017), a logistic regression on f for two (Platt 1999). n training
+        samples cannot show that a class is rarer than about one in n, so the temperature's probabilities p become
+        (n p + 1) / (n + C). For two classes the likelier one may differ from `predict`, which is the vote's.
+
+        Without it the mapping is bare: the softmax of f for more than two classes, as in the paper (line 609), and (1 + f) / 2
+        for two, which is this library's since the paper gives none. f lies in [-1, 1], so that a bare softmax is never
+        confident.
         """
-        return np.asarray(probabilities(self._decide(X)).cpu().numpy(), dtype=np.float64)
+        X = self._validated(X)
+        if self.calibrated_ is None:
+            return np.asarray(probabilities(self._decide(X)).cpu().numpy(), dtype=np.float64)
+        p = np.asarray(self.calibrated_.predict_proba(X), dtype=np.float64)
+        if len(self.classes_) > 2:
+            n = len(self.reference_labels_)
+            p = (n * p + 1) / (n + len(self.classes_))
+        return p
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the predicted labels (N,)."""
-        labels = predict_labels(self._decide(X)).cpu().numpy()
+        labels = predict_labels(self._decide(self._validated(X))).cpu().numpy()
         return np.asarray(self.classes_[labels])
 
     @property
     def _n_features_out(self) -> int:
         return int(self.reference_embeddings_.shape[0] * self.reference_embeddings_.shape[2])
 
-    def _decide(self, X: Any) -> Tensor:
-        z = self._embed(self._validated(X))
+    def _decide(self, X: NDArray[np.float64]) -> Tensor:
+        z = self._embed(X)
         means = parzen_means(self.kernel_, z, self.reference_embeddings_, self.reference_labels_, _BLOCK)
         return decide(means, self.rule)
 

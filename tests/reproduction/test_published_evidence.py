@@ -9,6 +9,7 @@ import pytest
 
 from clai.report.claims.judgement import judge
 from clai.report.claims.page import claims_frame
+from clai.report.documents import replace_block
 from clai.report.evidence import Evidence
 from clai.report.figures.render import FIGURES
 from clai.report.figures.render import render as draw
@@ -16,9 +17,10 @@ from clai.report.printed_values import read_printed_values
 from clai.report.sidecars import csv_text
 from clai.report.tables.choices import read_choices
 from clai.report.tables.parts import Sources
-from clai.report.tables.readme import readme_results, replace_results
+from clai.report.tables.readme import readme_results
 from clai.report.tables.render import TABLES, render
 from clai.report.tables.shift import read_reported_values
+from clai.report.tables.theory_checks import theory_checks
 from clai.runs.outputs import CLAIMS, descriptions, evidence_behind
 from clai.runs.record import digest
 from clai.runs.settings import load_settings
@@ -99,4 +101,9 @@ def test_published_data_is_real() -> None:
 def test_readme_shows_the_published_results() -> None:
     readme = Path("README.md").read_text()
     block = readme_results(evidence(), PRINTED)
-    assert readme == replace_results(readme, block), "run `make readme`"
+    assert readme == replace_block(readme, "results", block), "run `make readme`"
+
+
+def test_theory_note_shows_the_published_checks() -> None:
+    note = Path("docs/theory.md").read_text()
+    assert note == replace_block(note, "checks", theory_checks(evidence())), "run `make readme`"

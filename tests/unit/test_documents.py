@@ -1,4 +1,4 @@
-"""Documents lead to places that exist, and the hooks before a commit are the linters of `make lint`."""
+"""Documents lead to places that exist, their figures come from files, and the hooks before a commit are the linters."""
 
 import re
 from pathlib import Path
@@ -6,10 +6,31 @@ from pathlib import Path
 import pytest
 import yaml
 
+from clai.errors import InputError
+from clai.report.documents import fill_figures, replace_block, untraced
+
 REPOSITORY = Path(__file__).parents[2]
 ROOT = [REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
 FOLDERS = [REPOSITORY / name / "README.md" for name in ("envs", "benchmarks")]
 DOCUMENTS = [*ROOT, *sorted((REPOSITORY / "docs").glob("*.md")), *FOLDERS]
+
+
+NO_RESULTS = {
+    "datasets": r"CIFAR-10|Challenge 2019",
+    "years": r"\(20\d\d\)",
+    "tables, figures, claims, algorithms": r"\b(?i:tables?|figures?|claims?|algorithm) S?\d+(?:(?:, | and |, and )S?\d+)*",
+    "lines of the paper": r"\blines? \d+",
+    "formulae": r"\(1 \+ f\)/2|\b(?:contain|near|to) 0\b|Intervals are of 95 %",
+}
+"""Numbers in docs/findings.md that no file has to give."""
+TABLE = """\
+model,metric,seed,fold,value
+a,accuracy,0,,0.81
+a,accuracy,1,,0.83
+b,accuracy,0,,0.71
+b,accuracy,1,,0.72
+a,auc,0,,0.9
+"""
 
 
 def anchors(document: Path) -> set[str]:
@@ -41,3 +62,69 @@ def test_hooks_before_a_commit_are_the_linters_of_make() -> None:
     linters = (REPOSITORY / "Makefile").read_text().replace("$(BIN)", ".venv/bin")
     for hook in local["hooks"]:
         assert f"\t{hook['entry']}" in linters
+
+
+def document(folder: Path, *definitions: str) -> str:
+    """Return a document in which every definition has a figure."""
+    (folder / "table.csv").write_text(TABLE)
+    figures = [f"[?][f{i}]" for i in range(len(definitions))]
+    return "\n".join([*figures, "", *(f'[f{i}]: table.csv "{title}"' for i, title in enumerate(definitions))])
+
+
+def filled(folder: Path, *definitions: str) -> list[str]:
+    text = fill_figures(document(folder, *definitions), folder / "page.md")
+    return re.findall(r"^\[(.*)\]\[f\d\]$", text, flags=re.MULTILINE)
+
+
+def test_figures_come_from_the_rows_that_their_definitions_select(tmp_path: Path) -> None:
+    assert filled(tmp_path, "model=a; metric=auc; {value:.2f}", "model=a; metric=auc; {value:.1p} of {metric}") == [
+        "0.90",
+        "90.0 of auc",
+    ]
+    assert filled(tmp_path, "model=a|b; metric=accuracy; {value.min:.2f} to {value.max:.2f}") == ["0.71 to 0.83"]
+    assert filled(tmp_path, "fold=; seed=1; model=b; {value:.2f}") == ["0.72"]
+
+
+def test_a_difference_is_paired_and_has_a_t_interval(tmp_path: Path) -> None:
+    # Differences of 0.10 and 0.11: mean 0.105, half width 12.706 * 0.005.
+    (text,) = filled(tmp_path, "metric=accuracy; model=a - b; {mean:+.1p} ({low:.2p} to {high:.2p}), {n}")
+    assert text == "+10.5 (4.15 to 16.85), 2"
+
+
+@pytest.mark.parametrize(
+    "title",
+    ["model=c; {value:.1f}", "model=a; {value:.1f}", "model=a; metric=auc; {mean:.1f}", "colour=red; {value}",
+     "model=a - b; {mean}", "metric=auc; model=a - b; {mean}"],
+)  # fmt: skip
+def test_a_definition_that_gives_no_single_figure_is_refused(tmp_path: Path, title: str) -> None:
+    with pytest.raises(InputError, match=r"page\.md: \[f0\] is defined as .*, which gives no figure \(.*change its"):
+        filled(tmp_path, title)
+
+
+def test_figures_and_definitions_belong_together(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"\[lost\] lacks a definition"):
+        fill_figures("[1.0][lost]", tmp_path / "page.md")
+    with pytest.raises(InputError, match=r"\[f0\] lacks a figure"):
+        fill_figures(document(tmp_path, "model=a; {value}").replace("[?][f0]", ""), tmp_path / "page.md")
+
+
+def test_blocks_are_replaced_between_their_marks() -> None:
+    text = "a\n<!-- x:begin -->\nold\n<!-- x:end -->\nb\n"
+    assert replace_block(text, "x", "new") == text.replace("old", "new")
+    with pytest.raises(InputError, match="found no block y"):
+        replace_block(text, "y", "new")
+
+
+def test_every_figure_of_the_findings_is_that_of_its_file() -> None:
+    findings = REPOSITORY / "docs" / "findings.md"
+    text = findings.read_text()
+    assert fill_figures(text, findings) == text, "run `make readme`"
+    wrong = re.sub(r"\[[^\[\]]+\](?=\[main\])", "[+9.9]", text)
+    assert wrong != text
+    assert fill_figures(wrong, findings) == text
+
+
+def test_no_figure_of_the_findings_is_typed() -> None:
+    text = (REPOSITORY / "docs" / "findings.md").read_text()
+    assert untraced(text, NO_RESULTS) == []
+    assert untraced(text + "An accuracy of 88.4 %.\n", NO_RESULTS) == ["An accuracy of 88.4 %."]

@@ -4,12 +4,15 @@ import doctest
 import pickle
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
 import torch
+from scipy.special import softmax
 from sklearn.base import clone
-from sklearn.datasets import load_digits, make_moons
+from sklearn.datasets import load_digits, make_blobs, make_moons
+from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -18,6 +21,7 @@ from torch import nn
 
 import clai.estimator
 from clai import CLaIClassifier
+from clai.metrics.classification import expected_calibration_error, top_label
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -49,6 +53,65 @@ def test_rules_and_outputs_agree(rule: str) -> None:
     np.testing.assert_array_equal(predicted, model.predict(X[1::2]))
     np.testing.assert_array_equal(predicted, model.classes_[f.argmax(1)])
     assert (predicted == names[1::2]).mean() > 0.95
+
+
+@pytest.mark.parametrize("classes", [2, 10])
+@pytest.mark.parametrize("kernel", ["gaussian", "cosine"])
+def test_calibration_mends_the_probabilities_and_leaves_the_vote_as_it_is(kernel: str, classes: int) -> None:
+    """A bare softmax over ten classes is flat, and so is (1 + f) / 2 of the centred rule where a class is rare."""
+    X, y = load_digits(n_class=classes, return_X_y=True)
+    generator = np.random.default_rng(0)
+    order = generator.permutation(len(X))
+    if classes == 2:
+        order = order[(y[order] == 0) | (generator.random(len(y)) < 0.2)]
+    X, y = X[order] / 16, y[order]
+    train, test = slice(0, len(X) // 2), slice(len(X) // 2, None)
+    settings = {"kernel": kernel, "rule": "centred", "random_state": 0}
+    bare = CLaIClassifier(calibration=None, **settings).fit(X[train], y[train])
+    model = CLaIClassifier(**settings).fit(X[train], y[train])
+    np.testing.assert_array_equal(model.decision_function(X[test]), bare.decision_function(X[test]))
+    np.testing.assert_array_equal(model.predict(X[test]), bare.predict(X[test]))
+    p, p_bare = model.predict_proba(X[test]), bare.predict_proba(X[test])
+    np.testing.assert_allclose(p.sum(1), 1)
+    assert log_loss(y[test], p) < 0.5 * log_loss(y[test], p_bare)
+    assert expected_calibration_error(*top_label(y[test], p), bins=10) < 0.1
+
+
+def test_bare_probabilities_are_the_mappings_of_f() -> None:
+    X, y = load_digits(n_class=3, return_X_y=True)
+    three = CLaIClassifier(epochs=2, calibration=None, random_state=0).fit(X / 16, y)
+    np.testing.assert_allclose(three.predict_proba(X / 16), softmax(three.decision_function(X / 16), axis=1))
+    two = CLaIClassifier(epochs=2, calibration=None, random_state=0).fit(X / 16, y == 1)
+    np.testing.assert_allclose(two.predict_proba(X / 16)[:, 1], (1 + two.decision_function(X / 16)) / 2)
+
+
+def test_calibration_of_separable_classes_leaves_no_class_impossible() -> None:
+    X, y = make_blobs(60, centers=[[0, 0], [20, 0], [0, 20]], random_state=0)
+    model = CLaIClassifier(random_state=0).fit(X / 10, y)
+    assert model.score(X / 10, y) == 1
+    p = model.predict_proba(X / 10)
+    np.testing.assert_allclose(p.sum(1), 1)
+    assert p.min() >= 1 / 63 - 1e-12
+    np.testing.assert_array_equal(p.argmax(1), y)
+
+
+def test_calibration_takes_as_many_folds_as_the_rarest_class_allows() -> None:
+    X, y = make_blobs([30, 30, 2], centers=[[0, 0], [2, 0], [0, 2]], random_state=0)
+    model = CLaIClassifier(epochs=2, random_state=0).fit(X, y)
+    assert model.calibrated_.cv.n_splits == 2
+    with pytest.warns(UserWarning, match="class 2 has one sample"):
+        model.fit(X[:61], np.sort(y)[:61])
+    assert model.calibrated_ is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        CLaIClassifier(epochs=2, calibration=None, random_state=0).fit(X[:61], np.sort(y)[:61])
+
+
+@pytest.mark.parametrize("folds", [1, 0, 2.5, "auto"])
+def test_number_of_folds_is_refused_with_its_remedy(folds: object) -> None:
+    X, y = make_moons(20, random_state=0)
+    with pytest.raises(ValueError, match="expected a number of folds of at least 2, or None"):
+        CLaIClassifier(calibration=folds).fit(X, y)
 
 
 def test_embeddings_of_all_conditions_side_by_side() -> None:

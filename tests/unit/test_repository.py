@@ -12,9 +12,10 @@ import pytest
 import yaml
 
 from clai.datasets.sources import read_sources
+from clai.report.documents import replace_block
 from clai.report.evidence import Evidence
 from clai.report.printed_values import read_printed_values
-from clai.report.tables.readme import readme_results, replace_results
+from clai.report.tables.readme import readme_results
 from clai.runs.models import MODELS
 from clai.runs.outputs import BENCHMARK, descriptions
 from clai.runs.settings import DEFAULTS, load_settings
@@ -111,7 +112,7 @@ def test_results_in_the_readme_are_those_published() -> None:
     evidence = Evidence.found(REPOSITORY / "results" / "published", expected)
     block = readme_results(evidence, read_printed_values(WORKFLOW / "config" / "printed_values.csv"))
     readme = (REPOSITORY / "README.md").read_text()
-    assert readme == replace_results(readme, block), "run `make readme`"
+    assert readme == replace_block(readme, "results", block), "run `make readme`"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(REPOSITORY)))

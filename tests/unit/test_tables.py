@@ -11,6 +11,7 @@ import pytest
 
 from clai.errors import InputError
 from clai.report import evidence
+from clai.report.documents import replace_block
 from clai.report.evidence import Evidence
 from clai.report.labels import MINI_NOTE, RULES
 from clai.report.latex import escape
@@ -18,7 +19,7 @@ from clai.report.printed_values import read_printed_values
 from clai.report.sidecars import csv_text
 from clai.report.tables.choices import read_choices, setting_text
 from clai.report.tables.parts import Sources, Table, number
-from clai.report.tables.readme import readme_results, replace_results
+from clai.report.tables.readme import readme_results
 from clai.report.tables.render import TABLES, render
 from clai.report.tables.shift import read_reported_values
 from clai.runs.outputs import evidence_behind
@@ -315,11 +316,11 @@ def test_readme_results_go_between_the_markers(partial: Path) -> None:
     assert all("→" not in line for line in block.splitlines() if line.startswith("| Challenge 2019")), "other data"
     assert max(line.count("|") for line in block.splitlines()) == 6
     readme = "a\n<!-- results:begin -->\nold\n<!-- results:end -->\nb\n"
-    replaced = replace_results(readme, block)
+    replaced = replace_block(readme, "results", block)
     assert "old" not in replaced
-    assert replace_results(replaced, block) == replaced
+    assert replace_block(replaced, "results", block) == replaced
     with pytest.raises(InputError, match="results:begin"):
-        replace_results("nothing", block)
+        replace_block("nothing", "results", block)
 
 
 def test_studies_on_the_same_images_are_told_apart(tmp_path: Path) -> None:

@@ -16,6 +16,6 @@ output, settings = snakemake.output, {**snakemake.params.settings, "threads": sn
 use_threads(settings["threads"])
 # One run checks with all seeds. It has no data.
 recorder = Recorder(RunId("theory", "checks", settings["seeds"][0]), settings, {"files": []}, device="cpu")
-checks = {name: settings[name] for name in ("parzen", "bound", "floor")}
+checks = {name: settings[name] for name in ("parzen", "bound", "floor", "ideal", "collapse")}
 check_all(checks, settings["seeds"]).to_csv(output.found, index=False)
 write_records(Path(output.records).parent, [recorder.finish(command=f"snakemake {output.found}")])

@@ -1,15 +1,20 @@
-"""Put the published results between the markers of README.md; run from the repository root."""
+"""Fill the figures and blocks of README.md and docs/ from the published evidence; run from the repository root."""
 
 from pathlib import Path
 
+from clai.report.documents import fill_figures, replace_block
 from clai.report.evidence import Evidence
 from clai.report.printed_values import read_printed_values
-from clai.report.tables.readme import readme_results, replace_results
+from clai.report.tables.readme import readme_results
+from clai.report.tables.theory_checks import theory_checks
 from clai.runs.outputs import descriptions
 from clai.runs.settings import load_settings
 
 settings = load_settings(Path())
 evidence = Evidence.found(Path("results/published"), descriptions(settings["datasets"], settings))
-block = readme_results(evidence, read_printed_values(Path("workflow/config/printed_values.csv")))
-readme = Path("README.md")
-readme.write_text(replace_results(readme.read_text(), block))
+results = readme_results(evidence, read_printed_values(Path("workflow/config/printed_values.csv")))
+for place, name, block in (("README.md", "results", results), ("docs/theory.md", "checks", theory_checks(evidence))):
+    document = Path(place)
+    document.write_text(replace_block(document.read_text(), name, block))
+findings = Path("docs/findings.md")
+findings.write_text(fill_figures(findings.read_text(), findings))

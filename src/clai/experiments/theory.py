@@ -1,4 +1,4 @@
-"""Numerical checks of the mathematics behind claims 9 and 10 and behind the loss floors of figure 3; no data needed.
+"""Numerical checks of the mathematics: of claims 9 and 10, of the loss floors of figure 3 and of docs/theory.md; no data needed.
 
 Each check returns tidy rows (check, setting, quantity, value). A setting is `name=value` pairs joined by semicolons.
 """
@@ -15,7 +15,15 @@ from scipy.stats import spearmanr
 from sklearn.neighbors import KernelDensity
 from torch import Tensor
 
-from clai.alignment import TargetMatrix, alignment, alignment_loss, one_vs_rest, target_matrix
+from clai.alignment import (
+    Target,
+    TargetMatrix,
+    alignment,
+    alignment_loss,
+    alignment_scores,
+    one_vs_rest,
+    target_matrix,
+)
 from clai.inference import RULES, ParzenMeans, decide, parzen_means, predict_labels
 from clai.kernels import Kernel, MahalanobisGaussian, build
 
@@ -26,7 +34,8 @@ def check_all(settings: Mapping[str, Mapping[str, Any]], seeds: Sequence[int]) -
     """Run all checks with every seed.
 
     Args:
-        settings: the arguments of each check, under its name: `parzen`, `bound`, `floor`.
+        settings: the arguments of each check, under its name: `parzen`, `bound`, `floor`, `ideal`, `collapse`. The last two draw
+            nothing and run once.
 
     Returns:
         Columns check, setting, quantity, value.
@@ -36,6 +45,8 @@ def check_all(settings: Mapping[str, Mapping[str, Any]], seeds: Sequence[int]) -
         rows += check_parzen(**settings["parzen"], seed=seed)
         rows += check_bound(**settings["bound"], seed=seed)
         rows += check_floor(**settings["floor"], seed=seed)
+    rows += check_ideal(**settings["ideal"])
+    rows += check_collapse(**settings["collapse"])
     return pd.DataFrame(rows, columns=["check", "setting", "quantity", "value"])
 
 
@@ -46,7 +57,7 @@ def check_parzen(
 
     The data are two unit-variance Gaussians in `size` dimensions, their means `distance` apart. The kernel is the Gaussian one on
     the data themselves, exp(-|x - x'|^2 / (2 bandwidth^2)). The rule `derivation` is the last line of the paper's derivation
-    (line 392), which multiplies class shares by *sums* of similarities; the other rules are those of `clai.inference`.
+    (line 389), which multiplies class shares by *sums* of similarities; the other rules are those of `clai.inference`.
 
     Args:
         shares: class shares p of the positive class.
@@ -64,6 +75,8 @@ def check_parzen(
         For each share and bandwidth:
             identity_error: max |S y / N - (2 [p g+ - (1 - p) g-] + 1 - 2p)|.
             f_far: f of the rule `printed` far from all data, where it should be 1 - 2p.
+            band_error: share of test samples that contradict docs/theory.md: `printed` and `parzen` should decide differently
+                where p g+ - (1 - p) g- lies between 0 and p - 1/2, and nowhere else.
     """
     rows: list[Row] = []
     for share, bandwidth in itertools.product(shares, bandwidths):
@@ -96,6 +109,11 @@ def check_parzen(
         setting = f"share={share:g};bandwidth={bandwidth:g};seed={seed}"
         rows.append(("parzen", setting, "identity_error", float(error)))
         rows.append(("parzen", setting, "f_far", float(far)))
+        p = means.share
+        margin = (p * means.log_positive.exp() - (1 - p) * means.log_negative.exp()).numpy()[0]
+        between = (margin > min(0, exact - 0.5)) & (margin <= max(0, exact - 0.5))
+        differs = decisions["printed"] != decisions["parzen"]
+        rows.append(("parzen", setting, "band_error", float((between != differs).mean())))
     return rows
 
 
@@ -163,6 +181,97 @@ def check_floor(
                     rows.append(("floor", setting, "floor", floor))
                 rows.append(("floor", setting, "attained", attained))
     return rows
+
+
+def check_ideal(*, shares: Sequence[float], points: int) -> list[Row]:
+    """Check f of the rule `printed` where learning has succeeded, S = T.
+
+    Under `product` f is 1 for positives and -1 for negatives; under `zero` it is 1 and -p.
+
+    Args:
+        shares: class shares p of the positive class.
+        points: number of samples; each is a reference, too.
+
+    Returns:
+        For each target and share: f_positive, f_negative, and f_error, the largest difference from the values above.
+    """
+    rows: list[Row] = []
+    for share in shares:
+        signs, p = _signs(points, share)
+        negatives: tuple[tuple[Target, float], ...] = (("product", -1.0), ("zero", -p))
+        for target, negative in negatives:
+            ideal, _ = target_matrix(signs, signs, target)
+            f = (ideal @ signs.mT)[0, :, 0] / points
+            expected = signs[0].clamp_min(negative)
+            setting = f"target={target};share={share:g}"
+            rows.append(("ideal", setting, "f_positive", float(f[0])))
+            rows.append(("ideal", setting, "f_negative", float(f[-1])))
+            rows.append(("ideal", setting, "f_error", float((f - expected).abs().max())))
+    return rows
+
+
+def check_collapse(*, shares: Sequence[float], points: int, step: float) -> list[Row]:
+    """Check what an encoder that tells nothing apart attains, and how the loss leaves the state S = 1 (docs/theory.md).
+
+    Args:
+        shares: class shares p of the positive class.
+        points: number of embeddings; each is its own partner, too.
+        step: distance in coordinates of the kernel, and for the cosine kernel angle in radians, by which the positives leave.
+
+    Returns:
+        For each target and share, of the constant S that suits the target (`product` 1, `masked` -1, `zero` 0):
+            loss and, where S is not 0, alignment and centred_alignment. The latter is near 1 under `masked`: it centres S times
+                the root of the weights, which is not constant.
+            loss_error, alignment_error: absolute difference from the formulae of docs/theory.md.
+        For each kernel and share under `product`, of embeddings that all coincide:
+            gradient: the largest partial derivative of the loss, where it should be 0.
+            descent: (loss before - loss after the step) / (step^2 p (1 - p)), which should be near 16 (Gaussian), 4 (cosine).
+    """
+    rows: list[Row] = []
+    constants: tuple[tuple[Target, float], ...] = (("product", 1.0), ("masked", -1.0), ("zero", 0.0))
+    for share in shares:
+        signs, p = _signs(points, share)
+        losses = {"product": 8 * p * (1 - p), "masked": 4 * p / (2 - p), "zero": p * (2 - p)}
+        alignments = {"product": (1 - 2 * p) ** 2, "masked": ((2 - 3 * p) / (2 - p))}
+        for target, constant in constants:
+            matrix = target_matrix(signs, signs, target)
+            similarity = torch.full_like(matrix.values, constant)
+            setting = f"target={target};share={share:g}"
+            loss = float(alignment_loss(similarity, matrix))
+            rows.append(("collapse", setting, "loss", loss))
+            rows.append(("collapse", setting, "loss_error", abs(loss - losses[target])))
+            if constant:
+                aligned, centred = (float(score) for score in alignment_scores(similarity, matrix))
+                rows.append(("collapse", setting, "alignment", aligned))
+                rows.append(("collapse", setting, "alignment_error", abs(aligned - alignments[target])))
+                rows.append(("collapse", setting, "centred_alignment", centred))
+        for name in ("cosine", "gaussian"):
+            gradient, descent = _leave_collapse(build(name, 2, "identity").double(), signs, step)
+            setting = f"kernel={name};share={share:g}"
+            rows.append(("collapse", setting, "gradient", gradient))
+            rows.append(("collapse", setting, "descent", descent / (p * (1 - p))))
+    return rows
+
+
+def _signs(points: int, share: float) -> tuple[Tensor, float]:
+    """Return signs (1, points), positives first, and the exact share of positives."""
+    positives = round(share * points)
+    return one_vs_rest((torch.arange(points) < positives).long(), 1).double(), positives / points
+
+
+def _leave_collapse(kernel: Kernel, signs: Tensor, step: float) -> tuple[float, float]:
+    """Return the largest partial derivative of the loss where all embeddings coincide, and its fall by `step`, over step^2."""
+    target = target_matrix(signs, signs, "product")
+    z = torch.tensor([1.0, 0.0], dtype=torch.float64).expand(1, signs.shape[-1], 2).clone().requires_grad_()
+    loss = alignment_loss(kernel(z, z), target).sum()
+    (gradient,) = torch.autograd.grad(loss, z)
+    # Orthogonal to z, so that the cosine kernel sees an angle; in units of the kernel's coordinates, whose scale is isotropic.
+    unit = kernel.coordinates(z)[0, 0].norm().detach()
+    moved = z.detach().clone()
+    moved[0, signs[0] > 0, 1] = np.tan(step) if kernel.inner_product else step / unit
+    with torch.no_grad():
+        after = alignment_loss(kernel(moved, moved), target).sum()
+    return float(gradient.abs().max()), float(loss.detach() - after) / step**2
 
 
 def _attained_loss(

@@ -4,13 +4,11 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from clai.errors import InputError
 from clai.report.evidence import Evidence
 from clai.report.labels import MAJORITY, model_title
 from clai.report.tables import multiclass, sepsis
 from clai.report.tables.parts import Metric, Sources, cells, number
 
-MARKERS = ("<!-- results:begin -->", "<!-- results:end -->")
 MULTICLASS_DATASETS, SEPSIS_COHORTS = (
     ("pathmnist", "cifar10", "sleepedf", "sleepedf-bands"),
     ("mimic-iv", "challenge2019"),
@@ -70,17 +68,3 @@ def _printed(by_model: Mapping[str, pd.DataFrame], metrics: Sequence[Metric]) ->
 
 def _line(data: str, model: str, texts: Sequence[str], n: str) -> str:
     return "| " + " | ".join([data, model, *texts, n]) + " |"
-
-
-def replace_results(readme: str, block: str) -> str:
-    """Return the README with `block` between the results markers.
-
-    Raises:
-        InputError: the markers are not there, in order.
-    """
-    begin, end = (readme.find(marker) for marker in MARKERS)
-    if not 0 <= begin < end:
-        raise InputError(
-            f"README.md: found no block of results, expected the lines {MARKERS[0]} and {MARKERS[1]}, in this order; add them"
-        )
-    return f"{readme[: begin + len(MARKERS[0])]}\n{block}\n{readme[end:]}"
