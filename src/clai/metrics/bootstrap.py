@@ -21,6 +21,7 @@ from clai.metrics.challenge_utility import HourlyUtility
 Floats = NDArray[np.float64]
 METRICS = ("auroc", "auprc", "utility")
 LEVEL = 0.95
+"""Coverage of all intervals."""
 JACKKNIFE_GROUPS = 200
 """Largest number of groups of a fold's patients that the jackknife leaves out in turn, for the acceleration."""
 

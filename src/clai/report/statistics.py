@@ -20,7 +20,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-LEVEL = 0.95
+from clai.metrics.bootstrap import LEVEL
+
 UNITS = {"seed": "seeds", "fold": "folds", "repetition": "repetitions"}
 """What a value may be of, with its plural."""
 

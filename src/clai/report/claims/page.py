@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
+from clai.metrics.bootstrap import LEVEL
 from clai.report.claims.finding import Finding, Verdict
 from clai.report.claims.judgement import Judgement
-from clai.report.statistics import LEVEL, Interval
+from clai.report.statistics import Interval
 
 WIDTH = 120
 NUMBERS = (
