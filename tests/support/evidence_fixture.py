@@ -189,6 +189,14 @@ def _reliability(
 
 
 def _multiclass(folder: Path, dataset: str, units: Sequence[tuple[int, int | None]], rng: np.random.Generator) -> None:
+    pairs = [("clai-m", "clai-c", 0.01), ("clai-m", "cross-entropy", -0.01), ("clai-c", "cross-entropy", -0.02)]
+    comparisons = [
+        (model, other, metric, gap, gap - 0.015, gap + 0.015, p, 10000, len(units), 1000)
+        for model, other, gap in pairs
+        for metric, p in {"accuracy": 0.01, "macro_f1": 0.02, "ece": 0.2, "ece_scaled": 0.3, "roc_auc": 0.002}.items()
+    ]
+    columns = ["model", "other", "metric", "value", "low", "high", "p", "samples", "seeds", "draws"]
+    pd.DataFrame(comparisons, columns=columns).to_csv(folder / "comparisons.csv", index=False)
     n_classes = len(CLASSES[dataset])
     group_of = {c: i for i, group in enumerate(GROUPS) for c in group}
     rows = []

@@ -3,9 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.typing import NDArray
+from scipy import stats
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from clai.metrics.bootstrap import Fold, Ranked, net_benefit, patient_intervals
+from clai.metrics.bootstrap import Fold, Ranked, bca_limits, net_benefit, patient_intervals
 from clai.metrics.challenge_utility import hourly_utility, utility_score
 
 
@@ -13,9 +15,19 @@ def test_areas_are_those_of_scikit_learn_with_weights_and_ties() -> None:
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 300)
     score, weight = np.round(rng.normal(size=300) + y, 1), rng.integers(0, 4, 300).astype(float)
-    auroc, precision = Ranked(y, score).areas(weight)
+    auroc, precision = Ranked(y, score, np.arange(300)).areas(weight)
     assert auroc == pytest.approx(roc_auc_score(y, score, sample_weight=weight))
     assert precision == pytest.approx(average_precision_score(y, score, sample_weight=weight))
+    patient = rng.integers(0, 40, 300)
+    of_samples = weight[:40][patient]
+    auroc, precision = Ranked(y, score, patient).areas(weight[:40])
+    assert auroc == pytest.approx(roc_auc_score(y, score, sample_weight=of_samples))
+    assert precision == pytest.approx(average_precision_score(y, score, sample_weight=of_samples))
+
+
+@pytest.mark.parametrize("weight", [[0.0, 0.0, 1.0], [1.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
+def test_areas_need_both_classes(weight: list[float]) -> None:
+    assert np.isnan(Ranked([1, 1, 0], [0.3, 0.2, 0.1], np.arange(3)).areas(np.array(weight))).all()
 
 
 def fold(seed: int, patients: int, hours: int, between: float, number: int | None = None) -> Fold:
@@ -32,9 +44,8 @@ def fold(seed: int, patients: int, hours: int, between: float, number: int | Non
 
 def test_value_is_the_mean_over_folds_and_lies_in_its_interval() -> None:
     folds = [fold(0, 60, 12, 1.0), fold(1, 60, 12, 1.0)]
-    table = patient_intervals(folds, ["good", "bad"], ["bad"], draws=200, seed=0).set_index(
-        ["model", "other", "metric"]
-    )
+    table = patient_intervals(folds, ["good", "bad"], ["bad"], draws=200, seed=0)
+    table = table.set_index(["model", "other", "metric"]).sort_index()
     own = table.loc[("good", "")]
     assert own.loc["auroc", "value"] == pytest.approx(np.mean([roc_auc_score(f.y, f.scores["good"]) for f in folds]))
     expected = np.mean([utility_score(f.utility, f.alarms["good"]) for f in folds if f.utility is not None])
@@ -52,17 +63,55 @@ def test_interval_is_wider_where_patients_differ_than_where_only_hours_do() -> N
     assert width(2.0) > 1.5 * width(0.0)
 
 
-def test_draws_are_those_of_one_generator_fold_after_fold() -> None:
-    """Published intervals rest on this order."""
+def test_limits_are_those_of_scipy_for_the_same_draws() -> None:
+    """Two folds are two independent samples of patients."""
+    rng = np.random.default_rng(0)
+    y, score = rng.integers(0, 2, (2, 25, 4)), rng.normal(size=(2, 25, 4))
+    score += y
+
+    def precision(*patients: NDArray[np.intp]) -> float:
+        parts = [
+            average_precision_score(y[f][drawn].ravel(), score[f][drawn].ravel()) for f, drawn in enumerate(patients)
+        ]
+        return float(np.mean(parts))
+
+    whole = (np.arange(25), np.arange(25))
+    expected = stats.bootstrap(whole, precision, n_resamples=200, vectorized=False, method="BCa", rng=rng)
+    jackknife = [
+        np.array(
+            [precision(*(np.delete(part, i) if g == f else part for g, part in enumerate(whole))) for i in range(25)]
+        )
+        for f in range(2)
+    ]
+    found = bca_limits(precision(*whole), expected.bootstrap_distribution, jackknife)
+    assert found == pytest.approx(tuple(expected.confidence_interval))
+    percentiles = np.percentile(expected.bootstrap_distribution, [2.5, 97.5])
+    assert np.abs(percentiles - found).max() > 1e-3, "the case is skewed enough to tell them apart"
+
+
+def test_draws_and_the_jackknife_are_of_patients_fold_after_fold() -> None:
     folds = [fold(0, 45, 4, 1.0), fold(1, 36, 4, 1.0)]
     table = patient_intervals(folds, ["good"], [], draws=30, seed=0).set_index("metric")
+
+    def area(one: Fold, weight: NDArray[np.float64]) -> float:
+        return float(average_precision_score(one.y, one.scores["good"], sample_weight=weight[one.patient]))
+
     generator = np.random.default_rng(0)
-    expected = np.zeros(30)
-    for one, patients in zip(folds, (45, 36), strict=True):
+    whole = np.array([area(one, np.ones(45)) for one in folds])
+    draws, jackknife = np.zeros(30), []
+    for i, (one, patients) in enumerate(zip(folds, (45, 36), strict=True)):
         for draw in range(30):
-            weight = np.bincount(generator.integers(patients, size=patients), minlength=patients)[one.patient]
-            expected[draw] += roc_auc_score(one.y, one.scores["good"], sample_weight=weight) / 2
-    assert list(table.loc["auroc", ["low", "high"]]) == pytest.approx(np.percentile(expected, [2.5, 97.5]))
+            weight = np.bincount(generator.integers(patients, size=patients), minlength=patients)
+            draws[draw] += area(one, weight.astype(float)) / 2
+        without = [area(one, (np.arange(patients) != patient).astype(float)) for patient in range(patients)]
+        jackknife.append((np.array(without) + whole[1 - i]) / 2)
+    assert tuple(table.loc["auprc", ["low", "high"]]) == pytest.approx(bca_limits(whole.mean(), draws, jackknife))
+
+
+def test_limits_of_a_statistic_that_never_varies_are_the_statistic_and_without_draws_there_are_none() -> None:
+    same = np.full(20, 0.5)
+    assert bca_limits(0.5, same, [same]) == (0.5, 0.5)
+    assert np.isnan(bca_limits(0.5, np.array([np.nan]), [same])).all()
 
 
 def test_seeds_of_a_fold_share_its_draws_and_count_its_patients_once() -> None:

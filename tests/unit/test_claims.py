@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from clai.report.claims.finding import DIFFERENCE, PER_CENT, POINTS, Finding, Part, Statistic, Unit, Verdict
-from clai.report.claims.judgement import CLAIMS, judge
+from clai.report.claims.judgement import CLAIMS, Judgement, judge
 from clai.report.claims.multiclass import CIFAR10_GROUPS, epochs_to, grouping_test
 from clai.report.claims.page import claims_frame, claims_page
 from clai.report.claims.sepsis import constant_calibration_error
@@ -41,11 +41,13 @@ def part(data: str, holds: bool | None) -> Part:
 
 
 def test_a_mean_is_written_with_sign_interval_and_number_of_replicates() -> None:
-    gap = interval([0.001, 0.004, 0.0073])
-    assert POINTS.text(gap) == "+0.41 [-0.37, +1.19], n = 3"
-    assert DIFFERENCE.text(gap) == "+0.004 [-0.004, +0.012], n = 3"
-    assert PER_CENT.text(interval([0.8265])) == "82.65, n = 1, no interval"
-    assert POINTS.text(interval([])) == "no value"
+    seeds = pd.Series([0.001, 0.004, 0.0073]).rename_axis("seed")
+    gap = interval(seeds)
+    assert POINTS.text(gap) == "+0.41 [-0.37, +1.19], n = 3 seeds"
+    assert DIFFERENCE.text(gap) == "+0.004 [-0.004, +0.012], n = 3 seeds"
+    assert POINTS.text(interval(seeds.rename_axis("fold"))) == "+0.41 [-0.83, +1.65], n = 3 folds"
+    assert PER_CENT.text(interval(seeds[:1])) == "0.10, n = 1 seed, no interval"
+    assert POINTS.text(interval(seeds[:0])) == "no value"
     assert Unit(2, style="e").text(2.98e-7) == "2.98e-07"
 
 
@@ -268,6 +270,19 @@ def test_the_page_divides_the_evidence_by_what_it_says_of_the_claim(tmp_path: Pa
     silent = blocks[blocks.index("**Evidence without a say in the verdict:**") + 1]
     assert len(re.findall(r"^- Ablation", silent, re.MULTILINE)) == 2
     assert "**Verdict.** Reproduced where tested." in section
+
+
+def test_the_page_says_how_many_intervals_it_has() -> None:
+    gap = interval(pd.Series([0.1, 0.2]).rename_axis("seed"))
+    alone, number = interval(pd.Series([0.1]).rename_axis("seed")), 0.5
+    parts = [
+        Part("CIFAR-10", "accuracy", [Statistic("gap", gap, POINTS), Statistic("other gap", gap, POINTS)], True),
+        Part("CIFAR-10", "ECE", [Statistic(name, value, POINTS) for name, value in [("a", gap), ("b", alone)]]),
+        Part("CIFAR-10", "ECE", [Statistic("chance", number, POINTS)], False),
+    ]
+    text = claims_page([Judgement(CLAIMS[0], Finding(parts=parts))], "The caption.")
+    assert "The page has 3 intervals, 2 of them with a say in a verdict." in " ".join(text.split())
+    assert "one in 20 excludes 0 by chance" in " ".join(text.split())
 
 
 def test_lines_of_the_page_are_wrapped_outside_its_table_and_within_no_number(tmp_path: Path) -> None:

@@ -2,17 +2,14 @@
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 from clai.errors import InputError
 from clai.report.captions import caption
 from clai.report.evidence import Evidence, run_model
 from clai.report.labels import MINI_NOTE
 from clai.report.printed_values import read_printed_values
-from clai.report.statistics import interval, paired_difference, replicates, spread
 from support.evidence_fixture import EXPECTED, write_evidence
 
 REPOSITORY = Path(__file__).parents[2]
@@ -53,36 +50,6 @@ def test_a_missing_column_is_named_with_its_file(tmp_path: Path) -> None:
 
 def test_a_file_that_was_not_published_reads_as_empty(evidence: Evidence) -> None:
     assert evidence.frame("cifar10", "signals.csv").empty
-
-
-def test_folds_are_the_replicates_where_there_are_folds() -> None:
-    frame = pd.DataFrame({"seed": [0, 1, 0, 1], "fold": [0, 0, 1, 1], "value": [1.0, 3.0, 5.0, 7.0]})
-    assert replicates(frame).tolist() == [2.0, 6.0]
-    assert replicates(frame.assign(fold=np.nan)).tolist() == [3.0, 5.0]
-
-
-def test_spread_is_the_sample_standard_deviation_and_absent_for_one_value() -> None:
-    assert spread([1.0, 3.0]) == (2.0, pytest.approx(np.sqrt(2)), 2)
-    mean, sd, n = spread([4.0])
-    assert (mean, n) == (4.0, 1)
-    assert np.isnan(sd)
-
-
-def test_interval_is_that_of_a_t_test() -> None:
-    values = [0.1, 0.3, 0.2, 0.5]
-    expected = stats.ttest_1samp(values, 0).confidence_interval(0.95)
-    found = interval(values)
-    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
-    assert interval(values, prediction=True).high > found.high
-    assert not interval([1.0]).known
-
-
-def test_pairs_are_matched_by_seed_and_unmatched_ones_left_out() -> None:
-    rows = [("a", 0, 0.9), ("a", 1, 0.8), ("a", 2, 0.1), ("b", 1, 0.5), ("b", 0, 0.5)]
-    frame = pd.DataFrame(rows, columns=["model", "seed", "value"]).assign(fold=np.nan, metric="accuracy")
-    found = paired_difference(frame, "accuracy", "a", "b")
-    assert found.n == 2
-    assert found.mean == pytest.approx(0.35)
 
 
 def test_runs_behind_a_frame_are_those_of_its_models(evidence: Evidence) -> None:

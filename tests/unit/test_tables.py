@@ -361,3 +361,19 @@ def test_the_decision_rules_of_a_dataset_that_was_not_run_are_one_row(partial: P
     assert sorted(missing["dataset"]) == ["mimic-iv", "pathmnist", "sleepedf", "sleepedf-bands"]
     assert missing[["model", "rule", "metric", "mean"]].isna().all(axis=None)
     assert set(frame.query("dataset == 'cifar10'")["metric"]) == {"accuracy", "roc_auc", "ece"}
+
+
+def test_comparisons_carry_intervals_and_adjusted_p_values_and_name_what_is_not_computed(tmp_path: Path) -> None:
+    root = tmp_path / "published"
+    write_evidence(root, ["cifar10", "pathmnist"])
+    (root / "pathmnist" / "evidence" / "comparisons.csv").unlink()
+    table = rendered(root, "tableS16")
+    row = table.frame.query("other == 'cross-entropy' and metric == 'accuracy'")
+    assert row[["value", "low", "high"]].to_numpy().tolist() == [[pytest.approx(v) for v in (-1.0, -2.5, 0.5)]]
+    assert row["p_holm"].item() == pytest.approx(8 * 0.01), "two smaller p-values stand among the ten"
+    assert "$-1.00$ [$-2.50$, $+0.50$]" in table.tex
+    assert "adjusted for the 10 comparisons" in table.tex
+    assert {record["run"].split("/")[1] for record in table.runs} == {"clai-m", "clai-c", "cross-entropy"}
+    missing = table.frame.query("dataset == 'pathmnist'")
+    assert missing["data"].tolist() == ["not computed: its evidence has no comparisons.csv"]
+    assert "PathMNIST}, \\emph{not computed" in table.tex

@@ -147,6 +147,26 @@ rule summarise_predictions:
         "../scripts/summarise_predictions.py"
 
 
+rule compare_models:
+    input:
+        prepared="results/{evidence}/{dataset}/prepared/dataset.json",
+        predictions=files_of_runs("predictions.npz", ON_DATASETS),
+        library=library("compare_models"),
+    output:
+        "results/{evidence}/{dataset}/evidence/comparisons.csv",
+    log:
+        "logs/{evidence}/{dataset}/compare_models.log",
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    params:
+        settings=only("evaluation.bootstrap", "evaluation.ece_bins"),
+    message:
+        "Compare the models of {wildcards.dataset} ({wildcards.evidence}) over seeds and test samples together."
+    script:
+        "../scripts/compare_models.py"
+
+
 rule summarise_signals:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",

@@ -202,4 +202,4 @@ def exponent(frame: pd.DataFrame, comparison: str, variant: str) -> pd.Series:
         for repetition, points in logs.groupby("repetition")
         if np.ptp(points["x"]) > 0
     }
-    return pd.Series(powers, dtype=float)
+    return pd.Series(powers, dtype=float).rename_axis("repetition")

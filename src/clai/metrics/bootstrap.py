@@ -3,19 +3,27 @@
 Hours of a patient resemble each other, so the bootstrap draws patients (Efron & Tibshirani 1993). All models and seeds of a
 fold share their test patients and the draws. So intervals of differences are paired, and more seeds do not pass for more
 patients.
+
+The average precision of rare events is skewed and its draws are biased, so intervals are bias-corrected and accelerated (BCa,
+Efron 1987, "Better bootstrap confidence intervals", J. Amer. Statist. Assoc. 82:171-185).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr, ndtri
 
 from clai.metrics.challenge_utility import HourlyUtility
 
 Floats = NDArray[np.float64]
 METRICS = ("auroc", "auprc", "utility")
+LEVEL = 0.95
+"""Coverage of all intervals."""
+JACKKNIFE_GROUPS = 200
+"""Largest number of groups of a fold's patients that the jackknife leaves out in turn, for the acceleration."""
 
 
 class Fold(NamedTuple):
@@ -35,35 +43,72 @@ class Fold(NamedTuple):
 
 
 class Ranked:
-    """Samples in falling order of their scores, for areas under curves of weighted samples."""
+    """Samples in falling order of their scores, for areas under curves of weighted samples.
 
-    def __init__(self, y: ArrayLike, score: ArrayLike) -> None:
+    Only the places of positives are kept, so that rare ones cost little.
+
+    y: (N,) in {0, 1}. score: (N,). unit: the index of each sample's weight (N,), such as that of its patient.
+    """
+
+    def __init__(self, y: ArrayLike, score: ArrayLike, unit: NDArray[np.intp]) -> None:
         score = np.asarray(score)
-        self.order = np.argsort(-score, kind="stable")
-        self.positive = np.asarray(y, dtype=np.float64)[self.order]
-        self.ends = np.flatnonzero(np.r_[np.diff(score[self.order]) != 0, True])
+        order = np.argsort(-score, kind="stable")
+        self.unit = unit[order]
+        last_of_ties = np.flatnonzero(np.r_[np.diff(score[order]) != 0, True])
+        positive = np.flatnonzero(np.asarray(y)[order])
+        ties = np.searchsorted(last_of_ties, positive)
+        self.positive_unit = self.unit[positive]
+        self.first = np.flatnonzero(np.diff(ties, prepend=-1))  # among positives, of each score that a positive has
+        self.end = last_of_ties[ties[self.first]] + 1
+        self.begin = np.r_[0, last_of_ties + 1][ties[self.first]]
 
     def areas(self, weight: Floats) -> tuple[float, float]:
         """Return the area under the ROC curve and the average precision.
 
-        weight: of the samples (N,). Both are NaN where a class has no weight.
+        weight: of the units. Both are NaN where a class has no weight.
         """
-        weight = weight[self.order]
-        true = np.cumsum(weight * self.positive)[self.ends]
-        called = np.cumsum(weight)[self.ends]
-        false = called - true
-        if not true[-1] or not false[-1]:
+        called = np.concatenate([[0.0], np.cumsum(weight[self.unit])])
+        positives = weight[self.positive_unit].sum()
+        negatives = called[-1] - positives
+        if not positives or not negatives:
             return float("nan"), float("nan")
-        gained = np.diff(true, prepend=0.0)
-        auroc = float((np.diff(false, prepend=0.0) * (true - gained / 2)).sum() / (true[-1] * false[-1]))
-        precision = np.divide(true, called, out=np.zeros_like(true), where=called > 0)
-        return auroc, float((gained * precision).sum() / true[-1])
+        gained = np.add.reduceat(weight[self.positive_unit], self.first)
+        true, at_end = np.cumsum(gained), called[self.end]
+        tied = at_end - called[self.begin] - gained
+        outranked = negatives - (at_end - true) + tied / 2
+        precision = np.divide(true, at_end, out=np.zeros_like(true), where=at_end > 0)
+        return float(gained @ outranked / (positives * negatives)), float(gained @ precision / positives)
+
+
+def bca_limits(value: float, draws: Floats, jackknife: Sequence[Floats]) -> tuple[float, float]:
+    """Return the limits of the 95 % BCa interval of a statistic; NaN without draws.
+
+    They are those of `scipy.stats.bootstrap`, which would leave out single patients: too many here. If all draws lie on one
+    side of the value, the bias is that of half a draw on the other side, where SciPy's limits are NaN.
+
+    Args:
+        value: of the sample itself.
+        draws: of the bootstrap samples (B,); NaN does not count.
+        jackknife: of each independent sample, such as a fold, the values without one of its groups (G,); NaN does not count.
+    """
+    draws = draws[~np.isnan(draws)]
+    if not len(draws):
+        return float("nan"), float("nan")
+    below = ((draws < value).mean() + (draws <= value).mean()) / 2
+    bias = ndtri(np.clip(below, 0.5 / len(draws), 1 - 0.5 / len(draws)))
+    without = [values[~np.isnan(values)] for values in jackknife]
+    influence = np.concatenate([(values.mean() - values) * (1 - 1 / len(values)) for values in without if len(values)])
+    scale = (influence**2).sum() ** 1.5
+    acceleration = (influence**3).sum() / (6 * scale) if scale else 0.0
+    z = bias + ndtri([(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    low, high = np.quantile(draws, ndtr(bias + z / (1 - acceleration * z)))
+    return float(low), float(high)
 
 
 def patient_intervals(
     folds: Sequence[Fold], models: Sequence[str], against: Sequence[str], draws: int, seed: int
 ) -> pd.DataFrame:
-    """Return 95 % percentile intervals of each metric, and of its differences to the models in `against`.
+    """Return 95 % BCa intervals of each metric, and of its differences to the models in `against`.
 
     The metric is a mean over the folds, of all seeds, that have the model and where the metric is defined.
 
@@ -78,6 +123,7 @@ def patient_intervals(
     for f, fold in enumerate(folds):
         units.setdefault(fold.number, []).append(f)
     measured = np.full((draws + 1, len(folds), len(models), len(METRICS)), np.nan)
+    without: dict[int | None, Floats] = {}
     generator = np.random.default_rng(seed)
     patients_in_all = 0
     for number, of_fold in units.items():
@@ -85,36 +131,66 @@ def patient_intervals(
         patients_in_all += len(patients)
         if any(not np.array_equal(folds[f].patient, folds[of_fold[0]].patient) for f in of_fold):
             raise ValueError(f"fold {number}: the test patients of its seeds differ")
-        runs = [(f, m, model) for f in of_fold for m, model in enumerate(models) if model in folds[f].scores]
-        ranked = {(f, m): Ranked(folds[f].y, folds[f].scores[model]) for f, m, model in runs}
-        utilities = {(f, m): _by_patient(folds[f], model, rows, len(patients)) for f, m, model in runs}
+        measure = _measure_of([folds[f] for f in of_fold], models, rows, len(patients))
         for draw in range(draws + 1):
             # Draw 0 is the sample itself.
             counts = np.ones(len(patients))
             if draw:
                 drawn = generator.integers(len(patients), size=len(patients))
                 counts = np.bincount(drawn, minlength=len(patients)).astype(np.float64)
-            weight = counts[rows]
-            for f, m, _ in runs:
-                measured[draw, f, m, :2] = ranked[f, m].areas(weight)
-                earned, silence, best = (float(counts @ part) for part in utilities[f, m])
-                measured[draw, f, m, 2] = (earned - silence) / (best - silence) if best > silence else np.nan
-    known = (~np.isnan(measured)).sum(1)
-    # (draws + 1, models, metrics). nanmean would warn of a metric that no fold has.
-    means = np.divide(np.nansum(measured, axis=1), known, out=np.full(known.shape, np.nan), where=known > 0)
-    frames = []
+            measured[draw, of_fold] = measure(counts)
+        # Neighbours in the order of patients, who may be alike, are in different groups.
+        group = np.arange(len(patients)) % JACKKNIFE_GROUPS
+        without[number] = np.stack([measure((group != left_out).astype(np.float64)) for left_out in np.unique(group)])
+    jackknife = []
+    for number, values in without.items():
+        deleted = np.repeat(measured[:1], len(values), axis=0)
+        deleted[:, units[number]] = values
+        jackknife.append(_mean_over_folds(deleted))
+    means = _mean_over_folds(measured)
+    rows_of_table = []
     for m, model in enumerate(models):
         for other in ["", *(o for o in against if o in models and o != model)]:
-            estimates = means[:, m] - (means[:, models.index(other)] if other else 0)
-            low, high = (
-                np.nanpercentile(estimates[1:], [2.5, 97.5], axis=0) if draws else np.full((2, len(METRICS)), np.nan)
+            of_draws, *of_groups = (
+                part[:, m] - (part[:, models.index(other)] if other else 0) for part in (means, *jackknife)
             )
-            frames.append(
-                pd.DataFrame({"metric": METRICS, "value": estimates[0], "low": low, "high": high})
-                .dropna(subset=["value"])
-                .assign(model=model, other=other, patients=patients_in_all, draws=draws)
-            )
-    return pd.concat(frames)[["model", "other", "metric", "value", "low", "high", "patients", "draws"]]
+            for k, metric in enumerate(METRICS):
+                value = of_draws[0, k]
+                if not np.isnan(value):
+                    low, high = bca_limits(value, of_draws[1:, k], [part[:, k] for part in of_groups])
+                    rows_of_table.append((model, other, metric, value, low, high, patients_in_all, draws))
+    columns = ["model", "other", "metric", "value", "low", "high", "patients", "draws"]
+    return pd.DataFrame(rows_of_table, columns=columns)
+
+
+def _measure_of(
+    folds: Sequence[Fold], models: Sequence[str], rows: NDArray[np.intp], count: int
+) -> Callable[[Floats], Floats]:
+    """Return the function from the weights of patients (count,) to the metrics (folds, models, METRICS); NaN where undefined.
+
+    folds: of the same rows. rows: the index of the patient of each row.
+    """
+    runs = [(f, m, model) for f in range(len(folds)) for m, model in enumerate(models) if model in folds[f].scores]
+    ranked = {(f, m): Ranked(folds[f].y, folds[f].scores[model], rows) for f, m, model in runs}
+    utilities = {(f, m): _by_patient(folds[f], model, rows, count) for f, m, model in runs}
+
+    def measure(weight: Floats) -> Floats:
+        measured = np.full((len(folds), len(models), len(METRICS)), np.nan)
+        for f, m, _ in runs:
+            measured[f, m, :2] = ranked[f, m].areas(weight)
+            earned, silence, best = (float(weight @ part) for part in utilities[f, m])
+            if best > silence:
+                measured[f, m, 2] = (earned - silence) / (best - silence)
+        return measured
+
+    return measure
+
+
+def _mean_over_folds(measured: Floats) -> Floats:
+    """Return the mean over the folds where a metric is defined, (N, folds, ...) -> (N, ...); NaN where it is in none."""
+    known = (~np.isnan(measured)).sum(1)
+    # nanmean would warn of a metric that no fold has.
+    return np.divide(np.nansum(measured, axis=1), known, out=np.full(known.shape, np.nan), where=known > 0)
 
 
 def _by_patient(fold: Fold, model: str, rows: NDArray[np.intp], count: int) -> tuple[Floats, Floats, Floats]:

@@ -135,13 +135,17 @@ class Evidence:
         return [record for record in records if models is None or run_model(record) in models]
 
     def runs_behind(self, frame: pd.DataFrame) -> list[dict[str, Any]]:
-        """Return the run records of each pair of dataset and model in a tidy frame; of all models if it has no such column."""
+        """Return the run records of each pair of dataset and model in a tidy frame; of all models if it has no such column.
+
+        The column `other`, where there is one, names models as well.
+        """
         if "dataset" not in frame:
             return []
         records: list[dict[str, Any]] = []
         for dataset in [key for key in self.at_hand() if key in set(frame["dataset"])]:
             rows = frame[frame["dataset"] == dataset]
-            models = [str(m) for m in rows["model"].dropna().unique()] if "model" in frame else None
+            named = [rows[column].dropna() for column in ("model", "other") if column in frame]
+            models = [str(model) for model in pd.concat(named).unique()] if "model" in frame else None
             records += self.runs(dataset, models)
         return records
 

@@ -2,6 +2,14 @@
 
 The unit of replication is the test fold where there are folds, and the seed otherwise. Values of several seeds are averaged
 within a fold first. All spreads are sample standard deviations (ddof = 1); all intervals are two-sided 95 % Student-t intervals.
+
+Folds share training data, so their values resemble each other, and the usual interval of their mean is too narrow. Intervals
+over folds are those of the corrected resampled t-test: they take (1 / n + n_test / n_train) s^2 for the variance of the mean of
+n values, in place of s^2 / n (Nadeau & Bengio 2003, "Inference for the generalization error", Machine Learning 52:239-281).
+
+The index of a series of values names its unit, which decides the variance, so that no caller has to state it.
+
+A page or table of many intervals shows some that exclude 0 by chance. `holm` adjusts the p-values of such a family.
 """
 
 from collections.abc import Iterable
@@ -9,13 +17,19 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-LEVEL = 0.95
+from clai.metrics.bootstrap import LEVEL
+
+UNITS = {"seed": "seeds", "fold": "folds", "repetition": "repetitions"}
+"""What a value may be of, with its plural."""
 
 
 def replicates(frame: pd.DataFrame, value: str = "value") -> pd.Series:
-    """Values indexed by replicate: by fold, averaged over seeds, where there are folds; by seed otherwise.
+    """Return values indexed by replicate: by fold, averaged over seeds, where there are folds; by seed otherwise.
+
+    The index has the name of the unit, fold or seed.
 
     frame: columns seed, fold and `value`, one model and one metric.
     """
@@ -32,12 +46,13 @@ def spread(values: Iterable[float]) -> tuple[float, float, int]:
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over n replicates with its 95 % Student-t interval; low and high are nan for n < 2."""
+    """A mean over n replicates of a unit of `UNITS` with its 95 % Student-t interval; low and high are nan for n < 2."""
 
     mean: float
     low: float
     high: float
     n: int
+    unit: str
 
     @property
     def below_zero(self) -> bool:
@@ -52,18 +67,47 @@ class Interval:
         return self.n > 1
 
 
-def interval(values: Iterable[float], prediction: bool = False) -> Interval:
-    """95 % t-interval of the mean of `values`; of one further value, instead, with `prediction`."""
+def interval(values: pd.Series, prediction: bool = False) -> Interval:
+    """Return the 95 % t-interval of the mean of `values`; of one further value, instead, with `prediction`.
+
+    The variance of a mean over folds is corrected for shared training data: see the head of this module. Of k folds, each is
+    1 / (k - 1) of the size of the others. Where some folds have no value, n stands for k, which widens the interval. A
+    further value over folds is one on independent data, whose variance is (1 + n_test / n_train) s^2, because s^2 lacks what
+    folds share.
+
+    Args:
+        values: an index with the name of a unit of `UNITS`, as `replicates` gives.
+
+    Raises:
+        ValueError: the index of values names no unit.
+    """
     mean, sd, n = spread(values)
+    unit = str(values.index.name)
+    if n and unit not in UNITS:
+        raise ValueError(f"the index of {n} values has the name {unit}, expected one of {list(UNITS)}: name it")
     if n < 2:
-        return Interval(mean, float("nan"), float("nan"), n)
-    scale = np.sqrt(1 / n + prediction)
-    half = float(stdtrit(n - 1, (1 + LEVEL) / 2) * sd * scale)
-    return Interval(mean, mean - half, mean + half, n)
+        return Interval(mean, float("nan"), float("nan"), n, unit)
+    shared = 1 / (n - 1) if unit == "fold" else 0.0
+    variance = 1 / n + shared + (1 + shared) * prediction
+    half = float(stdtrit(n - 1, (1 + LEVEL) / 2) * sd * np.sqrt(variance))
+    return Interval(mean, mean - half, mean + half, n, unit)
+
+
+def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the p-values (N,) of a family of N tests, adjusted for their number (Holm 1979, Scand. J. Statist. 6:65-70).
+
+    Rejecting what is below a level keeps the probability of any false rejection below that level, whatever the dependence
+    between the tests. NaN stays NaN and does not count.
+    """
+    adjusted = np.full(len(p), np.nan)
+    order = np.argsort(p)[: np.count_nonzero(~np.isnan(p))]  # NaN is sorted last
+    steps = p[order] * np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return adjusted
 
 
 def paired_difference(metrics: pd.DataFrame, metric: str, model: str, other: str) -> Interval:
-    """Mean of `model` minus `other` over the replicates (seeds or folds) that both have, with its interval."""
+    """Return the mean of `model` minus `other` over the replicates (seeds or folds) that both have, with its interval."""
     chosen = metrics[metrics["metric"] == metric]
     a = replicates(chosen[chosen["model"] == model])
     b = replicates(chosen[chosen["model"] == other])

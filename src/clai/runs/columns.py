@@ -11,6 +11,7 @@ COLUMNS: dict[str, list[str]] = {
     "tsne.csv.gz": ["model", "x", "y", "label"],
     "stages.csv.gz": ["stage", "x", "y", "label"],
     "intervals.csv": ["model", "other", "metric", "value", "low", "high", "patients", "draws"],
+    "comparisons.csv": ["model", "other", "metric", "value", "low", "high", "p", "samples", "seeds", "draws"],
     "decision.csv": ["model", "seed", "fold", "threshold", "net_benefit", "always"],
     "signals.csv": ["model", "hour", "signal", "value", "sd", "event"],
     "latent.csv": ["model", "seed", "fold", "quantity", "value"],

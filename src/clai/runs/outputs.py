@@ -41,6 +41,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "tableS12": ("wide",),
     "tableS13": ("recipe",),
     "tableS14": _MULTICLASS,
+    "tableS16": _MULTICLASS,
 }
 """The tables, each with the names whose evidence it shows (`evidence_behind` resolves `every dataset`)."""
 FIGURES: dict[str, tuple[str, ...]] = {
@@ -67,7 +68,9 @@ RECORDS = (RUNS, SHARED)
 """Files of an evidence folder that hold the records of its runs."""
 _EVERY_RUN = ("metrics.csv", "history.csv")
 _DESCRIPTION = "dataset.json"
-_MULTICLASS_FILES = (*_EVERY_RUN, "reliability.csv", "similarity.csv", "tsne.csv.gz", "stages.csv.gz")
+_MULTICLASS_FILES = (
+    *_EVERY_RUN, "reliability.csv", "comparisons.csv", "similarity.csv", "tsne.csv.gz", "stages.csv.gz",
+)  # fmt: skip
 _SEPSIS_FILES = (*_EVERY_RUN, "reliability.csv", "intervals.csv", "decision.csv", "signals.csv", "latent.csv")
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from clai.report.evidence import Evidence
-from clai.report.statistics import Interval
+from clai.report.statistics import UNITS, Interval
 
 REPLICATES = "at least two seeds or folds of each model"
 """What a difference needs before it can decide a verdict."""
@@ -39,13 +39,15 @@ class Unit:
     style: str = "f"
 
     def text(self, value: float | Interval) -> str:
-        """Write a number, or a mean with its interval and the number of replicates: `+0.41 [+0.12, +0.70], n = 3`."""
+        """Write a number, or a mean with its interval and the number of replicates: `+0.41 [+0.12, +0.70], n = 3 seeds`."""
         if not isinstance(value, Interval):
             return f"{self.factor * value:{'+' if self.signed else ''}.{self.digits}{self.style}}"
         if value.n == 0:
             return "no value"
         mean, low, high = (self.text(number) for number in (value.mean, value.low, value.high))
-        return f"{mean} [{low}, {high}], n = {value.n}" if value.known else f"{mean}, n = {value.n}, no interval"
+        if not value.known:
+            return f"{mean}, n = 1 {value.unit}, no interval"
+        return f"{mean} [{low}, {high}], n = {value.n} {UNITS[value.unit]}"
 
 
 PER_CENT = Unit(2, "per cent", factor=100)

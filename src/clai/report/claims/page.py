@@ -7,14 +7,17 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
+from clai.metrics.bootstrap import LEVEL
 from clai.report.claims.finding import Finding, Verdict
 from clai.report.claims.judgement import Judgement
+from clai.report.statistics import Interval
 
 WIDTH = 120
 NUMBERS = (
     "Differences carry a sign. A mean over n seeds, folds or repetitions stands before its 95 % t-interval in "
-    "brackets. Accuracies, ROC-AUC of multiclass data and agreements are per cent, and their differences percentage "
-    "points. Calibration errors and the metrics of sepsis detection are fractions of 1."
+    "brackets. Intervals over folds are widened for the training data that folds share (Nadeau & Bengio 2003). "
+    "Accuracies, ROC-AUC of multiclass data and agreements are per cent, and their differences percentage points. "
+    "Calibration errors and the metrics of sepsis detection are fractions of 1."
 )
 
 EVIDENCE = {
@@ -41,6 +44,7 @@ def claims_frame(judgements: Iterable[Judgement]) -> pd.DataFrame:
 def claims_page(judgements: Sequence[Judgement], caption: str) -> str:
     """Write the page: how many claims are reproduced, a table of them, then a section for each claim."""
     blocks = ["# The paper's claims", _wrapped(_summary(judgements)), _table(judgements), _wrapped(NUMBERS)]
+    blocks.append(_wrapped(_multiplicity(judgements)))
     blocks += [_wrapped(paragraph) for paragraph in caption.split("\n\n")]
     for judgement in judgements:
         blocks += _section(judgement)
@@ -51,6 +55,20 @@ def _summary(judgements: Sequence[Judgement]) -> str:
     counts = Counter(finding.verdict for _, finding in judgements)
     words = [f"{counts[verdict]} {'is' if counts[verdict] == 1 else 'are'} {verdict}" for verdict in Verdict]
     return f"Of {len(judgements)} claims, {', '.join(words[:-1])} and {words[-1]}."
+
+
+def _multiplicity(judgements: Iterable[Judgement]) -> str:
+    """Say how many intervals the page has, and how many of so many exclude 0 by chance."""
+    parts = [part for _, finding in judgements for part in finding.parts]
+    shown, deciding = (
+        sum(isinstance(s.value, Interval) and s.value.known for part in chosen for s in part.statistics)
+        for chosen in (parts, [part for part in parts if part.holds is not None])
+    )
+    return (
+        f"The page has {shown} intervals, {deciding} of them with a say in a verdict. Where no true difference exists, one "
+        f"in {1 / (1 - LEVEL):.0f} excludes 0 by chance. Verdicts are not corrected for their number; table S16 adjusts its "
+        "p-values."
+    )
 
 
 def _table(judgements: Iterable[Judgement]) -> str:

@@ -43,10 +43,10 @@ def _frame(evidence: Evidence, metrics: list[Metric]) -> pd.DataFrame:
         records = evidence.runs(study)
         for cell in measured["model"].unique():
             of_cell = measured[measured["model"] == cell]
-            minutes = [run["cpu_seconds"] / 60 for run in records if run_model(run) == cell]
+            minutes = {run["seed"]: run["cpu_seconds"] / 60 for run in records if run_model(run) == cell}
             for metric in metrics:
                 if metric.key == "cpu_minutes":
-                    values = pd.Series(minutes, dtype=float)
+                    values = pd.Series(minutes, dtype=float).rename_axis("seed")
                 elif metric.key == "validation_accuracy":
                     values = last[last["model"] == cell].set_index("seed")[metric.key] * metric.scale
                 else:

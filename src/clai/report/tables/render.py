@@ -11,6 +11,7 @@ from clai.report.tables import (
     benchmark,
     choices,
     classes,
+    comparisons,
     datasets,
     fast_trunk,
     multiclass,
@@ -42,6 +43,7 @@ TABLES: dict[str, tuple[FrameOf, TexOf]] = {
     "tableS12": (fast_trunk.methods_frame, fast_trunk.methods_tex),
     "tableS13": (fast_trunk.trials_frame, fast_trunk.trials_tex),
     "tableS14": (shift.shift_frame, shift.shift_tex),
+    "tableS16": (comparisons.comparisons_frame, comparisons.comparisons_tex),
 }
 
 METRIC_COLUMNS: list[Metric] = [

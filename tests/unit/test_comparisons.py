@@ -1,0 +1,111 @@
+"""Differences between models count seeds and test samples, and have their nominal coverage."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+from scipy.special import softmax
+
+from clai.metrics.classification import multiclass_metrics
+from clai.metrics.comparisons import METRICS, Predicted, compare_models, paired_difference
+
+Floats = NDArray[np.float64]
+BINS = 15
+
+
+def predicted(y: NDArray[np.int64], seed: int, skill: float) -> Predicted:
+    score = np.random.default_rng(seed).normal(size=(len(y), 3)) + skill * np.eye(3)[y]
+    return Predicted(softmax(score, axis=1), softmax(2 * score, axis=1))
+
+
+def three_models() -> tuple[NDArray[np.int64], dict[str, dict[int, Predicted]]]:
+    y = np.random.default_rng(9).integers(0, 3, 240)
+    good = {seed: predicted(y, seed, 2.0) for seed in range(3)}
+    bad = {seed: predicted(y, 10 + seed, 1.0) for seed in range(1, 4)}
+    return y, {"good": good, "bad": bad, "alone": {0: predicted(y, 20, 1.0)}}
+
+
+def test_values_are_mean_differences_of_the_metrics_of_table1_over_common_seeds() -> None:
+    y, runs = three_models()
+    table = compare_models(y, np.arange(240), runs, BINS, draws=20, seed=0).set_index(["model", "other", "metric"])
+    of_runs = {
+        (model, seed): multiclass_metrics(y, one.probability, bins=BINS)
+        | {"ece_scaled": multiclass_metrics(y, one.calibrated, bins=BINS)["ece"]}
+        for model, of_seeds in runs.items()
+        for seed, one in of_seeds.items()
+    }
+    pairs = {("good", "bad"): [(1, 1), (2, 2)], ("good", "alone"): [(0, 0), (1, 0), (2, 0)]}
+    for (model, other), seeds in pairs.items():
+        for metric in METRICS:
+            differences = [of_runs[model, a][metric] - of_runs[other, b][metric] for a, b in seeds]
+            row = table.loc[(model, other, metric)]
+            assert row["value"] == pytest.approx(np.mean(differences))
+            assert (row["samples"], row["seeds"], row["draws"]) == (240, len(seeds), 20)
+    assert table.loc[("good", "bad", "accuracy"), "p"] < 0.05
+    assert len(table) == 3 * len(METRICS)
+
+
+def test_a_draw_counts_each_sample_as_often_as_its_group_was_drawn() -> None:
+    """With one seed the interval is that of the metrics of the drawn samples themselves."""
+    y, runs = three_models()
+    groups, draws = np.arange(240) // 8, 60
+    first, second = runs["good"][1], runs["bad"][1]
+    table = compare_models(y, groups, {"a": {1: first}, "b": {1: second}}, BINS, draws, seed=3).set_index("metric")
+    counts = np.random.default_rng(3).multinomial(30, np.full(30, 1 / 30), size=draws)
+    drawn = [np.repeat(np.arange(240), weight[groups]) for weight in counts]
+    for metric in ("accuracy", "macro_f1", "ece", "roc_auc"):
+        differences = [
+            multiclass_metrics(y[rows], first.probability[rows], bins=BINS)[metric]
+            - multiclass_metrics(y[rows], second.probability[rows], bins=BINS)[metric]
+            for rows in drawn
+        ]
+        half = stats.t.ppf(0.975, 29) * np.std(differences, ddof=1) * np.sqrt(30 / 29)
+        assert table.loc[metric, "high"] - table.loc[metric, "value"] == pytest.approx(half)
+
+
+def test_an_interval_by_sleeper_is_wider_than_one_by_epoch_where_sleepers_differ() -> None:
+    rng = np.random.default_rng(0)
+    sleeper = np.repeat(np.arange(20), 50)
+    y = rng.integers(0, 3, 1000)
+    hard = rng.random(20) < 0.5
+    runs = {"a": {0: predicted(y, 1, 2.0)}, "b": {0: predicted(y, 2, 2.0)}}
+    probability = runs["b"][0].probability.copy()
+    probability[hard[sleeper]] = 1 / 3
+    runs["b"][0] = Predicted(probability, probability)
+    by_epoch, by_sleeper = (
+        compare_models(y, groups, runs, BINS, 100, seed=0).set_index("metric").loc["accuracy"]
+        for groups in (np.arange(1000), sleeper)
+    )
+    assert by_sleeper["high"] - by_sleeper["low"] > 1.5 * (by_epoch["high"] - by_epoch["low"])
+
+
+def test_models_without_a_common_seed_are_not_compared() -> None:
+    y, runs = three_models()
+    with pytest.raises(ValueError, match=r"found the seeds \[0, 1, 2\] and \[7, 8\], expected some in common"):
+        compare_models(y, np.arange(240), {"a": runs["good"], "b": {7: runs["bad"][1], 8: runs["bad"][2]}}, BINS, 2, 0)
+
+
+def test_equal_predictions_give_no_interval() -> None:
+    y, runs = three_models()
+    table = compare_models(y, np.arange(240), {"a": runs["good"], "b": runs["good"]}, BINS, 10, seed=0)
+    assert (table["value"] == 0).all()
+    assert table[["low", "high", "p"]].isna().all().all()
+
+
+@pytest.mark.parametrize(("seeds", "training"), [(3, 0.0), (3, 0.03), (5, 0.06), (1, 0.0)])
+def test_coverage_over_seeds_and_samples_is_nominal(seeds: int, training: float) -> None:
+    """Differences of samples have a part that seeds share, 0.3, and one of each seed, 0.5; the true difference is 0."""
+    rng, samples, repetitions = np.random.default_rng(0), 400, 500
+    inside, inside_by_draws = 0, 0
+    for _ in range(repetitions):
+        shared, own = rng.normal(0, 0.3, (samples, 1)), rng.normal(0, 0.5, (samples, seeds))
+        difference = rng.normal(0, training, seeds) + shared + own
+        drawn = rng.multinomial(samples, np.full(samples, 1 / samples), size=100) @ difference / samples
+        found = paired_difference(difference.mean(0), drawn, samples)
+        inside += found.low <= 0 <= found.high
+        assert (found.p < 0.05) == (not found.low <= 0 <= found.high)
+        low, high = np.percentile(drawn.mean(1), [2.5, 97.5])
+        inside_by_draws += low <= 0 <= high
+    assert 0.92 < inside / repetitions < 0.98
+    if training > 0:
+        assert inside_by_draws / repetitions < 0.85, "samples alone explain too little"

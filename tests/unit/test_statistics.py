@@ -1,0 +1,117 @@
+"""Intervals over seeds and folds, and families of tests, do what they are for."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from clai.report.statistics import Interval, holm, interval, paired_difference, replicates, spread
+
+Floats = NDArray[np.float64]
+
+
+def series(values: Floats | list[float], unit: str) -> pd.Series:
+    return pd.Series(values, dtype=float).rename_axis(unit)
+
+
+def test_folds_are_the_replicates_where_there_are_folds() -> None:
+    frame = pd.DataFrame({"seed": [0, 1, 0, 1], "fold": [0, 0, 1, 1], "value": [1.0, 3.0, 5.0, 7.0]})
+    by_fold, by_seed = replicates(frame), replicates(frame.assign(fold=np.nan))
+    assert by_fold.tolist() == [2.0, 6.0]
+    assert by_seed.tolist() == [3.0, 5.0]
+    assert [interval(by_fold).unit, interval(2 * by_seed - by_seed).unit] == ["fold", "seed"]
+
+
+def test_spread_is_the_sample_standard_deviation_and_absent_for_one_value() -> None:
+    assert spread([1.0, 3.0]) == (2.0, pytest.approx(np.sqrt(2)), 2)
+    mean, sd, n = spread([4.0])
+    assert (mean, n) == (4.0, 1)
+    assert np.isnan(sd)
+
+
+def test_interval_over_seeds_is_that_of_a_t_test() -> None:
+    values = [0.1, 0.3, 0.2, 0.5]
+    expected = stats.ttest_1samp(values, 0).confidence_interval(0.95)
+    found = interval(series(values, "seed"))
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+    assert not interval(series([1.0], "seed")).known
+
+
+def test_interval_over_five_folds_is_half_as_wide_again() -> None:
+    """1 / 5 + 1 / 4 is 2.25 times 1 / 5."""
+    values = [0.1, 0.3, 0.2, 0.5, 0.4]
+    seeds, folds = (interval(series(values, unit)) for unit in ("seed", "fold"))
+    assert folds.high - folds.mean == pytest.approx(1.5 * (seeds.high - seeds.mean))
+
+
+def test_interval_of_values_without_a_unit_is_refused() -> None:
+    with pytest.raises(ValueError, match="the index of 2 values has the name None"):
+        interval(pd.Series([1.0, 2.0]))
+
+
+def coverage(intervals: list[Interval], truth: Floats | float) -> float:
+    low, high = (np.array([getattr(found, end) for found in intervals]) for end in ("low", "high"))
+    return float(((low <= truth) & (truth <= high)).mean())
+
+
+@pytest.mark.parametrize(("samples", "mean"), [(20, 0.5), (200, 0.2)])
+def test_interval_over_folds_covers_the_expected_difference_where_the_usual_one_does_not(
+    samples: int, mean: float
+) -> None:
+    """The learners are the mean of the training folds and the constant 0; the loss is quadratic; every data set is new."""
+    folds, data_sets = 5, 3000
+    y = np.random.default_rng(0).normal(mean, 1, (data_sets, folds, samples // folds))
+    of_fold = y.mean(2)
+    fitted = (of_fold.sum(1, keepdims=True) - of_fold) / (folds - 1)
+    difference = ((y - fitted[:, :, None]) ** 2).mean(2) - (y**2).mean(2)
+    # E (y - fitted)^2 = 1 + 1 / n_train, E y^2 = 1 + mean^2
+    truth = 1 / (samples * (folds - 1) / folds) - mean**2
+    usual, corrected = (
+        coverage([interval(series(values, unit)) for values in difference], truth) for unit in ("seed", "fold")
+    )
+    assert usual < 0.93
+    assert abs(corrected - 0.95) < min(0.02, abs(usual - 0.95))
+
+
+@pytest.mark.parametrize(("unit", "correlation"), [("seed", 0.0), ("fold", 1 / 5)])
+@pytest.mark.parametrize("prediction", [False, True])
+def test_coverage_is_exact_for_the_correlation_that_the_correction_assumes(
+    unit: str, correlation: float, prediction: bool
+) -> None:
+    """Nadeau and Bengio's n_test / n_train of k folds amounts to a correlation of 1 / k between folds."""
+    rng, repetitions = np.random.default_rng(1), 4000
+    shared, own = rng.normal(size=(repetitions, 1)), rng.normal(size=(repetitions, 5))
+    values = np.sqrt(correlation) * shared + np.sqrt(1 - correlation) * own
+    truth = rng.normal(size=repetitions) if prediction else 0.0
+    found = coverage([interval(series(row, unit), prediction) for row in values], truth)
+    assert found == pytest.approx(0.95, abs=0.012)  # 3.5 standard errors
+
+
+def test_pairs_are_matched_by_seed_and_unmatched_ones_left_out() -> None:
+    rows = [("a", 0, 0.9), ("a", 1, 0.8), ("a", 2, 0.1), ("b", 1, 0.5), ("b", 0, 0.5)]
+    frame = pd.DataFrame(rows, columns=["model", "seed", "value"]).assign(fold=np.nan, metric="accuracy")
+    found = paired_difference(frame, "accuracy", "a", "b")
+    assert found.n == 2
+    assert found.mean == pytest.approx(0.35)
+
+
+def test_holm_by_hand() -> None:
+    """Holm (1979): the smallest times N, the next times N - 1, never below the one before."""
+    found = holm(np.array([0.04, 0.01, np.nan, 0.03, 0.9]))
+    assert found == pytest.approx([0.09, 0.04, np.nan, 0.09, 0.9], nan_ok=True)
+    assert holm(np.array([0.6, 0.8])).tolist() == [1.0, 1.0]
+    assert not len(holm(np.array([])))
+
+
+@pytest.mark.parametrize("dependence", [lambda z: z, lambda z: z + 2 * z[:, :1]], ids=["independent", "dependent"])
+def test_holm_keeps_the_probability_of_any_false_rejection(dependence: Callable[[Floats], Floats]) -> None:
+    """Of eight tests two are of true effects."""
+    noise = dependence(np.random.default_rng(0).normal(size=(4000, 8)))
+    effect = np.r_[4.0, 4.0, np.zeros(6)]
+    p = 2 * stats.norm.sf(np.abs(noise / noise.std(0) + effect))
+    false = np.array([(holm(row)[2:] < 0.05).any() for row in p])
+    assert false.mean() < 0.06
+    assert (p[:, 2:] < 0.05).any(1).mean() > 0.1, "without the adjustment there are more"
