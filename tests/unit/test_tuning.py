@@ -1,10 +1,17 @@
 """Trials: the same number for every model, drawn from its space alone, the settings of today first; the best ones are in use."""
 
+import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from clai.errors import InputError
+from clai.report.evidence import Evidence
+from clai.report.tables.parts import Sources
+from clai.report.tables.render import render
+from clai.report.tables.tuning import best_trials
+from clai.runs.record import write_records
 from clai.runs.settings import (
     cell_settings,
     cells,
@@ -15,6 +22,7 @@ from clai.runs.settings import (
     runs_of_study,
 )
 from clai.runs.tuning import PREFIX, trials
+from support.evidence_fixture import write_evidence
 
 REPOSITORY = Path(__file__).parents[2]
 REAL = load_settings(REPOSITORY)
@@ -82,3 +90,64 @@ def test_tuned_settings_are_those_of_one_model_and_of_no_trial() -> None:
     for cell in cells(REAL, "tuning-cifar10"):
         assert cell_settings(tuned, "tuning-cifar10", cell) == cell_settings(REAL, "tuning-cifar10", cell)
     assert load_settings(REPOSITORY, own, mini=True)["tuned"] is None
+
+
+SCORES = {"clai-m": (0.7, 0.8, 0.8), "clai-c": (0.75, 0.7, 0.6)}
+RATES = (0.002, 0.005, 0.001)
+
+
+def write_tuning(root: Path) -> Evidence:
+    """Write evidence of a tuning of two models with three trials each, and of the dataset's runs."""
+    folder = root / "tuning-cifar10" / "evidence"
+    folder.mkdir(parents=True)
+    rows, records = [], []
+    for model, scores in SCORES.items():
+        for n, (score, rate) in enumerate(zip(scores, RATES, strict=True)):
+            cell = f"{model}_trial{n}"
+            rows.append(("tuning-cifar10", cell, 0, "", "printed", "population", "accuracy", score))
+            records.append({
+                "run": f"tuning-cifar10/{cell}/seed0", "commit": "0" * 40, "dirty": False, "data": {}, "seed": 0, "fold": None,
+                "settings": {"threads": 1, "training": {"learning_rate": rate, "batch_size": 64}}, "threads": 1,
+                "device": "cpu", "hardware": "test, 1 core", "versions": {}, "wall_seconds": 70.0, "cpu_seconds": 60.0,
+                "peak_memory_mb": 1, "pairs": None, "command": "snakemake x",
+            })  # fmt: skip
+    columns = ["dataset", "model", "seed", "fold", "rule", "shares", "metric", "value"]
+    pd.DataFrame(rows, columns=columns).to_csv(folder / "metrics.csv", index=False)
+    write_records(folder, records)
+    description = {"title": "CIFAR-10", "dataset": "cifar10", "miniature": False}
+    (folder / "dataset.json").write_text(json.dumps(description))
+    write_evidence(root, ["cifar10"])
+    names = ("tuning-cifar10", "tuning-pathmnist", "cifar10")
+    expected = {name: {"title": name, "needs": "data"} for name in names}
+    return Evidence.found(root, expected)
+
+
+def test_table_s17_has_every_trial_the_best_of_each_method_and_its_test_score(tmp_path: Path) -> None:
+    evidence = write_tuning(tmp_path / "published")
+    assert best_trials(evidence, "tuning-cifar10") == {"clai-m": "trial1", "clai-c": "trial0"}
+    sources = Sources(evidence, pd.DataFrame(), pd.DataFrame(), pd.DataFrame(), {})
+    table = render("tableS17", sources, (REPOSITORY / "workflow/report/tableS17.rst").read_text())
+    trials_of = table.frame[table.frame["trial"].notna()]
+    assert trials_of["mean"].tolist() == pytest.approx([100 * s for scores in SCORES.values() for s in scores])
+    assert trials_of.loc[trials_of["chosen"], "model"].tolist() == ["clai-m_trial1", "clai-c_trial0"]
+    assert trials_of["settings"].tolist() == [f"learning_rate {rate}" for rate in RATES] * 2
+    test = evidence.metrics("cifar10").query("model == 'clai-m' and metric == 'accuracy'")["value"]
+    tested = table.frame[table.frame["trial"].isna()].set_index("model")
+    assert tested.loc["clai-m", "mean"] == pytest.approx(100 * test.mean())
+    assert tested.loc["clai-m", "low"] < 100 * test.mean() < tested.loc["clai-m", "high"]
+    assert "CLaI-M & 3 & 80.00 & learning\\_rate 0.005 & 3.0 &" in table.tex
+    assert "not run: needs data" in table.tex
+    assert len(table.runs) == 6 + 3 * 2
+
+
+@pytest.mark.parametrize("dataset", REAL["tuning"])
+def test_runs_have_the_settings_of_the_best_published_trials(dataset: str) -> None:
+    tuning = PREFIX + dataset
+    evidence = Evidence.found(REPOSITORY / "results" / "published", {tuning: {"title": tuning, "needs": ""}})
+    if not evidence.has(tuning):
+        pytest.skip(f"no evidence of {tuning} is published")
+    drawn = REAL["studies"][tuning]["trials"]
+    best = best_trials(evidence, tuning)
+    assert best.keys() == set(REAL["tuning"][dataset]["models"])
+    chosen = {m: {k: v for k, v in drawn[f"{m}_{trial}"].items() if k != "model"} for m, trial in best.items()}
+    assert (REAL["tuned"] or {}).get(dataset, {}) == {m: settings for m, settings in chosen.items() if settings}

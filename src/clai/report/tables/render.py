@@ -18,6 +18,7 @@ from clai.report.tables import (
     rules,
     sepsis,
     shift,
+    tuning,
 )
 from clai.report.tables.parts import Metric, Sources, Table
 
@@ -42,6 +43,7 @@ TABLES: dict[str, tuple[FrameOf, TexOf]] = {
     "tableS12": (fast_trunk.methods_frame, fast_trunk.methods_tex),
     "tableS13": (fast_trunk.trials_frame, fast_trunk.trials_tex),
     "tableS14": (shift.shift_frame, shift.shift_tex),
+    "tableS17": (tuning.tuning_frame, tuning.tuning_tex),
 }
 
 METRIC_COLUMNS: list[Metric] = [
