@@ -9,7 +9,7 @@ from clai.report.evidence import Evidence, run_model
 from clai.report.labels import model_title
 from clai.report.latex import escape, floating, missing_group, row, spanning
 from clai.report.statistics import interval, replicates, spread
-from clai.report.tables.parts import Metric, Sources, cells, number
+from clai.report.tables.parts import Metric, Sources, cells, in_order, number
 from clai.runs.tuning import PREFIX
 
 SCORES = [Metric("auroc", "AUROC"), Metric("accuracy", "Accuracy", percent=True)]
@@ -47,7 +47,8 @@ def tuning_frame(sources: Sources) -> pd.DataFrame:
         metrics, best = evidence.metrics(tuning), best_trials(evidence, tuning)
         metric, dataset = score_of(metrics), tuning.removeprefix(PREFIX)
         scores = metrics[metrics["metric"] == metric.key].set_index("model")["value"] * metric.scale
-        for model, trial in best.items():
+        for model in in_order(best):
+            trial = best[model]
             records = {run_model(run): run for run in evidence.runs(tuning) if run_model(run).split("_")[0] == model}
             texts = _settings_texts({cell: run["settings"] for cell, run in records.items()})
             for cell, run in sorted(records.items(), key=lambda item: int(item[0].rpartition("trial")[2])):
