@@ -139,7 +139,7 @@ class ConvNet(nn.Module):
             _ConvBlock(2 * patch, width), _ConvBlock(width, 4 * width), _ConvBlock(4 * width, 4 * width)
         )
         self.features = 4 * width
-        # So that every method has the same layer before its head.
+        # The heads below standardise their features themselves. A head of one's own may not.
         self.standardise = nn.BatchNorm1d(self.features, affine=False)
 
     @torch.no_grad()
@@ -306,16 +306,17 @@ class Encoder(nn.Module):
 
 
 class Classifier(nn.Module):
-    """Trunk with a linear layer of C logits, for the cross-entropy baseline."""
+    """Trunk, standardisation of its features as in `Encoder`, and a linear layer of C logits: the cross-entropy baseline."""
 
     def __init__(self, trunk: nn.Module, features: int, classes: int) -> None:
         super().__init__()
         self.trunk, self.logits = trunk, nn.Linear(features, classes)
+        self.standardise = nn.BatchNorm1d(features, affine=False)
 
     def forward(self, x: Any) -> Tensor:
         features = self.trunk(x)
         with torch.autocast(features.device.type, enabled=False):
-            return self.logits(features.to(self.logits.weight.dtype))
+            return self.logits(self.standardise(features.to(self.logits.weight.dtype)))
 
 
 def build_trunk(settings: Mapping[str, Any], inputs: int) -> nn.Module:

@@ -207,6 +207,7 @@ def batchwise_learning(
     settings: TrainingSettings,
     validate: Callable[[], Epoch],
     checkpoint: Checkpoint | None,
+    views: int = 1,
 ) -> list[Epoch]:
     """Train on a loss of single batches, drawing as many items a step as a CLaI group of anchor and references.
 
@@ -214,6 +215,7 @@ def batchwise_learning(
         model: trained in place.
         objective: loss of the encoder input and the labels (samples,) of a batch.
         data, settings, validate, checkpoint: as in `collaborative_learning`.
+        views: how often an item is in its batch, each time with an augmentation of its own.
 
     Returns:
         The history, a row an epoch: epoch, loss, learning_rate and the figures of `validate`.
@@ -225,7 +227,7 @@ def batchwise_learning(
 
     def steps(generator: torch.Generator) -> Steps:
         def step(items: Tensor) -> Figures:
-            loss = objective(*data.batch(items, generator))
+            loss = objective(*data.batch(items.repeat(views), generator))
             loss.backward()
             return {"loss": loss.detach()}
 

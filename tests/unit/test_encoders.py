@@ -3,7 +3,18 @@
 import pytest
 import torch
 
-from clai.encoders import CausalGRU, ConditionedHead, ConvNet, Encoder, Hourly, ResNet1d, ResNet2d, build_trunk
+from clai.encoders import (
+    MLP,
+    CausalGRU,
+    Classifier,
+    ConditionedHead,
+    ConvNet,
+    Encoder,
+    Hourly,
+    ResNet1d,
+    ResNet2d,
+    build_trunk,
+)
 
 
 @pytest.mark.parametrize(
@@ -84,3 +95,16 @@ def test_hours_taken_a_few_at_a_time_have_the_states_and_gradients_of_one_pass(l
 def test_unknown_trunk_is_named() -> None:
     with pytest.raises(ValueError, match=r"encoder\.trunk is 'vit'"):
         build_trunk({"trunk": "vit", "width": 4}, 3)
+
+
+def test_head_of_every_method_sees_features_of_mean_0_and_variance_1() -> None:
+    torch.manual_seed(0)
+    x = 5 + 3 * torch.randn(64, 3)
+    encoder, classifier = Encoder(MLP(3, 8, 1), ConditionedHead(8, 2, 4)), Classifier(MLP(3, 8, 1), 8, 3)
+    for module, head in ((encoder, encoder.head), (classifier, classifier.logits)):
+        seen: list[torch.Tensor] = []
+        head.register_forward_pre_hook(lambda _, given, seen=seen: seen.append(given[0]))
+        module(x)
+        spread = seen[0].detach().std(0, correction=0)
+        torch.testing.assert_close(seen[0].mean(0), torch.zeros(8), atol=1e-5, rtol=0)
+        assert all(abs(float(s) - 1) < 1e-2 or float(s) == 0 for s in spread)

@@ -2,8 +2,9 @@
 
 from importlib.util import find_spec
 from pathlib import Path
+from pkgutil import resolve_name
 
-from clai.runs.models import CLAI, EMBEDDING_BASELINES, IN_STUDIES, MODELS, ON_DATASETS, fitted_by
+from clai.runs.models import CELLS, CLAI, EMBEDDING_BASELINES, MODELS, fitted_by
 from clai.runs.settings import load_settings, select
 
 REPOSITORY = Path(__file__).parents[2]
@@ -13,10 +14,12 @@ def test_models_of_the_paper_come_first() -> None:
     assert list(MODELS)[:2] == CLAI == ["clai-m", "clai-c"]
 
 
-def test_every_model_is_fitted_by_one_rule_or_belongs_to_studies() -> None:
-    rules = {model.rule for model in MODELS.values() if model.rule}
-    assert sorted(name for rule in rules for name in fitted_by(rule)) == sorted(ON_DATASETS)
-    assert set(ON_DATASETS) | set(IN_STUDIES) == set(MODELS)
+def test_every_model_is_fitted_by_one_rule_on_datasets_and_by_one_function_in_studies() -> None:
+    rules = {model.rule for model in MODELS.values()}
+    assert sorted(name for rule in rules for name in fitted_by(rule)) == sorted(MODELS)
+    assert set(CELLS) == rules
+    for function in CELLS.values():
+        assert callable(resolve_name(function))
 
 
 def test_every_setting_that_a_model_reads_has_a_default() -> None:
@@ -26,7 +29,7 @@ def test_every_setting_that_a_model_reads_has_a_default() -> None:
 
 
 def test_models_look_different() -> None:
-    colours = [MODELS[name].colour for name in ON_DATASETS]
+    colours = [model.colour for model in MODELS.values()]
     assert len(set(colours)) == len(colours)
     assert len({model.title for model in MODELS.values()}) == len(MODELS)
 

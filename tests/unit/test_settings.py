@@ -9,7 +9,7 @@ import yaml
 
 from clai.errors import InputError
 from clai.report.cli import main
-from clai.runs.models import EMBEDDING_BASELINES, IN_STUDIES, MODELS, ON_DATASETS
+from clai.runs.models import EMBEDDING_BASELINES, MODELS
 from clai.runs.settings import (
     DEFAULTS,
     benchmark_settings,
@@ -54,6 +54,10 @@ def test_own_settings_win_on_real_data_and_the_miniature_over_them() -> None:
     assert (real["miniature"], mini["miniature"]) == (False, True)
 
 
+SPACE = {"baselines.gp.epochs": {"choice": [1, 2]}}
+TUNING = {"trials": 2, "seed": 0, "scored_on": "validation", "models": ["gp"], "overrides": {}, "spaces": {"gp": SPACE}}
+
+
 @pytest.mark.parametrize(
     ("own", "message"),
     [
@@ -61,10 +65,35 @@ def test_own_settings_win_on_real_data_and_the_miniature_over_them() -> None:
         ({"training": {"epoch": 3}}, "config key training: found unknown keys 'epoch', expected some of .*epochs"),
         ({"seeds": "many"}, "config key seeds: 'many' is not of type 'array'; correct it"),
         ({"datasets": {"cifar10": {"models": ["svm"]}}}, "config key datasets.cifar10.models.0: 'svm' is not one of"),
-        ({"variants": {"full": {"model": "gp"}}}, "config key variants.full.model: 'gp' is not one of"),
+        ({"variants": {"full": {"model": "svm"}}}, "config key variants.full.model: 'svm' is not one of"),
         ({"baselines": {"embedding": "cross-entropy"}}, "config key baselines.embedding: .* is not one of .*clai-m"),
         ({"run": ["cifar100"]}, "config key run: found 'cifar100', expected one of the datasets: pathmnist, cifar10"),
         ({"run_studies": ["deep"]}, "config key run_studies: found 'deep', expected one of the studies: ablation"),
+        (
+            {"tuned": {"mimic-iv": {}}},
+            "config key tuned: found 'mimic-iv', expected one of the datasets of `tuning`: cifar10",
+        ),
+        ({"tuning": {"mimic": {**TUNING}}}, "config key tuning: found 'mimic', expected one of the datasets"),
+        (
+            {"tuning": {"cifar10": {"models": ["gp"], "spaces": {"gp": SPACE}}}},
+            "config key tuning.cifar10.models: found gp, models of recordings alone",
+        ),
+        (
+            {"tuning": {"cifar10": {"spaces": {"clai-m": {"training.rate": {"choice": [1, 2]}}}}}},
+            "config key tuning.cifar10.spaces.clai-m: found 'training.rate', expected a setting that clai-m reads",
+        ),
+        (
+            {
+                "tuning": {
+                    "cifar10": {"trials": 2, "spaces": {"clai-m": {"training.epochs": {"choice": ["many", "few"]}}}}
+                }
+            },
+            "config key tuning-cifar10.clai-m_trial1.training.epochs: '(many|few)' is not of type 'integer'",
+        ),
+        (
+            {"tuning": {"challenge2019": {"trials": 20}}},
+            "inverse_penalty: found 9 combinations, expected at least 19 for 20 trials; add values, or lower",
+        ),
         ({"benchmark": {"dataset": "x"}}, "config key benchmark.dataset: found 'x', expected one of the datasets"),
         ({"studies": {"wide": {"dataset": "x"}}}, "config key studies.wide.dataset: found 'x'"),
         (
@@ -122,11 +151,9 @@ def test_overrides_may_change_what_a_dataset_or_a_study_reads_and_nothing_else()
 
 
 def test_registry_names_the_models_that_settings_accept() -> None:
-    for model in ON_DATASETS:
+    for model in MODELS:
         load_settings(REPOSITORY, {"datasets": {"challenge2019": {"models": [model]}}})
-    for model in IN_STUDIES:
         load_settings(REPOSITORY, {"variants": {"full": {"model": model}}})
-    assert "supervised-contrastive" in set(IN_STUDIES) - set(ON_DATASETS)
 
 
 def test_new_baseline_on_embeddings_needs_no_line_in_the_schema(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,7 +238,7 @@ def test_command_prints_what_decides_a_run(
     [
         (
             ["cifar100", "clai-m"],
-            "found 'cifar100', expected one of the datasets and studies: pathmnist, .*recipe; correct",
+            "found 'cifar100', expected one of the datasets and studies: pathmnist, .*recipe, tuning-cifar10",
         ),
         (
             ["cifar10", "svm"],

@@ -21,7 +21,14 @@ from support.copies import REPOSITORY, Tree, repeatable
 
 DATA_RULES = {"make_miniature", "fetch_source", "prepare_dataset"}
 TRAINING = {"train_model", "evaluate_clai", "fit_hourly_classifiers", "fit_embedding_baseline"}
-RUNNING = {*DATA_RULES, *TRAINING, "fit_deep_kernel_gp", "evaluate_cross_entropy", "run_cell"}
+RUNNING = {
+    *DATA_RULES,
+    *TRAINING,
+    "fit_deep_kernel_gp",
+    "evaluate_cross_entropy",
+    "evaluate_supervised_contrastive",
+    "run_cell",
+}
 MULTICLASS, SEPSIS = ["pathmnist", "cifar10", "sleepedf", "sleepedf-bands"], ["mimic-iv", "challenge2019"]
 
 
@@ -203,7 +210,6 @@ def test_setting_of_the_vote_leaves_the_others_alone(planned_with: Callable[[str
 @pytest.mark.parametrize(
     ("setting", "rule"),
     [
-        ("supervised_contrastive: {temperature: 0.2}", "run_cell"),
         ("logistic_regression: {inverse_penalty: [0.1]}", "fit_hourly_classifiers"),
         ("gp: {learning_rate: 0.02}", "fit_hourly_classifiers"),
         ("student_t_mixture: {variance: 0.9}", "fit_embedding_baseline"),
@@ -214,7 +220,14 @@ def test_setting_of_a_baseline_reruns_no_other(
 ) -> None:
     planned = planned_with(f"baselines: {{{setting}}}")
     assert planned.keys() == {rule}
-    assert planned.get("run_cell", 2) == 2  # the cells of two studies that are trained with that loss
+
+
+def test_setting_of_a_baseline_reruns_it_on_datasets_and_in_studies(
+    planned_with: Callable[[str], dict[str, int]],
+) -> None:
+    planned = planned_with("baselines: {supervised_contrastive: {temperature: 0.2}}")
+    assert planned.keys() == {"train_model", "evaluate_supervised_contrastive", "run_cell"}
+    assert planned["run_cell"] == 2  # the cells of two studies that are trained with that loss
 
 
 def test_second_run_gives_the_same_bytes(miniature: Tree) -> None:

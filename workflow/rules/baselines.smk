@@ -48,7 +48,7 @@ rule fit_hourly_classifiers:
         "../../envs/environment.yaml"
     threads: threads_of
     params:
-        settings=read_by(OF_HOURS[0], "evaluation.ece_bins"),
+        settings=read_by(OF_HOURS[0], "evaluation.ece_bins", together=OF_HOURS),
         models=OF_HOURS,
     message:
         "Fit classifiers of single hours of {wildcards.dataset} ({wildcards.evidence}, {wildcards.run})."
@@ -74,7 +74,7 @@ rule fit_feature_classifiers:
         "../../envs/environment.yaml"
     threads: threads_of
     params:
-        settings=only("threads", *FEATURE_BLOCKS, "training.samples", "evaluation.ece_bins"),
+        settings=only("threads", *FEATURE_BLOCKS, "training.samples", "evaluation.ece_bins", together=OF_FEATURES),
         models=OF_FEATURES,
     message:
         "Fit classifiers of rows of {wildcards.dataset} ({wildcards.evidence}, {wildcards.run})."

@@ -15,7 +15,7 @@ from clai.errors import InputError
 from clai.runs.forks import THREADS, run_in_fork
 from clai.runs.jobs import remove_finished_checkpoints
 from clai.runs.library import code_files, library_files
-from clai.runs.models import CLAI, MODELS, ON_DATASETS, fitted_by
+from clai.runs.models import CELLS, CLAI, EMBEDDING_BASELINES, MODELS, fitted_by
 from clai.runs.outputs import (
     BENCHMARK,
     CLAIMS,
@@ -59,17 +59,17 @@ VARIANT = "(" + "|".join(settings("real")["variants"]) + ")"
 wildcard_constraints:
     evidence="mini|real",
     dataset="|".join(settings("real")["datasets"]),
-    model="|".join(ON_DATASETS),
+    model="|".join(MODELS),
     run=r"seed\d+(/fold\d+)?",
     mini="(mini/)?",
     study="|".join(settings("real")["studies"]),
-    cell=f"{VARIANT}(_{VARIANT})*",
+    cell=rf"{VARIANT}(_{VARIANT})*|({'|'.join(MODELS)})_trial\d+",
 
 
 @cache
-def dataset_settings(evidence, dataset):
-    """The settings of a dataset's runs, its overrides merged in."""
-    return run_settings.dataset_settings(settings(evidence), dataset)
+def model_settings(evidence, dataset, *models):
+    """The settings of a dataset's runs, its overrides merged in, and what the trials chose for these models."""
+    return run_settings.model_settings(settings(evidence), dataset, *models)
 
 
 @cache
@@ -78,16 +78,30 @@ def cell_settings(evidence, study, cell):
     return run_settings.cell_settings(settings(evidence), study, cell)
 
 
-def settings_of(wildcards):
-    """The settings of the wildcards' cell or dataset."""
+@cache
+def study_settings(evidence, study):
+    """The settings that all cells of a study share."""
+    return run_settings.study_settings(settings(evidence), study)
+
+
+def settings_of(wildcards, models=()):
+    """The settings of the wildcards' cell, study or dataset; a dataset's with what the trials chose for these models or that of the wildcards."""
     if "cell" in wildcards.keys():
         return cell_settings(wildcards.evidence, wildcards.study, wildcards.cell)
-    return dataset_settings(wildcards.evidence, wildcards.dataset)
+    if "study" in wildcards.keys():
+        return study_settings(wildcards.evidence, wildcards.study)
+    if not models and "model" in wildcards.keys():
+        models = [wildcards.model]
+    return model_settings(wildcards.evidence, wildcards.dataset, *models)
 
 
-def read_by(model, *keys):
-    """Params function: the settings that fitting `model` reads, and `keys`; a change of another one reruns nothing."""
-    return lambda wildcards: run_settings.select(settings_of(wildcards), [*MODELS[model].reads, *keys])
+def read_by(model, *keys, together=()):
+    """Params function: the settings that fitting `model` reads, and `keys`; a change of another one reruns nothing.
+
+    `together` are the models that the same job fits.
+    """
+    reads = [*MODELS[model].reads, *keys]
+    return lambda wildcards: run_settings.select(settings_of(wildcards, together or [model]), reads)
 
 
 def read_by_model(*keys):
@@ -95,9 +109,9 @@ def read_by_model(*keys):
     return lambda wildcards: read_by(dict(wildcards).get("model") or settings_of(wildcards)["model"], *keys)(wildcards)
 
 
-def only(*keys):
-    """Params function: these settings."""
-    return lambda wildcards: run_settings.select(settings_of(wildcards), keys)
+def only(*keys, together=()):
+    """Params function: these settings, with what the trials chose for the models that the job fits."""
+    return lambda wildcards: run_settings.select(settings_of(wildcards, together), keys)
 
 
 def threads_of(wildcards):

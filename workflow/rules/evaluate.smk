@@ -61,6 +61,31 @@ rule evaluate_cross_entropy:
         "../scripts/evaluate_cross_entropy.py"
 
 
+rule evaluate_supervised_contrastive:
+    input:
+        prepared="results/{evidence}/{dataset}/prepared/dataset.json",
+        model="results/{evidence}/{dataset}/supervised-contrastive/{run}/model.safetensors",
+        library=library("evaluate_supervised_contrastive"),
+    output:
+        metrics="results/{evidence}/{dataset}/supervised-contrastive/{run}/metrics.csv",
+        reliability="results/{evidence}/{dataset}/supervised-contrastive/{run}/reliability.csv",
+        predictions="results/{evidence}/{dataset}/supervised-contrastive/{run}/predictions.npz",
+        record="results/{evidence}/{dataset}/supervised-contrastive/{run}/evaluation.json",
+    log:
+        "logs/{evidence}/{dataset}/supervised-contrastive/{run}/evaluate_supervised_contrastive.log",
+    conda:
+        "../../envs/environment.yaml"
+    threads: threads_of
+    resources:
+        gpu=1,
+    params:
+        settings=read_by("supervised-contrastive", "evaluation.ece_bins"),
+    message:
+        "Read out the trunk of supervised contrastive learning on {wildcards.dataset} ({wildcards.evidence}, {wildcards.run})."
+    script:
+        "../scripts/evaluate_supervised_contrastive.py"
+
+
 rule project_embeddings:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
@@ -85,10 +110,10 @@ rule project_embeddings:
 rule summarise_dataset:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
-        metrics=files_of_runs("metrics.csv", ON_DATASETS),
-        reliability=files_of_runs("reliability.csv", ON_DATASETS),
+        metrics=files_of_runs("metrics.csv", MODELS),
+        reliability=files_of_runs("reliability.csv", MODELS),
         history=files_of_runs("history.csv", TRAINED),
-        records=files_of_runs("run.json", ON_DATASETS),
+        records=files_of_runs("run.json", MODELS),
         evaluations=files_of_runs("evaluation.json", TRAINED),
         library=library("summarise_dataset"),
     output:
@@ -129,7 +154,7 @@ rule summarise_similarity:
 rule summarise_predictions:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
-        predictions=files_of_runs("predictions.npz", ON_DATASETS),
+        predictions=files_of_runs("predictions.npz", MODELS),
         library=library("summarise_predictions"),
     output:
         intervals="results/{evidence}/{dataset}/evidence/intervals.csv",

@@ -64,6 +64,23 @@ def baseline_embeddings(wildcards):
     return f"results/{wildcards.evidence}/{wildcards.dataset}/{model}/{wildcards.run}/embedded.safetensors"
 
 
+def library_of_cell(wildcards):
+    """The files of the library behind a cell, with the module that fits its model."""
+    model = settings_of(wildcards)["model"]
+    modules = [CELLS[MODELS[model].rule].split(":")[0]]
+    if model in EMBEDDING_BASELINES:
+        modules.append(MODELS[model].fit.split(":")[0])
+    return library("run_cell", *modules)
+
+
+def embeddings_of_cell(wildcards):
+    """The embeddings that a cell of a baseline on embeddings is fitted on; none for other models."""
+    cell = settings_of(wildcards)
+    if cell["model"] not in EMBEDDING_BASELINES:
+        return []
+    return f"results/{wildcards.evidence}/{wildcards.study}/{cell['baselines']['embedding']}/{wildcards.run}/embedded.safetensors"
+
+
 def study_dataset(wildcards):
     """The prepared dataset of a study."""
     dataset = settings(wildcards.evidence)["studies"][wildcards.study]["dataset"]

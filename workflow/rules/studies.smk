@@ -1,11 +1,13 @@
-# Comparisons beyond the paper (workflow/config/studies.yaml). One job trains and measures a run of a cell.
+# Comparisons beyond the paper (workflow/config/studies.yaml) and the trials of settings (tuning.yaml). One job fits and measures
+# a run of a cell. Baselines on embeddings share those of one training a study.
 # Requires results/{evidence}/{dataset}/prepared/; leaves results/{evidence}/{study}/evidence/.
 
 
 rule run_cell:
     input:
         prepared=study_dataset,
-        library=library("run_cell"),
+        embedded=embeddings_of_cell,
+        library=library_of_cell,
     output:
         metrics="results/{evidence}/{study}/{cell}/{run}/metrics.csv",
         history="results/{evidence}/{study}/{cell}/{run}/history.csv",
@@ -19,12 +21,37 @@ rule run_cell:
         gpu=1,
         inference_block=block_of,
     params:
-        settings=read_by_model("evaluation.ece_bins", "model", "scored_on"),
+        settings=read_by_model("evaluation.ece_bins", "model", "scored_on", "training.samples"),
         checkpoint="results/{evidence}/{study}/{cell}/{run}/checkpoint.pt",
     message:
-        "Train and measure {wildcards.cell} of the study {wildcards.study} ({wildcards.evidence}), {wildcards.run}."
+        "Fit and measure {wildcards.cell} of the study {wildcards.study} ({wildcards.evidence}), {wildcards.run}."
     script:
         "../scripts/run_cell.py"
+
+
+rule embed_study:
+    input:
+        prepared=study_dataset,
+        library=library("embed_study"),
+    output:
+        embedded="results/{evidence}/{study}/{model}/{run}/embedded.safetensors",
+    log:
+        "logs/{evidence}/{study}/{model}/{run}/embed_study.log",
+    wildcard_constraints:
+        model="|".join(CLAI),
+    conda:
+        "../../envs/environment.yaml"
+    threads: threads_of
+    resources:
+        gpu=1,
+        inference_block=block_of,
+    params:
+        settings=read_by_model(),
+        checkpoint="results/{evidence}/{study}/{model}/{run}/checkpoint.pt",
+    message:
+        "Train {wildcards.model} for the baselines on embeddings in the study {wildcards.study} ({wildcards.evidence}), {wildcards.run}."
+    script:
+        "../scripts/embed_study.py"
 
 
 rule summarise_study:

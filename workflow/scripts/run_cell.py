@@ -1,7 +1,8 @@
-"""Train and measure one cell of a study."""
+"""Fit and measure one cell of a study."""
 
 from typing import TYPE_CHECKING
 
+from clai.experiments.embedding import load_embedded
 from clai.experiments.run import Run
 from clai.experiments.studies import run_cell
 from clai.runs.identity import RunId
@@ -15,9 +16,12 @@ inputs, output, params = snakemake.input, snakemake.output, snakemake.params
 run = Run.open(inputs.prepared, params.settings, RunId.parse(output.metrics), block=snakemake.resources.inference_block)
 recorder = run.recorder()
 with run.checkpoint(
-    params.checkpoint, snakemake.config["checkpoint_seconds"], [inputs.prepared, *inputs.library]
+    params.checkpoint,
+    snakemake.config["checkpoint_seconds"],
+    [inputs.prepared, *([inputs.embedded] if inputs.embedded else []), *inputs.library],
 ) as checkpoint:
-    cell = run_cell(run, checkpoint)
+    given = {"embedded": load_embedded(inputs.embedded)} if inputs.embedded else {}
+    cell = run_cell(run, checkpoint, **given)
 cell.metrics.to_csv(output.metrics, index=False)
 cell.history.to_csv(output.history, index=False)
 recorder.write(

@@ -206,7 +206,7 @@ def _prepare_contrastive(
 
     def prepare() -> Callable[[], object]:
         encoder = _prepared(build_clai(settings, "clai-c", CHANNELS, 1, 0).encoder, data, device)
-        return lambda: train_supervised_contrastive(encoder, data, 1, learning, temperature, dict, None)
+        return lambda: train_supervised_contrastive(encoder, data, learning, temperature, 1, dict, None)
 
     return prepare
 

@@ -1,9 +1,14 @@
 """The deep-kernel Gaussian process on a run: train and evaluate."""
 
+import time
+
+import pandas as pd
+
 from clai.baselines.deep_kernel_gp import DeepKernelGP, Latent, prevalence_shift, train_deep_kernel_gp
 from clai.checkpoints import Checkpoint
 from clai.experiments.evaluation import Evaluation, evaluate_rows
 from clai.experiments.run import Run
+from clai.experiments.studies import Cell
 from clai.trainer import Epoch
 
 
@@ -25,3 +30,11 @@ def evaluate(run: Run, model: DeepKernelGP) -> tuple[Evaluation, Latent]:
     test, val = model.latent(run.splits.test), model.latent(run.splits.val)
     shift = prevalence_shift(run.splits.train, run.training)
     return evaluate_rows(run, test.log_odds(shift), val.log_odds(shift)), test
+
+
+def fit_cell(run: Run, checkpoint: Checkpoint) -> Cell:
+    """Train and evaluate the process of a cell of a study; `training_seconds` as of `clai.experiments.network_cell`."""
+    started = time.perf_counter()
+    model, history = train(run, checkpoint)
+    figures = {"training_seconds": round(checkpoint.earlier + time.perf_counter() - started, 2)}
+    return Cell(evaluate(run, model)[0].metrics, pd.DataFrame(history), figures)

@@ -8,6 +8,7 @@ with training and validation embeddings (N, D) and class indices (N,), and its b
 `EmbeddingBaseline`, and the choices that the run's record should tell.
 """
 
+import time
 from collections.abc import Mapping
 from pkgutil import resolve_name
 from typing import Any, Protocol
@@ -19,6 +20,7 @@ from clai.checkpoints import Checkpoint
 from clai.experiments.embedding import Embedded
 from clai.experiments.evaluation import Evaluation, Scored, evaluate_binary, evaluate_multiclass
 from clai.experiments.run import Run
+from clai.experiments.studies import NO_HISTORY, Cell
 from clai.runs.models import MODELS
 
 Floats = NDArray[np.float64]
@@ -68,3 +70,16 @@ def evaluate_embedding_baseline(run: Run, baseline: EmbeddingBaseline, embedded:
         return evaluate_multiclass(run, test, val)
     test, val = (Scored(part.score[:, 1] - part.score[:, 0], part.y) for part in (test, val))
     return evaluate_binary(run, test, baseline.predict_proba(z)[:, 1], val)
+
+
+def fit_cell(run: Run, checkpoint: Checkpoint, embedded: Mapping[str, Embedded]) -> Cell:
+    """Fit and evaluate the baseline of a cell of a study on these embeddings of all splits.
+
+    The figures are `training_seconds`, without the training of the embeddings, and the baseline's choices.
+    """
+    started = time.perf_counter()
+    baseline, choices = fit_embedding_baseline(run, embedded, checkpoint)
+    seconds = checkpoint.earlier + time.perf_counter() - started
+    scored = {**embedded, "test": embedded[run.scored_split]}
+    metrics = evaluate_embedding_baseline(run, baseline, scored).metrics
+    return Cell(metrics, NO_HISTORY, {"training_seconds": round(seconds, 2), **choices})

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from clai.datasets.prepared import Prepared
-from clai.encoders import Classifier
+from clai.encoders import Classifier, Encoder
 from clai.experiments.embedding import Embedded, classifier_outputs, place, similarity_means
+from clai.experiments.read_out import fit_trunk_read_out, read_out_scores
 from clai.experiments.run import Run
 from clai.experiments.splits import recording_rows
 from clai.inference import RULES, decide, probabilities, standard_error
@@ -73,6 +74,8 @@ def utilities_of(run: Run) -> Utilities | None:
         return None
     y, recording = run.data["y_all"], run.data["groups_all"]
     _, val, test = recording_rows(run.data, run.settings, run.id)
+    if run.scored_split == "val":
+        test = val
     return Utilities(*(hourly_utility(y[rows], recording[rows], before) for rows in (val, test)))
 
 
@@ -146,6 +149,17 @@ def evaluate_cross_entropy(run: Run, classifier: Classifier) -> Evaluation:
         return evaluate_multiclass(run, test, val)
     test, val = (Scored(part.score[:, 1] - part.score[:, 0], part.y) for part in (test, val))
     return evaluate_binary(run, test, torch.from_numpy(test.score).sigmoid().numpy(), val)
+
+
+def evaluate_supervised_contrastive(run: Run, encoder: Encoder) -> Evaluation:
+    """Evaluate supervised contrastive learning by the read-out of its trunk, fitted on all training items."""
+    place(encoder, run.device)
+    read_out = fit_trunk_read_out(run, encoder, torch.arange(len(run.splits.train)))
+    test, val = (
+        read_out_scores(run, encoder, read_out, items, torch.arange(len(items)))
+        for items in (run.splits.test, run.splits.val)
+    )
+    return evaluate_rows(run, test, val)
 
 
 def evaluate_rows(run: Run, score: Floats, score_val: Floats) -> Evaluation:

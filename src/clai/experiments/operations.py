@@ -5,7 +5,7 @@ import copy
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from clai.encoders import Classifier
+from clai.encoders import Classifier, Encoder
 from clai.experiments.run import Run
 from clai.experiments.training import Trained
 from clai.runs.models import CLAI
@@ -14,7 +14,7 @@ from clai.runs.models import CLAI
 _ITEMS = 4
 
 
-def operations_per_item(run: Run, model: Trained | Classifier) -> float | None:
+def operations_per_item(run: Run, model: Trained | Classifier | Encoder) -> float | None:
     """Count the operations of one training item in the run's network, forward and backward.
 
     A multiplication and an addition are two operations, as Jordan (2024, arXiv 2404.00498) counts. PyTorch's counter knows
@@ -26,7 +26,7 @@ def operations_per_item(run: Run, model: Trained | Classifier) -> float | None:
     """
     if run.data.info["kind"] == "recordings":
         return None
-    network = copy.deepcopy(model if isinstance(model, Classifier) else model.encoder).cpu().train()
+    network = copy.deepcopy(model.encoder if isinstance(model, Trained) else model).cpu().train()
     x = run.splits.train.batch(torch.arange(_ITEMS), None)[0].cpu()
     jointly = run.model in CLAI and run.training.schedule == "joint"
     with FlopCounterMode(display=False) as counter:

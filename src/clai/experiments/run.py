@@ -97,11 +97,16 @@ class Run:
             )
         return mirror
 
+    @property
+    def scored_split(self) -> str:
+        """Return the split that figures of merit are of: `test`, or `val` in a study that is `scored_on` validation."""
+        return "val" if self.settings.get("scored_on") == "validation" else "test"
+
     @cached_property
     def splits(self) -> Splits:
-        """Return the training, validation and test items; in a study that is `scored_on` validation, the test items are these."""
+        """Return the training, validation and test items; the test items are those that the run is scored on."""
         splits = splits_of(self.data, self.settings, self.id, self.device)
-        return splits._replace(test=splits.val) if self.settings.get("scored_on") == "validation" else splits
+        return splits._replace(test=getattr(splits, self.scored_split))
 
     @cached_property
     def training(self) -> TrainingSettings:

@@ -1,28 +1,22 @@
-"""One cell of a study: train a model with the cell's settings, measure it on the test samples, count what training took."""
+"""One cell of a study: fit a model with the cell's settings, and measure it on the samples that the study is scored on."""
 
-import time
+from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from clai.checkpoints import Checkpoint
-from clai.encoders import Classifier
-from clai.experiments.embedding import embed_splits
-from clai.experiments.evaluation import evaluate_clai, evaluate_cross_entropy
-from clai.experiments.operations import operations_per_item
 from clai.experiments.run import Run
-from clai.experiments.training import train
-from clai.learning import encoder_passes, group_size
-from clai.runs.models import CLAI
+from clai.runs.models import CELLS, MODELS
 
 
 class Cell(NamedTuple):
     """The results of a cell.
 
     Attributes:
-        metrics: columns rule, metric, value.
-        history: that of the training, with the columns `passes` and `operations`.
-        figures: for the record of the run.
+        metrics: those of an `Evaluation`.
+        history: that of the training, a row an epoch; empty for a fit without epochs.
+        figures: for the record of the run, `training_seconds` among them.
     """
 
     metrics: pd.DataFrame
@@ -30,38 +24,14 @@ class Cell(NamedTuple):
     figures: dict[str, Any]
 
 
-def run_cell(run: Run, checkpoint: Checkpoint) -> Cell:
-    """Train the model of a cell and evaluate it on all test samples, with its training samples as references.
+NO_HISTORY = pd.DataFrame({"epoch": pd.Series(dtype=int)})
+"""The history of a fit without epochs."""
 
-    The history's `passes` counts the items sent through the encoder and back up to the end of each epoch, in units of the
-    training samples; `operations` counts the floating-point operations of these passes. The figures are `pairs`,
-    `operations_per_item` and `training_seconds`; the latter includes validation, and the time of interrupted processes up to
-    their checkpoint.
+
+def run_cell(run: Run, checkpoint: Checkpoint, **given: Any) -> Cell:
+    """Fit and measure the model of a cell, by the function that the registry names (`clai.runs.models.CELLS`).
+
+    Args:
+        given: what the model is fitted on besides the data: `embedded` for a baseline on embeddings.
     """
-    started = time.perf_counter()
-    model, epochs = train(run, checkpoint)
-    seconds = checkpoint.earlier + time.perf_counter() - started
-    if isinstance(model, Classifier):
-        metrics = evaluate_cross_entropy(run, model).metrics
-    else:
-        metrics = evaluate_clai(run, model.kernel, embed_splits(run, model.encoder)).metrics
-    history = pd.DataFrame(epochs)
-    history["passes"] = history["epoch"] * _passes(run)
-    per_item = operations_per_item(run, model)
-    if per_item is not None:
-        history["operations"] = history["passes"] * len(run.splits.train) * per_item
-    figures = {
-        "operations_per_item": per_item,
-        "pairs": float(history["pairs"].sum()) if "pairs" in history else None,
-        "training_seconds": round(seconds, 2),
-    }
-    return Cell(metrics, history, figures)
-
-
-def _passes(run: Run) -> float:
-    """Return the passes over the training samples in an epoch; a model without pairs of batches sees each sample once."""
-    items = len(run.splits.train)
-    if run.model in CLAI:
-        return encoder_passes(items, run.conditions, run.training)
-    group = group_size(run.training, items)
-    return items // group * group / items
+    return resolve_name(CELLS[MODELS[run.model].rule])(run, checkpoint, **given)

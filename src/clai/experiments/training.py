@@ -7,15 +7,16 @@ from typing import Any, NamedTuple
 
 import torch
 from safetensors.torch import load_file, save
-from torch import nn
+from torch import Tensor, nn
 
 from clai.alignment import one_vs_rest
 from clai.baselines.cross_entropy import train_cross_entropy
-from clai.baselines.supervised_contrastive import train_supervised_contrastive
+from clai.baselines.supervised_contrastive import train_supervised_contrastive, views_of
 from clai.checkpoints import Checkpoint, write_whole
 from clai.encoders import Classifier, ConditionedHead, ConvNet, Encoder, build_trunk
 from clai.errors import InputError
 from clai.experiments.embedding import classifier_outputs, draw_items, embed, labels_of, place, similarity_means
+from clai.experiments.read_out import fit_trunk_read_out, read_out_scores
 from clai.experiments.run import Run
 from clai.inference import decide, predict_labels
 from clai.kernels import Kernel, build
@@ -41,10 +42,15 @@ def build_clai(settings: Mapping[str, Any], model: str, inputs: int, conditions:
     kernel = MODELS[model].kernel
     if kernel is None:
         raise ValueError(f"{model} has no kernel: expected a model of Collaborative Learning")
+    encoder = build_encoder(settings, inputs, conditions, seed)
+    return Trained(encoder, build(kernel, settings["embedding_size"], settings["kernel"]["metric"]))
+
+
+def build_encoder(settings: Mapping[str, Any], inputs: int, conditions: int, seed: int) -> Encoder:
+    """Build an untrained encoder, initialised from the seed; with one condition its head is a projection of all classes."""
     torch.manual_seed(seed)
     trunk = build_trunk(settings["encoder"], inputs)
-    head = ConditionedHead(int(trunk.features), conditions, settings["embedding_size"])  # type: ignore[arg-type]
-    return Trained(Encoder(trunk, head), build(kernel, settings["embedding_size"], settings["kernel"]["metric"]))
+    return Encoder(trunk, ConditionedHead(int(trunk.features), conditions, settings["embedding_size"]))  # type: ignore[arg-type]
 
 
 def build_classifier(settings: Mapping[str, Any], inputs: int, classes: int, seed: int) -> Classifier:
@@ -54,11 +60,12 @@ def build_classifier(settings: Mapping[str, Any], inputs: int, classes: int, see
     return Classifier(trunk, int(trunk.features), classes)  # type: ignore[arg-type]
 
 
-def train(run: Run, checkpoint: Checkpoint) -> tuple[Trained | Classifier, list[Epoch]]:
+def train(run: Run, checkpoint: Checkpoint) -> tuple[Trained | Classifier | Encoder, list[Epoch]]:
     """Train the run's model: one of CLaI's, `cross-entropy` or `supervised-contrastive`.
 
     Returns:
-        A `Classifier` for cross-entropy, else encoder and kernel, on the CPU; and the history.
+        On the CPU a `Classifier` for cross-entropy, the `Encoder` for supervised contrastive learning, else encoder and kernel;
+        and the history.
 
     Raises:
         InputError: a batch is larger than half the training items.
@@ -105,19 +112,33 @@ def train_classifier(run: Run, checkpoint: Checkpoint) -> tuple[Classifier, list
     return classifier.cpu(), history
 
 
-def train_contrastive(run: Run, checkpoint: Checkpoint) -> tuple[Trained, list[Epoch]]:
+def train_contrastive(run: Run, checkpoint: Checkpoint) -> tuple[Encoder, list[Epoch]]:
     """Train the supervised contrastive baseline. Returns it on the CPU and its history.
 
-    Its projection is a head with one condition. Inference is that of the cosine kernel, all classes sharing the one embedding.
+    The history's validation figures are those of the read-out of its trunk, fitted on `inference.validation_references` items.
     """
-    encoder, kernel = trained = build_clai(run.settings, "clai-c", run.inputs, 1, run.id.seed)
+    encoder = build_encoder(run.settings, run.inputs, 1, run.id.seed)
     _prepare(encoder, run)
-    temperature = run.settings["baselines"]["supervised_contrastive"]["temperature"]
-    validate = _validation(run, trained, {})
+    inference, splits = run.settings["inference"], run.splits
+    references = draw_items(splits.train, inference["validation_references"], run.id.seed)
+    positions = draw_items(splits.val, inference["validation_samples"], run.id.seed)
+    _expect_all_classes(run, references)
+    labels = labels_of(splits.val, positions).numpy()
+
+    def validate() -> Epoch:
+        scores = read_out_scores(run, encoder, fit_trunk_read_out(run, encoder, references), splits.val, positions)
+        predicted = scores > 0 if scores.ndim == 1 else scores.argmax(1)
+        row = {"validation_accuracy": float((predicted == labels).mean())}
+        if scores.ndim == 1 and len(set(labels)) > 1:
+            row["validation_auroc"] = roc_auc(labels, scores)
+        return row
+
+    settings = run.settings["baselines"]["supervised_contrastive"]
+    views = views_of(run.data.info["kind"], run.settings["encoder"])
     history = train_supervised_contrastive(
-        encoder, run.splits.train, run.conditions, run.training, temperature, validate, checkpoint
+        encoder, splits.train, run.training, settings["temperature"], views, validate, checkpoint
     )
-    return Trained(encoder.cpu(), kernel), history
+    return encoder.cpu(), history
 
 
 def _prepare(module: Encoder | Classifier, run: Run) -> None:
@@ -137,12 +158,7 @@ def _validation(run: Run, trained: Trained, constants: Epoch) -> Callable[[], Ep
     inference, splits, precision = run.settings["inference"], run.splits, run.training.precision
     references = draw_items(splits.train, inference["validation_references"], run.id.seed)
     positions = draw_items(splits.val, inference["validation_samples"], run.id.seed)
-    present, expected = labels_of(splits.train, references).unique().numel(), max(2, run.conditions)
-    if present < expected:
-        raise InputError(
-            f"inference.validation_references: its {len(references)} training items hold {present} of {expected} classes: "
-            "give a larger number"
-        )
+    _expect_all_classes(run, references)
 
     def validate() -> Epoch:
         reference = embed(trained.encoder, splits.train, precision, references)
@@ -159,7 +175,17 @@ def _validation(run: Run, trained: Trained, constants: Epoch) -> Callable[[], Ep
     return validate
 
 
-def save_model(path: str | Path, model: Trained | Classifier) -> None:
+def _expect_all_classes(run: Run, references: Tensor) -> None:
+    """Refuse training items, at these positions, that lack a class."""
+    present, expected = labels_of(run.splits.train, references).unique().numel(), max(2, run.conditions)
+    if present < expected:
+        raise InputError(
+            f"inference.validation_references: its {len(references)} training items hold {present} of {expected} classes: "
+            "give a larger number"
+        )
+
+
+def save_model(path: str | Path, model: Trained | Classifier | Encoder) -> None:
     """Write parameters and buffers of a trained model as a safetensors file."""
     state = _module(model).state_dict()
     write_whole(Path(path), save({name: tensor.contiguous() for name, tensor in state.items()}))
@@ -179,11 +205,18 @@ def load_classifier(run: Run, path: str | Path) -> Classifier:
     return classifier
 
 
-def _load(path: str | Path, model: Trained | Classifier) -> None:
+def load_contrastive(run: Run, path: str | Path) -> Encoder:
+    """Read the encoder that `save_model` wrote for a run of supervised contrastive learning, ready to evaluate."""
+    encoder = build_encoder(run.settings, run.inputs, 1, run.id.seed)
+    _load(path, encoder)
+    return encoder
+
+
+def _load(path: str | Path, model: Trained | Classifier | Encoder) -> None:
     module = _module(model)
     module.load_state_dict(load_file(path))
     module.eval()
 
 
-def _module(model: Trained | Classifier) -> nn.Module:
+def _module(model: Trained | Classifier | Encoder) -> nn.Module:
     return nn.ModuleList(model) if isinstance(model, Trained) else model

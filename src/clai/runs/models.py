@@ -25,6 +25,15 @@ _ROWS = ("threads", "baselines.gp", "baselines.gradient_boosting", "baselines.lo
          "validation_share_recordings")  # fmt: skip
 
 
+CELLS: dict[Rule, str] = {
+    "train_model": "clai.experiments.network_cell:fit_cell",
+    "fit_embedding_baseline": "clai.experiments.embedding_baselines:fit_cell",
+    "fit_deep_kernel_gp": "clai.experiments.deep_kernel_gp:fit_cell",
+    "fit_row_classifiers": "clai.experiments.row_cell:fit_cell",
+}
+"""By the rule that fits a model on a dataset, `module:function` that fits and measures it in a cell of a study."""
+
+
 @dataclass(frozen=True)
 class Model:
     """A model as tables, figures and the workflow know it.
@@ -33,7 +42,7 @@ class Model:
         title: name in tables and figures.
         reads: settings that decide its fit, dotted below their block.
         colour: in figures, as #RRGGBB.
-        rule: what fits it on a dataset; None for a model of studies alone.
+        rule: what fits it on a dataset; `CELLS` says what fits it in a cell of a study.
         kernel: for CLaI, the kernel's name in `clai.kernels.KERNELS`.
         dash: line style in figures.
         fit: for `fit_embedding_baseline`, `module:function` that fits it.
@@ -43,8 +52,8 @@ class Model:
 
     title: str
     reads: tuple[str, ...]
-    colour: str = "#a0a0a0"
-    rule: Rule | None = None
+    colour: str
+    rule: Rule
     kernel: str | None = None
     dash: str = "-."
     fit: str | None = None
@@ -57,6 +66,12 @@ MODELS: dict[str, Model] = {
     "clai-m": Model("CLaI-M", _CLAI, "#0072B2", "train_model", kernel="gaussian", dash="-"),
     "clai-c": Model("CLaI-C", _CLAI, "#D55E00", "train_model", kernel="cosine", dash="--"),
     "cross-entropy": Model("Cross-entropy (same encoder)", _CLASSIFIER, "#009E73", "train_model"),
+    "supervised-contrastive": Model(
+        "Supervised contrastive",
+        (*_CLASSIFIER, "embedding_size", "inference.validation_references", "baselines.supervised_contrastive"),
+        "#F0E442",
+        "train_model",
+    ),
     "student-t-mixture": Model(
         "Mixture of Student-t",
         ("threads", "baselines.embedding", "baselines.student_t_mixture", "validation_share_recordings"),
@@ -76,7 +91,6 @@ MODELS: dict[str, Model] = {
     "gradient-boosting": Model("Gradient boosting", _ROWS, "#000000", "fit_row_classifiers"),
     "logistic-regression": Model("Logistic regression", _ROWS, "#7F7F7F", "fit_row_classifiers"),
     "constant": Model("Constant at the prevalence", _ROWS, "#BDBDBD", "fit_row_classifiers", recordings_only=True),
-    "supervised-contrastive": Model("Supervised contrastive", (*_CLAI, "baselines.supervised_contrastive")),
 }
 
 
@@ -87,9 +101,5 @@ def fitted_by(*rules: Rule) -> list[str]:
 
 CLAI: list[str] = [name for name, model in MODELS.items() if model.kernel is not None]
 """The models of Collaborative Learning."""
-ON_DATASETS: list[str] = [name for name, model in MODELS.items() if model.rule is not None]
-"""The models that a dataset's `models` may name."""
-IN_STUDIES: list[str] = [*fitted_by("train_model"), *(name for name, model in MODELS.items() if model.rule is None)]
-"""The models that a study's variants may name."""
 EMBEDDING_BASELINES: list[str] = fitted_by("fit_embedding_baseline")
 """The models that are fitted on CLaI's embeddings; the settings of one are `baselines.<name with underscores>`."""

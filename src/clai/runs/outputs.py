@@ -17,10 +17,12 @@ THEORY = "theory"
 
 _DATASETS = "every dataset"
 _STUDIES = "every study"
+_TUNINGS = "every tuning"
 _MULTICLASS = ("pathmnist", "cifar10", "sleepedf", "sleepedf-bands")
 _SEPSIS = ("mimic-iv", "challenge2019")
 _DEMO = "mimic-iv-demo"
 _COHORTS = (*_SEPSIS, "challenge2019-septic", "challenge2019-hospitals", _DEMO)
+_TUNED = ("pathmnist", "cifar10", "sleepedf-bands", "challenge2019")
 _ABLATIONS = ("ablation", "decisive", "product-pathmnist", "product-bands")
 
 TABLES: dict[str, tuple[str, ...]] = {
@@ -42,6 +44,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "tableS13": ("recipe",),
     "tableS14": _MULTICLASS,
     "tableS16": _MULTICLASS,
+    "tableS17": (_TUNINGS, *_TUNED),
 }
 """The tables, each with the names whose evidence it shows (`evidence_behind` resolves `every dataset`)."""
 FIGURES: dict[str, tuple[str, ...]] = {
@@ -105,7 +108,12 @@ def files_of_outputs(folder: str) -> list[str]:
 
 def evidence_behind(output: str, settings: Mapping[str, Any]) -> list[str]:
     """Return the names whose evidence an output shows, whether it is available or not."""
-    groups = {_DATASETS: settings["datasets"], _STUDIES: settings["studies"]}
+    studies = settings["studies"]
+    groups = {
+        _DATASETS: list(settings["datasets"]),
+        _STUDIES: [name for name, study in studies.items() if "trials" not in study],
+        _TUNINGS: [name for name, study in studies.items() if "trials" in study],
+    }
     return [name for entry in OUTPUTS[output] for name in groups.get(entry, [entry])]
 
 

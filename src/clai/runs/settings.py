@@ -1,13 +1,13 @@
 """The settings of runs: read from the configuration, merged, checked, and narrowed to what a run reads.
 
-The defaults are in config.yaml and workflow/config/. A dataset's `overrides` change them for its runs; a study's overrides
-and its variants change them further for the runs of a cell. Settings are nested dictionaries; a dotted key such as
-`training.epochs` names one of a block.
+The defaults are in config.yaml and workflow/config/. A dataset's `overrides` change them for its runs, and what its tuning
+chose for a model changes them further (`tuned`). For the runs of a cell, a study's overrides and its variants do. Settings are
+nested dictionaries; a dotted key such as `training.epochs` names one of a block.
 """
 
 import copy
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,14 @@ import yaml
 
 from clai.errors import InputError
 from clai.runs.identity import RunId
-from clai.runs.models import CLAI, EMBEDDING_BASELINES, IN_STUDIES, MODELS, ON_DATASETS
+from clai.runs.models import CLAI, EMBEDDING_BASELINES, MODELS
+from clai.runs.tuning import tuned_settings, tuning_studies
 
 DEFAULTS = (
     "config.yaml",
     "workflow/config/datasets.yaml",
     "workflow/config/studies.yaml",
+    "workflow/config/tuning.yaml",
     "workflow/config/baselines.yaml",
     "workflow/config/evaluation.yaml",
     "workflow/config/benchmark.yaml",
@@ -29,14 +31,14 @@ DEFAULTS = (
 MINIATURE = "workflow/config/mini.yaml"
 SCHEMA = "workflow/config/schema.yaml"
 
-_NOT_OF_A_DATASET = ("datasets", "theory", "studies", "variants", "benchmark")
+_NOT_OF_A_DATASET = ("datasets", "theory", "studies", "variants", "tuning", "tuned", "benchmark")
 _NOT_OF_PREPARATION = ("overrides", "models", "needs", "credentialed")
 
 
 def load_settings(
     repository: Path, overrides: Mapping[str, Any] | None = None, *, mini: bool = False
 ) -> dict[str, Any]:
-    """Return all settings, merged and checked.
+    """Return all settings, merged and checked; the tunings are among the `studies`.
 
     On real data the overrides win over everything. The miniature is a fixture: its settings win over the overrides, so that a
     path to real data does not reach it.
@@ -51,7 +53,14 @@ def load_settings(
     """
     last = [read_yaml(repository / MINIATURE)] if mini else []
     settings = merge(default_settings(repository), overrides or {}, *last)
-    _check_schema(settings, repository)
+    schema = _schema(repository)
+    _check_schema(schema, settings)
+    _check_tunings(settings)
+    settings["studies"] |= tuning_studies(settings)
+    of_trials = {**schema["$defs"]["overrides"], "$defs": schema["$defs"]}
+    for name, study in settings["studies"].items():
+        for cell, trial in study.get("trials", {}).items():
+            _check_schema(of_trials, {k: v for k, v in trial.items() if k != "model"}, (name, cell))
     _check_names(settings, repository)
     _check_agreement(settings)
     return settings
@@ -132,6 +141,11 @@ def dataset_settings(settings: Mapping[str, Any], dataset: str) -> dict[str, Any
     return merge(shared, entry["overrides"]) | {"dataset": own}
 
 
+def model_settings(settings: Mapping[str, Any], dataset: str, *models: str) -> dict[str, Any]:
+    """Return the settings of a dataset's runs with what its tuning chose for these models."""
+    return merge(dataset_settings(settings, dataset), *(tuned_settings(settings, dataset, model) for model in models))
+
+
 def cells(settings: Mapping[str, Any], study: str) -> dict[str, dict[str, str]]:
     """Return the cells of a study: by name, such as full_zero, the variant of each factor."""
     return {
@@ -141,28 +155,48 @@ def cells(settings: Mapping[str, Any], study: str) -> dict[str, dict[str, str]]:
     }
 
 
-def cell_settings(settings: Mapping[str, Any], study: str, cell: str) -> dict[str, Any]:
-    """Return the settings of a cell's runs: its dataset's, then the study's overrides, then its variants; with `model`."""
+def study_settings(settings: Mapping[str, Any], study: str) -> dict[str, Any]:
+    """Return what the cells of a study share: its dataset's settings, then the study's overrides."""
     entry = settings["studies"][study]
-    variants = [settings["variants"][name] for name in cell.split("_")]
-    own = {"model": "clai-m", "scored_on": entry["scored_on"]}
-    return merge(dataset_settings(settings, entry["dataset"]), entry["overrides"], own, *variants)
+    own = {"scored_on": entry["scored_on"]}
+    return merge(dataset_settings(settings, entry["dataset"]), entry["overrides"], own)
+
+
+def cell_settings(settings: Mapping[str, Any], study: str, cell: str) -> dict[str, Any]:
+    """Return the settings of a cell's runs: those of its study, then its variants or its trial; with `model`."""
+    entry = settings["studies"][study]
+    variants = (
+        [entry["trials"][cell]] if "trials" in entry else [settings["variants"][name] for name in cell.split("_")]
+    )
+    return merge(study_settings(settings, study), {"model": "clai-m"}, *variants)
 
 
 def runs_of_model(settings: Mapping[str, Any], dataset: str, model: str) -> list[RunId]:
     """Return the runs of a model on a dataset: one a seed, and one a fold where the dataset has folds."""
     merged = dataset_settings(settings, dataset)
     seeds = merged["model_seeds"].get(model, merged["seeds"])
-    folds = merged["dataset"].get("folds")
-    numbers = [None] if folds is None else range(2 if folds == "hospitals" else folds)
-    return [RunId(dataset, model, seed, fold) for seed in seeds for fold in numbers]
+    return [RunId(dataset, model, seed, fold) for seed in seeds for fold in _folds(settings, dataset)]
+
+
+def _folds(settings: Mapping[str, Any], dataset: str) -> Sequence[int | None]:
+    """Return the numbers of a dataset's folds, [None] without folds."""
+    folds = settings["datasets"][dataset].get("folds")
+    return [None] if folds is None else range(2 if folds == "hospitals" else folds)
 
 
 def runs_of_study(settings: Mapping[str, Any], study: str) -> list[RunId]:
-    """Return the runs of all cells of a study: one a seed of the study, or of the cell where it has seeds of its own."""
+    """Return the runs of all cells of a study: one a seed of the study, or of the cell where it has seeds of its own.
+
+    Where the dataset has folds there is a run a fold, in a tuning of the first alone.
+    """
     entry = settings["studies"][study]
-    own = entry.get("cell_seeds", {})
-    return [RunId(study, cell, seed) for cell in cells(settings, study) for seed in own.get(cell, entry["seeds"])]
+    own, folds = entry.get("cell_seeds", {}), entry.get("folds", _folds(settings, entry["dataset"]))
+    return [
+        RunId(study, cell, seed, fold)
+        for cell in cells(settings, study)
+        for seed in own.get(cell, entry["seeds"])
+        for fold in folds
+    ]
 
 
 def is_sepsis(settings: Mapping[str, Any], dataset: str) -> bool:
@@ -200,7 +234,7 @@ def benchmark_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
         "training",
         "miniature",
         "inference.block",
-        "baselines.supervised_contrastive",
+        "baselines.supervised_contrastive.temperature",
     ]
     return select(merged, keys) | {"benchmark": settings["benchmark"]}
 
@@ -223,7 +257,7 @@ def effective_settings(settings: Mapping[str, Any], name: str, model: str) -> di
     else:
         _expect(name, [*settings["datasets"], *settings["studies"]], "datasets and studies")
         _expect(model, settings["datasets"][name]["models"], f"models of the dataset {name}")
-        merged = dataset_settings(settings, name) | {"model": model}
+        merged = model_settings(settings, name, model) | {"model": model}
         runs = runs_of_model(settings, name, model)
         key = model
     shown = {"runs": [str(run) for run in runs], **select(merged, ["model", "dataset", "split_seed"])}
@@ -255,19 +289,34 @@ def _expect(name: str, names: Iterable[str], kind: str, key: str | None = None) 
         raise InputError(f"{where}found '{name}', expected one of the {kind}: {', '.join(known)}; correct the name")
 
 
-def _check_schema(settings: Mapping[str, Any], repository: Path) -> None:
-    # The import is slow, and settings of a machine without this package can be read all the same (`default_settings`).
-    import jsonschema
+def _expect_models_of_kind(settings: Mapping[str, Any], dataset: str, key: str, models: Iterable[str]) -> None:
+    """Refuse models of recordings on a dataset without; `key` is the setting that names them."""
+    if wrong := [m for m in models if MODELS[m].recordings_only and not is_sepsis(settings, dataset)]:
+        raise InputError(
+            f"config key {key}: found {', '.join(wrong)}, models of recordings alone, expected others, "
+            "because the entry has no `folds`, so it holds no recordings; remove them"
+        )
 
+
+def _schema(repository: Path) -> dict[str, Any]:
+    """Return the schema with the registry's names of models."""
     schema = read_yaml(repository / SCHEMA)
-    schema["$defs"] |= {"model": {"enum": ON_DATASETS}, "studied_model": {"enum": IN_STUDIES}, "clai": {"enum": CLAI}}
+    schema["$defs"] |= {"model": {"enum": list(MODELS)}, "clai": {"enum": CLAI}}
     blocks = schema["$defs"]["shared"]["baselines"]["properties"]
     for name in EMBEDDING_BASELINES:
         blocks.setdefault(name.replace("-", "_"), {"type": "object"})  # a new one's fit checks its settings
+    return schema
+
+
+def _check_schema(schema: Mapping[str, Any], settings: Mapping[str, Any], above: Sequence[str] = ()) -> None:
+    """Refuse settings that the schema does not allow; `above` are the keys that hold them."""
+    # The import is slow, and settings of a machine without this package can be read all the same (`default_settings`).
+    import jsonschema
+
     error = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(schema).iter_errors(settings))
     if error is None:
         return
-    key = ".".join(str(part) for part in error.absolute_path)
+    key = ".".join([*above, *(str(part) for part in error.absolute_path)])
     where = f"config key {key}" if key else "config"
     if error.validator == "additionalProperties":
         known = error.schema.get("properties", {})
@@ -276,6 +325,26 @@ def _check_schema(settings: Mapping[str, Any], repository: Path) -> None:
             f"{where}: found unknown keys {unknown}, expected some of {', '.join(known)}; correct or remove them"
         )
     raise InputError(f"{where}: {error.message}; correct it ({SCHEMA} says what is allowed)")
+
+
+def _check_tunings(settings: Mapping[str, Any]) -> None:
+    """Refuse tunings whose names are not there: their datasets, models and the settings of their spaces."""
+    for name in settings["tuned"] or {}:
+        _expect(name, settings["tuning"], "datasets of `tuning`", "tuned")
+    for name, tuning in settings["tuning"].items():
+        _expect(name, settings["datasets"], "datasets", "tuning")
+        _expect_models_of_kind(settings, name, f"tuning.{name}.models", tuning["models"])
+        for model in tuning["models"]:
+            _expect(model, tuning["spaces"], "models with a space", f"tuning.{name}.models")
+            read = select(settings, MODELS[model].reads)
+            for setting in tuning["spaces"][model]:
+                try:
+                    select(read, [setting])
+                except InputError:
+                    raise InputError(
+                        f"config key tuning.{name}.spaces.{model}: found '{setting}', expected a setting that {model} reads, "
+                        "with dots; correct it (clai.runs.models lists them)"
+                    ) from None
 
 
 def _check_names(settings: Mapping[str, Any], repository: Path) -> None:
@@ -288,7 +357,7 @@ def _check_names(settings: Mapping[str, Any], repository: Path) -> None:
     _expect(settings["benchmark"]["dataset"], datasets, "datasets", "benchmark.dataset")
     for name, study in studies.items():
         _expect(study["dataset"], datasets, "datasets", f"studies.{name}.dataset")
-        for combination in study["combine"]:
+        for combination in [] if "trials" in study else study["combine"]:
             for variant in itertools.chain.from_iterable(combination.values()):
                 _expect(variant, variants, "variants", f"studies.{name}.combine")
     for name, entry in datasets.items():
@@ -299,11 +368,7 @@ def _check_names(settings: Mapping[str, Any], repository: Path) -> None:
                 f"config key datasets.{name}.path: found '{entry['path']}', expected null, because its raw files are those of "
                 f"{owner}. Set datasets.{owner}.path instead, and this one to null."
             )
-        if wrong := [m for m in entry["models"] if MODELS[m].recordings_only and not is_sepsis(settings, name)]:
-            raise InputError(
-                f"config key datasets.{name}.models: found {', '.join(wrong)}, models of recordings alone, expected others, "
-                "because the entry has no `folds`, so it holds no recordings; remove them"
-            )
+        _expect_models_of_kind(settings, name, f"datasets.{name}.models", entry["models"])
         module = repository / "src" / "clai" / "datasets" / entry["source"]
         if not (module.with_suffix(".py").exists() or (module / "__init__.py").exists()):
             raise InputError(

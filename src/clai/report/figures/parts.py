@@ -30,7 +30,7 @@ WIDTH = 7.2
 """Width of a figure as wide as the line."""
 
 GREY = "#a0a0a0"
-UNREGISTERED = Model("", (), colour=GREY)
+UNREGISTERED = Model("", (), GREY, "train_model")
 
 # The paper draws one embedding per dataset and does not name its model; its Mahalanobis form is the proposed one.
 EMBEDDING_MODEL = "clai-m"

@@ -1,0 +1,111 @@
+"""Tunings: for each model of a dataset the same number of trials, drawn from a stated space, as the cells of a study.
+
+The trials of a model differ in the settings of its space alone. The first has the dataset's own settings, so that these compete;
+the others are draws (`sklearn.model_selection.ParameterSampler`). All are known before anything runs. workflow/config/tuning.yaml
+holds the spaces and, under `tuned`, the settings of the best trials, which the runs of a model on the dataset then have.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from clai.errors import InputError
+
+PREFIX = "tuning-"
+"""Before the dataset's key, the name of its tuning among the studies."""
+
+_DIGITS = 2
+
+
+def trials(space: Mapping[str, Mapping[str, Any]], number: int, seed: int) -> list[dict[str, Any]]:
+    """Return the settings of each trial, in their blocks; those of the first are empty.
+
+    Args:
+        space: by dotted setting its distribution, one of `loguniform: [low, high]`, `uniform: [low, high]` (of scipy) and
+            `choice: values`. Numbers of the first two are rounded to two significant digits.
+        number: of trials, the first among them.
+        seed: of the draws.
+
+    Raises:
+        InputError: the space holds fewer settings than trials.
+
+    >>> trials({"training.learning_rate": {"loguniform": [0.001, 0.1]}}, 3, 0)
+    [{}, {'training': {'learning_rate': 0.013}}, {'training': {'learning_rate': 0.027}}]
+    """
+    # The imports are slow, and most of what reads the settings draws nothing.
+    from scipy import stats
+    from sklearn.model_selection import ParameterSampler
+
+    continuous = {"loguniform": stats.loguniform, "uniform": lambda low, high: stats.uniform(low, high - low)}
+    distributions = {}
+    for setting, ((name, values),) in ((setting, entry.items()) for setting, entry in space.items()):
+        # Values may be lists, which an array of choices would take apart: their places are drawn.
+        distributions[setting] = range(len(values)) if name == "choice" else continuous[name](*values)
+    sizes = [len(entry["choice"]) for entry in space.values() if "choice" in entry]
+    if len(sizes) == len(space) and (most := math.prod(sizes)) < number - 1:
+        raise InputError(
+            f"the space of {', '.join(space)}: found {most} combinations, expected at least {number - 1} for {number} trials; "
+            "add values, or lower `trials`"
+        )
+    drawn = ParameterSampler(distributions, number - 1, random_state=seed)
+    return [{}, *(_nested({key: _value(space[key], value) for key, value in trial.items()}) for trial in drawn)]
+
+
+def _value(distribution: Mapping[str, Any], drawn: Any) -> Any:
+    if "choice" in distribution:
+        return distribution["choice"][int(drawn)]
+    return float(f"{float(drawn):.{_DIGITS}g}")
+
+
+def _nested(dotted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return dotted settings in their blocks.
+
+    >>> _nested({"threads": 1, "training.epochs": 3})
+    {'threads': 1, 'training': {'epochs': 3}}
+    """
+    result: dict[str, Any] = {}
+    for key, value in sorted(dotted.items()):
+        *blocks, last = key.split(".")
+        target = result
+        for block in blocks:
+            target = target.setdefault(block, {})
+        target[last] = value
+    return result
+
+
+def tuning_studies(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the studies that the tunings are, by name; a study's `trials` holds the settings of each cell.
+
+    Recordings are tuned on their first fold.
+
+    Raises:
+        InputError: a space holds fewer settings than trials.
+    """
+    studies = {}
+    for dataset, tuning in settings["tuning"].items():
+        names = [f"trial{n}" for n in range(tuning["trials"])]
+        cells = {
+            f"{model}_{name}": {"model": model, **trial}
+            for model in tuning["models"]
+            for name, trial in zip(
+                names, trials(tuning["spaces"][model], tuning["trials"], tuning["seed"]), strict=True
+            )
+        }
+        entry = settings["datasets"][dataset]
+        studies[f"{PREFIX}{dataset}"] = {
+            "dataset": dataset,
+            "needs": entry["needs"],
+            "scored_on": tuning["scored_on"],
+            "seeds": [tuning["seed"]],
+            "folds": [0] if "folds" in entry else [None],
+            "combine": [{"model": tuning["models"], "trial": names}],
+            "overrides": tuning["overrides"],
+            "trials": cells,
+        }
+    return studies
+
+
+def tuned_settings(settings: Mapping[str, Any], dataset: str, model: str) -> Mapping[str, Any]:
+    """Return the settings that the trials chose for a model on a dataset; none where there was no tuning."""
+    of_dataset: Mapping[str, Mapping[str, Any]] = (settings["tuned"] or {}).get(dataset, {})
+    return of_dataset.get(model, {})

@@ -1,0 +1,89 @@
+"""Supervised contrastive learning follows its authors: their loss, two views, a projection that is dropped, a read-out."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import softmax
+from torch import Tensor
+
+from clai.baselines.supervised_contrastive import fit_read_out, train_supervised_contrastive
+from clai.batches import Images, Vectors
+from clai.encoders import MLP, ConditionedHead, Encoder, ResNet2d
+from clai.trainer import TrainingSettings
+
+SETTINGS = TrainingSettings(
+    epochs=1, batch_size=4, optimiser="sgd", learning_rate=1e-9, momentum=0.0, weight_decay=0.0,
+    learning_rate_schedule="constant", warmup=0.25, precision="float32", compile=False, schedule="joint", references=1,
+    reference_reduction="mean", pair_weighting="none", samples_per_class=None, target="zero", seed=0,
+)  # fmt: skip
+READ_OUT: dict[str, Any] = {"inverse_penalty": 1.0, "neighbours": 5, "samples_per_class": 1000, "seed": 0}
+
+
+def published_loss(z: Tensor, labels: Tensor, temperature: float) -> float:
+    """Equation 2 of Khosla et al. (2020), the sum over positives outside the logarithm, averaged over the batch."""
+    z = z / z.norm(dim=1, keepdim=True)
+    terms = []
+    for i in range(len(z)):
+        others = [a for a in range(len(z)) if a != i]
+        positives = [p for p in others if labels[p] == labels[i]]
+        total = sum(torch.exp(z[i] @ z[a] / temperature) for a in others)
+        terms.append(-sum(torch.log(torch.exp(z[i] @ z[p] / temperature) / total) for p in positives) / len(positives))
+    return float(sum(terms) / len(terms))
+
+
+class Recorded(Vectors):
+    """Vectors that keep the batches drawn from them."""
+
+    def __init__(self, x: Tensor, labels: Tensor) -> None:
+        super().__init__(x, labels)
+        self.batches: list[tuple[Tensor, Tensor]] = []
+
+    def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Any, Tensor]:
+        self.batches.append(super().batch(items, generator))
+        return self.batches[-1]
+
+
+@pytest.mark.parametrize("views", [1, 2])
+def test_loss_is_the_published_one(views: int) -> None:
+    torch.manual_seed(0)
+    items = Recorded(torch.randn(8, 3), torch.arange(8) % 2)
+    encoder = Encoder(MLP(3, 6, 1), ConditionedHead(6, 1, 4))
+    history = train_supervised_contrastive(encoder, items, SETTINGS, 0.2, views, dict, None)
+    ((x, labels),) = items.batches
+    assert len(x) == 8 * views
+    z = encoder.train()(x)[0].detach()  # the rate is too small to move anything
+    assert history[0]["loss"] == pytest.approx(published_loss(z, labels, 0.2), rel=1e-4)
+
+
+def test_views_of_an_image_are_augmented_each_for_itself() -> None:
+    pixels = np.random.default_rng(0).integers(0, 255, (8, 12, 12, 3), dtype=np.uint8)
+    items = Images(pixels, np.arange(8) % 2, [0.0] * 3, [1.0] * 3, {"crop": 4, "flip": True}, torch.device("cpu"))
+    drawn = []
+    original = items.batch
+    items.batch = lambda rows, generator: drawn.append((rows, original(rows, generator))) or drawn[-1][1]  # type: ignore
+    encoder = Encoder(ResNet2d(3, 4, [1]), ConditionedHead(4, 1, 4))
+    train_supervised_contrastive(encoder, items, SETTINGS, 0.2, 2, dict, None)
+    ((rows, (x, labels)),) = drawn
+    assert torch.equal(rows[:8], rows[8:])
+    assert torch.equal(labels[:8], labels[8:])
+    assert sum(not torch.equal(a, b) for a, b in zip(x[:8], x[8:], strict=True)) >= 6
+
+
+@pytest.mark.parametrize("read_out", ["linear", "nearest_neighbours"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_read_out_separates_classes_and_keeps_their_shares(read_out: str, classes: int) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.choice(classes, 600, p=[0.8, 0.2] if classes == 2 else [0.6, 0.3, 0.1])
+    x = (np.eye(classes, 4)[y] * 3 + rng.normal(size=(600, 4))).astype(np.float32)
+    scores = fit_read_out(x, y, read_out=read_out, **READ_OUT).scores(x)
+    predicted = (scores > 0).astype(int) if classes == 2 else scores.argmax(1)
+    assert scores.shape == ((600,) if classes == 2 else (600, 3))
+    assert (predicted == y).mean() > 0.85
+    # Fitted on as many samples of each class, put back to the shares of all.
+    drawn = fit_read_out(x, y, read_out=read_out, **READ_OUT | {"samples_per_class": 60}).scores(x)
+    logits = np.stack([0 * drawn, drawn], axis=1) if classes == 2 else drawn
+    np.testing.assert_allclose(softmax(logits, axis=1).mean(0), np.bincount(y) / len(y), atol=0.05)
+    with pytest.raises(ValueError, match="expected linear or nearest_neighbours"):
+        fit_read_out(x, y, read_out="vote", **READ_OUT)

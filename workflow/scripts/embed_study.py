@@ -1,0 +1,23 @@
+"""Train the model of CLaI whose embeddings the baselines on embeddings of a study share."""
+
+from typing import TYPE_CHECKING
+
+from clai.experiments.embedding import embed_splits, save_embedded
+from clai.experiments.run import Run
+from clai.experiments.training import train_clai
+from clai.runs.identity import RunId
+from clai.runs.jobs import start_job
+
+if TYPE_CHECKING:
+    from snakemake.script import snakemake
+
+start_job(snakemake.log[0], lower="training.batch_size, training.references or encoder.width")
+inputs, output, params = snakemake.input, snakemake.output, snakemake.params
+run = Run.open(
+    inputs.prepared, params.settings, RunId.parse(output.embedded), block=snakemake.resources.inference_block
+)
+with run.checkpoint(
+    params.checkpoint, snakemake.config["checkpoint_seconds"], [inputs.prepared, *inputs.library]
+) as checkpoint:
+    trained, _ = train_clai(run, checkpoint)
+save_embedded(output.embedded, embed_splits(run, trained.encoder))

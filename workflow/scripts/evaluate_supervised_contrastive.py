@@ -1,0 +1,20 @@
+"""Read out the trunk of supervised contrastive learning and measure."""
+
+from typing import TYPE_CHECKING
+
+from clai.experiments.evaluation import evaluate_supervised_contrastive
+from clai.experiments.run import Run
+from clai.experiments.training import load_contrastive
+from clai.runs.identity import RunId
+from clai.runs.jobs import start_job
+
+if TYPE_CHECKING:
+    from snakemake.script import snakemake
+
+start_job(snakemake.log[0], lower="encoder.width")
+output = snakemake.output
+run = Run.open(snakemake.input.prepared, snakemake.params.settings, RunId.parse(output.metrics))
+recorder = run.recorder()
+evaluation = evaluate_supervised_contrastive(run, load_contrastive(run, snakemake.input.model))
+evaluation.save(output.metrics, output.reliability, output.predictions)
+recorder.write(output.record, command=f"snakemake {output.metrics}")
