@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from safetensors.torch import load_file, save
+from safetensors.torch import save
 from torch import nn
 
 from clai.alignment import one_vs_rest
@@ -17,6 +17,7 @@ from clai.encoders import Classifier, ConditionedHead, ConvNet, Encoder, build_t
 from clai.errors import InputError
 from clai.experiments.embedding import classifier_outputs, draw_items, embed, labels_of, place, similarity_means
 from clai.experiments.run import Run
+from clai.experiments.tensors import fill_module
 from clai.inference import decide, predict_labels
 from clai.kernels import Kernel, build
 from clai.learning import collaborative_learning
@@ -181,7 +182,7 @@ def load_classifier(run: Run, path: str | Path) -> Classifier:
 
 def _load(path: str | Path, model: Trained | Classifier) -> None:
     module = _module(model)
-    module.load_state_dict(load_file(path))
+    fill_module(module, path)
     module.eval()
 
 
