@@ -6,7 +6,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := all
-.PHONY: all report article crate environment test lint benchmark gpu-check readme lock clean help
+.PHONY: all report article crate environment test hostile lint benchmark gpu-check readme lock clean help
 
 all: $(INSTALLED) ## compute the miniature pipeline, and render tables and figures from the published evidence (default)
 	$(BIN)/snakemake --cores $(CORES) all
@@ -32,8 +32,11 @@ $(INSTALLED): envs/requirements.lock pyproject.toml
 
 # The tests share the cores; those of a file of the workflow's share a copy of the repository, so they follow one another.
 test: $(INSTALLED) ## run all tests: the library, the published numbers, the workflow on miniature data
-	$(BIN)/python -m pytest --numprocesses auto tests/unit tests/reproduction src/clai
+	$(BIN)/python -m pytest --numprocesses auto tests/unit tests/hostile tests/reproduction src/clai
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile tests/workflow
+
+hostile: $(INSTALLED) ## read hostile inputs with every parser, and write their numbers into docs/data.md
+	CLAI_HOSTILE_PAGE=docs/data.md $(BIN)/python -m pytest --numprocesses auto tests/hostile
 
 lint: $(INSTALLED) ## check style, types and the workflow
 	$(BIN)/ruff check

@@ -1,12 +1,23 @@
 """Errors that a user can correct."""
 
+LONGEST_MESSAGE = 4000
+"""Characters of a message at most; a file decides how long the names in it are."""
+
 
 class InputError(ValueError):
     """Bad input from outside: a setting, a file, a row.
 
     The message names the key, file or row, the value found, the value expected and the remedy. Scripts print it without a
-    traceback.
+    traceback. What it quotes of a file may be anything: characters that cannot be printed appear as escapes, and a message
+    that is too long loses its middle.
     """
+
+    def __init__(self, message: str) -> None:
+        legible = "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in message)
+        if len(legible) > LONGEST_MESSAGE:
+            half = (LONGEST_MESSAGE - len(" ... ")) // 2
+            legible = f"{legible[:half]} ... {legible[-half:]}"
+        super().__init__(legible)
 
 
 class DivergenceError(InputError):

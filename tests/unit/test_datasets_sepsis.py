@@ -11,6 +11,7 @@ import pytest
 from clai.datasets.challenge2019 import parse, read
 from clai.datasets.fetch import Raw, matching, obtain
 from clai.datasets.miniature.make import make
+from clai.datasets.miniature.zips import write_zip
 from clai.datasets.prepare import prepare
 from clai.datasets.prepared import Prepared, load
 from clai.datasets.recordings import Rows, outside_to_missing, write
@@ -133,6 +134,9 @@ def test_records_are_parsed_with_their_own_hours() -> None:
     ("bad", "message"),
     [
         (record("80|36|1"), "p000003.psv: has rows of other than 4 fields"),
+        (record("80|36|1|0|9", "80|36|2"), "p000003.psv: has rows of other than 4 fields"),
+        (record("80|36|1|0\r", "81\r|36|2|0"), "p000003.psv: has a field that is not a number"),
+        (record('80|"36|1|0', '80|36"|2|0'), "p000003.psv: has a field that is not a number"),
         (record("80|warm|1|0"), "p000003.psv: has a field that is not a number"),
         (record("80|36|1|2"), "p000003.psv: SepsisLabel is not 0 or 1"),
         (record("80|1|0", header="HR|ICULOS|SepsisLabel"), "p000003.psv: header differs"),
@@ -143,6 +147,12 @@ def test_a_malformed_record_is_named_among_good_ones(bad: bytes, message: str) -
     good = record("80|36|1|0")
     with pytest.raises(InputError, match=message):
         parse([("p000001.psv", good), ("p000003.psv", bad), ("p000004.psv", good)], ["HR", "Temp"])
+
+
+def test_a_record_may_lie_at_the_top_of_a_zip(tmp_path: Path) -> None:
+    write_zip(tmp_path / "training_setA.zip", {"p000007.psv": record("80|36|1|0", "80|36|2|1")})
+    rows = read([tmp_path / "training_setA.zip"], ["HR", "Temp"])
+    assert (rows.recordings.tolist(), rows.y.tolist()) == ([7, 7], [0, 1])
 
 
 def challenge(folder: Path, out: Path, **changes: Any) -> Prepared:

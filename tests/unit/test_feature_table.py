@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import torch
 
+from clai.datasets import feature_table
 from clai.datasets.checksums import checksum_of
 from clai.datasets.feature_table import columns_of, labels_of
 from clai.datasets.fetch import obtain
@@ -152,6 +153,36 @@ def test_a_missing_label_or_group_an_unknown_label_and_an_empty_line_are_named(r
     text = wards().to_csv(index=False).splitlines()
     assert "at line 4" in refused("\n".join([*text[:3], "", *text[3:]]) + "\n")
     assert "at line 62" in refused("\n".join([*text, "p09,1"]) + "\n"), "a row that was cut short"
+
+
+def test_rows_longer_than_the_header_are_refused_and_shift_no_column(refused: Callable[..., str]) -> None:
+    header, *rows = wards().to_csv(index=False).splitlines()
+    assert "found rows that cannot be read" in refused(
+        "\n".join([header, *(f"{n},{row}" for n, row in enumerate(rows))]) + "\n"
+    )
+    assert "found rows that cannot be read" in refused("\n".join([header, rows[0], f"{rows[1]},1", *rows[2:]]) + "\n")
+
+
+def test_a_table_that_unpacks_to_more_than_memory_should_hold_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feature_table, "LARGEST_TABLE", 100)
+    wards().to_csv(tmp_path / "wards.csv.gz", index=False)
+    with pytest.raises(InputError, match=r"wards\.csv\.gz: found more than 100 bytes unpacked"):
+        columns_of(tmp_path / "wards.csv.gz")
+
+
+def test_moments_of_time_are_no_numbers(tmp_path: Path) -> None:
+    import duckdb
+
+    path = tmp_path / "wards.parquet"
+    with duckdb.connect() as database:
+        database.register("wards", wards().assign(pulse=pd.Timestamp(0)))
+        database.execute(f"COPY wards TO '{path}' (FORMAT parquet)")
+    with pytest.raises(
+        InputError, match=r"found '1970-01-01' in column 'pulse' at row 1, and in 59 more rows, expected a number"
+    ):
+        prepared(path, tmp_path / "out")
 
 
 def test_columns_that_repeat_lack_or_serve_twice_are_named(refused: Callable[..., str], tmp_path: Path) -> None:

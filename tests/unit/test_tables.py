@@ -255,7 +255,7 @@ def test_table_s2_tells_the_cohort_step_by_step_what_is_lacking_and_all_files(tm
         for dataset, content in further.items():
             path = tmp_path / "real" / dataset / "evidence" / "dataset.json"
             path.write_text(json.dumps(json.loads(path.read_text()) | content | {"files": [*files[:-1], last]}))
-        evidence._read_text.cache_clear()
+        evidence._read_description.cache_clear()
         frames.append(rendered(tmp_path / "real", "tableS2").frame.set_index(["dataset", "quantity"])["ours"])
     table, changed = frames
     assert table["sleepedf", "Recordings"] == "151 recordings"

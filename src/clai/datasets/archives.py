@@ -1,6 +1,7 @@
 """Read zips in memory without extracting them, and refuse members that could do harm."""
 
 import stat
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -9,6 +10,11 @@ from pathlib import Path, PurePosixPath
 
 from clai.errors import InputError
 
+_DAMAGED = (
+    zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, OSError, RuntimeError, ValueError, IndexError,
+)  # fmt: skip
+"""What `zipfile` raises for a damaged archive."""
+
 
 @contextmanager
 def opened_zip(path: Path, largest: int | None) -> Iterator[zipfile.ZipFile]:
@@ -16,17 +22,24 @@ def opened_zip(path: Path, largest: int | None) -> Iterator[zipfile.ZipFile]:
 
     largest: bytes that a member may have unpacked; None where the caller checks the sizes. Raises InputError, naming
     archive and member, for a member that is absolute, leads outside by `..`, is a link, is encrypted, occurs twice or is
-    larger.
+    larger. So it does for a member without a name, and for one that is packed by another method than the usual one, since
+    others take as much memory as the archive demands.
     """
     try:
         archive = zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, NotImplementedError) as error:
+    except _DAMAGED as error:
         raise InputError(f"{path}: {error}; expected a zip. Delete it and run again.") from error
     with archive:
         seen: set[str] = set()
         for info in archive.infolist():
             name = PurePosixPath(info.filename.replace("\\", "/"))
             where = f"{path}: member '{info.filename}'"
+            if not info.filename:
+                raise InputError(f"{path}: found a member without a name, expected names. Replace the archive.")
+            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise InputError(
+                    f"{where} is packed by method {info.compress_type}, expected deflate or none. Replace the archive."
+                )
             if name.is_absolute() or ".." in name.parts or stat.S_ISLNK(info.external_attr >> 16):
                 raise InputError(f"{where} is a link or points outside the archive. Replace the archive.")
             if info.flag_bits & 1:
@@ -46,7 +59,9 @@ def reading(path: Path, name: str) -> Iterator[None]:
     """Turn errors of a damaged member `name` of `path` within the block into an InputError that names it."""
     try:
         yield
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as error:
+    except InputError:
+        raise
+    except _DAMAGED as error:
         raise InputError(f"{path}: {name} cannot be read ({error}). Delete the archive and run again.") from error
 
 

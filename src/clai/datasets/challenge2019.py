@@ -4,6 +4,7 @@ The source labels the hours from six before the onset of sepsis to the end of th
 since admission to the ICU, which does not always begin at 1.
 """
 
+import csv
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,6 +34,10 @@ def records(paths: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
     """Yield name and bytes of each record in zips and .psv files, sorted within each path."""
     for path in paths:
         if path.suffix != ".zip":
+            if (size := path.stat().st_size) > LARGEST_RECORD:
+                raise InputError(
+                    f"{path}: found {size} bytes, expected at most {LARGEST_RECORD} of a record. Replace the file."
+                )
             yield str(path), path.read_bytes()
             continue
         with opened_zip(path, LARGEST_RECORD) as archive:
@@ -56,12 +61,12 @@ def parse(batch: Sequence[tuple[str, bytes]], variables: Sequence[str]) -> Rows:
         raise InputError(f"{batch[0][0]}: found no column {', '.join(missing)} in '{'|'.join(columns)}'")
     bodies, lengths, ids = [], [], []
     for name, data in batch:
-        match = NAME.fullmatch(Path(name).name)
+        match = NAME.fullmatch(re.split("[/ ]", name)[-1])  # behind "archive.zip: ", in a folder or not
         first, _, body = data.partition(b"\n")
         body = body.strip(b"\n")
         if match is None or first != header:
             raise InputError(f"{name}: header differs from that of {batch[0][0]}, or the name is not pNNNNNN.psv")
-        if body.count(b"|") != (len(columns) - 1) * (body.count(b"\n") + 1):
+        if {line.count(b"|") for line in body.split(b"\n")} != {len(columns) - 1}:
             raise InputError(f"{name}: has rows of other than {len(columns)} fields, or none")
         bodies.append(body)
         lengths.append(body.count(b"\n") + 1)
@@ -74,7 +79,11 @@ def parse(batch: Sequence[tuple[str, bytes]], variables: Sequence[str]) -> Rows:
             names=columns,
             usecols=[*variables, LABEL, HOUR],
             dtype=np.float32,
+            index_col=False,
+            quoting=csv.QUOTE_NONE,
         )
+        if len(table) != sum(lengths):  # A return within a row ends it.
+            raise ValueError(f"{len(table)} rows in {sum(lengths)} lines")
     except ValueError as error:
         if len(batch) > 1:
             for record in batch:

@@ -59,6 +59,10 @@ class BatchUnpickler(pickle._Unpickler):
     It derives from the unpickler written in Python, since the one in C allocates as much memory as a pickle demands.
     """
 
+    # This code alone allocates memory before it reads; a batch holds no bytearray.
+    dispatch: ClassVar[dict[int, Any]] = {
+        code: load for code, load in pickle._Unpickler.dispatch.items() if code != pickle.BYTEARRAY8[0]
+    }
     ADMITTED: ClassVar[dict[tuple[str, str], type[Named]]] = {
         ("numpy.core.multiarray", "_reconstruct"): PickledArray,
         ("numpy._core.multiarray", "_reconstruct"): PickledArray,
@@ -85,6 +89,8 @@ def unpickle(data: bytes, name: str) -> dict[str, Any]:
             batch = {key: value.array() if isinstance(value, PickledArray) else value for key, value in batch.items()}
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
+    except MemoryError:
+        raise
     except Exception as error:  # A damaged pickle can raise almost any error.
         raise InputError(f"{name}: not a readable pickle ({error!r}). Replace the archive.") from error
     if not isinstance(batch, dict):
@@ -112,8 +118,8 @@ class _Limited(gzip.GzipFile):
 def read_members(path: Path) -> dict[str, bytes]:
     """Return the bytes of the batch files of the tarball by name, read in one pass into memory.
 
-    Raises InputError for a member that leaves the archive (absolute, `..`, link), for a missing batch, and for an
-    archive that unpacks to more than `LARGEST_ARCHIVE` bytes.
+    Raises InputError for a member that leaves the archive (absolute, `..`, link), for a batch that is missing, there twice or
+    sparse, and for an archive that unpacks to more than `LARGEST_ARCHIVE` bytes.
     """
     expected = {*TRAIN_BATCHES, TEST_BATCH, META}
     members: dict[str, bytes] = {}
@@ -128,10 +134,19 @@ def read_members(path: Path) -> dict[str, bytes]:
                         "has only plain files. Replace it."
                     )
                 if member.isfile() and name.parent.name == FOLDER and name.name in expected:
+                    # A sparse member states how many zeros it holds, which are not in the archive.
+                    if member.issparse() or name.name in members:
+                        state = "sparse" if member.issparse() else "there twice"
+                        raise InputError(
+                            f"{path}: member '{member.name}' is {state}, expected one plain file of this name. Replace the "
+                            "archive by the official one."
+                        )
                     stream = archive.extractfile(member)
                     assert stream is not None
                     members[name.name] = stream.read()
-    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
+    except InputError:
+        raise
+    except (tarfile.TarError, EOFError, OSError, ValueError, OverflowError, IndexError, zlib.error) as error:
         raise InputError(f"{path}: cannot be read as a gzipped tar ({error}). Delete it and run again.") from error
     if missing := sorted(expected - members.keys()):
         raise InputError(f"{path}: found no {', '.join(missing)} in {FOLDER}/; expected the official CIFAR-10 archive")
@@ -155,6 +170,18 @@ def images(batch: Mapping[str, Any], name: str) -> tuple[npt.NDArray[np.uint8], 
     return data.reshape(-1, 3, SIDE, SIDE).transpose(0, 2, 3, 1), np.array(labels, dtype=np.int64)
 
 
+def class_names(meta: Mapping[str, Any], name: str) -> list[str]:
+    """Return the names of the ten classes; raises InputError, with `name`, for anything else."""
+    names = meta.get("label_names")
+    if (
+        not isinstance(names, list)
+        or len(names) != 10
+        or not all(isinstance(n, str) and n.isprintable() for n in names)
+    ):
+        raise InputError(f"{name}: 'label_names' is not a list of ten names. Replace the archive by the official one.")
+    return names
+
+
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
     """Read the batches, and draw `validation_share` of each training class for validation."""
     path = raw.find()[0]
@@ -169,7 +196,7 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
         name: images(unpickle(members[name], f"{path}: {name}"), f"{path}: {name}")
         for name in (*TRAIN_BATCHES, TEST_BATCH)
     }
-    classes = list(unpickle(members[META], f"{path}: {META}")["label_names"])
+    classes = class_names(unpickle(members[META], f"{path}: {META}"), f"{path}: {META}")
     x = np.concatenate([parts[name][0] for name in TRAIN_BATCHES])
     y = np.concatenate([parts[name][1] for name in TRAIN_BATCHES])
     train, val = stratified_validation(y, settings["validation_share"], seed)

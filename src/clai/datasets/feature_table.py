@@ -6,6 +6,9 @@ site.
 
 import csv
 import gzip
+import io
+import warnings
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -23,6 +26,10 @@ from clai.errors import InputError
 FILES = ("*.csv", "*.csv.gz", "*.parquet")
 EXPECTS = "one table with a header, .csv, .csv.gz or .parquet, of the columns that the dataset's entry names"
 ALL_OTHERS = "all others"
+LARGEST_TABLE = 2**31
+"""Bytes of a table unpacked; band powers of all recordings of Sleep-EDF take 20 million."""
+_BLOCK = 2**20
+_SMALLEST_ROW = 16  # bytes of a label and a group in memory
 SETTINGS = (
     "label_column", "classes", "group_column", "feature_columns", "test_share", "validation_share", "checksum",
 )  # fmt: skip
@@ -34,11 +41,10 @@ def columns_of(path: Path) -> list[str]:
     if path.suffix == ".parquet":
         names = [str(name) for name in _parquet(path, "SELECT * FROM read_parquet(?) LIMIT 0")]
     else:
-        opened = gzip.open if path.suffix == ".gz" else open
         try:
-            with opened(path, "rt", encoding="utf-8-sig", newline="") as stream:
+            with io.TextIOWrapper(io.BytesIO(_unpacked(path)), encoding="utf-8-sig", newline="") as stream:
                 names = next(csv.reader(stream), [])
-        except (OSError, UnicodeDecodeError, csv.Error) as error:
+        except (UnicodeDecodeError, csv.Error) as error:
             raise InputError(
                 f"{path}: cannot be read as text ({error}); expected {EXPECTS}. Replace the file."
             ) from error
@@ -81,44 +87,89 @@ def read_table(path: Path, features: Sequence[str], label: str, group: str) -> p
     """
     wanted = [*features, label, group]
     if path.suffix == ".parquet":
-        listed = ", ".join('"' + name.replace('"', '""') + '"' for name in wanted)
-        table = _parquet(path, f"SELECT {listed} FROM read_parquet(?)")
+        listed = ['"' + name.replace('"', '""') + '"' for name in wanted]
+        lengths = " + ".join(f"coalesce(sum(strlen(CAST({name} AS VARCHAR))), 0)" for name in listed)
+        _refuse_size(path, int(_parquet(path, f"SELECT {lengths} AS bytes FROM read_parquet(?)")["bytes"].iloc[0]))
+        table = _parquet(path, f"SELECT {', '.join(listed)} FROM read_parquet(?)")
     else:
+        content = io.BytesIO(_unpacked(path))
         try:
-            table = pd.read_csv(
-                path,
-                usecols=wanted,
-                dtype={label: str, group: str},
-                na_values={name: ["", "nan", "NaN", "NA"] for name in features} | {label: [""], group: [""]},
-                keep_default_na=False,
-                skip_blank_lines=False,
-                encoding="utf-8-sig",
-                low_memory=False,
-            )
-        except (ValueError, OSError, EOFError) as error:  # pandas' own errors are ValueErrors
-            raise InputError(f"{path}: cannot be read ({error}); expected {EXPECTS}. Replace the file.") from error
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", pd.errors.ParserWarning)
+                # Without index_col=False a first row longer than the header would shift all columns, and with `usecols` longer
+                # rows would lose their ends.
+                table = pd.read_csv(
+                    content,
+                    index_col=False,
+                    dtype={label: str, group: str},
+                    na_values={name: ["", "nan", "NaN", "NA"] for name in features} | {label: [""], group: [""]},
+                    keep_default_na=False,
+                    skip_blank_lines=False,
+                    encoding="utf-8-sig",
+                    low_memory=False,
+                )[wanted]
+        except (
+            ValueError,
+            KeyError,
+            OverflowError,
+            pd.errors.ParserWarning,
+        ) as error:  # pandas' own errors are ValueErrors
+            raise InputError(
+                f"{path}: found rows that cannot be read ({error}), expected {EXPECTS}. Replace the file."
+            ) from error
     if table.empty:
         raise InputError(f"{path}: found no row, expected samples. Replace the file.")
     for name in (label, group):
         _refuse(path, table[name].isna(), name, "nothing", "a value")
         table[name] = table[name].astype(str)
     for name in features:
-        values = pd.to_numeric(table[name], errors="coerce")
         _refuse(path, table[name].isna(), name, "nothing", "a number")
+        if not pd.api.types.is_numeric_dtype(
+            table[name]
+        ):  # pandas takes a moment of time for a number, and fails at lists.
+            other = [not isinstance(value, (str, int, float)) for value in table[name]]
+            _refuse(path, np.array(other), name, table[name].astype(str), "a number")
+        values = pd.to_numeric(table[name], errors="coerce")
         _refuse(path, values.isna(), name, table[name], "a number")
         _refuse(path, ~(values.abs() <= np.finfo(np.float32).max), name, table[name], "a finite number")
         table[name] = values
     return table
 
 
+def _unpacked(path: Path) -> bytes:
+    """Return the bytes of a text file, unpacked; raises InputError for a damaged file, or one larger than LARGEST_TABLE."""
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+            content = bytearray()
+            while len(content) <= LARGEST_TABLE and (block := stream.read(_BLOCK)):
+                content += block
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{path}: cannot be read as text ({error}); expected {EXPECTS}. Replace the file.") from error
+    _refuse_size(path, len(content))
+    return bytes(content)
+
+
+def _refuse_size(path: Path, size: int) -> None:
+    """Raise InputError for a table whose values take more bytes than LARGEST_TABLE."""
+    if size > LARGEST_TABLE:
+        raise InputError(
+            f"{path}: found more than {LARGEST_TABLE} bytes unpacked, expected a table that fits into memory. Leave out columns "
+            "or rows."
+        )
+
+
 def _parquet(path: Path, query: str) -> pd.DataFrame:
-    """Return the result of a query on a Parquet file; raises InputError for a file of another kind."""
+    """Return the result of a query on a Parquet file; raises InputError for a file of another kind, or with too many rows."""
     import duckdb
 
+    # Without a temporary folder nothing is left beside the file.
+    limits: dict[str, Any] = {"memory_limit": "4GB", "temp_directory": "", "threads": 1}
     try:
-        with duckdb.connect() as database:
+        with duckdb.connect(config=limits) as database:
+            counted = database.execute("SELECT num_rows FROM parquet_file_metadata(?)", [str(path)]).fetchone()
+            _refuse_size(path, int(counted[0]) * _SMALLEST_ROW if counted else 0)
             return database.execute(query, [str(path)]).df()
-    except duckdb.Error as error:
+    except (duckdb.Error, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read as Parquet ({error}). Replace the file.") from error
 
 

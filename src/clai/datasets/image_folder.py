@@ -22,7 +22,7 @@ from clai.errors import InputError
 
 FILES = ("**/*.jpg", "**/*.jpeg", "**/*.png")
 EXPECTS = "a folder or a zip of images in <split>/<class>/<file> with the splits train and test"
-LARGEST_IMAGE = 2**24  # bytes of a file in a zip
+LARGEST_IMAGE = 2**24  # bytes of a file
 SUFFIXES = {".jpg": "JPEG", ".jpeg": "JPEG", ".png": "PNG"}
 
 
@@ -30,8 +30,15 @@ SUFFIXES = {".jpg": "JPEG", ".jpeg": "JPEG", ".png": "PNG"}
 def opened(path: Path) -> Iterator[tuple[list[str], Callable[[str], bytes]]]:
     """Open a folder or a zip: the names of its files, and a function from a name to its bytes."""
     if path.is_dir():
-        names = [p.relative_to(path).as_posix() for p in path.rglob("*") if p.is_file()]
-        yield names, lambda name: (path / name).read_bytes()
+
+        def read(name: str) -> bytes:
+            if (size := (path / name).stat().st_size) > LARGEST_IMAGE:
+                raise InputError(
+                    f"{path / name}: found {size} bytes, expected at most {LARGEST_IMAGE}. Replace the file."
+                )
+            return (path / name).read_bytes()
+
+        yield [p.relative_to(path).as_posix() for p in path.rglob("*") if p.is_file()], read
         return
     with opened_zip(path, LARGEST_IMAGE) as archive:
         yield [info.filename for info in archive.infolist() if not info.is_dir()], reader(archive, path)
@@ -40,14 +47,18 @@ def opened(path: Path) -> Iterator[tuple[list[str], Callable[[str], bytes]]]:
 def index(names: list[str], path: Path) -> dict[str, dict[str, list[str]]]:
     """Return the names of images by split ("train", "test") and class, sorted.
 
-    The last three parts of a name are split, class and file. Raises InputError when a split is missing or the splits do
-    not have the same classes.
+    The last three parts of a name are split, class and file. Raises InputError when a split is missing, the splits do
+    not have the same classes, or the name of a class cannot be printed.
     """
     images: dict[str, dict[str, list[str]]] = {"train": {}, "test": {}}
     for name in sorted(names):
         parts = PurePosixPath(name).parts
         is_image = PurePosixPath(name).suffix.lower() in SUFFIXES and not parts[-1].startswith(".")
         if is_image and len(parts) >= 3 and parts[-3] in images:
+            if not parts[-2].isprintable():
+                raise InputError(
+                    f"{path}: found the folder '{parts[-2]}', expected the name of a class. Rename the folder."
+                )
             images[parts[-3]].setdefault(parts[-2], []).append(name)
     for split, classes in images.items():
         if not classes:
@@ -70,7 +81,8 @@ def decode(data: bytes, size: int, name: str) -> npt.NDArray[np.uint8]:
     from PIL import Image
 
     try:
-        with Image.open(io.BytesIO(data)) as image:
+        # Of the other formats that Pillow reads, some start a program.
+        with Image.open(io.BytesIO(data), formats=sorted(set(SUFFIXES.values()))) as image:
             if image.size != (size, size):
                 width, height = image.size
                 raise InputError(
@@ -78,7 +90,9 @@ def decode(data: bytes, size: int, name: str) -> npt.NDArray[np.uint8]:
                     "(`image_size` in config.yaml). Replace the file or correct the setting."
                 )
             return np.asarray(image.convert("RGB"))
-    except (OSError, SyntaxError, Image.DecompressionBombError) as error:
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:  # A damaged image can raise almost any error.
         raise InputError(f"{name}: cannot be decoded as an image ({error}). Replace the file.") from error
 
 

@@ -38,7 +38,7 @@ def images_at(path: Path) -> Path:
 def content(path: Path) -> str:
     """Return the checksum of the tree of JPEG files in a zip or folder, whatever the folder above them."""
     with image_folder.opened(images_at(path)) as (names, read):
-        images = image_folder.index(names, path)
+        images = image_folder.index(names, images_at(path))
         files = {
             "/".join(PurePosixPath(name).parts[-3:]): f"sha256:{hashlib.sha256(read(name)).hexdigest()}"
             for classes in images.values()

@@ -5,6 +5,7 @@ from the catalogue of MedMNIST (`medmnist.INFO`).
 """
 
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -74,7 +75,9 @@ def _header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], np.dtype[An
         version = np.lib.format.read_magic(stream)
         read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
         shape, fortran, dtype = read(stream)
-    except (ValueError, KeyError) as error:
+    except (zipfile.BadZipFile, zlib.error, MemoryError):
+        raise
+    except Exception as error:  # numpy evaluates the header, which can raise almost any error.
         raise InputError(f"{where} is not a plain .npy array ({error}). Delete the file and run again.") from error
     if dtype.hasobject or fortran:
         raise InputError(
@@ -90,8 +93,9 @@ def _open(archive: zipfile.ZipFile, path: Path, name: str) -> tuple[IO[bytes], t
     """
     if f"{name}.npy" not in archive.namelist():
         raise InputError(f"{path}: found no {name}; expected MedMNIST's own keys train_images, train_labels, ...")
-    stream = archive.open(f"{name}.npy")
-    shape, dtype = _header(stream, f"{path}: {name}")
+    with reading(path, name):
+        stream = archive.open(f"{name}.npy")
+        shape, dtype = _header(stream, f"{path}: {name}")
     # Python integers do not overflow, whatever dimensions the header announces.
     announced = dtype.itemsize
     for n in shape:
@@ -130,14 +134,15 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
             y = _labels(archive, path, split, shape[0], len(classes))
             step = max(1, _CHUNK_BYTES // int(np.prod(shape[1:])))
             with (
-                reading(path, f"{split}_images"),
                 stream,
                 writer.stream(f"x_{split}", (shape[0], size, size, len(channels)), np.uint8) as append,
             ):
                 for start in range(0, shape[0], step):
                     n = min(step, shape[0] - start)
-                    pixels = stream.read(n * size * size * len(channels))
-                    append(np.frombuffer(pixels, np.uint8).reshape(n, size, size, len(channels)))
+                    with reading(path, f"{split}_images"):
+                        pixels = np.frombuffer(stream.read(n * size * size * len(channels)), np.uint8)
+                        images = pixels.reshape(n, size, size, len(channels))
+                    append(images)
             writer.array(f"y_{split}", y)
         writer.describe(
             raw.description(settings["title"])

@@ -161,8 +161,8 @@ class Writer:
     def describe(self, description: Mapping[str, Any]) -> None:
         """Write `dataset.json`: `description`, counts of each split, normalisation statistics and the list of arrays.
 
-        description: all entries except `splits`, `normalisation` and `arrays`. Raises InputError for a channel that is
-        never measured, or never varies, in the rows that normalise it.
+        description: all entries except `splits`, `normalisation` and `arrays`. Raises InputError for a split without samples,
+        and for a channel that is never measured, or never varies, in the rows that normalise it.
         """
         kind, classes = description["kind"], description["classes"]
         names = list(description.get("variables", description.get("channels", [])))
@@ -179,6 +179,8 @@ class Writer:
         else:
             for split in SPLITS:
                 splits[split] = _counts(self.read(f"y_{split}"), len(classes))
+                if not splits[split]["n"]:
+                    raise InputError(f"found no sample for {split}, expected some in each split. Provide more of them.")
                 if f"groups_{split}" in self.written:
                     unit = "groups" if kind == "features" else "subjects"
                     splits[split][unit] = len(np.unique(self.read(f"groups_{split}")))

@@ -65,15 +65,29 @@ class Row:
 def read_sources(table: Path, dataset: str) -> list[Row]:
     """Return the rows of `dataset` in a table of sources, which may be none.
 
-    Raises InputError for other columns than COLUMNS or a malformed value.
+    Raises InputError for a file that is no table, other columns than COLUMNS, or a malformed row or value.
     """
-    with table.open(newline="", encoding="utf-8") as stream:
-        reader = csv.DictReader(stream)
-        if tuple(reader.fieldnames or ()) != COLUMNS:
-            raise InputError(f"{table}: found columns {reader.fieldnames}, expected {', '.join(COLUMNS)}")
-        return [
-            _row(values, f"{table}, line {n}") for n, values in enumerate(reader, 2) if values["dataset"] == dataset
-        ]
+    try:
+        with table.open(newline="", encoding="utf-8") as stream:
+            header, *lines = csv.reader(stream)
+    except (OSError, ValueError, csv.Error) as error:
+        raise InputError(
+            f"{table}: cannot be read as a table ({error}), expected CSV in UTF-8. Correct the file."
+        ) from error
+    if tuple(header) != COLUMNS:
+        raise InputError(
+            f"{table}: found columns {', '.join(header)}, expected {', '.join(COLUMNS)}. Correct the file."
+        )
+    rows = []
+    for number, line in enumerate(lines, 2):
+        if line[:1] != [dataset]:
+            continue
+        if len(line) != len(COLUMNS):
+            raise InputError(
+                f"{table}, line {number}: found {len(line)} fields, expected {len(COLUMNS)}. Correct the line."
+            )
+        rows.append(_row(dict(zip(COLUMNS, line, strict=True)), f"{table}, line {number}"))
+    return rows
 
 
 def _row(values: dict[str, str], where: str) -> Row:
@@ -82,8 +96,10 @@ def _row(values: dict[str, str], where: str) -> Row:
     checksum, content = ("", stated) if stated.startswith(TREE) else (stated, "")
     if checksum and checksum.partition(":")[0] not in hashlib.algorithms_guaranteed:
         raise InputError(f"{where}: checksum '{checksum}' is not algorithm:hex with a known algorithm")
-    if values["size"] and not values["size"].isdigit():
+    if values["size"] and not (values["size"].isascii() and values["size"].isdigit() and len(values["size"]) < 20):
         raise InputError(f"{where}: size '{values['size']}' is not a number of bytes")
+    if not values["file"].isprintable():
+        raise InputError(f"{where}: file '{values['file']}' is no name of a file")
     if Path(values["file"]).is_absolute() or ".." in Path(values["file"]).parts:
         raise InputError(f"{where}: file '{values['file']}' leaves the folder of its dataset")
     return Row(

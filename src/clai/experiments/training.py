@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from safetensors.torch import load_file, save
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from clai.alignment import one_vs_rest
@@ -18,6 +18,7 @@ from clai.errors import InputError
 from clai.experiments.embedding import classifier_outputs, draw_items, embed, labels_of, place, similarity_means
 from clai.experiments.read_out import fit_trunk_read_out, read_out_scores
 from clai.experiments.run import Run
+from clai.experiments.tensors import fill_module
 from clai.inference import decide, predict_labels
 from clai.kernels import Kernel, build
 from clai.learning import collaborative_learning
@@ -214,7 +215,7 @@ def load_contrastive(run: Run, path: str | Path) -> Encoder:
 
 def _load(path: str | Path, model: Trained | Classifier | Encoder) -> None:
     module = _module(model)
-    module.load_state_dict(load_file(path))
+    fill_module(module, path)
     module.eval()
 
 

@@ -4,7 +4,7 @@ An evidence folder `<root>/<dataset>/evidence/` holds tidy CSV files (`clai.runs
 its runs (`clai.runs.record`). Every table, figure and verdict is a function of such folders.
 """
 
-import json
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from clai.errors import InputError
-from clai.report.publication import PATIENT_LEVEL, shows_patients
+from clai.report.publication import PATIENT_LEVEL, read_description, shows_patients
 from clai.runs.columns import COLUMNS
 from clai.runs.identity import RunId
 from clai.runs.record import read_records
@@ -27,12 +27,15 @@ SUBSTITUTES = {"sleepedf": "sleepedf-bands"}
 
 @cache
 def _read_csv(path: Path) -> pd.DataFrame:
-    return pd.read_csv(path)
+    try:
+        return pd.read_csv(path)
+    except (ValueError, OSError, EOFError, zlib.error) as error:  # pandas' own errors are ValueErrors
+        raise InputError(f"{path}: cannot be read ({error}), expected a table; run its evaluation again") from error
 
 
 @cache
-def _read_text(path: Path) -> str:
-    return path.read_text()
+def _read_description(path: Path) -> dict[str, Any]:
+    return read_description(path)
 
 
 @cache
@@ -120,7 +123,7 @@ class Evidence:
         path = self.path(dataset, "dataset.json")
         if not path.exists():
             raise InputError(f"{path} is missing although {dataset} has evidence there; run its evaluation again")
-        return dict(json.loads(_read_text(path)))
+        return dict(_read_description(path))
 
     def runs(self, dataset: str, models: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """Return the run records of a dataset, sorted by run; none if it has no evidence.

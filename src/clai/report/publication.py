@@ -24,11 +24,26 @@ def shows_patients(file: str, description: Mapping[str, Any]) -> bool:
     return file in PATIENT_LEVEL and str(description["licence"]).replace(" ", "-") not in OPEN_LICENCES
 
 
+def read_description(path: Path) -> dict[str, Any]:
+    """Return a `dataset.json`; raises InputError where it is missing, is no JSON, or states no title or licence."""
+    try:
+        description = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"{path}: cannot be read ({error}), expected a description as JSON. Compute this evidence again"
+        ) from error
+    if not isinstance(description, dict) or not all(
+        isinstance(description.get(key), str) for key in ("title", "licence")
+    ):
+        raise InputError(f"{path}: found no title or no licence, expected both as texts. Compute this evidence again")
+    return description
+
+
 def withheld(file: Path) -> bool:
     """Return whether an evidence file must not be passed on, by the `dataset.json` beside it."""
     if file.name not in PATIENT_LEVEL:
         return False
-    return shows_patients(file.name, json.loads((file.parent / "dataset.json").read_text()))
+    return shows_patients(file.name, read_description(file.parent / "dataset.json"))
 
 
 def publish(files: Iterable[Path], source: Path, target: Path) -> list[str]:
@@ -41,8 +56,12 @@ def publish(files: Iterable[Path], source: Path, target: Path) -> list[str]:
         The copied files, relative to `target`.
 
     Raises:
-        InputError: a run was made with uncommitted changes, or a file is too large. Nothing has been copied then.
+        InputError: a run was made with uncommitted changes; or a file is too large, a link, or not below `source`. Nothing has
+            been copied then.
     """
+    files = list(files)
+    for file in files:
+        _refuse_elsewhere(file, source)
     published = [file for file in files if not withheld(file)]
     for file in published:
         size = file.stat().st_size
@@ -50,19 +69,29 @@ def publish(files: Iterable[Path], source: Path, target: Path) -> list[str]:
             raise InputError(
                 f"{file} has {size} bytes, more than the {LARGEST_FILE} of tracked evidence: show fewer samples"
             )
-        if file.name == RUNS:
-            _refuse_uncommitted(file, source)
+    for folder in sorted({file.parent for file in published}):
+        _refuse_uncommitted(folder / RUNS, source)
     _replace_folders(published, source, target)
     return [str(file.relative_to(source)) for file in published]
+
+
+def _refuse_elsewhere(file: Path, source: Path) -> None:
+    """Raise InputError unless a file is a plain one below `source`: a link could publish anything."""
+    if ".." in file.parts or not file.is_relative_to(source):
+        raise InputError(f"{file} lies outside {source}, expected evidence below it. Name files there")
+    if file.is_symlink() or not file.is_file():
+        state = "a link" if file.is_symlink() else "no file"
+        raise InputError(f"{file}: found {state}, expected a file of evidence. Compute this evidence again")
 
 
 def _refuse_uncommitted(file: Path, source: Path) -> None:
     """Raise InputError if the code of a run, or of its evaluation, was not that of a commit."""
     for record in read_records(file.parent):
         for part in (record, record.get("evaluation", record)):
-            if part["dirty"]:
+            # Who does not say that nothing was changed may have changed something.
+            if part.get("dirty", True) is not False or not isinstance(part.get("commit"), str):
                 raise InputError(
-                    f"{file}: run {record['run']} was made with uncommitted changes on {part['commit']}; published runs must "
+                    f"{file}: run {record['run']} was made with uncommitted changes on {part.get('commit')}; published runs must "
                     f"be those of a commit. Commit, delete {source / record['run']} and compute the run again"
                 )
 

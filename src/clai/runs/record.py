@@ -202,22 +202,26 @@ def read_records(folder: Path) -> list[dict[str, Any]]:
                 f"{file} is missing: expected the records of the runs in {RUNS} and {SHARED}. Compute this evidence again, or "
                 "restore both files"
             )
+    file = folder / SHARED
     try:
-        shared = json.loads((folder / SHARED).read_text())
-    except json.JSONDecodeError as error:
+        shared = json.loads(file.read_text(encoding="utf-8"))
+        file = folder / RUNS
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{file}: {error}; expected JSON as the workflow writes it. Restore the file") from None
+    if not isinstance(shared, dict) or not all(isinstance(shared.get(part), dict) for part in SHARED_PARTS):
         raise InputError(
-            f"{folder / SHARED}: {error}; expected JSON as the workflow writes it. Restore the file"
-        ) from None
-    lines = (folder / RUNS).read_text().splitlines()
+            f"{folder / SHARED}: found no {', no '.join(SHARED_PARTS)} as JSON objects, expected all of them. Restore the file"
+        )
     return [_read_line(line, shared, f"{folder / RUNS}, line {number}") for number, line in enumerate(lines, 1)]
 
 
 def _read_line(line: str, shared: Mapping[str, Mapping[str, Any]], place: str) -> dict[str, Any]:
     try:
         record = json.loads(line)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         record = None
-    if not isinstance(record, dict) or "run" not in record:
+    if not isinstance(record, dict) or not isinstance(record.get("run"), str):
         raise InputError(
             f"{place}: found {line[:60]!r}, expected the record of one run as a JSON object. Restore the file"
         )
@@ -229,7 +233,7 @@ def _resolve(record: Mapping[str, Any], shared: Mapping[str, Mapping[str, Any]],
     resolved = dict(record)
     for part in SHARED_PARTS:
         if part in record:
-            if record[part] not in shared.get(part, {}):
+            if not isinstance(record[part], str) or record[part] not in shared[part]:
                 raise InputError(
                     f"{place} names the {part} {record[part]}, which {SHARED} beside it lacks. Restore both files together"
                 )
@@ -237,6 +241,8 @@ def _resolve(record: Mapping[str, Any], shared: Mapping[str, Mapping[str, Any]],
     if "settings" in record:
         resolved["config_hash"] = record["settings"]
     if "evaluation" in record:
+        if not isinstance(record["evaluation"], dict):
+            raise InputError(f"{place}: found an evaluation that is no JSON object, expected one. Restore the file")
         resolved["evaluation"] = _resolve(record["evaluation"], shared, f"{place}, evaluation,")
     return resolved
 

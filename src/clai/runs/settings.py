@@ -7,6 +7,7 @@ nested dictionaries; a dotted key such as `training.epochs` names one of a block
 
 import copy
 import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,13 @@ def load_settings(
         InputError: a setting is unknown, has the wrong type, names something that is not there, or contradicts another one.
     """
     last = [read_yaml(repository / MINIATURE)] if mini else []
-    settings = merge(default_settings(repository), overrides or {}, *last)
+    try:
+        settings = merge(default_settings(repository), overrides or {}, *last)
+        _check_values(settings, [])
+    except RecursionError:
+        raise InputError(
+            "config: found blocks within blocks without end, expected settings; correct your own"
+        ) from None
     schema = _schema(repository)
     _check_schema(schema, settings)
     _check_tunings(settings)
@@ -75,18 +82,30 @@ def read_yaml(path: Path) -> dict[str, Any]:
     """Return the settings in a YAML file.
 
     Raises:
-        InputError: the file is missing, is not YAML, or holds no mapping.
+        InputError: the file is missing, is not YAML, has an alias, or holds no mapping.
     """
     if not path.exists():
         raise InputError(
             f"{path}: found no such file, expected settings as YAML; correct the path, or go to the repository"
         )
+    expected = "expected settings as YAML in UTF-8, without aliases; correct the file"
     try:
-        content = yaml.load(path.read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except yaml.YAMLError as error:
-        raise InputError(
-            f"{path}: found text that is not YAML ({error}), expected settings; correct the file"
-        ) from error
+        text = path.read_text(encoding="utf-8")
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        # A few aliases of aliases stand for more values than fit into memory.
+        for event in yaml.parse(text, Loader=loader) if "*" in text else ():
+            if isinstance(event, yaml.AliasEvent):
+                assert event.start_mark is not None  # every event of a text has one
+                raise InputError(
+                    f"{path}, line {event.start_mark.line + 1}: found the alias '*{event.anchor}', {expected}"
+                )
+        content = yaml.load(text, Loader=loader)
+    except (InputError, MemoryError):
+        raise
+    except RecursionError:
+        raise InputError(f"{path}: found blocks within blocks without end, {expected}") from None
+    except Exception as error:  # A date that is none, or bytes of another encoding, raise errors that are not YAML's.
+        raise InputError(f"{path}: found text that is not YAML ({error}), {expected}") from error
     if not isinstance(content, Mapping):
         raise InputError(f"{path}: found {type(content).__name__}, expected a mapping of settings; correct the file")
     return dict(content)
@@ -298,6 +317,21 @@ def _expect_models_of_kind(settings: Mapping[str, Any], dataset: str, key: str, 
         )
 
 
+def _check_values(value: Any, place: Sequence[str]) -> None:
+    """Refuse keys that are no text and numbers that are not finite: no rule of the schema catches either."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                where = f"config key {'.'.join(place)}" if place else "config"
+                raise InputError(f"{where}: found the key {key!r}, expected a text; put it into quotation marks")
+            _check_values(inner, [*place, key])
+    elif isinstance(value, list):
+        for inner in value:
+            _check_values(inner, place)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise InputError(f"config key {'.'.join(place)}: found {value}, expected a finite number; correct it")
+
+
 def _schema(repository: Path) -> dict[str, Any]:
     """Return the schema with the registry's names of models."""
     schema = read_yaml(repository / SCHEMA)
@@ -313,7 +347,11 @@ def _check_schema(schema: Mapping[str, Any], settings: Mapping[str, Any], above:
     # The import is slow, and settings of a machine without this package can be read all the same (`default_settings`).
     import jsonschema
 
-    error = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(schema).iter_errors(settings))
+    kinds = jsonschema.Draft202012Validator.TYPE_CHECKER.redefine(
+        "integer", lambda _, value: type(value) is int
+    )  # not 3.0
+    validator = jsonschema.validators.extend(jsonschema.Draft202012Validator, type_checker=kinds)
+    error = jsonschema.exceptions.best_match(validator(schema).iter_errors(settings))
     if error is None:
         return
     key = ".".join([*above, *(str(part) for part in error.absolute_path)])

@@ -77,7 +77,12 @@ def connect(folder: Path, scratch: Path, memory_gb: float) -> "DuckDBPyConnectio
     for table, file in locate(folder).items():
         columns = header(file)
         if missing := [name for name in TABLES[table].split() if name not in columns]:
-            raise InputError(f"{file}: found no column {', '.join(missing)} among {', '.join(columns)}")
+            # Without its header, a table begins with the row of a patient.
+            known = ", ".join(name for name in TABLES[table].split() if name in columns) or "none that is known"
+            raise InputError(
+                f"{file}: found no column {', '.join(missing)} among {len(columns)} ({known}), expected the table of MIMIC-IV "
+                "as distributed. Replace the file."
+            )
         types = ", ".join(f"'{name.replace(chr(39), chr(39) * 2)}': 'VARCHAR'" for name in columns)
         path = str(file).replace("'", "''")
         run(

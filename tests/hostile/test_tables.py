@@ -1,0 +1,357 @@
+"""psv, csv.gz and Parquet: whatever a table holds, it gives rows of numbers and labels, or a message."""
+
+import csv
+import gzip
+import io
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import strategies as st
+
+from clai.datasets import feature_table
+from clai.datasets.fetch import Raw
+from clai.datasets.mimic_iv import tables
+from clai.datasets.miniature import mimic_iv as miniature
+from clai.datasets.miniature.challenge2019 import HEADER
+from clai.datasets.prepare import prepare
+from clai.datasets.prepared import load
+from clai.errors import InputError
+from support.damage import NUMBERS, TEXTS, archives_of, damaged, lying_zip, raw, zipped
+from support.hostile import OUT, Attack, Escape
+
+REGULAR = 0o100000
+
+
+def lay(folder: Path, files: Mapping[str, bytes]) -> None:
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+def text_table(rows: list[list[str]], separator: str) -> bytes:
+    return raw("".join(separator.join(row) + "\n" for row in rows))
+
+
+@st.composite
+def altered_cells(draw: st.DrawFn, rows: list[list[str]]) -> list[list[str]]:
+    """Return a table with cells replaced, rows or columns left out, doubled or moved."""
+    table = [list(row) for row in rows]
+    for _ in range(draw(st.integers(1, 3))):
+        if not table or not table[0]:
+            break
+        at = draw(st.sampled_from((0, *range(len(table)))))
+        column = draw(st.integers(0, len(table[0]) - 1))
+        kind = draw(
+            st.sampled_from(
+                (
+                    "cell",
+                    "cell",
+                    "cell",
+                    "cells",
+                    "drop row",
+                    "drop column",
+                    "double row",
+                    "double column",
+                    "short",
+                    "long",
+                )
+            )
+        )
+        if kind == "cell" and column < len(table[at]):
+            table[at][column] = draw(st.sampled_from(TEXTS))
+        elif kind == "cells":
+            value = draw(st.sampled_from(NUMBERS))
+            table = [table[0], *([*row[:column], value, *row[column + 1 :]] for row in table[1:])]
+        elif kind == "drop row":
+            del table[at]
+        elif kind == "drop column":
+            table = [row[:column] + row[column + 1 :] for row in table]
+        elif kind == "double row":
+            table.insert(at, list(table[at]))
+        elif kind == "double column":
+            table = [[*row, *row[column : column + 1]] for row in table]
+        elif kind == "short":
+            table[at] = table[at][:-1]
+        else:
+            table[at] = [*table[at], draw(st.sampled_from(TEXTS))]
+    return table
+
+
+# psv
+
+
+def hours(septic: bool) -> list[list[str]]:
+    """Return a record of Challenge 2019: its header and six hours."""
+    names, rng = HEADER.split("|"), np.random.default_rng(int(septic))
+    rows = [names]
+    for hour in range(6):
+        known = {"ICULOS": str(hour + 1), "SepsisLabel": str(int(septic and hour > 2))}
+        known |= {name: f"{40 + 20 * rng.random():.1f}" for name in ("HR", "O2Sat", "SBP", "MAP", "DBP", "Resp")}
+        known["Temp"] = f"{36 + rng.random():.1f}"
+        rows.append([known.get(name, "NaN") for name in names])
+    return rows
+
+
+RECORDS = {f"p{number:06d}.psv": text_table(hours(number % 2 == 0), "|") for number in range(1, 9)}
+VARIABLES = {
+    "HR": [1, 299],
+    "O2Sat": [1, 100],
+    "Temp": [22, 48],
+    "SBP": [1, 399],
+    "MAP": [1, 299],
+    "DBP": [1, 299],
+    "Resp": [1, 69],
+}
+CHALLENGE: dict[str, Any] = {"title": "C", "variables": VARIABLES, "cohort": "all", "folds": 2}
+ONE_RECORD = st.one_of(
+    altered_cells(hours(True)).map(lambda t: text_table(t, "|")), damaged(RECORDS["p000002.psv"], head=300)
+)
+
+
+def sepsis(folder: Path, source: str, settings: Mapping[str, Any], path: Path) -> None:
+    """Prepare recordings, and check that they are in order and labelled 0 or 1."""
+    files = ({"file": "/", "checksum": "sha256-tree:"},)
+    prepare(Raw("sepsis", source, "1", path, files, "licence", "as provided", True), folder / OUT, settings, 0)
+    data = load(folder / OUT)
+    assert set(np.unique(data["y_all"])) <= {0, 1}
+    assert np.isfinite(data["hours_all"]).all()
+    assert not np.isinf(data["x_all"]).any()
+    same = np.diff(data["groups_all"]) == 0
+    assert (np.diff(data["hours_all"])[same] >= 0).all()
+
+
+def test_psv_in_a_folder(attack: Attack) -> None:
+    attack(
+        "psv (Challenge 2019)",
+        ONE_RECORD.map(lambda content: RECORDS | {"p000002.psv": content}),
+        lay,
+        lambda folder: sepsis(folder, "challenge2019", CHALLENGE, folder),
+        valid=RECORDS,
+        named=("p000002.psv", "datasets.sepsis"),
+        cases=1000,
+    )
+
+
+def test_psv_in_a_zip(attack: Attack) -> None:
+    attack(
+        "psv (Challenge 2019)",
+        st.one_of(
+            archives_of(RECORDS),
+            lying_zip(RECORDS),
+            ONE_RECORD.map(
+                lambda c: zipped([(n, c if n == "p000002.psv" else r, REGULAR) for n, r in RECORDS.items()])
+            ),
+        ),
+        lambda folder, content: lay(folder, {"training_setA.zip": content}),
+        lambda folder: sepsis(folder, "challenge2019", CHALLENGE, folder / "training_setA.zip"),
+        valid=zipped([(name, content, REGULAR) for name, content in RECORDS.items()]),
+        named=("training_setA.zip", "datasets.sepsis"),
+        cases=1000,
+    )
+
+
+# The csv.gz tables of MIMIC-IV
+
+
+def small_mimic() -> dict[str, list[list[str]]]:
+    """Return the tables of the first stays of the miniature, as rows of cells."""
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory() as temporary:
+        written = miniature.mimic_iv(Path(temporary), np.random.default_rng(0))
+        whole = {
+            p.relative_to(temporary).as_posix(): list(csv.reader(io.StringIO(gzip.decompress(p.read_bytes()).decode())))
+            for p in written
+        }
+    stays = {"30000000", "30000043", "30000086", "30000129"}
+    subjects = {"10000000", "10000037", "10000074", "10000111"}
+    kept = {}
+    for name, (header, *rows) in whole.items():
+        key, values = ("stay_id", stays) if "stay_id" in header else ("subject_id", subjects)
+        at = header.index(key)
+        kept[name] = [header, *(row for row in rows if row[at] in values)]
+    return kept
+
+
+MIMIC: dict[str, Any] = {
+    "title": "M", "memory_gb": 0.5, "cohort": "all", "minimum_age": 18, "minimum_hours": 12, "maximum_hours": 336,
+    "minimum_onset_hours": 7,
+    "first_stay_only": True, "onset": "challenge2019", "onset_time": "earliest", "label_hours_before": 6,
+    "label_hours_after": None, "folds": 2,
+    "variables": VARIABLES,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def mimic() -> dict[str, list[list[str]]]:
+    return small_mimic()
+
+
+def packed(rows: list[list[str]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return gzip.compress(raw(text.getvalue()), 1, mtime=0)
+
+
+def test_headers_of_mimic(attack: Attack, mimic: dict[str, list[list[str]]]) -> None:
+    name = "icu/icustays.csv.gz"
+    whole = packed(mimic[name])
+    attack(
+        "csv.gz tables (MIMIC-IV)",
+        st.one_of(
+            altered_cells(mimic[name]).map(packed),
+            damaged(whole, head=40),
+            damaged(gzip.decompress(whole)).map(lambda content: gzip.compress(content, 1)),
+            st.sampled_from((b"", b"\n", b"\0" * 100, b"a" * 2**22, b'"' + b"a\n" * 2**20)).map(
+                lambda content: gzip.compress(content, 1)
+            ),
+        ),
+        lambda folder, content: lay(folder, {name: content}),
+        lambda folder: tables.header(folder / name),
+        valid=whole,
+        named=(name,),
+        cases=1500,
+    )
+
+
+def test_tables_of_mimic(attack: Attack, mimic: dict[str, list[list[str]]]) -> None:
+    whole = {name: packed(rows) for name, rows in mimic.items()}
+    used = {f"{table}.csv.gz": columns.split() for table, columns in tables.TABLES.items()}
+
+    def one_table(name: str) -> st.SearchStrategy[dict[str, bytes]]:
+        """Return the tables with one altered: its first rows, in the columns that are read."""
+        header, *rows = mimic[name]
+        cell = st.tuples(st.integers(0, len(rows) - 1), st.sampled_from(used[name]), st.sampled_from(TEXTS))
+
+        def replaced(cells: list[tuple[int, str, str]]) -> bytes:
+            table = [list(row) for row in rows]
+            for row, column, value in cells:
+                table[row][header.index(column)] = value
+            return packed([header, *table])
+
+        some = st.one_of(
+            st.lists(cell, min_size=1, max_size=3).map(replaced),
+            altered_cells([header, *rows[:30]]).map(packed),
+            damaged(whole[name], head=40),
+        )
+        return some.map(lambda content: whole | {name: content})
+
+    def parse(folder: Path) -> None:
+        try:
+            sepsis(folder, "mimic_iv", MIMIC, folder)
+        except InputError as error:
+            if re.search(r"[13]0000\d{3}|21\d\d-", str(error)):
+                raise Escape(f"the message shows the row of a patient: {error}") from None
+            raise
+
+    attack(
+        "csv.gz tables (MIMIC-IV)",
+        st.sampled_from(sorted(whole)).flatmap(one_table),
+        lay,
+        parse,
+        valid=whole,
+        named=("datasets.sepsis",),
+        cases=200,
+    )
+
+
+# Tables of features
+
+FEATURES: dict[str, Any] = {
+    "title": "F", "label_column": "stage", "classes": None, "group_column": "subject", "feature_columns": "all others",
+    "test_share": 0.3,
+    "validation_share": 0.3, "checksum": None,
+}  # fmt: skip
+CELLS = [["subject", "stage", "delta", "theta"]] + [
+    [f"s{n // 4}", "NW"[n % 2], f"{n * 0.37 % 5:.2f}", f"{n * 0.11 % 3:.2f}"] for n in range(24)
+]
+TABLE = text_table(CELLS, ",")
+
+
+def features(folder: Path, file: str, settings: Mapping[str, Any] = FEATURES) -> None:
+    """Prepare a table of features, and check that they are finite."""
+    files = ({"file": file, "checksum": "sha256:0"},)
+    prepare(
+        Raw("bands", "feature_table", "1", folder / file, files, "licence", "as provided", True),
+        folder / OUT,
+        settings,
+        0,
+    )
+    data = load(folder / OUT)
+    assert all(np.isfinite(array).all() for array in data.arrays.values())
+    assert len(data.info["classes"]) > 1
+
+
+def test_csv_of_features(attack: Attack) -> None:
+    attack(
+        "feature tables (CSV)",
+        st.one_of(altered_cells(CELLS).map(lambda t: text_table(t, ",")), damaged(TABLE, head=60)),
+        lambda folder, content: lay(folder, {"t.csv": content}),
+        lambda folder: features(folder, "t.csv"),
+        valid=TABLE,
+        named=("t.csv", "datasets.bands"),
+        cases=1500,
+    )
+
+
+def test_packed_csv_of_features(attack: Attack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feature_table, "LARGEST_TABLE", 2**20)
+    whole = gzip.compress(TABLE, 1, mtime=0)
+    bomb = b"subject,stage,delta\n" + b"a,N,1\n" * 2**20
+    attack(
+        "feature tables (CSV)",
+        st.one_of(
+            damaged(whole, head=20),
+            st.sampled_from((bomb, b"a" * 2**24, bytes(2**24))).map(lambda c: gzip.compress(c, 9)),
+        ),
+        lambda folder, content: lay(folder, {"t.csv.gz": content}),
+        lambda folder: features(folder, "t.csv.gz"),
+        valid=whole,
+        named=("t.csv.gz", "datasets.bands"),
+        cases=700,
+    )
+
+
+def parquet(frame: pd.DataFrame, scratch: Path) -> bytes:
+    """Return a table as Parquet."""
+    import duckdb
+
+    with duckdb.connect() as database:
+        database.register("frame", frame)
+        database.execute(f"COPY frame TO '{scratch}' (FORMAT parquet)")
+    content = scratch.read_bytes()
+    scratch.unlink()
+    return content
+
+
+def test_parquet_of_features(attack: Attack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feature_table, "LARGEST_TABLE", 2**22)
+    scratch = tmp_path / "scratch.parquet"
+    frame = pd.read_csv(io.BytesIO(TABLE))
+    whole = parquet(frame, scratch)
+    odd = [
+        frame.assign(delta=["x"] * 24), frame.assign(delta=[None] * 24), frame.assign(delta=np.inf),
+        frame.assign(delta=1e300), frame.assign(delta=[[1.0]] * 24),
+        frame.assign(delta=[{"a": 1}] * 24), frame.assign(delta=pd.Timestamp(0)), frame.assign(delta=[b"\xff"] * 24),
+        frame.assign(stage=1.5), frame.assign(stage=[[1]] * 24),
+        frame.assign(subject=[None] * 24), frame[:0], frame[["delta"]], frame.assign(stage=[b"\xff", b"a"] * 12),
+        frame.assign(delta=[True, False] * 12),
+        frame.loc[np.zeros(10**6, dtype=int)], frame.assign(subject=pd.Timedelta(1)),
+        frame.rename(columns={"delta": "a\0b"}), frame.rename(columns={"delta": 'a"b'}),
+    ]  # fmt: skip
+    files = [parquet(one, scratch) for one in odd]
+    attack(
+        "feature tables (Parquet)",
+        st.one_of(damaged(whole, head=20), damaged(whole, head=len(whole)), st.sampled_from(files), st.just(TABLE)),
+        lambda folder, content: lay(folder, {"t.parquet": content}),
+        lambda folder: features(folder, "t.parquet"),
+        valid=whole,
+        named=("t.parquet", "datasets.bands"),
+        cases=150,
+    )
