@@ -19,7 +19,7 @@ from clai.experiments.operations import operations_per_item
 from clai.experiments.run import Run
 from clai.experiments.studies import run_cell
 from clai.experiments.training import build_clai, build_classifier
-from clai.inference import RULES
+from clai.inference import RULES, SHARES
 from clai.kernels import Cosine
 from clai.learning import collaborative_learning, encoder_passes
 from clai.runs.gather import with_times
@@ -80,6 +80,34 @@ def test_every_model_learns_the_classes_and_is_measured(model: str, tmp_path: Pa
     times = checkpoint.times()
     assert len(times["epoch_seconds"]) == len(times["validation_seconds"]) == 12
     assert 0 < sum(times["epoch_seconds"]) + sum(times["validation_seconds"]) < cell.figures["training_seconds"]
+
+
+def recordings() -> Prepared:
+    """Forty stays of twelve hours; in every other one the event of the last three shows in the first variable."""
+    rng = np.random.default_rng(0)
+    stay, hour = np.repeat(np.arange(40), 12), np.tile(np.arange(12), 40)
+    y = ((stay % 2 == 0) & (hour >= 9)).astype(np.int64)
+    x = rng.normal(size=(len(y), 2)).astype(np.float32)
+    x[:, 0] += 3 * y
+    rows = {"x": x, "y": y, "groups": stay, "patients": stay, "hours": hour.astype(np.float32), "folds": stay % 3 - 1}
+    info = {"kind": "recordings", "classes": ["no", "yes"], "variables": ["a", "b"], "label_hours_before": 3}
+    return Prepared(info, {f"{name}_all": values for name, values in rows.items()})
+
+
+def settings_of_recordings(**own: Any) -> dict[str, Any]:
+    small = settings("clai-c", samples=None, epochs=8, batch_size=4, pair_weighting="balanced", learning_rate=0.02)
+    return small | {"encoder": {"trunk": "hours", "width": 8, "layers": 1, "dropout": 0.0}, **own}
+
+
+def test_a_cell_learns_and_is_measured_on_recordings_by_every_rule_and_both_shares(tmp_path: Path) -> None:
+    use_threads(1)
+    run = Run(recordings(), settings_of_recordings(), RunId("study", "cell", 0, 1), CPU, block=64)
+    cell = run_cell(run, Checkpoint(tmp_path / "checkpoint.pt", "a", 3600))
+    value = cell.metrics.set_index(["rule", "shares", "metric"])["value"]
+    assert value["printed", "equal", "auroc"] > 0.8
+    assert {"utility", "auprc", "ece_positive_rate"} <= set(cell.metrics["metric"])
+    assert {key[:2] for key in value.index} == {(rule, shares) for rule in RULES for shares in SHARES}
+    assert len(run.splits.test) == 13
 
 
 def test_samples_are_a_choice_of_the_training_samples_by_seed() -> None:

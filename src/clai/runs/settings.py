@@ -7,7 +7,7 @@ and its variants change them further for the runs of a cell. Settings are nested
 
 import copy
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -153,16 +153,28 @@ def runs_of_model(settings: Mapping[str, Any], dataset: str, model: str) -> list
     """Return the runs of a model on a dataset: one a seed, and one a fold where the dataset has folds."""
     merged = dataset_settings(settings, dataset)
     seeds = merged["model_seeds"].get(model, merged["seeds"])
-    folds = merged["dataset"].get("folds")
-    numbers = [None] if folds is None else range(2 if folds == "hospitals" else folds)
-    return [RunId(dataset, model, seed, fold) for seed in seeds for fold in numbers]
+    return [RunId(dataset, model, seed, fold) for seed in seeds for fold in folds_of(settings, dataset)]
 
 
 def runs_of_study(settings: Mapping[str, Any], study: str) -> list[RunId]:
-    """Return the runs of all cells of a study: one a seed of the study, or of the cell where it has seeds of its own."""
+    """Return the runs of all cells of a study: one a seed and, where its dataset has folds, one a fold.
+
+    The seeds are the study's, or the cell's where it has seeds of its own.
+    """
     entry = settings["studies"][study]
-    own = entry.get("cell_seeds", {})
-    return [RunId(study, cell, seed) for cell in cells(settings, study) for seed in own.get(cell, entry["seeds"])]
+    own, folds = entry.get("cell_seeds", {}), folds_of(settings, entry["dataset"])
+    return [
+        RunId(study, cell, seed, fold)
+        for cell in cells(settings, study)
+        for seed in own.get(cell, entry["seeds"])
+        for fold in folds
+    ]
+
+
+def folds_of(settings: Mapping[str, Any], dataset: str) -> Sequence[int | None]:
+    """Return the numbers of a dataset's test folds; None alone for a dataset without folds."""
+    folds = settings["datasets"][dataset].get("folds")
+    return [None] if folds is None else range(2 if folds == "hospitals" else folds)
 
 
 def is_sepsis(settings: Mapping[str, Any], dataset: str) -> bool:

@@ -14,6 +14,7 @@ from clai.report.tables import (
     datasets,
     fast_trunk,
     multiclass,
+    readings,
     resources,
     rules,
     sepsis,
@@ -42,6 +43,7 @@ TABLES: dict[str, tuple[FrameOf, TexOf]] = {
     "tableS12": (fast_trunk.methods_frame, fast_trunk.methods_tex),
     "tableS13": (fast_trunk.trials_frame, fast_trunk.trials_tex),
     "tableS14": (shift.shift_frame, shift.shift_tex),
+    "tableS15": (readings.readings_frame, readings.readings_tex),
 }
 
 METRIC_COLUMNS: list[Metric] = [
