@@ -179,6 +179,12 @@ def test_a_study_of_a_dataset_with_folds_has_all_of_them() -> None:
     assert own["training"]["pair_weighting"] == "balanced"
 
 
+def test_a_study_on_development_patients_has_no_folds_and_needs_such_patients() -> None:
+    assert [run.replicate for run in runs_of_study(REAL, "trunk")] == ["seed0", "seed1", "seed2"] * 4
+    with pytest.raises(InputError, match=r"studies\.trunk\.scored_on: found development, but challenge2019 has no dev"):
+        load_settings(REPOSITORY, {"datasets": {"challenge2019": {"development_share": None}}})
+
+
 def test_run_reads_its_own_settings_and_no_others() -> None:
     assert select(REAL, ["threads", "baselines.gp.epochs"]) == {"threads": 2, "baselines": {"gp": {"epochs": 10}}}
     with pytest.raises(InputError, match=r"setting baselines\.svm: found none in the configuration"):

@@ -14,9 +14,11 @@ from torch.utils.flop_counter import FlopCounterMode
 from clai.batches import Vectors
 from clai.checkpoints import Checkpoint
 from clai.datasets.prepared import Prepared
+from clai.datasets.splits import DEVELOPMENT
 from clai.encoders import MLP, ConditionedHead, Encoder, ResNet2d
 from clai.experiments.operations import operations_per_item
 from clai.experiments.run import Run
+from clai.experiments.splits import recording_rows
 from clai.experiments.studies import run_cell
 from clai.experiments.training import build_clai, build_classifier
 from clai.inference import RULES, SHARES
@@ -108,6 +110,28 @@ def test_a_cell_learns_and_is_measured_on_recordings_by_every_rule_and_both_shar
     assert {"utility", "auprc", "ece_positive_rate"} <= set(cell.metrics["metric"])
     assert {key[:2] for key in value.index} == {(rule, shares) for rule in RULES for shares in SHARES}
     assert len(run.splits.test) == 13
+
+
+def test_a_cell_scored_on_development_sees_development_patients_alone_and_one_test_part_for_all_seeds() -> None:
+    data = recordings()
+    stay, folds = (np.asarray(data[f"{name}_all"]) for name in ("groups", "folds"))
+    chosen = settings_of_recordings(scored_on="development", development_test_share=0.3, split_seed=5)
+    rows = [recording_rows(data, chosen, RunId("study", "cell", seed)) for seed in (0, 1)]
+    parts = [[set(stay[part]) for part in of_seed] for of_seed in rows]
+    for train, val, test in parts:
+        assert sorted([*train, *val, *test]) == sorted(set(stay[folds == DEVELOPMENT]))
+    assert parts[0][2] == parts[1][2]
+    assert parts[0][1] != parts[1][1]
+    run = Run(data, chosen, RunId("study", "cell", 0), CPU)
+    assert [len(part) for part in run.splits] == [len(part) for part in parts[0]]
+
+
+def test_development_patients_are_in_no_part_of_any_fold() -> None:
+    data = recordings()
+    stay, folds = (np.asarray(data[f"{name}_all"]) for name in ("groups", "folds"))
+    for fold in (0, 1):
+        parts = recording_rows(data, settings_of_recordings(), RunId("icu", "clai-c", 0, fold))
+        assert not set(np.concatenate([stay[part] for part in parts])) & set(stay[folds == DEVELOPMENT])
 
 
 def test_samples_are_a_choice_of_the_training_samples_by_seed() -> None:

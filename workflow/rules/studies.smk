@@ -19,7 +19,7 @@ rule run_cell:
         gpu=1,
         inference_block=block_of,
     params:
-        settings=read_by_model("evaluation.ece_bins", "model", "scored_on"),
+        settings=read_by_model("evaluation.ece_bins", "model", "scored_on", "split_seed", "development_test_share"),
         checkpoint="results/{evidence}/{study}/{cell}/{run}/checkpoint.pt",
     message:
         "Train and measure {wildcards.cell} of the study {wildcards.study} ({wildcards.evidence}), {wildcards.run}."

@@ -19,7 +19,7 @@ VARIANT_TITLES: dict[str, str] = {
     "joint-1": "joint, one reference", "cross-entropy": "Cross-entropy",
     "supervised-contrastive": "Supervised contrastive", "single": "single batches", "muon": "Muon",
     "muon-fast": "Muon, twice the rate", "muon-small-batches": "Muon, half the batch", "adamw": "AdamW", "sgd": "SGD",
-    "unweighted": "printed loss",
+    "unweighted": "printed loss", "hours": "each hour alone", "gru": "recurrent over hours",
 }  # fmt: skip
 
 

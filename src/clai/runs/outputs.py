@@ -43,6 +43,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "tableS13": ("recipe",),
     "tableS14": _MULTICLASS,
     "tableS15": (*_COHORTS, *_PRINTED_LOSS),
+    "tableS16": ("trunk",),
 }
 """The tables, each with the names whose evidence it shows (`evidence_behind` resolves `every dataset`)."""
 FIGURES: dict[str, tuple[str, ...]] = {

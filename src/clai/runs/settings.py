@@ -159,10 +159,12 @@ def runs_of_model(settings: Mapping[str, Any], dataset: str, model: str) -> list
 def runs_of_study(settings: Mapping[str, Any], study: str) -> list[RunId]:
     """Return the runs of all cells of a study: one a seed and, where its dataset has folds, one a fold.
 
-    The seeds are the study's, or the cell's where it has seeds of its own.
+    Development patients are in no fold. The seeds are the study's, or the cell's where it has seeds of its own.
     """
     entry = settings["studies"][study]
-    own, folds = entry.get("cell_seeds", {}), folds_of(settings, entry["dataset"])
+    development = entry["scored_on"] == "development"
+    folds = [None] if development else folds_of(settings, entry["dataset"])
+    own = entry.get("cell_seeds", {})
     return [
         RunId(study, cell, seed, fold)
         for cell in cells(settings, study)
@@ -300,6 +302,11 @@ def _check_names(settings: Mapping[str, Any], repository: Path) -> None:
     _expect(settings["benchmark"]["dataset"], datasets, "datasets", "benchmark.dataset")
     for name, study in studies.items():
         _expect(study["dataset"], datasets, "datasets", f"studies.{name}.dataset")
+        if study["scored_on"] == "development" and datasets[study["dataset"]].get("development_share") is None:
+            raise InputError(
+                f"config key studies.{name}.scored_on: found development, but {study['dataset']} has no development patients, "
+                f"expected test or validation; change it, or set datasets.{study['dataset']}.development_share"
+            )
         for combination in study["combine"]:
             for variant in itertools.chain.from_iterable(combination.values()):
                 _expect(variant, variants, "variants", f"studies.{name}.combine")

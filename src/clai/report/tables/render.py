@@ -19,6 +19,7 @@ from clai.report.tables import (
     rules,
     sepsis,
     shift,
+    trunk,
 )
 from clai.report.tables.parts import Metric, Sources, Table
 
@@ -44,6 +45,7 @@ TABLES: dict[str, tuple[FrameOf, TexOf]] = {
     "tableS13": (fast_trunk.trials_frame, fast_trunk.trials_tex),
     "tableS14": (shift.shift_frame, shift.shift_tex),
     "tableS15": (readings.readings_frame, readings.readings_tex),
+    "tableS16": (trunk.trunk_frame, trunk.trunk_tex),
 }
 
 METRIC_COLUMNS: list[Metric] = [
