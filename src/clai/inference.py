@@ -25,6 +25,9 @@ from clai.kernels import Kernel
 
 Rule = Literal["printed", "centred", "balanced", "parzen"]
 RULES: tuple[Rule, ...] = ("printed", "centred", "balanced", "parzen")
+Shares = Literal["population", "equal"]
+SHARES: tuple[Shares, ...] = ("population", "equal")
+"""Class shares of the references: those of the set (the printed sum), or equal ones (every class counts alike)."""
 
 
 class ParzenMeans(NamedTuple):
@@ -89,7 +92,6 @@ def parzen_means(
     labels: Tensor,
     block: int,
     population: Tensor | None = None,
-    equal: bool = False,
 ) -> ParzenMeans:
     """Return the mean Parzen similarities of each test sample to positives and negatives of each condition.
 
@@ -100,7 +102,6 @@ def parzen_means(
         labels: class indices of the references (R,): K classes, or two (the positive one is 1) for K = 1.
         block: samples a side of a block of similarities; memory holds block x block of them.
         population: members of each class (classes,) in the set from which the references were drawn; None: all were.
-        equal: whether every class counts alike, whatever its number of members.
 
     Raises:
         ValueError: a class has no reference, or a label no class.
@@ -115,7 +116,7 @@ def parzen_means(
     first, second = _log_sums(kernel, test, reference, labels, classes, block, bool((whole > counts).any()))
 
     # Classes are strata: variance of the mean of each by simple random sampling without replacement.
-    n, mass = counts.to(test.dtype), (torch.ones_like(whole) if equal else whole).to(test.dtype)
+    n, mass = counts.to(test.dtype), whole.to(test.dtype)
     log_mean = first - n.log()
     variance = torch.zeros_like(log_mean)
     if second is not None:
@@ -131,6 +132,21 @@ def parzen_means(
         means.append(log_sum - (side * mass).sum(-1).log())
     share = (positives * mass).sum(-1) / mass.sum()
     return ParzenMeans(means[0], means[1], share, errors[0], errors[1])
+
+
+def with_shares(means: ParzenMeans, shares: Shares) -> ParzenMeans:
+    """Return the means of two classes with the class shares of the references as they are, or as if both classes had as many.
+
+    Neither mean changes: each is one over the references of a single class. So both readings rest on the same similarities.
+
+    Raises:
+        ValueError: there are more than two classes, where the mean over the negatives depends on their shares.
+    """
+    if shares == "population":
+        return means
+    if len(means.share) > 1:
+        raise ValueError(f"found {len(means.share)} conditions, expected 1: equal shares are a reading for two classes")
+    return means._replace(share=torch.full_like(means.share, 0.5))
 
 
 def mean_of_views(first: ParzenMeans, second: ParzenMeans) -> ParzenMeans:
@@ -222,8 +238,7 @@ def decide(means: ParzenMeans, rule: Rule) -> Tensor:
     if rule == "balanced":
         return 2 * (positive - negative)
     if rule == "parzen":
-        odds = means.log_positive - means.log_negative + p.log() - torch.log1p(-p)
-        return torch.tanh(odds / 2).nan_to_num(0.0)
+        return torch.tanh(_log_odds(means) / 2)
     raise ValueError(f"rule is {rule!r}, expected one of {', '.join(RULES)}")
 
 
@@ -246,6 +261,23 @@ def standard_error(means: ParzenMeans, rule: Rule) -> Tensor:
     if rule == "parzen":
         return (1 - decide(means, rule).square()) / 2 * torch.hypot(means.error_positive, means.error_negative)
     raise ValueError(f"rule is {rule!r}, expected one of {', '.join(RULES)}")
+
+
+def log_posteriors(means: ParzenMeans) -> Tensor:
+    """Return logarithms (K, P) of the posterior of each condition's class by Parzen densities; `parzen` is twice it minus 1.
+
+    Every condition has embeddings of its own, so the posteriors of a sample need not add up to 1. A softmax of their
+    logarithms normalises them.
+    """
+    return nn.functional.logsigmoid(_log_odds(means)).clamp_min(math.log(torch.finfo(means.share.dtype).tiny))
+
+
+def _log_odds(means: ParzenMeans) -> Tensor:
+    """Return the logarithm of the Parzen posterior odds, (K, P); 0 where both densities are 0."""
+    p = means.share
+    return (means.log_positive - means.log_negative + p.log() - torch.log1p(-p)).nan_to_num(
+        0.0, posinf=math.inf, neginf=-math.inf
+    )
 
 
 def probabilities(f: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from clai.benchmark.analysis import predicted_seconds
+from clai.report.labels import RULES
 from clai.runs.record import write_records
 
 EXPECTED = {
@@ -22,6 +24,10 @@ EXPECTED = {
 STUDIES = {
     key: {"title": "CIFAR-10", "needs": "the CIFAR-10 archive and evidence=real"}
     for key in ("ablation", "decisive", "schedules", "wide", "recipe")
+}
+STUDIES["printed-loss"] = {
+    "title": "Challenge 2019, study printed-loss",
+    "needs": "the PhysioNet Challenge 2019 training sets",
 }
 STUDIES["benchmark"] = {"title": "Random images", "needs": "evidence=real"}
 DEMO = {"mimic-iv-demo": {"title": "MIMIC-IV demo, 100 patients", "needs": "the MIMIC-IV demo"}}
@@ -68,7 +74,7 @@ def write_evidence(
         _description(folder, dataset, miniature)
         _metrics(folder, dataset, models, units, rng)
         _history(folder, dataset, models, units, rng)
-        _reliability(folder, models, units, rng)
+        _reliability(folder, models, units, rng, binary)
         if binary:
             _sepsis(folder, models, units, rng)
         else:
@@ -130,18 +136,28 @@ def _metrics(
     bad = ["ece", "ece_scaled"]
     if dataset in SEPSIS:
         good = ["auroc", "auprc", "f1", "f1_validation", "utility"]
-        bad = ["ece", "ece_top", "ece_calibrated", "ece_top_calibrated", "brier", "brier_calibrated"]
+        bad = [
+            "ece",
+            "ece_calibrated",
+            "ece_positive_rate",
+            "ece_positive_rate_calibrated",
+            "brier",
+            "brier_calibrated",
+        ]
     rows = []
     for seed, fold in units:
         common = rng.normal(0, 0.01)
         for model, gain in models.items():
             clai = model.startswith("clai")
-            for rule in ("printed", "centred", "balanced", "parzen") if clai else ("",):
+            shares = ("population", "equal") if dataset in SEPSIS else ("population",)
+            for rule, of_classes in product(RULES, shares) if clai else [("", "")]:
                 values = {m: 0.80 + gain + common + rng.normal(0, 0.002) for m in good}
                 values |= {m: 0.25 - gain + common + rng.normal(0, 0.002) for m in bad}
                 values |= {"prevalence": 0.1} if dataset in SEPSIS else {"temperature": 0.1}
-                rows += [(dataset, model, seed, fold, rule, metric, value) for metric, value in values.items()]
-    columns = ["dataset", "model", "seed", "fold", "rule", "metric", "value"]
+                rows += [
+                    (dataset, model, seed, fold, rule, of_classes, metric, value) for metric, value in values.items()
+                ]
+    columns = ["dataset", "model", "seed", "fold", "rule", "shares", "metric", "value"]
     frame = pd.DataFrame(rows, columns=columns)
     frame["fold"] = frame["fold"].astype("Int64")
     frame.to_csv(folder / "metrics.csv", index=False)
@@ -173,18 +189,20 @@ def _history(
 
 
 def _reliability(
-    folder: Path, models: dict[str, float], units: Sequence[tuple[int, int | None]], rng: np.random.Generator
-) -> None:
+    folder: Path, models: dict[str, float], units: Sequence[tuple[int, int | None]], rng: np.random.Generator,
+    binary: bool,
+) -> None:  # fmt: skip
     rows = []
     for seed, fold in units:
         for model in models:
-            for mapping in ("raw", "calibrated"):
+            kinds = ("top-label", "positive-rate") if binary else ("top-label",)
+            for kind, mapping in product(kinds, ("raw", "calibrated")):
                 for b in range(2, 15):
                     centre = (b + 0.5) / 15
                     hit = centre if mapping == "calibrated" else min(1.0, centre + 0.25)
                     hit = float(np.clip(hit + rng.normal(0, 0.02), 0, 1))
-                    rows.append((model, seed, fold, mapping, b, 100, centre, hit))
-    columns = ["model", "seed", "fold", "mapping", "bin", "n", "confidence", "accuracy"]
+                    rows.append((model, seed, fold, kind, mapping, b, 100, centre, hit))
+    columns = ["model", "seed", "fold", "kind", "mapping", "bin", "n", "confidence", "accuracy"]
     pd.DataFrame(rows, columns=columns).to_csv(folder / "reliability.csv", index=False)
 
 
@@ -305,10 +323,13 @@ def write_studies(root: Path, *, seeds: int = 3, gain: float = 0.02, miniature: 
         for cell in own:
             better = gain * (cell.endswith("_zero") or "joint" in cell)
             for seed in range(seeds):
-                for rule in ("",) if cell.startswith("cross") else ("printed", "centred", "balanced", "parzen"):
+                shares = "" if cell.startswith("cross") else "population"
+                for rule in RULES if shares else ("",):
                     values = {m: 0.5 + better + rng.normal(0, 0.001) for m in ("accuracy", "macro_f1", "roc_auc")}
                     values |= {m: 0.2 + rng.normal(0, 0.001) for m in ("ece", "ece_scaled")}
-                    metrics += [(study, cell, seed, "", rule, metric, value) for metric, value in values.items()]
+                    metrics += [
+                        (study, cell, seed, "", rule, shares, metric, value) for metric, value in values.items()
+                    ]
                 epochs = {"sequential-all": 1, "joint-all": 10}.get(cell.split("_")[-1], 20)
                 for epoch in range(1, epochs + 1):
                     score = 0.5 * epoch / epochs
@@ -338,7 +359,7 @@ def write_studies(root: Path, *, seeds: int = 3, gain: float = 0.02, miniature: 
                     "versions": {}, "wall_seconds": 12.0, "cpu_seconds": 11.0, "training_seconds": 10.0, "peak_memory_mb": 1,
                     "pairs": 1, "command": "snakemake x",
                 })  # fmt: skip
-        columns = ["dataset", "model", "seed", "fold", "rule", "metric", "value"]
+        columns = ["dataset", "model", "seed", "fold", "rule", "shares", "metric", "value"]
         pd.DataFrame(metrics, columns=columns).to_csv(folder / "metrics.csv", index=False)
         columns = ["dataset", "model", "seed", "fold", "epoch", "loss", "floor", "alignment", "centred_alignment",
                    "validation_accuracy", "learning_rate", "pairs", "passes", "operations", "seconds",

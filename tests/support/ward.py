@@ -38,6 +38,7 @@ MIMIC: dict[str, Any] = {
     "title": "MIMIC-IV",
     "cohort": "all",
     "folds": 2,
+    "development_share": None,
     "variables": RANGES,
     "memory_gb": 1,
     "minimum_age": 18,

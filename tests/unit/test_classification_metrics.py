@@ -117,17 +117,17 @@ def test_binary_metrics_by_hand() -> None:
     assert m["f1_validation"] == pytest.approx(2 * (2 / 3) * 1 / (2 / 3 + 1))
     assert m["brier"] == pytest.approx(np.mean((p - y) ** 2))
     assert m["prevalence"] == pytest.approx(0.4)
-    assert m["ece_calibrated"] == pytest.approx(0)
+    assert m["ece_positive_rate_calibrated"] == pytest.approx(0)
     # p = .1 .2 .6 .4 .7: each its own bin. Top label: confidences .9 .8 .6 .6 .7, of which the two .6 share a bin.
-    assert m["ece"] == pytest.approx((0.1 + 0.2 + 0.6 + 0.6 + 0.3) / 5)
-    assert m["ece_top"] == pytest.approx((0.1 + 0.2 + 2 * 0.6 + 0.3) / 5)
+    assert m["ece_positive_rate"] == pytest.approx((0.1 + 0.2 + 0.6 + 0.6 + 0.3) / 5)
+    assert m["ece"] == pytest.approx((0.1 + 0.2 + 2 * 0.6 + 0.3) / 5)
 
 
 def test_binary_metrics_without_positives_are_nan_where_they_need_one() -> None:
     m = binary_metrics([0, 0], [0.1, 0.2], [0.5, 0.6], [0.1, 0.1], threshold=0, threshold_validation=math.nan, bins=15)
     assert all(math.isnan(m[name]) for name in ("auroc", "auprc", "f1_validation"))
     assert m["f1"] == 0
-    assert m["ece"] == pytest.approx(0.55)
+    assert m["ece_positive_rate"] == pytest.approx(0.55)
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(-5, 5)), min_size=2, max_size=30))

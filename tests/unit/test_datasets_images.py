@@ -451,7 +451,9 @@ def zip_with(path: Path, name: str, content: bytes = b"x", link: bool = False) -
 @pytest.mark.parametrize("source", ["image_folder", "challenge2019", "medmnist"])
 def test_a_zip_that_reaches_outside_itself_is_refused_whatever_reads_it(tmp_path: Path, name: str, source: str) -> None:
     path = zip_with(tmp_path / "data.zip", name)
-    settings = OPTIONS | MEDMNIST | {"cohort": "all", "folds": 2, "variables": {"HR": [20, 300]}}
+    settings = (
+        OPTIONS | MEDMNIST | {"cohort": "all", "folds": 2, "development_share": None, "variables": {"HR": [20, 300]}}
+    )
     with pytest.raises(InputError, match="is a link or points outside the archive"):
         prepare(raw(path, source), tmp_path / "out" / "prepared", settings, 0)
     assert {p.name for p in tmp_path.rglob("*")} <= {"data.zip", "out"}

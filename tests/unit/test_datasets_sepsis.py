@@ -15,12 +15,18 @@ from clai.datasets.miniature.zips import write_zip
 from clai.datasets.prepare import prepare
 from clai.datasets.prepared import Prepared, load
 from clai.datasets.recordings import Rows, outside_to_missing, write
-from clai.datasets.splits import patient_folds
+from clai.datasets.splits import DEVELOPMENT, patient_folds, require_classes
 from clai.errors import InputError
 from support.loopback import ONCE, entry
 from support.ward import RANGES
 
-CHALLENGE: dict[str, Any] = {"title": "Challenge 2019", "cohort": "all", "folds": 2, "variables": RANGES}
+CHALLENGE: dict[str, Any] = {
+    "title": "Challenge 2019",
+    "cohort": "all",
+    "folds": 2,
+    "development_share": None,
+    "variables": RANGES,
+}
 
 
 # Folds
@@ -60,6 +66,7 @@ def refused_cohort(tmp_path: Path, rows: Rows, folds: np.ndarray | None = None, 
         "minimum_onset_hours": 4,
         "label_hours_before": 6,
         "folds": 2,
+        "development_share": None,
     }
     flow = [
         {"step": "ICU stays in the tables", "n": 140, "unit": "stays"},
@@ -190,6 +197,45 @@ def test_the_positive_cohort_leaves_out_and_counts_the_others(challenge_folder: 
     kept = positive.info["splits"]["all"]
     assert kept["recordings"] + left_out["count"] == whole.info["splits"]["all"]["recordings"] == 120
     assert kept["counts"][1] == whole.info["splits"]["all"]["counts"][1]
+
+
+def development_patients(data: Prepared) -> set[int]:
+    return set(np.asarray(data["patients_all"])[np.asarray(data["folds_all"]) == DEVELOPMENT])
+
+
+def test_development_patients_are_in_no_fold_and_of_both_kinds_at_the_share(
+    challenge_folder: Path, tmp_path: Path
+) -> None:
+    data = challenge(challenge_folder, tmp_path / "p", development_share=0.25)
+    patients, folds, y = (np.asarray(data[f"{name}_all"]) for name in ("patients", "folds", "y"))
+    drawn, septic = development_patients(data), set(patients[y == 1])
+    assert not drawn & set(patients[folds >= 0])
+    assert len(drawn & septic) == round(0.25 * len(septic))
+    assert len(drawn - septic) == round(0.25 * (120 - len(septic)))
+    assert set(folds) == {DEVELOPMENT, 0, 1}
+    assert data.info["splits"]["development"]["recordings"] == len(drawn)
+    assert "a share of 0.25" in data.info["split_rule"]
+    assert not development_patients(challenge(challenge_folder, tmp_path / "none"))
+
+
+def test_septic_development_patients_are_the_same_in_every_cohort(challenge_folder: Path, tmp_path: Path) -> None:
+    """So no choice on them has seen a test patient of another cohort of the same source."""
+    cohorts = {"all": {}, "septic": {"cohort": "sepsis_only"}, "hospitals": {"folds": "hospitals"}}
+    drawn = {
+        name: development_patients(challenge(challenge_folder, tmp_path / name, development_share=0.25, **changes))
+        for name, changes in cohorts.items()
+    }
+    assert drawn["septic"] < drawn["all"] == drawn["hospitals"]
+
+
+def test_development_patients_without_an_event_hour_are_refused() -> None:
+    rows = hours_of([(12, 99)] * 20 + [(12, 6)] * 4)
+    with pytest.raises(
+        InputError, match="development_share: the rows of development patients are 24 of 'no sepsis', 0"
+    ):
+        require_classes(
+            rows.y, np.where(rows.recordings < 2, DEVELOPMENT, rows.recordings % 2), ["no sepsis", "sepsis"]
+        )
 
 
 def test_zips_and_their_folders_give_the_same_rows_and_both_at_once_are_refused(

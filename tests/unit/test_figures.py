@@ -204,8 +204,8 @@ def test_figure_s4_shows_the_spread_over_folds(roots: dict[str, Path]) -> None:
 
 
 def test_bins_are_pooled_by_their_counts() -> None:
-    columns = ["model", "mapping", "bin", "n", "confidence", "accuracy"]
-    rows = [("m", "raw", 3, 1, 0.2, 1.0), ("m", "raw", 3, 3, 0.3, 0.0)]
+    columns = ["model", "kind", "mapping", "bin", "n", "confidence", "accuracy"]
+    rows = [("m", "top-label", "raw", 3, 1, 0.2, 1.0), ("m", "top-label", "raw", 3, 3, 0.3, 0.0)]
     pooled = pool_bins(pd.DataFrame(rows, columns=columns))
     assert pooled["n"].tolist() == [4]
     assert pooled["confidence"].tolist() == pytest.approx([0.275])

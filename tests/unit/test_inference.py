@@ -15,12 +15,14 @@ from clai.errors import InputError
 from clai.inference import (
     RULES,
     decide,
+    log_posteriors,
     mean_of_views,
     parzen_means,
     predict_labels,
     probabilities,
     sample_references,
     standard_error,
+    with_shares,
 )
 from clai.kernels import Cosine, Kernel, MahalanobisGaussian
 
@@ -182,16 +184,30 @@ def test_a_vote_of_sampled_references_is_unbiased_and_knows_its_error(name: str,
 
 
 @pytest.mark.parametrize("name", KERNELS)
-def test_every_class_counts_alike_where_that_is_asked(name: str) -> None:
-    test, reference, labels = unequal_classes(4)
-    means = parzen_means(KERNELS[name], test, reference, labels, 64, equal=True)
-    for k in range(4):
-        parzen = KERNELS[name].log_parzen(test[k], reference[k]).exp()
-        of_class = torch.stack([parzen[:, labels == c].mean(1) for c in range(4)])
-        others = of_class[[c for c in range(4) if c != k]].mean(0)
-        torch.testing.assert_close(means.log_positive[k].exp(), of_class[k], rtol=1e-10, atol=0)
-        torch.testing.assert_close(means.log_negative[k].exp(), others, rtol=1e-10, atol=0)
-    assert (means.share == 0.25).all()
+def test_equal_shares_weight_both_classes_alike_whatever_their_numbers(name: str) -> None:
+    test, reference, labels = embeddings(2)
+    means = parzen_means(KERNELS[name], test, reference, labels, 64)
+    similarity = KERNELS[name](test, reference)[0]
+    positive = (labels == 1).double()
+    weight = 0.5 * positive / positive.sum() - 0.5 * (1 - positive) / (1 - positive).sum()
+    f = decide(with_shares(means, "equal"), "printed")
+    torch.testing.assert_close(f[0], similarity @ weight, rtol=0, atol=1e-12)
+    assert not torch.allclose(f, decide(with_shares(means, "population"), "printed"))
+
+
+def test_equal_shares_of_many_classes_are_refused() -> None:
+    test, reference, labels = embeddings(4)
+    with pytest.raises(ValueError, match="found 4 conditions, expected 1"):
+        with_shares(parzen_means(Cosine(), test, reference, labels, 64), "equal")
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_log_posteriors_are_those_of_the_parzen_rule_and_stay_finite(classes: int) -> None:
+    test, reference, labels = embeddings(classes)
+    means = parzen_means(KERNELS["gaussian"], test, reference, labels, 64)
+    torch.testing.assert_close(log_posteriors(means).exp(), (1 + decide(means, "parzen")) / 2, rtol=1e-9, atol=0)
+    none = means._replace(log_positive=torch.full_like(means.log_positive, -torch.inf))
+    assert torch.isfinite(log_posteriors(none)).all()
 
 
 def test_all_references_are_without_error() -> None:

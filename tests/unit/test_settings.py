@@ -193,6 +193,25 @@ def test_runs_are_one_a_seed_and_a_fold() -> None:
     assert len(runs_of_study(REAL, "ablation")) == 15 * 3
 
 
+def test_a_study_of_a_dataset_with_folds_has_all_of_them() -> None:
+    runs = [str(run) for run in runs_of_study(REAL, "printed-loss-septic")]
+    assert runs == [
+        f"printed-loss-septic/{cell}/seed0/fold{fold}"
+        for cell in ("full_unweighted", "cosine_unweighted")
+        for fold in range(5)
+    ]
+    cell = cell_settings(REAL, "printed-loss-septic", "full_unweighted")
+    own = dataset_settings(REAL, "challenge2019-septic")
+    assert cell["training"] == own["training"] | {"pair_weighting": "none"}
+    assert own["training"]["pair_weighting"] == "balanced"
+
+
+def test_a_study_on_development_patients_has_no_folds_and_needs_such_patients() -> None:
+    assert [run.replicate for run in runs_of_study(REAL, "trunk")] == ["seed0", "seed1", "seed2"] * 4
+    with pytest.raises(InputError, match=r"studies\.trunk\.scored_on: found development, but challenge2019 has no dev"):
+        load_settings(REPOSITORY, {"datasets": {"challenge2019": {"development_share": None}}})
+
+
 def test_run_reads_its_own_settings_and_no_others() -> None:
     assert select(REAL, ["threads", "baselines.gp.epochs"]) == {"threads": 2, "baselines": {"gp": {"epochs": 10}}}
     with pytest.raises(InputError, match=r"setting baselines\.svm: found none in the configuration"):

@@ -14,12 +14,14 @@ from torch.utils.flop_counter import FlopCounterMode
 from clai.batches import Vectors
 from clai.checkpoints import Checkpoint
 from clai.datasets.prepared import Prepared
+from clai.datasets.splits import DEVELOPMENT
 from clai.encoders import MLP, ConditionedHead, Encoder, ResNet2d
 from clai.experiments.operations import operations_per_item
 from clai.experiments.run import Run
+from clai.experiments.splits import recording_rows
 from clai.experiments.studies import run_cell
 from clai.experiments.training import build_clai, build_classifier
-from clai.inference import RULES
+from clai.inference import RULES, SHARES
 from clai.kernels import Cosine
 from clai.learning import collaborative_learning, encoder_passes
 from clai.runs.gather import with_times
@@ -84,6 +86,56 @@ def test_every_model_learns_the_classes_and_is_measured(model: str, tmp_path: Pa
     times = checkpoint.times()
     assert len(times["epoch_seconds"]) == len(times["validation_seconds"]) == 12
     assert 0 < sum(times["epoch_seconds"]) + sum(times["validation_seconds"]) < cell.figures["training_seconds"]
+
+
+def recordings() -> Prepared:
+    """Forty stays of twelve hours; in every other one the event of the last three shows in the first variable."""
+    rng = np.random.default_rng(0)
+    stay, hour = np.repeat(np.arange(40), 12), np.tile(np.arange(12), 40)
+    y = ((stay % 2 == 0) & (hour >= 9)).astype(np.int64)
+    x = rng.normal(size=(len(y), 2)).astype(np.float32)
+    x[:, 0] += 3 * y
+    rows = {"x": x, "y": y, "groups": stay, "patients": stay, "hours": hour.astype(np.float32), "folds": stay % 3 - 1}
+    info = {"kind": "recordings", "classes": ["no", "yes"], "variables": ["a", "b"], "label_hours_before": 3}
+    return Prepared(info, {f"{name}_all": values for name, values in rows.items()})
+
+
+def settings_of_recordings(**own: Any) -> dict[str, Any]:
+    small = settings("clai-c", samples=None, epochs=8, batch_size=4, pair_weighting="balanced", learning_rate=0.02)
+    return small | {"encoder": {"trunk": "hours", "width": 8, "layers": 1, "dropout": 0.0}, **own}
+
+
+def test_a_cell_learns_and_is_measured_on_recordings_by_every_rule_and_both_shares(tmp_path: Path) -> None:
+    use_threads(1)
+    run = Run(recordings(), settings_of_recordings(), RunId("study", "cell", 0, 1), CPU, block=64)
+    cell = run_cell(run, Checkpoint(tmp_path / "checkpoint.pt", "a", 3600))
+    value = cell.metrics.set_index(["rule", "shares", "metric"])["value"]
+    assert value["printed", "equal", "auroc"] > 0.8
+    assert {"utility", "auprc", "ece_positive_rate"} <= set(cell.metrics["metric"])
+    assert {key[:2] for key in value.index} == {(rule, shares) for rule in RULES for shares in SHARES}
+    assert len(run.splits.test) == 13
+
+
+def test_a_cell_scored_on_development_sees_development_patients_alone_and_one_test_part_for_all_seeds() -> None:
+    data = recordings()
+    stay, folds = (np.asarray(data[f"{name}_all"]) for name in ("groups", "folds"))
+    chosen = settings_of_recordings(scored_on="development", development_test_share=0.3, split_seed=5)
+    rows = [recording_rows(data, chosen, RunId("study", "cell", seed)) for seed in (0, 1)]
+    parts = [[set(stay[part]) for part in of_seed] for of_seed in rows]
+    for train, val, test in parts:
+        assert sorted([*train, *val, *test]) == sorted(set(stay[folds == DEVELOPMENT]))
+    assert parts[0][2] == parts[1][2]
+    assert parts[0][1] != parts[1][1]
+    run = Run(data, chosen, RunId("study", "cell", 0), CPU)
+    assert [len(part) for part in run.splits] == [len(part) for part in parts[0]]
+
+
+def test_development_patients_are_in_no_part_of_any_fold() -> None:
+    data = recordings()
+    stay, folds = (np.asarray(data[f"{name}_all"]) for name in ("groups", "folds"))
+    for fold in (0, 1):
+        parts = recording_rows(data, settings_of_recordings(), RunId("icu", "clai-c", 0, fold))
+        assert not set(np.concatenate([stay[part] for part in parts])) & set(stay[folds == DEVELOPMENT])
 
 
 def test_samples_are_a_choice_of_the_training_samples_by_seed() -> None:

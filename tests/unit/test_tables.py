@@ -13,7 +13,7 @@ from clai.errors import InputError
 from clai.report import evidence
 from clai.report.documents import replace_block
 from clai.report.evidence import Evidence
-from clai.report.labels import MINI_NOTE, RULES
+from clai.report.labels import MINI_NOTE, RULES, SHARES
 from clai.report.latex import escape
 from clai.report.printed_values import read_printed_values
 from clai.report.sidecars import csv_text
@@ -128,6 +128,7 @@ def test_captions_are_two_sentences_and_notes(path: Path) -> None:
 def test_decision_rules_are_those_of_inference() -> None:
     inference = pytest.importorskip("clai.inference")
     assert inference.RULES == RULES
+    assert inference.SHARES == SHARES
 
 
 def test_a_substitute_is_named_in_its_row(partial: Path) -> None:
@@ -377,3 +378,38 @@ def test_comparisons_carry_intervals_and_adjusted_p_values_and_name_what_is_not_
     missing = table.frame.query("dataset == 'pathmnist'")
     assert missing["data"].tolist() == ["not computed: its evidence has no comparisons.csv"]
     assert "PathMNIST}, \\emph{not computed" in table.tex
+
+
+def test_every_reading_of_intensive_care_has_both_kernels_and_their_paired_difference(tmp_path: Path) -> None:
+    root = tmp_path / "real"
+    write_evidence(root, ["challenge2019"], gain=0.1)
+    study = root / "printed-loss" / "evidence"
+    shutil.copytree(root / "challenge2019" / "evidence", study)
+    metrics = pd.read_csv(study / "metrics.csv", keep_default_na=False)
+    metrics["model"] = metrics["model"].replace({"clai-m": "full_unweighted", "clai-c": "cosine_unweighted"})
+    metrics.query("shares != 'equal'").to_csv(study / "metrics.csv", index=False)
+
+    table = rendered(root, "tableS15")
+    frame = table.frame
+    readings = frame[["loss", "shares", "rule"]].drop_duplicates()
+    assert len(readings) == 2 * 2 * 2
+    of_metric = frame.query("loss == 'balanced' and shares == 'population' and rule == 'printed' and metric == 'ece'")
+    m, c, gap = of_metric["mean"]
+    assert gap == pytest.approx(m - c)
+    assert of_metric["high"].iloc[2] < 0, "CLaI-M was made better"
+    assert f"{gap:.3f}$^*$" in table.tex
+    lacking = frame.query("loss == 'printed' and shares == 'equal'")
+    assert lacking["mean"].isna().all()
+    assert (lacking["n"] == 0).all()
+    assert frame.query("loss == 'printed' and shares == 'population'")["mean"].notna().all()
+
+
+def test_rows_that_the_evidence_lacks_are_dashes_without_limits(tmp_path: Path) -> None:
+    root = tmp_path / "real"
+    write_evidence(root, ["challenge2019"])
+    path = root / "challenge2019" / "evidence" / "metrics.csv"
+    metrics = pd.read_csv(path, keep_default_na=False)
+    metrics.query("shares != 'population'").to_csv(path, index=False)
+    lines = [line for line in rendered(root, "tableS6").tex.splitlines() if "CLaI-" in line and "&" in line]
+    assert lines
+    assert all(set(line.split("&", 1)[1].strip(" \\").split(" & ")) == {"--"} for line in lines)

@@ -202,7 +202,7 @@ def test_setting_of_evaluation_leaves_trained_models_alone(planned_with: Callabl
 
 
 def test_setting_of_the_vote_leaves_the_others_alone(planned_with: Callable[[str], dict[str, int]]) -> None:
-    planned = planned_with("inference: {reference_shares: equal}")
+    planned = planned_with("inference: {references: 150}")
     assert {"train_model", "evaluate_clai"} <= planned.keys()  # it decides the validation figures, too
     assert not planned.keys() & {"evaluate_cross_entropy", "fit_hourly_classifiers", "fit_deep_kernel_gp", *DATA_RULES}
 

@@ -21,7 +21,9 @@ rule run_cell:
         gpu=1,
         inference_block=block_of,
     params:
-        settings=read_by_model("evaluation.ece_bins", "model", "scored_on", "training.samples"),
+        settings=read_by_model(
+            "evaluation.ece_bins", "model", "scored_on", "training.samples", "split_seed", "development_test_share"
+        ),
         checkpoint="results/{evidence}/{study}/{cell}/{run}/checkpoint.pt",
     message:
         "Fit and measure {wildcards.cell} of the study {wildcards.study} ({wildcards.evidence}), {wildcards.run}."
@@ -46,7 +48,7 @@ rule embed_study:
         gpu=1,
         inference_block=block_of,
     params:
-        settings=read_by_model(),
+        settings=read_by_model("scored_on", "split_seed", "development_test_share"),
         checkpoint="results/{evidence}/{study}/{model}/{run}/checkpoint.pt",
     message:
         "Train {wildcards.model} for the baselines on embeddings in the study {wildcards.study} ({wildcards.evidence}), {wildcards.run}."

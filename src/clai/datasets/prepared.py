@@ -5,7 +5,8 @@ signals     x_* float32 (N, channels, samples) in microvolt, y_* int64 (N,), gro
 features    x_* float32 (N, features), y_* int64 (N,), groups_* int64 (N,): a number for the group of a row
 recordings  x_all float32 (rows, variables) in clinical units, NaN where not measured; observed_all bool of the same
             shape; y_all, groups_all (recording of a row), patients_all (patient of a row), folds_all (test fold of a
-            row) int64 (rows,) and hours_all float32 (rows,). Rows of a recording are contiguous with hours ascending.
+            row, -1 for development patients) int64 (rows,) and hours_all float32 (rows,). Rows of a recording are
+            contiguous with hours ascending.
 
 The statistics under `normalisation` in `dataset.json` are in the units of the arrays, so (x - mean) / sd serves every kind.
 Images and signals have those of `train` and of `test`, which the paper normalises separately (section 6.1). Features have those
@@ -27,6 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from clai.datasets.splits import DEVELOPMENT
 from clai.errors import InputError
 
 Array = npt.NDArray[Any]
@@ -171,11 +173,14 @@ class Writer:
         if kind == "recordings":
             y, folds, groups = (self.read(f"{name}_all") for name in ("y", "folds", "groups"))
             parts = {"all": np.ones(len(y), dtype=bool)} | {f"fold{k}": folds == k for k in range(int(folds.max()) + 1)}
+            if (folds == DEVELOPMENT).any():
+                parts["development"] = folds == DEVELOPMENT
             for part, rows in parts.items():
                 splits[part] = _counts(y[rows], len(classes)) | {"recordings": len(np.unique(groups[rows]))}
             for part, rows in parts.items():
-                if part != "all":  # A run computes its own statistics, but its channels must vary.
-                    normalisation(Slices(self.folder / "x_all.npy"), kind, names, ~rows, f"x_all without {part}")
+                if part.startswith("fold"):  # A run computes its own statistics, but its channels must vary.
+                    beside = ~rows & (folds != DEVELOPMENT)
+                    normalisation(Slices(self.folder / "x_all.npy"), kind, names, beside, f"x_all without {part}")
         else:
             for split in SPLITS:
                 splits[split] = _counts(self.read(f"y_{split}"), len(classes))

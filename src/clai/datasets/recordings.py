@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from clai.datasets.fetch import Raw
 from clai.datasets.prepared import writing
-from clai.datasets.splits import patient_folds, require_classes
+from clai.datasets.splits import DEVELOPMENT, draw_patients, patient_folds, require_classes
 from clai.errors import InputError
 
 CLASSES = ["no sepsis", "sepsis"]
@@ -108,9 +108,11 @@ def write(
 ) -> None:
     """Write the prepared form.
 
+    The development patients are drawn first, at `development_share` of the patients; the others are in the folds.
+
     Args:
         extra: further entries of `dataset.json`; `flow`, the cohort step by step, is one of them.
-        folds: test fold of each row (rows,); None to draw them by patient.
+        folds: test fold of each row (rows,), for those who are not drawn for development; None to draw them by patient.
 
     Raises:
         InputError: when no row or no hour of a class is left, in all or in a fold; with the flow and the settings behind it.
@@ -119,12 +121,19 @@ def write(
     split_rule = "one fold for each hospital system"
     try:
         require_both(rows.y, settings)
+        share, development = settings["development_share"], np.zeros(len(rows.y), dtype=bool)
+        if share is not None:
+            development = draw_patients(rows.patients, rows.y, ~development, share, seed)
         if folds is None:
-            ids, first = np.unique(rows.recordings, return_index=True)
-            drawn = patient_folds(rows.patients[first], positive_recordings(rows)[first], settings["folds"], seed)
-            folds = drawn[np.searchsorted(ids, rows.recordings)]
+            ids, first = np.unique(rows.recordings[~development], return_index=True)
+            patients, positive = rows.patients[~development][first], positive_recordings(rows)[~development][first]
+            drawn = patient_folds(patients, positive, settings["folds"], seed)
+            folds = drawn[np.searchsorted(ids, rows.recordings).clip(max=len(ids) - 1)]
             split_rule = f"{settings['folds']} folds by patient, stratified by whether a recording has a positive hour"
             split_rule += f" (seed {seed})"
+        folds = np.where(development, DEVELOPMENT, folds)
+        if share is not None:
+            split_rule += f"; development patients in no fold: a share of {share} with and without a positive hour"
         require_classes(rows.y, folds, CLASSES)
     except InputError as error:
         raise InputError(f"datasets.{raw.dataset}.{error} {cohort_text(extra['flow'], settings)}") from None

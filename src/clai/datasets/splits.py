@@ -9,6 +9,9 @@ from clai.errors import InputError
 
 Indices = npt.NDArray[np.int64]
 
+DEVELOPMENT = -1
+"""In place of a fold: the rows of patients who are in no fold, on whom settings are chosen."""
+
 
 def stratified_validation(y: Indices, share: float, seed: int) -> tuple[Indices, Indices]:
     """Draw `share` of the samples of each class for validation.
@@ -47,6 +50,29 @@ def group_split(
     return np.sort(order[n_test + n_val :]), np.sort(order[n_test : n_test + n_val]), np.sort(order[:n_test])
 
 
+def draw_patients(
+    patients: Indices, y: Indices, candidates: npt.NDArray[np.bool_], share: float, seed: int
+) -> npt.NDArray[np.bool_]:
+    """Draw patients and return their rows, (rows,).
+
+    Patients are drawn and not recordings, because the stays of one patient resemble each other. Patients with a positive row
+    and patients without one are drawn at the same share. The draw of the positive ones does not depend on the others.
+
+    Args:
+        patients: patient of each row, (rows,).
+        y: label of each row, (rows,).
+        candidates: rows whose patients may be drawn, (rows,).
+        share: share of the candidate patients to draw; at least one of either kind.
+        seed: of the draw.
+    """
+    generator = np.random.default_rng(seed)
+    drawn: list[Indices] = []
+    positive = np.unique(patients[candidates & (y == 1)])
+    for stratum in (positive, np.setdiff1d(np.unique(patients[candidates]), positive)):
+        drawn.append(generator.permutation(stratum)[: max(1, round(share * len(stratum)))])
+    return np.isin(patients, np.concatenate(drawn)) & candidates
+
+
 def patient_folds(patients: Indices, positive: npt.NDArray[np.bool_], folds: int, seed: int) -> Indices:
     """Return the test fold (recordings,) of each recording, in 0 .. folds - 1.
 
@@ -78,16 +104,22 @@ def patient_folds(patients: Indices, positive: npt.NDArray[np.bool_], folds: int
 
 
 def require_classes(y: Indices, folds: Indices, classes: Sequence[str]) -> None:
-    """Raise InputError, naming the fold, unless the rows of each fold, and all rows beside it, hold every class.
+    """Raise InputError, naming the fold, unless the rows of each fold, and all rows of the others, hold every class.
 
-    y: (rows,), classes by number. folds: (rows,). classes: their names.
+    y: (rows,), classes by number. folds: (rows,); the rows of development patients, `DEVELOPMENT`, are in no fold and must
+    hold every class, too. classes: their names.
     """
-    for fold in np.unique(folds):
-        for part, rows in (("", folds == fold), (" beside it, for training,", folds != fold)):
-            counts = np.bincount(y[rows], minlength=len(classes))
-            if not counts.all():
-                found = ", ".join(f"{n} of '{name}'" for name, n in zip(classes, counts, strict=True))
-                raise InputError(
-                    f"folds: the rows of fold {fold}{part} are {found}; expected some of each class. Lower `folds` or admit more "
-                    "recordings."
-                )
+    in_folds = folds != DEVELOPMENT
+    parts = [
+        (f"folds: the rows of fold {fold}{part}", rows, "Lower `folds` or admit more recordings.")
+        for fold in np.unique(folds[in_folds])
+        for part, rows in (("", folds == fold), (" beside it, for training,", in_folds & (folds != fold)))
+    ]
+    if not in_folds.all():
+        remedy = "Raise `development_share`, or set it to null for none."
+        parts.append(("development_share: the rows of development patients", ~in_folds, remedy))
+    for part, rows, remedy in parts:
+        counts = np.bincount(y[rows], minlength=len(classes))
+        if not counts.all():
+            found = ", ".join(f"{n} of '{name}'" for name, n in zip(classes, counts, strict=True))
+            raise InputError(f"{part} are {found}; expected some of each class. {remedy}")

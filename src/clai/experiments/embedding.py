@@ -107,14 +107,14 @@ def similarity_means(run: Run, kernel: Kernel, test: Embedded, reference: Embedd
     """
     if run.block is None:
         raise ValueError(f"{run.id}: block is None, expected a number of samples: open the run with inference.block")
-    number, equal = run.settings["inference"]["references"], run.settings["inference"]["reference_shares"] == "equal"
+    number = run.settings["inference"]["references"]
     labels, z_reference, population = reference.y, reference.z.expand(run.conditions, -1, -1), None
     if number != "all" and number < len(labels):
         items, population = sample_references(labels, number, run.id.seed)
         labels, z_reference = labels[items], z_reference[:, items]
     views = [z for z in (test.z, test.z_mirrored) if z is not None]
     means = [
-        parzen_means(kernel, z.expand(run.conditions, -1, -1), z_reference, labels, run.block, population, equal)
+        parzen_means(kernel, z.expand(run.conditions, -1, -1), z_reference, labels, run.block, population)
         for z in views
     ]
     return means[0] if len(means) == 1 else mean_of_views(*means)

@@ -20,12 +20,29 @@ from clai.experiments.embedding import Embedded, classifier_outputs, place, simi
 from clai.experiments.read_out import fit_trunk_read_out, read_out_scores
 from clai.experiments.run import Run
 from clai.experiments.splits import recording_rows
-from clai.inference import RULES, decide, probabilities, standard_error
+from clai.inference import (
+    RULES,
+    SHARES,
+    ParzenMeans,
+    Rule,
+    decide,
+    log_posteriors,
+    probabilities,
+    standard_error,
+    with_shares,
+)
 from clai.kernels import Kernel
 from clai.metrics.bootstrap import Fold
 from clai.metrics.calibration import fit_logistic, fit_temperature, scaled_softmax
 from clai.metrics.challenge_utility import HourlyUtility, choose_alarm_threshold, hourly_utility, utility_score
-from clai.metrics.classification import binary_metrics, choose_threshold, multiclass_metrics, reliability, top_label
+from clai.metrics.classification import (
+    binary_metrics,
+    choose_threshold,
+    multiclass_metrics,
+    of_classes,
+    reliability,
+    top_label,
+)
 from clai.runs.identity import RunId
 
 Floats = NDArray[np.float64]
@@ -42,8 +59,8 @@ class Evaluation(NamedTuple):
     """The figures of merit of a run on its test samples.
 
     Attributes:
-        metrics: columns rule, metric, value; the rule is empty for all models but CLaI's.
-        reliability: columns mapping, bin, n, confidence, accuracy.
+        metrics: columns rule, shares, metric, value; rule and shares are empty for a model without references.
+        reliability: columns kind, mapping, bin, n, confidence, accuracy.
         predictions: float32 arrays `score`, `probability` and `calibrated`, (N,) for two classes and (N, C) for more. Where there
             are utilities, also `alarm` (N,): whether the score is above the threshold that served validation patients best.
     """
@@ -114,26 +131,35 @@ def predicted_folds(
 def evaluate_clai(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]) -> Evaluation:
     """Evaluate Collaborative Inference with the training samples as references, by each decision rule.
 
-    Reliability and predictions are those of the rule `printed`. The metric standard_error is the standard error of f over samples
-    of the references, averaged over test samples and conditions; it is 0 where all references vote.
+    Two classes are evaluated with both class shares of the references, from the same similarities; more classes with those
+    of the training samples alone. Reliability and predictions are those of the rule `printed` with the shares `population`.
+    The metric standard_error is the standard error of f over samples of the references, averaged over test samples and
+    conditions; it is 0 where all references vote.
     """
-    test, val = embedded["test"], embedded["val"]
-    means, means_val = (similarity_means(run, kernel, part, embedded["train"]) for part in (test, val))
+    measured = [similarity_means(run, kernel, embedded[part], embedded["train"]) for part in ("test", "val")]
     rows, evaluations = [], {}
-    for rule in RULES:
-        f, f_val = decide(means, rule).double(), decide(means_val, rule).double()
-        if run.conditions > 1:
-            evaluations[rule] = evaluate_multiclass(
-                run, Scored(f.T.numpy(), test.y.numpy()), Scored(f_val.T.numpy(), val.y.numpy())
-            )
-        else:
-            probability = probabilities(f)[:, 1].numpy()
-            evaluations[rule] = evaluate_binary(
-                run, Scored(f[0].numpy(), test.y.numpy()), probability, Scored(f_val[0].numpy(), val.y.numpy())
-            )
-        error = _metric_rows({"standard_error": float(standard_error(means, rule).double().mean())})
-        rows += [evaluations[rule].metrics.assign(rule=rule), error.assign(rule=rule)]
-    return evaluations["printed"]._replace(metrics=pd.concat(rows, ignore_index=True)[["rule", "metric", "value"]])
+    for shares in SHARES if run.conditions == 1 else SHARES[:1]:
+        means, means_val = (with_shares(part, shares) for part in measured)
+        for rule in RULES:
+            evaluation = _evaluate_rule(run, rule, means, means_val, embedded)
+            error = _metric_rows({"standard_error": float(standard_error(means, rule).double().mean())})
+            rows += [part.assign(rule=rule, shares=shares) for part in (evaluation.metrics, error)]
+            evaluations[rule, shares] = evaluation
+    return evaluations["printed", "population"]._replace(metrics=pd.concat(rows, ignore_index=True))
+
+
+def _evaluate_rule(
+    run: Run, rule: Rule, means: ParzenMeans, means_val: ParzenMeans, embedded: Mapping[str, Embedded]
+) -> Evaluation:
+    """Evaluate one decision rule. Its probabilities for many classes are the softmax of f, of `parzen` the posteriors."""
+    y, y_val = embedded["test"].y.numpy(), embedded["val"].y.numpy()
+    f, f_val = decide(means, rule).double(), decide(means_val, rule).double()
+    if run.conditions == 1:
+        probability = probabilities(f)[:, 1].numpy()
+        return evaluate_binary(run, Scored(f[0].numpy(), y), probability, Scored(f_val[0].numpy(), y_val))
+    if rule == "parzen":
+        f, f_val = log_posteriors(means).double(), log_posteriors(means_val).double()
+    return evaluate_multiclass(run, Scored(f.T.numpy(), y), Scored(f_val.T.numpy(), y_val))
 
 
 def evaluate_cross_entropy(run: Run, classifier: Classifier) -> Evaluation:
@@ -177,7 +203,7 @@ def evaluate_multiclass(run: Run, test: Scored, val: Scored) -> Evaluation:
     metrics["ece_scaled"] = multiclass_metrics(test.y, scaled, bins=bins)["ece"]
     metrics["temperature"] = temperature
     diagrams = [
-        reliability(*top_label(test.y, probability), bins=bins).assign(mapping=mapping)
+        reliability(*top_label(test.y, probability), bins=bins).assign(kind="top-label", mapping=mapping)
         for mapping, probability in (("raw", raw), ("calibrated", scaled))
     ]
     predictions = _predictions(test.score, raw, scaled)
@@ -205,14 +231,18 @@ def evaluate_binary(run: Run, test: Scored, probability: Floats, val: Scored) ->
         predictions["alarm"] = test.score > choose_alarm_threshold(utilities.val, val.score)
         metrics["utility"] = utility_score(utilities.test, predictions["alarm"])
     diagrams = [
-        reliability(p, test.y, bins=bins).assign(mapping=mapping)
+        reliability(predicted, outcome, bins=bins).assign(kind=kind, mapping=mapping)
         for mapping, p in (("raw", probability), ("calibrated", calibrated))
+        for kind, (predicted, outcome) in (
+            ("top-label", top_label(test.y, of_classes(p))),
+            ("positive-rate", (p, test.y)),
+        )
     ]
     return Evaluation(_metric_rows(metrics), pd.concat(diagrams, ignore_index=True), predictions)
 
 
 def _metric_rows(metrics: Mapping[str, float]) -> pd.DataFrame:
-    return pd.DataFrame({"rule": "", "metric": list(metrics), "value": list(metrics.values())})
+    return pd.DataFrame({"rule": "", "shares": "", "metric": list(metrics), "value": list(metrics.values())})
 
 
 def _predictions(score: Floats, probability: Floats, calibrated: Floats) -> dict[str, NDArray[Any]]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from clai.batches import Images, Items, Recordings, Signals, Splits, Vectors
 from clai.datasets.hourly_inputs import hourly_inputs, hourly_names
 from clai.datasets.prepared import Prepared, normalisation
+from clai.datasets.splits import DEVELOPMENT, draw_patients
 from clai.errors import InputError
 from clai.runs.identity import RunId
 
@@ -23,39 +24,23 @@ def inputs_of(data: Prepared, settings: Mapping[str, Any]) -> int:
     return int(data["x_train"].shape[3 if data.info["kind"] == "images" else 1])
 
 
-def validation_rows(
-    patients: NDArray[np.int64], y: NDArray[np.int64], candidates: Rows, share: float, seed: int
-) -> Rows:
-    """Draw validation patients and return their rows, (rows,).
-
-    Patients are drawn and not recordings, because the stays of one patient resemble each other. Patients with a positive row
-    and patients without one are drawn at the same share.
-
-    Args:
-        patients: patient of each row, (rows,).
-        y: label of each row, (rows,).
-        candidates: rows whose patients may be drawn, (rows,).
-        share: share of the candidate patients to draw; at least one of either kind.
-        seed: of the draw.
-    """
-    generator = np.random.default_rng(seed)
-    drawn: list[NDArray[np.int64]] = []
-    positive = np.unique(patients[candidates & (y == 1)])
-    for stratum in (positive, np.setdiff1d(np.unique(patients[candidates]), positive)):
-        drawn.append(generator.permutation(stratum)[: max(1, round(share * len(stratum)))])
-    return np.isin(patients, np.concatenate(drawn)) & candidates
-
-
 def recording_rows(data: Prepared, settings: Mapping[str, Any], run_id: RunId) -> tuple[Rows, Rows, Rows]:
     """Return the training, validation and test rows of recordings, (rows,) each.
+
+    A run tests on its fold and trains on the others. In a study that is `scored_on` development, all three parts are of
+    development patients, who are in no fold; `split_seed` draws those for testing.
 
     Raises:
         InputError: one of them has no row of a class.
     """
-    test = np.asarray(data["folds_all"] == run_id.fold)
-    patients, y = np.asarray(data["patients_all"]), np.asarray(data["y_all"])
-    val = validation_rows(patients, y, ~test, settings["validation_share_recordings"], run_id.seed)
-    parts = {"training": ~test & ~val, "validation": val, "test": test}
+    folds, patients, y = (np.asarray(data[f"{name}_all"]) for name in ("folds", "patients", "y"))
+    if settings.get("scored_on") == "development":
+        own = folds == DEVELOPMENT
+        test = draw_patients(patients, y, own, settings["development_test_share"], settings["split_seed"])
+    else:
+        own, test = folds != DEVELOPMENT, folds == run_id.fold
+    val = draw_patients(patients, y, own & ~test, settings["validation_share_recordings"], run_id.seed)
+    parts = {"training": own & ~test & ~val, "validation": val, "test": test}
     for part, rows in parts.items():
         counts = np.bincount(y[rows], minlength=2)
         if not counts.all():

@@ -13,8 +13,8 @@ roc_auc
     Area under the ROC curve of each class against the rest, unweighted mean over classes.
 expected calibration error (ECE)
     sum over bins b of n_b / N |mean outcome in b - mean probability in b|, equal-width bins on [0, 1]
-    (Naeini et al. 2015). There are two readings. *top-label* pairs the largest class probability with whether that
-    class is right. *positive-rate* (binary only) pairs the probability of the positive class with the label.
+    (Naeini et al. 2015). There are two readings. *top-label*, the paper's (line 763), pairs the largest class probability
+    with whether that class is right. *positive-rate* (binary only) pairs the probability of the positive class with the label.
 Brier score
     Mean squared difference of the probability of the positive class and the label. If each probability is replaced by the
     mean of its bin of the ECE, the score is reliability - resolution + uncertainty (Murphy 1973). Reliability is the mean
@@ -92,8 +92,8 @@ def binary_metrics(
         bins: number of bins of the ECE.
 
     Returns:
-        auroc, auprc (average precision), f1, f1_validation, prevalence; and of `probability` ece (positive-rate), ece_top
-        (top-label), brier, brier_reliability, brier_resolution, brier_uncertainty. The same six of `calibrated` have names
+        auroc, auprc (average precision), f1, f1_validation, prevalence; and of `probability` ece (top-label),
+        ece_positive_rate, brier, brier_reliability, brier_resolution, brier_uncertainty. The same six of `calibrated` have names
         that end in _calibrated.
 
     Raises:
@@ -106,8 +106,8 @@ def binary_metrics(
     calibration: dict[str, float] = {}
     for ending, p in (("", probability), ("_calibrated", calibrated)):
         of_ending = {
-            "ece": expected_calibration_error(p, y, bins=bins),
-            "ece_top": expected_calibration_error(*top_label(y, np.stack([1 - p, p], axis=1)), bins=bins),
+            "ece": expected_calibration_error(*top_label(y, of_classes(p)), bins=bins),
+            "ece_positive_rate": expected_calibration_error(p, y, bins=bins),
             "brier": float(brier_score_loss(y, p, pos_label=1)),
             **brier_parts(p, y, bins=bins),
         }
@@ -129,6 +129,11 @@ def top_label(y: ArrayLike, probabilities: ArrayLike) -> tuple[Floats, Floats]:
     """
     probabilities = np.asarray(probabilities, dtype=np.float64)
     return probabilities.max(axis=1), (probabilities.argmax(axis=1) == np.asarray(y)).astype(np.float64)
+
+
+def of_classes(probability: Floats) -> Floats:
+    """Return the probabilities of both classes, (N, 2), from those of the positive one, (N,)."""
+    return np.stack([1 - probability, probability], axis=1)
 
 
 def expected_calibration_error(probability: ArrayLike, outcome: ArrayLike, *, bins: int) -> float:

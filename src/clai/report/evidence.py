@@ -19,7 +19,8 @@ from clai.runs.columns import COLUMNS
 from clai.runs.identity import RunId
 from clai.runs.record import read_records
 
-PRINTED_RULE = "printed"
+PRINTED_RULE, PRINTED_SHARES = "printed", "population"
+"""The reading of inference that tables and claims take where they name no other: the printed sum over all references."""
 
 SUBSTITUTES = {"sleepedf": "sleepedf-bands"}
 """By a dataset's key the one that stands in for it, under its own name, where the dataset has no evidence."""
@@ -153,7 +154,7 @@ class Evidence:
         return records
 
     def frame(self, dataset: str, file: str) -> pd.DataFrame:
-        """Return a CSV file of a dataset, with the columns of `COLUMNS`; an empty cell of `rule` reads as "".
+        """Return a CSV file of a dataset, with the columns of `COLUMNS`; an empty cell of `rule` or `shares` reads as "".
 
         The frame is empty if the dataset or the file is not there. It is also empty if the file shows single patients whose
         licence forbids passing them on, because git tracks the pictures drawn from it.
@@ -170,14 +171,18 @@ class Evidence:
         missing = [column for column in COLUMNS[file] if column not in frame]
         if missing:
             raise InputError(f"{path}: columns {missing} are missing, found {list(frame)}; run its evaluation again")
-        if "rule" in frame:
-            frame["rule"] = frame["rule"].fillna("").astype(str)
+        for column in [name for name in ("rule", "shares") if name in frame]:
+            frame[column] = frame[column].fillna("").astype(str)
         return frame
 
-    def metrics(self, dataset: str, rule: str = PRINTED_RULE) -> pd.DataFrame:
-        """Return the metrics of a dataset under one decision rule; models without decision rules stay as they are."""
+    def metrics(self, dataset: str, rule: str = PRINTED_RULE, shares: str = PRINTED_SHARES) -> pd.DataFrame:
+        """Return the metrics of a dataset under one decision rule and class shares of the references.
+
+        A model without references has neither; its metrics stay as they are.
+        """
         frame = self.frame(dataset, "metrics.csv")
-        return frame[frame["rule"].isin([rule, ""])].drop(columns="rule")
+        chosen = frame["rule"].isin([rule, ""]) & frame["shares"].isin([shares, ""])
+        return frame[chosen].drop(columns=["rule", "shares"])
 
 
 def run_dataset(record: Mapping[str, Any]) -> str:

@@ -8,6 +8,9 @@ MAJORITY = "majority-class"
 RULES = ("printed", "centred", "balanced", "parzen")
 """Decision rules in the order of tables: those of `clai.inference`, which needs torch. The report does not."""
 
+SHARES = ("population", "equal")
+"""Class shares of the references in the order of tables: those of `clai.inference`."""
+
 # A cell of a study is a model there, named by its variants: full_zero.
 VARIANT_TITLES: dict[str, str] = {
     "cosine": "Cosine (CLaI-C)", "identity": "Gaussian, M = I", "scalar": "Gaussian, scalar M",
@@ -16,6 +19,7 @@ VARIANT_TITLES: dict[str, str] = {
     "joint-1": "joint, one reference", "cross-entropy": "Cross-entropy",
     "supervised-contrastive": "Supervised contrastive", "single": "single batches", "muon": "Muon",
     "muon-fast": "Muon, twice the rate", "muon-small-batches": "Muon, half the batch", "adamw": "AdamW", "sgd": "SGD",
+    "unweighted": "printed loss", "hours": "each hour alone", "gru": "recurrent over hours",
 }  # fmt: skip
 
 

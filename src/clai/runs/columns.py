@@ -1,12 +1,12 @@
 """Columns of the files that an evidence folder holds: written by the workflow's scripts, read by tables, figures and claims."""
 
 COLUMNS: dict[str, list[str]] = {
-    "metrics.csv": ["dataset", "model", "seed", "fold", "rule", "metric", "value"],
+    "metrics.csv": ["dataset", "model", "seed", "fold", "rule", "shares", "metric", "value"],
     "history.csv": [
         "dataset", "model", "seed", "fold", "epoch", "loss", "floor", "alignment", "centred_alignment",
         "validation_accuracy", "learning_rate", "pairs",
     ],
-    "reliability.csv": ["model", "seed", "fold", "mapping", "bin", "n", "confidence", "accuracy"],
+    "reliability.csv": ["model", "seed", "fold", "kind", "mapping", "bin", "n", "confidence", "accuracy"],
     "similarity.csv": ["model", "seed", "class_a", "class_b", "similarity"],
     "tsne.csv.gz": ["model", "x", "y", "label"],
     "stages.csv.gz": ["stage", "x", "y", "label"],

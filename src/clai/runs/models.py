@@ -19,7 +19,6 @@ _TRAINING = (
 _CLASSIFIER = (*_TRAINING, "inference.validation_samples", "inference.mirror")
 _CLAI = (
     *_CLASSIFIER, "embedding_size", "kernel", "inference.validation_references", "inference.references",
-    "inference.reference_shares",
 )  # fmt: skip
 _ROWS = ("threads", "baselines.gp", "baselines.gradient_boosting", "baselines.logistic_regression", "hourly",
          "validation_share_recordings")  # fmt: skip

@@ -194,28 +194,31 @@ def runs_of_model(settings: Mapping[str, Any], dataset: str, model: str) -> list
     """Return the runs of a model on a dataset: one a seed, and one a fold where the dataset has folds."""
     merged = dataset_settings(settings, dataset)
     seeds = merged["model_seeds"].get(model, merged["seeds"])
-    return [RunId(dataset, model, seed, fold) for seed in seeds for fold in _folds(settings, dataset)]
-
-
-def _folds(settings: Mapping[str, Any], dataset: str) -> Sequence[int | None]:
-    """Return the numbers of a dataset's folds, [None] without folds."""
-    folds = settings["datasets"][dataset].get("folds")
-    return [None] if folds is None else range(2 if folds == "hospitals" else folds)
+    return [RunId(dataset, model, seed, fold) for seed in seeds for fold in folds_of(settings, dataset)]
 
 
 def runs_of_study(settings: Mapping[str, Any], study: str) -> list[RunId]:
-    """Return the runs of all cells of a study: one a seed of the study, or of the cell where it has seeds of its own.
+    """Return the runs of all cells of a study: one a seed and, where its dataset has folds, one a fold.
 
-    Where the dataset has folds there is a run a fold, in a tuning of the first alone.
+    Development patients are in no fold. A tuning names its folds. The seeds are the study's, or the cell's where it has seeds of
+    its own.
     """
     entry = settings["studies"][study]
-    own, folds = entry.get("cell_seeds", {}), entry.get("folds", _folds(settings, entry["dataset"]))
+    development = entry["scored_on"] == "development"
+    folds = entry.get("folds", [None] if development else folds_of(settings, entry["dataset"]))
+    own = entry.get("cell_seeds", {})
     return [
         RunId(study, cell, seed, fold)
         for cell in cells(settings, study)
         for seed in own.get(cell, entry["seeds"])
         for fold in folds
     ]
+
+
+def folds_of(settings: Mapping[str, Any], dataset: str) -> Sequence[int | None]:
+    """Return the numbers of a dataset's test folds; None alone for a dataset without folds."""
+    folds = settings["datasets"][dataset].get("folds")
+    return [None] if folds is None else range(2 if folds == "hospitals" else folds)
 
 
 def is_sepsis(settings: Mapping[str, Any], dataset: str) -> bool:
@@ -395,6 +398,11 @@ def _check_names(settings: Mapping[str, Any], repository: Path) -> None:
     _expect(settings["benchmark"]["dataset"], datasets, "datasets", "benchmark.dataset")
     for name, study in studies.items():
         _expect(study["dataset"], datasets, "datasets", f"studies.{name}.dataset")
+        if study["scored_on"] == "development" and datasets[study["dataset"]].get("development_share") is None:
+            raise InputError(
+                f"config key studies.{name}.scored_on: found development, but {study['dataset']} has no development patients, "
+                f"expected test or validation; change it, or set datasets.{study['dataset']}.development_share"
+            )
         for combination in [] if "trials" in study else study["combine"]:
             for variant in itertools.chain.from_iterable(combination.values()):
                 _expect(variant, variants, "variants", f"studies.{name}.combine")

@@ -76,7 +76,7 @@ def _nested(dotted: Mapping[str, Any]) -> dict[str, Any]:
 def tuning_studies(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the studies that the tunings are, by name; a study's `trials` holds the settings of each cell.
 
-    Recordings are tuned on their first fold.
+    Recordings are tuned on development patients, or on validation patients of their first fold.
 
     Raises:
         InputError: a space holds fewer settings than trials.
@@ -92,12 +92,13 @@ def tuning_studies(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
             )
         }
         entry = settings["datasets"][dataset]
+        of_folds = "folds" in entry and tuning["scored_on"] != "development"
         studies[f"{PREFIX}{dataset}"] = {
             "dataset": dataset,
             "needs": entry["needs"],
             "scored_on": tuning["scored_on"],
             "seeds": [tuning["seed"]],
-            "folds": [0] if "folds" in entry else [None],
+            "folds": [0] if of_folds else [None],
             "combine": [{"model": tuning["models"], "trial": names}],
             "overrides": tuning["overrides"],
             "trials": cells,

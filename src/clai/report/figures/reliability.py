@@ -8,7 +8,7 @@ from clai.report.evidence import Evidence
 from clai.report.figures.parts import WIDTH, Drawn, model_handles, new_figure, short_title, style_of
 from clai.report.tables.parts import in_order
 
-COLUMNS = ["dataset", "model", "mapping", "bin", "n", "confidence", "accuracy"]
+COLUMNS = ["dataset", "model", "kind", "mapping", "bin", "n", "confidence", "accuracy"]
 MAPPINGS = {"raw": "as given", "calibrated": "calibrated"}
 FEWEST_IN_BIN = 50  # samples; a share of fewer says little
 PER_LINE = 4  # datasets side by side
@@ -26,7 +26,7 @@ def draw(evidence: Evidence) -> Drawn:
     parts = []
     for index, dataset in enumerate(datasets):
         block, column = divmod(index, PER_LINE)
-        pooled = pool_bins(evidence.frame(dataset, "reliability.csv")).assign(dataset=dataset)
+        pooled = pool_bins(of_one_kind(evidence.frame(dataset, "reliability.csv"))).assign(dataset=dataset)
         for offset, (mapping, wording) in enumerate(MAPPINGS.items()):
             axes = panels[2 * block + offset, column]
             axes.set_visible(True)
@@ -52,12 +52,21 @@ def draw(evidence: Evidence) -> Drawn:
     return figure, frame
 
 
+def of_one_kind(reliability: pd.DataFrame) -> pd.DataFrame:
+    """Return the bins of the positive rate where there are any, and those of the top label otherwise.
+
+    The top label of a rare event is nearly always its absence, with a confidence near 1.
+    """
+    rates = reliability["kind"] == "positive-rate"
+    return reliability[rates] if rates.any() else reliability
+
+
 def pool_bins(reliability: pd.DataFrame) -> pd.DataFrame:
     """Return bins pooled over seeds and folds: n summed, confidence and accuracy weighted by n."""
     weighted = reliability.assign(
         confidence=reliability["confidence"] * reliability["n"], accuracy=reliability["accuracy"] * reliability["n"]
     )
-    keys = ["model", "mapping", "bin"]
+    keys = ["model", "kind", "mapping", "bin"]
     pooled = weighted.groupby(keys)[["n", "confidence", "accuracy"]].sum().reset_index()
     pooled["confidence"] /= pooled["n"]
     pooled["accuracy"] /= pooled["n"]

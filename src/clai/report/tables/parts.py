@@ -139,7 +139,7 @@ def cells(
             continue
         values = by_metric[metric.key]
         text = number(values[mean], values[sd] if sd else np.nan, metric.digits)
-        if limits and pd.notna(values["low"]):
+        if limits and pd.notna(values[mean]) and pd.notna(values["low"]):
             text += f" [{values['low']:.{metric.digits}f}, {values['high']:.{metric.digits}f}]"
         texts.append(text)
     return texts

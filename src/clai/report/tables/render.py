@@ -15,10 +15,12 @@ from clai.report.tables import (
     datasets,
     fast_trunk,
     multiclass,
+    readings,
     resources,
     rules,
     sepsis,
     shift,
+    trunk,
     tuning,
 )
 from clai.report.tables.parts import Metric, Sources, Table
@@ -44,8 +46,10 @@ TABLES: dict[str, tuple[FrameOf, TexOf]] = {
     "tableS12": (fast_trunk.methods_frame, fast_trunk.methods_tex),
     "tableS13": (fast_trunk.trials_frame, fast_trunk.trials_tex),
     "tableS14": (shift.shift_frame, shift.shift_tex),
+    "tableS15": (readings.readings_frame, readings.readings_tex),
     "tableS16": (comparisons.comparisons_frame, comparisons.comparisons_tex),
     "tableS17": (tuning.tuning_frame, tuning.tuning_tex),
+    "tableS18": (trunk.trunk_frame, trunk.trunk_tex),
 }
 
 METRIC_COLUMNS: list[Metric] = [

@@ -15,18 +15,22 @@ METRICS = {"multiclass": ("accuracy", "roc_auc", "ece"), "binary": ("f1", "auroc
 
 
 def rules_frame(sources: Sources) -> pd.DataFrame:
-    """Return metrics by decision rule, as fractions; a dataset that was not run has one row, without model, rule and metric."""
+    """Return metrics by decision rule, with the class shares of the data, as fractions.
+
+    A dataset that was not run has one row, without model, rule and metric.
+    """
     evidence = sources.evidence
     rows: list[dict[str, Any]] = []
     for dataset in evidence.expected:
         if not evidence.has(dataset):
             rows.append({"dataset": dataset, "n": 0, "data": evidence.data(dataset)})
             continue
-        measured = evidence.frame(dataset, "metrics.csv")
-        metrics = METRICS["multiclass" if (measured["metric"] == "accuracy").any() else "binary"]
+        everything = evidence.frame(dataset, "metrics.csv")
+        metrics = METRICS["multiclass" if (everything["metric"] == "accuracy").any() else "binary"]
         for model in CLAI:
             for rule in RULES:
-                part = measured[(measured["model"] == model) & (measured["rule"] == rule)]
+                measured = evidence.metrics(dataset, rule=rule)
+                part = measured[measured["model"] == model]
                 for metric in metrics:
                     mean, sd, n = spread(replicates(part[part["metric"] == metric]))
                     rows.append({

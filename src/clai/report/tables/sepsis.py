@@ -22,8 +22,9 @@ DETECTION_METRICS = [
     Metric("auroc", "AUROC"), Metric("auprc", "AUPRC"), Metric("utility", "Utility"), Metric("f1_validation", "F1"),
 ]  # fmt: skip
 CALIBRATION_METRICS = [
-    Metric("ece", "ECE"), Metric("ece_calibrated", "ECE, calibrated", fine=True), Metric("ece_top", "Top-label ECE"),
-    Metric("ece_top_calibrated", "Top-label ECE, calibrated", fine=True),
+    Metric("ece", "ECE"), Metric("ece_calibrated", "ECE, calibrated", fine=True),
+    Metric("ece_positive_rate", "Positive-rate ECE"),
+    Metric("ece_positive_rate_calibrated", "Positive-rate ECE, calibrated", fine=True),
 ]  # fmt: skip
 BRIER_METRICS = [
     Metric("brier", "Brier score"), Metric("brier_reliability", "Reliability", fine=True),

@@ -1,0 +1,87 @@
+"""Inference is measured by every rule, two classes under both class shares of the references, from the same similarities."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import roc_auc_score
+
+from clai import inference
+from clai.datasets.prepared import Prepared
+from clai.experiments.embedding import Embedded
+from clai.experiments.evaluation import Evaluation, evaluate_clai
+from clai.experiments.run import Run
+from clai.inference import RULES, SHARES
+from clai.kernels import MahalanobisGaussian
+from clai.metrics.classification import expected_calibration_error, top_label
+from clai.runs.identity import RunId
+
+KERNEL = MahalanobisGaussian(2, "identity")
+SETTINGS: dict[str, Any] = {"inference": {"references": "all"}, "evaluation": {"ece_bins": 15}}
+
+
+def embedded(classes: int, n: int = 200) -> dict[str, Embedded]:
+    """Embeddings of each split, a fifth of them of the last class, whose classes overlap."""
+    generator = torch.Generator().manual_seed(classes)
+    parts = {}
+    for split in ("train", "val", "test"):
+        y = torch.where(torch.arange(n) % 5 == 0, classes - 1, torch.arange(n) % (classes - 1))
+        z = torch.randn(classes if classes > 2 else 1, n, 2, generator=generator)
+        z[..., 0] += 1.5 * (y == torch.arange(classes)[-len(z) :, None])
+        parts[split] = Embedded(z, y)
+    return parts
+
+
+def evaluated(classes: int) -> Evaluation:
+    data = Prepared({"kind": "features", "classes": [str(k) for k in range(classes)]}, {})
+    run = Run(data, SETTINGS, RunId("rows", "clai-m", 0), torch.device("cpu"), block=64)
+    return evaluate_clai(run, KERNEL, embedded(classes))
+
+
+def test_two_classes_are_measured_under_both_shares_from_one_pass_over_the_references(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    passes = []
+    sums = inference._log_sums
+    monkeypatch.setattr(inference, "_log_sums", lambda *arguments: passes.append(1) or sums(*arguments))
+    metrics = evaluated(2).metrics
+    assert len(passes) == 2, "one for the test samples, one for the validation samples"
+    readings = set(metrics[["rule", "shares"]].itertuples(index=False, name=None))
+    assert readings == {(rule, shares) for rule in RULES for shares in SHARES}
+    value = metrics.set_index(["rule", "shares", "metric"])["value"]
+    assert value["printed", "population", "f1"] != value["printed", "equal", "f1"]
+    for metric in ("f1", "auroc"):
+        of_equal = {value[rule, "equal", metric] for rule in RULES[:3]}
+        assert len(of_equal) == 1, "with equal shares the printed rule is the centred and the balanced one"
+    assert value["parzen", "population", "ece_positive_rate"] < value["printed", "population", "ece_positive_rate"] / 2
+
+
+def test_many_classes_are_measured_under_their_own_shares_alone() -> None:
+    metrics = evaluated(4).metrics
+    assert set(metrics["shares"]) == {"population"}
+    assert set(metrics["rule"]) == set(RULES)
+
+
+def test_probabilities_of_the_parzen_rule_are_posteriors_that_add_up_to_one() -> None:
+    """The reference computes them from densities, without logarithms."""
+    parts = embedded(4)
+    windows = torch.exp(KERNEL.log_parzen(parts["test"].z, parts["train"].z))
+    own = (parts["train"].y == torch.arange(4)[:, None]).float().unsqueeze(-1)
+    posterior = ((windows @ own).squeeze(-1) / windows.sum(-1)).T
+    posterior = (posterior / posterior.sum(1, keepdim=True)).detach().double().numpy()
+    value = evaluated(4).metrics.query("rule == 'parzen'").set_index("metric")["value"]
+    y = parts["test"].y.numpy()
+    expected = expected_calibration_error(*top_label(y, posterior), bins=15)
+    assert value["ece"] == pytest.approx(expected, abs=1e-5)
+    assert value["mean_confidence"] == pytest.approx(posterior.max(1).mean(), rel=1e-4)
+    assert value["roc_auc"] == pytest.approx(np.mean([roc_auc_score(y == k, posterior[:, k]) for k in range(4)]))
+
+
+def test_both_kinds_of_reliability_give_the_calibration_errors_of_the_main_reading() -> None:
+    result = evaluated(2)
+    value = result.metrics.query("rule == 'printed' and shares == 'population'").set_index("metric")["value"]
+    names = {"top-label": "ece", "positive-rate": "ece_positive_rate"}
+    for (kind, mapping), part in result.reliability.groupby(["kind", "mapping"]):
+        gap = ((part["accuracy"] - part["confidence"]).abs() * part["n"]).sum() / part["n"].sum()
+        assert value[names[kind] + ("_calibrated" if mapping == "calibrated" else "")] == pytest.approx(gap)
