@@ -109,3 +109,10 @@ def test_coverage_over_seeds_and_samples_is_nominal(seeds: int, training: float)
     assert 0.92 < inside / repetitions < 0.98
     if training > 0:
         assert inside_by_draws / repetitions < 0.85, "samples alone explain too little"
+
+
+def test_degrees_of_freedom_are_never_below_those_of_the_fewest() -> None:
+    """Two seeds that samples move apart: the estimate of what they share is negative."""
+    found = paired_difference(np.array([0.0, 0.2]), np.array([[-0.01, 0.21], [0.01, 0.19]] * 10), groups=2)
+    error = 0.2 / np.sqrt(2) / np.sqrt(2)
+    assert found.high - found.value == pytest.approx(stats.t.ppf(0.975, 1) * error)
