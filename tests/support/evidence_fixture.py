@@ -418,7 +418,7 @@ def write_benchmark(root: Path, *, power: float = 1.0, miniature: bool = False) 
     columns = ["comparison", "variant", "setting", "repetition", "quantity", "value"]
     pd.DataFrame(rows, columns=columns).to_csv(folder / "benchmark.csv", index=False)
     title = STUDIES["benchmark"]["title"] + " (miniature synthetic)" * miniature
-    (folder / "dataset.json").write_text(json.dumps({"title": title, "miniature": miniature}))
+    (folder / "dataset.json").write_text(json.dumps({"title": title, "licence": "MIT", "miniature": miniature}))
     record = {
         "run": "benchmark/measurements/seed0", "commit": "0" * 40, "dirty": False, "settings": {"threads": 2}, "data": {},
         "seed": 0, "fold": None, "threads": 2, "device": "cpu", "hardware": "test, 2 cores", "versions": {},

@@ -412,6 +412,8 @@ def test_evidence_without_the_printed_class_shares_says_which_it_has(tmp_path: P
     metrics.query("shares != 'population'").to_csv(path, index=False)
     table = rendered(root, "table3")
     assert "Challenge 2019, equal class shares" in table.tex
-    equal = metrics.query("model == 'clai-m' and shares == 'equal' and rule == 'printed' and metric == 'auroc'")["value"]
+    equal = metrics.query("model == 'clai-m' and shares == 'equal' and rule == 'printed' and metric == 'auroc'")[
+        "value"
+    ]
     shown = table.frame.query("dataset == 'challenge2019' and model == 'clai-m' and metric == 'auroc'")["mean"].item()
     assert shown == pytest.approx(equal.astype(float).mean())

@@ -71,15 +71,16 @@ def test_every_model_has_as_many_trials_which_differ_in_its_space_alone(dataset:
         assert [s["model"] for s in settings] == [model] * tuning["trials"]
         assert settings[0] == flat(merge(dataset_settings(REAL, dataset), tuning["overrides"])) | {
             "model": model,
-            "scored_on": "validation",
+            "scored_on": tuning["scored_on"],
         }
         changed = {key for s in settings for key in s if s[key] != settings[0][key]}
         assert changed == tuning["spaces"][model].keys()
 
 
-def test_recordings_are_tuned_on_their_first_fold_alone() -> None:
-    assert {run.fold for run in runs_of_study(REAL, "tuning-challenge2019")} == {0}
-    assert {run.fold for run in runs_of_study(REAL, "tuning-cifar10")} == {None}
+def test_recordings_are_tuned_on_development_patients_or_on_their_first_fold_alone() -> None:
+    own = {"tuning": {"challenge2019": {"scored_on": "validation"}}}
+    assert {run.fold for run in runs_of_study(REAL, "tuning-challenge2019")} == {None}
+    assert {run.fold for run in runs_of_study(load_settings(REPOSITORY, own), "tuning-challenge2019")} == {0}
 
 
 def test_tuned_settings_are_those_of_one_model_and_of_no_trial() -> None:
@@ -114,7 +115,7 @@ def write_tuning(root: Path) -> Evidence:
     columns = ["dataset", "model", "seed", "fold", "rule", "shares", "metric", "value"]
     pd.DataFrame(rows, columns=columns).to_csv(folder / "metrics.csv", index=False)
     write_records(folder, records)
-    description = {"title": "CIFAR-10", "dataset": "cifar10", "miniature": False}
+    description = {"title": "CIFAR-10", "licence": "MIT", "dataset": "cifar10", "miniature": False}
     (folder / "dataset.json").write_text(json.dumps(description))
     write_evidence(root, ["cifar10"])
     names = ("tuning-cifar10", "tuning-pathmnist", "cifar10")

@@ -9,10 +9,6 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score, roc_auc_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from clai.errors import InputError
 
@@ -65,6 +61,8 @@ def class_sample(y: ArrayLike, most: int, seed: int) -> tuple[NDArray[np.int64],
 
 def merit(y: ArrayLike, scores: Floats) -> float:
     """Return what validation rows choose by: the area under the ROC curve of scores (N,), the accuracy of scores (N, C)."""
+    from sklearn.metrics import accuracy_score, roc_auc_score  # slow to import, and most trainings need none
+
     if scores.ndim == 1:
         return float(roc_auc_score(y, scores))
     return float(accuracy_score(y, scores.argmax(axis=1)))
@@ -90,6 +88,11 @@ def fit_logistic_regression(
     Returns:
         The classifier and its C.
     """
+    # Slow to import, and most trainings need none.
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
     rows, shift = class_sample(y, samples_per_class, seed)
 
     def fitted(c: float) -> Shifted:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.neighbors import KNeighborsClassifier
 from torch import Tensor
 
 from clai.baselines.logistic_regression import RowClassifier, class_sample, fit_logistic_regression
@@ -83,7 +82,7 @@ def train_supervised_contrastive(
 class NearestNeighbours:
     """The class shares among the nearest training features by cosine, each class counting one neighbour more than it has."""
 
-    classifier: KNeighborsClassifier
+    classifier: Any
     shift: float | Floats
 
     def scores(self, x: Features) -> Floats:
@@ -119,6 +118,8 @@ def fit_read_out(
             x, y, x, y, inverse_penalty=[inverse_penalty], samples_per_class=samples_per_class, seed=seed
         )[0]
     if read_out == "nearest_neighbours":
+        from sklearn.neighbors import KNeighborsClassifier  # slow to import, and most trainings need none
+
         rows, shift = class_sample(y, samples_per_class, seed)
         classifier = KNeighborsClassifier(min(neighbours, len(rows)), metric="cosine")
         return NearestNeighbours(classifier.fit(x[rows], y[rows]), shift)
