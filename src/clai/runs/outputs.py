@@ -22,7 +22,6 @@ _SEPSIS = ("mimic-iv", "challenge2019")
 _DEMO = "mimic-iv-demo"
 _COHORTS = (*_SEPSIS, "challenge2019-septic", "challenge2019-hospitals", _DEMO)
 _ABLATIONS = ("ablation", "decisive", "product-pathmnist", "product-bands")
-
 TABLES: dict[str, tuple[str, ...]] = {
     "table1": _MULTICLASS,
     "table2": (),
@@ -55,6 +54,7 @@ FIGURES: dict[str, tuple[str, ...]] = {
     "figureS5": (BENCHMARK,),
     "figureS6": ("wide",),
     "figureS7": (_DEMO,),
+    "figureS8": (_DATASETS, _STUDIES),
 }
 """The figures, likewise."""
 CLAIMS = "claims"
