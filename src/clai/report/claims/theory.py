@@ -165,7 +165,7 @@ def _note_rules(finding: Finding, evidence: Evidence) -> None:
 
 @claim(
     "15",
-    "Zero targets prevent re-clustering",
+    "Zero targets classify better",
     claim="Zero targets keep separated classes from being clustered again.",
     place="453",
     test=(

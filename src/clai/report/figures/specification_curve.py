@@ -31,6 +31,8 @@ PANELS_A_ROW = 3
 # Inches: of a curve, of a line of the chart of options, and of title, unit and gaps.
 CURVE, LINE, BETWEEN = 0.95, 0.115, 0.5
 SHADE = "#dbe9f4"
+LONGEST = 22
+"""Letters of the name of an option."""
 
 
 def draw(evidence: Evidence, printed: pd.DataFrame) -> Drawn:
@@ -78,7 +80,12 @@ def _chart(parts: Sequence[Part]) -> list[tuple[str, list[bool]]]:
     for name in varying(part.reading for part in parts):
         options = [part.reading.choices.get(name, "") for part in parts]
         lines += [(f"{_choice(name)}{option}", [o == option for o in options]) for option in _ordered(options)]
-    for values in ([part.data for part in parts], [part.model for part in parts], [part.quantity for part in parts]):
+    # One measure against several models, or several measures against one.
+    measures = {part.quantity.split(",")[0] for part in parts}
+    compared = [
+        part.quantity.split(" minus ")[-1] if len(measures) == 1 else part.quantity.split(",")[0] for part in parts
+    ]
+    for values in ([_study(part.data) for part in parts], [part.model for part in parts], compared):
         if len(set(values)) > 1 and not _told_by_readings(values, parts):
             lines += [(_short(value), [v == value for v in values]) for value in _ordered(values)]
     return lines
@@ -101,15 +108,21 @@ def _told_by_readings(values: Sequence[str], parts: Sequence[Part]) -> bool:
     return all(len(found) == 1 for found in by_reading.values())
 
 
+def _study(data: str) -> str:
+    """Return the study of data that have one."""
+    name, _, study = data.partition(", study ")
+    return f"study {study}" if study else name
+
+
 def _short(value: str) -> str:
-    """Return the study of data that have one, or the first words of data or of a quantity."""
-    data, _, study = value.partition(", study ")
-    return f"study {study}" if study else data.split(",")[0].removeprefix("effect size of the ")
+    """Return a name in at most `LONGEST` letters, without what stands in parentheses."""
+    text = value.removeprefix("effect size of the ").split(" (")[0]
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
 def _draw_curve(axes: Axes, judgement: Judgement, parts: Sequence[Part]) -> None:
     claim = judgement.claim
-    axes.set_title(f"{claim.number}  {claim.short}", loc="left", x=-0.48, fontsize=7, fontweight="bold")
+    axes.set_title(f"{claim.number}  {claim.short}", loc="right", fontsize=7, fontweight="bold")
     axes.grid(axis="x", visible=False)
     axes.set_xticks([])
     if not parts:
