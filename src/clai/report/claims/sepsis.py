@@ -77,7 +77,7 @@ def lowest_calibration_error(evidence: Evidence, printed_values: pd.DataFrame) -
 
 @claim(
     "6",
-    "CLaI-M is only slightly below CLaI-C",
+    "CLaI-M is just below CLaI-C",
     claim="In AUROC, AUPRC and F1, CLaI-M is only slightly below CLaI-C.",
     place="table 3, caption (766)",
     test="Differences in the three metrics, paired by fold. The differences that the paper prints stand beside them.",
@@ -162,7 +162,7 @@ def competitive_calibration(evidence: Evidence, printed_values: pd.DataFrame) ->
 
 @claim(
     "11",
-    "Latent signals converge and are smooth",
+    "Signals converge, smoothly",
     claim="CLaI's latent signals converge during events, in the form of a Gaussian process's, and are smoother.",
     place="abstract (69), figure 4",
     test=(
