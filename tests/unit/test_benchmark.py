@@ -192,8 +192,9 @@ def test_growth_is_the_power_in_pairs_of_batches_and_in_classes() -> None:
                 found.append((*row, "predicted", predicted_seconds("printed", m, c, 0.1, 0.2) * slow))
     frame = pd.DataFrame(found, columns=COLUMNS)
     for comparison in ("batches", "classes"):
-        assert analysis.exponent(frame, comparison, "printed").tolist() == pytest.approx([1, 1])
-    assert analysis.exponent(frame, "batches", "sequential").empty
+        assert analysis.exponent(frame, comparison, "printed", "passes").tolist() == pytest.approx([1, 1])
+        assert (analysis.exponent(frame, comparison, "printed", "seconds") > 1.01).all()
+    assert analysis.exponent(frame, "batches", "sequential", "passes").empty
 
 
 def test_curves_and_samples_are_means_over_repetitions() -> None:

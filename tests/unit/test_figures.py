@@ -203,6 +203,27 @@ def test_figure_s4_shows_the_spread_over_folds(roots: dict[str, Path]) -> None:
     assert bands == len(frame[["dataset", "model"]].drop_duplicates())
 
 
+def test_figure_s8_has_a_panel_a_claim_and_a_point_a_reading(roots: dict[str, Path]) -> None:
+    figure, frame, _, runs = drawn(roots["published"], "figureS8")
+    titles = {axes.get_title(loc="right").split("  ")[0] for axes in figure.axes} - {""}
+    assert titles == {"1", "2", "3a", "3b", "4", "5", "6", "7", "8", "11", "15"}
+    means = frame[frame["replicate"].astype(str) == ""]
+    of_claim_1 = means[means["claim"] == "1"]
+    assert set(of_claim_1["reading"]) == {
+        "target zero, network of table 1",
+        "target zero, network narrow",
+        "target product, network narrow",
+    }
+    assert of_claim_1["estimate"].is_monotonic_increasing
+    seeds = frame[(frame["replicate"].astype(str) != "") & (frame["claim"] == "1")]
+    assert len(seeds) == of_claim_1["n"].sum()
+    assert seeds.groupby("reading")["estimate"].mean().to_dict() == pytest.approx(
+        of_claim_1.set_index("reading")["estimate"].to_dict()
+    )
+    assert "no evidence with an interval" in words(figure), "no sepsis data in this evidence"
+    assert {record["run"].split("/")[0] for record in runs} == {"cifar10", "ablation", "decisive"}
+
+
 def test_bins_are_pooled_by_their_counts() -> None:
     columns = ["model", "kind", "mapping", "bin", "n", "confidence", "accuracy"]
     rows = [("m", "top-label", "raw", 3, 1, 0.2, 1.0), ("m", "top-label", "raw", 3, 3, 0.3, 0.0)]

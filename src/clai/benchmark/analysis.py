@@ -5,7 +5,7 @@ value; `clai.benchmark.measure` defines the quantities. This module does without
 render fast.
 """
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -179,12 +179,12 @@ def predicted_seconds(variant: str, batches: float, classes: float, forward: flo
     raise ValueError(f"variant is {variant!r}, expected printed, sequential, joint or linear")
 
 
-def exponent(frame: pd.DataFrame, comparison: str, variant: str) -> pd.Series:
+def exponent(frame: pd.DataFrame, comparison: str, variant: str, unit: Literal["seconds", "passes"]) -> pd.Series:
     """Return, for each repetition, the power of the size with which the cost of an epoch grows.
 
-    The size is the number of pairs of batches (comparison `batches`) or of classes (`classes`). The cost is the number
-    of bare trunk passes that would take as long, by their time in the same repetition. Otherwise a machine that slows
-    down in the longer runs would pass for growth. Empty without measurements.
+    The size is the number of pairs of batches (comparison `batches`) or of classes (`classes`). The cost is in seconds, or
+    in bare trunk passes that would take as long, by their time in the same repetition: in seconds, a machine that slows
+    down in the longer runs passes for growth. Empty without measurements.
     """
     part = values(frame[(frame["comparison"] == comparison) & (frame["variant"] == variant)])
     if part.empty:
@@ -195,7 +195,7 @@ def exponent(frame: pd.DataFrame, comparison: str, variant: str) -> pd.Series:
     batches, classes = by_quantity["M"].astype(float), by_quantity["C"].astype(float)
     passes = [predicted_seconds(variant, m, c, 1, 2) for m, c in zip(batches, classes, strict=True)]
     size = batches * (batches - 1) / 2 if comparison == "batches" else classes
-    cost = by_quantity["seconds"] / by_quantity["predicted"] * passes
+    cost = by_quantity["seconds"] / (by_quantity["predicted"] / passes if unit == "passes" else 1)
     logs = pd.DataFrame({"x": np.log(size), "y": np.log(cost), "repetition": by_quantity["repetition"]})
     powers = {
         repetition: np.polyfit(points["x"], points["y"], 1)[0]

@@ -3,12 +3,13 @@
 The text is workflow/report/article.tex. It names its numbers by macros and types none in.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
-from clai.report.claims.finding import Verdict
+from clai.report.claims.verdict import Outcome, Verdict
 from clai.report.labels import MINI_NOTE
 from clai.report.latex import below, escape
 from clai.report.tables.multiclass import FURTHER_METRICS, TABLE1_METRICS
@@ -18,12 +19,16 @@ from clai.report.tables.sepsis import TABLE3_METRICS
 METRICS: dict[str, Sequence[Metric]] = {"table1": TABLE1_METRICS, "tableS8": FURTHER_METRICS, "table3": TABLE3_METRICS}
 NOT_RUN = "not run: needs "
 MACROS = {
-    Verdict.REPRODUCED: "Reproduced",
-    Verdict.REPRODUCED_WHERE_TESTED: "ReproducedWhereTested",
-    Verdict.NOT_REPRODUCED: "NotReproduced",
-    Verdict.NOT_TESTABLE: "NotTestable",
+    Outcome.REPRODUCED: "Reproduced",
+    Outcome.EXCEEDED: "Exceeded",
+    Outcome.NOT_REPRODUCED: "NotReproduced",
+    Outcome.INCONCLUSIVE: "Inconclusive",
+    Outcome.DEPENDS: "Depends",
+    Outcome.NOT_TESTABLE: "NotTestable",
 }
 """Names of the verdicts in LaTeX macros."""
+TALL = ("figureS8",)
+"""Figures that fill a page; others have the height of two a page."""
 
 
 def results_macros(frames: Mapping[str, pd.DataFrame]) -> dict[str, str]:
@@ -52,10 +57,10 @@ def results_macros(frames: Mapping[str, pd.DataFrame]) -> dict[str, str]:
 
 
 def claims_macros(claims: pd.DataFrame) -> dict[str, str]:
-    """Return macros: `claims:All` and `claims:<verdict>` are numbers of claims, `claim:<id>` is the verdict of one."""
-    counts = claims["verdict"].value_counts()
+    """Return macros: `claims:All` and `claims:<outcome>` are numbers of verdicts, `claim:<id>` is the verdict on a claim."""
+    counts = Counter(Verdict.parse(text).outcome for text in claims["verdict"])
     macros = {"claims:All": str(len(claims))}
-    macros |= {f"claims:{name}": str(counts.get(verdict, 0)) for verdict, name in MACROS.items()}
+    macros |= {f"claims:{name}": str(counts[outcome]) for outcome, name in MACROS.items()}
     return macros | {f"claim:{row['id']}": str(row["verdict"]) for row in claims.to_dict("records")}
 
 
@@ -105,9 +110,10 @@ def _text(value: Any) -> str:
 def figure_tex(name: str, caption: str) -> str:
     """Return the LaTeX of a figure, from the file <name>.pdf, with its caption and, below it, the caption's notes."""
     sentences, *notes = caption.split("\n")
+    height = 0.8 if name in TALL else 0.4
     return (
         "\\begin{figure}[tp]\n\\centering\n"
-        f"\\includegraphics[width=\\linewidth,height=0.4\\textheight,keepaspectratio]{{{name}.pdf}}\n"
+        f"\\includegraphics[width=\\linewidth,height={height}\\textheight,keepaspectratio]{{{name}.pdf}}\n"
         f"\\caption{{{escape(sentences)}}}\n\\label{{fig:{name}}}\n{below(notes)}\\end{{figure}}\n"
     )
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from clai.report.claims.finding import Verdict
+from clai.report.claims.verdict import Outcome, Qualifier, Verdict
 from clai.report.labels import model_title
 from clai.report.sidecars import settings_by_hash
 from clai.report.tables.render import METRIC_COLUMNS
@@ -61,11 +61,16 @@ SHORT, LONG = 24, 60
 """Characters: a cell of shorter lines is not broken, a cell with a longer line gets more room."""
 LARGEST_DATA = 60_000
 """Characters of the largest CSV that a page holds, so that the report stays small."""
+_STYLES_OF_OUTCOMES = {
+    Outcome.REPRODUCED: "yes",
+    Outcome.EXCEEDED: "yes",
+    Outcome.NOT_REPRODUCED: "no",
+    Outcome.INCONCLUSIVE: "open",
+    Outcome.DEPENDS: "open",
+    Outcome.NOT_TESTABLE: "open",
+}
 STYLES: dict[str, str] = {
-    Verdict.REPRODUCED: "yes",
-    Verdict.REPRODUCED_WHERE_TESTED: "yes",
-    Verdict.NOT_REPRODUCED: "no",
-    Verdict.NOT_TESTABLE: "open",
+    str(Verdict(outcome, qualifier)): style for outcome, style in _STYLES_OF_OUTCOMES.items() for qualifier in Qualifier
 }
 """CSS classes of the cells of verdicts."""
 

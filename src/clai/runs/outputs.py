@@ -25,7 +25,6 @@ _COHORTS = (*_SEPSIS, "challenge2019-septic", "challenge2019-hospitals", _DEMO)
 _TUNED = ("pathmnist", "cifar10", "sleepedf-bands", "challenge2019")
 _PRINTED_LOSS = ("printed-loss", "printed-loss-septic")
 _ABLATIONS = ("ablation", "decisive", "product-pathmnist", "product-bands")
-
 TABLES: dict[str, tuple[str, ...]] = {
     "table1": _MULTICLASS,
     "table2": (),
@@ -62,6 +61,7 @@ FIGURES: dict[str, tuple[str, ...]] = {
     "figureS5": (BENCHMARK,),
     "figureS6": ("wide",),
     "figureS7": (_DEMO,),
+    "figureS8": (_DATASETS, _STUDIES),
 }
 """The figures, likewise."""
 CLAIMS = "claims"

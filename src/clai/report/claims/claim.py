@@ -17,22 +17,28 @@ class Claim:
     """A claim in our words.
 
     Args:
-        number: under which pages list it.
+        number: under which pages list it, such as 1 or 3a.
+        short: the claim in few words.
         claim: what the paper says.
         place: in the paper's source: sections, tables, figures and line numbers.
         test: what is compared with what.
         rule: what the test must find for the verdict "reproduced".
         judge: the test.
+        limits: what the test leaves out, such as a control; empty if nothing.
     """
 
-    number: int
+    number: str
+    short: str
     claim: str
     place: str
     test: str
     rule: str
     judge: Judge
+    limits: str = ""
 
 
-def claim(number: int, *, claim: str, place: str, test: str, rule: str) -> Callable[[Judge], Claim]:
+def claim(
+    number: str, short: str, *, claim: str, place: str, test: str, rule: str, limits: str = ""
+) -> Callable[[Judge], Claim]:
     """Turn the function below into the claim that it judges."""
-    return lambda judge: Claim(number, claim, place, test, rule, judge)
+    return lambda judge: Claim(number, short, claim, place, test, rule, judge, limits)

@@ -1,7 +1,7 @@
-"""The paper's sixteen claims and their judgement by the evidence.
+"""The paper's claims and their judgement by the evidence.
 
 Rules read evidence alone. A claim about several datasets is judged on those at hand, and all of these must bear it out. A claim
-about sepsis is judged on the open Challenge 2019 cohort where MIMIC-IV is not at hand.
+about sepsis is judged on the open Challenge 2019 cohorts where MIMIC-IV is not at hand.
 """
 
 from typing import NamedTuple
@@ -28,7 +28,7 @@ CLAIMS: list[Claim] = sorted(
         for entry in vars(module).values()
         if isinstance(entry, Claim)
     ),
-    key=lambda claim: claim.number,
+    key=lambda claim: (int(claim.number.rstrip("ab")), claim.number),
 )
 """All claims by number."""
 

@@ -1,40 +1,48 @@
 """The claims with their verdicts as a Markdown page and as a table."""
 
+import itertools
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pandas as pd
 
 from clai.metrics.bootstrap import LEVEL
-from clai.report.claims.finding import Finding, Verdict
+from clai.report.claims.claim import Claim
+from clai.report.claims.finding import Finding, Part, Unit
 from clai.report.claims.judgement import Judgement
+from clai.report.claims.reading import Reading, varying
+from clai.report.claims.verdict import RULES, Outcome, all_of
 from clai.report.statistics import Interval
 
 WIDTH = 120
-NUMBERS = (
-    "Differences carry a sign. A mean over n seeds, folds or repetitions stands before its 95 % t-interval in "
-    "brackets. Intervals over folds are widened for the training data that folds share (Nadeau & Bengio 2003). "
-    "Accuracies, ROC-AUC of multiclass data and agreements are per cent, and their differences percentage points. "
-    "Calibration errors and the metrics of sepsis detection are fractions of 1."
+LONG_TABLE = 16
+"""Rows beyond which a table of evidence is folded."""
+FEW = 6
+"""Combinations of choices that a sentence may list."""
+ABOUT = (
+    "Each verdict follows from the evidence by the rules below; none is typed. A mean stands before its 95 % interval over "
+    "n seeds, folds or repetitions, differences with their sign. Figure S8 draws all readings."
 )
-
-EVIDENCE = {
-    True: "**Evidence that bears the claim out:**",
-    False: "**Evidence that does not bear the claim out:**",
-    None: "**Evidence without a say in the verdict:**",
-}
-"""Headings of the parts of a finding, by `Part.holds`."""
+READINGS = (
+    "Choices of readings: *target* of pairs without the class of the condition; *network* of table 1, or a narrow one; "
+    "*cohort* septic (line 651) or whole; *loss* printed, or balanced by class; *shares* of the references' classes as in the "
+    "data (population) or equal; decision *rule*; *ECE* of the top label (line 763) or of the positive rate; *probability* "
+    "raw, or calibrated on validation data. Loss balanced, equal shares and calibration are ours; the others stand in the paper."
+)
 
 
 def claims_frame(judgements: Iterable[Judgement]) -> pd.DataFrame:
-    """Return a row for each claim: id, claim, place, test, rule, evidence, data, files, verdict, needs."""
+    """Return a row for each claim: id, claim, place, test, rule, verdict, evidence, reason, data, files, needs.
+
+    The evidence are the decisive numbers.
+    """
     rows = [
         {
             "id": claim.number, "claim": claim.claim, "place": claim.place, "test": claim.test, "rule": claim.rule,
-            "evidence": " ".join(part.text() for part in finding.parts), "data": "; ".join(finding.data),
-            "files": "; ".join(finding.files), "verdict": str(finding.verdict), "needs": "; ".join(_needs(finding)),
+            "verdict": str(finding.verdict), "evidence": "; ".join(_decisive(finding)), "reason": _plain(_reason(finding)),
+            "data": "; ".join(finding.data), "files": "; ".join(finding.files), "needs": "; ".join(_needs(finding)),
         }
         for claim, finding in judgements
     ]  # fmt: skip
@@ -42,42 +50,68 @@ def claims_frame(judgements: Iterable[Judgement]) -> pd.DataFrame:
 
 
 def claims_page(judgements: Sequence[Judgement], caption: str) -> str:
-    """Write the page: how many claims are reproduced, a table of them, then a section for each claim."""
-    blocks = ["# The paper's claims", _wrapped(_summary(judgements)), _table(judgements), _wrapped(NUMBERS)]
+    """Write the page: a table of all claims, the rules of verdicts, then a section for each claim."""
+    blocks = ["# The paper's claims", _wrapped(_summary(judgements)), _overview(judgements), _wrapped(ABOUT)]
     blocks.append(_wrapped(_multiplicity(judgements)))
-    blocks += [_wrapped(paragraph) for paragraph in caption.split("\n\n")]
+    blocks += ["## Rules of verdicts", _wrapped_text(RULES.strip()), _wrapped(READINGS)]
     for judgement in judgements:
         blocks += _section(judgement)
+    blocks += ["## Basis", *(_wrapped(paragraph) for paragraph in caption.split("\n"))]
     return "\n\n".join(blocks) + "\n"
 
 
 def _summary(judgements: Sequence[Judgement]) -> str:
-    counts = Counter(finding.verdict for _, finding in judgements)
-    words = [f"{counts[verdict]} {'is' if counts[verdict] == 1 else 'are'} {verdict}" for verdict in Verdict]
-    return f"Of {len(judgements)} claims, {', '.join(words[:-1])} and {words[-1]}."
+    counts = Counter(finding.verdict.outcome for _, finding in judgements)
+    words = [f"*{outcome}* {counts[outcome]}" for outcome in Outcome if counts[outcome]]
+    claims = len({claim.number.rstrip("ab") for claim, _ in judgements})
+    return f"Claims: {claims}. Verdicts, of which claim 3 has two: {', '.join(words)}."
 
 
 def _multiplicity(judgements: Iterable[Judgement]) -> str:
     """Say how many intervals the page has, and how many of so many exclude 0 by chance."""
-    parts = [part for _, finding in judgements for part in finding.parts]
+    findings = [finding for _, finding in judgements]
     shown, deciding = (
-        sum(isinstance(s.value, Interval) and s.value.known for part in chosen for s in part.statistics)
-        for chosen in (parts, [part for part in parts if part.holds is not None])
+        sum(isinstance(part.value, Interval) and part.value.known for part in parts)
+        for parts in ([p for f in findings for p in f.parts], [p for f in findings for p in f.judged])
     )
     return (
         f"The page has {shown} intervals, {deciding} of them with a say in a verdict. Where no true difference exists, one "
         f"in {1 / (1 - LEVEL):.0f} excludes 0 by chance. Verdicts are not corrected for their number; table S16 adjusts its "
-        "p-values."
+        "p-values. Intervals over folds are widened for the training data that folds share (Nadeau & Bengio 2003)."
     )
 
 
-def _table(judgements: Iterable[Judgement]) -> str:
-    rows = ["| # | Claim | Verdict | Data |", "| --- | --- | --- | --- |"]
-    rows += [
-        f"| {claim.number} | {claim.claim} | {finding.verdict} | {'; '.join(finding.data) or '--'} |"
+def _overview(judgements: Iterable[Judgement]) -> str:
+    rows = [
+        [f"[{claim.number}](#{_anchor(claim)})", claim.short, f"**{finding.verdict}**",
+         "<br>".join(_decisive(finding)) or "--", "; ".join(_data_in_brief(finding)) or "--"]
         for claim, finding in judgements
-    ]
-    return "\n".join(rows)
+    ]  # fmt: skip
+    return _table(["#", "Claim", "Verdict", "Decisive number", "Data"], rows)
+
+
+def _data_in_brief(finding: Finding) -> list[str]:
+    """Name the data of the parts that decide, without the keys of studies."""
+    return list(dict.fromkeys(part.data.split(", study ")[0] for part in finding.decisive))
+
+
+def _decisive(finding: Finding) -> list[str]:
+    """Write the decisive numbers, each with the choices in which their readings differ."""
+    parts = finding.decisive
+    names = varying(part.reading for part in parts)
+    return [f"{part.reading.text(names)}: {_number(part)}" if names else _number(part) for part in parts]
+
+
+def _number(part: Part) -> str:
+    """Write quantity, model and value: `accuracy, CLaI-M minus CLaI-C: +4.08 [+2.00, +6.16] percentage points, n = 3`."""
+    number, n = _mean_and_n(part)
+    model = f", {part.model}" if part.model else ""
+    unit = f" {part.unit.name}" if part.unit.name else ""
+    return f"{part.quantity}{model}: {number}{unit}" + (f", n = {n}" if n != "--" else "")
+
+
+def _anchor(claim: Claim) -> str:
+    return re.sub(r"[^\w\- ]", "", f"{claim.number}. {claim.claim}".lower()).replace(" ", "-")
 
 
 def _section(judgement: Judgement) -> list[str]:
@@ -85,43 +119,168 @@ def _section(judgement: Judgement) -> list[str]:
     claim, finding = judgement
     blocks = [
         f"## {claim.number}. {claim.claim}",
+        _wrapped(f"**Verdict.** {_reason(finding)}"),
         _wrapped(f"Place in the paper (lines of its source): {claim.place}."),
         _wrapped(f"**Test.** {claim.test}"),
         _wrapped(f"**Rule.** {claim.rule}"),
     ]
-    for holds, heading in EVIDENCE.items():
-        blocks += _list(heading, [part.text() for part in finding.parts if part.holds == holds])
-    blocks.append(_wrapped(f"**Verdict.** {_reason(finding)}"))
+    blocks += [_wrapped(f"**What the test leaves out.** {claim.limits}")] if claim.limits else []
+    blocks += _evidence(finding)
+    blocks += _list("**Readings without evidence:**", [f"{text}." for text in finding.untested])
     blocks += _list("**What it would take:**", [f"{need[0].upper()}{need[1:]}." for need in _needs(finding)])
     blocks += _list("**Files:**", [f"`{file}`" for file in finding.files])
     return blocks
 
 
 def _reason(finding: Finding) -> str:
-    """Say the verdict and why."""
-    total, failed = len(finding.outcomes), finding.outcomes.count(False)
-    reasons = {
-        Verdict.REPRODUCED: "All evidence bears the claim out.",
-        Verdict.REPRODUCED_WHERE_TESTED: "All evidence at hand bears the claim out; some data are missing.",
-        Verdict.NOT_REPRODUCED: f"Parts of the evidence that do not bear the claim out: {failed} of {total}.",
-        Verdict.NOT_TESTABLE: "The evidence at hand is too little.",
-    }
-    if finding.alternatives:
-        reasons |= {
-            Verdict.REPRODUCED: "On every dataset, at least one model bears the claim out.",
-            Verdict.REPRODUCED_WHERE_TESTED: "On every dataset at hand, at least one model bears the claim out.",
-            Verdict.NOT_REPRODUCED: f"Datasets on which no model bears the claim out: {failed} of {total}.",
-        }
-    return f"{finding.verdict.capitalize()}. {reasons[finding.verdict]}"
+    """Say the verdict and, where readings were tested, how they come out."""
+    verdict = finding.verdict
+    start = f"{str(verdict).capitalize()}."
+    if verdict.outcome == Outcome.NOT_TESTABLE:
+        return f"{start} The evidence at hand is too little."
+    outcomes = {reading: outcome for reading, outcome in finding.outcomes.items() if outcome != Outcome.NOT_TESTABLE}
+    needed = [part.n_needed for part in finding.decisive if part.n_needed]
+    n = f" An interval no wider than the margin would take n of about {max(needed)}." if needed else ""
+    if len(outcomes) == 1:
+        return f"{start}{n}"
+    counts: Counter[Outcome] = Counter(outcomes.values())
+    if len(counts) == 1:
+        return f"{start} All {len(outcomes)} readings with evidence agree.{n}"
+    of_readings = ", ".join(f"{counts[outcome]} {outcome}" for outcome in Outcome if counts[outcome])
+    dependence = _dependence(outcomes, finding.deciding)
+    return f"{start} Of {len(outcomes)} readings with evidence: {of_readings}. {dependence}{n}"
+
+
+def _dependence(outcomes: Mapping[Reading, Outcome], names: Sequence[str]) -> str:
+    """Name the choices that decide, and list their combinations where these are few."""
+    combinations: dict[Outcome, dict[str, None]] = {}
+    for reading, outcome in outcomes.items():
+        combinations.setdefault(outcome, {})["/".join(reading.choices[name] for name in names)] = None
+    choices = [name.replace("ece", "ECE") for name in names]
+    listed = " and ".join([", ".join(choices[:-1]), choices[-1]] if len(choices) > 1 else choices)
+    start = f"The {listed} decide{'s' if len(choices) == 1 else ''}"
+    if sum(len(texts) for texts in combinations.values()) > FEW:
+        return f"{start}; the table shows how."
+    return (
+        f"{start}: "
+        + "; ".join(f"*{outcome}* with {', '.join(texts)}" for outcome, texts in combinations.items())
+        + "."
+    )
+
+
+def _plain(text: str) -> str:
+    return text.replace("*", "")
 
 
 def _needs(finding: Finding) -> list[str]:
     return list(dict.fromkeys(finding.missing))
 
 
+def _evidence(finding: Finding) -> list[str]:
+    """Write the numbers with a say by reading, and the others below them; one unit a table."""
+    blocks = []
+    for unit, parts in _by_unit(finding.judged).items():
+        blocks += _by_reading(f"**Evidence{_in(unit)}:**", parts)
+    for unit, parts in _by_unit([part for part in finding.parts if part.outcome is None]).items():
+        rows = [[part.data, part.quantity, *_mean_and_n(part)] for part in parts]
+        blocks += _folded(
+            f"**Beside it, without a say in the verdict{_in(unit)}:**", ["Data", "Quantity", "Value", "n"], rows
+        )
+    return blocks
+
+
+def _by_unit(parts: Iterable[Part]) -> dict[Unit, list[Part]]:
+    units: dict[Unit, list[Part]] = {}
+    for part in parts:
+        units.setdefault(part.unit, []).append(part)
+    return units
+
+
+def _in(unit: Unit) -> str:
+    return f", in {unit.name}" if unit.name else ""
+
+
+def _by_reading(heading: str, parts: Sequence[Part]) -> list[str]:
+    """Write a row for each reading, dataset and model, with a column for each quantity."""
+    names = varying(part.reading for part in parts)
+    same = {name: option for name, option in parts[0].reading.choices.items() if name not in names}
+    quantities = list(dict.fromkeys(part.quantity for part in parts))
+    models = any(part.model for part in parts)
+    groups: dict[tuple[Reading, str, str], list[Part]] = {}
+    for part in parts:
+        groups.setdefault((part.reading, part.data, part.model), []).append(part)
+    by_place = len(quantities) <= FEW
+    common = _shared(quantities)
+    rows, wanted = [], False
+    for (reading, data, model), group in groups.items():
+        texts = {part.quantity: _mean_and_n(part)[0] for part in group}
+        outcome = all_of(part.outcome for part in group if part.outcome is not None)
+        needed = [part.n_needed for part in group if part.outcome == outcome]
+        wanted = wanted or outcome == Outcome.INCONCLUSIVE
+        n = max(needed, key=lambda count: count or 0, default=None) if outcome == Outcome.INCONCLUSIVE else None
+        row = [reading.choices.get(name, "--") for name in names] + [data] + ([model] if models else [])
+        row += [texts.get(quantity, "--") for quantity in quantities] if by_place else ["<br>".join(
+            f"{quantity.removeprefix(common)}: {text}" for quantity, text in texts.items())]  # fmt: skip
+        ns = ", ".join(dict.fromkeys(_mean_and_n(part)[1] for part in group))
+        rows.append([*row, ns, str(outcome), f"about {n}" if n else ""])
+    heads = [name.replace("ece", "ECE").capitalize() if name != "ece" else "ECE" for name in names]
+    heads += ["Data"] + (["Model"] if models else [])
+    heads += [_sentence(quantity) for quantity in quantities] if by_place else [f"{_sentence(common)}..."]
+    heads += ["n", "Outcome", "n needed"]
+    if not wanted:
+        heads, rows = heads[:-1], [row[:-1] for row in rows]
+    texts_of_same = Reading(**same).text()
+    heading = f"{heading[:-3]} ({texts_of_same}):**" if texts_of_same else heading
+    return _folded(heading, heads, rows)
+
+
+def _shared(texts: Sequence[str]) -> str:
+    """Return the words with which all texts begin, and a space."""
+    words = zip(*(text.split() for text in texts), strict=False)
+    return "".join(f"{word} " for word, *_ in itertools.takewhile(lambda same: len(set(same)) == 1, words))
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _mean_and_n(part: Part) -> tuple[str, str]:
+    """Return the number with its interval, and the number of replicates; `--` for a number without replicates."""
+    if not isinstance(part.value, Interval):
+        return part.unit.text(part.value), "--"
+    return part.unit.text(part.value).split(", n = ")[0], str(part.value.n)
+
+
+def _folded(heading: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Write a heading and a table; a long table is folded."""
+    table = _table(heads, rows)
+    if len(rows) <= LONG_TABLE:
+        return [_wrapped(heading), table]
+    return [_wrapped(heading), f"<details><summary>{len(rows)} rows</summary>", table, "</details>"]
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    cells = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(row)} |" for row in cells)
+
+
 def _list(heading: str, lines: Sequence[str]) -> list[str]:
     """Write a heading and a bullet for each line; nothing without lines."""
     return [heading, "\n".join(_wrapped(line, "- ") for line in lines)] if lines else []
+
+
+def _wrapped_text(text: str) -> str:
+    """Break the lines of Markdown paragraphs and bullets anew; tables stay."""
+    blocks = []
+    for block in text.split("\n\n"):
+        if block.startswith("|"):
+            blocks.append(block)
+        elif block.startswith("- "):
+            bullets = re.split(r"\n(?=- )", block)
+            blocks.append("\n".join(_wrapped(" ".join(bullet[2:].split()), "- ") for bullet in bullets))
+        else:
+            blocks.append(_wrapped(" ".join(block.split())))
+    return "\n\n".join(blocks)
 
 
 def _wrapped(text: str, bullet: str = "") -> str:

@@ -19,6 +19,7 @@ from clai.report.figures import (
     latent_signals,
     reliability,
     schedules,
+    specification_curve,
     time_to_result,
     training,
 )
@@ -48,6 +49,7 @@ FIGURES: dict[str, Drawing] = {
     "figureS5": Drawing(benchmark.draw, benchmark.COLUMNS),
     "figureS6": Drawing(time_to_result.draw, time_to_result.COLUMNS, printed=True),
     "figureS7": Drawing(latent_signals.draw, latent_signals.COLUMNS),
+    "figureS8": Drawing(specification_curve.draw, specification_curve.COLUMNS, printed=True),
 }
 
 # Drawn from the embeddings of one run: the first seed, and the first fold where there are folds.
