@@ -175,7 +175,7 @@ rule summarise_predictions:
 rule compare_models:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
-        predictions=files_of_runs("predictions.npz", ON_DATASETS),
+        predictions=files_of_runs("predictions.npz", MODELS),
         library=library("compare_models"),
     output:
         "results/{evidence}/{dataset}/evidence/comparisons.csv",
