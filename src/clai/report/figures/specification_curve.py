@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.transforms import Bbox
 
 from clai.report.claims.finding import Part
 from clai.report.claims.judgement import Judgement, judge
@@ -60,8 +62,19 @@ def draw(evidence: Evidence, printed: pd.DataFrame) -> Drawn:
         for unused in panels.T[len(row) :]:
             _draw_legend(unused[0])
             unused[1].axis("off")
+    _fix_layout(figure)
     return figure, pd.DataFrame([row for j in judgements for row in _rows(j.claim.number, shown[j.claim.number])],
                                 columns=COLUMNS)  # fmt: skip
+
+
+def _fix_layout(figure: Figure) -> None:
+    """Lay the panels out once and round their places: the solver's last digits differ from run to run."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for band in figure.subfigs:
+        band.bbox_relative.set_points(band.bbox_relative.get_points().round(4))
+    for axes in figure.axes:
+        axes.set_position(Bbox(axes.get_position().get_points().round(4)))
 
 
 def _sorted(judgement: Judgement) -> list[Part]:

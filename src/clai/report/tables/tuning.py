@@ -103,7 +103,7 @@ def tuning_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     body = "\\toprule\n" + row(*_HEADINGS)
     for tuning in [key for key in evidence.expected if key.startswith(PREFIX)]:
         if not evidence.has(tuning):
-            body += missing_group(evidence.title(tuning), span, evidence.not_run(tuning))
+            body += missing_group(evidence.title(tuning).split(", study")[0], span, evidence.not_run(tuning))
             continue
         of_tuning = frame[frame["dataset"] == tuning]
         metric = score_of(of_tuning)
