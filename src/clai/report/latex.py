@@ -22,6 +22,10 @@ _SPECIAL = {
     "μ": r"$\mu$", "φ": r"$\phi$",
 }  # fmt: skip
 
+END_OF_ROW = r"\\"
+ROWS_OF_A_PAGE = 46
+"""Rows of 8 pt that fit on a page below a caption of several lines and above its notes."""
+
 
 def escape(text: str) -> str:
     """Return `text` with LaTeX's special characters escaped."""
@@ -73,6 +77,32 @@ def floating(body: str, columns: str, caption: str, label: str, miniature: bool,
         "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n"
         f"\\begin{{tabular}}{{{columns}}}\n{_mark(columns, miniature)}{body}\\end{{tabular}}}}\n"
         f"{below([] if part else notes)}\\end{{table*}}\n"
+    )
+
+
+def grouped(head: str, groups: Sequence[str], columns: str, caption: str, label: str, miniature: bool) -> str:
+    """Return groups of rows below a head as one float, or as several where the rows are more than a page holds.
+
+    Args:
+        head: row that stands on top of each float.
+        groups: rows that stay together, as `group` and `missing_group` give them.
+        columns, caption, label, miniature: as of `floating`.
+    """
+    floats: list[list[str]] = [[]]
+    for rows in groups:
+        if floats[-1] and "".join([*floats[-1], rows]).count(END_OF_ROW) > ROWS_OF_A_PAGE:
+            floats.append([])
+        floats[-1].append(rows)
+    return "\n".join(
+        floating(
+            f"\\toprule\n{head}{''.join(rows)}\\bottomrule\n",
+            columns,
+            caption,
+            label,
+            miniature,
+            "(continued)" if n else "",
+        )
+        for n, rows in enumerate(floats)
     )
 
 

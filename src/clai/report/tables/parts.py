@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from clai.report.evidence import Evidence
-from clai.report.latex import escape, floating, group, missing_group, row
+from clai.report.latex import escape, group, grouped, missing_group, row
 from clai.report.statistics import replicates, spread
 from clai.runs.models import MODELS
 
@@ -107,18 +107,19 @@ def results_tex(
         frame: columns dataset, model, metric, mean, sd; low and high, where there are any, are shown as an interval.
         title: gives the name of a model.
     """
-    body = "\\toprule\n" + row("Model", *(metric.title for metric in metrics))
+    groups: list[str] = []
     for dataset in evidence.expected:
         if not evidence.has(dataset):
-            body += missing_group(evidence.title(dataset), len(metrics) + 1, evidence.not_run(dataset))
+            groups.append(missing_group(evidence.title(dataset), len(metrics) + 1, evidence.not_run(dataset)))
             continue
         models = frame[frame["dataset"] == dataset].groupby("model", sort=False)
         lines = [
             row(rf"\quad {escape(title(str(model)))}", *cells(part, metrics, limits="low" in part))
             for model, part in models
         ]
-        body += group(evidence.title(dataset), len(metrics) + 1, lines)
-    return floating(body + "\\bottomrule\n", "l" + "c" * len(metrics), text, label, evidence.miniature)
+        groups.append(group(evidence.title(dataset), len(metrics) + 1, lines))
+    head = row("Model", *(metric.title for metric in metrics))
+    return grouped(head, groups, "l" + "c" * len(metrics), text, label, evidence.miniature)
 
 
 def cells(

@@ -4,7 +4,7 @@ import pandas as pd
 
 from clai.report.evidence import run_model
 from clai.report.labels import model_title
-from clai.report.latex import escape, floating, group, missing_group, row
+from clai.report.latex import escape, group, grouped, missing_group, row
 from clai.report.statistics import spread
 from clai.report.tables.parts import Sources, in_order, number, scientific
 
@@ -42,10 +42,10 @@ def resources_frame(sources: Sources) -> pd.DataFrame:
 def resources_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     """Return table S3."""
     evidence = sources.evidence
-    body = "\\toprule\n" + row("Model", *HEADS)
+    groups: list[str] = []
     for dataset in evidence.expected:
         if not evidence.has(dataset):
-            body += missing_group(evidence.title(dataset), len(HEADS) + 1, evidence.not_run(dataset))
+            groups.append(missing_group(evidence.title(dataset), len(HEADS) + 1, evidence.not_run(dataset)))
             continue
         lines = []
         for entry in frame[frame["dataset"] == dataset].to_dict("records"):
@@ -55,5 +55,5 @@ def resources_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
             ]  # fmt: skip
             machine = [escape(str(entry[key])) for key in ("threads", "device")]
             lines.append(row(rf"\quad {escape(model_title(str(entry['model'])))}", *numbers, *machine))
-        body += group(evidence.title(dataset), len(HEADS) + 1, lines)
-    return floating(body + "\\bottomrule\n", "lcccccc", text, "tab:resources", evidence.miniature)
+        groups.append(group(evidence.title(dataset), len(HEADS) + 1, lines))
+    return grouped(row("Model", *HEADS), groups, "lcccccc", text, "tab:resources", evidence.miniature)

@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 
 from clai.report.labels import RULES, model_title
-from clai.report.latex import escape, floating, group, missing_group, row
+from clai.report.latex import escape, group, grouped, missing_group, row
 from clai.report.statistics import replicates, spread
 from clai.report.tables.parts import Sources, number
 from clai.runs.models import CLAI
@@ -44,14 +44,14 @@ def rules_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     """Return table S4."""
     evidence = sources.evidence
     heads = ["Model", "Decision rule", "Accuracy, or F1 (sepsis)", "ROC-AUC", "ECE"]
-    body = "\\toprule\n" + row(*heads)
+    groups: list[str] = []
     for dataset in evidence.expected:
         if not evidence.has(dataset):
-            body += missing_group(evidence.title(dataset), len(heads), evidence.not_run(dataset))
+            groups.append(missing_group(evidence.title(dataset), len(heads), evidence.not_run(dataset)))
             continue
         lines = []
         for (model, rule), part in frame[frame["dataset"] == dataset].groupby(["model", "rule"], sort=False):
             numbers = [number(mean, sd, 3) for mean, sd in zip(part["mean"], part["sd"], strict=True)]
             lines.append(row(rf"\quad {escape(model_title(str(model)))}", str(rule), *numbers))
-        body += group(evidence.title(dataset), len(heads), lines)
-    return floating(body + "\\bottomrule\n", "llccc", text, "tab:rules", evidence.miniature)
+        groups.append(group(evidence.title(dataset), len(heads), lines))
+    return grouped(row(*heads), groups, "llccc", text, "tab:rules", evidence.miniature)
