@@ -2,6 +2,7 @@
 
 import pandas as pd
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
 from clai.report.evidence import Evidence
 from clai.report.figures.parts import Drawn, band, new_figure, short_title
@@ -32,6 +33,7 @@ def draw(evidence: Evidence) -> Drawn:
                 parts.append(named.assign(dataset=dataset, model=model, quantity=quantity))
         top.set_title(short_title(evidence, dataset))
         top.set_ylim(bottom=0)
+        bottom.xaxis.set_major_locator(MaxNLocator(integer=True))
         bottom.set_xlabel(f"Epoch (of {history['epoch'].max()})")
     panels[0, 0].set_ylabel("Training loss")
     panels[1, 0].set_ylabel("Validation accuracy")
