@@ -38,11 +38,13 @@ def raw(text: str) -> bytes:
 
 @st.composite
 def damaged(draw: st.DrawFn, whole: bytes, head: int = 256) -> bytes:
-    """Return the bytes after one to four accidents, half of them in the first `head` or the last 128 bytes."""
+    """Return the bytes after one to four accidents, two thirds of them in the first `head` or the last 128 bytes."""
     data = bytearray(whole)
     for _ in range(draw(st.integers(1, 4))):
         end = len(data)
-        at = draw(st.one_of(st.integers(0, min(head, end)), st.integers(max(0, end - 128), end), st.integers(0, end)))
+        # Not `one_of`: it joins equal strategies where a cache still has the first, so that draws would depend on earlier tests.
+        low, high = draw(st.sampled_from(((0, min(head, end)), (max(0, end - 128), end), (0, end))))
+        at = draw(st.integers(low, high))
         kind = draw(st.sampled_from(("flip", "set", "number", "cut", "delete", "insert", "repeat", "zero", "text")))
         if kind == "cut":
             del data[at:]

@@ -29,6 +29,7 @@ def opened_zip(path: Path, largest: int | None) -> Iterator[zipfile.ZipFile]:
         archive = zipfile.ZipFile(path)
     except _DAMAGED as error:
         raise InputError(f"{path}: {error}; expected a zip. Delete it and run again.") from error
+    size = path.stat().st_size
     with archive:
         seen: set[str] = set()
         for info in archive.infolist():
@@ -36,6 +37,10 @@ def opened_zip(path: Path, largest: int | None) -> Iterator[zipfile.ZipFile]:
             where = f"{path}: member '{info.filename}'"
             if not info.filename:
                 raise InputError(f"{path}: found a member without a name, expected names. Replace the archive.")
+            if info.compress_size > size:  # zipfile takes as much memory as is stated here, before it reads.
+                raise InputError(
+                    f"{where} takes {info.compress_size} bytes in an archive of {size}, which cannot be. Replace the archive."
+                )
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise InputError(
                     f"{where} is packed by method {info.compress_type}, expected deflate or none. Replace the archive."
