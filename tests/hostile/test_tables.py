@@ -108,7 +108,13 @@ VARIABLES = {
     "DBP": [1, 299],
     "Resp": [1, 69],
 }
-CHALLENGE: dict[str, Any] = {"title": "C", "variables": VARIABLES, "cohort": "all", "folds": 2}
+CHALLENGE: dict[str, Any] = {
+    "title": "C",
+    "variables": VARIABLES,
+    "cohort": "all",
+    "folds": 2,
+    "development_share": None,
+}
 ONE_RECORD = st.one_of(
     altered_cells(hours(True)).map(lambda t: text_table(t, "|")), damaged(RECORDS["p000002.psv"], head=300)
 )
@@ -183,7 +189,7 @@ MIMIC: dict[str, Any] = {
     "title": "M", "memory_gb": 0.5, "cohort": "all", "minimum_age": 18, "minimum_hours": 12, "maximum_hours": 336,
     "minimum_onset_hours": 7,
     "first_stay_only": True, "onset": "challenge2019", "onset_time": "earliest", "label_hours_before": 6,
-    "label_hours_after": None, "folds": 2,
+    "label_hours_after": None, "folds": 2, "development_share": None,
     "variables": VARIABLES,
 }  # fmt: skip
 
