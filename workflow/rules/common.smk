@@ -98,10 +98,11 @@ def settings_of(wildcards, models=()):
 def read_by(model, *keys, together=()):
     """Params function: the settings that fitting `model` reads, and `keys`; a change of another one reruns nothing.
 
-    `together` are the models that the same job fits.
+    `together` are the models that the same job fits, `model` among them.
     """
-    reads = [*MODELS[model].reads, *keys]
-    return lambda wildcards: run_settings.select(settings_of(wildcards, together or [model]), reads)
+    models = together or [model]
+    reads = list(dict.fromkeys([key for name in models for key in MODELS[name].reads] + list(keys)))
+    return lambda wildcards: run_settings.select(settings_of(wildcards, models), reads)
 
 
 def read_by_model(*keys):

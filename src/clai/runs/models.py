@@ -20,17 +20,7 @@ _CLASSIFIER = (*_TRAINING, "inference.validation_samples", "inference.mirror")
 _CLAI = (
     *_CLASSIFIER, "embedding_size", "kernel", "inference.validation_references", "inference.references",
 )  # fmt: skip
-_ROWS = ("threads", "baselines.gp", "baselines.gradient_boosting", "baselines.logistic_regression", "hourly",
-         "validation_share_recordings")  # fmt: skip
-
-
-CELLS: dict[Rule, str] = {
-    "train_model": "clai.experiments.network_cell:fit_cell",
-    "fit_embedding_baseline": "clai.experiments.embedding_baselines:fit_cell",
-    "fit_deep_kernel_gp": "clai.experiments.deep_kernel_gp:fit_cell",
-    "fit_row_classifiers": "clai.experiments.row_cell:fit_cell",
-}
-"""By the rule that fits a model on a dataset, `module:function` that fits and measures it in a cell of a study."""
+_ROWS = ("threads", "hourly", "validation_share_recordings")
 
 
 @dataclass(frozen=True)
@@ -86,11 +76,30 @@ MODELS: dict[str, Model] = {
         latent=True,
         recordings_only=True,
     ),
-    "gp": Model("Gaussian process", _ROWS, "#E69F00", "fit_row_classifiers", latent=True, recordings_only=True),
-    "gradient-boosting": Model("Gradient boosting", _ROWS, "#000000", "fit_row_classifiers"),
-    "logistic-regression": Model("Logistic regression", _ROWS, "#7F7F7F", "fit_row_classifiers"),
+    "gp": Model(
+        "Gaussian process",
+        (*_ROWS, "baselines.gp"),
+        "#E69F00",
+        "fit_row_classifiers",
+        latent=True,
+        recordings_only=True,
+    ),
+    "gradient-boosting": Model(
+        "Gradient boosting", (*_ROWS, "baselines.gradient_boosting"), "#000000", "fit_row_classifiers"
+    ),
+    "logistic-regression": Model(
+        "Logistic regression", (*_ROWS, "baselines.logistic_regression"), "#7F7F7F", "fit_row_classifiers"
+    ),
     "constant": Model("Constant at the prevalence", _ROWS, "#BDBDBD", "fit_row_classifiers", recordings_only=True),
 }
+
+CELLS: dict[Rule, str] = {
+    "train_model": "clai.experiments.network_cell:fit_cell",
+    "fit_embedding_baseline": "clai.experiments.embedding_baselines:fit_cell",
+    "fit_deep_kernel_gp": "clai.experiments.deep_kernel_gp:fit_cell",
+    "fit_row_classifiers": "clai.experiments.row_cell:fit_cell",
+}
+"""By the rule that fits a model on a dataset, `module:function` that fits and measures it in a cell of a study."""
 
 
 def fitted_by(*rules: Rule) -> list[str]:
