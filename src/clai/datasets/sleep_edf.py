@@ -142,7 +142,7 @@ def read_header(path: Path) -> Header:
             f"in one, and its own length as {start} bytes for {count} signals, which cannot be",
         )
     for label, low, high, lowest, highest in zip(labels, *ranges, strict=True):
-        if not (math.isfinite(low) and math.isfinite(high) and low != high and lowest < highest):
+        if not (all(map(math.isfinite, (low, high, lowest, highest))) and low != high and lowest < highest):
             raise Unusable(
                 path, f"the header maps {lowest:g}..{highest:g} of {label} to {low:g}..{high:g}, which is no scale"
             )
