@@ -62,12 +62,18 @@ class Vectors:
         return [len(block) for block in blocks]
 
 
+LEVELS = 1001
+"""Steps in which a random change of colour is drawn; whole numbers travel to the device together with the other draws."""
+
+
 class Images:
     """Images (N, H, W, channels) uint8 on the device, normalised and augmented a batch at a time.
 
     Args:
         mean, sd: per channel, in units of the pixel values.
-        augmentation: `crop`, the largest random shift in pixels; `flip`, whether to mirror half of the images.
+        augmentation: `crop`, the largest random shift in pixels; `flip`, whether to mirror half of the images; `turn`, whether to
+            turn each image by a random multiple of 90 degrees (square ones only); `colour`, the largest random change of each
+            channel of an image, of its contrast as a share and of its brightness in units of `sd`.
     """
 
     def __init__(
@@ -85,6 +91,7 @@ class Images:
         self.inputs = x.shape[3]
         self.mean, self.sd = (torch.tensor(v, dtype=torch.float32, device=device) for v in (mean, sd))
         self.crop, self.flip = int(augmentation["crop"]), bool(augmentation["flip"])
+        self.turn, self.colour = bool(augmentation["turn"]), float(augmentation["colour"])
 
     def __len__(self) -> int:
         return len(self.x)
@@ -94,29 +101,48 @@ class Images:
         drawn = [items] if generator is None else [items, *self._views(len(items), generator)]
         rows, *views = to_device(torch.stack(drawn), self.x.device)
         x = self.x[rows]
-        if generator is not None:
-            x = self._augment(x, *views)
+        if generator is None:
+            x = (x.float() - self.mean) / self.sd
+        else:
+            x = (self._place(x, *views[:4]).float() - self.mean) / self.sd
+            if self.colour:
+                x = self._stain(x, torch.stack(views[4:], 1))
         # A view of (N, H, W, channels) as (N, channels, H, W) has the channels-last layout, which convolutions prefer.
-        return ((x.float() - self.mean) / self.sd).permute(0, 3, 1, 2), self.y[rows]
+        return x.permute(0, 3, 1, 2), self.y[rows]
 
     def sizes(self, blocks: list[Tensor]) -> list[int]:
         return [len(block) for block in blocks]
 
     def _views(self, n: int, generator: torch.Generator) -> list[Tensor]:
-        """Draw the shift down, the shift to the right and whether to mirror (0 or 1) of n images, each (n,)."""
+        """Draw, for each of n images, its shift down and to the right, whether to mirror it (0 or 1), its quarter turns, and,
+        where colours change, for each channel one of LEVELS levels of contrast and one of brightness; each (n,)."""
         down, right = (torch.randint(0, 2 * self.crop + 1, (n,), generator=generator) for _ in range(2))
         mirror = (torch.rand((n,), generator=generator) < 0.5) if self.flip else torch.zeros(n)
-        return [down, right, mirror.long()]
+        turns = torch.randint(0, 4, (n,), generator=generator) if self.turn else torch.zeros(n)
+        colours = (2 * self.inputs if self.colour else 0, n)
+        levels = torch.randint(0, LEVELS, colours, generator=generator)
+        return [down, right, mirror.long(), turns.long(), *levels]
 
-    def _augment(self, x: Tensor, down: Tensor, right: Tensor, mirror: Tensor) -> Tensor:
-        """Shift images, black beyond their edges, and mirror them, in one gather for the batch."""
+    def _place(self, x: Tensor, down: Tensor, right: Tensor, mirror: Tensor, turns: Tensor) -> Tensor:
+        """Turn, mirror and shift images, black beyond their edges, in one gather for the batch."""
         n, height, width, _ = x.shape
         crop = self.crop
         padded = torch.nn.functional.pad(x, (0, 0, crop, crop, crop, crop))
-        columns = torch.arange(width, device=x.device)
-        rows = down[:, None] + torch.arange(height, device=x.device)
-        columns = right[:, None] + torch.where(mirror[:, None] > 0, columns.flip(0), columns)
-        return padded[torch.arange(n, device=x.device)[:, None, None], rows[:, :, None], columns[:, None, :]]
+        row = torch.arange(height, device=x.device)[None, :, None]
+        column = torch.arange(width, device=x.device)[None, None, :]
+        turns, mirror, down, right = (drawn[:, None, None] for drawn in (turns, mirror, down, right))
+        if self.turn:
+            row, column = torch.where(turns % 2 > 0, column, row), torch.where(turns % 2 > 0, row, column)
+            row = torch.where(turns > 1, height - 1 - row, row)
+            column = torch.where((turns == 1) | (turns == 2), width - 1 - column, column)
+        column = torch.where(mirror > 0, width - 1 - column, column)
+        return padded[torch.arange(n, device=x.device)[:, None, None], down + row, right + column]
+
+    def _stain(self, x: Tensor, levels: Tensor) -> Tensor:
+        """Change contrast and brightness of the channels of normalised images (n, H, W, channels) by levels (n, 2 channels)."""
+        change = self.colour * (2 * levels / (LEVELS - 1) - 1)
+        contrast, brightness = change[:, None, None, :].chunk(2, dim=-1)
+        return x * (1 + contrast) + brightness
 
 
 class Signals:

@@ -1,6 +1,7 @@
 """Batches: normalisation, augmentation, and what the encoder sees of a recording."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,14 @@ CPU = torch.device("cpu")
 @pytest.fixture
 def images() -> Images:
     x = np.random.default_rng(0).integers(0, 256, (12, 8, 8, 3), dtype=np.uint8)
-    return Images(x, np.arange(12) % 3, [10.0, 20.0, 30.0], [2.0, 4.0, 8.0], {"crop": 2, "flip": True}, CPU)
+    return Images(
+        x,
+        np.arange(12) % 3,
+        [10.0, 20.0, 30.0],
+        [2.0, 4.0, 8.0],
+        {"crop": 2, "flip": True, "turn": False, "colour": 0.0},
+        CPU,
+    )
 
 
 def test_images_are_normalised_per_channel_and_given_channels_first(images: Images) -> None:
@@ -43,6 +51,32 @@ def test_augmentation_repeats_with_its_generator_and_is_a_shift_or_mirror(images
         assert any(torch.equal(augmented, v) or torch.equal(augmented, v.flip(2)) for v in views)
 
 
+def augmented(**changes: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return 40 augmented images (40, 3, 6, 6) and the original (3, 6, 6) of all of them."""
+    x = np.random.default_rng(1).integers(0, 256, (1, 6, 6, 3), dtype=np.uint8).repeat(40, axis=0)
+    augmentation = {"crop": 0, "flip": False, "turn": False, "colour": 0.0} | changes
+    data = Images(x, np.zeros(40, np.int64), [100.0] * 3, [50.0] * 3, augmentation, CPU)
+    items = torch.arange(40)
+    return data.batch(items, torch.Generator().manual_seed(0))[0], data.batch(items[:1], None)[0][0]
+
+
+def test_images_are_turned_by_all_multiples_of_a_right_angle() -> None:
+    turned, original = augmented(turn=True)
+    views = [original.rot90(k, (1, 2)) for k in range(4)]
+    found = [[torch.equal(image, view) for view in views].index(True) for image in turned]
+    assert set(found) == {0, 1, 2, 3}
+
+
+def test_colours_change_by_one_contrast_and_one_brightness_a_channel() -> None:
+    changed, original = augmented(colour=0.2)
+    for channel, before in zip(changed.transpose(0, 1).flatten(2), original.flatten(1), strict=True):
+        design = torch.stack([before, torch.ones_like(before)], 1)
+        contrast, brightness = torch.linalg.lstsq(design, channel.T).solution
+        torch.testing.assert_close(design @ torch.stack([contrast, brightness]), channel.T, atol=1e-4, rtol=1e-4)
+        assert 0.15 < (contrast - 1).abs().max() <= 0.2001
+        assert 0.15 < brightness.abs().max() <= 0.2001
+
+
 def test_hours_of_recordings_are_drawn_one_after_the_other() -> None:
     x = np.arange(14, dtype=np.float32).reshape(7, 2)
     data = Recordings(x, np.array([0, 0, 1, 1, 0, 0, 0]), np.repeat([7, 9], [4, 3]), CPU)
@@ -57,7 +91,9 @@ def test_hours_of_recordings_are_drawn_one_after_the_other() -> None:
 def test_a_step_on_a_gpu_never_waits_for_it() -> None:
     device, generator = torch.device("cuda"), torch.Generator().manual_seed(0)
     x = np.random.default_rng(0).integers(0, 256, (64, 8, 8, 3), dtype=np.uint8)
-    data = Images(x, np.arange(64) % 3, [127.0] * 3, [64.0] * 3, {"crop": 2, "flip": True}, device)
+    data = Images(
+        x, np.arange(64) % 3, [127.0] * 3, [64.0] * 3, {"crop": 2, "flip": True, "turn": False, "colour": 0.0}, device
+    )
     trunk = ResNet2d(3, 8, [1, 1])
     encoder = Encoder(trunk, ConditionedHead(trunk.features, 3, 4)).to(device, memory_format=torch.channels_last)
     kernel = MahalanobisGaussian(4, "full").to(device)

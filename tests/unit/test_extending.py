@@ -158,7 +158,12 @@ def run_of(model: str) -> Run:
     normalisation = {"train": statistics, "test": statistics}
     data = Prepared({"kind": "images", "classes": ["a", "b", "c"], "normalisation": normalisation}, arrays)
     config = load_settings(REPOSITORY)
-    training = {"epochs": 12, "batch_size": 8, "precision": "float32", "augmentation": {"crop": 0, "flip": False}}
+    training = {
+        "epochs": 12,
+        "batch_size": 8,
+        "precision": "float32",
+        "augmentation": {"crop": 0, "flip": False, "turn": False, "colour": 0.0},
+    }
     settings = config | {
         "embedding_size": 4,
         "encoder": {"trunk": "resnet2d", "width": 4, "blocks": [1], "pool": True},

@@ -20,7 +20,7 @@ from clai.runs.identity import RunId
 
 CPU = torch.device("cpu")
 SETTINGS: dict[str, Any] = {"threads": 1, "normalise_test_separately": True, "evaluation": {"ece_bins": 10}}
-SETTINGS["training"] = {"samples": None, "augmentation": {"crop": 0, "flip": False}}
+SETTINGS["training"] = {"samples": None, "augmentation": {"crop": 0, "flip": False, "turn": False, "colour": 0.0}}
 
 
 def run_of(run_id: RunId, **settings: Any) -> Run:

@@ -59,7 +59,14 @@ def test_loss_is_the_published_one(views: int) -> None:
 
 def test_views_of_an_image_are_augmented_each_for_itself() -> None:
     pixels = np.random.default_rng(0).integers(0, 255, (8, 12, 12, 3), dtype=np.uint8)
-    items = Images(pixels, np.arange(8) % 2, [0.0] * 3, [1.0] * 3, {"crop": 4, "flip": True}, torch.device("cpu"))
+    items = Images(
+        pixels,
+        np.arange(8) % 2,
+        [0.0] * 3,
+        [1.0] * 3,
+        {"crop": 4, "flip": True, "turn": False, "colour": 0.0},
+        torch.device("cpu"),
+    )
     drawn = []
     original = items.batch
     items.batch = lambda rows, generator: drawn.append((rows, original(rows, generator))) or drawn[-1][1]  # type: ignore
