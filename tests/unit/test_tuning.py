@@ -93,6 +93,13 @@ def test_tuned_settings_are_those_of_one_model_and_of_no_trial() -> None:
     assert load_settings(REPOSITORY, own, mini=True)["tuned"] is None
 
 
+def test_a_study_of_another_reading_has_the_tuned_settings_of_the_models_own_runs() -> None:
+    cell, runs = cell_settings(REAL, "printed-loss", "full_unweighted"), model_settings(REAL, "challenge2019", "clai-m")
+    differing = {key for key, value in flat(runs).items() if flat(cell)[key] != value}
+    assert differing == {"training.pair_weighting"}
+    assert cell["training"]["batch_size"] == REAL["tuned"]["challenge2019"]["clai-m"]["training"]["batch_size"]
+
+
 SCORES = {"clai-m": (0.7, 0.8, 0.8), "clai-c": (0.75, 0.7, 0.6)}
 RATES = (0.002, 0.005, 0.001)
 

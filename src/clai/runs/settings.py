@@ -176,18 +176,27 @@ def cells(settings: Mapping[str, Any], study: str) -> dict[str, dict[str, str]]:
 
 def study_settings(settings: Mapping[str, Any], study: str) -> dict[str, Any]:
     """Return what the cells of a study share: its dataset's settings, then the study's overrides."""
+    return _of_study(settings, study, {})
+
+
+def _of_study(settings: Mapping[str, Any], study: str, tuned: Mapping[str, Any]) -> dict[str, Any]:
     entry = settings["studies"][study]
     own = {"scored_on": entry["scored_on"]}
-    return merge(dataset_settings(settings, entry["dataset"]), entry["overrides"], own)
+    return merge(dataset_settings(settings, entry["dataset"]), tuned, entry["overrides"], own)
 
 
 def cell_settings(settings: Mapping[str, Any], study: str, cell: str) -> dict[str, Any]:
-    """Return the settings of a cell's runs: those of its study, then its variants or its trial; with `model`."""
+    """Return the settings of a cell's runs: those of its study, then its variants or its trial; with `model`.
+
+    In a study with `tuned: true`, what the tuning of the dataset chose for the model goes before the study's overrides.
+    """
     entry = settings["studies"][study]
     variants = (
         [entry["trials"][cell]] if "trials" in entry else [settings["variants"][name] for name in cell.split("_")]
     )
-    return merge(study_settings(settings, study), {"model": "clai-m"}, *variants)
+    own = merge({"model": "clai-m"}, *variants)
+    tuned = tuned_settings(settings, entry["dataset"], own["model"]) if entry.get("tuned") else {}
+    return merge(_of_study(settings, study, tuned), own)
 
 
 def runs_of_model(settings: Mapping[str, Any], dataset: str, model: str) -> list[RunId]:
