@@ -18,7 +18,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
 
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.internal.conjecture import providers
 from hypothesis.strategies import SearchStrategy
 
 from clai.errors import LONGEST_MESSAGE, InputError
@@ -27,6 +28,8 @@ Case = TypeVar("Case")
 
 SCALE = float(os.environ.get("CLAI_HOSTILE_SCALE", "1"))
 """Multiplies the number of cases of each parser; 1 in continuous integration."""
+SEED = os.environ.get("CLAI_HOSTILE_SEED")
+"""Seed of other inputs than those of continuous integration."""
 MEMORY = 2**30
 """Bytes of address space that a case may add. The valid inputs need a hundredth of it."""
 SECONDS = 20.0
@@ -38,6 +41,10 @@ FORBIDDEN = (
     "pty.spawn", "subprocess.Popen", "socket.connect", "socket.bind", "socket.getaddrinfo", "ftplib.connect", "urllib.Request",
 )  # fmt: skip
 """Audit events (docs.python.org/3/library/audit_events.html) of commands, connections and links."""
+
+
+# Hypothesis draws constants of the modules that are loaded, too. The inputs would depend on the tests that ran before.
+providers._get_local_constants = lambda: providers._local_constants
 
 
 class Escape(AssertionError):
@@ -169,7 +176,7 @@ class Attack:
             raise AssertionError(f"{parser}: the valid input was refused")
 
         @settings(
-            max_examples=round(cases * SCALE), derandomize=True, deadline=None, database=None,
+            max_examples=round(cases * SCALE), derandomize=SEED is None, deadline=None, database=None,
             suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate, Phase.shrink],
         )  # fmt: skip
         @given(strategy)
@@ -178,6 +185,8 @@ class Attack:
             number += 1
             counted["refused"] += self.attempt(lay, parse, case, named)
 
+        if SEED is not None:
+            each = seed(int(SEED))(each)
         with within_memory():
             each()
         counted["cases"] += number
