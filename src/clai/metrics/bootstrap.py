@@ -51,7 +51,8 @@ class Ranked:
     Only sums of weights between the places of positives are needed. They are products of sparse counts with the weights, so that
     many draws at once cost little.
 
-    y: (N,) in {0, 1}. score: (N,). unit: the index of each sample's weight (N,), such as that of its patient. units: their number.
+    y: (N,) in {0, 1}. score: (N,). unit: the index of each sample's weight (N,), such as that of its patient. units: number of
+    weights.
     """
 
     def __init__(self, y: ArrayLike, score: ArrayLike, unit: NDArray[np.intp], units: int) -> None:
