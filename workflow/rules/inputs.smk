@@ -45,6 +45,11 @@ def files_of_runs(name, models):
     return files
 
 
+def files_of_model(name):
+    """Input function: a file of every run of the wildcards' model."""
+    return lambda wildcards: files_of_runs(name, [wildcards.model])(wildcards)
+
+
 def first_runs(wildcards):
     """Embeddings of the first run of each kernel, which pictures of a single run show."""
     whole = settings(wildcards.evidence)
