@@ -162,6 +162,8 @@ rule verify:
     input:
         "report/verify.csv",
         "report/verify.html",
+    log:
+        "logs/verify.log",
     localrule: True
     message:
         "Print each published number beside the one computed here; fail if any differs."
@@ -173,6 +175,8 @@ rule verify_mini:
     input:
         "report/mini/verify.csv",
         "report/mini/verify.html",
+    log:
+        "logs/verify_mini.log",
     localrule: True
     message:
         "Do the same with the miniature evidence."

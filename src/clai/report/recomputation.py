@@ -64,7 +64,7 @@ def recompute(evidence: Evidence, dataset: str, bins: int) -> dict[str, pd.DataF
         )
     found = {"metrics.csv": gather(tables, COLUMNS["metrics.csv"])}
     if samples.fold is None:
-        return found | {"comparisons.csv": _comparisons(evidence, dataset, samples, runs, bins)}
+        return found | _comparisons(evidence, dataset, samples, runs, bins)
     return found | _of_patients(evidence, dataset, runs, tested)
 
 
@@ -106,16 +106,18 @@ def measure(tested: Tested, predictions: Predictions, bins: int) -> dict[str, fl
 
 def _comparisons(
     evidence: Evidence, dataset: str, samples: Samples, runs: dict[RunId, Predictions], bins: int
-) -> pd.DataFrame:
+) -> dict[str, pd.DataFrame]:
+    """Return the differences between models, as `compare_models` makes them; nothing where none are published."""
     published = evidence.frame(dataset, "comparisons.csv")
     if published.empty:
-        return published
+        return {}
     by_model: dict[str, dict[int, Predicted]] = {}
     for model in dict.fromkeys([*published["model"], *published["other"]]):
         of_model = {run.seed: part for run, part in runs.items() if run.model == model}
         if of_model:
             by_model[model] = {seed: Predicted(part.probability, part.calibrated) for seed, part in of_model.items()}
-    return compare_models(samples.y, samples.group, by_model, bins, int(published["draws"].iloc[0]), seed=0)
+    draws = int(published["draws"].iloc[0])
+    return {"comparisons.csv": compare_models(samples.y, samples.group, by_model, bins, draws, seed=0)}
 
 
 def _of_patients(
