@@ -38,7 +38,7 @@ given, asked, made = snakemake.input, snakemake.params, snakemake.output
 printed_values, captions = read_printed_values(Path(given.printed_values)), {Path(p).stem: p for p in given.captions}
 tracked = {Path(path).name: Path(path) for path in asked.outputs}
 files = {
-    Path(folder).parent.name: {path.name: pd.read_csv(path) for path in Path(folder).iterdir()}
+    Path(folder).parent.name: {path.name: pd.read_csv(path) for path in Path(folder).glob("*.csv")}
     for folder in given.recomputed
 }
 numbers = []
