@@ -165,6 +165,9 @@ rule verify:
     log:
         "logs/verify.log",
     localrule: True
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
     message:
         "Print each published number beside the one computed here; fail if any differs."
     script:
@@ -178,6 +181,9 @@ rule verify_mini:
     log:
         "logs/verify_mini.log",
     localrule: True
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
     message:
         "Do the same with the miniature evidence."
     script:
