@@ -6,7 +6,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := all
-.PHONY: all report article crate environment test hostile lint benchmark gpu-check readme lock clean help
+.PHONY: all report verify article crate environment test hostile lint benchmark gpu-check readme lock clean help
 
 all: $(INSTALLED) ## compute the miniature pipeline, and render tables and figures from the published evidence (default)
 	$(BIN)/snakemake --cores $(CORES) all
@@ -14,6 +14,9 @@ all: $(INSTALLED) ## compute the miniature pipeline, and render tables and figur
 report: $(INSTALLED) ## write report/report.html: tables, figures, claims, runs and settings in one file
 	$(BIN)/snakemake --cores $(CORES) all pages
 	$(BIN)/snakemake --report report/report.html all pages
+
+verify: $(INSTALLED) ## compute published numbers again from published predictions, and compare; fails if one differs
+	$(BIN)/snakemake --cores $(CORES) verify
 
 article: $(INSTALLED) ## typeset report/article.pdf, a short replication article; needs pdflatex
 	$(BIN)/snakemake --cores $(CORES) report/article.pdf
@@ -61,7 +64,7 @@ lock: ## resolve envs/requirements.lock from envs/requirements.in; needs uv
 		--output-file envs/requirements.lock envs/requirements.in
 
 clean: ## delete the environment and the miniature's results; downloads, full runs and tracked files stay
-	rm -rf .venv results/mini logs/mini paper_figures/mini report .pytest_cache .mypy_cache .ruff_cache .hypothesis src/clai.egg-info
+	rm -rf .venv results/mini results/verify logs/mini paper_figures/mini report .pytest_cache .mypy_cache .ruff_cache .hypothesis src/clai.egg-info
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))

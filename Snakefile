@@ -22,6 +22,7 @@ include: "workflow/rules/tables.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/report.smk"
 include: "workflow/rules/publish.smk"
+include: "workflow/rules/verify.smk"
 
 
 report: "workflow/report/workflow.rst"
@@ -76,6 +77,7 @@ rule evidence:
 rule pages:
     input:
         pages_in("report"),
+        "report/verify.html",
         pages_in("report/mini") if config["evidence"] == "published" else [],
     message:
         "Make the pages that `make report` puts into one file."

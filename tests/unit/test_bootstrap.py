@@ -15,19 +15,19 @@ def test_areas_are_those_of_scikit_learn_with_weights_and_ties() -> None:
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 300)
     score, weight = np.round(rng.normal(size=300) + y, 1), rng.integers(0, 4, 300).astype(float)
-    auroc, precision = Ranked(y, score, np.arange(300)).areas(weight)
+    (_, _), (auroc, precision) = Ranked(y, score, np.arange(300), 300).areas(np.stack([np.ones(300), weight]))
     assert auroc == pytest.approx(roc_auc_score(y, score, sample_weight=weight))
     assert precision == pytest.approx(average_precision_score(y, score, sample_weight=weight))
     patient = rng.integers(0, 40, 300)
     of_samples = weight[:40][patient]
-    auroc, precision = Ranked(y, score, patient).areas(weight[:40])
+    ((auroc, precision),) = Ranked(y, score, patient, 40).areas(weight[None, :40])
     assert auroc == pytest.approx(roc_auc_score(y, score, sample_weight=of_samples))
     assert precision == pytest.approx(average_precision_score(y, score, sample_weight=of_samples))
 
 
 @pytest.mark.parametrize("weight", [[0.0, 0.0, 1.0], [1.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
 def test_areas_need_both_classes(weight: list[float]) -> None:
-    assert np.isnan(Ranked([1, 1, 0], [0.3, 0.2, 0.1], np.arange(3)).areas(np.array(weight))).all()
+    assert np.isnan(Ranked([1, 1, 0], [0.3, 0.2, 0.1], np.arange(3), 3).areas(np.array([weight]))).all()
 
 
 def fold(seed: int, patients: int, hours: int, between: float, number: int | None = None) -> Fold:

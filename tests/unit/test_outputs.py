@@ -21,6 +21,7 @@ from clai.runs.outputs import (
     evidence_inputs,
     files_of_outputs,
     heading_of,
+    prediction_files,
     title_of,
 )
 from clai.runs.settings import load_settings
@@ -85,8 +86,18 @@ def test_evidence_depends_on_the_kind_of_data() -> None:
     assert "results/real/challenge2019/evidence/latent.csv" in evidence_files("results/real", "challenge2019", REAL)
     assert not any("reliability" in file for file in evidence_files("results/real", "wide", REAL))
     assert evidence_inputs("table2", "results/real", REAL) == []
-    judged = {file for file in all_evidence("results/real", REAL) if f"/{PREFIX}" not in file}
+    shown = {file for file in all_evidence("results/real", REAL) if not file.endswith(".npz")}
+    judged = {file for file in shown if f"/{PREFIX}" not in file}
     assert set(evidence_inputs(CLAIMS, "results/real", REAL)) == judged
+
+
+def test_predictions_are_published_and_shown_by_no_output() -> None:
+    files = prediction_files("results/real", "cifar10", REAL)
+    assert files[0] == "results/real/cifar10/evidence/samples.npz"
+    assert "results/real/cifar10/evidence/predictions_clai-m.npz" in files
+    assert set(files) <= set(all_evidence("results/real", REAL))
+    assert not {*files} & {*evidence_inputs(CLAIMS, "results/real", REAL)}
+    assert prediction_files("results/real", "challenge2019-hospitals", REAL) == []
 
 
 def test_published_evidence_is_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

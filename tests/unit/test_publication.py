@@ -12,7 +12,7 @@ from clai.datasets.sources import read_sources
 from clai.errors import InputError
 from clai.report.evidence import Evidence
 from clai.report.figures.render import render
-from clai.report.publication import LARGEST_FILE, OPEN_LICENCES, publish, shows_patients
+from clai.report.publication import LARGEST_FILE, LARGEST_PREDICTIONS, OPEN_LICENCES, publish, shows_patients
 from clai.runs.record import read_records, write_records
 from support.evidence_fixture import EXPECTED, write_evidence
 
@@ -45,6 +45,25 @@ def test_rows_of_single_patients_are_published_only_where_the_licence_allows_it(
     assert {"metrics.csv", "latent.csv", "dataset.json"} <= {
         p.name for p in (target / "mimic-iv" / "evidence").iterdir()
     }
+
+
+def test_predictions_of_patients_are_withheld_like_their_rows_and_those_of_images_are_not(tmp_path: Path) -> None:
+    closed = {"title": "a", "licence": "not stated"}
+    for file in ("samples.npz", "predictions_gp.npz"):
+        assert shows_patients(file, closed | {"kind": "recordings"})
+        assert shows_patients(file, closed | {"kind": "features"})
+        assert not shows_patients(file, closed | {"kind": "images"})
+        assert not shows_patients(file, {"title": "a", "licence": "CC-BY-4.0", "kind": "recordings"})
+    assert shows_patients("signals.csv", closed | {"kind": "images"})
+
+
+def test_a_model_of_a_million_hours_fits_and_other_files_have_their_own_limit(source: Path, tmp_path: Path) -> None:
+    folder = source / "challenge2019" / "evidence"
+    (folder / "predictions_gp.npz").write_bytes(bytes(LARGEST_PREDICTIONS))
+    assert "challenge2019/evidence/predictions_gp.npz" in published(source, tmp_path / "published")
+    (folder / "predictions_gp.npz").write_bytes(bytes(LARGEST_PREDICTIONS + 1))
+    with pytest.raises(InputError, match=r"predictions_gp\.npz has"):
+        published(source, tmp_path / "published")
 
 
 def test_a_stay_published_before_its_licence_was_looked_at_is_removed(source: Path, tmp_path: Path) -> None:

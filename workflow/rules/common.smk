@@ -23,16 +23,23 @@ from clai.runs.outputs import (
     OUTPUTS,
     TABLES,
     THEORY,
+    VERIFIED_TABLES,
     all_evidence,
+    available,
     descriptions,
     evidence_behind,
+    evidence_files,
     evidence_inputs,
     files_of_outputs,
+    forms_of,
     heading_of,
     kind_of,
+    prediction_files,
     record_files,
     title_of,
 )
+from clai.runs.quickest import quickest_run
+from clai.runs.record import file_digest
 
 MANY_JOBS = 12  # from here on a run is faster where jobs share their imports
 OF_HOURS = fitted_by("fit_row_classifiers")  # one job fits them all

@@ -172,6 +172,43 @@ rule summarise_predictions:
         "../scripts/summarise_predictions.py"
 
 
+rule gather_samples:
+    input:
+        prepared="results/{evidence}/{dataset}/prepared/dataset.json",
+        library=library("gather_samples"),
+    output:
+        "results/{evidence}/{dataset}/evidence/samples.npz",
+    log:
+        "logs/{evidence}/{dataset}/gather_samples.log",
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    message:
+        "Keep the labels of {wildcards.dataset}'s test samples ({wildcards.evidence})."
+    script:
+        "../scripts/gather_samples.py"
+
+
+rule gather_predictions:
+    input:
+        predictions=files_of_model("predictions.npz"),
+        metrics=files_of_model("metrics.csv"),
+        library=library("gather_predictions"),
+    output:
+        "results/{evidence}/{dataset}/evidence/predictions_{model}.npz",
+    log:
+        "logs/{evidence}/{dataset}/gather_predictions_{model}.log",
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    params:
+        settings=only("evaluation.ece_bins"),
+    message:
+        "Round and pack the predictions of {wildcards.model} on {wildcards.dataset} ({wildcards.evidence})."
+    script:
+        "../scripts/gather_predictions.py"
+
+
 rule compare_models:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",

@@ -45,6 +45,11 @@ def files_of_runs(name, models):
     return files
 
 
+def files_of_model(name):
+    """Input function: a file of every run of the wildcards' model."""
+    return lambda wildcards: files_of_runs(name, [wildcards.model])(wildcards)
+
+
 def first_runs(wildcards):
     """Embeddings of the first run of each kernel, which pictures of a single run show."""
     whole = settings(wildcards.evidence)
@@ -123,3 +128,59 @@ def records_of_all(wildcards):
 def rendered(wildcards):
     """Every rendered file beside an output."""
     return files_of_outputs(f"paper_figures/{wildcards.mini}".rstrip("/"))
+
+
+def predicted(wildcards):
+    """The datasets whose evidence has predictions."""
+    root, whole = evidence_root(wildcards), settings_behind(wildcards)
+    return [name for name in available(root, whole) if prediction_files(root, name, whole)]
+
+
+def at_hand(wildcards):
+    """The datasets whose data are at hand: those with a path, and all of the miniature."""
+    whole = settings_behind(wildcards)
+    return [
+        name
+        for name in available(evidence_root(wildcards), whole)
+        if name in whole["datasets"]
+        and (whole["miniature"] or whole["datasets"][run_settings.raw_dataset(whole, name)]["path"])
+    ]
+
+
+def computed_below(wildcards):
+    """The folder of what is computed here."""
+    return f"results/{'mini' if wildcards.mini else 'real'}"
+
+
+def published_models_of(wildcards):
+    """The folders of published models of a dataset."""
+    return sorted(
+        str(path.parent) for path in Path(evidence_root(wildcards), wildcards.dataset).glob("models/*/model.json")
+    )
+
+
+def with_models(wildcards):
+    """The datasets at hand that have published models."""
+    root = evidence_root(wildcards)
+    return [name for name in at_hand(wildcards) if any(Path(root, name).glob("models/*/model.json"))]
+
+
+def rendered_here(wildcards):
+    """The outputs to compare, where they are rendered here; tracked ones are compared as they are."""
+    files = tracked_outputs(wildcards)
+    return [] if Path(evidence_root(wildcards)).name == "published" else files
+
+
+def tracked_outputs(wildcards):
+    """The tables and the page of claims that are compared."""
+    return [
+        f"paper_figures/{wildcards.mini}{name}.{form}" for name in (*VERIFIED_TABLES, CLAIMS) for form in forms_of(name)
+    ]
+
+
+def trained_again(wildcards):
+    """The quickest published run of data at hand, as it is trained here; nothing unless `verify` asks for it."""
+    if config["verify"] != "train":
+        return []
+    run = quickest_run(Path(evidence_root(wildcards)), at_hand(wildcards), TRAINED)
+    return [] if run is None else f"{computed_below(wildcards)}/{run}/metrics.csv"

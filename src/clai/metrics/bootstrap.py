@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
 from scipy.special import ndtr, ndtri
 
 from clai.metrics.challenge_utility import HourlyUtility
@@ -24,6 +25,8 @@ LEVEL = 0.95
 """Coverage of all intervals."""
 JACKKNIFE_GROUPS = 200
 """Largest number of groups of a fold's patients that the jackknife leaves out in turn, for the acceleration."""
+DRAWS_AT_ONCE = 50
+"""It bounds memory and decides no result."""
 
 
 class Fold(NamedTuple):
@@ -45,39 +48,52 @@ class Fold(NamedTuple):
 class Ranked:
     """Samples in falling order of their scores, for areas under curves of weighted samples.
 
-    Only the places of positives are kept, so that rare ones cost little.
+    Only sums of weights between the places of positives are needed. They are products of sparse counts with the weights, so that
+    many draws at once cost little.
 
-    y: (N,) in {0, 1}. score: (N,). unit: the index of each sample's weight (N,), such as that of its patient.
+    y: (N,) in {0, 1}. score: (N,). unit: the index of each sample's weight (N,), such as that of its patient. units: number of
+    weights.
     """
 
-    def __init__(self, y: ArrayLike, score: ArrayLike, unit: NDArray[np.intp]) -> None:
+    def __init__(self, y: ArrayLike, score: ArrayLike, unit: NDArray[np.intp], units: int) -> None:
         score = np.asarray(score)
         order = np.argsort(-score, kind="stable")
-        self.unit = unit[order]
+        unit = unit[order]
         last_of_ties = np.flatnonzero(np.r_[np.diff(score[order]) != 0, True])
         positive = np.flatnonzero(np.asarray(y)[order])
         ties = np.searchsorted(last_of_ties, positive)
-        self.positive_unit = self.unit[positive]
-        self.first = np.flatnonzero(np.diff(ties, prepend=-1))  # among positives, of each score that a positive has
-        self.end = last_of_ties[ties[self.first]] + 1
-        self.begin = np.r_[0, last_of_ties + 1][ties[self.first]]
+        first = np.flatnonzero(np.diff(ties, prepend=-1))  # among positives, of each score that a positive has
+        begin, end = np.r_[0, last_of_ties + 1][ties[first]], last_of_ties[ties[first]] + 1
+        bounds = np.unique(np.r_[0, begin, end, len(unit)])
+        self.begin, self.end = np.searchsorted(bounds, begin), np.searchsorted(bounds, end)
+        self.between = _counts(np.repeat(np.arange(len(bounds) - 1), np.diff(bounds)), unit, len(bounds) - 1, units)
+        group = np.searchsorted(first, np.arange(len(positive)), side="right") - 1
+        self.gained = _counts(group, unit[positive], len(first), units)
 
-    def areas(self, weight: Floats) -> tuple[float, float]:
-        """Return the area under the ROC curve and the average precision.
+    def areas(self, weights: Floats) -> Floats:
+        """Return the area under the ROC curve and the average precision of each draw, (draws, 2).
 
-        weight: of the units. Both are NaN where a class has no weight.
+        weights: of the units (draws, units). Both are NaN where a class has no weight.
         """
-        called = np.concatenate([[0.0], np.cumsum(weight[self.unit])])
-        positives = weight[self.positive_unit].sum()
+        weights = np.ascontiguousarray(weights.T)
+        called = np.zeros((self.between.shape[0] + 1, weights.shape[1]))
+        np.cumsum(self.between @ weights, axis=0, out=called[1:])
+        gained = self.gained @ weights
+        true, at_end = np.cumsum(gained, axis=0), called[self.end]
+        positives = gained.sum(axis=0)
         negatives = called[-1] - positives
-        if not positives or not negatives:
-            return float("nan"), float("nan")
-        gained = np.add.reduceat(weight[self.positive_unit], self.first)
-        true, at_end = np.cumsum(gained), called[self.end]
         tied = at_end - called[self.begin] - gained
         outranked = negatives - (at_end - true) + tied / 2
         precision = np.divide(true, at_end, out=np.zeros_like(true), where=at_end > 0)
-        return float(gained @ outranked / (positives * negatives)), float(gained @ precision / positives)
+        known = (positives > 0) & (negatives > 0)
+        sums = np.stack([(gained * outranked).sum(axis=0), (gained * precision).sum(axis=0)], axis=1)
+        pairs = np.stack([positives * negatives, positives], axis=1)
+        return np.divide(sums, pairs, out=np.full_like(sums, np.nan), where=known[:, None])
+
+
+def _counts(row: NDArray[np.intp], column: NDArray[np.intp], rows: int, columns: int) -> csr_array:
+    """Return how often each pair of row and column occurs, as a sparse matrix (rows, columns)."""
+    return csr_array((np.ones(len(row)), (row, column)), shape=(rows, columns))  # adds up what occurs twice
 
 
 def bca_limits(value: float, draws: Floats, jackknife: Sequence[Floats]) -> tuple[float, float]:
@@ -132,16 +148,14 @@ def patient_intervals(
         if any(not np.array_equal(folds[f].patient, folds[of_fold[0]].patient) for f in of_fold):
             raise ValueError(f"fold {number}: the test patients of its seeds differ")
         measure = _measure_of([folds[f] for f in of_fold], models, rows, len(patients))
-        for draw in range(draws + 1):
-            # Draw 0 is the sample itself.
-            counts = np.ones(len(patients))
-            if draw:
-                drawn = generator.integers(len(patients), size=len(patients))
-                counts = np.bincount(drawn, minlength=len(patients)).astype(np.float64)
-            measured[draw, of_fold] = measure(counts)
+        for start in range(0, draws + 1, DRAWS_AT_ONCE):
+            numbers = range(start, min(start + DRAWS_AT_ONCE, draws + 1))
+            measured[np.ix_(numbers, of_fold)] = measure(
+                np.stack([_draw(generator, draw, len(patients)) for draw in numbers])
+            )
         # Neighbours in the order of patients, who may be alike, are in different groups.
         group = np.arange(len(patients)) % JACKKNIFE_GROUPS
-        without[number] = np.stack([measure((group != left_out).astype(np.float64)) for left_out in np.unique(group)])
+        without[number] = measure((group != np.unique(group)[:, None]).astype(np.float64))
     jackknife = []
     for number, values in without.items():
         deleted = np.repeat(measured[:1], len(values), axis=0)
@@ -163,24 +177,33 @@ def patient_intervals(
     return pd.DataFrame(rows_of_table, columns=columns)
 
 
+def _draw(generator: np.random.Generator, draw: int, patients: int) -> Floats:
+    """Return how often a bootstrap sample has each patient (patients,); draw 0 is the sample itself."""
+    if not draw:
+        return np.ones(patients)
+    return np.bincount(generator.integers(patients, size=patients), minlength=patients).astype(np.float64)
+
+
 def _measure_of(
     folds: Sequence[Fold], models: Sequence[str], rows: NDArray[np.intp], count: int
 ) -> Callable[[Floats], Floats]:
-    """Return the function from the weights of patients (count,) to the metrics (folds, models, METRICS); NaN where undefined.
+    """Return the function from weights of patients (draws, count) to the metrics (draws, folds, models, METRICS).
+
+    A metric is NaN where it is undefined.
 
     folds: of the same rows. rows: the index of the patient of each row.
     """
     runs = [(f, m, model) for f in range(len(folds)) for m, model in enumerate(models) if model in folds[f].scores]
-    ranked = {(f, m): Ranked(folds[f].y, folds[f].scores[model], rows) for f, m, model in runs}
+    ranked = {(f, m): Ranked(folds[f].y, folds[f].scores[model], rows, count) for f, m, model in runs}
     utilities = {(f, m): _by_patient(folds[f], model, rows, count) for f, m, model in runs}
 
-    def measure(weight: Floats) -> Floats:
-        measured = np.full((len(folds), len(models), len(METRICS)), np.nan)
+    def measure(weights: Floats) -> Floats:
+        measured = np.full((len(weights), len(folds), len(models), len(METRICS)), np.nan)
         for f, m, _ in runs:
-            measured[f, m, :2] = ranked[f, m].areas(weight)
-            earned, silence, best = (float(weight @ part) for part in utilities[f, m])
-            if best > silence:
-                measured[f, m, 2] = (earned - silence) / (best - silence)
+            measured[:, f, m, :2] = ranked[f, m].areas(weights)
+            earned, silence, best = (weights @ part for part in utilities[f, m])
+            gain = np.full(len(weights), np.nan)
+            measured[:, f, m, 2] = np.divide(earned - silence, best - silence, out=gain, where=best > silence)
         return measured
 
     return measure

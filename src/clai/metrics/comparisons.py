@@ -23,14 +23,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
-from clai.metrics.bootstrap import LEVEL, Ranked
+from clai.metrics.bootstrap import DRAWS_AT_ONCE, LEVEL, Ranked
 from clai.metrics.classification import top_label
 from clai.runs.columns import COLUMNS
 
 Floats = NDArray[np.float64]
 METRICS = ("accuracy", "macro_f1", "ece", "ece_scaled", "roc_auc")
-DRAWS_AT_ONCE = 50
-"""It bounds memory and decides no result."""
 
 
 class Predicted(NamedTuple):
@@ -160,14 +158,14 @@ def _measure_of(
     per_sample = np.concatenate(columns, axis=1)
     sums = np.stack([np.bincount(group, weights=column, minlength=count) for column in per_sample.T], axis=1)
     ends = np.cumsum([column.shape[1] for column in columns])[:-1]
-    ranked = [Ranked(y == k, predicted.probability[:, k], group) for k in range(classes)]
+    ranked = [Ranked(y == k, predicted.probability[:, k], group, count) for k in range(classes)]
 
     def measure(weight: Floats) -> Floats:
         total, right, true, said, agreed, raw, scaled = np.split(weight @ sums, ends, axis=1)
         occurs = true + said > 0
         f1 = np.divide(2 * agreed, true + said, out=np.zeros_like(true), where=occurs).sum(1) / occurs.sum(1)
         errors = (np.abs(part).sum(1) / total[:, 0] for part in (raw, scaled))
-        areas = [np.mean([of_class.areas(row)[0] for of_class in ranked]) for row in weight]
+        areas = np.mean([of_class.areas(weight)[:, 0] for of_class in ranked], axis=0)
         return np.stack([right[:, 0] / total[:, 0], f1, *errors, areas], axis=1)
 
     return measure

@@ -5,23 +5,34 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from clai.errors import InputError
+from clai.runs.outputs import SAMPLES, predictions_of
 from clai.runs.record import RUNS, read_records
 
-PATIENT_LEVEL = ("signals.csv",)
-"""Evidence files that show single patients."""
+PATIENT_LEVEL = ("signals.csv", SAMPLES, predictions_of("*"))
+"""Evidence files that show single patients. Labels and scores of images do not."""
 OPEN_LICENCES = {"CC0-1.0", "CC-BY-3.0", "CC-BY-4.0", "ODC-By-1.0", "ODbL-1.0", "PDDL-1.0", "generated"}
 """Licences that allow passing on such rows, by their SPDX names. Under any other licence they are withheld."""
-LARGEST_FILE = 2 * 2**20
-"""Largest size of a tracked evidence file, in bytes."""
+LARGEST_FILE, LARGEST_PREDICTIONS = 2 * 2**20, 3 * 2**20
+"""Largest size of a tracked evidence file, in bytes: of a table or records, and of a model's predictions.
+
+A model of a million hours needs 1.5 MB. Git keeps every version of a file that it cannot compare, so that one file a model
+repeats those alone that change.
+"""
 
 
 def shows_patients(file: str, description: Mapping[str, Any]) -> bool:
     """Return whether an evidence file shows single patients although the licence in `dataset.json` forbids it."""
-    return file in PATIENT_LEVEL and str(description["licence"]).replace(" ", "-") not in OPEN_LICENCES
+    of_patients = file in PATIENT_LEVEL[:1] or (_may_show_patients(file) and description.get("kind") != "images")
+    return of_patients and str(description["licence"]).replace(" ", "-") not in OPEN_LICENCES
+
+
+def _may_show_patients(file: str) -> bool:
+    return any(fnmatchcase(file, pattern) for pattern in PATIENT_LEVEL)
 
 
 def read_description(path: Path) -> dict[str, Any]:
@@ -41,7 +52,7 @@ def read_description(path: Path) -> dict[str, Any]:
 
 def withheld(file: Path) -> bool:
     """Return whether an evidence file must not be passed on, by the `dataset.json` beside it."""
-    if file.name not in PATIENT_LEVEL:
+    if not _may_show_patients(file.name):
         return False
     return shows_patients(file.name, read_description(file.parent / "dataset.json"))
 
@@ -65,9 +76,10 @@ def publish(files: Iterable[Path], source: Path, target: Path) -> list[str]:
     published = [file for file in files if not withheld(file)]
     for file in published:
         size = file.stat().st_size
-        if size > LARGEST_FILE:
+        largest = LARGEST_PREDICTIONS if fnmatchcase(file.name, predictions_of("*")) else LARGEST_FILE
+        if size > largest:
             raise InputError(
-                f"{file} has {size} bytes, more than the {LARGEST_FILE} of tracked evidence: show fewer samples"
+                f"{file} has {size} bytes, more than the {largest} of tracked evidence: show fewer samples"
             )
     for folder in sorted({file.parent for file in published}):
         _refuse_uncommitted(folder / RUNS, source)

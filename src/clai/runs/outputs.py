@@ -64,11 +64,28 @@ FIGURES: dict[str, tuple[str, ...]] = {
     "figureS8": (_DATASETS, _STUDIES),
 }
 """The figures, likewise."""
+PREDICTED = (*_MULTICLASS, *_SEPSIS, "challenge2019-septic", _DEMO)
+"""Datasets whose evidence holds the predictions of all runs: those of tables 1 and 3, the septic cohort and the demo."""
+VERIFIED_TABLES = ("table1", "table3")
+"""The tables that are computed again from published predictions."""
 CLAIMS = "claims"
 OUTPUTS: dict[str, tuple[str, ...]] = {**TABLES, **FIGURES, CLAIMS: (_DATASETS, _STUDIES, BENCHMARK, THEORY)}
 """All outputs: the tables, the figures and the page of claims."""
 
 _FORMS = {"table": ("tex", "csv", "json"), "figure": ("pdf", "png", "csv", "json"), "claims": ("md", "csv", "json")}
+
+SAMPLES = "samples.npz"
+"""File of an evidence folder that holds the labels of the test samples."""
+
+
+def predictions_of(model: str) -> str:
+    """Return the name of the file of an evidence folder that holds a model's predictions.
+
+    >>> predictions_of("clai-m")
+    'predictions_clai-m.npz'
+    """
+    return f"predictions_{model}.npz"
+
 
 RECORDS = (RUNS, SHARED)
 """Files of an evidence folder that hold the records of its runs."""
@@ -152,6 +169,19 @@ def evidence_files(root: str, name: str, settings: Mapping[str, Any]) -> list[st
     return [path for path in paths if Path(path).exists()] if _published(root) else paths
 
 
+def prediction_files(root: str, name: str, settings: Mapping[str, Any]) -> list[str]:
+    """Return the files of a dataset's predictions below `root`, which no output shows; none for other evidence.
+
+    The first holds the test samples, each other one the runs of a model. Below results/published these are the files that are
+    there.
+    """
+    if name not in PREDICTED:
+        return []
+    files = [SAMPLES, *(predictions_of(model) for model in settings["datasets"][name]["models"])]
+    paths = [f"{root}/{name}/evidence/{file}" for file in files]
+    return [path for path in paths if Path(path).exists()] if _published(root) else paths
+
+
 def available(root: str, settings: Mapping[str, Any]) -> list[str]:
     """Return the names that have evidence below `root`: there already (published), or computable with the settings."""
     if _published(root):
@@ -163,8 +193,13 @@ def available(root: str, settings: Mapping[str, Any]) -> list[str]:
 
 
 def all_evidence(root: str, settings: Mapping[str, Any]) -> list[str]:
-    """Return every evidence file below `root`, there or computable."""
-    return [file for name in available(root, settings) for file in evidence_files(root, name, settings)]
+    """Return every evidence file below `root`, there or computable, predictions included."""
+    return [
+        file
+        for name in available(root, settings)
+        for files in (evidence_files, prediction_files)
+        for file in files(root, name, settings)
+    ]
 
 
 def record_files(root: str, settings: Mapping[str, Any]) -> list[str]:

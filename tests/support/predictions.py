@@ -1,0 +1,106 @@
+"""Predictions as evaluations leave them, and evidence made from them."""
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from clai.experiments.predictions import Predictions, Samples, save_predictions, save_samples
+from clai.metrics.calibration import scaled_softmax
+from clai.metrics.comparisons import Predicted, compare_models
+from clai.report.recomputation import Tested, measure
+from clai.runs.columns import COLUMNS
+from clai.runs.gather import gather
+from clai.runs.identity import RunId
+
+Arrays = dict[str, NDArray[Any]]
+TEMPERATURE = 0.4
+
+
+def multiclass(model: str = "clai-m", n: int = 3000, seeds: int = 2) -> tuple[Samples, dict[RunId, Arrays], float]:
+    """Samples of four classes, the scores of each seed, and their temperature."""
+    rng = np.random.default_rng(len(model))
+    y = np.random.default_rng(1).integers(0, 4, n)
+    runs = {}
+    for seed in range(seeds):
+        score = (rng.normal(size=(n, 4)) + 2 * np.eye(4)[y]).astype(np.float32) / 4
+        parts = {
+            "score": score,
+            "probability": scaled_softmax(score, 1),
+            "calibrated": scaled_softmax(score, TEMPERATURE),
+        }
+        runs[RunId("pathmnist", model, seed)] = {name: part.astype(np.float32) for name, part in parts.items()}
+    return Samples(y, np.arange(n)), runs, TEMPERATURE
+
+
+def recordings(stays: int = 240, hours: int = 30) -> tuple[Samples, dict[RunId, Arrays]]:
+    """Stays in two folds, a tenth of them septic, and log-odds whose noise the hours of a stay share."""
+    rng = np.random.default_rng(0)
+    stay = np.repeat(np.arange(stays), hours)
+    y = ((stay % 10 == 0) & (np.tile(np.arange(hours), stays) >= hours // 2)).astype(np.int64)
+    fold = (stay % 2 if stays < 20 else (stay // 10) % 2).astype(np.int64)
+    runs = {}
+    for number in (0, 1):
+        rows = fold == number
+        score = (2 * y - 3 + rng.normal(size=stays)[stay] + 0.3 * rng.normal(size=len(y))).astype(np.float32)[rows]
+        runs[RunId("challenge2019", "clai-m", 0, number)] = {
+            "score": score,
+            "probability": expit(score),
+            "calibrated": expit(0.8 * score - 0.5).astype(np.float32),
+            "alarm": score > -0.7,
+        }
+    return Samples(y, stay, stay, fold), runs
+
+
+def write_predicted_evidence(root: Path) -> Path:
+    """Write evidence of two models on four classes below `root` with metrics, comparisons and predictions; return its folder."""
+    folder = root / "pathmnist" / "evidence"
+    folder.mkdir(parents=True)
+    description = {
+        "title": "PathMNIST", "licence": "CC-BY-4.0", "kind": "images", "classes": list("abcd"), "miniature": False,
+        "splits": {"train": {"counts": [1, 2, 3, 4]}, "test": {"counts": [750] * 4}},
+    }  # fmt: skip
+    (folder / "dataset.json").write_text(json.dumps(description))
+    tables, both = {}, {}
+    for model in ("clai-m", "cross-entropy"):
+        samples, runs, temperature = multiclass(model)
+        save_samples(folder / "samples.npz", samples)
+        save_predictions(folder / f"predictions_{model}.npz", runs, dict.fromkeys(runs, temperature), ece_bins=15)
+        both[model] = {run.seed: Predicted(part["probability"], part["calibrated"]) for run, part in runs.items()}
+        for run, part in runs.items():
+            metrics = measure(Tested(samples.y, samples.group, None), Predictions(**part), bins=15)
+            frame = gather({str(run): _frame(metrics | {"temperature": temperature}, model)}, COLUMNS["metrics.csv"])
+            tables[str(run)] = frame
+    gather(tables, COLUMNS["metrics.csv"]).to_csv(folder / "metrics.csv", index=False)
+    comparisons = compare_models(samples.y, samples.group, both, 15, draws=60, seed=0)
+    comparisons.to_csv(folder / "comparisons.csv", index=False, float_format="%.6g")
+    return folder
+
+
+def _frame(metrics: dict[str, float], model: str) -> Any:
+    import pandas as pd
+
+    rule, shares = ("printed", "population") if model == "clai-m" else ("", "")
+    return pd.DataFrame({"rule": rule, "shares": shares, "metric": list(metrics), "value": list(metrics.values())})
+
+
+def stored_small(folder: Path, classes: int) -> dict[str, dict[str, bytes]]:
+    """Return the members of small valid files of samples and runs, by name."""
+    temperatures: dict[RunId, float] = {}
+    if classes == 2:
+        samples, runs = recordings(stays=20, hours=4)
+    else:
+        samples, runs, temperature = multiclass(n=60, seeds=1)
+        temperatures = dict.fromkeys(runs, temperature)
+    save_samples(folder / "samples.npz", samples)
+    save_predictions(folder / "runs.npz", runs, temperatures, ece_bins=15)
+    found = {}
+    for name in ("samples", "runs"):
+        with zipfile.ZipFile(folder / f"{name}.npz") as archive:
+            found[name] = {member: archive.read(member) for member in archive.namelist()}
+        (folder / f"{name}.npz").unlink()
+    return found

@@ -1,0 +1,108 @@
+"""Compact predictions: what rounding keeps exactly, what it may change, and what is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from clai.errors import InputError
+from clai.experiments.predictions import (
+    Predictions,
+    Samples,
+    load_predictions,
+    load_samples,
+    save_predictions,
+    save_samples,
+)
+from clai.metrics.calibration import scaled_softmax
+from clai.metrics.classification import binary_metrics, multiclass_metrics
+from clai.runs.identity import RunId
+from support.predictions import multiclass, recordings
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def stored(
+    folder: Path, samples: Samples, runs: dict[RunId, Arrays], temperature: float, classes: int
+) -> list[Predictions]:
+    """What the files hold after both were written and read."""
+    save_samples(folder / "samples.npz", samples)
+    save_predictions(folder / "predictions_clai-m.npz", runs, dict.fromkeys(runs, temperature), ece_bins=15)
+    read = load_samples(folder / "samples.npz", classes)
+    assert np.array_equal(read.y, samples.y)
+    assert np.array_equal(read.group, samples.group)
+    found = list(load_predictions(folder / "predictions_clai-m.npz", read, classes))
+    assert [name for name, _ in found] == [run.replicate for run in runs]
+    return [predictions for _, predictions in found]
+
+
+def test_classes_are_exact_and_areas_within_a_hundredth_of_a_percent(tmp_path: Path) -> None:
+    samples, runs, temperature = multiclass()
+    for given, kept in zip(runs.values(), stored(tmp_path, samples, runs, temperature, 4), strict=True):
+        assert np.array_equal(given["score"].argmax(1), kept.score.argmax(1))
+        before, after = (multiclass_metrics(samples.y, p, bins=15) for p in (given["probability"], kept.probability))
+        for metric in ("accuracy", "precision", "f1", "macro_f1", "kappa"):
+            assert before[metric] == after[metric]
+        assert after["roc_auc"] == pytest.approx(before["roc_auc"], abs=5e-5)
+        assert after["ece"] == pytest.approx(before["ece"], abs=5e-4)
+        assert np.allclose(kept.calibrated, scaled_softmax(given["score"], temperature), atol=2e-3)
+
+
+def test_alarms_and_f1_are_exact_and_precision_keeps_its_digits(tmp_path: Path) -> None:
+    samples, runs = recordings()
+    for (run, given), kept in zip(runs.items(), stored(tmp_path, samples, runs, 1.0, 2), strict=True):
+        y = samples.y[samples.rows(run.fold)]
+        assert kept.alarm is not None
+        assert np.array_equal(given["alarm"], kept.alarm)
+        assert np.array_equal(given["score"] > 0, kept.score > 0)
+        before, after = (
+            binary_metrics(
+                y, p["score"], p["probability"], p["calibrated"], threshold=0, threshold_validation=0, bins=15
+            )
+            for p in (given, vars(kept))
+        )
+        assert before["f1"] == after["f1"]
+        for metric in ("auroc", "auprc", "ece", "ece_calibrated", "ece_positive_rate", "brier", "brier_calibrated"):
+            assert after[metric] == pytest.approx(before[metric], abs=5e-4)
+        size = (tmp_path / "predictions_clai-m.npz").stat().st_size * 8 / sum(len(a["score"]) for a in runs.values())
+        assert size < 32, "bits an hour of a small run, limits of its bins included: fewer than one float32"
+
+
+def test_a_file_depends_on_the_predictions_alone(tmp_path: Path) -> None:
+    samples, runs = recordings()
+    stored(tmp_path, samples, runs, 1.0, 2)
+    first = (tmp_path / "predictions_clai-m.npz").read_bytes()
+    stored(tmp_path, samples, runs, 1.0, 2)
+    assert (tmp_path / "predictions_clai-m.npz").read_bytes() == first
+
+
+def test_a_constant_score_is_kept(tmp_path: Path) -> None:
+    samples, runs = recordings()
+    for given in runs.values():
+        given["score"][:] = -3
+        given["probability"][:] = given["calibrated"][:] = expit(-3)
+        given["alarm"][:] = False
+    for kept in stored(tmp_path, samples, runs, 1.0, 2):
+        assert (kept.score == -3).all()
+        assert kept.alarm is not None
+        assert not kept.alarm.any()
+        assert kept.calibrated == pytest.approx(expit(-3), abs=1e-6)
+
+
+def test_another_mapping_to_probabilities_is_refused(tmp_path: Path) -> None:
+    _, runs = recordings()
+    for given in runs.values():
+        given["probability"] = given["probability"] ** 2
+    with pytest.raises(InputError, match="MAPPINGS"):
+        save_predictions(tmp_path / "predictions_gp.npz", runs, {}, ece_bins=15)
+
+
+def test_predictions_of_other_samples_are_refused(tmp_path: Path) -> None:
+    samples, runs = recordings()
+    stored(tmp_path, samples, runs, 1.0, 2)
+    fewer = Samples(samples.y[1:], samples.group[1:], samples.recording[1:], samples.fold[1:])  # type: ignore[index]
+    with pytest.raises(InputError, match=r"predictions_clai-m\.npz: found seed0/fold0/bins of \d+ values, not \d+"):
+        list(load_predictions(tmp_path / "predictions_clai-m.npz", fewer, 2))

@@ -1,0 +1,163 @@
+"""Verification: agreement where nothing was changed, and each change is found and named."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from clai.errors import InputError
+from clai.report.evidence import Evidence
+from clai.report.tables.multiclass import TABLE1_METRICS
+from clai.report.tables.parts import result_rows
+from clai.report.verification import (
+    Agreement,
+    compare,
+    frame_of,
+    of_dataset,
+    of_model,
+    of_table,
+    of_text,
+    of_training,
+    recomputed_evidence,
+    summary,
+    verification_page,
+)
+from clai.runs.identity import RunId
+from clai.runs.quickest import quickest_run
+from support.evidence_fixture import write_evidence
+from support.predictions import write_predicted_evidence
+
+EXPECTED = {"pathmnist": {"title": "PathMNIST", "needs": "a download"}}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_predicted_evidence(tmp_path / "published")
+
+
+def verified(folder: Path) -> pd.DataFrame:
+    return frame_of(of_dataset(evidence_of(folder), "pathmnist", 15)[0])
+
+
+def evidence_of(folder: Path) -> Evidence:
+    return Evidence.found(folder.parents[1], EXPECTED)
+
+
+def test_every_metric_and_interval_is_computed_again_and_agrees(folder: Path) -> None:
+    numbers = verified(folder)
+    assert set(numbers["agreement"]) <= {Agreement.EQUAL, Agreement.WITHIN}
+    names = numbers.loc[numbers["source"] == "pathmnist/metrics.csv", "name"]
+    assert len(names) == 4 * 10, "ten metrics of two seeds of two models; the temperature needs validation samples"
+    exact = numbers["name"].str.contains("accuracy|f1|kappa") & numbers["source"].str.endswith("metrics.csv")
+    assert (numbers.loc[exact, "agreement"] == Agreement.EQUAL).all()
+    assert (numbers["source"] == "pathmnist/comparisons.csv").sum() == 5 * 4
+    assert "0 of which differ" in summary(numbers)
+
+
+def test_a_changed_metric_is_named(folder: Path) -> None:
+    metrics = pd.read_csv(folder / "metrics.csv")
+    row = metrics.index[(metrics["metric"] == "accuracy") & (metrics["model"] == "clai-m")][1]
+    metrics.loc[row, "value"] += 1 / 3000
+    metrics.to_csv(folder / "metrics.csv", index=False)
+    numbers = verified(folder)
+    different = numbers[numbers["agreement"] == Agreement.DIFFERS]
+    assert list(different["name"]) == ["clai-m, 1, printed, population, accuracy"]
+    assert "clai-m, 1, printed, population, accuracy" in summary(numbers)
+    assert "1 differs" in verification_page(numbers, synthetic=False)
+
+
+def test_a_changed_score_is_found(folder: Path) -> None:
+    path = folder / "predictions_clai-m.npz"
+    with np.load(path, allow_pickle=False) as archive:
+        arrays = dict(archive)
+    steps = arrays["seed0/steps"].reshape(2, -1, 4).copy()
+    own = steps[:, 0].argmin()  # of one sample the class with the largest score changes
+    steps[:, 0] = np.roll(steps[:, 0], 1, axis=1)
+    assert own >= 0
+    arrays["seed0/steps"] = steps.reshape(-1)
+    np.savez_compressed(path, **arrays)
+    numbers = verified(folder)
+    different = numbers[numbers["agreement"] == Agreement.DIFFERS]
+    assert "clai-m, 0, printed, population, accuracy" in set(different["name"])
+
+
+def test_a_truncated_file_is_named(folder: Path) -> None:
+    path = folder / "predictions_clai-m.npz"
+    path.write_bytes(path.read_bytes()[:-2000])
+    with pytest.raises(InputError, match=r"predictions_clai-m\.npz"):
+        verified(folder)
+
+
+def test_a_model_without_its_predictions_differs(folder: Path) -> None:
+    (folder / "predictions_cross-entropy.npz").unlink()
+    numbers = verified(folder)
+    different = numbers[numbers["agreement"] == Agreement.DIFFERS]
+    assert "cross-entropy, 0, accuracy" in set(different["name"])
+
+
+def test_a_changed_table_is_found_and_rows_without_predictions_say_so(folder: Path, tmp_path: Path) -> None:
+    write_evidence(tmp_path / "published", ["cifar10"], theory=False)
+    expected = EXPECTED | {"cifar10": {"title": "CIFAR-10", "needs": "a download"}}
+    published = Evidence.found(tmp_path / "published", expected)
+    _, files = of_dataset(published, "pathmnist", 15)
+    here = recomputed_evidence(published, tmp_path / "here", {"pathmnist": files})
+
+    def table(evidence: Evidence) -> pd.DataFrame:
+        rows = [result_rows(evidence, name, ["clai-m"], TABLE1_METRICS) for name in expected]
+        return pd.DataFrame([row for part in rows for row in part])
+
+    tracked = table(published)
+    numbers = frame_of(of_table("table1", tracked, table(here), ["pathmnist"], 0.0))
+    of_pathmnist = numbers["name"].str.startswith("pathmnist")
+    assert set(numbers.loc[of_pathmnist, "agreement"]) <= {Agreement.EQUAL, Agreement.WITHIN}
+    assert set(numbers.loc[~of_pathmnist, "agreement"]) == {Agreement.NOT_PUBLISHED}
+    for dataset in expected:
+        changed = tracked.copy()
+        changed.loc[(changed["dataset"] == dataset) & (changed["metric"] == "accuracy"), "mean"] += 0.02
+        numbers = frame_of(of_table("table1", changed, table(here), ["pathmnist"], 0.0))
+        different = numbers[numbers["agreement"] == Agreement.DIFFERS]
+        assert list(different["name"]) == [f"{dataset}, clai-m, accuracy: mean"]
+
+
+def test_a_changed_page_is_found() -> None:
+    assert of_text("claims.md", "a\nb\n", "a\nb\n").agreement == Agreement.EQUAL
+    assert of_text("claims.md", "a\nc\n", "a\nb\n").agreement == Agreement.DIFFERS
+
+
+def test_nan_agrees_with_nan_alone() -> None:
+    nan = float("nan")
+    assert compare(nan, nan, 0) == Agreement.EQUAL
+    assert compare(nan, 1.0, 1e9) == compare(1.0, nan, 1e9) == Agreement.DIFFERS
+
+
+def test_a_published_model_must_have_its_accuracy_to_the_last_image(folder: Path) -> None:
+    metrics = evidence_of(folder).metrics("pathmnist")
+    run = RunId("pathmnist", "clai-m", 1)
+    own = pd.read_csv(folder / "metrics.csv").query("model == 'clai-m' and seed == 1")
+    assert of_model(run, metrics, own, same_precision=True, seconds=1).agreement == Agreement.EQUAL
+    own.loc[own["metric"] == "accuracy", "value"] += 2 / 3000
+    assert of_model(run, metrics, own, same_precision=True, seconds=1).agreement == Agreement.DIFFERS
+    assert of_model(run, metrics, own, same_precision=False, seconds=1).agreement == Agreement.WITHIN
+
+
+def test_a_training_must_lie_in_the_prediction_interval(folder: Path) -> None:
+    metrics = evidence_of(folder).metrics("pathmnist")
+    run = RunId("pathmnist", "clai-m", 0)
+    values = metrics.query("model == 'clai-m' and metric == 'accuracy'")["value"]
+    half = 12.706 * values.std(ddof=1) * 1.5**0.5
+    for distance, agreement in ((0.99, Agreement.WITHIN), (1.01, Agreement.DIFFERS)):
+        here = pd.DataFrame(
+            {"rule": [""], "shares": [""], "metric": ["accuracy"], "value": [values.mean() + distance * half]}
+        )
+        number = of_training(run, metrics, here, 3.0)
+        assert number.agreement == agreement
+        assert "n = 2" in number.name
+
+
+def test_the_quickest_run_is_one_of_a_model_with_several(tmp_path: Path) -> None:
+    write_evidence(tmp_path, ["pathmnist", "cifar10"], seeds=2, theory=False)
+    run = quickest_run(tmp_path, ["pathmnist", "cifar10", "sleepedf"], ["clai-m", "clai-c"])
+    assert run is not None
+    assert run.model in ("clai-m", "clai-c")
+    assert quickest_run(tmp_path, ["sleepedf"], ["clai-m"]) is None

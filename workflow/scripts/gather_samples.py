@@ -1,0 +1,14 @@
+"""Keep the labels of a dataset's test samples, with their patients, recordings and folds by number."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clai.datasets import prepared
+from clai.experiments.predictions import samples_of, save_samples
+from clai.runs.jobs import start_job
+
+if TYPE_CHECKING:
+    from snakemake.script import snakemake
+
+start_job(snakemake.log[0])
+save_samples(snakemake.output[0], samples_of(prepared.load(Path(snakemake.input.prepared).parent)))

@@ -1,0 +1,20 @@
+"""Print the numbers that were computed again, and fail if any differs from the published one."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from clai.report.verification import Agreement, summary
+
+if TYPE_CHECKING:
+    from snakemake.script import snakemake
+
+numbers = pd.read_csv(snakemake.input[0], keep_default_na=False)
+Path(snakemake.log[0]).write_text(summary(numbers))
+sys.stdout.write(summary(numbers))
+if (numbers["agreement"] == Agreement.DIFFERS).any():
+    sys.exit(
+        f"{snakemake.input[0]}: found numbers that differ, expected all to agree. They are marked in {snakemake.input[1]}"
+    )

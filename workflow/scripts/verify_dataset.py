@@ -1,0 +1,19 @@
+"""Compute the evidence of a dataset from its published predictions and compare it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clai.report.evidence import Evidence
+from clai.report.verification import frame_of, of_dataset
+from clai.runs.jobs import start_job
+
+if TYPE_CHECKING:
+    from snakemake.script import snakemake
+
+start_job(snakemake.log[0])
+evidence = Evidence.of_files(Path(snakemake.params.root), snakemake.params.datasets, snakemake.input.evidence)
+numbers, files = of_dataset(evidence, snakemake.wildcards.dataset, snakemake.params.bins)
+frame_of(numbers).to_csv(snakemake.output.numbers, index=False)
+Path(snakemake.output.evidence).mkdir(parents=True, exist_ok=True)
+for name, frame in files.items():
+    frame.to_csv(Path(snakemake.output.evidence, name), index=False, float_format="%.17g")

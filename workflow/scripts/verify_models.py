@@ -1,0 +1,32 @@
+"""Evaluate published models on prepared data and compare them with their runs."""
+
+import json
+import time
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING
+
+from clai.experiments.hardware import choose_device, choose_precision
+from clai.report.evidence import Evidence
+from clai.report.verification import frame_of, of_model
+from clai.runs.identity import RunId
+from clai.runs.jobs import start_job
+
+if TYPE_CHECKING:
+    from snakemake.script import snakemake
+
+start_job(snakemake.log[0])
+evaluate = resolve_name("clai.experiments.published:evaluate")
+evidence = Evidence.of_files(Path(snakemake.params.root), snakemake.params.datasets, snakemake.input.evidence)
+metrics = evidence.metrics(snakemake.wildcards.dataset)
+here = choose_precision("auto", choose_device("auto"))
+numbers = []
+for folder in snakemake.input.models:
+    record = json.loads(Path(folder, "model.json").read_text())
+    started = time.perf_counter()
+    measured = evaluate(folder, Path(snakemake.input.prepared).parent)
+    same = record["settings"]["precision"] in ("float32", here)
+    numbers.append(
+        of_model(RunId.parse(record["run"]), metrics, measured, same, round(time.perf_counter() - started, 1))
+    )
+frame_of(numbers).to_csv(snakemake.output[0], index=False)
