@@ -82,8 +82,8 @@ def test_without_controls_the_page_says_so_for_each_claim_that_has_one(tmp_path:
 
 
 def test_controls_are_shown_and_change_no_verdict(tmp_path: Path) -> None:
-    root = written(tmp_path)
-    before = {number: finding_on(root, number).verdict for number in CONTROLLED}
+    without, root = written(tmp_path / "without"), written(tmp_path / "with")
+    before = {number: finding_on(without, number).verdict for number in CONTROLLED}
     write_controls(root)
     findings = {number: finding_on(root, number) for number in CONTROLLED}
     assert {number: finding.verdict for number, finding in findings.items()} == before

@@ -14,6 +14,6 @@ if TYPE_CHECKING:
 start_job(snakemake.log[0])
 inputs, output = snakemake.input, snakemake.output
 run = Run.open(inputs.prepared, snakemake.params.settings, RunId.parse(output[0]))
-view = open_view(run, snakemake.wildcards.embedding, next(iter(inputs.model), None))
+view = open_view(run, snakemake.wildcards.embedding, inputs.model or None)
 (test,) = embed_parts(run, view, {"test": None}).values()
 class_similarity(run, view.kernel.cpu(), test).to_csv(output[0], index=False)
