@@ -23,7 +23,7 @@ EXPECTED = {
 }
 STUDIES = {
     key: {"title": "CIFAR-10", "needs": "the CIFAR-10 archive and evidence=real"}
-    for key in ("ablation", "decisive", "schedules", "wide", "recipe")
+    for key in ("ablation", "decisive", "schedules", "wide", "recipe", "epochs-120")
 }
 STUDIES["printed-loss"] = {
     "title": "Challenge 2019, study printed-loss",
@@ -314,6 +314,7 @@ def write_studies(root: Path, *, seeds: int = 3, gain: float = 0.02, miniature: 
         "decisive": ["cosine_zero", "cosine_product", "full_zero", "full_product"],
         "wide": ["full", "cosine", "cross-entropy", "supervised-contrastive"],
         "recipe": ["full_product", "full_zero"],
+        "epochs-120": ["full_zero", "cosine_zero"],
     }
     cells["schedules"] += ["cross-entropy_single", "supervised-contrastive_single"]
     for study, own in cells.items():

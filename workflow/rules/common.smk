@@ -12,6 +12,20 @@ sys.path.insert(0, str(REPOSITORY / "src"))  # the library of this repository, w
 
 import clai.runs.settings as run_settings
 from clai.errors import InputError
+from clai.runs.controls import (
+    COMPARED,
+    CONTROLS,
+    EMBEDDINGS,
+    INPUTS,
+    OBJECTIVES,
+    SIGNALS,
+    TRACED_ONLY,
+    UNTRAINED,
+    compared_runs,
+    control_runs,
+    signal_runs,
+    traced_runs,
+)
 from clai.runs.forks import THREADS, run_in_fork
 from clai.runs.jobs import remove_finished_checkpoints
 from clai.runs.library import code_files, library_files
@@ -115,6 +129,16 @@ def read_by(model, *keys, together=()):
 def read_by_model(*keys):
     """Params function: the same for the model of the wildcards, or of their cell."""
     return lambda wildcards: read_by(dict(wildcards).get("model") or settings_of(wildcards)["model"], *keys)(wildcards)
+
+
+def read_by_embedding(*keys):
+    """Params function: the same for the model whose network the embedding of the wildcards has; with that `model`."""
+
+    def reads(wildcards):
+        model = EMBEDDINGS[wildcards.embedding].model
+        return read_by(model, *keys)(wildcards) | {"model": model}
+
+    return reads
 
 
 def only(*keys, together=()):

@@ -114,6 +114,7 @@ rule summarise_dataset:
         reliability=files_of_runs("reliability.csv", MODELS),
         history=files_of_runs("history.csv", TRAINED),
         records=files_of_runs("run.json", MODELS),
+        traced=records_of_traced,
         evaluations=files_of_runs("evaluation.json", TRAINED),
         library=library("summarise_dataset"),
     output:
@@ -137,6 +138,7 @@ rule summarise_dataset:
 rule summarise_similarity:
     input:
         similarity=files_of_runs("similarity.csv", CLAI),
+        controls=similarities_of_controls,
         library=library("summarise_similarity"),
     output:
         "results/{evidence}/{dataset}/evidence/similarity.csv",
@@ -234,6 +236,7 @@ rule summarise_signals:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
         embedded=files_of_runs("embedded.safetensors", CLAI),
         latent=files_of_runs("latent.npz", LATENT),
+        controls=signals_of_controls,
         library=library("summarise_signals"),
     output:
         signals="results/{evidence}/{dataset}/evidence/signals.csv",

@@ -86,6 +86,38 @@ def embeddings_of_cell(wildcards):
     return f"results/{wildcards.evidence}/{wildcards.study}/{cell['baselines']['embedding']}/{wildcards.run}/embedded.safetensors"
 
 
+def model_of_embedding(wildcards):
+    """The trained model behind an embedding; none for an untrained network and for the inputs."""
+    if wildcards.embedding in (UNTRAINED, INPUTS):
+        return []
+    folder = f"results/{wildcards.evidence}/{wildcards.dataset}/{wildcards.embedding}/{wildcards.run}"
+    return f"{folder}/{'traced/' if wildcards.embedding in TRACED_ONLY else ''}model.safetensors"
+
+
+def files_of_control(wildcards):
+    """The file of each run behind one of the controls."""
+    runs = control_runs(settings(wildcards.evidence), wildcards.dataset, wildcards.control)
+    return [f"results/{wildcards.evidence}/{run}/{CONTROLS[wildcards.control]}" for run in runs]
+
+
+def records_of_traced(wildcards):
+    """The records of the traced trainings whose model is no model of the dataset."""
+    runs = traced_runs(settings(wildcards.evidence), wildcards.dataset, TRACED_ONLY)
+    return [f"results/{wildcards.evidence}/{run}/traced/run.json" for run in runs]
+
+
+def similarities_of_controls(wildcards):
+    """The similarities between classes in embeddings that are not CLaI's."""
+    runs = compared_runs(settings(wildcards.evidence), wildcards.dataset)
+    return [f"results/{wildcards.evidence}/{run}/similarity.csv" for run in runs]
+
+
+def signals_of_controls(wildcards):
+    """The descriptions of signals as the kernels see them, and of those of cross-entropy."""
+    runs = signal_runs(settings(wildcards.evidence), wildcards.dataset)
+    return [f"results/{wildcards.evidence}/{run}/latent.csv" for run in runs]
+
+
 def study_dataset(wildcards):
     """The prepared dataset of a study."""
     dataset = settings(wildcards.evidence)["studies"][wildcards.study]["dataset"]

@@ -21,7 +21,7 @@ for name in ("metrics", "reliability", "history"):
     gather(tables, COLUMNS[f"{name}.csv"]).to_csv(snakemake.output[name], index=False)
 records, evaluations = (
     {Path(path).parent: json.loads(Path(path).read_text()) for path in paths}
-    for paths in (snakemake.input.records, snakemake.input.evaluations)
+    for paths in ([*snakemake.input.records, *snakemake.input.traced], snakemake.input.evaluations)
 )
 records |= {run: with_evaluation(records[run], evaluation) for run, evaluation in evaluations.items()}
 write_records(Path(snakemake.output.records).parent, records.values())

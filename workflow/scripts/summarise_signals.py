@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pandas as pd
+
 from clai.datasets import prepared
 from clai.experiments.latent_signals import trace_signals
 from clai.runs.gather import gather
@@ -16,5 +18,6 @@ data = prepared.load(Path(snakemake.input.prepared).parent)
 stay, statistics = trace_signals(
     data, snakemake.input.embedded, snakemake.input.latent, snakemake.params.settings["figure4"]
 )
+statistics |= {path: pd.read_csv(path) for path in snakemake.input.controls}
 stay.to_csv(snakemake.output.signals, index=False, float_format="%.5g")
 gather(statistics, ["model", "seed", "fold", "quantity", "value"]).to_csv(snakemake.output.latent, index=False)

@@ -15,6 +15,9 @@ COLUMNS: dict[str, list[str]] = {
     "decision.csv": ["model", "seed", "fold", "threshold", "net_benefit", "always"],
     "signals.csv": ["model", "hour", "signal", "value", "sd", "event"],
     "latent.csv": ["model", "seed", "fold", "quantity", "value"],
+    "read_outs.csv": ["model", "seed", "read_out", "metric", "value"],
+    "alignment.csv": ["model", "seed", "epoch", "kernel", "alignment", "centred_alignment", "class_alignment"],
+    "agreement.csv": ["model", "seed", "fold", "share", "quantity", "value"],
     "theory.csv": ["check", "setting", "quantity", "value"],
     "benchmark.csv": ["comparison", "variant", "setting", "repetition", "quantity", "value"],
 }  # fmt: skip

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from clai.runs.controls import CONTROLS, control_runs
 from clai.runs.record import RUNS, SHARED
 from clai.runs.settings import is_sepsis, raw_dataset
 
@@ -47,6 +48,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "tableS16": _MULTICLASS,
     "tableS17": (_TUNINGS, *_TUNED),
     "tableS18": ("trunk",),
+    "tableS19": _MULTICLASS,
 }
 """The tables, each with the names whose evidence it shows (`evidence_behind` resolves `every dataset`)."""
 FIGURES: dict[str, tuple[str, ...]] = {
@@ -62,6 +64,7 @@ FIGURES: dict[str, tuple[str, ...]] = {
     "figureS6": ("wide",),
     "figureS7": (_DEMO,),
     "figureS8": (_DATASETS, _STUDIES),
+    "figureS9": ("epochs-120",),
 }
 """The figures, likewise."""
 PREDICTED = (*_MULTICLASS, *_SEPSIS, "challenge2019-septic", _DEMO)
@@ -164,7 +167,9 @@ def evidence_files(root: str, name: str, settings: Mapping[str, Any]) -> list[st
     elif name in settings["studies"]:
         files = (*_EVERY_RUN, *RECORDS, _DESCRIPTION)
     else:
-        files = (*(_SEPSIS_FILES if is_sepsis(settings, name) else _MULTICLASS_FILES), *RECORDS, _DESCRIPTION)
+        own = _SEPSIS_FILES if is_sepsis(settings, name) else _MULTICLASS_FILES
+        controls = [f"{control}.csv" for control in CONTROLS if control_runs(settings, name, control)]
+        files = (*own, *controls, *RECORDS, _DESCRIPTION)
     paths = [f"{root}/{name}/evidence/{file}" for file in files]
     return [path for path in paths if Path(path).exists()] if _published(root) else paths
 

@@ -6,6 +6,7 @@ import pandas as pd
 
 from clai.benchmark import analysis
 from clai.report.claims.claim import claim
+from clai.report.claims.controls import control_schedules
 from clai.report.claims.finding import POINTS, Finding, Part, Unit, weigh
 from clai.report.claims.reading import Reading
 from clai.report.claims.sources import gap, of_vote
@@ -85,8 +86,8 @@ def cost_grows_as_stated(evidence: Evidence, printed_values: pd.DataFrame) -> Fi
         f"of {100 * MARGIN:g} percentage point."
     ),
     limits=(
-        "The control is missing: a sequential schedule run to convergence. Within its one epoch the learning rate falls "
-        "to 0, so that late classes hardly train."
+        "Within the one epoch of the sequential schedule the learning rate falls to 0, so that late classes hardly train. "
+        "The control is a sequential schedule run to convergence."
     ),
 )
 def tensor_replaces_loop(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
@@ -112,4 +113,5 @@ def tensor_replaces_loop(evidence: Evidence, printed_values: pd.DataFrame) -> Fi
     # Time alone decides nothing.
     if not any(part.key == STUDY and part.outcome != Outcome.NOT_TESTABLE for part in finding.parts):
         return Finding(missing=needed)
+    control_schedules(finding, evidence)
     return finding

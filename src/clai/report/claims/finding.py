@@ -151,6 +151,8 @@ class Finding:
         files: the evidence files behind the numbers.
         keys: the evidence folders whose names the pages show, with these names.
         missing: what would have to be there for what was not tested.
+        controls: numbers that say what would be found without the method; they have no say in the verdict.
+        not_controlled: the controls without evidence.
     """
 
     parts: list[Part] = field(default_factory=list)
@@ -158,6 +160,15 @@ class Finding:
     files: list[str] = field(default_factory=list)
     keys: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
+    controls: list[Part] = field(default_factory=list)
+    not_controlled: list[str] = field(default_factory=list)
+
+    def control(self, name: str, parts: Sequence[Part]) -> None:
+        """Add the numbers of a control that have a value; without any, note that it was not run."""
+        valued = [part for part in parts if not (isinstance(part.value, Interval) and part.value.n == 0)]
+        self.controls += valued
+        if not valued:
+            self.not_controlled.append(name)
 
     def add(self, *parts: Part) -> None:
         """Add those parts that have a value; name what a part without an interval needs."""

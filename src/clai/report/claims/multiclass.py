@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from clai.report.claims.claim import claim
+from clai.report.claims.controls import control_groups
 from clai.report.claims.finding import (
     DIFFERENCE,
     PER_CENT,
@@ -289,8 +290,8 @@ def _assignments(free: frozenset[int], sizes: Sequence[int]) -> list[list[tuple[
     ),
     rule=f"Reproduced if p < {SIGNIFICANCE} for the groups together, for every CLaI model at hand.",
     limits=(
-        "The control is missing: pixels, or the features of cross-entropy, may group the classes alike, so that the test "
-        "does not credit CLaI. The groups alone stand beside it."
+        "Pixels, or the features of cross-entropy, may group the classes alike, so that the test does not credit CLaI: the "
+        "controls show it. The groups alone stand beside it."
     ),
 )
 def groups_similar_classes(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
@@ -313,6 +314,7 @@ def groups_similar_classes(evidence: Evidence, printed_values: pd.DataFrame) -> 
                     Part(title, f"{name}: excess similarity within {group} alone", excess, DIFFERENCE),
                     Part(title, f"{name}: p of {group} alone", p, P_VALUE),
                 )
+        control_groups(finding, evidence, dataset, list(CIFAR10_GROUPS.values()), grouping_test, P_VALUE)
     return finding
 
 

@@ -72,7 +72,7 @@ def _multiplicity(judgements: Iterable[Judgement]) -> str:
     findings = [finding for _, finding in judgements]
     shown, deciding = (
         sum(isinstance(part.value, Interval) and part.value.known for part in parts)
-        for parts in ([p for f in findings for p in f.parts], [p for f in findings for p in f.judged])
+        for parts in ([p for f in findings for p in (*f.parts, *f.controls)], [p for f in findings for p in f.judged])
     )
     return (
         f"The page has {shown} intervals, {deciding} of them with a say in a verdict. Where no true difference exists, one "
@@ -126,6 +126,7 @@ def _section(judgement: Judgement) -> list[str]:
     ]
     blocks += [_wrapped(f"**What the test leaves out.** {claim.limits}")] if claim.limits else []
     blocks += _evidence(finding)
+    blocks += _list("**Controls not run:**", [f"{name[0].upper()}{name[1:]}." for name in finding.not_controlled])
     blocks += _list("**Readings without evidence:**", [f"{text}." for text in finding.untested])
     blocks += _list("**What it would take:**", [f"{need[0].upper()}{need[1:]}." for need in _needs(finding)])
     blocks += _list("**Files:**", [f"`{file}`" for file in finding.files])
@@ -181,11 +182,12 @@ def _evidence(finding: Finding) -> list[str]:
     blocks = []
     for unit, parts in _by_unit(finding.judged).items():
         blocks += _by_reading(f"**Evidence{_in(unit)}:**", parts)
-    for unit, parts in _by_unit([part for part in finding.parts if part.outcome is None]).items():
-        rows = [[part.data, part.quantity, *_mean_and_n(part)] for part in parts]
-        blocks += _folded(
-            f"**Beside it, without a say in the verdict{_in(unit)}:**", ["Data", "Quantity", "Value", "n"], rows
-        )
+    without_say = [part for part in finding.parts if part.outcome is None]
+    for heading, beside in (("Beside it", without_say), ("Controls", finding.controls)):
+        for unit, parts in _by_unit(beside).items():
+            rows = [[part.data, part.quantity, *_mean_and_n(part)] for part in parts]
+            heads = ["Data", "Quantity", "Value", "n"]
+            blocks += _folded(f"**{heading}, without a say in the verdict{_in(unit)}:**", heads, rows)
     return blocks
 
 

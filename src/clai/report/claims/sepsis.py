@@ -8,6 +8,7 @@ from dataclasses import replace
 import pandas as pd
 
 from clai.report.claims.claim import claim
+from clai.report.claims.controls import control_signals
 from clai.report.claims.finding import DIFFERENCE, FINE_DIFFERENCE, Finding, Part, Unit, start, weigh
 from clai.report.claims.sources import (
     COHORT_CHOICES,
@@ -177,7 +178,7 @@ def competitive_calibration(evidence: Evidence, printed_values: pd.DataFrame) ->
     ),
     limits=(
         "The likeness to a Gaussian process is not tested. The cosine kernel ignores the norm of an embedding, which the "
-        "area of CLaI-C measures. The control is missing: the embedding of cross-entropy."
+        "area of CLaI-C measures; the controls look at signals as the kernels see them."
     ),
 )
 def signals_converge(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
@@ -205,4 +206,6 @@ def signals_converge(evidence: Evidence, printed_values: pd.DataFrame) -> Findin
                 Part(title, f"{name}: effect size in the last hours of stays without an event",
                      interval(by_quantity.get((model, "area_effect_control"), none)), EFFECT_SIZE),
             )  # fmt: skip
+    cohorts = [source.key for source in sepsis_sources(evidence) if source.reading.loss == "balanced"]
+    control_signals(finding, evidence, cohorts, EFFECT_SIZE)
     return finding

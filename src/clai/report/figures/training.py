@@ -1,4 +1,6 @@
-"""Figure 3: training curves with the floors of their losses."""
+"""Figures 3 and S9: training curves with the floors of their losses."""
+
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 from matplotlib.lines import Line2D
@@ -8,20 +10,32 @@ from clai.report.evidence import Evidence
 from clai.report.figures.parts import Drawn, band, new_figure, short_title
 from clai.runs.models import CLAI, MODELS
 
+CELLS = {"clai-m": "full_zero", "clai-c": "cosine_zero"}
+"""The models' names in the study of figure S9."""
 COLUMNS = ["dataset", "model", "epoch", "quantity", "mean", "sd", "n"]
 
 
 def draw(evidence: Evidence) -> Drawn:
     """Draw training loss with each kernel's floor (top) and validation accuracy (bottom): mean and sd over seeds."""
     datasets = [dataset for dataset in evidence.shown() if evidence.has(dataset)]
+    return _curves(evidence, datasets, {model: model for model in CLAI})
+
+
+def draw_long(evidence: Evidence) -> Drawn:
+    """Draw the same of a study with the epochs of the paper's figure 3."""
+    return _curves(evidence, evidence.at_hand(), CELLS)
+
+
+def _curves(evidence: Evidence, datasets: Sequence[str], names: Mapping[str, str]) -> Drawn:
+    """Draw a column of panels for each dataset or study; `names` are those of the models there."""
     figure = new_figure(max(3.6, 2.6 * len(datasets)), 4.2, evidence)
     panels = figure.subplots(2, len(datasets), squeeze=False, sharex="col")
     parts = []
     for column, dataset in enumerate(datasets):
         history = evidence.frame(dataset, "history.csv")
         top, bottom = panels[0, column], panels[1, column]
-        for model in CLAI:
-            of_model, style = history[history["model"] == model], MODELS[model]
+        for model, name in names.items():
+            of_model, style = history[history["model"] == name], MODELS[model]
             for axes, quantity in ((top, "loss"), (bottom, "validation_accuracy"), (top, "floor")):
                 curve = of_model.groupby("epoch")[quantity].agg(["mean", "std", "count"]).dropna(subset=["mean"])
                 if quantity == "floor":
@@ -30,7 +44,7 @@ def draw(evidence: Evidence) -> Drawn:
                     axes.plot(curve.index, curve["mean"], color=style.colour, ls=style.dash, lw=1.5)
                     band(axes, curve.index, curve["mean"], curve["std"], style.colour)
                 named = curve.rename(columns={"std": "sd", "count": "n"}).reset_index()
-                parts.append(named.assign(dataset=dataset, model=model, quantity=quantity))
+                parts.append(named.assign(dataset=dataset, model=name, quantity=quantity))
         top.set_title(short_title(evidence, dataset))
         top.set_ylim(bottom=0)
         bottom.xaxis.set_major_locator(MaxNLocator(integer=True))

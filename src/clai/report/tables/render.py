@@ -15,6 +15,7 @@ from clai.report.tables import (
     datasets,
     fast_trunk,
     multiclass,
+    read_outs,
     readings,
     resources,
     rules,
@@ -50,6 +51,7 @@ TABLES: dict[str, tuple[FrameOf, TexOf]] = {
     "tableS16": (comparisons.comparisons_frame, comparisons.comparisons_tex),
     "tableS17": (tuning.tuning_frame, tuning.tuning_tex),
     "tableS18": (trunk.trunk_frame, trunk.trunk_tex),
+    "tableS19": (read_outs.read_outs_frame, read_outs.read_outs_tex),
 }
 
 METRIC_COLUMNS: list[Metric] = [

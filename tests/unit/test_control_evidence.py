@@ -1,0 +1,147 @@
+"""Controls stand beside the verdicts and table S19, say so where they were not run, and decide nothing."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from clai.report.claims.finding import Finding
+from clai.report.claims.judgement import CLAIMS, judge
+from clai.report.claims.page import claims_page
+from clai.report.evidence import Evidence
+from clai.report.printed_values import read_printed_values
+from clai.report.statistics import Interval
+from clai.report.tables.parts import Sources
+from clai.report.tables.render import render
+from clai.runs.columns import COLUMNS
+from clai.runs.controls import EMBEDDINGS, READ_OUTS
+from support.evidence_fixture import EXPECTED, STUDIES, write_benchmark, write_evidence, write_studies
+
+REPOSITORY = Path(__file__).parents[2]
+PAPER = read_printed_values(REPOSITORY / "workflow" / "config" / "printed_values.csv")
+CONTROLLED = ("9", "10", "11", "12", "14")
+DATASETS = ["cifar10", "challenge2019"]
+
+
+def evidence_below(root: Path) -> Evidence:
+    return Evidence.found(root, EXPECTED | STUDIES | {"convergence": {"title": "Band powers", "needs": "them"}})
+
+
+def finding_on(root: Path, number: str) -> Finding:
+    return next(claim for claim in CLAIMS if claim.number == number).judge(evidence_below(root), PAPER)
+
+
+def append(root: Path, dataset: str, file: str, rows: list[tuple[object, ...]]) -> None:
+    """Add rows to an evidence file, which may be new."""
+    path = root / dataset / "evidence" / file
+    frame = pd.DataFrame(rows, columns=COLUMNS[file])
+    if path.exists():
+        frame = pd.concat([pd.read_csv(path), frame])
+    frame.to_csv(path, index=False)
+
+
+def write_controls(root: Path) -> None:
+    """Write controls in which other embeddings do what CLaI's does, and more of it."""
+    append(root, "cifar10", "alignment.csv", [
+        (model, seed, epoch, "cosine", 0.1 * epoch, 0.2 * epoch + 0.01 * seed, 0.3)
+        for model in ("clai-c", "cross-entropy") for seed in (0, 1, 2) for epoch in (0, 1, 2)
+    ])  # fmt: skip
+    append(root, "cifar10", "agreement.csv", [
+        ("clai-m", seed, None, share, quantity, value)
+        for seed in (0, 1, 2)
+        for share, quantity, value in (
+            (0.1, "agreement", 0.6), (0.2, "agreement", 0.8), (0.1, "kde_error", 0.0), (np.nan, "class_agreement", 0.95),
+        )
+    ])  # fmt: skip
+    append(root, "challenge2019", "latent.csv", [
+        (model, 0, fold, f"{quantity}_{form}", 0.3 + 0.01 * fold)
+        for model in ("clai-c", "cross-entropy") for fold in range(5)
+        for quantity in ("area_effect", "roughness") for form in ("seen", "unit")
+    ])  # fmt: skip
+    append(
+        root, "cifar10", "similarity.csv", [("inputs", 0, a, b, float(a == b)) for a in range(10) for b in range(10)]
+    )
+
+
+def written(root: Path) -> Path:
+    write_evidence(root, DATASETS)
+    write_studies(root)
+    write_benchmark(root)
+    return root
+
+
+def test_without_controls_the_page_says_so_for_each_claim_that_has_one(tmp_path: Path) -> None:
+    root = written(tmp_path)
+    for number in CONTROLLED:
+        finding = finding_on(root, number)
+        assert not finding.controls
+        assert len(finding.not_controlled) == 1, number
+    page = claims_page(judge(evidence_below(root), PAPER), "The caption.")
+    assert page.count("**Controls not run:**") == len(CONTROLLED)
+
+
+def test_controls_are_shown_and_change_no_verdict(tmp_path: Path) -> None:
+    without, root = written(tmp_path / "without"), written(tmp_path / "with")
+    before = {number: finding_on(without, number).verdict for number in CONTROLLED}
+    write_controls(root)
+    findings = {number: finding_on(root, number) for number in CONTROLLED}
+    assert {number: finding.verdict for number, finding in findings.items()} == before
+    assert [number for number, finding in findings.items() if finding.not_controlled] == ["14"]
+    page = claims_page(judge(evidence_below(root), PAPER), "The caption.")
+    assert page.count("**Controls not run:**") == 1
+    assert "**Controls, without a say in the verdict:**" in page
+
+    value = {part.quantity: part.value for part in findings["9"].controls}
+    rise = value["Cross-entropy, features, cosine kernel: rise of the centred alignment from the untrained network"]
+    assert isinstance(rise, Interval)
+    assert (rise.mean, rise.n) == (pytest.approx(0.4), 3)
+    lowest = next(part.value for part in findings["10"].controls if "0.1 to 0.2: lowest" in part.quantity)
+    assert isinstance(lowest, Interval)
+    assert lowest.mean == pytest.approx(0.6)
+    effects = [part.quantity for part in findings["11"].controls if "effect size" in part.quantity]
+    assert effects == [
+        f"{model}, {form}: effect size of the area"
+        for model in ("CLaI-C", "Cross-entropy, features")
+        for form in ("as the kernel sees them", "on unit vectors")
+    ]
+    # All pairs of different classes are alike, so that any assignment is as good.
+    p = next(part.value for part in findings["12"].controls if part.quantity.startswith("Inputs of the encoder: p"))
+    assert p == 1
+
+
+def test_schedules_to_convergence_are_compared_by_kernel(tmp_path: Path) -> None:
+    root = written(tmp_path)
+    folder = root / "convergence" / "evidence"
+    folder.mkdir(parents=True)
+    (folder / "dataset.json").write_bytes((root / "cifar10" / "evidence" / "dataset.json").read_bytes())
+    append(root, "convergence", "metrics.csv", [
+        ("convergence", f"full_{schedule}", seed, None, "printed", "population", "accuracy", accuracy + 0.01 * seed)
+        for schedule, accuracy in {"sequential-all-long": 0.7, "joint-all-long": 0.6, "joint-1-long": 0.72}.items()
+        for seed in (0, 1, 2)
+    ])  # fmt: skip
+    finding = finding_on(root, "14")
+    gains = [part.value.mean for part in finding.controls if isinstance(part.value, Interval)]
+    assert gains == pytest.approx([-0.1, 0.02])
+    assert not finding.not_controlled
+
+
+def test_table_s19_has_a_row_an_embedding_and_a_column_a_read_out(tmp_path: Path) -> None:
+    write_evidence(tmp_path, ["cifar10", "pathmnist"])
+    models = ("untrained", "clai-m")
+    append(tmp_path, "cifar10", "read_outs.csv", [
+        (model, seed, read_out, metric, 0.5 + 0.1 * seed)
+        for model in models for seed in (0, 1) for read_out in READ_OUTS for metric in ("accuracy", "choice")
+    ])  # fmt: skip
+    expected = {key: EXPECTED[key] for key in ("pathmnist", "cifar10", "sleepedf")}
+    sources = Sources(Evidence.found(tmp_path, expected), PAPER, pd.DataFrame(), pd.DataFrame(), {})
+    table = render("tableS19", sources, (REPOSITORY / "workflow" / "report" / "tableS19.rst").read_text())
+    shown = table.frame[table.frame["n"] > 0]
+    assert shown["model"].unique().tolist() == ["clai-m", "untrained"], "in the order of the registry"
+    assert len(shown) == 2 * len(READ_OUTS)
+    assert shown["mean"].to_numpy() == pytest.approx(55.0)
+    assert table.tex.count("55.00 (7.07)") == 2 * len(READ_OUTS)
+    for title in (EMBEDDINGS[model].title for model in models):
+        assert title in table.tex
+    assert "not computed: its evidence has no read" in table.tex
+    assert "not run: needs" in table.tex

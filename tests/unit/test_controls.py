@@ -1,0 +1,194 @@
+"""Controls: other losses on the same trunk, read-outs on one embedding, and what the kernels see."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from clai.alignment import alignment_scores, one_vs_rest, target_matrix
+from clai.baselines.objectives import prototypical_loss
+from clai.checkpoints import Checkpoint
+from clai.datasets.prepared import Prepared
+from clai.experiments.embedding import Embedded
+from clai.experiments.embeddings import open_view
+from clai.experiments.evaluation import evaluate_clai
+from clai.experiments.objectives import train_traced
+from clai.experiments.read_outs import measure_read_outs
+from clai.experiments.rule_agreement import measure_agreement
+from clai.experiments.run import Run
+from clai.experiments.seen_signals import seen_statistics
+from clai.experiments.training import Trained, train_clai, train_classifier
+from clai.kernels import Cosine, MahalanobisGaussian
+from clai.runs.controls import EMBEDDINGS, OBJECTIVES, READ_OUTS
+from clai.runs.identity import RunId
+from clai.runs.settings import load_settings, merge, model_settings
+
+REPOSITORY = Path(__file__).parents[2]
+MINI = load_settings(REPOSITORY, mini=True)
+CLASSES = 3
+
+
+def rows_run(name: str, classes: int = CLASSES, **overrides: Any) -> Run:
+    """Open a run of an embedding on rows of three shifted Gaussian classes, with the miniature's settings."""
+    generator = np.random.default_rng(0)
+    arrays = {}
+    for split, n in (("train", 240), ("val", 90), ("test", 90)):
+        y = np.arange(n) % classes
+        arrays[f"x_{split}"] = (generator.standard_normal((n, 4)) + 2 * np.eye(classes, 4)[y]).astype(np.float32)
+        arrays[f"y_{split}"] = y.astype(np.int64)
+    info = {
+        "kind": "features",
+        "classes": [str(k) for k in range(classes)],
+        "normalisation": {"train": {"mean": [0.0] * 4, "sd": [1.0] * 4}},
+    }
+    model = EMBEDDINGS[name].model
+    own = {"model": model, "training": {"epochs": 3, "precision": "float32"}}
+    settings = merge(model_settings(MINI, "sleepedf-bands", model), own, overrides)
+    return Run(Prepared(info, arrays), settings, RunId("rows", name, 0), torch.device("cpu"), block=64)
+
+
+def checkpoint(folder: Path, name: str) -> Checkpoint:
+    return Checkpoint(folder / f"{name}.pt", "", 1e9)
+
+
+def clouds(n: int, separation: float, seed: int, conditions: int = CLASSES) -> Embedded:
+    """Embeddings under each condition, its class moved away from the others by the separation."""
+    generator = torch.Generator().manual_seed(seed)
+    y = torch.arange(n) % max(conditions, 2)
+    z = torch.randn(conditions, n, 4, generator=generator)
+    z[..., 0] += separation * (one_vs_rest(y, conditions) > 0)
+    return Embedded(z, y)
+
+
+def test_prototypical_loss_is_the_published_one_and_leaves_out_classes_without_support() -> None:
+    generator = torch.Generator().manual_seed(0)
+    support, query = (torch.randn(n, 3, generator=generator, dtype=torch.float64) for n in (6, 4))
+    y_support, y_query = torch.tensor([0, 0, 2, 2, 2, 0]), torch.tensor([2, 1, 0, 2])
+    means = {k: support[y_support == k].mean(0) for k in (0, 2)}
+    losses = []
+    for z, label in zip(query, y_query.tolist(), strict=True):
+        if label in means:
+            squares = {k: (z - mean).square().sum() for k, mean in means.items()}
+            losses.append(squares[label] + torch.logsumexp(-torch.stack(list(squares.values())), 0))
+    loss = prototypical_loss(support, y_support, query, y_query)
+    assert loss.item() == pytest.approx(torch.stack(losses).mean().item())
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_every_objective_trains_the_same_number_of_epochs_and_is_traced(objective: str, tmp_path: Path) -> None:
+    run = rows_run(objective)
+    _, trace = train_traced(run, objective, checkpoint(tmp_path, objective))
+    kernels = {"clai-m": ["gaussian"], "alignment-m": ["gaussian"], "clai-c": ["cosine"], "alignment-c": ["cosine"]}
+    assert list(dict.fromkeys(trace["kernel"])) == kernels.get(objective, ["cosine", "gaussian"])
+    for _, part in trace.groupby("kernel"):
+        assert part["epoch"].tolist() == [0, 1, 2, 3]
+    assert trace["centred_alignment"].between(-1, 1).all()
+    if objective.startswith("alignment"):
+        assert trace["centred_alignment"].iloc[-1] > trace["centred_alignment"].iloc[0] + 0.05
+
+
+def test_tracing_changes_no_parameter_of_a_training(tmp_path: Path) -> None:
+    run = rows_run("clai-m")
+    traced, _ = train_traced(run, "clai-m", checkpoint(tmp_path, "traced"))
+    plain, _ = train_clai(run, checkpoint(tmp_path, "plain"))
+    assert isinstance(traced, Trained)
+    for ours, theirs in zip((*traced,), (*plain,), strict=True):
+        for name, tensor in theirs.state_dict().items():
+            assert torch.equal(ours.state_dict()[name], tensor), name
+    run = rows_run("cross-entropy")
+    classifier, _ = train_traced(run, "cross-entropy", checkpoint(tmp_path, "traced-classifier"))
+    expected, _ = train_classifier(run, checkpoint(tmp_path, "classifier"))
+    assert all(torch.equal(classifier.state_dict()[k], v) for k, v in expected.state_dict().items())  # type: ignore[union-attr]
+
+
+def test_traced_alignment_is_that_of_the_trained_model_on_validation_samples(tmp_path: Path) -> None:
+    run = rows_run("clai-c")
+    model, trace = train_traced(run, "clai-c", checkpoint(tmp_path, "traced"))
+    assert isinstance(model, Trained)
+    with torch.no_grad():
+        z = model.encoder.eval()(run.splits.val.batch(torch.arange(90), None)[0])
+        signs = one_vs_rest(run.splits.val.labels, CLASSES)
+        target = target_matrix(signs, signs, run.training.target)
+        raw, centred = alignment_scores(model.kernel(z, z), target)
+    last = trace.iloc[-1]
+    assert last["alignment"] == pytest.approx(float(raw.mean()), abs=1e-5)
+    assert last["centred_alignment"] == pytest.approx(float(centred.mean()), abs=1e-5)
+
+
+def test_read_out_runs_a_good_embedding_are_right_and_of_noise_at_chance() -> None:
+    run = rows_run("clai-m")
+    for separation, low, high in ((6.0, 0.95, 1.0), (0.0, 0.2, 0.47)):
+        splits = {name: clouds(300, separation, seed) for seed, name in enumerate(("train", "val", "test"))}
+        measured = measure_read_outs(run, MahalanobisGaussian(4, "identity"), splits)
+        accuracy = measured[measured["metric"] == "accuracy"].set_index("read_out")["value"]
+        assert list(accuracy.index) == list(READ_OUTS)
+        assert accuracy.between(low, high).all(), accuracy
+
+
+def test_test_samples_choose_nothing() -> None:
+    run, kernel = rows_run("clai-c"), Cosine()
+    splits = {name: clouds(150, 1.0, seed) for seed, name in enumerate(("train", "val", "test"))}
+    other = {**splits, "test": Embedded(splits["test"].z, splits["test"].y.flip(0))}
+    choices = [
+        measured[measured["metric"] == "choice"].set_index("read_out")["value"]
+        for measured in (measure_read_outs(run, kernel, splits), measure_read_outs(run, kernel, other))
+    ]
+    assert set(choices[0].index) == {"kernel-density", "svm", "neighbours", "components", "linear"}
+    pd.testing.assert_series_equal(*choices)
+
+
+def test_the_vote_among_the_read_outs_is_that_of_the_evaluation() -> None:
+    run, kernel = rows_run("clai-m", inference={"references": "all"}), MahalanobisGaussian(4, "identity")
+    splits = {name: clouds(150, 1.0, seed) for seed, name in enumerate(("train", "val", "test"))}
+    measured = measure_read_outs(run, kernel, splits).set_index(["read_out", "metric"])["value"]
+    expected = evaluate_clai(run, kernel, splits).metrics.set_index(["rule", "metric"])["value"]
+    for read_out, rule in (("vote", "printed"), ("parzen", "parzen")):
+        for metric in ("accuracy", "roc_auc"):
+            assert measured[read_out, metric] == pytest.approx(expected[rule, metric])
+
+
+def test_an_untrained_embedding_is_not_degenerate() -> None:
+    run = rows_run("untrained")
+    view = open_view(run, "untrained", None)
+    with torch.no_grad():
+        z = view.module(run.splits.test.batch(torch.arange(90), None)[0])
+        similarity = Cosine()(z, z)
+    off_diagonal = similarity[:, ~torch.eye(90, dtype=torch.bool)]
+    assert abs(float(off_diagonal.mean())) < 0.2
+
+
+@pytest.mark.parametrize("references", ["all", 60])
+def test_parzen_rule_on_embeddings_decides_as_the_density_estimate_of_scikit_learn(references: int | str) -> None:
+    run = rows_run("clai-m", inference={"references": references})
+    kernel = MahalanobisGaussian(4, "identity")
+    found = measure_agreement(run, kernel, {"train": clouds(300, 1.0, 0), "test": clouds(200, 1.0, 1)})
+    value = found.set_index("quantity")["value"]
+    assert value["kde_error"].max() == 0
+    assert found["share"].dropna().unique() == pytest.approx(1 / 3)
+    # A third of the samples is positive, and the offset 1 - 2p of the printed rule calls more of them so.
+    assert value["called_printed"] > value["called_parzen"]
+    assert value["agreement"] == pytest.approx(1 - (value["called_printed"] - value["called_parzen"]), abs=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")  # a difference of 0 in every stay has no effect size
+def test_signals_on_unit_vectors_ignore_the_norm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The signals of a stay grow together in its event, which changes their distance and no direction."""
+    hours, stays = 10, 6
+    y = np.tile(np.r_[np.zeros(5, int), np.ones(5, int)], stays)
+    groups = np.repeat(np.arange(stays), hours)
+    generator = np.random.default_rng(0)
+    direction = np.repeat(generator.standard_normal((stays, 4)), hours, axis=0)
+    z = torch.from_numpy(direction * np.where(y, 5.0, 1.0)[:, None] * generator.uniform(0.9, 1.1, (len(y), 1)))
+    data = Prepared({"kind": "recordings"}, {"groups_all": groups, "y_all": y})
+    run = Run(data, {}, RunId("stays", "clai-m", 0, 0), torch.device("cpu"))
+    everything = np.ones(len(y), dtype=bool)
+    monkeypatch.setattr("clai.experiments.seen_signals.recording_rows", lambda *_: (everything,) * 3)
+    found = seen_statistics(
+        run, MahalanobisGaussian(4, "identity").double(), Embedded(z.unsqueeze(0), torch.from_numpy(y))
+    )
+    value = found.set_index("quantity")["value"]
+    assert value["area_event_seen"] > 4 * value["area_no_event_seen"]
+    assert value["area_event_unit"] == pytest.approx(value["area_no_event_unit"])

@@ -1,0 +1,19 @@
+"""Describe the signals of an embedding as its kernel sees them, and without their norm."""
+
+from typing import TYPE_CHECKING
+
+from clai.experiments.embeddings import embed_parts, open_view
+from clai.experiments.run import Run
+from clai.experiments.seen_signals import seen_statistics
+from clai.runs.identity import RunId
+from clai.runs.jobs import start_job
+
+if TYPE_CHECKING:
+    from snakemake.script import snakemake
+
+start_job(snakemake.log[0])
+inputs, output = snakemake.input, snakemake.output
+run = Run.open(inputs.prepared, snakemake.params.settings, RunId.parse(output[0]))
+view = open_view(run, snakemake.wildcards.embedding, inputs.model)
+(test,) = embed_parts(run, view, {"test": None}).values()
+seen_statistics(run, view.kernel.cpu(), test).to_csv(output[0], index=False)

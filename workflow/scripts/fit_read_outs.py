@@ -1,0 +1,25 @@
+"""Fit the read-outs on one embedding and measure them."""
+
+from typing import TYPE_CHECKING
+
+from clai.experiments.embedding import draw_items
+from clai.experiments.embeddings import embed_parts, open_view
+from clai.experiments.read_outs import measure_read_outs
+from clai.experiments.run import Run
+from clai.runs.identity import RunId
+from clai.runs.jobs import start_job
+
+if TYPE_CHECKING:
+    from snakemake.script import snakemake
+
+start_job(snakemake.log[0], lower="controls.read_outs.samples")
+inputs, output, params = snakemake.input, snakemake.output, snakemake.params
+run = Run.open(inputs.prepared, params.settings, RunId.parse(output[0]), block=snakemake.resources.inference_block)
+view = open_view(run, snakemake.wildcards.embedding, inputs.model or None)
+read_outs = run.settings["controls"]["read_outs"]
+drawn = {
+    "train": draw_items(run.splits.train, read_outs["samples"], run.id.seed),
+    "val": draw_items(run.splits.val, read_outs["validation_samples"], run.id.seed),
+    "test": None,
+}
+measure_read_outs(run, view.kernel, embed_parts(run, view, drawn)).to_csv(output[0], index=False)

@@ -1,0 +1,30 @@
+"""Train by one objective and trace the alignment of its embedding."""
+
+from typing import TYPE_CHECKING
+
+from clai.experiments.objectives import train_traced
+from clai.experiments.run import Run
+from clai.experiments.training import save_model
+from clai.runs.identity import RunId
+from clai.runs.jobs import start_job
+
+if TYPE_CHECKING:
+    from snakemake.script import snakemake
+
+start_job(snakemake.log[0], lower="training.batch_size or encoder.width")
+inputs, output, params = snakemake.input, snakemake.output, snakemake.params
+run = Run.open(inputs.prepared, params.settings, RunId.parse(output.model))
+recorder = run.recorder()
+with run.checkpoint(
+    params.checkpoint, snakemake.config["checkpoint_seconds"], [inputs.prepared, *inputs.library]
+) as checkpoint:
+    model, trace = train_traced(run, snakemake.wildcards.embedding, checkpoint)
+save_model(output.model, model)
+trace.to_csv(output.alignment, index=False)
+recorder.write(
+    output.record,
+    earlier_seconds=checkpoint.earlier,
+    earlier_cpu_seconds=checkpoint.earlier_cpu,
+    **checkpoint.times(),
+    command=f"snakemake {output.model}",
+)
