@@ -64,7 +64,7 @@ FIGURES: dict[str, tuple[str, ...]] = {
     "figureS6": ("wide",),
     "figureS7": (_DEMO,),
     "figureS8": (_DATASETS, _STUDIES),
-    "figureS9": ("epochs-120",),
+    "figureS10": ("epochs-120",),
 }
 """The figures, likewise."""
 PREDICTED = (*_MULTICLASS, *_SEPSIS, "challenge2019-septic", _DEMO)

@@ -50,7 +50,7 @@ FIGURES: dict[str, Drawing] = {
     "figureS6": Drawing(time_to_result.draw, time_to_result.COLUMNS, printed=True),
     "figureS7": Drawing(latent_signals.draw, latent_signals.COLUMNS),
     "figureS8": Drawing(specification_curve.draw, specification_curve.COLUMNS, printed=True),
-    "figureS9": Drawing(training.draw_long, training.COLUMNS),
+    "figureS10": Drawing(training.draw_long, training.COLUMNS),
 }
 
 # Drawn from the embeddings of one run: the first seed, and the first fold where there are folds.

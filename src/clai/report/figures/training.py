@@ -1,4 +1,4 @@
-"""Figures 3 and S9: training curves with the floors of their losses."""
+"""Figures 3 and S10: training curves with the floors of their losses."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,7 +11,7 @@ from clai.report.figures.parts import Drawn, band, new_figure, short_title
 from clai.runs.models import CLAI, MODELS
 
 CELLS = {"clai-m": "full_zero", "clai-c": "cosine_zero"}
-"""The models' names in the study of figure S9."""
+"""The models' names in the study of figure S10."""
 COLUMNS = ["dataset", "model", "epoch", "quantity", "mean", "sd", "n"]
 
 
