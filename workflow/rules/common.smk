@@ -21,6 +21,8 @@ from clai.runs.outputs import (
     CLAIMS,
     FIGURES,
     OUTPUTS,
+    PICTURED_MODEL,
+    PUBLISHED_MODELS,
     TABLES,
     THEORY,
     all_evidence,
@@ -30,6 +32,7 @@ from clai.runs.outputs import (
     files_of_outputs,
     heading_of,
     kind_of,
+    published_models,
     record_files,
     title_of,
 )
