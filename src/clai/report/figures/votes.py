@@ -17,7 +17,7 @@ from clai.runs.columns import COLUMNS as FILES
 
 FILE = "votes.csv.gz"
 COLUMNS = ["dataset", *FILES[FILE]]
-_ROW = 0.84
+_ROW = 0.72
 """Height of a row of pictures, in inches."""
 _TEXT, _GAP = 1.75, 0.3
 """Widths of the text before a row and of the gaps in it, in widths of a picture."""
@@ -34,7 +34,7 @@ def draw(evidence: Evidence) -> Drawn:
     rows = [(key, image) for key, frame in frames.items() for image in frame["image"].unique()]
     most = max(int(frame["place"].max()) for frame in frames.values())
     widths = [_TEXT, 1, _GAP, *[1] * most, _GAP, *[1] * most]
-    figure = new_figure(WIDTH, _ROW * len(rows) + 0.7, evidence)
+    figure = new_figure(WIDTH, _ROW * len(rows) + 0.5, evidence)
     panels = figure.subplots(len(rows), len(widths), squeeze=False, gridspec_kw={"width_ratios": widths})
     for axes in panels.ravel():
         axes.axis("off")
@@ -49,12 +49,19 @@ def draw(evidence: Evidence) -> Drawn:
         text = f"{name}\nclass {_index(evidence, key, classes, first['label'])}\n"
         text += f"predicted {_index(evidence, key, classes, first['predicted'])}"
         panels[number, 0].text(0, 0.5, text, va="center", ha="left", fontsize=7, transform=panels[number, 0].transAxes)
-    for role, places in sides.items():
-        title = {"image": "image", "for": "for the predicted class", "against": "against it"}[role]
-        places[0, places.shape[1] // 2].annotate(
-            title, (0.5, 1), (0, 17), xycoords="axes fraction", textcoords="offset points", ha="center", fontsize=8
-        )
+    for role, heading in (("image", "image"), ("for", "for the predicted class"), ("against", "against it")):
+        _write_heading(sides[role][0], heading)
     return figure, pd.concat([frame.assign(dataset=key) for key, frame in frames.items()])
+
+
+def _write_heading(places: Sequence[Axes], heading: str) -> None:
+    """Write a heading above the first row, in a line that the titles of its pictures leave free."""
+    for axes in places:
+        axes.set_title(f"\n{axes.get_title() or ' '}", fontsize=7, pad=2)
+    text = places[len(places) // 2].annotate(
+        heading, (0.5, 1), (0, 13), xycoords="axes fraction", textcoords="offset points", ha="center", fontsize=8
+    )
+    text.set_in_layout(False)  # it is wider than a picture, whose column would grow
 
 
 def _draw_side(
