@@ -235,9 +235,22 @@ class PublishedModel:
     def _scores_of(self, x: Any) -> Floats:
         if isinstance(self.model, Classifier):
             logits = torch.stack(self._outputs(self.model, x)).mean(0).double()
-            return (logits if logits.shape[1] > 2 else logits[:, 1] - logits[:, 0]).numpy()
-        f = decide(self._means(self._outputs(self.model.encoder, x)), "printed").double()
-        return (f.T if len(f) > 1 else f[0]).numpy()
+            return self._finite(logits if logits.shape[1] > 2 else logits[:, 1] - logits[:, 0])
+        return self._decision(self._outputs(self.model.encoder, x))
+
+    def _decision(self, embeddings: list[Tensor]) -> Floats:
+        """Return f as `scores` has it, by the embeddings (K, N, L) of each view."""
+        f = decide(self._means(embeddings), "printed").double()
+        return self._finite(f.T if len(f) > 1 else f[0])
+
+    def _finite(self, scores: Tensor) -> Floats:
+        """Return the scores; raise InputError for one that is not finite: of damaged weights, or an input far away."""
+        if not scores.isfinite().all():
+            raise InputError(
+                f"{self.record['run']}: found a score that is not finite, expected finite ones. Check x against input in "
+                f"{RECORD}, and {WEIGHTS} against the published one."
+            )
+        return scores.numpy()
 
     @torch.no_grad()
     def _means(self, embeddings: list[Tensor]) -> ParzenMeans:
@@ -255,12 +268,11 @@ class PublishedModel:
                 f"({', '.join(CLAI)}), whose references vote. Load such a model."
             )
         embeddings = self._outputs(self.model.encoder, x)
-        f = decide(self._means(embeddings), "printed")
-        scores = (f.T if len(f) > 1 else f[0]).double().numpy()
+        scores = self._decision(embeddings)
         decided = _decided(scores)
         y, item, weights = self.references.y, self.references.item, self.references.weights()
         for row, label in enumerate(decided.tolist()):
-            condition = label if len(f) > 1 else 0
+            condition = label if scores.ndim > 1 else 0
             reference = self.references.z[condition]
             similarity = torch.stack(
                 [self.model.kernel(z[condition, row : row + 1], reference)[0] for z in embeddings]
