@@ -113,7 +113,7 @@ def _limits(record: Mapping[str, Any]) -> list[str]:
     limits = ["It knows its own classes alone, and names one of them for every input."]
     if data["miniature"]:
         limits.append("Its data are synthetic miniatures: it shows that the software works and nothing else.")
-    if data["kind"] != "features" and settings.get("normalise_test_separately"):
+    if data["kind"] in ("images", "signals") and settings.get("normalise_test_separately"):
         limits.append(
             "Inputs are normalised with statistics of the test set, as in the paper. Inputs of another origin need statistics of "
             "their own in `model.json`."
