@@ -23,7 +23,6 @@ rule pack_model:
         "../../envs/environment.yaml"
     threads: threads_of
     resources:
-        gpu=1,
         inference_block=block_of,
     params:
         settings=read_by_model("evaluation.ece_bins"),
