@@ -1,20 +1,22 @@
 """Collaborative Learning and Inference (CLaI): kernels learned by alignment for Bayes classification.
 
-`CLaIClassifier` is the method as a scikit-learn estimator. Its first use imports it, so that parts of the package that need no
-PyTorch do not wait for it.
+`CLaIClassifier` is the method as a scikit-learn estimator. `load` reads a published model and needs the extra `replication`.
+Their first use imports them, so that parts of the package that need no PyTorch do not wait for it.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from clai.estimator import CLaIClassifier
 
-__all__ = ["CLaIClassifier"]
+# By name the module that has it. The root imports nothing from the layers above it, of which `load` is one.
+_HOMES = {"CLaIClassifier": "clai.estimator", "load": "clai.experiments.published_model"}
+
+__all__ = ["CLaIClassifier", "load"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:
-        from clai import estimator
-
-        return getattr(estimator, name)
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

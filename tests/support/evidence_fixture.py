@@ -1,5 +1,6 @@
 """Evidence folders filled with plausible random numbers, in the form in which evaluations leave them."""
 
+import base64
 import json
 from collections.abc import Sequence
 from itertools import product
@@ -11,6 +12,7 @@ import pandas as pd
 
 from clai.benchmark.analysis import predicted_seconds
 from clai.report.labels import RULES
+from clai.runs.columns import COLUMNS
 from clai.runs.record import write_records
 
 EXPECTED = {
@@ -103,6 +105,24 @@ def write_theory(folder: Path, agreement_paper: float = 0.6, margin: float = 0.0
         "wall_seconds": 9.0, "peak_memory_mb": 300, "pairs": None, "command": "snakemake x",
     }  # fmt: skip
     write_records(folder, [record])
+
+
+def write_votes(folder: Path, classes: Sequence[str]) -> None:
+    """Write votes about two test images: the first classified rightly, the second wrongly."""
+    pixels = base64.b64encode(bytes(range(48))).decode()
+    rows: list[dict[str, Any]] = []
+    for image, predicted in ((3, 0), (8, 1)):
+        shared = {"model": "clai-m", "image": image, "predicted": classes[predicted], "height": 4, "width": 4}
+        shared |= {"pixels": pixels}
+        rows.append({**shared, "role": "image", "place": 0, "item": image, "label": classes[0], "vote": 0.4})
+        for role, label, sign in (("for", predicted, 1), ("against", 2, -1)):
+            for place in (1, 2, 3):
+                similarity = 1 - 0.1 * place
+                rows.append(
+                    {**shared, "role": role, "place": place, "item": place, "label": classes[label]}
+                    | {"similarity": similarity, "vote": sign * similarity / 1000}
+                )
+    pd.DataFrame(rows, columns=COLUMNS["votes.csv.gz"]).to_csv(folder / "votes.csv.gz", index=False)
 
 
 def _description(folder: Path, dataset: str, miniature: bool) -> None:
@@ -241,6 +261,8 @@ def _multiclass(folder: Path, dataset: str, units: Sequence[tuple[int, int | Non
             view[:, 0] += np.where(labels == stage - 1, -3.0, 2.0)
         stages.append(pd.DataFrame({"stage": stage, "x": view[:, 0], "y": view[:, 1], "label": labels}))
     pd.concat(stages).to_csv(folder / "stages.csv.gz", index=False)
+    if dataset in ("pathmnist", "cifar10"):
+        write_votes(folder, CLASSES[dataset])
 
 
 def _sepsis(

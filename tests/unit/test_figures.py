@@ -7,6 +7,7 @@ import matplotlib.text
 import pandas as pd
 import pytest
 
+from clai.errors import InputError
 from clai.report.evidence import Evidence
 from clai.report.figures.reliability import FEWEST_IN_BIN, pool_bins
 from clai.report.figures.render import FIGURES, render, save
@@ -246,3 +247,24 @@ def test_a_model_without_a_colour_of_its_own_is_drawn_too(tmp_path: Path) -> Non
     figure, shown, _, _ = render("figureS1", Evidence.found(tmp_path / "real", EXPECTED), "Fixed sentence.", PRINTED)
     assert "newest" in words(figure)
     assert len(figure.axes[0].lines) == 1 + shown["model"].nunique()  # and the diagonal
+
+
+def test_figure_s9_shows_the_first_run_with_class_and_similarity_of_each_reference(roots: dict[str, Path]) -> None:
+    figure, frame, _, runs = drawn(roots["published"], "figureS9")
+    titles = [axes.get_title().strip() for axes in figure.axes]
+    assert [(run["run"], run["seed"]) for run in runs] == [("cifar10/clai-m/seed0", 0)]
+    assert titles.count("0: 0.90") == 1
+    assert titles.count("1: 0.90") == 1
+    assert titles.count("2: 0.70") == 2
+    assert {"CIFAR-10 (JPEG copy)\nclass 0\npredicted 0", "\nclass 0\npredicted 1"} <= {
+        text.get_text() for axes in figure.axes for text in axes.texts
+    }
+    assert list(frame["role"]).count("image") == 2
+
+
+def test_figure_s9_names_the_file_whose_pixels_are_no_picture(tmp_path: Path) -> None:
+    write_evidence(tmp_path / "real", ["cifar10"])
+    path = tmp_path / "real" / "cifar10" / "evidence" / "votes.csv.gz"
+    pd.read_csv(path).assign(pixels="AAAA").to_csv(path, index=False)
+    with pytest.raises(InputError, match=r"votes\.csv\.gz: found pixels that are no picture of 4 x 4"):
+        drawn(tmp_path / "real", "figureS9")

@@ -146,7 +146,7 @@ def test_overrides_may_change_what_a_dataset_or_a_study_reads_and_nothing_else()
     shared = [key for key in properties if str(properties[key].get("$ref", "")).startswith("#/$defs/shared/")]
     assert "hourly" in shared
     assert [key for key in shared if not accepts("datasets", "mimic-iv", key)] == []
-    refused = ["seeds", "model_seeds", "tsne", "stages", "figure4"]
+    refused = ["seeds", "model_seeds", "tsne", "stages", "votes", "figure4"]
     assert [key for key in ["seeds", *shared] if not accepts("studies", "ablation", key)] == refused
 
 

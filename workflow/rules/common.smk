@@ -35,6 +35,8 @@ from clai.runs.outputs import (
     CLAIMS,
     FIGURES,
     OUTPUTS,
+    PICTURED_MODEL,
+    PUBLISHED_MODELS,
     TABLES,
     THEORY,
     VERIFIED_TABLES,
@@ -49,6 +51,7 @@ from clai.runs.outputs import (
     heading_of,
     kind_of,
     prediction_files,
+    published_models,
     record_files,
     title_of,
 )

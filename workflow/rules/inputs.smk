@@ -58,6 +58,16 @@ def first_runs(wildcards):
     return [f"results/{wildcards.evidence}/{run}/embedded.safetensors" for run in runs]
 
 
+def of_first_run(name):
+    """Input function: a file of the first run of the wildcards' model."""
+
+    def file(wildcards):
+        run = run_settings.runs_of_model(settings(wildcards.evidence), wildcards.dataset, wildcards.model)[0]
+        return f"results/{wildcards.evidence}/{run}/{name}"
+
+    return file
+
+
 def library_of_baseline(wildcards):
     """The files of the library behind a baseline on embeddings, with the module that the registry names."""
     return library("fit_embedding_baseline", MODELS[wildcards.model].fit.split(":")[0])

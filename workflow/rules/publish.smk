@@ -5,6 +5,7 @@
 rule publish:
     input:
         evidence=lambda wildcards: all_evidence("results/real", settings("real")),
+        models=lambda wildcards: published_models("results/real", settings("real")),
         library=library("publish"),
     output:
         "results/real/published.json",

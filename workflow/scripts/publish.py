@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clai.report.publication import publish
+from clai.report.published_models import publish_models
 from clai.runs.jobs import start_job
 
 if TYPE_CHECKING:
@@ -12,5 +13,7 @@ if TYPE_CHECKING:
 
 start_job(snakemake.log[0])
 files = [Path(path) for path in snakemake.input.evidence]
-copied = publish(files, Path("results/real"), Path(snakemake.params.target))
+target = Path(snakemake.params.target)
+copied = publish(files, Path("results/real"), target)
+copied += publish_models([Path(path) for path in snakemake.input.models], Path("results/real"), target)
 Path(snakemake.output[0]).write_text(json.dumps(copied, indent=1) + "\n")

@@ -27,7 +27,7 @@ MACROS = {
     Outcome.NOT_TESTABLE: "NotTestable",
 }
 """Names of the verdicts in LaTeX macros."""
-TALL = ("figureS8",)
+TALL = ("figureS8", "figureS9")
 """Figures that fill a page; others have the height of two a page."""
 
 

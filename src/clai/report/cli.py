@@ -1,4 +1,4 @@
-"""The command `clai`: the runs behind the numbers of a rendered output, the settings of a run, and the band powers of an EEG."""
+"""The command `clai`: predictions of a published model, runs behind an output, settings of a run, band powers of an EEG."""
 
 import argparse
 import sys
@@ -27,6 +27,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     bands.add_argument("table", type=Path, help="the table to write, .csv or .csv.gz")
     bands.add_argument("--configfile", type=Path, nargs="+", default=[], help="your own settings, as for Snakemake")
+    predictions = commands.add_parser("predict", help="labels, probabilities and votes by a published model")
+    predictions.add_argument("model", type=Path, help="its folder, such as results/published/pathmnist/models/clai-m")
+    predictions.add_argument(
+        "inputs", type=Path, nargs="+", help="images, folders of images, or CSV tables of features"
+    )
+    predictions.add_argument(
+        "--votes", type=_count, default=0, metavar="K", help="show the K references most similar for and against"
+    )
+    predictions.add_argument("--json", action="store_true", help="print JSON, with the scores of all classes")
     options = parser.parse_args(arguments)
     try:
         sys.stdout.write(_answer(options))
@@ -41,6 +50,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected a number from 0")
+    return int(text)
+
+
 def _answer(options: argparse.Namespace) -> str:
     if options.command == "settings":
         from clai.runs.settings import settings_text
@@ -52,6 +67,10 @@ def _answer(options: argparse.Namespace) -> str:
 
         settings = load_settings(Path(), merge(*(read_yaml(file) for file in options.configfile)))
         return write_table(options.recordings, options.table, settings["datasets"]["sleepedf"])
+    if options.command == "predict":
+        from clai.report.prediction import predict
+
+        return predict(options.model, options.inputs, options.votes, options.json)
     from clai.report.provenance import describe
 
     return describe(options.output)

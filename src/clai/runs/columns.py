@@ -10,6 +10,9 @@ COLUMNS: dict[str, list[str]] = {
     "similarity.csv": ["model", "seed", "class_a", "class_b", "similarity"],
     "tsne.csv.gz": ["model", "x", "y", "label"],
     "stages.csv.gz": ["stage", "x", "y", "label"],
+    "votes.csv.gz": [
+        "model", "image", "predicted", "role", "place", "item", "label", "similarity", "vote", "height", "width", "pixels",
+    ],
     "intervals.csv": ["model", "other", "metric", "value", "low", "high", "patients", "draws"],
     "comparisons.csv": ["model", "other", "metric", "value", "low", "high", "p", "samples", "seeds", "draws"],
     "decision.csv": ["model", "seed", "fold", "threshold", "net_benefit", "always"],

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from clai.runs.controls import CONTROLS, control_runs
+from clai.runs.models import CLAI
 from clai.runs.record import RUNS, SHARED
 from clai.runs.settings import is_sepsis, raw_dataset
 
@@ -20,6 +21,7 @@ _DATASETS = "every dataset"
 _STUDIES = "every study"
 _TUNINGS = "every tuning"
 _MULTICLASS = ("pathmnist", "cifar10", "sleepedf", "sleepedf-bands")
+_IMAGES = ("pathmnist", "cifar10")
 _SEPSIS = ("mimic-iv", "challenge2019")
 _DEMO = "mimic-iv-demo"
 _COHORTS = (*_SEPSIS, "challenge2019-septic", "challenge2019-hospitals", _DEMO)
@@ -64,6 +66,7 @@ FIGURES: dict[str, tuple[str, ...]] = {
     "figureS6": ("wide",),
     "figureS7": (_DEMO,),
     "figureS8": (_DATASETS, _STUDIES),
+    "figureS9": _IMAGES,
     "figureS10": ("epochs-120",),
 }
 """The figures, likewise."""
@@ -98,6 +101,13 @@ _MULTICLASS_FILES = (
     *_EVERY_RUN, "reliability.csv", "comparisons.csv", "similarity.csv", "tsne.csv.gz", "stages.csv.gz",
 )  # fmt: skip
 _SEPSIS_FILES = (*_EVERY_RUN, "reliability.csv", "intervals.csv", "decision.csv", "signals.csv", "latent.csv")
+
+PUBLISHED_MODELS = (*CLAI, "cross-entropy")
+"""The models of which the first run on each dataset of tables 1 and 3 is published whole."""
+PICTURED_MODEL = "clai-m"
+"""The one whose votes figure S9 shows."""
+MODEL_FILES = ("model.json", "model.safetensors", "README.md")
+"""Files of a published model."""
 
 
 def kind_of(output: str) -> str:
@@ -170,6 +180,8 @@ def evidence_files(root: str, name: str, settings: Mapping[str, Any]) -> list[st
         own = _SEPSIS_FILES if is_sepsis(settings, name) else _MULTICLASS_FILES
         controls = [f"{control}.csv" for control in CONTROLS if control_runs(settings, name, control)]
         files = (*own, *controls, *RECORDS, _DESCRIPTION)
+        if name in _IMAGES and PICTURED_MODEL in settings["datasets"][name]["models"]:
+            files = (*files, "votes.csv.gz")
     paths = [f"{root}/{name}/evidence/{file}" for file in files]
     return [path for path in paths if Path(path).exists()] if _published(root) else paths
 
@@ -185,6 +197,25 @@ def prediction_files(root: str, name: str, settings: Mapping[str, Any]) -> list[
     files = [SAMPLES, *(predictions_of(model) for model in settings["datasets"][name]["models"])]
     paths = [f"{root}/{name}/evidence/{file}" for file in files]
     return [path for path in paths if Path(path).exists()] if _published(root) else paths
+
+
+def published_models(root: str, settings: Mapping[str, Any]) -> list[str]:
+    """Return the files below `root` of every model to publish, computable with the settings.
+
+    No model of credentialed data is published: who may not pass the data on may not pass on what was learned from them.
+    """
+    datasets = [
+        name
+        for name in dict.fromkeys([*TABLES["table1"], *TABLES["table3"]])
+        if name in available(root, settings) and not settings["datasets"][name].get("credentialed", False)
+    ]
+    return [
+        f"{root}/{name}/models/{model}/{file}"
+        for name in datasets
+        for model in settings["datasets"][name]["models"]
+        if model in PUBLISHED_MODELS
+        for file in MODEL_FILES
+    ]
 
 
 def available(root: str, settings: Mapping[str, Any]) -> list[str]:

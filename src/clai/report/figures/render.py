@@ -22,6 +22,7 @@ from clai.report.figures import (
     specification_curve,
     time_to_result,
     training,
+    votes,
 )
 from clai.report.figures.parts import STYLE, Drawn, not_run
 
@@ -50,11 +51,12 @@ FIGURES: dict[str, Drawing] = {
     "figureS6": Drawing(time_to_result.draw, time_to_result.COLUMNS, printed=True),
     "figureS7": Drawing(latent_signals.draw, latent_signals.COLUMNS),
     "figureS8": Drawing(specification_curve.draw, specification_curve.COLUMNS, printed=True),
+    "figureS9": Drawing(votes.draw, votes.COLUMNS),
     "figureS10": Drawing(training.draw_long, training.COLUMNS),
 }
 
 # Drawn from the embeddings of one run: the first seed, and the first fold where there are folds.
-ONE_RUN = ("figure1", "figure2", "figure4", "figureS7")
+ONE_RUN = ("figure1", "figure2", "figure4", "figureS7", "figureS9")
 
 
 def render(

@@ -1,0 +1,150 @@
+"""A published model from a stranger is used as its record says, or refused."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import strategies as st
+from safetensors.torch import load, save
+from torch import Tensor
+
+import clai
+from clai.experiments.training import build_clai
+from support.damage import NUMBERS, TEXTS, damaged, some_damaged
+from support.hostile import Attack
+
+CLASSES, INPUTS, SIZE = ["ash", "birch", "cedar"], 2, 3
+SETTINGS: dict[str, Any] = {
+    "embedding_size": SIZE, "kernel": {"metric": "full"}, "mirror": False, "precision": "float32",
+    "encoder": {"trunk": "mlp", "width": 4, "blocks": [1], "pool": False, "layers": 1, "dropout": 0.0},
+}  # fmt: skip
+RECORD: dict[str, Any] = {
+    "format": 1, "run": "trees/clai-m/seed0", "model": "clai-m", "settings": SETTINGS, "population": [2, 1, 1],
+    "data": {"dataset": "trees", "title": "Trees", "licence": "CC0-1.0", "kind": "features", "classes": CLASSES},
+    "input": {"shape": [INPUTS], "names": ["height", "girth"], "mean": [0.0, 0.0], "sd": [1.0, 1.0]},
+    "calibration": {"temperature": 1.0}, "metrics": {}, "record": {},
+}  # fmt: skip
+ODD = st.sampled_from(
+    (
+        None, True, -1, 0, 1, 2, 7, 4096, 4097, 2**31, 2**63, 10**30, -1e30, 1e-300, 1e31, "", [], {}, [[]], [0], [1, 1],
+        [2**40] * 3, ["a"] * 2, ["a", "b", "c", "d"], [-1, 1, 2], [16] * 8, [16] * 9, [1.5] * 2, [65536] * 3, "hours", "gru",
+        "convnet", "resnet2d", "resnet1d", "clai-c", "cross-entropy", "gp", "images", "signals", "recordings", "identity",
+        "scalar", "bfloat16", *NUMBERS, *TEXTS,
+    )
+)  # fmt: skip
+ODD_TENSORS = (
+    torch.zeros(3, 3, SIZE), torch.zeros(3, 2, SIZE, dtype=torch.float16), torch.zeros(3, 3, SIZE, dtype=torch.bfloat16),
+    torch.full((3, 3, SIZE), torch.nan, dtype=torch.float16), torch.tensor([0, 1, 3]), torch.tensor([0, -1, 2]),
+    torch.tensor([0, 1, 1]), torch.tensor([0, 1]), torch.tensor([0.0, 1.0, 2.0]), torch.zeros(0, dtype=torch.int64),
+    torch.tensor(2**62), torch.zeros(3, 0, SIZE, dtype=torch.float16),
+)  # fmt: skip
+
+
+def places(record: Mapping[str, Any], above: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """Return the keys of all entries of a record, those within blocks too."""
+    found = []
+    for key, value in record.items():
+        found.append((*above, key))
+        if isinstance(value, dict):
+            found += places(value, (*above, key))
+    return found
+
+
+@st.composite
+def records(draw: st.DrawFn) -> dict[str, Any]:
+    """Return the record with one to three entries changed, left out or added."""
+    record = json.loads(json.dumps(RECORD))
+    for _ in range(draw(st.integers(1, 3))):
+        *blocks, last = draw(st.sampled_from(places(RECORD)))
+        place = record
+        for block in blocks:
+            place = place.get(block, {}) if isinstance(place, dict) else {}
+        if not isinstance(place, dict):
+            continue
+        if draw(st.booleans()) and last in place:
+            del place[last]
+        else:
+            place[draw(st.sampled_from((last, "unknown")))] = draw(ODD)
+    return record
+
+
+@st.composite
+def weights(draw: st.DrawFn, whole: bytes) -> bytes:
+    """Return the file of weights with tensors exchanged, left out or added, or damaged."""
+    tensors: dict[str, Tensor] = load(whole)
+    for _ in range(draw(st.integers(1, 2))):
+        name = draw(st.sampled_from(sorted(tensors)))
+        kind = draw(st.sampled_from(("exchange", "odd", "drop", "add", "damage")))
+        if kind == "damage":
+            return draw(damaged(save(tensors), head=1024))
+        if kind == "exchange":
+            tensors[name] = tensors[draw(st.sampled_from(sorted(tensors)))].clone()
+        elif kind == "odd":
+            tensors[name] = draw(st.sampled_from(ODD_TENSORS)).clone()
+        elif kind == "add":
+            tensors["more"] = draw(st.sampled_from(ODD_TENSORS)).clone()
+        elif len(tensors) > 1:
+            del tensors[name]
+    return save(tensors)
+
+
+@pytest.fixture(scope="module")
+def files() -> dict[str, bytes]:
+    """A small published model of rows."""
+    model = build_clai(SETTINGS, "clai-m", INPUTS, len(CLASSES), seed=0)
+    tensors = torch.nn.ModuleList(model).state_dict()
+    tensors |= {
+        "reference.z": torch.ones(len(CLASSES), 3, SIZE, dtype=torch.float16), "reference.y": torch.arange(3),
+        "reference.item": torch.arange(3) + 5,
+    }  # fmt: skip
+    content = save({name: tensor.contiguous() for name, tensor in tensors.items()})
+    return {"model.safetensors": content, "model.json": text(RECORD, content)}
+
+
+def text(record: Mapping[str, Any], content: bytes) -> bytes:
+    """Return the record as JSON, with the checksum of the weights."""
+    return json.dumps({"sha256": hashlib.sha256(content).hexdigest(), **record}).encode("utf-8", "surrogatepass")
+
+
+def lay(folder: Path, case: Mapping[str, bytes]) -> None:
+    for name, content in case.items():
+        (folder / name).write_bytes(content)
+
+
+def use(folder: Path) -> None:
+    """Load the model; one that takes rows of two features must classify one."""
+    model = clai.load(folder)
+    if model.record["data"]["kind"] == "features" and model.record["input"]["shape"] == [INPUTS]:
+        x = np.zeros((1, INPUTS))
+        assert model.predict(x)[0] in model.classes
+        probabilities = model.probabilities(x)
+        assert ((probabilities >= 0) & (probabilities <= 1)).all()
+
+
+def attacked(attack: Attack, files: Mapping[str, bytes], strategy: Any, cases: int) -> None:
+    attack(
+        "published models (JSON, safetensors)", strategy, lay, use,
+        valid=dict(files), named=("model.json", "model.safetensors"), cases=cases,
+    )  # fmt: skip
+
+
+def test_damaged_files(attack: Attack, files: dict[str, bytes]) -> None:
+    attacked(attack, files, some_damaged(files), 300)
+
+
+def test_records_that_lie(attack: Attack, files: dict[str, bytes]) -> None:
+    content = files["model.safetensors"]
+    strategy = records().map(lambda record: {**files, "model.json": text(record, content)})
+    attacked(attack, files, strategy, 500)
+
+
+def test_weights_that_do_not_fit_under_a_right_checksum(attack: Attack, files: dict[str, bytes]) -> None:
+    strategy = weights(files["model.safetensors"]).map(
+        lambda content: {"model.safetensors": content, "model.json": text(RECORD, content)}
+    )
+    attacked(attack, files, strategy, 300)

@@ -1,0 +1,355 @@
+"""A published model gives what its run gave, says which references vote, and is refused where it is not as published."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from PIL import Image
+
+import clai
+from clai.datasets.prepared import Prepared
+from clai.encoders import Classifier
+from clai.errors import InputError
+from clai.experiments import published
+from clai.experiments.embedding import Embedded, embed_splits
+from clai.experiments.evaluation import evaluate_clai
+from clai.experiments.published_model import PublishedModel
+from clai.experiments.run import Run
+from clai.experiments.training import Trained, build_clai, build_classifier
+from clai.experiments.vote_pictures import vote_pictures
+from clai.report.cli import main
+from clai.report.model_cards import card
+from clai.report.published_models import publish_models
+from clai.runs.identity import RunId
+from clai.runs.record import checksums
+
+SETTINGS: dict[str, Any] = {
+    "threads": 1, "device": "cpu", "embedding_size": 4, "kernel": {"metric": "full"}, "normalise_test_separately": True,
+    "encoder": {"trunk": "resnet2d", "width": 4, "blocks": [1, 1], "pool": False, "layers": 1, "dropout": 0.0},
+    "target": {"multiclass": "zero", "binary": "product"}, "evaluation": {"ece_bins": 5},
+    "inference": {"references": "all", "mirror": False, "validation_references": 20, "validation_samples": None},
+}  # fmt: skip
+SETTINGS["training"] = {
+    "epochs": 1, "batch_size": 4, "optimiser": "adamw", "learning_rate": 0.01, "momentum": 0.0, "weight_decay": 0.0,
+    "learning_rate_schedule": "one_cycle", "warmup": 0.25, "precision": "bfloat16", "compile": False, "schedule": "joint",
+    "references": 1, "reference_reduction": "mean", "pair_weighting": "none", "samples_per_class": None, "samples": None,
+    "augmentation": {"crop": 0, "flip": False},
+}  # fmt: skip
+RECORD = {"commit": "0" * 40, "dirty": False, "hardware": "test, 1 core", "seed": 0, "fold": None}
+
+
+def run_of(model: str, classes: int, kind: str = "images", **settings: Any) -> Run:
+    """Return a run on random images of 6 x 6 pixels, or on rows of 3 features."""
+    rng = np.random.default_rng(5)
+    arrays: dict[str, Any] = {}
+    for split, n in (("train", 60), ("val", 30), ("test", 30)):
+        y = np.arange(n) % classes
+        arrays[f"y_{split}"] = y
+        arrays[f"x_{split}"] = (
+            np.clip(rng.integers(0, 256, (n, 6, 6, 3)) // 2 + 30 * y[:, None, None, None], 0, 255).astype(np.uint8)
+            if kind == "images"
+            else (rng.normal(size=(n, 3)) + y[:, None]).astype(np.float32)
+        )
+    statistics = {"mean": [120.0, 121.0, 122.0], "sd": [40.0, 41.0, 42.0]}
+    info = {
+        "dataset": "pictures", "title": "Pictures", "version": "1", "licence": "CC0-1.0", "kind": kind, "source": "image_folder",
+        "classes": ["ash", "birch", "cedar"][:classes], "miniature": True, "channels": ["red", "green", "blue"],
+        "files": [{"file": "pictures.zip", "checksum": "sha256:ab"}],
+        "normalisation": {"train": statistics, "test": {**statistics, "mean": [118.0, 119.0, 120.0]}},
+    }  # fmt: skip
+    encoder = SETTINGS["encoder"] if kind == "images" else {**SETTINGS["encoder"], "trunk": "mlp"}
+    merged = SETTINGS | {"encoder": encoder} | settings
+    return Run(Prepared(info, arrays), merged, RunId("pictures", model, 0), torch.device("cpu"), 16)
+
+
+def trained_for(run: Run) -> Trained | Classifier:
+    """Return a network with random weights, normalising statistics among them, ready to evaluate."""
+    if run.model == "cross-entropy":
+        model: Trained | Classifier = build_classifier(run.settings, run.inputs, run.classes, 0)
+    else:
+        model = build_clai(run.settings, run.model, run.inputs, run.conditions, 0)
+    module = model if isinstance(model, Classifier) else model.encoder
+    with torch.no_grad():
+        for _ in range(30):
+            module.train()(run.splits.train.batch(torch.arange(60), None)[0])
+    module.eval()
+    return model
+
+
+def packed(folder: Path, run: Run, references: int = 30) -> tuple[PublishedModel, pd.DataFrame, dict[str, Embedded]]:
+    """Publish the run's model; return it as loaded, the metrics of the run and its embeddings."""
+    model = trained_for(run)
+    record = {**RECORD, "run": str(run.id), "settings": dict(run.settings), "data": checksums(run.data.info)}
+    record["evaluation"] = {**RECORD, "settings": dict(run.settings)}
+    embedded: dict[str, Embedded] = {}
+    if isinstance(model, Trained):
+        embedded = embed_splits(run, model.encoder)
+        metrics = evaluate_clai(run, model.kernel, embedded).metrics
+    else:
+        metrics = published.evaluate_cross_entropy(run, model).metrics
+    folder.mkdir(parents=True)
+    pack = published.pack(run, model, embedded or None, references, record, metrics)
+    (folder / "README.md").write_text(
+        card(pack.save(folder / "model.json", folder / "model.safetensors"), ["One limit."])
+    )
+    return clai.load(folder), metrics, embedded
+
+
+CASES = [
+    ("clai-m", 3, "images"), ("clai-c", 3, "images"), ("clai-c", 2, "images"), ("clai-m", 2, "features"),
+    ("cross-entropy", 3, "images"), ("cross-entropy", 2, "features"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("model", "classes", "kind"), CASES)
+def test_a_model_that_keeps_all_references_predicts_as_its_run(
+    tmp_path: Path, model: str, classes: int, kind: str
+) -> None:
+    run = run_of(model, classes, kind)
+    loaded, metrics, _ = packed(tmp_path / "model", run, references=1000)
+    x, y = np.asarray(run.data["x_test"]), np.asarray(run.data["y_test"])
+    names = np.asarray(loaded.classes)
+    main = metrics[metrics["rule"].isin(["printed", ""])]
+    if classes > 2:
+        expected = main.loc[main["metric"] == "accuracy", "value"].iloc[0]
+        assert (loaded.predict(x) == names[y]).mean() == expected
+    else:
+        assert loaded.scores(x).shape == (len(x),)
+        assert ((loaded.scores(x) > 0) == (loaded.predict(x) == names[1])).all()
+    assert loaded.record["metrics"]["run"].keys() == loaded.record["metrics"]["published"].keys() | {
+        name for name in ("standard_error",) if model != "cross-entropy"
+    }
+    probabilities = loaded.probabilities(x)
+    assert probabilities.shape == (len(x), classes)
+    assert np.allclose(probabilities.sum(1), 1)
+
+
+@pytest.mark.parametrize("model", ["clai-m", "cross-entropy"])
+def test_weights_that_autocast_rounds_are_published_rounded_and_change_no_bit(tmp_path: Path, model: str) -> None:
+    run = run_of(model, 3)
+    trained = trained_for(run)
+    network = trained.encoder if isinstance(trained, Trained) else trained
+    x = run.splits.test.batch(torch.arange(30), None)[0]
+    tensors = published.rounded(trained, run)
+    halved = [name for name, tensor in tensors.items() if tensor.dtype == torch.bfloat16]
+    assert halved
+    assert all("trunk" in name for name in halved)
+    with torch.autocast("cpu", dtype=torch.bfloat16), torch.no_grad():
+        before = network(x)
+        module = torch.nn.ModuleList(trained) if isinstance(trained, Trained) else trained
+        module.load_state_dict(tensors)
+        assert torch.equal(network(x), before)
+    assert (before != 0).any()
+
+
+@pytest.mark.parametrize(("model", "classes", "kind"), CASES[:4])
+def test_the_votes_of_all_references_add_up_to_the_score(tmp_path: Path, model: str, classes: int, kind: str) -> None:
+    run = run_of(model, classes, kind)
+    loaded, _, _ = packed(tmp_path / "model", run)
+    x = np.asarray(run.data["x_test"])[:7]
+    scores, labels = loaded.scores(x), loaded.predict(x)
+    for row, votes in enumerate(loaded.votes(x, k=1000)):
+        own = loaded.classes.index(votes.label)
+        score = scores[row, own] if classes > 2 else abs(scores[row])
+        assert votes.label == labels[row]
+        assert votes.score == pytest.approx(score)
+        assert sum(vote.vote for vote in votes.support + votes.opposition) == pytest.approx(score, abs=2e-5)
+        assert {vote.label for vote in votes.support} == {votes.label}
+        assert votes.label not in {vote.label for vote in votes.opposition}
+        for side in (votes.support, votes.opposition):
+            similarities = [vote.similarity for vote in side]
+            assert similarities == sorted(similarities, reverse=True)
+            assert all(run.data["y_train"][vote.item] == loaded.classes.index(vote.label) for vote in side)
+
+
+def test_a_mirrored_vote_is_the_mean_of_both_views(tmp_path: Path) -> None:
+    inference = {**SETTINGS["inference"], "mirror": True}
+    run = run_of("clai-m", 3, inference=inference)
+    loaded, _, embedded = packed(tmp_path / "model", run, references=1000)
+    assert embedded["test"].z_mirrored is not None
+    x = np.asarray(run.data["x_test"])[:5]
+    assert np.allclose(loaded.scores(x), loaded.scores(x[:, :, ::-1]), atol=1e-5)
+    (votes,) = loaded.votes(x[:1], k=1000)
+    assert sum(vote.vote for vote in votes.support + votes.opposition) == pytest.approx(votes.score, abs=2e-5)
+
+
+def test_cross_entropy_has_no_votes(tmp_path: Path) -> None:
+    run = run_of("cross-entropy", 3)
+    loaded, _, _ = packed(tmp_path / "model", run)
+    with pytest.raises(InputError, match="without references, expected one of Collaborative Learning"):
+        loaded.votes(run.data["x_test"][:1])
+
+
+@pytest.mark.parametrize(
+    ("x", "found"),
+    [
+        (np.zeros((2, 6, 7, 3), np.uint8), r"uint8 \[2, 6, 7, 3\], expected uint8 of shape \(samples, 6, 6, 3\)"),
+        (np.zeros((6, 6, 3), np.uint8), r"a single sample is an array of one"),
+        (np.zeros((1, 6, 6, 3)), r"float64 \[1, 6, 6, 3\], expected uint8"),
+        (np.zeros((0, 6, 6, 3), np.uint8), r"found uint8 \[0, 6, 6, 3\]"),
+    ],
+)
+def test_an_input_of_another_form_is_named(tmp_path: Path, x: Any, found: str) -> None:
+    loaded, _, _ = packed(tmp_path / "model", run_of("clai-c", 3))
+    with pytest.raises(InputError, match=found):
+        loaded.predict(x)
+
+
+def test_a_feature_that_is_not_finite_is_refused(tmp_path: Path) -> None:
+    loaded, _, _ = packed(tmp_path / "model", run_of("clai-m", 2, "features"))
+    with pytest.raises(InputError, match="not finite"):
+        loaded.predict([[1.0, np.nan, 2.0]])
+
+
+def test_altered_weights_are_refused_before_they_are_parsed(tmp_path: Path) -> None:
+    packed(tmp_path / "model", run_of("clai-c", 3))
+    weights = tmp_path / "model" / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    with pytest.raises(InputError, match=r"model\.safetensors: found sha256 .*, expected .* as model\.json says"):
+        clai.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "named"),
+    [
+        ("format", 2, "at format"),
+        ("model", "gp", "at model"),
+        ("population", [20, 20], "a population that contradicts"),
+        ("population", [20, 20, 1], "the references"),
+        ("calibration", {"slope": 1.0, "intercept": 0.0}, "a calibration that contradicts"),
+        ("settings.encoder.width", 8, "in another shape"),
+        ("settings.encoder.width", 10**9, "at settings.encoder.width"),
+        ("input.sd", [1.0, 1.0, 0.0], r"at input\.sd\.2"),
+        ("data.classes", ["ash", "ash", "birch"], r"at data\.classes"),
+    ],
+)
+def test_a_record_that_contradicts_the_weights_is_refused(tmp_path: Path, key: str, value: Any, named: str) -> None:
+    packed(tmp_path / "model", run_of("clai-c", 3))
+    path = tmp_path / "model" / "model.json"
+    record = json.loads(path.read_text())
+    *blocks, last = key.split(".")
+    place = record
+    for block in blocks:
+        place = place[block]
+    place[last] = value
+    path.write_text(json.dumps(record))
+    with pytest.raises(InputError, match=named):
+        clai.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("model", ["clai-m", "clai-c", "cross-entropy"])
+def test_a_published_model_is_evaluated_as_its_run_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    run = run_of(model, 3)
+    _, metrics, _ = packed(tmp_path / "model", run)
+    opened = lambda description, settings, run_id, block: Run(run.data, {**run.settings}, run_id, run.device, block)  # noqa: E731
+    monkeypatch.setattr(published, "Run", SimpleNamespace(open=opened))
+    frame = published.evaluate(tmp_path / "model", tmp_path)
+    assert list(frame) == ["dataset", "model", "seed", "fold", "rule", "shares", "metric", "value"]
+    assert set(frame["model"]) == {model}
+    assert np.allclose(frame["value"], metrics["value"], atol=1e-6)
+    accuracy = frame["metric"] == "accuracy"
+    assert (frame["value"][accuracy].to_numpy() == metrics["value"][metrics["metric"] == "accuracy"].to_numpy()).all()
+
+
+def test_other_data_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = run_of("clai-c", 3)
+    packed(tmp_path / "model", run)
+    info = {**run.data.info, "files": [{"file": "pictures.zip", "checksum": "sha256:cd"}]}
+    other = Run(Prepared(info, run.data.arrays), run.settings, run.id, run.device, 16)
+    monkeypatch.setattr(published, "Run", SimpleNamespace(open=lambda *_, **__: other))
+    with pytest.raises(InputError, match="on which the model was trained"):
+        published.evaluate(tmp_path / "model", tmp_path)
+
+
+def test_pictures_show_rightly_classified_images_first_and_the_votes_about_each(tmp_path: Path) -> None:
+    run = run_of("clai-m", 3)
+    loaded, _, _ = packed(tmp_path / "model", run)
+    frame = vote_pictures(loaded, run.data, images=1, references=2, seed=0)
+    images = frame[frame["role"] == "image"]
+    assert list(images["label"] == images["predicted"]) in ([True, False], [True], [False])
+    assert set(frame.groupby("image").size()) == {5}
+    assert (frame.loc[frame["role"] == "for", "label"] == frame.loc[frame["role"] == "for", "predicted"]).all()
+
+
+def test_the_card_names_licence_limits_and_both_accuracies(tmp_path: Path) -> None:
+    loaded, _, _ = packed(tmp_path / "model", run_of("clai-m", 3))
+    text = (tmp_path / "model" / "README.md").read_text()
+    assert "# CLaI-M on Pictures" in text
+    assert "Licence: CC0-1.0" in text
+    assert "- One limit." in text
+    assert "normalised with statistics of the test set" in text
+    for metrics in loaded.record["metrics"].values():
+        assert f"{metrics['accuracy']:.4f}" in text
+
+
+def save_images(folder: Path, images: Any) -> None:
+    folder.mkdir()
+    for number, pixels in enumerate(images):
+        Image.fromarray(pixels).save(folder / f"{number}.png")
+
+
+def test_the_command_prints_labels_and_votes_of_a_folder_of_images(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = run_of("clai-m", 3)
+    loaded, _, _ = packed(tmp_path / "model", run)
+    x = np.asarray(run.data["x_test"])[:3]
+    save_images(tmp_path / "images", x)
+    assert main(["predict", str(tmp_path / "model"), str(tmp_path / "images"), "--votes", "2", "--json"]) == 0
+    entries = json.loads(capsys.readouterr().out)
+    assert [entry["label"] for entry in entries] == list(loaded.predict(x))
+    assert np.allclose([list(entry["scores"].values()) for entry in entries], loaded.scores(x))
+    assert [len(entry["votes"]["against"]) for entry in entries] == [2, 2, 2]
+    assert main(["predict", str(tmp_path / "model"), str(tmp_path / "images" / "0.png"), "--votes", "1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"{tmp_path / 'images' / '0.png'}: {entries[0]['label']} (")
+    assert [line.split()[0] for line in lines[1:]] == ["for", "against"]
+
+
+def test_the_command_refuses_an_image_of_another_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    packed(tmp_path / "model", run_of("clai-c", 3))
+    save_images(tmp_path / "images", [np.zeros((5, 6, 3), np.uint8)])
+    with pytest.raises(SystemExit, match="1"):
+        main(["predict", str(tmp_path / "model"), str(tmp_path / "images")])
+    assert "0.png: found an image of 6 x 5 pixels, expected 6 x 6" in capsys.readouterr().err
+
+
+def test_the_command_reads_rows_of_features_by_the_names_of_their_columns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = run_of("clai-m", 2, "features")
+    loaded, _, _ = packed(tmp_path / "model", run)
+    x = np.asarray(run.data["x_test"])[:4]
+    table = pd.DataFrame(x, columns=["red", "green", "blue"])
+    table[["blue", "red", "green"]].to_csv(tmp_path / "rows.csv", index=False)
+    assert main(["predict", str(tmp_path / "model"), str(tmp_path / "rows.csv"), "--json"]) == 0
+    assert [entry["label"] for entry in json.loads(capsys.readouterr().out)] == list(loaded.predict(x))
+    table[["red", "green"]].to_csv(tmp_path / "rows.csv", index=False)
+    with pytest.raises(SystemExit, match="1"):
+        main(["predict", str(tmp_path / "model"), str(tmp_path / "rows.csv")])
+    assert "rows.csv: found no column blue" in capsys.readouterr().err
+
+
+def test_publishing_replaces_a_models_folder_and_refuses_uncommitted_changes(tmp_path: Path) -> None:
+    source, target = tmp_path / "real", tmp_path / "published"
+    place = Path("pictures/models/clai-c")
+    packed(source / place, run_of("clai-c", 3))
+    files = sorted((source / place).iterdir())
+    (target / place).mkdir(parents=True)
+    (target / place / "old").write_text("old")
+    assert publish_models(files, source, target) == [str(place / file.name) for file in files]
+    assert [file.read_bytes() for file in sorted((target / place).iterdir())] == [file.read_bytes() for file in files]
+    record = json.loads((source / place / "model.json").read_text())
+    record["record"]["dirty"] = True
+    (source / place / "model.json").write_text(json.dumps(record))
+    with pytest.raises(InputError, match="uncommitted changes"):
+        publish_models(files, source, target)

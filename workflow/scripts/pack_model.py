@@ -1,0 +1,29 @@
+"""Make a trained model ready to be published, and write its card."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from clai.experiments.embedding import load_embedded
+from clai.experiments.published import pack
+from clai.experiments.run import Run
+from clai.experiments.training import load_clai, load_classifier
+from clai.report.model_cards import card
+from clai.runs.identity import RunId
+from clai.runs.jobs import start_job
+from clai.runs.record import with_evaluation
+
+if TYPE_CHECKING:
+    from snakemake.script import snakemake
+
+start_job(snakemake.log[0], lower="inference.block")
+given, made, params = snakemake.input, snakemake.output, snakemake.params
+run = Run.open(given.prepared, params.settings, RunId.parse(given.model), block=snakemake.resources.inference_block)
+records = [json.loads(Path(path).read_text()) for path in (given.training, given.evaluation)]
+embedded = load_embedded(given.embedded) if given.embedded else None
+model = load_clai(run, given.model) if given.embedded else load_classifier(run, given.model)
+packed = pack(run, model, embedded, params.references, with_evaluation(*records), pd.read_csv(given.metrics))
+record = packed.save(made.record, made.weights)
+Path(made.card).write_text(card(record, params.limits))

@@ -1,0 +1,21 @@
+"""Show test images beside the references that vote for and against their predicted class."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clai.datasets import prepared
+from clai.experiments.published_model import load
+from clai.experiments.vote_pictures import vote_pictures
+from clai.runs.jobs import start_job, use_threads
+
+if TYPE_CHECKING:
+    from snakemake.script import snakemake
+
+start_job(snakemake.log[0])
+settings = snakemake.params.settings
+use_threads(settings["threads"])
+model = load(Path(snakemake.input.record).parent)
+data = prepared.load(Path(snakemake.input.prepared).parent)
+frame = vote_pictures(model, data, **settings["votes"], seed=model.record["record"]["seed"])
+# gzip writes the time into its header unless told not to
+frame.to_csv(snakemake.output[0], index=False, float_format="%.5f", compression={"method": "gzip", "mtime": 0})
