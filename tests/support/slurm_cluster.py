@@ -159,13 +159,14 @@ class Cluster:
 
     def kill(self, node: str) -> None:
         """Let a node lose its power: its daemon and all that jobs run there get SIGKILL."""
-        steps = [
+        processes = [
             pid for job in self.jobs() if (job.state, job.node) == ("RUNNING", node) for pid in self.processes(job)
         ]
         daemon = self.daemons.pop(node)
         daemon.kill()
         daemon.wait(30)
-        for pid in _stepds(self.folder, node) + steps:
+        # Those that watch the steps go before the steps, or they would report that the job failed.
+        for pid in [*filter(_watches, map(_parent, processes)), *processes]:
             _kill(pid)
 
     def power_on(self, node: str) -> None:
@@ -203,25 +204,20 @@ def _job(line: list[str], restarts: int, peak: float) -> Job:
     )  # fmt: skip
 
 
-def _stepds(folder: Path, node: str) -> list[int]:
-    """Return the processes that watch the steps of a node: its daemon's children, whose spool folder they name in sockets."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and _reads(entry / "cmdline").startswith(b"slurmstepd"):
-            environment = _reads(entry / "environ")
-            if (
-                f"SLURM_CONF={folder}".encode() in environment
-                and node.encode() in _reads(entry / "cmdline") + environment
-            ):
-                found.append(int(entry.name))
-    return found
+def _parent(pid: int) -> int:
+    found = re.search(r"^PPid:\t(\d+)", _reads(pid, "status"), re.MULTILINE)
+    return int(found[1]) if found else 0
 
 
-def _reads(file: Path) -> bytes:
+def _watches(pid: int) -> bool:
+    return pid > 1 and _reads(pid, "comm").startswith("slurmstepd")
+
+
+def _reads(pid: int, name: str) -> str:
     try:
-        return file.read_bytes()
+        return Path(f"/proc/{pid}/{name}").read_text()
     except OSError:  # it has ended
-        return b""
+        return ""
 
 
 def _kill(pid: int) -> None:
