@@ -188,10 +188,13 @@ class Cluster:
         """Wait for the daemons; say what they said after a minute in vain."""
         deadline = time.monotonic() + 60
         while not condition():
-            logs = [*self.folder.glob("*.out"), *self.folder.glob("*.log")]
-            said = "\n".join(f"{path.name}: {path.read_text(errors='replace')[-1500:]}" for path in logs)
-            assert time.monotonic() < deadline, said
+            assert time.monotonic() < deadline, self.messages()
             time.sleep(0.2)
+
+    def messages(self) -> str:
+        """Return the last lines of each daemon."""
+        logs = [*self.folder.glob("*.out"), *self.folder.glob("*.log")]
+        return "\n".join(f"{path.name}: {path.read_text(errors='replace')[-1500:]}" for path in logs)
 
 
 def _job(line: list[str], restarts: int, peak: float) -> Job:
@@ -215,7 +218,7 @@ def _watches(pid: int) -> bool:
 
 def _reads(pid: int, name: str) -> str:
     try:
-        return Path(f"/proc/{pid}/{name}").read_text()
+        return Path(f"/proc/{pid}/{name}").read_text(errors="replace")
     except OSError:  # it has ended
         return ""
 
@@ -274,6 +277,10 @@ def cluster(folder: Path, cpus: int, gpus: int) -> Iterator[Cluster]:
         for daemon in reversed(running.daemons.values()):
             daemon.terminate()
             daemon.wait(60)
+        # Without control groups Slurm loses a process whose parent has ended.
+        for entry in Path("/proc").glob("[0-9]*"):
+            if f"SLURM_CONF={folder}/slurm.conf" in _reads(int(entry.name), "environ").split("\0"):
+                _kill(int(entry.name))
 
 
 def _start(running: Cluster) -> None:
