@@ -316,8 +316,10 @@ def test_node_that_dies_in_the_middle_of_a_training_is_survived(submitted: Submi
     running.power_on(GPU_NODE)
     said, _ = snakemake.communicate()
     assert snakemake.returncode == 0, said[-20000:]
-    (last,) = (one for one in running.jobs() if one.number >= job.number)
-    assert (last.state, last.restarts, last.node) == ("COMPLETED", 1, GPU_NODE)
+    first, *again = (one for one in running.jobs() if one.number >= job.number)
+    last = again[-1] if again else first
+    # Slurm puts the job back into the queue, or the step reports its end first and Snakemake submits another.
+    assert (last.state, last.node, bool(again) or last.restarts > 0) == ("COMPLETED", GPU_NODE, True)
     assert "resumed after" in log_of(tree, ORPHANED)
     assert_same_training(tree, miniature, ORPHANED)
 
