@@ -27,7 +27,7 @@ STOPPED, ORPHANED, HURRIED = "cifar10/clai-c/seed1", "cifar10/clai-c/seed0", "ci
 # Nothing of the profile is changed but how long Snakemake waits between questions: here is no queue to wait in.
 HERE = ["--workflow-profile", "profiles/slurm", "--slurm-init-seconds-before-status-checks", "3"]
 HERE += ["--config", "checkpoint_seconds=0.2"]
-STARTS_SECONDS, SNAKEMAKE_MB = 120, 400  # of a job beyond its record; docs/cluster.md has what was measured
+STARTS_SECONDS, SNAKEMAKE_MB = 180, 400  # of a job beyond its record; docs/cluster.md has what was measured
 ON_A_GPU = [
     "train_model",
     "evaluate_clai",
