@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clai.runs.output_checksums import OutputChecksums
+from clai.runs.output_checksums import OutputChecksums, bring_to_present
 
 
 @pytest.fixture
@@ -92,3 +92,14 @@ def test_times_that_cannot_be_noted_are_no_error(noted: Path, output: Path, monk
     checksums.altered(str(output.with_name("other.csv")))  # reads the file
     monkeypatch.setattr(Path, "mkdir", full)
     assert checksums.altered(str(output)) is None
+
+
+def test_a_file_from_the_future_gets_the_present_time_and_others_keep_theirs(tmp_path: Path) -> None:
+    now = 1_700_000_000.0
+    for name, given, expected in (("future", now + 86400, now), ("past", now - 86400, now - 86400)):
+        path = tmp_path / name
+        path.touch()
+        os.utime(path, (given, given))
+        bring_to_present(str(path), now)
+        assert path.stat().st_mtime == expected
+    bring_to_present(str(tmp_path / "missing"), now)

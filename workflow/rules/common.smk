@@ -2,6 +2,7 @@
 import os
 import sys
 import tempfile
+import time
 from functools import cache
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from clai.runs.forks import THREADS, run_in_fork
 from clai.runs.jobs import WORKFLOW, remove_finished_checkpoints
 from clai.runs.library import code_files, library_files
 from clai.runs.models import CELLS, CLAI, EMBEDDING_BASELINES, MODELS, fitted_by
-from clai.runs.output_checksums import OutputChecksums
+from clai.runs.output_checksums import OutputChecksums, bring_to_present
 from clai.runs.outputs import (
     BENCHMARK,
     CLAIMS,
@@ -155,7 +156,11 @@ def share_imports():
 
 
 def notice_altered_outputs():
-    """Count an output that has changed since its job as incomplete, so that Snakemake makes it again where it is needed."""
+    """Count an output that has changed since its job as incomplete, so that Snakemake makes it again where it is needed.
+
+    An output from the future, with the content that its job wrote, is given the present time.
+    """
+    now = time.time()
     checksums = OutputChecksums(Path(".snakemake") / "output_checksums.jsonl")
     finished, incomplete = PersistenceBase.finished, PersistenceBase.incomplete
 
@@ -168,6 +173,8 @@ def notice_altered_outputs():
     async def incomplete_or_altered(self, job):
         found = await incomplete(self, job)
         for output in job.output:
+            if not workflow.dryrun:
+                bring_to_present(output, now)
             if output not in found and (change := checksums.altered(output)):
                 logger.warning(f"{change}: {job.rule.name} runs again")
                 found.append(output)

@@ -15,6 +15,7 @@ COLUMNS: dict[str, list[str]] = {
     "decision.csv": ["model", "seed", "fold", "threshold", "net_benefit", "always"],
     "signals.csv": ["model", "hour", "signal", "value", "sd", "event"],
     "latent.csv": ["model", "seed", "fold", "quantity", "value"],
+    "resources.csv": ["stage", "wall_seconds", "cpu_seconds", "peak_memory_mb", "disk_mb"],
     "theory.csv": ["check", "setting", "quantity", "value"],
     "benchmark.csv": ["comparison", "variant", "setting", "repetition", "quantity", "value"],
 }  # fmt: skip

@@ -7,6 +7,7 @@ good as new to it, and everything downstream would be computed from it.
 import contextlib
 import hashlib
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,16 @@ class OutputChecksums:
             lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines() if self.path.exists() else []
             self._noted = dict(_entries(lines))
         return self._noted
+
+
+def bring_to_present(output: str, now: float) -> None:
+    """Give a file from the future, as a clock that ran ahead leaves it, the time `now` (s since the epoch).
+
+    Snakemake otherwise fails every job that reads the file, because what the job writes is older.
+    """
+    with contextlib.suppress(OSError):  # It is missing, or read-only: Snakemake says so.
+        if Path(output).stat().st_mtime > now:
+            os.utime(output, (now, now))
 
 
 def _entries(lines: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -47,6 +47,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "tableS16": _MULTICLASS,
     "tableS17": (_TUNINGS, *_TUNED),
     "tableS18": ("trunk",),
+    "tableS19": (_DATASETS,),
 }
 """The tables, each with the names whose evidence it shows (`evidence_behind` resolves `every dataset`)."""
 FIGURES: dict[str, tuple[str, ...]] = {
@@ -74,6 +75,7 @@ RECORDS = (RUNS, SHARED)
 """Files of an evidence folder that hold the records of its runs."""
 _EVERY_RUN = ("metrics.csv", "history.csv")
 _DESCRIPTION = "dataset.json"
+_RESOURCES = "resources.csv"
 _MULTICLASS_FILES = (
     *_EVERY_RUN, "reliability.csv", "comparisons.csv", "similarity.csv", "tsne.csv.gz", "stages.csv.gz",
 )  # fmt: skip
@@ -147,7 +149,8 @@ def evidence_files(root: str, name: str, settings: Mapping[str, Any]) -> list[st
     elif name in settings["studies"]:
         files = (*_EVERY_RUN, *RECORDS, _DESCRIPTION)
     else:
-        files = (*(_SEPSIS_FILES if is_sepsis(settings, name) else _MULTICLASS_FILES), *RECORDS, _DESCRIPTION)
+        own = _SEPSIS_FILES if is_sepsis(settings, name) else _MULTICLASS_FILES
+        files = (*own, _RESOURCES, *RECORDS, _DESCRIPTION)
     paths = [f"{root}/{name}/evidence/{file}" for file in files]
     return [path for path in paths if Path(path).exists()] if _published(root) else paths
 
