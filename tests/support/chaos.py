@@ -130,12 +130,8 @@ class Chaos:
         return status
 
     def give_command(self) -> None:
-        """Give the command until it succeeds, and do what docs/troubleshooting.md says: remove a lock that was left."""
+        """Give the command, which must succeed."""
         status = self.end(self.start())
-        if status and "cannot be locked" in self.said[-1]:
-            unlocked = self.tree.snakemake("--unlock")
-            assert unlocked.returncode == 0, f"{self}\n{unlocked.stdout}"
-            status = self.end(self.start())
         assert status == 0, f"{self}\n{self.said[-1][-6000:]}"
 
     def accident(self) -> None:
@@ -146,8 +142,9 @@ class Chaos:
         if kind != "altered output" and not self.draw.randrange(2):
             alter_outputs(self)  # so that there is something to be done
         KINDS[kind](self)
-        if self.said and "cannot be locked" in self.said[-1]:
-            self.tree.snakemake("--unlock")
+        if any((self.tree.path / ".snakemake").glob("locks/*")):  # The next command would refuse and name this remedy.
+            unlocked = self.tree.snakemake("--unlock")
+            assert unlocked.returncode == 0, f"{self}\n{unlocked.stdout}"
 
     def wait_for_moment(self, running: subprocess.Popen[bytes]) -> None:
         """Wait until some jobs are done, and a moment longer."""
@@ -267,7 +264,8 @@ def forbid_writing(chaos: Chaos) -> None:
     try:
         chaos.end(chaos.start(prefix))
     finally:
-        folder.chmod(mode)
+        if folder.exists():
+            folder.chmod(mode)
 
 
 def give_it_twice(chaos: Chaos) -> None:
@@ -275,8 +273,10 @@ def give_it_twice(chaos: Chaos) -> None:
     first = chaos.start()
     chaos.wait_for_moment(first)
     second = chaos.tree.snakemake(*chaos.command()[3:])
-    assert second.returncode == 0 or "cannot be locked" in second.stdout, f"{chaos}\n{second.stdout[-6000:]}"
-    assert chaos.end(first) == 0, f"{chaos}\n{chaos.said[-1][-6000:]}"
+    runs = ((chaos.end(first), chaos.said[-1]), (second.returncode, second.stdout))
+    assert any(status == 0 for status, _ in runs), f"{chaos}\n{second.stdout[-6000:]}"
+    for status, said in runs:
+        assert status == 0 or "cannot be locked" in said, f"{chaos}\n{said[-6000:]}"
 
 
 KINDS: dict[str, Callable[[Chaos], None]] = {
