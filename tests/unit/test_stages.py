@@ -1,4 +1,4 @@
-"""Table S19 shows what stages took, and says where nobody recorded it."""
+"""Table S20 shows what stages took, and says where nobody recorded it."""
 
 import json
 from pathlib import Path

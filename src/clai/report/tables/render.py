@@ -51,7 +51,7 @@ TABLES: dict[str, tuple[FrameOf, TexOf]] = {
     "tableS16": (comparisons.comparisons_frame, comparisons.comparisons_tex),
     "tableS17": (tuning.tuning_frame, tuning.tuning_tex),
     "tableS18": (trunk.trunk_frame, trunk.trunk_tex),
-    "tableS19": (stages.stages_frame, stages.stages_tex),
+    "tableS20": (stages.stages_frame, stages.stages_tex),
 }
 
 METRIC_COLUMNS: list[Metric] = [
@@ -69,7 +69,7 @@ def render(name: str, sources: Sources, fixed_caption: str) -> Table:
     frame = make_frame(sources)
     evidence = sources.evidence
     runs = evidence.runs_behind(frame) if "model" in frame else []
-    if name in ("tableS1", "tableS19"):
+    if name in ("tableS1", "tableS20"):
         runs = [record for dataset in evidence.at_hand() for record in evidence.runs(dataset)]
     text = caption(fixed_caption, evidence, runs)
     return Table(frame, HEADER + make_tex(frame, sources, text), text, runs)

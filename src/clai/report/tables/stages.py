@@ -1,4 +1,4 @@
-"""Table S19: time, memory and disk of each stage of the workflow."""
+"""Table S20: time, memory and disk of each stage of the workflow."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -75,7 +75,7 @@ def _size(array: Mapping[str, Any]) -> int:
 
 
 def stages_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
-    """Return table S19."""
+    """Return table S20."""
     evidence = sources.evidence
     groups: list[str] = []
     for dataset in evidence.expected:
