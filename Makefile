@@ -6,7 +6,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := all
-.PHONY: all report verify article crate environment test hostile lint benchmark gpu-check readme lock clean help
+.PHONY: all report verify article crate environment test hostile chaos lint benchmark gpu-check readme lock clean help
 
 all: $(INSTALLED) ## compute the miniature pipeline, and render tables and figures from the published evidence (default)
 	$(BIN)/snakemake --cores $(CORES) all
@@ -40,6 +40,9 @@ test: $(INSTALLED) ## run all tests: the library, the published numbers, the wor
 
 hostile: $(INSTALLED) ## read hostile inputs with every parser, and write their numbers into docs/data.md
 	CLAI_HOSTILE_PAGE=docs/data.md $(BIN)/python -m pytest --numprocesses auto tests/hostile
+
+chaos: $(INSTALLED) ## let a hundred seeds draw accidents for the workflow, and write their numbers into docs/rerunning.md; hours
+	CLAI_CHAOS_SEEDS=100 CLAI_CHAOS_PAGE=docs/rerunning.md $(BIN)/python -m pytest --numprocesses auto tests/workflow/test_chaos.py
 
 lint: $(INSTALLED) ## check style, types and the workflow
 	$(BIN)/ruff check

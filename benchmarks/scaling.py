@@ -6,7 +6,8 @@ ones), two for each subject.
 charted and laboratory values as in MIMIC-IV, most of them of items that are not used.
 
 A process of its own prepares each size; its peak resident memory is reported. The projection to the real size is a straight
-line through the sizes. Settings are those of config.yaml.
+line through the sizes. Settings are those of config.yaml. Measurements and projection also replace the dataset's rows in
+benchmarks/results/preparation.csv, which docs/data.md quotes.
 """
 
 import argparse
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from clai.datasets.fetch import Raw
 from clai.datasets.miniature.make import make
@@ -36,6 +38,8 @@ SETTINGS = load_settings(Path(__file__).parents[1])["datasets"]
 NIGHTS = 153  # recordings of Sleep-EDF expanded
 STAYS, CHARTED, LABS = 94_458, 432_997_491, 158_374_764  # rows of icustays, chartevents, labevents in MIMIC-IV 3.1
 HOURS = 22
+FOUND = Path(__file__).parent / "results" / "preparation.csv"
+MEASURES = {"seconds": ("time", "s"), "peak_memory_mb": ("peak memory", "MiB"), "arrays_mb": ("arrays", "MiB")}
 
 
 def whole_night(folder: Path) -> tuple[Path, Path]:
@@ -143,15 +147,21 @@ def main(name: str, sizes: list[int]) -> None:
                 seconds, peak = alone.submit(measured, raw, folder / "out" / "prepared", settings).result()
             arrays = json.loads((folder / "out" / "prepared" / "dataset.json").read_text())["arrays"]
             written = sum((folder / "out" / "prepared" / f"{a}.npy").stat().st_size for a in arrays) / 2**20
-            points.append((numbers[unit], seconds, peak))
+            points.append((numbers[unit], seconds, peak, written))
             shown = ", ".join(f"{n:,} {what}" for what, n in numbers.items())
             print(f"{shown}: {seconds:.1f} s, peak {peak:.0f} MiB, arrays {written:.0f} MiB", flush=True)
             for path in (folder / "out" / "prepared").iterdir():
                 path.unlink()
-    n, seconds, peak = np.array(points).T
-    for what, values, of in (("time", seconds, "s"), ("peak memory", peak, "MiB")):
-        slope, start = np.polyfit(n, values, 1)
-        print(f"{what}: {start:.1f} + {slope:.4f} x {unit} {of}; for {whole:,}: {start + slope * whole:,.0f} {of}")
+    measurements = pd.DataFrame(points, columns=["items", *MEASURES])
+    projection: dict[str, float] = {"items": whole}
+    for measure, (what, of) in MEASURES.items():
+        slope, start = np.polyfit(measurements["items"], measurements[measure], 1)
+        projection[measure] = start + slope * whole
+        print(f"{what}: {start:.1f} + {slope:.4f} x {unit} {of}; for {whole:,}: {projection[measure]:,.0f} {of}")
+    rows = pd.concat([measurements.assign(kind="measured"), pd.DataFrame([projection]).assign(kind="projected")])
+    rows = rows.assign(dataset=name, unit=unit)[["dataset", "kind", "items", "unit", *MEASURES]]
+    others = pd.read_csv(FOUND).query("dataset != @name")
+    pd.concat([others, rows]).astype({"items": int}).to_csv(FOUND, index=False, float_format="%.1f")
 
 
 if __name__ == "__main__":

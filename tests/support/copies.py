@@ -58,21 +58,22 @@ def copy_of_repository(folder: Path) -> Tree:
     return Tree(folder)
 
 
-TIMED = ("tableS3", "tableS7", "tableS12", "tableS13", "tableS17", "figureS5", "figureS6")
+TIMED = ("tableS3", "tableS7", "tableS12", "tableS13", "tableS17", "tableS20", "figureS5", "figureS6")
 """Outputs that show times."""
 
 
 def repeatable(tree: Tree, files: Iterable[Path]) -> dict[str, bytes]:
     """What a repetition gives to the byte, by name in the tree.
 
-    Times are left out: run records, the benchmark's evidence, the seconds in histories of studies, `TIMED`, sidecars, claims on
-    the benchmark.
+    Times are left out: run records, what stages took, the benchmark's evidence, the seconds in histories of studies, `TIMED`,
+    sidecars, claims on the benchmark.
     """
     kept = {}
     for file in files:
         drawn = "paper_figures" in file.relative_to(tree.path).parts
         if (
             file.name in ("run.json", "runs.jsonl", "evaluation.json")
+            or file.name.endswith(("resources.json", "resources.csv"))
             or "benchmark" in file.parts
             or file.name == "claims.md"
         ):

@@ -5,8 +5,10 @@ import gc
 import logging
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +16,7 @@ import numpy as np
 import pytest
 import torch
 
-from clai.runs.jobs import THREAD_VARIABLES, start_job, use_threads
+from clai.runs.jobs import THREAD_VARIABLES, WORKFLOW, start_job, use_threads
 from clai.runs.settings import load_settings
 
 REPOSITORY = Path(__file__).parents[2]
@@ -112,3 +114,20 @@ def test_processes_started_later_have_the_same_number(monkeypatch: pytest.Monkey
     finally:
         use_threads(1)
     assert done.stdout.strip() == "2"
+
+
+def test_a_job_stops_within_a_second_when_its_workflow_was_killed(tmp_path: Path) -> None:
+    workflow = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    code = f"import time; from clai.runs.jobs import start_job; start_job({str(tmp_path / 'log')!r}); print('on', flush=True)"
+    environment = os.environ | {WORKFLOW: str(workflow.pid)}
+    command = [sys.executable, "-c", f"{code}; time.sleep(60)"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as job:
+        assert job.stdout is not None
+        assert job.stdout.readline() == "on\n"
+        with pytest.raises(subprocess.TimeoutExpired):
+            job.wait(1)
+        workflow.kill()
+        workflow.wait()
+        killed = time.monotonic()
+        assert job.wait(10) == -signal.SIGTERM
+        assert time.monotonic() - killed < 2

@@ -1,10 +1,13 @@
 # What the wildcards of the other files stand for: settings, runs, evidence, files of the library. Makes no files.
+import os
 import sys
 import tempfile
+import time
 from functools import cache
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.persistence import PersistenceBase
 from snakemake.script import PythonScript
 
 REPOSITORY = Path(workflow.basedir)
@@ -27,9 +30,10 @@ from clai.runs.controls import (
     traced_runs,
 )
 from clai.runs.forks import THREADS, run_in_fork
-from clai.runs.jobs import remove_finished_checkpoints
+from clai.runs.jobs import WORKFLOW, remove_finished_checkpoints
 from clai.runs.library import code_files, library_files
 from clai.runs.models import CELLS, CLAI, EMBEDDING_BASELINES, MODELS, fitted_by
+from clai.runs.output_checksums import OutputChecksums, bring_to_present
 from clai.runs.outputs import (
     BENCHMARK,
     CLAIMS,
@@ -57,6 +61,8 @@ from clai.runs.outputs import (
 )
 from clai.runs.quickest import quickest_run
 from clai.runs.record import file_digest
+
+os.environ[WORKFLOW] = str(os.getpid())  # jobs stop when this process is gone
 
 MANY_JOBS = 12  # from here on a run is faster where jobs share their imports
 OF_HOURS = fitted_by("fit_row_classifiers")  # one job fits them all
@@ -181,3 +187,36 @@ def share_imports():
     if sum(1 for _ in workflow.dag.needrun_jobs()) >= MANY_JOBS:
         # Snakemake has no setting for how a script starts. A version without this method would start it as before.
         PythonScript.execute_script = execute_script
+
+
+def notice_altered_outputs():
+    """Count an output that has changed since its job as incomplete, so that Snakemake makes it again where it is needed.
+
+    An output from the future, with the content that its job wrote, is given the present time.
+    """
+    now = time.time()
+    checksums = OutputChecksums(Path(".snakemake") / "output_checksums.jsonl")
+    finished, incomplete = PersistenceBase.finished, PersistenceBase.incomplete
+
+    async def note_and_finish(self, job):
+        for output in job.output:
+            if Path(output).is_file():
+                checksums.note(output)
+        await finished(self, job)
+
+    async def incomplete_or_altered(self, job):
+        found = await incomplete(self, job)
+        for output in job.output:
+            if not workflow.dryrun:
+                bring_to_present(output, now)
+            if output not in found and (change := checksums.altered(output)):
+                logger.warning(f"{change}: {job.rule.name} runs again")
+                found.append(output)
+        return found
+
+    # Snakemake has no hook at the end of a job, and no setting for this.
+    PersistenceBase.finished, PersistenceBase.incomplete = note_and_finish, incomplete_or_altered
+
+
+if workflow.is_main_process:
+    notice_altered_outputs()

@@ -31,6 +31,7 @@ rule fetch_source:
         library=library_of_source("fetch_source"),
     output:
         manifest="results/{evidence}/{dataset}/raw.json",
+        resources="results/{evidence}/{dataset}/download_resources.json",
     log:
         "logs/{evidence}/{dataset}/fetch_source.log",
     conda:

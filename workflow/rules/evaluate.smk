@@ -116,6 +116,8 @@ rule summarise_dataset:
         records=files_of_runs("run.json", MODELS),
         traced=records_of_traced,
         evaluations=files_of_runs("evaluation.json", TRAINED),
+        downloading=resources_of_download,
+        preparing="results/{evidence}/{dataset}/prepare_resources.json",
         library=library("summarise_dataset"),
     output:
         metrics="results/{evidence}/{dataset}/evidence/metrics.csv",
@@ -124,6 +126,7 @@ rule summarise_dataset:
         records="results/{evidence}/{dataset}/evidence/runs.jsonl",
         shared="results/{evidence}/{dataset}/evidence/runs_shared.json",
         description="results/{evidence}/{dataset}/evidence/dataset.json",
+        resources="results/{evidence}/{dataset}/evidence/resources.csv",
     log:
         "logs/{evidence}/{dataset}/summarise_dataset.log",
     conda:

@@ -29,6 +29,11 @@ def raw_manifest(wildcards):
     return f"results/{wildcards.evidence}/{owner}/raw.json"
 
 
+def resources_of_download(wildcards):
+    """What finding or downloading these files took."""
+    return str(Path(raw_manifest(wildcards)).with_name("download_resources.json"))
+
+
 def files_of_runs(name, models):
     """Input function: a file of every run of the dataset's models among `models`."""
 

@@ -9,6 +9,7 @@ rule prepare_dataset:
         library=library_of_source("prepare_dataset"),
     output:
         description="results/{evidence}/{dataset}/prepared/dataset.json",
+        resources="results/{evidence}/{dataset}/prepare_resources.json",
     log:
         "logs/{evidence}/{dataset}/prepare_dataset.log",
     benchmark:

@@ -8,6 +8,7 @@ from clai.experiments.run import Run
 from clai.experiments.training import load_clai
 from clai.runs.identity import RunId
 from clai.runs.jobs import start_job
+from clai.runs.resources import disk_mb
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
@@ -23,4 +24,4 @@ embedded = embed_splits(run, encoder)
 save_embedded(output.embedded, embedded)
 evaluate_clai(run, kernel, embedded).save(output.metrics, output.reliability, output.predictions)
 class_similarity(run, kernel, embedded["test"]).to_csv(output.similarity, index=False)
-recorder.write(output.record, command=f"snakemake {output.metrics}")
+recorder.write(output.record, disk_mb=disk_mb(output), command=f"snakemake {output.metrics}")

@@ -7,6 +7,7 @@ from clai.experiments.run import Run
 from clai.experiments.training import load_contrastive
 from clai.runs.identity import RunId
 from clai.runs.jobs import start_job
+from clai.runs.resources import disk_mb
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
@@ -17,4 +18,4 @@ run = Run.open(snakemake.input.prepared, snakemake.params.settings, RunId.parse(
 recorder = run.recorder()
 evaluation = evaluate_supervised_contrastive(run, load_contrastive(run, snakemake.input.model))
 evaluation.save(output.metrics, output.reliability, output.predictions)
-recorder.write(output.record, command=f"snakemake {output.metrics}")
+recorder.write(output.record, disk_mb=disk_mb(output), command=f"snakemake {output.metrics}")

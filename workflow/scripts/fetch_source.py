@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 from clai.datasets.download import DownloadLimits
 from clai.datasets.fetch import obtain
 from clai.runs.jobs import start_job
+from clai.runs.resources import MIB, StageMeter
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
+meter = StageMeter("download")
 params = snakemake.params
 raw = obtain(
     snakemake.wildcards.dataset,
@@ -22,3 +24,4 @@ raw = obtain(
     miniature=params.miniature,
 )
 raw.write(Path(snakemake.output.manifest))
+meter.write(snakemake.output.resources, round(sum(file["size"] for file in raw.files) / MIB, 3))

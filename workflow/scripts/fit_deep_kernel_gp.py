@@ -8,6 +8,7 @@ from clai.experiments.deep_kernel_gp import evaluate, train
 from clai.experiments.run import Run
 from clai.runs.identity import RunId
 from clai.runs.jobs import start_job
+from clai.runs.resources import disk_mb
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
@@ -25,6 +26,7 @@ evaluation.save(output.metrics, output.reliability, output.predictions)
 np.savez(output.latent, mean=latent.mean.numpy(), sd=latent.sd.numpy())
 recorder.write(
     output.record,
+    disk_mb=disk_mb(output),
     earlier_seconds=checkpoint.earlier,
     earlier_cpu_seconds=checkpoint.earlier_cpu,
     **checkpoint.times(),

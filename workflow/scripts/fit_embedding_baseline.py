@@ -11,6 +11,7 @@ from clai.experiments.embedding_baselines import (
 from clai.experiments.run import Run
 from clai.runs.identity import RunId
 from clai.runs.jobs import start_job
+from clai.runs.resources import disk_mb
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
@@ -28,6 +29,7 @@ evaluation = evaluate_embedding_baseline(run, baseline, embedded)
 evaluation.save(output.metrics, output.reliability, output.predictions)
 recorder.write(
     output.record,
+    disk_mb=disk_mb(output),
     earlier_seconds=checkpoint.earlier,
     earlier_cpu_seconds=checkpoint.earlier_cpu,
     **choices,

@@ -10,6 +10,7 @@ from clai.experiments.evaluation import evaluate_rows
 from clai.experiments.run import Run
 from clai.runs.identity import RunId
 from clai.runs.jobs import start_job
+from clai.runs.resources import disk_mb
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
@@ -29,4 +30,5 @@ for i, model in enumerate(snakemake.params.models):
     if model == "gp":
         mean, sd = classifier.process.latent(test[0])
         np.savez(output.latent, mean=mean, sd=sd)
-    recorder.write(output.record[i], **choices, command=f"snakemake {output.metrics[i]}")
+    own = [files[i] for files in (output.metrics, output.reliability, output.predictions)]
+    recorder.write(output.record[i], disk_mb=disk_mb(own), **choices, command=f"snakemake {output.metrics[i]}")

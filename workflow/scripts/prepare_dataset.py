@@ -8,11 +8,13 @@ from clai.datasets.fetch import Raw
 from clai.datasets.interrupted import exit_on_sigterm
 from clai.datasets.prepare import prepare
 from clai.runs.jobs import start_job
+from clai.runs.resources import StageMeter, disk_mb
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
+meter = StageMeter("prepare")
 raw = Raw.read(Path(snakemake.input.raw))
 # Files that changed since their checksums were taken must not be read: dataset.json would name the old checksums.
 raw.check_sizes(Path(snakemake.input.raw))
@@ -20,3 +22,4 @@ raw = replace(raw, dataset=snakemake.wildcards.dataset)
 settings = snakemake.params.settings | {"memory_gb": snakemake.resources.memory_gb}
 with exit_on_sigterm():
     prepare(raw, Path(snakemake.output.description).parent, settings, snakemake.params.seed)
+meter.write(snakemake.output.resources, disk_mb(Path(snakemake.output.description).parent.iterdir()))

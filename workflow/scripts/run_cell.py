@@ -7,6 +7,7 @@ from clai.experiments.run import Run
 from clai.experiments.studies import run_cell
 from clai.runs.identity import RunId
 from clai.runs.jobs import start_job
+from clai.runs.resources import disk_mb
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
@@ -26,6 +27,7 @@ cell.metrics.to_csv(output.metrics, index=False)
 cell.history.to_csv(output.history, index=False)
 recorder.write(
     output.record,
+    disk_mb=disk_mb(output),
     earlier_seconds=checkpoint.earlier,
     earlier_cpu_seconds=checkpoint.earlier_cpu,
     **checkpoint.times(),

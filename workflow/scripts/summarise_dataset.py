@@ -11,11 +11,13 @@ from clai.runs.columns import COLUMNS
 from clai.runs.gather import gather
 from clai.runs.jobs import start_job
 from clai.runs.record import with_evaluation, write_records
+from clai.runs.resources import StageMeter, disk_mb
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
+meter = StageMeter("summarise")
 for name in ("metrics", "reliability", "history"):
     tables = {path: pd.read_csv(path) for path in snakemake.input[name]}
     gather(tables, COLUMNS[f"{name}.csv"]).to_csv(snakemake.output[name], index=False)
@@ -26,3 +28,6 @@ records, evaluations = (
 records |= {run: with_evaluation(records[run], evaluation) for run, evaluation in evaluations.items()}
 write_records(Path(snakemake.output.records).parent, records.values())
 shutil.copyfile(snakemake.input.prepared, snakemake.output.description)
+stages = [json.loads(Path(path).read_text()) for path in (snakemake.input.downloading, snakemake.input.preparing)]
+stages.append(meter.finish(disk_mb(snakemake.output)))
+pd.DataFrame(stages, columns=COLUMNS["resources.csv"]).to_csv(snakemake.output.resources, index=False)

@@ -8,6 +8,7 @@ from clai.experiments.run import Run
 from clai.experiments.training import save_model, train
 from clai.runs.identity import RunId
 from clai.runs.jobs import start_job
+from clai.runs.resources import disk_mb
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
@@ -24,6 +25,7 @@ save_model(output.model, model)
 pd.DataFrame(history).to_csv(output.history, index=False)
 recorder.write(
     output.record,
+    disk_mb=disk_mb(output),
     earlier_seconds=checkpoint.earlier,
     earlier_cpu_seconds=checkpoint.earlier_cpu,
     **checkpoint.times(),

@@ -16,5 +16,5 @@ results = readme_results(evidence, read_printed_values(Path("workflow/config/pri
 for place, name, block in (("README.md", "results", results), ("docs/theory.md", "checks", theory_checks(evidence))):
     document = Path(place)
     document.write_text(replace_block(document.read_text(), name, block))
-findings = Path("docs/findings.md")
-findings.write_text(fill_figures(findings.read_text(), findings))
+for page in (Path("docs/findings.md"), Path("docs/data.md")):
+    page.write_text(fill_figures(page.read_text(), page))

@@ -3,9 +3,11 @@
 Importing torch, its compiler, pandas and scikit-learn takes longer than the work of most jobs of the miniature pipeline.
 """
 
+import ctypes
 import multiprocessing
 import os
 import runpy
+import signal
 import subprocess
 import sys
 from multiprocessing.connection import wait
@@ -17,6 +19,9 @@ IMPORTED = ["snakemake.script", "torch._dynamo", "safetensors.torch", "pandas", 
 """Modules that many jobs need; optimisers import the compiler of torch. None starts a thread, which a fork would lose."""
 THREADS = 1
 """Threads of a job. Libraries read their number when they are imported, so a job with another number cannot be a fork."""
+
+_SIGNAL_AT_END_OF_PARENT = 1
+"""PR_SET_PDEATHSIG of prctl(2)."""
 
 _lock = Lock()
 
@@ -50,7 +55,13 @@ def run_in_fork(script: str, temporary: str) -> None:
 
 
 def _run(script: str, temporary: str) -> None:
-    """Run a script in this process as Python would run it alone."""
+    """Run a script in this process as Python would run it alone.
+
+    Where the system can, the process gets SIGTERM when the one that holds the imports ends, which only a kill makes it do while
+    jobs run. Snakemake then counts the job as failed and removes its outputs, so it must write no more.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_SIGNAL_AT_END_OF_PARENT, signal.SIGTERM)
     os.environ["TMPDIR"] = temporary
     sys.argv = [script]
     try:

@@ -51,6 +51,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "tableS17": (_TUNINGS, *_TUNED),
     "tableS18": ("trunk",),
     "tableS19": _MULTICLASS,
+    "tableS20": (_DATASETS,),
 }
 """The tables, each with the names whose evidence it shows (`evidence_behind` resolves `every dataset`)."""
 FIGURES: dict[str, tuple[str, ...]] = {
@@ -97,6 +98,7 @@ RECORDS = (RUNS, SHARED)
 """Files of an evidence folder that hold the records of its runs."""
 _EVERY_RUN = ("metrics.csv", "history.csv")
 _DESCRIPTION = "dataset.json"
+_RESOURCES = "resources.csv"
 _MULTICLASS_FILES = (
     *_EVERY_RUN, "reliability.csv", "comparisons.csv", "similarity.csv", "tsne.csv.gz", "stages.csv.gz",
 )  # fmt: skip
@@ -179,7 +181,7 @@ def evidence_files(root: str, name: str, settings: Mapping[str, Any]) -> list[st
     else:
         own = _SEPSIS_FILES if is_sepsis(settings, name) else _MULTICLASS_FILES
         controls = [f"{control}.csv" for control in CONTROLS if control_runs(settings, name, control)]
-        files = (*own, *controls, *RECORDS, _DESCRIPTION)
+        files = (*own, *controls, _RESOURCES, *RECORDS, _DESCRIPTION)
         if name in _IMAGES and PICTURED_MODEL in settings["datasets"][name]["models"]:
             files = (*files, "votes.csv.gz")
     paths = [f"{root}/{name}/evidence/{file}" for file in files]

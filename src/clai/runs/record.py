@@ -34,7 +34,7 @@ SHARED_PARTS = ("settings", "versions", "data")
 """Parts of a record that many runs have in common."""
 OF_EVALUATION = (
     "commit", "dirty", "config_hash", "settings", "versions", "device", "hardware", "wall_seconds", "cpu_seconds",
-    "peak_memory_mb", "command",
+    "peak_memory_mb", "disk_mb", "command",
 )  # fmt: skip
 """Parts of an evaluation's record that stand within the record of its training."""
 

@@ -21,6 +21,7 @@ from clai.report.tables import (
     rules,
     sepsis,
     shift,
+    stages,
     trunk,
     tuning,
 )
@@ -52,6 +53,7 @@ TABLES: dict[str, tuple[FrameOf, TexOf]] = {
     "tableS17": (tuning.tuning_frame, tuning.tuning_tex),
     "tableS18": (trunk.trunk_frame, trunk.trunk_tex),
     "tableS19": (read_outs.read_outs_frame, read_outs.read_outs_tex),
+    "tableS20": (stages.stages_frame, stages.stages_tex),
 }
 
 METRIC_COLUMNS: list[Metric] = [
@@ -69,7 +71,7 @@ def render(name: str, sources: Sources, fixed_caption: str) -> Table:
     frame = make_frame(sources)
     evidence = sources.evidence
     runs = evidence.runs_behind(frame) if "model" in frame else []
-    if name == "tableS1":
+    if name in ("tableS1", "tableS20"):
         runs = [record for dataset in evidence.at_hand() for record in evidence.runs(dataset)]
     text = caption(fixed_caption, evidence, runs)
     return Table(frame, HEADER + make_tex(frame, sources, text), text, runs)

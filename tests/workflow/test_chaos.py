@@ -1,0 +1,44 @@
+"""Whatever happens to the workflow, the same command, given again, ends with the outputs of an undisturbed run to the byte.
+
+CLAI_CHAOS_SEEDS is the number of seeds, ten without it. A failure names the seed and its accidents.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from support.chaos import ACCIDENTS, ACCIDENTS_SEEN, FOLDERS, TARGETS, Chaos, outcome, small_disk, thin_copy
+from support.copies import Tree
+
+SEEDS = int(os.environ.get("CLAI_CHAOS_SEEDS", "10"))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Tree:
+    """A copy in which nothing happened."""
+    tree = thin_copy(tmp_path_factory.mktemp("undisturbed") / "copy")
+    run = tree.snakemake("--cores", "2", *TARGETS)
+    assert run.returncode == 0, run.stdout[-6000:]
+    return tree
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_outputs_are_equal_to_the_byte_after_accidents(
+    seed: int, undisturbed: Tree, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    with small_disk(tmp_path / "disk") as mounted:
+        tree = Tree(tmp_path / "disk" / "copy")
+        shutil.copytree(undisturbed.path, tree.path)
+        chaos = Chaos(tree, seed, tmp_path / "disk" if mounted else None)
+        if chaos.draw.randrange(2):  # half of the seeds begin at the beginning
+            for folder in (*FOLDERS, "logs", ".snakemake"):
+                shutil.rmtree(tree.path / folder)
+        for _ in range(ACCIDENTS):
+            chaos.accident()
+        chaos.give_command()
+        expected, found = outcome(undisturbed), outcome(tree)
+        assert sorted(found) == sorted(expected), chaos
+        assert [name for name in expected if found[name] != expected[name]] == [], chaos
+    request.node.user_properties.append((ACCIDENTS_SEEN, chaos.kinds))
