@@ -31,7 +31,8 @@ from clai.runs.settings import load_settings
 CPU = torch.device("cpu")
 WHOLE: dict[str, Any] = load_settings(Path(__file__).parents[2])
 TRAINING = WHOLE["training"] | {
-    "epochs": 4, "batch_size": 8, "learning_rate": 0.01, "precision": "float32", "augmentation": {"crop": 2, "flip": True},
+    "epochs": 4, "batch_size": 8, "learning_rate": 0.01, "precision": "float32",
+    "augmentation": {"crop": 2, "flip": True, "turn": False, "colour": 0.0},
 }  # fmt: skip
 SETTINGS = WHOLE | {
     "embedding_size": 4, "hourly": {"lags": [1], "time_scales": [2]},

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,12 @@ about = {
 with open(sys.argv[0] + ".json", "w") as stream:
     json.dump(about, stream)
 """
+
+
+@pytest.fixture(scope="module", autouse=True)
+def server_of_this_module() -> None:
+    """Stop a process with imports that other tests have started: theirs are others."""
+    forkserver._forkserver._stop()  # type: ignore[attr-defined]
 
 
 @pytest.fixture
