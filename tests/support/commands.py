@@ -8,7 +8,7 @@ from pathlib import Path
 
 PROGRAMS = ("snakemake", "make", "clai", "pytest", "python", "pip")
 """Programs whose commands are tried; inline, a program's name alone is no command of it, except for make."""
-OTHERS = (".", "$EDITOR", "bash", "cd", "conda", "cp", "git", "ls", "ruff", "snakefmt", "squeue", "tail")
+OTHERS = (".", "$EDITOR", "bash", "cd", "conda", "cp", "git", "ls", "ruff", "sacct", "snakefmt", "squeue", "tail")
 """Programs of blocks of commands that are not tried: they belong to the system, or to the linters."""
 
 Command = tuple[str, ...]

@@ -18,6 +18,8 @@ import pytest
 import torch
 from snakemake.profiles import ProfileConfigFileParser
 
+from clai.runs.outputs import evidence_files
+from clai.runs.settings import load_settings
 from support.copies import REPOSITORY, Tree, copy_of_repository, repeatable
 from support.slurm_cluster import ACCOUNT, CPU_NODE, GPU_NODE, SHORT_MINUTES, Cluster, Job, cluster, missing
 
@@ -28,6 +30,10 @@ STOPPED, ORPHANED, HURRIED = "cifar10/clai-c/seed1", "cifar10/clai-c/seed0", "ci
 HERE = ["--workflow-profile", "profiles/slurm", "--slurm-init-seconds-before-status-checks", "3"]
 HERE += ["--config", "checkpoint_seconds=0.2"]
 STARTS_SECONDS, SNAKEMAKE_MB = 180, 400  # of a job beyond its record; docs/cluster.md has what was measured
+WHOLE = os.environ.get("CLAI_SLURM") == "whole"
+"""Whether the whole miniature pipeline is submitted: a quarter of an hour, as each job imports everything anew."""
+EVIDENCE, DRAWN = ("cifar10", "challenge2019"), ("figure1.png",)
+"""What is submitted otherwise: the evidence of a dataset of images and of one of stays, and a figure."""
 ON_A_GPU = [
     "train_model",
     "evaluate_clai",
@@ -180,13 +186,14 @@ def submit(tree: Tree, running: Cluster, targets: list[str], *options: str) -> s
 
 @pytest.fixture(scope="module")
 def submitted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Submitted]:
-    """The whole miniature pipeline, from nothing, through the profile, with trouble on the way."""
+    """The miniature pipeline or a part of it, from nothing, through the profile, with trouble on the way."""
     if reason := missing():
         pytest.skip(f"no Slurm here: {reason}")
     tree = copy_of_repository(tmp_path_factory.mktemp("slurm") / "copy")
-    planned = tree.planned("mini")
+    targets = ["mini"] if WHOLE else part_of(tree)
+    planned = tree.planned(*targets)
     with tempfile.TemporaryDirectory(prefix="slurm") as folder, cluster(Path(folder), cpus=4, gpus=3) as running:
-        snakemake = submit(tree, running, ["mini"])
+        snakemake = submit(tree, running, targets)
         threads = trouble(tree, running)
         said, _ = snakemake.communicate()
         assert snakemake.returncode == 0, said[-20000:]
@@ -202,9 +209,18 @@ def results(tree: Tree) -> dict[str, bytes]:
     return repeatable(tree, [file for folder in folders for file in folder.rglob("*") if file.is_file()])
 
 
+def part_of(tree: Tree) -> list[str]:
+    settings = load_settings(tree.path, mini=True)
+    files = [file for name in EVIDENCE for file in evidence_files("results/mini", name, settings)]
+    return files + [f"paper_figures/mini/{name}" for name in DRAWN]
+
+
 def test_outputs_are_those_of_a_local_run(submitted: Submitted, miniature: Tree) -> None:
     here, there = results(miniature), results(submitted.tree)
-    assert there.keys() == here.keys()
+    assert there.keys() <= here.keys()
+    assert {file for file in part_of(miniature) if file in here} <= there.keys()
+    if WHOLE:
+        assert there.keys() == here.keys()
     assert [name for name in there if here[name] != there[name]] == []
 
 
@@ -225,7 +241,8 @@ def test_each_job_ran_once_as_a_slurm_job_and_local_ones_did_not(submitted: Subm
 
 def test_jobs_got_what_the_profile_asks_for(submitted: Submitted) -> None:
     retried = {job.number for run in (CANCELLED, TIMED_OUT) for job in submitted.attempts(run)}
-    for rule, (memory, minutes, gpus) in REQUESTED.items():
+    for rule in REQUESTED.keys() & submitted.planned.keys():
+        memory, minutes, gpus = REQUESTED[rule]
         jobs = [job for job in submitted.jobs if job.rule.startswith(f"rule_{rule}_") and job.number not in retried]
         assert {(job.memory, job.minutes, job.gpus, job.cpus) for job in jobs} == {(memory, minutes, gpus, 1)}, rule
 
@@ -247,7 +264,7 @@ def test_accounting_agrees_with_run_records(submitted: Submitted) -> None:
         # Slurm looks once a second, and may miss a peak.
         assert 0.9 * record["peak_memory_mb"] <= job.peak_memory <= record["peak_memory_mb"] + SNAKEMAKE_MB, file
         compared += 1
-    assert compared >= 30
+    assert compared >= 10
 
 
 @pytest.mark.parametrize(("run", "state"), [(CANCELLED, "CANCELLED"), (TIMED_OUT, "TIMEOUT")])
