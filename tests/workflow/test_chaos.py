@@ -1,6 +1,6 @@
 """Whatever happens to the workflow, the same command, given again, ends with the outputs of an undisturbed run to the byte.
 
-CLAI_CHAOS_SEEDS is the number of seeds, ten without it. A failure names the seed and its accidents.
+CLAI_CHAOS_SEEDS is the number of seeds, three without it. A failure names the seed and its accidents.
 """
 
 import os
@@ -12,7 +12,7 @@ import pytest
 from support.chaos import ACCIDENTS, ACCIDENTS_SEEN, FOLDERS, TARGETS, Chaos, outcome, small_disk, thin_copy
 from support.copies import Tree
 
-SEEDS = int(os.environ.get("CLAI_CHAOS_SEEDS", "10"))
+SEEDS = int(os.environ.get("CLAI_CHAOS_SEEDS", "3"))
 
 
 @pytest.fixture(scope="module")

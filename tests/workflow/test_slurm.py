@@ -30,10 +30,11 @@ STOPPED, ORPHANED, HURRIED = "cifar10/clai-c/seed1", "cifar10/clai-c/seed0", "ci
 HERE = ["--workflow-profile", "profiles/slurm", "--slurm-init-seconds-before-status-checks", "3"]
 HERE += ["--config", "checkpoint_seconds=0.2"]
 STARTS_SECONDS, SNAKEMAKE_MB = 180, 400  # of a job beyond its record; docs/cluster.md has what was measured
-WHOLE = os.environ.get("CLAI_SLURM") == "whole"
-"""Whether the whole miniature pipeline is submitted: a quarter of an hour, as each job imports everything anew."""
+SUBMITTED = os.environ.get("CLAI_SLURM", "")
+"""What is submitted: `part` of the miniature pipeline, or the `whole`. Each job imports everything anew, which takes minutes."""
+WHOLE = SUBMITTED == "whole"
 EVIDENCE, DRAWN = ("cifar10", "challenge2019"), ("figure1.png",)
-"""What is submitted otherwise: the evidence of a dataset of images and of one of stays, and a figure."""
+"""The part: the evidence of a dataset of images and of one of stays, and a figure."""
 ON_A_GPU = [
     "train_model",
     "evaluate_clai",
@@ -187,6 +188,8 @@ def submit(tree: Tree, running: Cluster, targets: list[str], *options: str) -> s
 @pytest.fixture(scope="module")
 def submitted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Submitted]:
     """The miniature pipeline or a part of it, from nothing, through the profile, with trouble on the way."""
+    if SUBMITTED not in ("part", "whole"):
+        pytest.skip("takes a quarter of an hour or more: set CLAI_SLURM to part or whole")
     if reason := missing():
         pytest.skip(f"no Slurm here: {reason}")
     tree = copy_of_repository(tmp_path_factory.mktemp("slurm") / "copy")
