@@ -58,7 +58,7 @@ def show(browser: Browser, report: Path, category: str, evidence: str, output: s
 
 
 def test_it_is_one_file_of_moderate_size(report: Path) -> None:
-    assert report.stat().st_size < 15e6
+    assert report.stat().st_size < 25e6
 
 
 def test_it_opens_from_the_file_system_without_a_complaint_or_a_request(browser: Browser, report: Path) -> None:
