@@ -52,7 +52,7 @@ def test_evidence_is_taken_over_without_computing_anything(adopted: Tree, reques
 
 def test_evidence_that_was_taken_over_follows_the_settings_from_then_on(adopted: Tree) -> None:
     assert adopted.snakemake(*TAKE_OVER, *OWN).returncode == 0
-    (adopted.path / "own.yaml").write_text("training: {epochs: 3}\n")
+    (adopted.path / "own.yaml").write_text("training: {batch_size: 32}\n")
     assert "train_model" in adopted.planned("evidence", "--configfile", "own.yaml", *OWN)
 
 
