@@ -231,6 +231,7 @@ PSG_FIELDS = 256 + 3 * 104
         (0, b"\xffBIOSEMI", "not an EDF file"),
         (PSG_FIELDS, b"192     ", "which is no scale"),
         (PSG_FIELDS, b"inf     ", "which is no scale"),
+        (PSG_FIELDS, b"1e308   ", "which is no scale"),
         (PSG_FIELDS + 2 * 16, b"-inf    ", "which is no scale"),
         (PSG_FIELDS + 3 * 16, b"32767   ", "which is no scale"),
         (256 + 3 * 216, b"-3000   ", "which cannot be"),

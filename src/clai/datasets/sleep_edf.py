@@ -142,7 +142,11 @@ def read_header(path: Path) -> Header:
             f"in one, and its own length as {start} bytes for {count} signals, which cannot be",
         )
     for label, low, high, lowest, highest in zip(labels, *ranges, strict=True):
-        if not (all(map(math.isfinite, (low, high, lowest, highest))) and low != high and lowest < highest):
+        scale = all(map(math.isfinite, (low, high, lowest, highest))) and low != high and lowest < highest
+        # Of the largest samples of 16 bits, so that none overflows in single precision, whatever its unit
+        if not scale or not all(
+            abs(low + (sample - lowest) * ((high - low) / (highest - lowest))) < 1e12 for sample in (-32768, 32767)
+        ):
             raise Unusable(
                 path, f"the header maps {lowest:g}..{highest:g} of {label} to {low:g}..{high:g}, which is no scale"
             )
