@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from clai.encoders import Hourly, to_device
+from clai.errors import InputError
 from clai.segments import segments
 
 
@@ -74,6 +75,9 @@ class Images:
         augmentation: `crop`, the largest random shift in pixels; `flip`, whether to mirror half of the images; `turn`, whether to
             turn each image by a random multiple of 90 degrees (square ones only); `colour`, the largest random change of each
             channel of an image, of its contrast as a share and of its brightness in units of `sd`.
+
+    Raises:
+        InputError: images that are not square are to be turned.
     """
 
     def __init__(
@@ -92,6 +96,11 @@ class Images:
         self.mean, self.sd = (torch.tensor(v, dtype=torch.float32, device=device) for v in (mean, sd))
         self.crop, self.flip = int(augmentation["crop"]), bool(augmentation["flip"])
         self.turn, self.colour = bool(augmentation["turn"]), float(augmentation["colour"])
+        if self.turn and x.shape[1] != x.shape[2]:
+            raise InputError(
+                f"config key training.augmentation.turn: found images of {x.shape[2]} x {x.shape[1]} pixels, expected square "
+                "ones; set it to false"
+            )
 
     def __len__(self) -> int:
         return len(self.x)

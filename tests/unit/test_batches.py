@@ -10,6 +10,7 @@ import yaml
 
 from clai.batches import Images, Recordings
 from clai.encoders import ConditionedHead, Encoder, ResNet2d
+from clai.errors import InputError
 from clai.kernels import MahalanobisGaussian
 from clai.learning import Context, Step
 from clai.trainer import TrainingSettings
@@ -65,6 +66,12 @@ def test_images_are_turned_by_all_multiples_of_a_right_angle() -> None:
     views = [original.rot90(k, (1, 2)) for k in range(4)]
     found = [[torch.equal(image, view) for view in views].index(True) for image in turned]
     assert set(found) == {0, 1, 2, 3}
+
+
+def test_only_square_images_can_be_turned() -> None:
+    augmentation = {"crop": 0, "flip": False, "turn": True, "colour": 0.0}
+    with pytest.raises(InputError, match=r"training\.augmentation\.turn: found images of 6 x 4 pixels"):
+        Images(np.zeros((2, 4, 6, 3), np.uint8), np.zeros(2, np.int64), [0.0] * 3, [1.0] * 3, augmentation, CPU)
 
 
 def test_colours_change_by_one_contrast_and_one_brightness_a_channel() -> None:
