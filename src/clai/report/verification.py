@@ -14,14 +14,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from clai.report.captions import caption
 from clai.report.claims.judgement import judge
+from clai.report.claims.page import claims_page
 from clai.report.evidence import Evidence
 from clai.report.html_pages import page, sortable
 from clai.report.recomputation import recompute
 from clai.report.statistics import interval, replicates
 from clai.report.tables.multiclass import FURTHER_METRICS, TABLE1_METRICS
+from clai.report.tables.parts import Sources
+from clai.report.tables.render import render
 from clai.runs.columns import COLUMNS
 from clai.runs.identity import RunId
+from clai.runs.outputs import CLAIMS, VERIFIED_TABLES
 
 EXACT = ("accuracy", "precision", "recall", "f1", "macro_f1", "kappa", "utility", "prevalence", "brier_uncertainty")
 """Metrics that rounded predictions leave as they are."""
@@ -211,6 +216,40 @@ def of_text(name: str, tracked: str, rendered: str) -> Number:
     same = tracked == rendered
     one, other = (f"{len(text.splitlines())} lines" for text in (tracked, rendered))
     return Number(name, "the whole text", one, other, Agreement.EQUAL if same else Agreement.DIFFERS, 0.0)
+
+
+def of_outputs(
+    published: Evidence,
+    here: Evidence,
+    shown: Mapping[str, Mapping[str, Mapping[str, str]]],
+    sources_of: Callable[[Evidence], Sources],
+    tracked: Mapping[str, Path],
+    captions: Mapping[str, str],
+    recomputed: Iterable[str],
+) -> list[Number]:
+    """Compare the tracked tables, the text of each and that of claims.md, and the verdicts with those rendered here.
+
+    Args:
+        published, here: the published evidence, and the same with recomputed files.
+        shown: by table the datasets that it shows, with their descriptions.
+        sources_of: gives what tables are made of, from evidence.
+        tracked: the tracked files by name, such as `table1.csv`.
+        captions: the fixed captions by name of the output, such as `table1` and `claims`.
+        recomputed: the datasets with published predictions.
+    """
+    numbers = []
+    for name in VERIFIED_TABLES:
+        started = time.perf_counter()
+        of_name = (Evidence(of.root, shown[name], of.available & {*shown[name]}) for of in (published, here))
+        table, again = (render(name, sources_of(evidence), captions[name]) for evidence in of_name)
+        seconds = round(time.perf_counter() - started, 1)
+        numbers += of_table(name, pd.read_csv(tracked[f"{name}.csv"]), again.frame, recomputed, seconds)
+        numbers.append(of_text(f"{name}.tex", tracked[f"{name}.tex"].read_text(), table.tex))
+    printed_values = sources_of(published).printed_values
+    numbers += of_claims(pd.read_csv(tracked["claims.csv"], dtype=str), here, printed_values)
+    runs = [record for dataset in published.at_hand() for record in published.runs(dataset)]
+    text = claims_page(judge(published, printed_values), caption(captions[CLAIMS], published, runs))
+    return [*numbers, of_text("claims.md", tracked["claims.md"].read_text(), text)]
 
 
 def of_model(run: RunId, published: pd.DataFrame, here: pd.DataFrame, same_precision: bool, seconds: float) -> Number:
