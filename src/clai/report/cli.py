@@ -1,6 +1,7 @@
-"""The command `clai`: predictions of a published model, runs behind an output, settings of a run, band powers of an EEG."""
+"""The command `clai`: predictions of a published model, runs behind an output, settings and time of runs, band powers."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +20,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     settings.add_argument("model", help="a model of the dataset, or a cell of the study, such as clai-m")
     settings.add_argument("--configfile", type=Path, nargs="+", default=[], help="your own settings, as for Snakemake")
     settings.add_argument("--mini", action="store_true", help="show the run on miniature data")
+    plan = commands.add_parser(
+        "plan", help="the runs of evidence=real that are left, and their time by published records"
+    )
+    plan.add_argument(
+        "--cores", type=_count, default=os.cpu_count(), help="that share the work (default: all, %(default)s)"
+    )
+    plan.add_argument("--configfile", type=Path, nargs="+", default=[], help="your own settings, as for Snakemake")
     bands = commands.add_parser(
         "band-powers", help="the table of band powers of Sleep-EDF's recordings (sleepedf-bands)"
     )
@@ -61,6 +69,10 @@ def _answer(options: argparse.Namespace) -> str:
         from clai.runs.settings import settings_text
 
         return settings_text(Path(), options.dataset, options.model, options.configfile, options.mini)
+    if options.command == "plan":
+        from clai.report.plan import plan_text
+
+        return plan_text(Path(), options.configfile, options.cores)
     if options.command == "band-powers":
         from clai.datasets.band_powers import write_table
         from clai.runs.settings import load_settings, merge, read_yaml
