@@ -13,6 +13,19 @@ import torch
 from torch import Tensor, nn
 
 
+class _Conv1d(nn.Conv1d):
+    """Convolution of features."""
+
+    muon: ClassVar[tuple[str, ...]] = ("weight",)
+    """Parameters that map features to features, which the optimiser Muon serves."""
+
+
+class _Conv2d(nn.Conv2d):
+    """Convolution of features."""
+
+    muon: ClassVar[tuple[str, ...]] = ("weight",)
+
+
 class _Residual(nn.Module):
     """Residual block of two convolutions and a shortcut (He et al. 2016, figure 2), in one or two dimensions."""
 
@@ -39,7 +52,7 @@ class _Residual(nn.Module):
 
 
 def _layers(dimensions: int) -> tuple[Any, Any]:
-    return (nn.Conv1d, nn.BatchNorm1d) if dimensions == 1 else (nn.Conv2d, nn.BatchNorm2d)
+    return (_Conv1d, nn.BatchNorm1d) if dimensions == 1 else (_Conv2d, nn.BatchNorm2d)
 
 
 def _stages(dimensions: int, width: int, blocks: list[int], kernel: int, strides: list[int]) -> nn.Sequential:
@@ -80,32 +93,19 @@ class _ConvBlock(nn.Module):
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
         self.layers = nn.Sequential(
-            _Convolution(inputs, outputs), nn.MaxPool2d(2), _shift_norm(outputs), nn.GELU(),
-            _Convolution(outputs, outputs), _shift_norm(outputs), nn.GELU(),
+            _convolution(inputs, outputs), nn.MaxPool2d(2), _shift_norm(outputs), nn.GELU(),
+            _convolution(outputs, outputs), _shift_norm(outputs), nn.GELU(),
         )  # fmt: skip
 
     def forward(self, x: Tensor) -> Tensor:
         return self.layers(x)
 
 
-class _Convolution(nn.Module):
-    """Convolution of 3 x 3 pixels without bias, whose weights are a matrix (outputs, 9 inputs), as the optimiser Muon wants them.
-
-    As many outputs as possible begin as copies of the inputs.
-    """
-
-    matrices: ClassVar[tuple[str, ...]] = ("weight",)
-    """Parameters that map features to features."""
-
-    def __init__(self, inputs: int, outputs: int) -> None:
-        super().__init__()
-        kernels = nn.Conv2d(inputs, outputs, 3).weight.data
-        nn.init.dirac_(kernels[:inputs])
-        self.shape = kernels.shape
-        self.weight = nn.Parameter(kernels.flatten(1))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return nn.functional.conv2d(x, self.weight.view(self.shape), padding=1)
+def _convolution(inputs: int, outputs: int) -> nn.Conv2d:
+    """Build a convolution of 3 x 3 pixels without bias, whose outputs begin as copies of the inputs, as far as these go."""
+    layer = _Conv2d(inputs, outputs, 3, padding=1, bias=False)
+    nn.init.dirac_(layer.weight.data[:inputs])
+    return layer
 
 
 def _shift_norm(features: int) -> nn.BatchNorm2d:

@@ -239,12 +239,30 @@ class Trainer:
             raise diverged from error
 
 
+class _Muon(torch.optim.Muon):
+    """Muon (Jordan 2024) for convolutions: the weights (outputs, inputs, ...) of each are a matrix (outputs, all others)."""
+
+    def __init__(self, weights: list[nn.Parameter], **settings: Any) -> None:
+        super().__init__([nn.Parameter(weight.detach().flatten(1).clone()) for weight in weights], **settings)
+        self.weights = weights
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        matrices = self.param_groups[0]["params"]
+        for weight, matrix in zip(self.weights, matrices, strict=True):
+            matrix.copy_(weight.flatten(1))
+            matrix.grad = None if weight.grad is None else weight.grad.flatten(1)
+        super().step(closure)
+        for weight, matrix in zip(self.weights, matrices, strict=True):
+            weight.copy_(matrix.view_as(weight))
+
+
 def _optimisers(model: nn.Module, settings: TrainingSettings) -> list[torch.optim.Optimizer]:
     """Build the optimisers; only `muon` needs two, since it serves matrices that map features to features and nothing else."""
-    matrices = _named_by(model, "matrices") if settings.optimiser == "muon" else set()
+    of_muon = _named_by(model, "muon") if settings.optimiser == "muon" else set()
     # Decay shrinks matrices of weights. Vectors are biases and scales of BatchNorm, which it would not regularise.
     undecayed = _named_by(model, "undecayed") | {id(p) for p in model.parameters() if p.ndim <= 1}
-    rest = [parameter for parameter in model.parameters() if id(parameter) not in matrices]
+    rest = [parameter for parameter in model.parameters() if id(parameter) not in of_muon]
     groups = [
         {"params": [p for p in rest if id(p) not in undecayed], "weight_decay": settings.weight_decay},
         {"params": [p for p in rest if id(p) in undecayed], "weight_decay": 0.0},
@@ -254,14 +272,13 @@ def _optimisers(model: nn.Module, settings: TrainingSettings) -> list[torch.opti
         return [torch.optim.SGD(groups, lr=settings.learning_rate, momentum=momentum, nesterov=momentum > 0)]
     optimisers: list[torch.optim.Optimizer] = [torch.optim.AdamW(groups, lr=settings.learning_rate)]
     if settings.optimiser == "muon":
-        if not matrices:
+        if not of_muon:
             raise InputError(
-                "training.optimiser: found muon, expected adamw or sgd, because the trunk has no matrices for it; only that of "
-                "encoder.trunk convnet has"
+                "training.optimiser: found muon, expected adamw or sgd, because the trunk has no convolutions for it"
             )
         optimisers.append(
-            torch.optim.Muon(
-                [parameter for parameter in model.parameters() if id(parameter) in matrices],
+            _Muon(
+                [parameter for parameter in model.parameters() if id(parameter) in of_muon],
                 lr=settings.learning_rate,
                 weight_decay=settings.weight_decay,
                 momentum=settings.momentum,

@@ -73,7 +73,7 @@ def test_training_leaves_whitening_and_scales_of_the_convnet_alone() -> None:
 def test_convnet_has_the_size_that_its_source_gives() -> None:
     # Jordan (2024), section 3: widths 64, 256 and 256; the count leaves out the classification layer.
     convolutions = 9 * (24 * 64 + 64 * 64 + 64 * 256 + 3 * 256 * 256)
-    assert sum(p.numel() for p in ConvNet(3, 64).parameters() if p.ndim == 2) == convolutions
+    assert sum(p.numel() for p in ConvNet(3, 64).parameters() if p.ndim == 4) == convolutions
 
 
 @pytest.mark.parametrize("layers", [1, 2])

@@ -12,7 +12,7 @@ from linear_operator.utils.errors import NotPSDError
 from clai.alignment import Target, alignment_loss, target_matrix
 from clai.batches import Vectors
 from clai.checkpoints import Checkpoint
-from clai.encoders import MLP, Classifier, ConditionedHead, ConvNet, Encoder
+from clai.encoders import MLP, Classifier, ConditionedHead, ConvNet, Encoder, ResNet2d
 from clai.errors import DivergenceError, InputError
 from clai.kernels import Cosine, MahalanobisGaussian, Metric
 from clai.learning import batchwise_learning, collaborative_learning
@@ -158,11 +158,25 @@ def test_batch_larger_than_half_the_data_is_refused() -> None:
         run(encoder(), dataclasses.replace(SETTINGS, batch_size=40))
 
 
-def test_muon_moves_the_kernels_of_the_convnet_alike_in_all_directions() -> None:
-    torch.manual_seed(0)
+def convnet() -> ConvNet:
     trunk = ConvNet(3, 4)
     trunk.whiten(torch.randn(20, 3, 12, 12))
-    model = torch.nn.ModuleList([Encoder(trunk, ConditionedHead(16, 3, 4)), MahalanobisGaussian(4, "full")])
+    return trunk
+
+
+@pytest.mark.parametrize(
+    ("build", "part", "number"),
+    [(convnet, "blocks", 6), (lambda: ResNet2d(3, 8, [1, 1]), "stages", 5)],
+    ids=["convnet", "resnet2d"],
+)
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_muon_moves_the_kernels_alike_in_all_directions(
+    build: Callable[[], ConvNet | ResNet2d], part: str, number: int, layout: torch.memory_format
+) -> None:
+    torch.manual_seed(0)
+    trunk = build()
+    head = ConditionedHead(trunk.features, 3, 4)
+    model = torch.nn.ModuleList([Encoder(trunk, head), MahalanobisGaussian(4, "full")]).to(memory_format=layout)
     settings = dataclasses.replace(SETTINGS, optimiser="muon", momentum=0.9, learning_rate_schedule="constant")
     trainer = Trainer(model, lambda _: iter(()), 1, settings, dict, None)
     before = {name: value.clone() for name, value in model.named_parameters()}
@@ -170,14 +184,15 @@ def test_muon_moves_the_kernels_of_the_convnet_alike_in_all_directions() -> None
     for optimiser in trainer.optimisers:
         optimiser.step()
     kernels = {
-        name for name, value in model.named_parameters() if name.startswith("0.trunk.blocks") and value.ndim == 2
+        name for name, value in model.named_parameters() if name.startswith(f"0.trunk.{part}") and value.ndim == 4
     }
-    assert len(kernels) == 6
+    assert len(kernels) == number
     for name, value in model.named_parameters():
         if name in kernels:
-            largest = torch.linalg.matrix_norm(value.detach() - before[name], 2)
+            move = (value.detach() - before[name]).flatten(1)
+            largest = torch.linalg.matrix_norm(move, 2)
             # A move is the rate times a matrix with singular values near 1, which Newton and Schulz approach from either side.
-            assert 0.6 < largest / (settings.learning_rate * 0.2 * max(value.shape) ** 0.5) < 1.4, name
+            assert 0.6 < largest / (settings.learning_rate * 0.2 * max(move.shape) ** 0.5) < 1.4, name
     assert {id(p) for group in trainer.optimisers[0].param_groups for p in group["params"]} == {
         id(value) for name, value in model.named_parameters() if name not in kernels
     }
