@@ -75,6 +75,9 @@ def test_every_model_learns_the_classes_and_is_measured(model: str, tmp_path: Pa
     accuracy = cell.metrics[cell.metrics["metric"] == "accuracy"].set_index("rule")["value"]
     assert set(accuracy.index) == (set(RULES) if model in CLAI else {""})
     assert accuracy.max() > 0.6
+    assert cell.predictions is not None
+    decided = cell.predictions["probability"].argmax(axis=1) == run.data["y_test"]
+    assert decided.mean() == pytest.approx(accuracy["printed" if model in CLAI else ""])
     assert cell.history["validation_accuracy"].notna().all()
     views = 2 if model == "supervised-contrastive" else 1
     assert cell.history["passes"].tolist() == pytest.approx([views * epoch for epoch in range(1, 13)])

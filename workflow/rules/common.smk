@@ -42,6 +42,8 @@ from clai.runs.outputs import (
     PICTURED_MODEL,
     PUBLISHED_MODELS,
     TABLES,
+    PREDICTED,
+    PREDICTED_STUDIES,
     THEORY,
     VERIFIED_TABLES,
     all_evidence,

@@ -139,6 +139,15 @@ def study_dataset(wildcards):
     return f"results/{wildcards.evidence}/{dataset}/prepared/dataset.json"
 
 
+def files_of_cell(name):
+    """Input function: a file of every run of the wildcards' cell of a study."""
+    return lambda wildcards: [
+        f"results/{wildcards.evidence}/{run}/{name}"
+        for run in run_settings.runs_of_study(settings(wildcards.evidence), wildcards.study)
+        if run.model == wildcards.cell
+    ]
+
+
 def files_of_cells(name):
     """Input function: a file of every run of the cells of a study."""
     return lambda wildcards: [

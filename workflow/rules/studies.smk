@@ -31,6 +31,47 @@ rule run_cell:
         "../scripts/run_cell.py"
 
 
+# A study whose predictions are published keeps them.
+use rule run_cell as run_predicted_cell with:
+    output:
+        metrics="results/{evidence}/{study}/{cell}/{run}/metrics.csv",
+        history="results/{evidence}/{study}/{cell}/{run}/history.csv",
+        record="results/{evidence}/{study}/{cell}/{run}/run.json",
+        predictions="results/{evidence}/{study}/{cell}/{run}/predictions.npz",
+    wildcard_constraints:
+        study="|".join(PREDICTED_STUDIES),
+
+
+ruleorder: run_predicted_cell > run_cell
+
+
+use rule gather_samples as gather_samples_of_study with:
+    input:
+        prepared=study_dataset,
+        library=library("gather_samples"),
+    output:
+        "results/{evidence}/{study}/evidence/samples.npz",
+    log:
+        "logs/{evidence}/{study}/gather_samples.log",
+    message:
+        "Keep the labels of the test samples of the study {wildcards.study} ({wildcards.evidence})."
+
+
+use rule gather_predictions as gather_predictions_of_cell with:
+    input:
+        predictions=files_of_cell("predictions.npz"),
+        metrics=files_of_cell("metrics.csv"),
+        library=library("gather_predictions"),
+    output:
+        "results/{evidence}/{study}/evidence/predictions_{cell}.npz",
+    log:
+        "logs/{evidence}/{study}/gather_predictions_{cell}.log",
+    wildcard_constraints:
+        study="|".join(PREDICTED_STUDIES),
+    message:
+        "Round and pack the predictions of {wildcards.cell} of the study {wildcards.study} ({wildcards.evidence})."
+
+
 rule embed_study:
     input:
         prepared=study_dataset,

@@ -17,6 +17,8 @@ rule verify_dataset:
         evidence=directory("results/verify/{mini}{dataset}/evidence"),
     log:
         "logs/{mini}verify_dataset/{dataset}.log",
+    wildcard_constraints:
+        dataset="|".join(PREDICTED),
     conda:
         "../../envs/environment.yaml"
     threads: 1

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from clai.experiments.embedding import load_embedded
 from clai.experiments.run import Run
 from clai.experiments.studies import run_cell
@@ -25,6 +27,8 @@ with run.checkpoint(
     cell = run_cell(run, checkpoint, **given)
 cell.metrics.to_csv(output.metrics, index=False)
 cell.history.to_csv(output.history, index=False)
+if "predictions" in output.keys():  # noqa: SIM118 - Snakemake's outputs are a list with names
+    np.savez(output.predictions, **cell.predictions)
 recorder.write(
     output.record,
     disk_mb=disk_mb(output),

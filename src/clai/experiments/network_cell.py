@@ -29,11 +29,11 @@ def fit_cell(run: Run, checkpoint: Checkpoint) -> Cell:
     model, epochs = train(run, checkpoint)
     seconds = checkpoint.earlier + time.perf_counter() - started
     if isinstance(model, Classifier):
-        metrics = evaluate_cross_entropy(run, model).metrics
+        evaluation = evaluate_cross_entropy(run, model)
     elif isinstance(model, Encoder):
-        metrics = evaluate_supervised_contrastive(run, model).metrics
+        evaluation = evaluate_supervised_contrastive(run, model)
     else:
-        metrics = evaluate_clai(run, model.kernel, embed_splits(run, model.encoder)).metrics
+        evaluation = evaluate_clai(run, model.kernel, embed_splits(run, model.encoder))
     history = pd.DataFrame(epochs)
     history["passes"] = history["epoch"] * _passes(run)
     per_item = operations_per_item(run, model)
@@ -44,7 +44,7 @@ def fit_cell(run: Run, checkpoint: Checkpoint) -> Cell:
         "pairs": float(history["pairs"].sum()) if "pairs" in history else None,
         "training_seconds": round(seconds, 2),
     }
-    return Cell(metrics, history, figures)
+    return Cell(evaluation.metrics, history, figures, evaluation.predictions)
 
 
 def _passes(run: Run) -> float:

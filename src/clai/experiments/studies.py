@@ -4,6 +4,7 @@ from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
 import pandas as pd
+from numpy.typing import NDArray
 
 from clai.checkpoints import Checkpoint
 from clai.experiments.run import Run
@@ -17,11 +18,13 @@ class Cell(NamedTuple):
         metrics: those of an `Evaluation`.
         history: that of the training, a row an epoch; empty for a fit without epochs.
         figures: for the record of the run, `training_seconds` among them.
+        predictions: those of an `Evaluation`; None where a cell keeps none.
     """
 
     metrics: pd.DataFrame
     history: pd.DataFrame
     figures: dict[str, Any]
+    predictions: dict[str, NDArray[Any]] | None = None
 
 
 NO_HISTORY = pd.DataFrame({"epoch": pd.Series(dtype=int)})

@@ -19,7 +19,6 @@ from clai.report.evidence import PRINTED_RULE, PRINTED_SHARES, Evidence
 from clai.runs.columns import COLUMNS
 from clai.runs.gather import gather
 from clai.runs.identity import RunId
-from clai.runs.models import MODELS
 from clai.runs.outputs import SAMPLES, predictions_of
 
 NOT_RECOMPUTED = ("f1_validation", "temperature", "standard_error")
@@ -69,7 +68,7 @@ def recompute(evidence: Evidence, dataset: str, bins: int) -> dict[str, pd.DataF
 
 
 def _predicted(evidence: Evidence, dataset: str, samples: Samples, classes: int) -> Iterator[tuple[RunId, Predictions]]:
-    for model in MODELS:
+    for model in evidence.frame(dataset, "metrics.csv")["model"].unique():
         path = evidence.path(dataset, predictions_of(model))
         if path.exists():
             for replicate, predictions in load_predictions(path, samples, classes):

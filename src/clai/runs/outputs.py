@@ -12,7 +12,7 @@ from typing import Any
 from clai.runs.controls import CONTROLS, control_runs
 from clai.runs.models import CLAI
 from clai.runs.record import RUNS, SHARED
-from clai.runs.settings import is_sepsis, raw_dataset
+from clai.runs.settings import cells, is_sepsis, raw_dataset
 
 BENCHMARK = "benchmark"
 THEORY = "theory"
@@ -71,8 +71,9 @@ FIGURES: dict[str, tuple[str, ...]] = {
     "figureS10": ("epochs-120",),
 }
 """The figures, likewise."""
-PREDICTED = (*_MULTICLASS, *_SEPSIS, "challenge2019-septic", _DEMO)
-"""Datasets whose evidence holds the predictions of all runs: those of tables 1 and 3, the septic cohort and the demo."""
+PREDICTED_STUDIES = ("wide",)
+PREDICTED = (*_MULTICLASS, *_SEPSIS, "challenge2019-septic", _DEMO, *PREDICTED_STUDIES)
+"""Names whose evidence holds the predictions of all runs: datasets of tables 1 and 3, the septic cohort, the demo, one study."""
 VERIFIED_TABLES = ("table1", "table3")
 """The tables that are computed again from published predictions."""
 CLAIMS = "claims"
@@ -189,14 +190,15 @@ def evidence_files(root: str, name: str, settings: Mapping[str, Any]) -> list[st
 
 
 def prediction_files(root: str, name: str, settings: Mapping[str, Any]) -> list[str]:
-    """Return the files of a dataset's predictions below `root`, which no output shows; none for other evidence.
+    """Return the files of a dataset's or study's predictions below `root`, which no output shows; none for other evidence.
 
     The first holds the test samples, each other one the runs of a model. Below results/published these are the files that are
     there.
     """
     if name not in PREDICTED:
         return []
-    files = [SAMPLES, *(predictions_of(model) for model in settings["datasets"][name]["models"])]
+    models = cells(settings, name) if name in settings["studies"] else settings["datasets"][name]["models"]
+    files = [SAMPLES, *(predictions_of(model) for model in models)]
     paths = [f"{root}/{name}/evidence/{file}" for file in files]
     return [path for path in paths if Path(path).exists()] if _published(root) else paths
 
