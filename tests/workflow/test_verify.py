@@ -31,6 +31,8 @@ def verified(tree: Tree, *options: str) -> pd.DataFrame:
 
 
 def test_miniature_follows_from_its_predictions_and_a_run_is_trained_again(miniature: Tree) -> None:
+    packed = miniature.snakemake("--cores", "2", "results/mini/sleepedf-bands/models/cross-entropy/model.json")
+    assert packed.returncode == 0, packed.stdout[-3000:]
     numbers = verified(miniature)
     assert set(numbers["agreement"]) <= {"equal", "within tolerance", "differs"}, "every dataset has predictions"
     exact = numbers["source"].isin(["models", "claims"]) | numbers["name"].str.endswith(

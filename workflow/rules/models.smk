@@ -25,7 +25,7 @@ rule pack_model:
     resources:
         inference_block=block_of,
     params:
-        settings=read_by_model("evaluation.ece_bins"),
+        settings=read_by_model("evaluation.ece_bins", "embedding_size", "kernel"),
         references=lambda wildcards: settings(wildcards.evidence)["published_models"]["references"],
         limits=lambda wildcards: settings(wildcards.evidence)["datasets"][wildcards.dataset].get("limits", []),
     message:
