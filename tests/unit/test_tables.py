@@ -402,18 +402,3 @@ def test_every_reading_of_intensive_care_has_both_kernels_and_their_paired_diffe
     assert lacking["mean"].isna().all()
     assert (lacking["n"] == 0).all()
     assert frame.query("loss == 'printed' and shares == 'population'")["mean"].notna().all()
-
-
-def test_evidence_without_the_printed_class_shares_says_which_it_has(tmp_path: Path) -> None:
-    root = tmp_path / "real"
-    write_evidence(root, ["challenge2019"])
-    path = root / "challenge2019" / "evidence" / "metrics.csv"
-    metrics = pd.read_csv(path, keep_default_na=False)
-    metrics.query("shares != 'population'").to_csv(path, index=False)
-    table = rendered(root, "table3")
-    assert "Challenge 2019, equal class shares" in table.tex
-    equal = metrics.query("model == 'clai-m' and shares == 'equal' and rule == 'printed' and metric == 'auroc'")[
-        "value"
-    ]
-    shown = table.frame.query("dataset == 'challenge2019' and model == 'clai-m' and metric == 'auroc'")["mean"].item()
-    assert shown == pytest.approx(equal.astype(float).mean())

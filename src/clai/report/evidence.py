@@ -107,14 +107,13 @@ class Evidence:
     def title(self, dataset: str) -> str:
         """Return the name of the data that were used, or of the expected data if the dataset was not run.
 
-        The title of a study ends in the study's key. Evidence that lacks the printed class shares says which it has.
+        The title of a study ends in the study's key.
         """
         if not self.has(dataset):
             return self.expected[dataset]["title"]
         description = self.description(dataset)
         study = f", study {dataset}" if description.get("dataset", dataset) != dataset else ""
-        shares = "" if self.main_shares(dataset) == PRINTED_SHARES else f", {self.main_shares(dataset)} class shares"
-        return f"{description['title']}{study}{shares}"
+        return f"{description['title']}{study}"
 
     def data(self, dataset: str) -> str:
         """Return the name of the data that were used, or what running the dataset needs."""
@@ -176,20 +175,12 @@ class Evidence:
             frame[column] = frame[column].fillna("").astype(str)
         return frame
 
-    def main_shares(self, dataset: str) -> str:
-        """Return the class shares of the references in the main reading: the printed ones, or those that the evidence has."""
-        measured = set(self.frame(dataset, "metrics.csv")["shares"]) - {""}
-        return PRINTED_SHARES if not measured or PRINTED_SHARES in measured else min(measured)
-
-    def metrics(self, dataset: str, rule: str = PRINTED_RULE, shares: str | None = None) -> pd.DataFrame:
+    def metrics(self, dataset: str, rule: str = PRINTED_RULE, shares: str = PRINTED_SHARES) -> pd.DataFrame:
         """Return the metrics of a dataset under one decision rule and class shares of the references.
 
         A model without references has neither; its metrics stay as they are.
-
-        Args:
-            shares: None: those of `main_shares`.
         """
-        frame, shares = self.frame(dataset, "metrics.csv"), shares or self.main_shares(dataset)
+        frame = self.frame(dataset, "metrics.csv")
         chosen = frame["rule"].isin([rule, ""]) & frame["shares"].isin([shares, ""])
         return frame[chosen].drop(columns=["rule", "shares"])
 

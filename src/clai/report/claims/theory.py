@@ -117,7 +117,7 @@ def _alignment(data: str, name: str, runs: Sequence[pd.DataFrame]) -> list[Part]
     "10",
     "Inference is the Parzen-window Bayes rule",
     claim="Collaborative Inference is the kernel Bayes classifier with Parzen windows.",
-    place="340-399",
+    place="356-399",
     test=(
         "Agreement of the paper's decision rule with the Parzen-window Bayes classifier on simulated classes, by "
         "class share. The other decision rules, and the accuracy of both rules in the ablation, are shown as well."
