@@ -145,3 +145,14 @@ def test_table_s19_has_a_row_an_embedding_and_a_column_a_read_out(tmp_path: Path
         assert title in table.tex
     assert "not computed: its evidence has no read" in table.tex
     assert "not run: needs" in table.tex
+
+
+def test_the_interval_of_a_share_ends_where_shares_end(tmp_path: Path) -> None:
+    root = written(tmp_path)
+    append(root, "cifar10", "agreement.csv", [
+        ("clai-m", seed, None, 0.1, quantity, value)
+        for seed, lowest in ((0, 0.7), (1, 0.9)) for quantity, value in (("agreement", lowest), ("kde_error", 0.0))
+    ])  # fmt: skip
+    (lowest,) = (part.value for part in finding_on(root, "10").controls if "lowest agreement" in part.quantity)
+    assert isinstance(lowest, Interval)
+    assert (lowest.mean, lowest.low, lowest.high) == (pytest.approx(0.8), 0.0, 1.0)

@@ -1,13 +1,15 @@
 """Controls of claims: what would be found without Collaborative Learning. They stand beside a verdict and have no say in it."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 
 from clai.report.claims.finding import DIFFERENCE, PER_CENT, POINTS, Finding, Part, Unit
 from clai.report.claims.sources import KERNELS, gap, of_vote, values
 from clai.report.evidence import Evidence
-from clai.report.statistics import interval, replicates
+from clai.report.statistics import Interval, interval, replicates
 from clai.runs.controls import COMPARED, EMBEDDINGS, SIGNALS
 
 CONVERGENCE = "convergence"
@@ -54,13 +56,19 @@ def control_rules(finding: Finding, evidence: Evidence) -> None:
         shares = f"class shares {alike['share'].min():.2g} to {alike['share'].max():.2g}"
         title = evidence.title(dataset)
         parts += [
-            Part(title, f"CLaI-M's embeddings, {shares}: lowest agreement of a condition", interval(replicates(lowest)),
+            Part(title, f"CLaI-M's embeddings, {shares}: lowest agreement of a condition", _share(lowest),
                  PER_CENT),
-            Part(title, "CLaI-M's embeddings: samples that get the same class", interval(replicates(classes)), PER_CENT),
+            Part(title, "CLaI-M's embeddings: samples that get the same class", _share(classes), PER_CENT),
             Part(title, "CLaI-M's embeddings: decisions of the Parzen rule unlike scikit-learn's density estimate",
                  float(errors["value"].max()), PER_CENT),
         ]  # fmt: skip
     finding.control("learned embeddings, with the class shares of the data", parts)
+
+
+def _share(rows: pd.DataFrame) -> Interval:
+    """Return the mean over runs with its interval, cut to what a share can be: with two runs it would reach beyond."""
+    found = interval(replicates(rows))
+    return replace(found, low=float(np.clip(found.low, 0, 1)), high=float(np.clip(found.high, 0, 1)))
 
 
 def control_signals(finding: Finding, evidence: Evidence, cohorts: Sequence[str], effect_size: Unit) -> None:
