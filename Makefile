@@ -35,7 +35,7 @@ $(INSTALLED): envs/requirements.lock pyproject.toml
 
 # The tests share the cores; those of a file of the workflow's share a copy of the repository, so they follow one another.
 test: $(INSTALLED) ## run all tests: the library, the published numbers, the workflow on miniature data
-	$(BIN)/python -m pytest --numprocesses auto tests/unit tests/hostile tests/reproduction src/clai
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal tests/unit tests/hostile tests/reproduction src/clai
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile tests/workflow
 
 hostile: $(INSTALLED) ## read hostile inputs with every parser, and write their numbers into docs/data.md

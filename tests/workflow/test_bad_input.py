@@ -28,7 +28,7 @@ def refusal(tree: Tree, dataset: str, settings: dict[str, object]) -> str:
     local.unlink()
     assert run.returncode != 0, run.stdout
     folder = tree.path / "results" / "real" / dataset
-    assert {path.name for path in folder.rglob("*")} <= {"raw.json"}
+    assert {path.name for path in folder.rglob("*")} <= {"raw.json", "download_resources.json"}
     assert not list((tree.path / "downloads").rglob("*.*"))
     assert "Traceback" not in run.stdout.split("error:")[-1]
     return run.stdout

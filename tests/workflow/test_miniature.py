@@ -16,7 +16,7 @@ import yaml
 from clai.report.labels import MINI_NOTE
 from clai.runs.outputs import files_of_outputs
 from clai.runs.record import digest, read_records
-from clai.runs.settings import load_settings
+from clai.runs.settings import load_settings, runs_of_model
 from support.copies import REPOSITORY, Tree, repeatable
 
 DATA_RULES = {"make_miniature", "fetch_source", "prepare_dataset"}
@@ -28,6 +28,7 @@ RUNNING = {
     "evaluate_cross_entropy",
     "evaluate_supervised_contrastive",
     "run_cell",
+    "run_predicted_cell",
 }
 MULTICLASS, SEPSIS = ["pathmnist", "cifar10", "sleepedf", "sleepedf-bands"], ["mimic-iv", "challenge2019"]
 
@@ -171,8 +172,8 @@ def test_setting_of_one_dataset_reruns_no_other(miniature: Tree) -> None:
         planned = miniature.planned("results/mini/sleepedf/evidence/metrics.csv")
         others = miniature.planned("results/mini/cifar10/evidence/metrics.csv")
     models = load_settings(miniature.path)["datasets"]["sleepedf"]["models"]
-    seeds = [len(mini["model_seeds"].get(model, mini["seeds"])) for model in models]
-    assert planned["train_model"] == sum(seeds)
+    whole = load_settings(miniature.path, mini=True)
+    assert planned["train_model"] == sum(len(runs_of_model(whole, "sleepedf", model)) for model in models)
     assert others == {}
 
 
@@ -229,8 +230,9 @@ def test_setting_of_a_baseline_reruns_it_on_datasets_and_in_studies(
     planned_with: Callable[[str], dict[str, int]],
 ) -> None:
     planned = planned_with("baselines: {supervised_contrastive: {temperature: 0.2}}")
-    assert planned.keys() == {"train_model", "evaluate_supervised_contrastive", "run_cell"}
-    assert planned["run_cell"] == 2  # the cells of two studies that are trained with that loss
+    # The cells of two studies that are trained with that loss; one of them keeps its predictions.
+    assert planned.keys() == {"train_model", "evaluate_supervised_contrastive", "run_cell", "run_predicted_cell"}
+    assert planned["run_cell"] == planned["run_predicted_cell"] == 1
 
 
 def test_second_run_gives_the_same_bytes(miniature: Tree) -> None:
@@ -239,7 +241,9 @@ def test_second_run_gives_the_same_bytes(miniature: Tree) -> None:
     runs += ["mimic-iv/student-t-mixture/seed0/fold0"]
 
     def content() -> dict[str, bytes]:
-        files = [*results.glob("*/evidence/*"), *(file for run in runs for file in (results / run).iterdir())]
+        # Predictions are of no output; other tests may have asked for them.
+        evidence = [file for file in results.glob("*/evidence/*") if file.suffix != ".npz"]
+        files = [*evidence, *(file for run in runs for file in (results / run).iterdir())]
         return repeatable(miniature, [*files, *drawn.iterdir()])
 
     first = content()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from clai.runs.settings import load_settings
 from support.copies import Tree, copy_of_repository
 
 RUN = "results/mini/cifar10/clai-m/seed0"
@@ -151,7 +152,8 @@ def test_training_whose_end_was_not_noted_is_not_done_again(tree: Tree, miniatur
     assert checkpoint(tree).exists()
     resumed = tree.snakemake(*arguments)
     assert resumed.returncode == 0, resumed.stdout
-    assert "resumed after epoch 16 from" in log(tree)
+    epochs = load_settings(tree.path, mini=True)["datasets"]["cifar10"]["overrides"]["training"]["epochs"]
+    assert f"resumed after epoch {epochs} from" in log(tree)
     assert not checkpoint(tree).exists()
     for name in RESULTS:
         assert (tree.path / RUN / name).read_bytes() == (miniature.path / RUN / name).read_bytes(), name

@@ -35,8 +35,10 @@ from clai.metrics.calibration import LogisticCalibration, scaled_softmax
 from clai.runs.identity import RunId
 
 Floats = NDArray[np.float64]
-STEPS, BINS = 2047, 1023
+STEPS, BINS = 65535, 1023
 """Steps of the scores of a run with more than two classes, and bins of one with two."""
+FEW, BINS_OF_FEW = 10_000, 16383
+"""Up to so many samples of two classes have more bins: a moved rank shows in their intervals."""
 LARGEST_VALUES = 50_000_000
 """Scores that a run may have: beyond it a file is refused before it is unpacked."""
 CLOSE = 1e-4
@@ -218,7 +220,8 @@ def _bins(score: Floats, edges: list[float]) -> tuple[NDArray[np.int64], Floats,
         1 - np.log1p(above) / np.log1p(len(score)),
         (values - values[0]) / max(values[-1] - values[0], np.finfo(float).tiny),
     )
-    rough = np.floor(sum(scales) / len(scales) * (BINS - 1)) + np.searchsorted(np.sort(edges), values, side="left")
+    number = BINS if len(score) > FEW else BINS_OF_FEW
+    rough = np.floor(sum(scales) / len(scales) * (number - 1)) + np.searchsorted(np.sort(edges), values, side="left")
     first = np.r_[True, np.diff(rough) > 0]
     fine = np.cumsum(first) - 1
     return fine[place], values[first], values[np.r_[first[1:], True]]
