@@ -6,6 +6,7 @@ An SVC gets probabilities from Platt's method on five folds: its own `probabilit
 of classes, or `CalibratedClassifierCV`, which takes its place and calibrates one class against the rest.
 """
 
+import argparse
 import time
 import warnings
 from collections.abc import Callable
@@ -53,6 +54,7 @@ def measure(new: Callable[[], BaseEstimator], X: np.ndarray, y: np.ndarray) -> n
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     warnings.filterwarnings("ignore", "The `probability` parameter", FutureWarning)
     print(
         "| data | classifier | log loss | ECE | accuracy (%) | CPU seconds |\n| --- | --- | ---: | ---: | ---: | ---: |"
