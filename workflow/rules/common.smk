@@ -32,6 +32,7 @@ from clai.runs.controls import (
 from clai.runs.forks import THREADS, run_in_fork
 from clai.runs.jobs import WORKFLOW, remove_finished_checkpoints
 from clai.runs.library import code_files, library_files
+from clai.runs.identity import RunId
 from clai.runs.models import CELLS, CLAI, EMBEDDING_BASELINES, MODELS, fitted_by
 from clai.runs.output_checksums import OutputChecksums, bring_to_present
 from clai.runs.outputs import (

@@ -142,9 +142,7 @@ def study_dataset(wildcards):
 def files_of_cell(name):
     """Input function: a file of every run of the wildcards' cell of a study."""
     return lambda wildcards: [
-        f"results/{wildcards.evidence}/{run}/{name}"
-        for run in run_settings.runs_of_study(settings(wildcards.evidence), wildcards.study)
-        if run.model == wildcards.cell
+        path for path in files_of_cells(name)(wildcards) if RunId.parse(path).model == wildcards.cell
     ]
 
 

@@ -53,6 +53,8 @@ use rule gather_samples as gather_samples_of_study with:
         "results/{evidence}/{study}/evidence/samples.npz",
     log:
         "logs/{evidence}/{study}/gather_samples.log",
+    wildcard_constraints:
+        study="|".join(PREDICTED_STUDIES),
     message:
         "Keep the labels of the test samples of the study {wildcards.study} ({wildcards.evidence})."
 

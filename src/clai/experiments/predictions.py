@@ -7,10 +7,10 @@ Scores are rounded, because each costs a byte or two:
 
 - C classes. A score is stored as its distance to the largest one of the sample, in steps of 1 / STEPS of the run's largest
   distance. The distance of other classes is at least one step, so that the class with the largest score is exact.
-- Two classes. Scores fall into some BINS bins, which divide ranks, ranks from above on a logarithmic scale, and scores evenly, so
-  that rare events at the top, and probabilities, keep their resolution. No bin crosses 0, the threshold of alarms, or a limit
-  between the bins of a calibration error. Reading spreads the samples of a bin over it at random, with a fixed seed: ties would
-  bias the average precision.
+- Two classes. Scores fall into some BINS bins, or BINS_OF_FEW for at most FEW samples. The bins divide ranks, ranks from above
+  on a logarithmic scale, and scores evenly: rare events at the top, and probabilities, keep their resolution. No bin crosses 0,
+  the threshold of alarms, or a limit between the bins of a calibration error. Reading spreads the samples of a bin over it at
+  random, with a fixed seed: ties would bias the average precision.
 
 The files are plain NumPy archives. Numbers of two bytes are stored as all low bytes, then all high ones; bins as differences from
 hour to hour. Both pack better so.

@@ -91,7 +91,7 @@ def _metrics(record: Mapping[str, Any]) -> str:
         if name in of_run and name in published
     ]
     if record["model"] not in CLAI:
-        return "\n".join([*lines, "", "The weights are those of the run."])
+        return "\n".join([*lines, "", "`model.safetensors` has the weights of the run."])
     return "\n".join(
         [
             *lines,

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pandas as pd
+
 from clai.errors import InputError
 from clai.runs.identity import RunId
 from clai.runs.record import read_records
@@ -78,13 +80,8 @@ def plan_text(repository: Path, configfiles: Iterable[Path], cores: int) -> str:
         raise InputError(f"--cores: found {cores}, expected a number from 1")
     settings = load_settings(repository, merge(*(read_yaml(file) for file in configfiles)))
     works = [work(name, runs, repository) for name, runs in planned(settings).items()]
-    rows = [("", "runs", "done", "core-minutes left", "runs without a record")]
-    rows += [
-        (w.name, str(w.runs), str(w.done), f"{w.core_minutes:.1f}", str(w.unknown) if w.unknown else "") for w in works
-    ]
-    widths = [max(len(row[i]) for row in rows) for i in range(5)]
-    lines = ["  ".join([row[0].ljust(widths[0]), *(c.rjust(n) for c, n in zip(row[1:], widths[1:], strict=True))]).rstrip()
-             for row in rows]  # fmt: skip
+    table = pd.DataFrame(works).set_axis(["", "runs", "done", "core-minutes left", "runs without a record"], axis=1)
+    lines = [table.to_string(index=False, float_format="{:.1f}".format)]
     minutes, unknown = sum(w.core_minutes for w in works), sum(w.unknown for w in works)
     lines += [
         "",
