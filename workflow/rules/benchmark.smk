@@ -14,7 +14,7 @@ rule measure_benchmark:
         f"logs/{{evidence}}/{BENCHMARK}/measure_benchmark.log",
     conda:
         "../../envs/environment.yaml"
-    threads: all_cores
+    threads: cores_of_benchmark
     resources:
         gpu=1,
     params:

@@ -171,9 +171,13 @@ def study_samples(wildcards):
     return settings(wildcards.evidence)["studies"][wildcards.study]["overrides"].get("training", {}).get("samples")
 
 
-def all_cores(wildcards):
-    """The whole machine, so that no other job runs beside a measurement; on a cluster its profile asks for a node alone."""
-    return workflow.resource_settings.cores or settings(wildcards.evidence)["threads"]
+def cores_of_benchmark(wildcards):
+    """The whole machine, so that no other job runs beside a measurement; on a cluster its profile asks for a node alone.
+
+    The miniature shows that it can be measured; its numbers mean nothing.
+    """
+    own = settings(wildcards.evidence)["threads"]
+    return own if wildcards.evidence == "mini" else workflow.resource_settings.cores or own
 
 
 def share_imports():
