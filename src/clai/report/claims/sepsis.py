@@ -16,7 +16,6 @@ from clai.report.claims.sources import (
     SEPSIS,
     VOTE_CHOICES,
     errors,
-    gap,
     sepsis_sources,
     values,
     votes,
@@ -69,7 +68,7 @@ def lowest_calibration_error(evidence: Evidence, printed_values: pd.DataFrame) -
         for of_vote, metrics in votes(source, source.frame(evidence, "metrics.csv")):
             for reading, metric in errors(of_vote):
                 finding.add(*(
-                    weigh(evidence, source.key, f"ECE, {_minus('clai-m', other)}", gap(metrics, metric, "clai-m", other),
+                    weigh(evidence, source.key, f"ECE, {_minus('clai-m', other)}", metrics.gap(metric, "clai-m", other),
                            FINE_DIFFERENCE, LOWER, reading)
                     for other in ("clai-c", MIXTURE)
                 ))  # fmt: skip
@@ -93,7 +92,7 @@ def slightly_lower(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
         for reading, metrics in votes(source, source.frame(evidence, "metrics.csv")):
             finding.add(*(
                 weigh(evidence, source.key, f"{title}, {_minus('clai-m', 'clai-c')}",
-                       gap(metrics, metric, "clai-m", "clai-c"), DIFFERENCE, NOT_LOWER, reading)
+                       metrics.gap(metric, "clai-m", "clai-c"), DIFFERENCE, NOT_LOWER, reading)
                 for metric, title in METRICS.items()
             ))  # fmt: skip
     for metric, title in METRICS.items() if finding.parts else ():
@@ -121,12 +120,12 @@ def beats_mixture(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
         finding.cite(evidence, source.key, "metrics.csv")
         for of_vote, metrics in votes(source, source.frame(evidence, "metrics.csv")):
             for reading, ece in errors(of_vote):
-                if values(metrics, MIXTURE, ece).empty:
+                if metrics.of(MIXTURE, ece).empty:
                     continue
                 for model in CLAI:
                     finding.add(*(
                         weigh(evidence, source.key, f"{title}, CLaI minus {MODELS[MIXTURE].title}",
-                               gap(metrics, metric, model, MIXTURE), DIFFERENCE,
+                               metrics.gap(metric, model, MIXTURE), DIFFERENCE,
                                LOWER if metric == ece else BETTER, reading, MODELS[model].title)
                         for metric, title in {**METRICS, ece: "ECE"}.items()
                     ))  # fmt: skip
@@ -150,12 +149,12 @@ def competitive_calibration(evidence: Evidence, printed_values: pd.DataFrame) ->
     for source in sepsis_sources(evidence):
         finding.cite(evidence, source.key, "metrics.csv")
         for of_vote, metrics in votes(source, source.frame(evidence, "metrics.csv")):
-            baselines = [model for model in MODELS if model in set(metrics["model"]) - set(CLAI)]
+            baselines = [model for model in MODELS if model in metrics.models - set(CLAI)]
             for reading, ece in errors(of_vote):
                 for model in CLAI:
                     finding.add(*(
                         weigh(evidence, source.key, f"ECE, CLaI minus {MODELS[other].title}",
-                               gap(metrics, ece, model, other), FINE_DIFFERENCE, NOT_HIGHER, reading, MODELS[model].title)
+                               metrics.gap(ece, model, other), FINE_DIFFERENCE, NOT_HIGHER, reading, MODELS[model].title)
                         for other in baselines
                     ))  # fmt: skip
     return finding
