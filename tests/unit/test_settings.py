@@ -88,7 +88,7 @@ TUNING = {"trials": 2, "seed": 0, "scored_on": "validation", "models": ["gp"], "
                     "cifar10": {"trials": 2, "spaces": {"clai-m": {"training.epochs": {"choice": ["many", "few"]}}}}
                 }
             },
-            "config key tuning-cifar10.clai-m_trial1.training.epochs: '(many|few)' is not of type 'integer'",
+            "config key tuning.cifar10.spaces.clai-m.training.epochs: 'many' is not of type 'integer'",
         ),
         (
             {"tuning": {"challenge2019": {"trials": 20}}},

@@ -21,7 +21,7 @@ from clai.runs.settings import (
     model_settings,
     runs_of_study,
 )
-from clai.runs.tuning import PREFIX, trials
+from clai.runs.tuning import PREFIX, trial_settings, trials
 from support.evidence_fixture import write_evidence
 
 REPOSITORY = Path(__file__).parents[2]
@@ -154,8 +154,8 @@ def test_runs_have_the_settings_of_the_best_published_trials(dataset: str) -> No
     evidence = Evidence.found(REPOSITORY / "results" / "published", {tuning: {"title": tuning, "needs": ""}})
     if not evidence.has(tuning):
         pytest.skip(f"no evidence of {tuning} is published")
-    drawn = REAL["studies"][tuning]["trials"]
     best = best_trials(evidence, tuning)
     assert best.keys() == set(REAL["tuning"][dataset]["models"])
-    chosen = {m: {k: v for k, v in drawn[f"{m}_{trial}"].items() if k != "model"} for m, trial in best.items()}
+    drawn = {m: trial_settings(REAL, tuning, f"{m}_{trial}") for m, trial in best.items()}
+    chosen = {m: {k: v for k, v in trial.items() if k != "model"} for m, trial in drawn.items()}
     assert (REAL["tuned"] or {}).get(dataset, {}) == {m: settings for m, settings in chosen.items() if settings}

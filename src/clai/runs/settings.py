@@ -17,7 +17,7 @@ import yaml
 from clai.errors import InputError
 from clai.runs.identity import RunId
 from clai.runs.models import CLAI, EMBEDDING_BASELINES, MODELS
-from clai.runs.tuning import tuned_settings, tuning_studies
+from clai.runs.tuning import corners, trial_settings, tuned_settings, tuning_studies
 
 DEFAULTS = (
     "config.yaml",
@@ -65,9 +65,10 @@ def load_settings(
     _check_tunings(settings)
     settings["studies"] |= tuning_studies(settings)
     of_trials = {**schema["$defs"]["overrides"], "$defs": schema["$defs"]}
-    for name, study in settings["studies"].items():
-        for cell, trial in study.get("trials", {}).items():
-            _check_schema(of_trials, {k: v for k, v in trial.items() if k != "model"}, (name, cell))
+    for name, tuning in settings["tuning"].items():
+        for model in tuning["models"]:
+            for values in corners(tuning["spaces"][model]):
+                _check_schema(of_trials, values, ("tuning", name, "spaces", model))
     _check_names(settings, repository)
     _check_agreement(settings)
     return settings
@@ -192,7 +193,9 @@ def cell_settings(settings: Mapping[str, Any], study: str, cell: str) -> dict[st
     """
     entry = settings["studies"][study]
     variants = (
-        [entry["trials"][cell]] if "trials" in entry else [settings["variants"][name] for name in cell.split("_")]
+        [trial_settings(settings, study, cell)]
+        if "trials" in entry
+        else [settings["variants"][name] for name in cell.split("_")]
     )
     own = merge({"model": "clai-m"}, *variants)
     tuned = tuned_settings(settings, entry["dataset"], own["model"]) if entry.get("tuned") else {}

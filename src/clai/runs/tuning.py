@@ -27,11 +27,12 @@ def trials(space: Mapping[str, Mapping[str, Any]], number: int, seed: int) -> li
         seed: of the draws.
 
     Raises:
-        InputError: the space holds fewer settings than trials.
+        InputError: see `check_space`.
 
     >>> trials({"training.learning_rate": {"loguniform": [0.001, 0.1]}}, 3, 0)
     [{}, {'training': {'learning_rate': 0.013}}, {'training': {'learning_rate': 0.027}}]
     """
+    check_space(space, number)
     # The imports are slow, and most of what reads the settings draws nothing.
     from scipy import stats
     from sklearn.model_selection import ParameterSampler
@@ -41,14 +42,36 @@ def trials(space: Mapping[str, Mapping[str, Any]], number: int, seed: int) -> li
     for setting, ((name, values),) in ((setting, entry.items()) for setting, entry in space.items()):
         # Values may be lists, which an array of choices would take apart: their places are drawn.
         distributions[setting] = range(len(values)) if name == "choice" else continuous[name](*values)
+    drawn = ParameterSampler(distributions, number - 1, random_state=seed)
+    return [{}, *(_nested({key: _value(space[key], value) for key, value in trial.items()}) for trial in drawn)]
+
+
+def check_space(space: Mapping[str, Mapping[str, Any]], number: int) -> None:
+    """Refuse a space that holds fewer settings than trials, or a range whose ends are no ends."""
+    for setting, entry in space.items():
+        for name in entry.keys() - {"choice"}:
+            low, high = entry[name]
+            if low >= high:
+                raise InputError(
+                    f"{name} of {setting}: found [{low}, {high}], expected the lower end first; exchange them"
+                )
     sizes = [len(entry["choice"]) for entry in space.values() if "choice" in entry]
     if len(sizes) == len(space) and (most := math.prod(sizes)) < number - 1:
         raise InputError(
             f"the space of {', '.join(space)}: found {most} combinations, expected at least {number - 1} for {number} trials; "
             "add values, or lower `trials`"
         )
-    drawn = ParameterSampler(distributions, number - 1, random_state=seed)
-    return [{}, *(_nested({key: _value(space[key], value) for key, value in trial.items()}) for trial in drawn)]
+
+
+def corners(space: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return settings, in their blocks, that together have each choice and each end of a range: few, drawn from nothing.
+
+    >>> corners({"threads": {"choice": [1, 2]}, "training.warmup": {"uniform": [0.1, 0.3]}})
+    [{'threads': 1, 'training': {'warmup': 0.1}}, {'threads': 2, 'training': {'warmup': 0.3}}]
+    """
+    values = {setting: next(iter(entry.values())) for setting, entry in space.items()}
+    most = max(map(len, values.values()))
+    return [_nested({setting: own[min(n, len(own) - 1)] for setting, own in values.items()}) for n in range(most)]
 
 
 def _value(distribution: Mapping[str, Any], drawn: Any) -> Any:
@@ -74,23 +97,18 @@ def _nested(dotted: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def tuning_studies(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the studies that the tunings are, by name; a study's `trials` holds the settings of each cell.
+    """Return the studies that the tunings are, by name; a study's `trials` holds the model and the number of each cell.
 
     Recordings are tuned on development patients, or on validation patients of their first fold.
 
     Raises:
-        InputError: a space holds fewer settings than trials.
+        InputError: see `check_space`.
     """
     studies = {}
     for dataset, tuning in settings["tuning"].items():
-        names = [f"trial{n}" for n in range(tuning["trials"])]
-        cells = {
-            f"{model}_{name}": {"model": model, **trial}
-            for model in tuning["models"]
-            for name, trial in zip(
-                names, trials(tuning["spaces"][model], tuning["trials"], tuning["seed"]), strict=True
-            )
-        }
+        for model in tuning["models"]:
+            check_space(tuning["spaces"][model], tuning["trials"])
+        numbers = range(tuning["trials"])
         entry = settings["datasets"][dataset]
         of_folds = "folds" in entry and tuning["scored_on"] != "development"
         studies[f"{PREFIX}{dataset}"] = {
@@ -99,11 +117,19 @@ def tuning_studies(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
             "scored_on": tuning["scored_on"],
             "seeds": [tuning["seed"]],
             "folds": [0] if of_folds else [None],
-            "combine": [{"model": tuning["models"], "trial": names}],
+            "combine": [{"model": tuning["models"], "trial": [f"trial{n}" for n in numbers]}],
             "overrides": tuning["overrides"],
-            "trials": cells,
+            "trials": {f"{model}_trial{n}": (model, n) for model in tuning["models"] for n in numbers},
         }
     return studies
+
+
+def trial_settings(settings: Mapping[str, Any], study: str, cell: str) -> dict[str, Any]:
+    """Return the model of a trial and, in their blocks, the settings that it draws."""
+    entry = settings["studies"][study]
+    model, number = entry["trials"][cell]
+    tuning = settings["tuning"][entry["dataset"]]
+    return {"model": model, **trials(tuning["spaces"][model], tuning["trials"], tuning["seed"])[number]}
 
 
 def tuned_settings(settings: Mapping[str, Any], dataset: str, model: str) -> Mapping[str, Any]:
