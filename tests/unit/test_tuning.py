@@ -61,6 +61,11 @@ def test_space_with_fewer_combinations_than_trials_is_refused() -> None:
         trials(space, 8, 0)
 
 
+def test_range_with_its_ends_exchanged_is_refused() -> None:
+    with pytest.raises(InputError, match=r"loguniform of training\.learning_rate: found \[0\.1, 0\.001\], expected"):
+        trials({"training.learning_rate": {"loguniform": [0.1, 0.001]}}, 2, 0)
+
+
 @pytest.mark.parametrize("dataset", REAL["tuning"])
 def test_every_model_has_as_many_trials_which_differ_in_its_space_alone(dataset: str) -> None:
     tuning, study = REAL["tuning"][dataset], PREFIX + dataset
