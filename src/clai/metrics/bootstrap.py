@@ -27,6 +27,8 @@ JACKKNIFE_GROUPS = 200
 """Largest number of groups of a fold's patients that the jackknife leaves out in turn, for the acceleration."""
 DRAWS_AT_ONCE = 50
 """It bounds memory and decides no result."""
+IN_CACHE = 16
+"""Draws whose sums over tens of thousands of samples stay in a processor's cache."""
 
 
 class Fold(NamedTuple):
@@ -75,6 +77,17 @@ class Ranked:
 
         weights: of the units (draws, units). Both are NaN where a class has no weight.
         """
+        return self._measured(weights, precision=True)
+
+    def roc_areas(self, weights: Floats) -> Floats:
+        """Return the areas under the ROC curve alone, (draws,), in less time."""
+        return self._measured(weights, precision=False)[:, 0]
+
+    def _measured(self, weights: Floats, precision: bool) -> Floats:
+        parts = (weights[start : start + IN_CACHE] for start in range(0, len(weights), IN_CACHE))
+        return np.concatenate([self._measured_in_cache(part, precision) for part in parts])
+
+    def _measured_in_cache(self, weights: Floats, precision: bool) -> Floats:
         weights = np.ascontiguousarray(weights.T)
         called = np.zeros((self.between.shape[0] + 1, weights.shape[1]))
         np.cumsum(self.between @ weights, axis=0, out=called[1:])
@@ -84,11 +97,14 @@ class Ranked:
         negatives = called[-1] - positives
         tied = at_end - called[self.begin] - gained
         outranked = negatives - (at_end - true) + tied / 2
-        precision = np.divide(true, at_end, out=np.zeros_like(true), where=at_end > 0)
+        sums, pairs = [(gained * outranked).sum(axis=0)], [positives * negatives]
+        if precision:
+            precisions = np.divide(true, at_end, out=np.zeros_like(true), where=at_end > 0)
+            sums.append((gained * precisions).sum(axis=0))
+            pairs.append(positives)
         known = (positives > 0) & (negatives > 0)
-        sums = np.stack([(gained * outranked).sum(axis=0), (gained * precision).sum(axis=0)], axis=1)
-        pairs = np.stack([positives * negatives, positives], axis=1)
-        return np.divide(sums, pairs, out=np.full_like(sums, np.nan), where=known[:, None])
+        area = np.full((len(positives), len(sums)), np.nan)
+        return np.divide(np.stack(sums, axis=1), np.stack(pairs, axis=1), out=area, where=known[:, None])
 
 
 def _counts(row: NDArray[np.intp], column: NDArray[np.intp], rows: int, columns: int) -> csr_array:

@@ -165,7 +165,7 @@ def _measure_of(
         occurs = true + said > 0
         f1 = np.divide(2 * agreed, true + said, out=np.zeros_like(true), where=occurs).sum(1) / occurs.sum(1)
         errors = (np.abs(part).sum(1) / total[:, 0] for part in (raw, scaled))
-        areas = np.mean([of_class.areas(weight)[:, 0] for of_class in ranked], axis=0)
+        areas = np.mean([of_class.roc_areas(weight) for of_class in ranked], axis=0)
         return np.stack([right[:, 0] / total[:, 0], f1, *errors, areas], axis=1)
 
     return measure
