@@ -3,17 +3,18 @@
 `samples.npz` holds the labels of a dataset's test samples, `predictions_<model>.npz` the scores of a model's runs. Samples stand
 in the order of the prepared data, recordings without development patients. The files hold no measurements and no identifiers.
 
-Scores are rounded, because each costs a byte or two:
+Scores are rounded, because each costs a byte or more:
 
-- C classes. A score is stored as its distance to the largest one of the sample, in steps of 1 / STEPS of the run's largest
-  distance. The distance of other classes is at least one step, so that the class with the largest score is exact.
+- C classes. A score is stored as its distance to the largest one of the sample, in steps: the run's largest distance has all
+  that two bytes can count, or three for at most FEW samples. The distance of other classes is at least one step, so that the
+  class with the largest score is exact.
 - Two classes. Scores fall into some BINS bins, or BINS_OF_FEW for at most FEW samples. The bins divide ranks, ranks from above
   on a logarithmic scale, and scores evenly: rare events at the top, and probabilities, keep their resolution. No bin crosses 0,
   the threshold of alarms, or a limit between the bins of a calibration error. Reading spreads the samples of a bin over it at
   random, with a fixed seed: ties would bias the average precision.
 
-The files are plain NumPy archives. Numbers of two bytes are stored as all low bytes, then all high ones; bins as differences from
-hour to hour. Both pack better so.
+The files are plain NumPy archives. Numbers of several bytes are stored as all low bytes, then all higher ones; bins as
+differences from hour to hour. Both pack better so.
 """
 
 import io
@@ -35,10 +36,10 @@ from clai.metrics.calibration import LogisticCalibration, scaled_softmax
 from clai.runs.identity import RunId
 
 Floats = NDArray[np.float64]
-STEPS, BINS = 65535, 1023
-"""Steps of the scores of a run with more than two classes, and bins of one with two."""
-FEW, BINS_OF_FEW = 10_000, 16383
-"""Up to so many samples of two classes have more bins: a moved rank shows in their intervals."""
+BYTES, BINS = 2, 1023
+"""Of the steps of a score of a run with more than two classes, and number of bins of one with two."""
+FEW, BYTES_OF_FEW, BINS_OF_FEW = 10_000, 3, 16383
+"""Up to so many samples have more: one that moves to another bin or rank shows in their intervals."""
 LARGEST_VALUES = 50_000_000
 """Scores that a run may have: beyond it a file is refused before it is unpacked."""
 CLOSE = 1e-4
@@ -156,10 +157,11 @@ def save_predictions(
 def _of_classes(score: Floats, temperature: float) -> dict[str, NDArray[Any]]:
     """Return the distances (N, C) to the largest score in steps, the step, and the temperature."""
     distance = score.max(axis=1, keepdims=True) - score
-    step = distance.max() / STEPS or 1.0
+    width = BYTES if len(score) > FEW else BYTES_OF_FEW
+    step = distance.max() / (256**width - 1) or 1.0
     steps = np.maximum(np.rint(distance / step), 1)
     steps[np.arange(len(score)), score.argmax(axis=1)] = 0
-    return {"steps": _bytes_apart(steps), "step": np.float64(step), "temperature": np.float64(temperature)}  # type: ignore[dict-item]
+    return {"steps": _bytes_apart(steps, width), "step": np.float64(step), "temperature": np.float64(temperature)}  # type: ignore[dict-item]
 
 
 def _of_two(score: Floats, given: Mapping[str, NDArray[Any]], ece_bins: int) -> dict[str, NDArray[Any]]:
@@ -298,7 +300,11 @@ class _Archive:
         return np.frombuffer(content.read(), expected).reshape(shape)
 
     def of_classes(self, run: str, n: int, classes: int) -> Predictions:
-        steps = _bytes_together(self.read(f"{run}/steps", np.uint8, 1, size=2 * n * classes)).reshape(n, classes)
+        packed = self.read(f"{run}/steps", np.uint8, 1)
+        widths = {width * n * classes: width for width in (BYTES, BYTES_OF_FEW)}
+        if len(packed) not in widths:
+            raise _bad(self.path, f"{run}/steps of {len(packed)} values, not {BYTES} or {BYTES_OF_FEW} for each score")
+        steps = _bytes_together(packed, widths[len(packed)]).reshape(n, classes)
         step, temperature = (float(self.read(f"{run}/{name}", np.float64, 0)) for name in ("step", "temperature"))
         if not (0 < step < np.inf and 0 < temperature < np.inf) or not ((steps == 0).sum(axis=1) == 1).all():
             raise _bad(
@@ -337,14 +343,16 @@ class _Archive:
         return Predictions(score, probability, calibrated, score > constants[3] if alarms else None)
 
 
-def _bytes_apart(values: NDArray[Any]) -> NDArray[np.uint8]:
-    """Return the low bytes of whole numbers below 2^16, then the high ones, as (2 N,)."""
-    return np.ascontiguousarray(values.astype("<u2").reshape(-1, 1).view(np.uint8).T).reshape(-1)
+def _bytes_apart(values: NDArray[Any], width: int = BYTES) -> NDArray[np.uint8]:
+    """Return the lowest bytes of whole numbers of so many bytes, then the next ones, as (width N,)."""
+    return np.ascontiguousarray(values.astype("<u4").reshape(-1, 1).view(np.uint8)[:, :width].T).reshape(-1)
 
 
-def _bytes_together(parts: NDArray[np.uint8]) -> NDArray[np.uint16]:
+def _bytes_together(parts: NDArray[np.uint8], width: int = BYTES) -> NDArray[np.uint32]:
     """Return the numbers (N,) that `_bytes_apart` took apart."""
-    return np.ascontiguousarray(parts.reshape(2, -1).T).view("<u2").reshape(-1)
+    padded = np.zeros((len(parts) // width, 4), np.uint8)
+    padded[:, :width] = parts.reshape(width, -1).T
+    return padded.view("<u4").reshape(-1)
 
 
 def _write(path: str | Path, arrays: Mapping[str, NDArray[Any]]) -> None:
