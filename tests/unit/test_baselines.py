@@ -182,6 +182,18 @@ def test_classifiers_of_hours_have_the_prevalence_of_the_whole_data() -> None:
     assert (fit_constant(y).scores(test) == fit_constant(y).scores(test)[0]).all()
 
 
+def test_dead_columns_of_an_embedding_do_not_count() -> None:
+    x, y = hours(2000, 0)
+    dead = np.where(np.arange(len(x)) % 2, np.float32(1e-43), np.float32(0))[:, None]
+    fitting = {"inverse_penalty": [1.0], "samples_per_class": 2000, "seed": 0}
+    alone, _ = fit_logistic_regression(x, y, x, y, **fitting)
+    beside, _ = fit_logistic_regression(np.hstack([dead, x]), y, np.hstack([dead, x]), y, **fitting)
+    awake = np.full((len(x), 1), 0.5, np.float32)
+    np.testing.assert_array_equal(beside.scores(np.hstack([awake, x])), alone.scores(x))
+    constant, _ = fit_logistic_regression(np.ones_like(x), y, x, y, **fitting)
+    assert np.isfinite(constant.scores(np.ones_like(x))).all()
+
+
 def rows_of_three(n: int, seed: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Rows of three classes at shares of about 80, 15 and 5 %, which circles around the origin divide."""
     generator = np.random.default_rng(seed)

@@ -4,7 +4,7 @@ A classifier is fitted on a sample of the frequent classes and all of the rare o
 differ from those of all rows by a constant for each class (King & Zeng 2001), which is added here.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,13 +24,26 @@ class RowClassifier(Protocol):
 
 @dataclass(frozen=True)
 class Shifted:
-    """A scikit-learn classifier with a constant added to its scores, one for each class (C,) where there are more than two."""
+    """A scikit-learn classifier with a constant added to its scores, one for each class (C,) where there are more than two.
+
+    It sees some `columns` of its inputs alone, all by default.
+    """
 
     classifier: Any
     shift: float | Floats
+    columns: NDArray[np.bool_] | slice = field(default_factory=lambda: slice(None))
 
     def scores(self, x: NDArray[np.float32]) -> Floats:
-        return np.asarray(self.classifier.decision_function(x), dtype=np.float64) + self.shift
+        return np.asarray(self.classifier.decision_function(x[:, self.columns]), dtype=np.float64) + self.shift
+
+
+def varying(x: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """Return which columns of x (N, F) vary by more than float32 resolves beside the one that varies most; all if none varies.
+
+    Dead units of a network leave values of 1e-43 or so. Divided by their spread they would count as much as any other.
+    """
+    spread = x.std(axis=0, dtype=np.float64)
+    return np.asarray((spread > np.finfo(np.float32).eps * spread.max()) | (spread.max() == 0))
 
 
 def class_sample(y: ArrayLike, most: int, seed: int) -> tuple[NDArray[np.int64], float | Floats]:
@@ -80,6 +93,8 @@ def fit_logistic_regression(
 ) -> tuple[Shifted, float]:
     """Fit a ridge-penalised logistic regression on standardised inputs; `merit` on validation rows chooses the penalty.
 
+    Columns that do not vary are left out (`varying`).
+
     Args:
         x, y: training rows (N, F) and class indices (N,).
         x_val, y_val: validation rows (M, F) and class indices (M,), every class among them.
@@ -94,10 +109,11 @@ def fit_logistic_regression(
     from sklearn.preprocessing import StandardScaler
 
     rows, shift = class_sample(y, samples_per_class, seed)
+    columns = varying(x[rows])
 
     def fitted(c: float) -> Shifted:
         model = make_pipeline(StandardScaler(), LogisticRegression(C=c, max_iter=1000))
-        return Shifted(model.fit(x[rows], np.asarray(y)[rows]), shift)
+        return Shifted(model.fit(x[rows][:, columns], np.asarray(y)[rows]), shift, columns)
 
     classifiers = {c: fitted(c) for c in inverse_penalty}
     if len(classifiers) == 1:

@@ -17,7 +17,7 @@ from sklearn.neighbors import KNeighborsClassifier, NearestCentroid, Neighborhoo
 from sklearn.svm import SVC
 from torch import Tensor
 
-from clai.baselines.logistic_regression import fit_logistic_regression
+from clai.baselines.logistic_regression import fit_logistic_regression, varying
 from clai.experiments.embedding import Embedded
 from clai.experiments.evaluation import Scored, evaluate_multiclass
 from clai.experiments.run import Run
@@ -64,7 +64,9 @@ def measure_read_outs(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]
     """
     kernel = kernel.cpu().eval()
     splits = {name: _split(kernel, part) for name, part in embedded.items()}
-    train, val, test = (splits[name] for name in ("train", "val", "test"))
+    # Some read-outs divide by the spread within classes.
+    columns = varying(splits["train"].x)
+    train, val, test = (splits[name]._replace(x=splits[name].x[:, columns]) for name in ("train", "val", "test"))
     rows = []
     for read_out, fitted in _fit_all(run, kernel, train, val, test):
         metrics = evaluate_multiclass(run, Scored(fitted.test, test.y), Scored(fitted.val, val.y)).metrics
