@@ -1,5 +1,6 @@
 """Figures 3 and S10: training curves with the floors of their losses."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
@@ -12,6 +13,8 @@ from clai.runs.models import CLAI, MODELS
 
 CELLS = {"clai-m": "full_zero", "clai-c": "cosine_zero"}
 """The models' names in the study of figure S10."""
+TITLE = 34
+"""Letters of a line of a title."""
 COLUMNS = ["dataset", "model", "epoch", "quantity", "mean", "sd", "n"]
 
 
@@ -45,7 +48,7 @@ def _curves(evidence: Evidence, datasets: Sequence[str], names: Mapping[str, str
                     band(axes, curve.index, curve["mean"], curve["std"], style.colour)
                 named = curve.rename(columns={"std": "sd", "count": "n"}).reset_index()
                 parts.append(named.assign(dataset=dataset, model=name, quantity=quantity))
-        top.set_title(short_title(evidence, dataset))
+        top.set_title("\n".join(textwrap.wrap(short_title(evidence, dataset), TITLE)))
         top.set_ylim(bottom=0)
         bottom.xaxis.set_major_locator(MaxNLocator(integer=True))
         bottom.set_xlabel(f"Epoch (of {history['epoch'].max()})")
