@@ -207,7 +207,7 @@ rule gather_predictions:
         "../../envs/environment.yaml"
     threads: 1
     params:
-        settings=only("evaluation.ece_bins"),
+        settings=only("evaluation.ece_bins", "evaluation.decision_thresholds"),
     message:
         "Round and pack the predictions of {wildcards.model} on {wildcards.dataset} ({wildcards.evidence})."
     script:

@@ -20,5 +20,6 @@ for path in snakemake.input.predictions:
 for path in snakemake.input.metrics:
     fitted = pd.read_csv(path, keep_default_na=False).query("metric == 'temperature' and rule in ['printed', '']")
     temperatures |= {RunId.parse(path): float(value) for value in fitted["value"]}
-bins = snakemake.params.settings["evaluation"]["ece_bins"]
-save_predictions(snakemake.output[0], predictions, temperatures, bins)
+evaluation = snakemake.params.settings["evaluation"]
+bins, thresholds = evaluation["ece_bins"], evaluation["decision_thresholds"]
+save_predictions(snakemake.output[0], predictions, temperatures, bins, thresholds)

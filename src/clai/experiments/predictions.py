@@ -5,12 +5,13 @@ in the order of the prepared data, recordings without development patients. The 
 
 Scores are rounded, because each costs a byte or more:
 
-- C classes. A score is stored as its distance to the largest one of the sample, in steps: the run's largest distance has all
-  that two bytes can count, or three for at most FEW samples. The distance of other classes is at least one step, so that the
-  class with the largest score is exact.
+- C classes. A score is stored as its distance to the largest one of the sample, in LEVELS levels up to the run's largest
+  distance, or LEVELS_OF_FEW for at most FEW samples; levels of small distances are narrower. Level 0 is that of the largest score
+  alone, so that the predicted class is exact. A sample whose confidence would move to another bin of a calibration error has
+  finer levels, of FINE_BYTES bytes.
 - Two classes. Scores fall into some BINS bins, or BINS_OF_FEW for at most FEW samples. The bins divide ranks, ranks from above
   on a logarithmic scale, and scores evenly: rare events at the top, and probabilities, keep their resolution. No bin crosses 0,
-  the threshold of alarms, or a limit between the bins of a calibration error. Reading spreads the samples of a bin over it at
+  the threshold of alarms, a threshold of a decision curve, or a limit between the bins of a calibration error. Reading spreads the samples of a bin over it at
   random, with a fixed seed: ties would bias the average precision.
 
 The files are plain NumPy archives. Numbers of several bytes are stored as all low bytes, then all higher ones; bins as
@@ -19,7 +20,7 @@ differences from hour to hour. Both pack better so.
 
 import io
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,14 +37,18 @@ from clai.metrics.calibration import LogisticCalibration, scaled_softmax
 from clai.runs.identity import RunId
 
 Floats = NDArray[np.float64]
-BYTES, BINS = 2, 1023
-"""Of the steps of a score of a run with more than two classes, and number of bins of one with two."""
-FEW, BYTES_OF_FEW, BINS_OF_FEW = 10_000, 3, 16383
+BYTES, FINE_BYTES = 2, 3
+"""Bytes of a level or a bin, before they are packed, and of a finer level."""
+LEVELS, BINS = 511, 127
+"""Levels of the distances of a run with more than two classes, and bins of the scores of one with two."""
+FEW, LEVELS_OF_FEW, BINS_OF_FEW = 10_000, 2047, 16383
 """Up to so many samples have more: one that moves to another bin or rank shows in their intervals."""
 LARGEST_VALUES = 50_000_000
 """Scores that a run may have: beyond it a file is refused before it is unpacked."""
 CLOSE = 1e-4
 """Largest difference between probabilities and their mapping, which float32 leaves below a hundredth of it."""
+_FINE = 256**FINE_BYTES - 1
+_LARGEST = 1e30
 _DATE = (1980, 1, 1, 0, 0, 0)
 
 
@@ -133,6 +138,7 @@ def save_predictions(
     runs: Mapping[RunId, Mapping[str, NDArray[np.float32]]],
     temperatures: Mapping[RunId, float],
     ece_bins: int,
+    decision_thresholds: Sequence[float] = (),
 ) -> None:
     """Write `predictions_<model>.npz`.
 
@@ -140,6 +146,7 @@ def save_predictions(
         runs: by run the arrays of its `predictions.npz`.
         temperatures: of the runs with more than two classes.
         ece_bins: of the calibration errors.
+        decision_thresholds: calibrated probabilities of decision curves, for two classes.
 
     Raises:
         InputError: a run has scores that are not finite.
@@ -149,22 +156,56 @@ def save_predictions(
         if not np.isfinite(given["score"]).all():
             raise InputError(f"{run}: found scores that are not finite, expected numbers. Compute the run again")
         score = given["score"].astype(np.float64)
-        parts = _of_classes(score, temperatures[run]) if score.ndim == 2 else _of_two(score, given, ece_bins)
+        if score.ndim == 2:
+            parts = _of_classes(score, temperatures[run], ece_bins)
+        else:
+            parts = _of_two(score, given, ece_bins, decision_thresholds)
         arrays |= {f"{run.replicate}/{name}": values for name, values in parts.items()}
     _write(path, arrays)
 
 
-def _of_classes(score: Floats, temperature: float) -> dict[str, NDArray[Any]]:
-    """Return the distances (N, C) to the largest score in steps, the step, and the temperature."""
+def _of_classes(score: Floats, temperature: float, ece_bins: int) -> dict[str, NDArray[Any]]:
+    """Return the levels (N, C) of the distances to the largest score, finer ones for samples that would move, and constants."""
     distance = score.max(axis=1, keepdims=True) - score
-    width = BYTES if len(score) > FEW else BYTES_OF_FEW
-    step = distance.max() / (256**width - 1) or 1.0
-    steps = np.maximum(np.rint(distance / step), 1)
-    steps[np.arange(len(score)), score.argmax(axis=1)] = 0
-    return {"steps": _bytes_apart(steps, width), "step": np.float64(step), "temperature": np.float64(temperature)}  # type: ignore[dict-item]
+    largest, top = float(distance.max()) or 1.0, score.argmax(axis=1)
+    number = _number_of_levels(len(score))
+    levels = _levels(distance, largest, number, top)
+    rounded = _distances(levels, largest, number)
+    moved = np.zeros(len(score), dtype=bool)
+    for scale in (1.0, temperature):
+        moved |= np.not_equal(*(_bin_of_confidence(d, scale, ece_bins) for d in (distance, rounded)))
+    return {
+        "levels": _bytes_apart(levels),
+        "moved": _bytes_apart(np.diff(np.flatnonzero(moved), prepend=0), FINE_BYTES),
+        "fine": _bytes_apart(_levels(distance[moved], largest, _FINE, top[moved]), FINE_BYTES),
+        "constants": np.array([largest, temperature]),
+    }
 
 
-def _of_two(score: Floats, given: Mapping[str, NDArray[Any]], ece_bins: int) -> dict[str, NDArray[Any]]:
+def _number_of_levels(samples: int) -> int:
+    return LEVELS if samples > FEW else LEVELS_OF_FEW
+
+
+def _levels(distance: Floats, largest: float, number: int, top: NDArray[np.intp]) -> NDArray[np.int64]:
+    """Return the level of each distance (N, C), from 1; 0 for the class with the largest score."""
+    levels = np.clip(np.ceil(np.sqrt(distance / largest) * number), 1, number).astype(np.int64)
+    levels[np.arange(len(levels)), top] = 0
+    return levels
+
+
+def _distances(levels: NDArray[Any], largest: float, number: int) -> Floats:
+    """Return the distances in the middle of levels."""
+    return np.where(levels > 0, largest * ((levels - 0.5) / number) ** 2, 0.0)
+
+
+def _bin_of_confidence(distance: Floats, temperature: float, ece_bins: int) -> NDArray[np.intp]:
+    confidence = scaled_softmax(-distance, temperature).max(axis=1)
+    return np.digitize(confidence, np.linspace(0, 1, ece_bins + 1))
+
+
+def _of_two(
+    score: Floats, given: Mapping[str, NDArray[Any]], ece_bins: int, decision_thresholds: Sequence[float]
+) -> dict[str, NDArray[Any]]:
     """Return bins of the scores (N,) with their limits, and how probabilities and alarms follow from scores."""
     mapping = next((n for n, to in MAPPINGS.items() if np.abs(to(score) - given["probability"]).max() < CLOSE), None)
     if mapping is None:
@@ -176,7 +217,7 @@ def _of_two(score: Floats, given: Mapping[str, NDArray[Any]], ece_bins: int) -> 
     limits = np.r_[0.5, np.arange(1, ece_bins) / ece_bins]
     edges = [
         *(2 * limits - 1 if mapping == "half" else logit(limits)),
-        *((logit(limits) - intercept) / (slope or np.inf)),
+        *((logit(np.r_[limits, decision_thresholds]) - intercept) / (slope or np.inf)),
     ]
     threshold = np.inf
     if "alarm" in given:
@@ -300,18 +341,25 @@ class _Archive:
         return np.frombuffer(content.read(), expected).reshape(shape)
 
     def of_classes(self, run: str, n: int, classes: int) -> Predictions:
-        packed = self.read(f"{run}/steps", np.uint8, 1)
-        widths = {width * n * classes: width for width in (BYTES, BYTES_OF_FEW)}
-        if len(packed) not in widths:
-            raise _bad(self.path, f"{run}/steps of {len(packed)} values, not {BYTES} or {BYTES_OF_FEW} for each score")
-        steps = _bytes_together(packed, widths[len(packed)]).reshape(n, classes)
-        step, temperature = (float(self.read(f"{run}/{name}", np.float64, 0)) for name in ("step", "temperature"))
-        if not (0 < step < np.inf and 0 < temperature < np.inf) or not ((steps == 0).sum(axis=1) == 1).all():
-            raise _bad(
-                self.path, f"{run} with a step of {step}, a temperature of {temperature}, or samples without one class"
-            )
-        score = -step * steps.astype(np.float64)
-        return Predictions(score, scaled_softmax(score, 1.0), scaled_softmax(score, temperature))
+        levels = _bytes_together(self.read(f"{run}/levels", np.uint8, 1, size=BYTES * n * classes)).reshape(n, classes)
+        steps = self.read(f"{run}/moved", np.uint8, 1)
+        count = len(steps) // FINE_BYTES
+        packed = self.read(f"{run}/fine", np.uint8, 1, size=FINE_BYTES * count * classes)
+        largest, temperature = self.read(f"{run}/constants", np.float64, 1, size=2).tolist()
+        number = _number_of_levels(n)
+        if len(steps) != FINE_BYTES * count or levels.max(initial=0) > number:
+            raise _bad(self.path, f"{run}/moved of {len(steps)} bytes, or levels beyond {number}")
+        moved = np.cumsum(_bytes_together(steps, FINE_BYTES).astype(np.int64))
+        fine = _bytes_together(packed, FINE_BYTES).reshape(count, classes)
+        if count and (moved[-1] >= n or count > n):
+            raise _bad(self.path, f"{run} with {count} finer samples, to number {moved[-1]} of {n}")
+        if not all(1 / _LARGEST < value < _LARGEST for value in (largest, temperature)):
+            raise _bad(self.path, f"{run} with distances to {largest} or a temperature of {temperature}")
+        if not all(((part == 0).sum(axis=1) == 1).all() for part in (levels, fine)):
+            raise _bad(self.path, f"{run} with samples that lack one class, or have several")
+        distance = _distances(levels, largest, number)
+        distance[moved] = _distances(fine, largest, _FINE)
+        return Predictions(-distance, scaled_softmax(-distance, 1.0), scaled_softmax(-distance, temperature))
 
     def of_two(self, run: str, n: int, _: int) -> Predictions:
         packed = _bytes_together(self.read(f"{run}/bins", np.uint8, 1, size=2 * n)).astype(np.int64)
