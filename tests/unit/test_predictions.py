@@ -10,6 +10,7 @@ from scipy.special import expit
 
 from clai.errors import InputError
 from clai.experiments.predictions import (
+    FEW,
     Predictions,
     Samples,
     load_predictions,
@@ -25,12 +26,16 @@ from support.predictions import multiclass, recordings
 Arrays = dict[str, NDArray[Any]]
 
 
+THRESHOLDS = (0.02, 0.1)
+
+
 def stored(
     folder: Path, samples: Samples, runs: dict[RunId, Arrays], temperature: float, classes: int
 ) -> list[Predictions]:
     """What the files hold after both were written and read."""
     save_samples(folder / "samples.npz", samples)
-    save_predictions(folder / "predictions_clai-m.npz", runs, dict.fromkeys(runs, temperature), ece_bins=15)
+    temperatures = dict.fromkeys(runs, temperature)
+    save_predictions(folder / "predictions_clai-m.npz", runs, temperatures, ece_bins=15, decision_thresholds=THRESHOLDS)
     read = load_samples(folder / "samples.npz", classes)
     assert np.array_equal(read.y, samples.y)
     assert np.array_equal(read.group, samples.group)
@@ -58,6 +63,9 @@ def test_alarms_and_f1_are_exact_and_precision_keeps_its_digits(tmp_path: Path) 
         assert kept.alarm is not None
         assert np.array_equal(given["alarm"], kept.alarm)
         assert np.array_equal(given["score"] > 0, kept.score > 0)
+        for threshold in THRESHOLDS:  # calibrations are fitted again from float32, and few samples are as close as that
+            moved = (given["calibrated"] > threshold) != (kept.calibrated > threshold)
+            assert moved.sum() <= 1
         before, after = (
             binary_metrics(
                 y, p["score"], p["probability"], p["calibrated"], threshold=0, threshold_validation=0, bins=15
@@ -69,6 +77,17 @@ def test_alarms_and_f1_are_exact_and_precision_keeps_its_digits(tmp_path: Path) 
             assert after[metric] == pytest.approx(before[metric], abs=5e-4)
         size = (tmp_path / "predictions_clai-m.npz").stat().st_size * 8 / sum(len(a["score"]) for a in runs.values())
         assert size < 3 * 32, "bits an hour of a small run: a bin and its limits, as most hours have one of their own"
+
+
+def test_confidence_stays_in_the_bins_of_the_calibration_error(tmp_path: Path) -> None:
+    samples, runs, temperature = multiclass(n=FEW + 1, seeds=1)  # the fewest levels
+    kept = stored(tmp_path, samples, runs, temperature, 4)[0]
+    limits = np.linspace(0, 1, 16)
+    for given, after in ((1.0, kept.probability), (temperature, kept.calibrated)):
+        before = scaled_softmax(next(iter(runs.values()))["score"], given)
+        assert np.array_equal(np.digitize(before.max(1), limits), np.digitize(after.max(1), limits))
+    size = (tmp_path / "predictions_clai-m.npz").stat().st_size
+    assert size < 1.5 * len(samples.y) * 3, "about a byte for each score but the largest"
 
 
 def test_a_file_depends_on_the_predictions_alone(tmp_path: Path) -> None:
