@@ -3,13 +3,19 @@
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from clai.runs.identity import RunId
 from clai.runs.outputs import files_of_outputs
-from clai.runs.settings import load_settings
+from clai.runs.settings import load_settings, runs_of_model
 from support.copies import REPOSITORY, Tree
+
+
+def runs_of_cifar10(config: dict[str, Any]) -> list[RunId]:
+    return [run for model in config["datasets"]["cifar10"]["models"] for run in runs_of_model(config, "cifar10", model)]
 
 
 @pytest.mark.parametrize(
@@ -33,25 +39,23 @@ def test_target_can_be_planned(shared_tree: Tree, arguments: list[str]) -> None:
 
 def test_full_run_covers_all_models_seeds_and_folds_that_the_configuration_names(shared_tree: Tree) -> None:
     config = load_settings(REPOSITORY)
-    mimic, cifar10 = config["datasets"]["mimic-iv"], config["datasets"]["cifar10"]
+    mimic = config["datasets"]["mimic-iv"]
     planned = shared_tree.planned(
         *("outputs", "--config", "evidence=real", "run=[cifar10,mimic-iv]", "datasets={mimic-iv: {path: mimic}}")
     )
     trained = [model for model in mimic["models"] if model in ("clai-m", "clai-c", "cross-entropy")]
     folds = mimic["folds"] * len(mimic["overrides"]["seeds"])
-    assert planned["train_model"] == len(config["seeds"]) * len(cifar10["models"]) + folds * len(trained)
+    assert planned["train_model"] == len(runs_of_cifar10(config)) + folds * len(trained)
     assert planned["fit_hourly_classifiers"] == planned["fit_embedding_baseline"] == folds
 
 
 def test_settings_of_the_page_on_running_plan_the_runs_that_they_name(tree: Tree) -> None:
     (settings,) = re.findall(r"```yaml\n(.*?)```", (REPOSITORY / "docs" / "running.md").read_text(), flags=re.DOTALL)
     (tree.path / "local.yaml").write_text(settings)
-    config = load_settings(REPOSITORY)
-    seeds = {model: len(config["seeds"]) for model in config["datasets"]["cifar10"]["models"]}
-    seeds |= {model: len(own) for model, own in yaml.safe_load(settings)["model_seeds"].items()}
+    runs = runs_of_cifar10(load_settings(REPOSITORY))
     for target in ("outputs", "publish"):
         planned = tree.planned(target, "--configfile", "local.yaml", "--config", "evidence=real")
-        assert planned["train_model"] == sum(seeds.values())
+        assert planned["train_model"] == len(runs)
         assert planned["prepare_dataset"] == 1
 
 

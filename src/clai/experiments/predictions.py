@@ -11,8 +11,8 @@ Scores are rounded, because each costs a byte or more:
   finer levels, of FINE_BYTES bytes.
 - Two classes. Scores fall into some BINS bins, or BINS_OF_FEW for at most FEW samples. The bins divide ranks, ranks from above
   on a logarithmic scale, and scores evenly: rare events at the top, and probabilities, keep their resolution. No bin crosses 0,
-  the threshold of alarms, a threshold of a decision curve, or a limit between the bins of a calibration error. Reading spreads the samples of a bin over it at
-  random, with a fixed seed: ties would bias the average precision.
+  the threshold of alarms or of a decision curve, or a limit between the bins of a calibration error. Reading spreads the samples
+  of a bin over it at random, with a fixed seed: ties would bias the average precision.
 
 The files are plain NumPy archives. Numbers of several bytes are stored as all low bytes, then all higher ones; bins as
 differences from hour to hour. Both pack better so.
