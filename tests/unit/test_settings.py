@@ -239,7 +239,7 @@ def test_command_prints_what_decides_a_run(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(REPOSITORY)
-    (tmp_path / "own.yaml").write_text("training: {epochs: 3}\n")
+    (tmp_path / "own.yaml").write_text("datasets: {cifar10: {overrides: {training: {epochs: 3}}}}\n")
     assert main(["settings", "cifar10", "clai-m", "--configfile", str(tmp_path / "own.yaml")]) == 0
     shown = yaml.safe_load(capsys.readouterr().out)
     assert shown["runs"] == [f"cifar10/clai-m/seed{seed}" for seed in (0, 1, 2)]

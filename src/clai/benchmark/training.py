@@ -181,8 +181,8 @@ def _prepare_epoch(case: TrainingCase, model: str) -> tuple[Callable[[], object]
     encoder, kernel = placed(trained.encoder, device), trained.kernel.to(device)
     base = TrainingSettings.of(case.settings, case.classes, 0)
     learning = replace(
-        base, epochs=1, batch_size=case.batch_size, optimiser="sgd", learning_rate=1e-3, weight_decay=0.0,
-        learning_rate_schedule="constant", reference_reduction="sum", target="product",
+        base, epochs=1, batch_size=case.batch_size, optimiser="sgd", momentum=0.0, learning_rate=1e-3,
+        weight_decay=0.0, learning_rate_schedule="constant", reference_reduction="sum", target="product",
         schedule="joint" if case.variant in ("joint", "linear") else "sequential",
         references=1 if case.variant == "linear" else "all",
     )  # fmt: skip
