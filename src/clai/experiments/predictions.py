@@ -14,8 +14,8 @@ Scores are rounded, because each costs a byte or more:
   the threshold of alarms or of a decision curve, or a limit between the bins of a calibration error. Reading spreads the samples
   of a bin over it at random, with a fixed seed: ties would bias the average precision.
 
-The files are plain NumPy archives. Numbers of several bytes are stored as all low bytes, then all higher ones; bins as
-differences from hour to hour. Both pack better so.
+The files are plain NumPy archives. Numbers of several bytes are stored as all low bytes, then all higher ones; bins, and the
+numbers of groups, recordings and folds, as differences from sample to sample. They pack better so.
 """
 
 import io
@@ -107,10 +107,9 @@ def _renumbered(values: NDArray[Any]) -> NDArray[np.int64]:
 
 def save_samples(path: str | Path, samples: Samples) -> None:
     """Write `samples.npz`."""
-    arrays: dict[str, NDArray[Any]] = {"y": samples.y.astype(np.uint8), "group": samples.group.astype(np.int32)}
-    if samples.recording is not None and samples.fold is not None:
-        arrays |= {"recording": samples.recording.astype(np.int32), "fold": samples.fold.astype(np.int16)}
-    _write(path, arrays)
+    parts = {name: getattr(samples, name) for name in _OF_SAMPLES}
+    steps = {name: np.diff(part, prepend=0).astype(np.int32) for name, part in parts.items() if part is not None}
+    _write(path, {"y": samples.y.astype(np.uint8), **steps})
 
 
 def load_samples(path: Path, classes: int) -> Samples:
@@ -118,7 +117,9 @@ def load_samples(path: Path, classes: int) -> Samples:
     arrays = _Archive(path)
     with arrays:
         y = arrays.read("y", np.uint8, 1).astype(np.int64)
-        others = {name: arrays.read(name, kind, 1) for name, kind in _OF_SAMPLES.items() if arrays.has(name)}
+        others = {
+            name: np.cumsum(arrays.read(name, np.int32, 1), dtype=np.int64) for name in _OF_SAMPLES if arrays.has(name)
+        }
     if not len(y) or y.max() >= classes or any(len(part) != len(y) for part in others.values()):
         raise _bad(
             path, f"{len(y)} labels and other parts of {[len(p) for p in others.values()]}, or labels beyond {classes}"
@@ -127,10 +128,10 @@ def load_samples(path: Path, classes: int) -> Samples:
         raise _bad(path, f"the parts {sorted(others)}, or groups below 0")
     if "recording" in others and (np.diff(others["recording"]) != 0).sum() + 1 != len(np.unique(others["recording"])):
         raise _bad(path, "recordings whose hours are apart")
-    return Samples(y, **{name: part.astype(np.int64) for name, part in others.items()})
+    return Samples(y, **others)
 
 
-_OF_SAMPLES: dict[str, type[Any]] = {"group": np.int32, "recording": np.int32, "fold": np.int16}
+_OF_SAMPLES = ("group", "recording", "fold")
 
 
 def save_predictions(
