@@ -93,7 +93,7 @@ def test_controls_are_shown_and_change_no_verdict(tmp_path: Path) -> None:
     assert "**Controls, without a say in the verdict:**" in page
 
     value = {part.quantity: part.value for part in findings["9"].controls}
-    rise = value["Cross-entropy, features, cosine kernel: rise of the centred alignment from the untrained network"]
+    rise = value["Cross-entropy, cosine kernel: rise of the centred alignment from the untrained network"]
     assert isinstance(rise, Interval)
     assert (rise.mean, rise.n) == (pytest.approx(0.4), 3)
     lowest = next(part.value for part in findings["10"].controls if "0.1 to 0.2: lowest" in part.quantity)
@@ -102,7 +102,7 @@ def test_controls_are_shown_and_change_no_verdict(tmp_path: Path) -> None:
     effects = [part.quantity for part in findings["11"].controls if "effect size" in part.quantity]
     assert effects == [
         f"{model}, {form}: effect size of the area"
-        for model in ("CLaI-C", "Cross-entropy, features")
+        for model in ("CLaI-C", "Cross-entropy")
         for form in ("as the kernel sees them", "on unit vectors")
     ]
     # All pairs of different classes are alike, so that any assignment is as good.
