@@ -95,15 +95,17 @@ class Chaos:
     def __post_init__(self) -> None:
         self.draw = random.Random(self.seed)
 
-    def command(self) -> list[str]:
-        return self.tree.command("--cores", "2", *TARGETS, "--config", "checkpoint_seconds=0.1")
+    def command(self, *targets: str) -> list[str]:
+        return self.tree.command("--cores", "2", *(targets or TARGETS), "--config", "checkpoint_seconds=0.1")
 
-    def start(self, prefix: tuple[str, ...] = (), **more: object) -> subprocess.Popen[bytes]:
+    def start(
+        self, prefix: tuple[str, ...] = (), targets: Sequence[str] = (), **more: object
+    ) -> subprocess.Popen[bytes]:
         """Give the command in a process group of its own; what it says goes to a file outside the copy."""
         environment = self.tree.environment() | more.pop("environment", {})  # type: ignore[operator]
         with self.output().open("wb") as file:
             return subprocess.Popen(
-                [*prefix, *self.command()], cwd=self.tree.path, env=environment, start_new_session=True, stdout=file,
+                [*prefix, *self.command(*targets)], cwd=self.tree.path, env=environment, start_new_session=True, stdout=file,
                 stderr=subprocess.STDOUT, **more,
             )  # type: ignore[call-overload,no-any-return]  # fmt: skip
 
@@ -129,9 +131,9 @@ class Chaos:
         self.said.append(self.output().read_text(errors="replace"))
         return status
 
-    def give_command(self) -> None:
-        """Give the command, which must succeed."""
-        status = self.end(self.start())
+    def give_command(self, *targets: str) -> None:
+        """Give the command, for these targets if there are any; it must succeed."""
+        status = self.end(self.start(targets=targets))
         assert status == 0, f"{self}\n{self.said[-1][-6000:]}"
 
     def accident(self) -> None:
