@@ -1,4 +1,5 @@
 # What the wildcards of the other files stand for: settings, runs, evidence, files of the library. Makes no files.
+import _thread
 import os
 import sys
 import tempfile
@@ -8,6 +9,7 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 from snakemake.persistence import PersistenceBase
+from snakemake.scheduling.job_scheduler import JobScheduler
 from snakemake.script import PythonScript
 
 REPOSITORY = Path(workflow.basedir)
@@ -225,5 +227,16 @@ def notice_altered_outputs():
     PersistenceBase.finished, PersistenceBase.incomplete = note_and_finish, incomplete_or_altered
 
 
+def stop_in_own_thread():
+    """Let a thread of its own do what SIGTERM asks for.
+
+    Snakemake's handler waits for a lock that the main thread holds while it finishes jobs. A signal interrupts that very thread,
+    which would then wait for itself, for ever.
+    """
+    exit_gracefully = JobScheduler.exit_gracefully
+    JobScheduler.exit_gracefully = lambda *arguments: _thread.start_new_thread(exit_gracefully, arguments)
+
+
 if workflow.is_main_process:
     notice_altered_outputs()
+    stop_in_own_thread()
