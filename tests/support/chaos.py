@@ -30,8 +30,8 @@ ROOM = 64
 PATIENCE = 600
 """Seconds after which a command counts as hanging."""
 REFUSED = ("cannot be locked", "No such file or directory: '.*/.snakemake/locks/")
-"""What a command says that may not start, as patterns. The second comes when another one ends, and removes the folder of the locks,
-at the moment when this one takes its own."""
+"""What a command says that may not start, as patterns. The second comes when another one ends, and removes the folder of the
+locks, at the moment when this one takes its own."""
 FAKETIME = next(iter(sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))), None)
 
 
