@@ -25,7 +25,8 @@ from support.slurm_cluster import ACCOUNT, CPU_NODE, GPU_NODE, SHORT_MINUTES, Cl
 
 PROFILE = REPOSITORY / "profiles" / "slurm" / "config.yaml"
 CANCELLED, TIMED_OUT, PREEMPTED = "cifar10/clai-m/seed0", "cifar10/clai-m/seed1", "cifar10/cross-entropy/seed0"
-STOPPED, ORPHANED, HURRIED = "cifar10/clai-c/seed1", "cifar10/clai-c/seed0", "cifar10/cross-entropy/seed1"
+STOPPED, ORPHANED = "cifar10/clai-c/seed1", "cifar10/clai-c/seed0"
+HURRIED = PREEMPTED  # once more, when the rest is done
 # Nothing of the profile is changed but how long Snakemake waits between questions: here is no queue to wait in.
 HERE = ["--workflow-profile", "profiles/slurm", "--slurm-init-seconds-before-status-checks", "3"]
 HERE += ["--config", "checkpoint_seconds=0.2"]
@@ -219,7 +220,7 @@ def part_of(tree: Tree) -> list[str]:
 
 
 def models_of(tree: Tree) -> list[str]:
-    runs = (CANCELLED, TIMED_OUT, PREEMPTED, STOPPED, ORPHANED, HURRIED)
+    runs = (CANCELLED, TIMED_OUT, PREEMPTED, STOPPED, ORPHANED)
     return [f"results/mini/{run}/{name}" for run in runs for name in ("model.safetensors", "history.csv", "run.json")]
 
 
@@ -280,7 +281,7 @@ def test_accounting_agrees_with_run_records(submitted: Submitted) -> None:
         # Slurm looks once a second, and may miss a peak.
         assert 0.9 * record["peak_memory_mb"] <= job.peak_memory <= record["peak_memory_mb"] + SNAKEMAKE_MB, file
         compared += 1
-    assert compared >= (3 if SUBMITTED == "models" else 10)
+    assert compared >= (2 if SUBMITTED == "models" else 10)
 
 
 @pytest.mark.parametrize(("run", "state"), [(CANCELLED, "CANCELLED"), (TIMED_OUT, "TIMEOUT")])
