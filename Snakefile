@@ -8,6 +8,7 @@ configfile: "config.yaml"
 
 
 include: "workflow/rules/common.smk"
+include: "workflow/rules/changes.smk"
 include: "workflow/rules/inputs.smk"
 include: "workflow/rules/pages.smk"
 include: "workflow/rules/download.smk"

@@ -50,7 +50,7 @@ def thin_copy(folder: Path) -> Tree:
     recordings = {"encoder": {"width": 8}, "training": {"epochs": 3, "batch_size": 8}}
     mini["datasets"]["challenge2019"] |= {"models": ["clai-m"], "overrides": recordings}
     path.write_text(yaml.safe_dump(mini))
-    rules = tree.path / "workflow" / "rules" / "common.smk"
+    rules = tree.path / "workflow" / "rules" / "changes.smk"
     text, changed = re.subn(r"^MANY_JOBS = \d+", "MANY_JOBS = 1", rules.read_text(), flags=re.MULTILINE)
     assert changed == 1
     rules.write_text(text)

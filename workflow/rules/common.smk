@@ -1,16 +1,10 @@
 # What the wildcards of the other files stand for: settings, runs, evidence, files of the library. Makes no files.
-import _thread
 import os
 import sys
-import tempfile
-import time
 from functools import cache
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
-from snakemake.persistence import PersistenceBase
-from snakemake.scheduling.job_scheduler import JobScheduler
-from snakemake.script import PythonScript
 
 REPOSITORY = Path(workflow.basedir)
 sys.path.insert(0, str(REPOSITORY / "src"))  # the library of this repository, whether installed or not
@@ -31,12 +25,10 @@ from clai.runs.controls import (
     signal_runs,
     traced_runs,
 )
-from clai.runs.forks import THREADS, run_in_fork
 from clai.runs.jobs import WORKFLOW, remove_finished_checkpoints
 from clai.runs.library import code_files, library_files
 from clai.runs.identity import RunId
 from clai.runs.models import CELLS, CLAI, EMBEDDING_BASELINES, MODELS, fitted_by
-from clai.runs.output_checksums import OutputChecksums, bring_to_present
 from clai.runs.outputs import (
     BENCHMARK,
     CLAIMS,
@@ -69,7 +61,6 @@ from clai.runs.record import file_digest
 
 os.environ[WORKFLOW] = str(os.getpid())  # jobs stop when this process is gone
 
-MANY_JOBS = 12  # from here on a run is faster where jobs share their imports
 OF_HOURS = fitted_by("fit_row_classifiers")  # one job fits them all
 OF_FEATURES = [model for model in OF_HOURS if not MODELS[model].recordings_only]
 FEATURE_BLOCKS = [f"baselines.{model.replace('-', '_')}" for model in OF_FEATURES]  # their settings
@@ -180,63 +171,3 @@ def cores_of_benchmark(wildcards):
     """
     own = settings(wildcards.evidence)["threads"]
     return own if wildcards.evidence == "mini" else workflow.resource_settings.cores or own
-
-
-def share_imports():
-    """Let the scripts of many jobs share their imports; for few jobs, importing what all need would take longer."""
-    plain = PythonScript.execute_script
-
-    def execute_script(self, name, edit=False):
-        own_process = self.conda_env or self.container_img or self.env_modules or self.bench_record
-        if self.threads == THREADS and not own_process:
-            run_in_fork(name, self.resources.get("tmpdir", tempfile.gettempdir()))
-        else:
-            plain(self, name, edit)
-
-    if sum(1 for _ in workflow.dag.needrun_jobs()) >= MANY_JOBS:
-        # Snakemake has no setting for how a script starts. A version without this method would start it as before.
-        PythonScript.execute_script = execute_script
-
-
-def notice_altered_outputs():
-    """Count an output that has changed since its job as incomplete, so that Snakemake makes it again where it is needed.
-
-    An output from the future, with the content that its job wrote, is given the present time.
-    """
-    now = time.time()
-    checksums = OutputChecksums(Path(".snakemake") / "output_checksums.jsonl")
-    finished, incomplete = PersistenceBase.finished, PersistenceBase.incomplete
-
-    async def note_and_finish(self, job):
-        for output in job.output:
-            if Path(output).is_file():
-                checksums.note(output)
-        await finished(self, job)
-
-    async def incomplete_or_altered(self, job):
-        found = await incomplete(self, job)
-        for output in job.output:
-            if not workflow.dryrun:
-                bring_to_present(output, now)
-            if output not in found and (change := checksums.altered(output)):
-                logger.warning(f"{change}: {job.rule.name} runs again")
-                found.append(output)
-        return found
-
-    # Snakemake has no hook at the end of a job, and no setting for this.
-    PersistenceBase.finished, PersistenceBase.incomplete = note_and_finish, incomplete_or_altered
-
-
-def stop_in_own_thread():
-    """Let a thread of its own do what SIGTERM asks for.
-
-    Snakemake's handler waits for a lock that the main thread holds while it finishes jobs. A signal interrupts that very thread,
-    which would then wait for itself, for ever.
-    """
-    exit_gracefully = JobScheduler.exit_gracefully
-    JobScheduler.exit_gracefully = lambda *arguments: _thread.start_new_thread(exit_gracefully, arguments)
-
-
-if workflow.is_main_process:
-    notice_altered_outputs()
-    stop_in_own_thread()
