@@ -12,8 +12,6 @@ rule prepare_dataset:
         resources="results/{evidence}/{dataset}/prepare_resources.json",
     log:
         "logs/{evidence}/{dataset}/prepare_dataset.log",
-    benchmark:
-        "logs/{evidence}/{dataset}/prepare_dataset.benchmark.tsv"
     conda:
         "../../envs/environment.yaml"
     threads: 1
