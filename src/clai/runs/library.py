@@ -49,13 +49,17 @@ def _imports(path: Path) -> tuple[str, ...]:
     return tuple(_names(ast.parse(path.read_text(), str(path))))
 
 
-def _names(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "clai":
-            yield str(node.module)
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.startswith("clai."))
+def _names(statement: ast.AST) -> Iterator[str]:
+    """Yield the names that a statement imports, and those within it. Expressions, most of a file, import nothing."""
+    if isinstance(statement, ast.ImportFrom):
+        if (statement.module or "").split(".")[0] == "clai":
+            yield str(statement.module)
+            yield from (f"{statement.module}.{alias.name}" for alias in statement.names)
+    elif isinstance(statement, ast.Import):
+        yield from (alias.name for alias in statement.names if alias.name.startswith("clai."))
+    for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for below in getattr(statement, block, ()):
+            yield from _names(below)
 
 
 @cache

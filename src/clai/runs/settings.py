@@ -122,10 +122,10 @@ def merge(*parts: Mapping[str, Any]) -> dict[str, Any]:
     for part in parts:
         for key, value in part.items():
             below = result.get(key)
-            if isinstance(value, Mapping):
-                result[key] = merge(below if isinstance(below, Mapping) else {}, value)
+            if isinstance(value, dict):  # Mapping, which yaml never makes, would take ten times as long to ask for.
+                result[key] = merge(below if isinstance(below, dict) else {}, value)
             else:
-                result[key] = copy.deepcopy(value)
+                result[key] = copy.deepcopy(value) if isinstance(value, list) else value
     return result
 
 
