@@ -142,12 +142,17 @@ def _draw_curve(axes: Axes, judgement: Judgement, parts: Sequence[Part]) -> None
         axes.set_yticks([])
         write_reason(axes, "no evidence with an interval")
         return
-    for x, part in enumerate(parts):
-        assert isinstance(part.value, Interval)
-        colour, factor = COLOURS[part.outcome or Outcome.INCONCLUSIVE], part.unit.factor
-        axes.plot([x, x], [factor * part.value.low, factor * part.value.high], color=colour, lw=1)
-        axes.plot([x + 0.28] * part.value.n, factor * part.replicates, ".", color=colour, ms=2.4, alpha=0.6, mew=0)
-        axes.plot(x, factor * part.value.mean, "o", color=colour, ms=2.6)
+    # A call for each colour: one for each estimate would take most of the time of the figure.
+    for outcome, colour in COLOURS.items():
+        alike = [(x, part) for x, part in enumerate(parts) if (part.outcome or Outcome.INCONCLUSIVE) == outcome]
+        places = [x for x, _ in alike]
+        low, mean, high = (
+            [part.unit.factor * getattr(part.value, name) for _, part in alike] for name in ("low", "mean", "high")
+        )
+        single = [(x + 0.28, part.unit.factor * value) for x, part in alike for value in part.replicates]
+        axes.vlines(places, low, high, color=colour, lw=1)
+        axes.plot(*zip(*single, strict=True) if single else ((), ()), ".", color=colour, ms=2.4, alpha=0.6, mew=0)
+        axes.plot(places, mean, "o", color=colour, ms=2.6)
     axes.axhline(0, color="0.3", lw=0.7)
     axes.set_xlim(-0.7, len(parts) - 0.3)
     _shade(axes, parts)
@@ -157,10 +162,10 @@ def _draw_curve(axes: Axes, judgement: Judgement, parts: Sequence[Part]) -> None
 def _shade(axes: Axes, parts: Sequence[Part]) -> None:
     """Shade what bears the claim out by the margin, for each estimate on its own side."""
     low, high = axes.get_ylim()
-    for x, part in enumerate(parts):
-        assert part.hypothesis is not None
-        bottom, top = (np.clip(part.unit.factor * edge, low, high) for edge in part.hypothesis.region())
-        axes.fill_between([x - 0.5, x + 0.5], bottom, top, color=SHADE, lw=0, zorder=0)
+    edges = [(part.unit.factor * edge for edge in part.hypothesis.region()) for part in parts if part.hypothesis]
+    bottom, top = np.clip(np.array([tuple(pair) for pair in edges]).T, low, high).repeat(2, axis=1)
+    sides = np.arange(len(parts)).repeat(2) + np.tile([-0.5, 0.5], len(parts))
+    axes.fill_between(sides, bottom, top, color=SHADE, lw=0, zorder=0)
     axes.set_ylim(low, high)
 
 
