@@ -13,7 +13,7 @@ import pandas as pd
 from clai.experiments.predictions import Predictions, Samples, load_predictions, load_samples
 from clai.metrics.bootstrap import Fold, net_benefit, patient_intervals
 from clai.metrics.challenge_utility import HourlyUtility, hourly_utility, utility_score
-from clai.metrics.classification import binary_metrics, multiclass_metrics
+from clai.metrics.classification import binary_metrics, expected_calibration_error, multiclass_metrics, top_label
 from clai.metrics.comparisons import Predicted, compare_models
 from clai.report.evidence import PRINTED_RULE, PRINTED_SHARES, Evidence
 from clai.runs.columns import COLUMNS
@@ -87,7 +87,7 @@ def measure(tested: Tested, predictions: Predictions, bins: int) -> dict[str, fl
     """Return the metrics of a run, without `NOT_RECOMPUTED`."""
     if predictions.score.ndim == 2:
         metrics = multiclass_metrics(tested.y, predictions.probability, bins=bins)
-        metrics["ece_scaled"] = multiclass_metrics(tested.y, predictions.calibrated, bins=bins)["ece"]
+        metrics["ece_scaled"] = expected_calibration_error(*top_label(tested.y, predictions.calibrated), bins=bins)
         return metrics
     metrics = binary_metrics(
         tested.y,
