@@ -60,11 +60,10 @@ def load_settings(
         raise InputError(
             "config: found blocks within blocks without end, expected settings; correct your own"
         ) from None
-    schema = _schema(repository)
-    _check_schema(schema, settings)
+    _check_schema(_validator(schema := _schema(repository)), settings)
     _check_tunings(settings)
     settings["studies"] |= tuning_studies(settings)
-    of_trials = {**schema["$defs"]["overrides"], "$defs": schema["$defs"]}
+    of_trials = _validator({**schema["$defs"]["overrides"], "$defs": schema["$defs"]})
     for name, tuning in settings["tuning"].items():
         for model in tuning["models"]:
             for values in corners(tuning["spaces"][model]):
@@ -357,17 +356,19 @@ def _schema(repository: Path) -> dict[str, Any]:
     return schema
 
 
-def _check_schema(schema: Mapping[str, Any], settings: Mapping[str, Any], above: Sequence[str] = ()) -> None:
-    """Refuse settings that the schema does not allow; `above` are the keys that hold them."""
-    # The import is slow, and settings of a machine without this package can be read all the same (`default_settings`).
-    import jsonschema
+def _validator(schema: Mapping[str, Any]) -> Any:
+    """Return what checks settings by a schema; an integer is one as written, not 3.0."""
+    from jsonschema import Draft202012Validator, validators  # slow, and `default_settings` needs it nowhere
 
-    kinds = jsonschema.Draft202012Validator.TYPE_CHECKER.redefine(
-        "integer", lambda _, value: type(value) is int
-    )  # not 3.0
-    validator = jsonschema.validators.extend(jsonschema.Draft202012Validator, type_checker=kinds)
-    error = jsonschema.exceptions.best_match(validator(schema).iter_errors(settings))
-    if error is None:
+    kinds = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
+    return validators.extend(Draft202012Validator, type_checker=kinds)(schema)
+
+
+def _check_schema(validator: Any, settings: Mapping[str, Any], above: Sequence[str] = ()) -> None:
+    """Refuse settings that the schema does not allow; `above` are the keys that hold them."""
+    from jsonschema.exceptions import best_match
+
+    if (error := best_match(validator.iter_errors(settings))) is None:
         return
     key = ".".join([*above, *(str(part) for part in error.absolute_path)])
     where = f"config key {key}" if key else "config"
