@@ -5,6 +5,7 @@ import resource
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -35,18 +36,28 @@ def log(tree: Tree) -> str:
     return path.read_text() if path.exists() else ""
 
 
-def training(tree: Tree, *settings: str) -> subprocess.Popen[str]:
-    """A workflow, with more settings on its command line, whose training has saved its state since it started."""
-    before = checkpoint(tree).stat().st_mtime_ns if checkpoint(tree).exists() else 0
-    running = subprocess.Popen(
-        tree.command(*ARGUMENTS, *settings), cwd=tree.path, env=tree.environment(), start_new_session=True, text=True,
+def start(tree: Tree, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        tree.command(*arguments), cwd=tree.path, env=tree.environment(), start_new_session=True, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
+
+
+def wait(running: subprocess.Popen[str], condition: Callable[[], bool]) -> None:
+    """Wait until something is so; fail if the workflow ends before."""
     deadline = time.monotonic() + 300
-    while not checkpoint(tree).exists() or checkpoint(tree).stat().st_mtime_ns == before:
+    while not condition():
         assert time.monotonic() < deadline
         assert running.poll() is None, running.communicate()[0]
         time.sleep(0.01)
+
+
+def training(tree: Tree, *settings: str) -> subprocess.Popen[str]:
+    """A workflow, with more settings on its command line, whose training has saved its state since it started."""
+    state = checkpoint(tree)
+    before = state.stat().st_mtime_ns if state.exists() else 0
+    running = start(tree, *ARGUMENTS, *settings)
+    wait(running, lambda: state.exists() and state.stat().st_mtime_ns != before)
     return running
 
 
@@ -79,13 +90,8 @@ def test_workflow_is_stopped_while_it_finishes_a_job(tmp_path: Path) -> None:
     text = noting.read_text().replace("    def note(self, output: str) -> None:\n", slow)
     assert "sleep" in text
     noting.write_text(text)
-    running = subprocess.Popen(
-        tree.command("--cores", "1", *targets), cwd=tree.path, env=tree.environment(), start_new_session=True, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
-    while not begun.exists():
-        assert running.poll() is None, running.communicate()[0]
-        time.sleep(0.01)
+    running = start(tree, "--cores", "1", *targets)
+    wait(running, begun.exists)
     running.terminate()
     try:
         said = running.communicate(timeout=60)[0]
@@ -136,13 +142,8 @@ def test_training_of_a_cell_goes_on_though_its_evaluation_changed(tree: Tree) ->
     run = "mini/ablation/full_zero/seed0"
     state = tree.path / "results" / run / "checkpoint.pt"
     arguments = ("--cores", "1", f"results/{run}/metrics.csv", "--config", "checkpoint_seconds=0")
-    running = subprocess.Popen(
-        tree.command(*arguments), cwd=tree.path, env=tree.environment(), start_new_session=True, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
-    while not state.exists():
-        assert running.poll() is None, running.communicate()[0]
-        time.sleep(0.01)
+    running = start(tree, *arguments)
+    wait(running, state.exists)
     os.killpg(running.pid, signal.SIGTERM)
     running.communicate()
     (tree.path / "own.yaml").write_text("evaluation: {ece_bins: 7}\ninference: {block: 100}\n")
