@@ -14,6 +14,17 @@ from clai.report.documents import replace_block
 from support.chaos import ACCIDENTS_SEEN, table
 from support.copies import Tree, copy_of_repository
 
+ALONE = "test_chaos.py"
+"""Its tests, each with a copy of its own, may run beside one another."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the tests of a file follow one another in one worker, because they share a copy."""
+    for item in items:
+        if item.path.name != ALONE:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Tree:
