@@ -29,9 +29,14 @@ ROOM = 64
 """MiB of the file system that a disturbed copy lies on; it takes a third."""
 PATIENCE = 600
 """Seconds after which a command counts as hanging."""
-REFUSED = ("cannot be locked", "No such file or directory: '.*/.snakemake/locks/")
+REFUSED = (
+    "cannot be locked",
+    "No such file or directory: '.*/.snakemake/locks/",
+    "Unable to obtain modification time of file .* a concurrent process has deleted it",
+)
 """What a command says that may not start, as patterns. The second comes when another one ends, and removes the folder of the
-locks, at the moment when this one takes its own."""
+locks, at the moment when this one takes its own; the third when another one deletes an output to make it again, while this one
+plans its jobs, which it does before it asks for the lock."""
 FAKETIME = next(iter(sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))), None)
 
 
