@@ -102,6 +102,10 @@ TUNING = {"trials": 2, "seed": 0, "scored_on": "validation", "models": ["gp"], "
         ),
         ({"datasets": {"cifar10": {"raw_of": "x"}}}, "config key datasets.cifar10.raw_of: found 'x'"),
         (
+            {"datasets": {"cifar10": {"tuned_as": "x"}}},
+            "datasets.cifar10.tuned_as: found 'x', expected .*challenge2019",
+        ),
+        (
             {"datasets": {"cifar10": {"source": "xyz"}}},
             "datasets.cifar10.source: there is no src/clai/datasets/xyz.py; add",
         ),

@@ -33,7 +33,7 @@ MINIATURE = "workflow/config/mini.yaml"
 SCHEMA = "workflow/config/schema.yaml"
 
 _NOT_OF_A_DATASET = ("datasets", "theory", "studies", "variants", "tuning", "tuned", "benchmark")
-_NOT_OF_PREPARATION = ("overrides", "models", "needs", "limits", "credentialed")
+_NOT_OF_PREPARATION = ("overrides", "models", "needs", "limits", "credentialed", "tuned_as")
 
 
 def load_settings(

@@ -102,8 +102,14 @@ def tuning_studies(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     Recordings are tuned on development patients, or on validation patients of their first fold.
 
     Raises:
-        InputError: see `check_space`.
+        InputError: see `check_space`; a dataset's `tuned_as` names none that is tuned.
     """
+    for dataset, entry in settings["datasets"].items():
+        if "tuned_as" in entry and entry["tuned_as"] not in settings["tuning"]:
+            raise InputError(
+                f"config key datasets.{dataset}.tuned_as: found '{entry['tuned_as']}', expected one of the datasets of `tuning`, "
+                f"{', '.join(settings['tuning'])}; correct or remove it"
+            )
     studies = {}
     for dataset, tuning in settings["tuning"].items():
         for model in tuning["models"]:
@@ -133,6 +139,10 @@ def trial_settings(settings: Mapping[str, Any], study: str, cell: str) -> dict[s
 
 
 def tuned_settings(settings: Mapping[str, Any], dataset: str, model: str) -> Mapping[str, Any]:
-    """Return the settings that the trials chose for a model on a dataset; none where there was no tuning."""
-    of_dataset: Mapping[str, Mapping[str, Any]] = (settings["tuned"] or {}).get(dataset, {})
+    """Return the settings that the trials chose for a model; none where there was no tuning.
+
+    The trials are those of the dataset, or of the one that its `tuned_as` names, whose development patients are the same.
+    """
+    tuned = settings["datasets"][dataset].get("tuned_as", dataset)
+    of_dataset: Mapping[str, Mapping[str, Any]] = (settings["tuned"] or {}).get(tuned, {})
     return of_dataset.get(model, {})
