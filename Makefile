@@ -36,7 +36,7 @@ $(INSTALLED): envs/requirements.lock pyproject.toml
 # The tests share the cores; those of a file of the workflow's share a copy of the repository, so they are a group.
 test: $(INSTALLED) ## run all tests: the library, the published numbers, the workflow on miniature data
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal tests/unit tests/hostile tests/reproduction src/clai
-	$(BIN)/python -m pytest --numprocesses auto --dist loadgroup tests/workflow
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile tests/workflow
 
 hostile: $(INSTALLED) ## read hostile inputs with every parser, and write their numbers into docs/data.md
 	CLAI_HOSTILE_PAGE=docs/data.md $(BIN)/python -m pytest --numprocesses auto tests/hostile

@@ -9,6 +9,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 from clai.report.documents import replace_block
 from support.chaos import ACCIDENTS_SEEN, table
@@ -18,12 +20,18 @@ ALONE = "test_chaos.py"
 """Its tests, each with a copy of its own, may run beside one another."""
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the tests of a file follow one another in one worker, because they share a copy."""
-    for item in items:
-        if item.path.name != ALONE:
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+class ByCopies(LoadFileScheduling):
+    """Gives the tests of a file to one worker, because they share a copy; those of `ALONE` to any."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return nodeid if file.endswith(ALONE) else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByCopies | None:
+    """Divide the tests among workers by the copies that they share."""
+    return ByCopies(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture
