@@ -59,7 +59,7 @@ benchmark: $(INSTALLED) ## measure time and memory of training and inference on 
 gpu-check: ## check exactness, repetition and speed on a GPU, in under ten minutes; run it again to go on
 	$(if $(wildcard $(BIN)/python),$(BIN)/python,$(PYTHON)) benchmarks/gpu_check.py $(if $(wildcard local.yaml),--configfile local.yaml) $(ARGS)
 
-readme: $(INSTALLED) ## fill the figures of README.md, docs/findings.md and docs/theory.md from the published evidence
+readme: $(INSTALLED) ## fill the figures of README.md and of three pages of docs from the published evidence
 	$(BIN)/python workflow/scripts/update_readme.py
 
 lock: ## resolve envs/requirements.lock from envs/requirements.in; needs uv

@@ -32,7 +32,7 @@ from support.evidence_fixture import (
 
 PAPER = read_printed_values(Path(__file__).parents[2] / "workflow" / "config" / "printed_values.csv")
 REPRODUCED, NOT, OPEN = Outcome.REPRODUCED, Outcome.NOT_REPRODUCED, Outcome.INCONCLUSIVE
-ZERO, PRODUCT = Reading(target="zero", network="narrow"), Reading(target="product", network="narrow")
+ZERO, PRODUCT = Reading(target="zero", network="of the studies"), Reading(target="product", network="of the studies")
 
 
 def table(root: Path) -> pd.DataFrame:
@@ -335,8 +335,8 @@ def test_evidence_stands_in_tables_by_reading_with_one_unit(tmp_path: Path) -> N
     )
     assert [row.split(" | ")[:2] for row in judged[2:]] == [
         ["| zero", "of table 1"],
-        ["| zero", "narrow"],
-        ["| product", "narrow"],
+        ["| zero", "of the studies"],
+        ["| product", "of the studies"],
     ]
     silent = blocks[blocks.index("**Beside it, without a say in the verdict, in percentage points:**") + 1]
     assert silent.count("target ") == 3

@@ -212,8 +212,8 @@ def test_figure_s8_has_a_panel_a_claim_and_a_point_a_reading(roots: dict[str, Pa
     of_claim_1 = means[means["claim"] == "1"]
     assert set(of_claim_1["reading"]) == {
         "target zero, network of table 1",
-        "target zero, network narrow",
-        "target product, network narrow",
+        "target zero, network of the studies",
+        "target product, network of the studies",
     }
     assert of_claim_1["estimate"].is_monotonic_increasing
     seeds = frame[(frame["replicate"].astype(str) != "") & (frame["claim"] == "1")]

@@ -10,7 +10,7 @@ from clai.report.claims.verdict import Hypothesis, Outcome, Qualifier, Verdict, 
 from clai.report.statistics import Interval, interval
 
 REPRODUCED, NOT, OPEN = Outcome.REPRODUCED, Outcome.NOT_REPRODUCED, Outcome.INCONCLUSIVE
-ZERO, PRODUCT = Reading(target="zero", network="narrow"), Reading(target="product", network="narrow")
+ZERO, PRODUCT = Reading(target="zero", network="of the studies"), Reading(target="product", network="of the studies")
 
 
 def part(data: str, outcome: Outcome | None, model: str = "", reading: Reading | None = None) -> Part:

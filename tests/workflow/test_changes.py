@@ -1,4 +1,4 @@
-"""What the workflow changes in Snakemake takes hold: a version that renamed what is changed would go on as before, and more slowly."""
+"""What the workflow changes in Snakemake takes hold: a version with other names would ignore it, and be slower."""
 
 import os
 import subprocess

@@ -26,10 +26,12 @@ ABOUT = (
     "n seeds, folds or repetitions, differences with their sign. Figure S8 draws all readings."
 )
 READINGS = (
-    "Choices of readings: *target* of pairs without the class of the condition; *network* of table 1, or a narrow one; "
-    "*cohort* septic (line 651) or whole; *loss* printed, or balanced by class; *shares* of the references' classes as in the "
-    "data (population) or equal; decision *rule*; *ECE* of the top label (line 763) or of the positive rate; *probability* "
-    "raw, or calibrated on validation data. Loss balanced, equal shares and calibration are ours; the others stand in the paper."
+    "Choices of readings: *target* of pairs without the class of the condition; *network* of table 1, or of the studies "
+    "`ablation` and `decisive` (one block a stage, twice the channels, images halved after the stem, AdamW); *cohort* septic "
+    "(line 651) or whole; *loss* printed, or balanced by class; *shares* of the references' classes as in the data "
+    "(population) or equal; decision *rule*; *ECE* of the top label (line 763) or of the positive rate; *probability* raw, or "
+    "calibrated on validation data. The network of the studies, loss balanced, equal shares and calibration are ours; the "
+    "others stand in the paper."
 )
 
 
@@ -140,8 +142,7 @@ def _reason(finding: Finding) -> str:
     if verdict.outcome == Outcome.NOT_TESTABLE:
         return f"{start} The evidence at hand is too little."
     outcomes = {reading: outcome for reading, outcome in finding.outcomes.items() if outcome != Outcome.NOT_TESTABLE}
-    needed = [part.n_needed for part in finding.decisive if part.n_needed]
-    n = f" An interval no wider than the margin would take n of about {max(needed)}." if needed else ""
+    n = _of_more_replicates(finding) if verdict.outcome == Outcome.INCONCLUSIVE else ""
     if len(outcomes) == 1:
         return f"{start}{n}"
     counts: Counter[Outcome] = Counter(outcomes.values())
@@ -202,24 +203,45 @@ def _in(unit: Unit) -> str:
     return f", in {unit.name}" if unit.name else ""
 
 
+def _of_more_replicates(finding: Finding) -> str:
+    """Say how many replicates the inconclusive readings would need."""
+    needed = [n for n in map(_n_needed, _groups(finding.judged).values()) if n]
+    if not needed:
+        return ""
+    least, most = min(needed), max(needed)
+    amount = f"{most}" if least == most else f"{least} to {most}, by reading"
+    return f" Intervals no wider than the margin would take n of about {amount}."
+
+
+def _groups(parts: Sequence[Part]) -> dict[tuple[Reading, str, str], list[Part]]:
+    """Return the parts by reading, data and model."""
+    groups: dict[tuple[Reading, str, str], list[Part]] = {}
+    for part in parts:
+        groups.setdefault((part.reading, part.data, part.model), []).append(part)
+    return groups
+
+
+def _n_needed(group: Sequence[Part]) -> int | None:
+    """Return the largest number of replicates that an inconclusive part needs; None where the group is not inconclusive."""
+    if all_of(part.outcome for part in group if part.outcome is not None) != Outcome.INCONCLUSIVE:
+        return None
+    return max((part.n_needed for part in group if part.n_needed), default=None)
+
+
 def _by_reading(heading: str, parts: Sequence[Part]) -> list[str]:
     """Write a row for each reading, dataset and model, with a column for each quantity."""
     names = varying(part.reading for part in parts)
     same = {name: option for name, option in parts[0].reading.choices.items() if name not in names}
     quantities = list(dict.fromkeys(part.quantity for part in parts))
     models = any(part.model for part in parts)
-    groups: dict[tuple[Reading, str, str], list[Part]] = {}
-    for part in parts:
-        groups.setdefault((part.reading, part.data, part.model), []).append(part)
     by_place = len(quantities) <= FEW
     common = _shared(quantities)
     rows, wanted = [], False
-    for (reading, data, model), group in groups.items():
+    for (reading, data, model), group in _groups(parts).items():
         texts = {part.quantity: _mean_and_n(part)[0] for part in group}
         outcome = all_of(part.outcome for part in group if part.outcome is not None)
-        needed = [part.n_needed for part in group if part.outcome == outcome]
         wanted = wanted or outcome == Outcome.INCONCLUSIVE
-        n = max(needed, key=lambda count: count or 0, default=None) if outcome == Outcome.INCONCLUSIVE else None
+        n = _n_needed(group)
         row = [reading.choices.get(name, "--") for name in names] + [data] + ([model] if models else [])
         row += [texts.get(quantity, "--") for quantity in quantities] if by_place else ["<br>".join(
             f"{quantity.removeprefix(common)}: {text}" for quantity, text in texts.items())]  # fmt: skip

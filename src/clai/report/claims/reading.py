@@ -16,7 +16,7 @@ class Reading:
 
     Args:
         target: of pairs without the class of the condition: `zero` (line 434) or `product` (Algorithm 3).
-        network: `of table 1`, or the `narrow` one of a study.
+        network: `of table 1`, or `of the studies`.
         kernel: `cosine`, or a form of the Gaussian one.
         cohort: `septic` (patients with sepsis, line 651) or `whole`.
         loss: `printed` or `balanced` (pairs weighted by class); of claim 3 `raw` or `above its floor`.

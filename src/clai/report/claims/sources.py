@@ -38,7 +38,7 @@ ECES = {
 }
 """The metric of a calibration error of two classes."""
 OF_TABLE_1 = "of table 1"
-NARROW = "narrow"
+OF_STUDIES = "of the studies"
 _PRODUCT = {"pathmnist": "product-pathmnist", "sleepedf-bands": "product-bands"}
 """By dataset the study that trains its models with the other target."""
 _PRINTED_LOSS = {"challenge2019": "printed-loss", "challenge2019-septic": "printed-loss-septic"}
@@ -102,7 +102,7 @@ def multiclass_sources(evidence: Evidence, datasets: list[str]) -> Iterator[Sour
             yield Source(study, Reading(target="product", network=OF_TABLE_1), _cells("product"))
     if "cifar10" in datasets and evidence.has("decisive"):
         for target in TARGET_CHOICE["target"]:
-            yield Source("decisive", Reading(target=target, network=NARROW), _cells(target))
+            yield Source("decisive", Reading(target=target, network=OF_STUDIES), _cells(target))
 
 
 def _target(evidence: Evidence, dataset: str) -> str:

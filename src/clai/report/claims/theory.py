@@ -12,7 +12,7 @@ from clai.report.claims.reading import Reading
 from clai.report.claims.sources import (
     KERNELS,
     MULTICLASS,
-    NARROW,
+    OF_STUDIES,
     OF_TABLE_1,
     TARGETS,
     gap,
@@ -172,7 +172,7 @@ def _note_rules(finding: Finding, evidence: Evidence) -> None:
     place="453",
     test=(
         "Test accuracy with the target zero minus that with the target product, paired by seed. The paper does not say "
-        "for which kernel; the network is that of table 1 or the narrow one of a study."
+        "for which kernel; the network is that of table 1 or of the studies."
     ),
     rule=f"Reproduced if the difference is better than 0 {ON_EVERY_DATASET}; margin {100 * MARGIN:g} percentage point.",
     limits=(
@@ -186,7 +186,7 @@ def zero_targets_help(evidence: Evidence, printed_values: pd.DataFrame) -> Findi
         finding.cite(evidence, study, "metrics.csv")
         metrics = of_vote(evidence.frame(study, "metrics.csv"), "printed", "population")
         for kernel, title in KERNELS.items():
-            reading = Reading(kernel=title, network=NARROW)
+            reading = Reading(kernel=title, network=OF_STUDIES)
             differences = gap(metrics, "accuracy", f"{kernel}_zero", f"{kernel}_product")
             finding.add(weigh(evidence, study, ACCURACY_GAIN, differences, POINTS, MORE, reading))
             masked = interval(gap(metrics, "accuracy", f"{kernel}_zero", f"{kernel}_masked"))
