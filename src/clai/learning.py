@@ -242,14 +242,18 @@ def draw_shift(data: Items, settings: TrainingSettings) -> Tensor:
     """Return the correction of log-odds that were learned from draws of at most `samples_per_class` of each class.
 
     A classifier of such draws is one of all samples but for a constant a class (King & Zeng 2001): the logarithm of the class's
-    share of all samples over its share of the draws, here those of batches of items in order. Shape (classes,), on the CPU.
+    share of all samples over its share of the draws. These are the draws of an epoch in an order drawn with the seed. The order
+    of the data would not do: a batch of one class loses more samples to its draw than a mixed one. Shape (classes,), on the CPU.
     """
-    group = group_size(settings, len(data))
-    blocks = list(torch.arange(len(data)).split(group))
-    labels, classes = data.labels.cpu(), int(data.labels.max()) + 1
-    parts = labels.split(data.sizes(blocks))
-    counts = torch.stack([torch.bincount(part, minlength=classes) for part in parts]).double()
-    drawn = counts if settings.samples_per_class is None else counts.clamp_max(settings.samples_per_class)
+    classes = int(data.labels.max()) + 1
+    if settings.samples_per_class is None:
+        return torch.zeros(classes, dtype=torch.float64)
+    order = torch.randperm(len(data), generator=torch.Generator().manual_seed(settings.seed))
+    blocks = order.split(group_size(settings, len(data)))
+    counts = torch.stack(
+        [torch.bincount(data.batch(block, None)[1].cpu(), minlength=classes) for block in blocks]
+    ).double()
+    drawn = counts.clamp_max(settings.samples_per_class)
     return counts.sum(0).log().log_softmax(0) - drawn.sum(0).log().log_softmax(0)
 
 

@@ -12,6 +12,8 @@ from clai.alignment import alignment_scores, one_vs_rest, target_matrix
 from clai.baselines.objectives import prototypical_loss
 from clai.checkpoints import Checkpoint
 from clai.datasets.prepared import Prepared
+from clai.encoders import Encoder
+from clai.experiments import embeddings
 from clai.experiments.embedding import Embedded
 from clai.experiments.embeddings import open_view
 from clai.experiments.evaluation import evaluate_clai
@@ -158,6 +160,26 @@ def test_an_untrained_embedding_is_not_degenerate() -> None:
         similarity = Cosine()(z, z)
     off_diagonal = similarity[:, ~torch.eye(90, dtype=torch.bool)]
     assert abs(float(off_diagonal.mean())) < 0.2
+
+
+def test_an_untrained_network_has_the_statistics_of_all_items_whatever_their_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(embeddings, "_BLOCK", 40)
+    run = rows_run("untrained")
+    order = np.argsort(run.data["y_train"], kind="stable")
+    by_class = {f"{name}_train": run.data[f"{name}_train"][order] for name in "xy"}
+    others = {name: run.data[name] for name in ("x_val", "y_val", "x_test", "y_test")}
+    ordered = Run(Prepared(run.data.info, by_class | others), run.settings, run.id, run.device, block=64)
+    seen = []
+    for one in (run, ordered):
+        encoder = open_view(one, "untrained", None).module
+        assert isinstance(encoder, Encoder)
+        with torch.no_grad():
+            features = encoder.standardise(encoder.trunk(one.splits.train.batch(torch.arange(240), None)[0]))
+        varied = features.std(0) > 0
+        seen.append(float(features[:, varied].std(0).mean()))
+    assert seen[0] == pytest.approx(seen[1], rel=0.1)
 
 
 @pytest.mark.parametrize("references", ["all", 60])

@@ -201,8 +201,17 @@ def test_a_compiled_encoder_learns_the_same() -> None:
 def test_shift_of_draws_is_the_log_share_of_all_samples_over_that_of_the_draws() -> None:
     labels = torch.tensor(([0] * 9 + [1]) * 10)
     settings = replace(PRINTED, batch_size=10, references=1, samples_per_class=4)
-    # Each batch of 20 holds 18 and 2, of which 4 and 2 are drawn.
-    expected = torch.tensor([0.9 / (4 / 6), 0.1 / (2 / 6)], dtype=torch.float64).log()
+    order = torch.randperm(100, generator=torch.Generator().manual_seed(settings.seed))
+    drawn = sum(torch.bincount(part, minlength=2).clamp_max(4) for part in labels[order].split(20))
+    expected = (torch.tensor([0.9, 0.1], dtype=torch.float64) / (drawn / drawn.sum())).log()
     torch.testing.assert_close(draw_shift(Vectors(torch.zeros(100, 1), labels), settings), expected)
     whole = draw_shift(Vectors(torch.zeros(100, 1), labels), replace(settings, samples_per_class=None))
     torch.testing.assert_close(whole, torch.zeros(2, dtype=torch.float64))
+
+
+def test_shift_of_draws_hardly_depends_on_the_order_of_the_data() -> None:
+    labels = torch.tensor([0] * 9000 + [1] * 1000)
+    settings = replace(PRINTED, batch_size=64, references=1, samples_per_class=10)
+    mixed = labels[torch.randperm(10_000, generator=torch.Generator().manual_seed(1))]
+    shifts = [draw_shift(Vectors(torch.zeros(10_000, 1), y), settings) for y in (labels, mixed)]
+    torch.testing.assert_close(*shifts, atol=0.02, rtol=0)

@@ -13,12 +13,15 @@ from clai.checkpoints import Checkpoint
 from clai.datasets.prepared import Prepared
 from clai.errors import InputError
 from clai.experiments import run as module
+from clai.experiments import training
 from clai.experiments.run import Run, choose_device
 from clai.experiments.splits import recording_rows
 from clai.experiments.training import train
 from clai.runs.identity import RunId
+from clai.runs.settings import load_settings, merge, model_settings
 
 CPU = torch.device("cpu")
+MINI = load_settings(Path(__file__).parents[2], mini=True)
 SETTINGS: dict[str, Any] = {"threads": 1, "normalise_test_separately": True, "evaluation": {"ece_bins": 10}}
 SETTINGS["training"] = {"samples": None, "augmentation": {"crop": 0, "flip": False, "turn": False, "colour": 0.0}}
 
@@ -114,3 +117,24 @@ def test_a_run_whose_rows_lack_a_class_is_refused(septic: list[int], part: str |
         InputError, match=rf"icu/clai-m/seed0/fold1: found 0 positive and \d+ negative hours for {part}"
     ):
         recording_rows(data, settings, RunId("icu", "clai-m", 0, 1))
+
+
+def test_images_of_all_classes_decide_how_the_convnet_whitens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prepared images stand in the order of their classes. Here they are of two colours."""
+    monkeypatch.setattr(training, "_IMAGES_TO_WHITEN", 40)
+    pixels = np.random.default_rng(0).integers(0, 60, (100, 12, 12, 3), dtype=np.uint8)
+    pixels[50:, ..., 0] += 190
+    statistics = {"mean": [60.0] * 3, "sd": [60.0] * 3}
+    info = {"kind": "images", "classes": ["a", "b"], "normalisation": {"train": statistics, "test": statistics}}
+    arrays = {f"x_{split}": pixels for split in ("train", "val", "test")}
+    arrays |= {f"y_{split}": np.arange(100) // 50 for split in ("train", "val", "test")}
+    own = {
+        "training": {"epochs": 1, "batch_size": 20, "precision": "float32"},
+        "encoder": {"trunk": "convnet", "width": 2},
+    }
+    settings = merge(model_settings(MINI, "cifar10", "cross-entropy"), own, {"normalise_test_separately": False})
+    run = Run(Prepared(info, arrays), settings, RunId("cifar10", "cross-entropy", 0), CPU)
+    encoder, _ = train(run, Checkpoint(Path("unused"), "", 1e9))
+    images = run.splits.train.batch(torch.arange(100), None)[0]
+    responses = torch.nn.functional.conv2d(images, encoder.trunk.whitening).transpose(0, 1).flatten(1)  # type: ignore[union-attr]
+    assert responses.square().mean(1).max() < 1.5

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from clai.encoders import Classifier, Encoder
-from clai.experiments.embedding import Embedded, labels_of, outputs, place
+from clai.experiments.embedding import Embedded, draw_items, labels_of, outputs, place
 from clai.experiments.run import Run
 from clai.experiments.training import Trained, build_clai, load_clai, load_classifier, load_contrastive
 from clai.kernels import Cosine, Kernel, MahalanobisGaussian
@@ -82,14 +82,15 @@ def open_view(run: Run, name: str, model: str | Path | None) -> View:
 def settle(run: Run, module: nn.Module) -> None:
     """Give a network's BatchNorm layers the statistics of the training items, without which an untrained one is degenerate.
 
-    Features after a ReLU are positive: not standardised, all embeddings would be nearly parallel.
+    Items come in a drawn order: in that of the data, a batch may be of one class or one night, and the variance within it far
+    below that of all items. Features after a ReLU are positive: not standardised, all embeddings would be nearly parallel.
     """
     for layer in module.modules():
         if isinstance(layer, nn.BatchNorm1d | nn.BatchNorm2d):
             layer.reset_running_stats()
             layer.momentum = None  # the mean over all batches
     module.train()
-    for block in torch.arange(len(run.splits.train)).split(_BLOCK):
+    for block in draw_items(run.splits.train, len(run.splits.train), run.id.seed).split(_BLOCK):
         if len(block) > 1:
             module(run.splits.train.batch(block, None)[0])
     module.eval()

@@ -143,11 +143,14 @@ def train_contrastive(run: Run, checkpoint: Checkpoint) -> tuple[Encoder, list[E
 
 
 def _prepare(module: Encoder | Classifier, run: Run) -> None:
-    """Move an untrained module to the run's device, and whiten a trunk that whitens: by the first training images."""
+    """Move an untrained module to the run's device, and whiten a trunk that whitens: by some drawn training images.
+
+    Prepared images may be in the order of their classes, so the first ones would be of one class.
+    """
     place(module, run.device)
     if isinstance(module.trunk, ConvNet):
         items = run.splits.train
-        module.trunk.whiten(items.batch(torch.arange(min(len(items), _IMAGES_TO_WHITEN)), None)[0])
+        module.trunk.whiten(items.batch(draw_items(items, _IMAGES_TO_WHITEN, run.id.seed), None)[0])
 
 
 def _validation(run: Run, trained: Trained, constants: Epoch) -> Callable[[], Epoch]:
