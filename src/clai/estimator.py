@@ -2,8 +2,8 @@
 
 import copy
 import warnings
-from numbers import Integral
-from typing import Any, Literal, Self
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeatures
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
@@ -115,6 +116,26 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
     True
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kernel": [str],
+        "metric": [StrOptions(set(get_args(Metric)))],
+        "target": [StrOptions(set(get_args(Target)))],
+        "rule": [StrOptions(set(get_args(Rule)))],
+        "calibration": [Interval(Integral, 2, None, closed="left"), None],
+        "embedding_size": [Interval(Integral, 1, None, closed="left")],
+        "trunk": [nn.Module, None],
+        "width": [Interval(Integral, 1, None, closed="left")],
+        "schedule": [StrOptions({"joint", "sequential"})],
+        "references": [Interval(Integral, 1, None, closed="left"), StrOptions({"all"})],
+        "epochs": [Interval(Integral, 1, None, closed="left")],
+        "batch_size": [Interval(Integral, 2, None, closed="left")],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "precision": [StrOptions(set(get_args(Precision)))],
+        "device": [str],
+        "random_state": ["random_state"],
+    }
+
     def __init__(
         self,
         *,
@@ -162,6 +183,7 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
         X : array or tensor of shape (N, inputs), or (N, ...) if `trunk` takes it
         y : array of labels of shape (N,), of at least two classes
         """
+        self._validate_params()
         nd = self.trunk is not None
         X, y = validate_data(self, X, y, dtype=np.float64, allow_nd=nd, ensure_2d=not nd)
         check_classification_targets(y)
@@ -193,10 +215,6 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
         """Return the number of folds of the calibration, at most the samples of the smallest class; None: no calibration."""
         if self.calibration is None:
             return None
-        if not isinstance(self.calibration, Integral) or self.calibration < 2:
-            raise ValueError(
-                f"calibration is {self.calibration!r}, expected a number of folds of at least 2, or None; change the parameter"
-            )
         counts = np.bincount(labels)
         if counts.min() < 2:
             warnings.warn(

@@ -229,9 +229,9 @@ class Trainer:
 
     def _check(self, error: Exception | None = None) -> None:
         """Raise DivergenceError if the epoch so far has diverged; `error` is the failure that led here."""
-        advice = "lower training.learning_rate"
+        advice = "lower learning_rate"  # as an estimator names it
         if self.checkpoint is not None:
-            advice += f". The last good state {self.checkpoint.where()}"
+            advice = f"lower training.learning_rate. The last good state {self.checkpoint.where()}"
         losses = [row["loss"] for row in self.figures]
         number = len(self.history) + 1
         diverged = divergence(self.model, losses, self.rates, number, self.steps_per_epoch, advice, error)

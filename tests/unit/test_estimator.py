@@ -110,8 +110,28 @@ def test_calibration_takes_as_many_folds_as_the_rarest_class_allows() -> None:
 @pytest.mark.parametrize("folds", [1, 0, 2.5, "auto"])
 def test_number_of_folds_is_refused_with_its_remedy(folds: object) -> None:
     X, y = make_moons(20, random_state=0)
-    with pytest.raises(ValueError, match="expected a number of folds of at least 2, or None"):
+    with pytest.raises(ValueError, match=r"'calibration' parameter .* must be an int in the range \[2, inf\) or None"):
         CLaIClassifier(calibration=folds).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"precision": "double"}, {"schedule": "Joint"}, {"rule": "print"}, {"target": "none"}, {"metric": "Full"},
+        {"references": 0}, {"references": "ALL"}, {"batch_size": 1}, {"width": 0}, {"epochs": 2.5}, {"learning_rate": 0.0},
+        {"embedding_size": 0}, {"trunk": "resnet"},
+    ],
+)  # fmt: skip
+def test_a_parameter_that_is_no_such_value_is_refused_by_name_before_training(wrong: dict[str, object]) -> None:
+    X, y = make_moons(20, random_state=0)
+    with pytest.raises(ValueError, match=f"The '{next(iter(wrong))}' parameter of CLaIClassifier must be"):
+        CLaIClassifier(**wrong).fit(X, y)  # type: ignore[arg-type]
+
+
+def test_divergence_names_the_parameter_of_the_estimator() -> None:
+    X, y = make_moons(200, random_state=0)
+    with pytest.raises(ValueError, match="training diverged .* lower learning_rate"):
+        CLaIClassifier(learning_rate=1e30, random_state=0).fit(X, y)
 
 
 def test_embeddings_of_all_conditions_side_by_side() -> None:
