@@ -95,6 +95,15 @@ def test_a_disk_that_fills_up_leaves_no_half_of_a_dataset(tmp_path: Path) -> Non
     assert not list(tmp_path.iterdir())
 
 
+def test_an_array_with_columns_one_after_another_is_written_row_by_row(tmp_path: Path) -> None:
+    x = np.asfortranarray(np.arange(12, dtype=np.float32).reshape(6, 2))
+    prepared.Writer(tmp_path).array("x", x)
+    np.testing.assert_array_equal(prepared.Slices(tmp_path / "x.npy")[1:3], x[1:3])
+    np.save(tmp_path / "y.npy", x)
+    with pytest.raises(ValueError, match=r"y\.npy: found columns one after another, expected rows"):
+        prepared.Slices(tmp_path / "y.npy")
+
+
 def test_a_streamed_array_is_as_the_whole_one_and_must_be_complete(tmp_path: Path) -> None:
     x = np.arange(24, dtype=np.float32).reshape(6, 2, 2)
     writer = prepared.Writer(tmp_path)

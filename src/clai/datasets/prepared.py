@@ -46,7 +46,9 @@ class Slices:
         self.path = path
         with path.open("rb") as file:
             np.lib.format.read_magic(file)
-            self.shape, _, self.dtype = np.lib.format.read_array_header_1_0(file)
+            self.shape, fortran, self.dtype = np.lib.format.read_array_header_1_0(file)
+            if fortran:
+                raise ValueError(f"{path}: found columns one after another, expected rows (C order)")
             self.offset = file.tell()
         self.ndim = len(self.shape)
 
@@ -150,9 +152,10 @@ class Writer:
         self.written[name] = {"shape": list(full_shape), "dtype": str(row_type), "sha256": checksum.hexdigest()}
 
     def array(self, name: str, values: Array) -> None:
-        """Write a whole array."""
+        """Write a whole array, row after row, however it lies in memory."""
+        values = np.ascontiguousarray(values)
         np.save(self.folder / f"{name}.npy", values, allow_pickle=False)
-        checksum = hashlib.sha256(np.ascontiguousarray(values).data).hexdigest()
+        checksum = hashlib.sha256(values.data).hexdigest()
         self.written[name] = {"shape": [int(n) for n in values.shape], "dtype": str(values.dtype), "sha256": checksum}
 
     def read(self, name: str) -> Array:
