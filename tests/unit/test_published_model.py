@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import torch
 from PIL import Image
+from safetensors import safe_open
 
 import clai
 from clai.datasets.prepared import Prepared
@@ -20,6 +21,7 @@ from clai.experiments.embedding import Embedded, embed_splits
 from clai.experiments.evaluation import evaluate_clai
 from clai.experiments.published_model import PublishedModel
 from clai.experiments.run import Run
+from clai.experiments.splits import drawn_rows
 from clai.experiments.training import Trained, build_clai, build_classifier
 from clai.experiments.vote_pictures import vote_pictures
 from clai.report.cli import main
@@ -76,7 +78,7 @@ def trained_for(run: Run) -> Trained | Classifier:
     module = model if isinstance(model, Classifier) else model.encoder
     with torch.no_grad():
         for _ in range(30):
-            module.train()(run.splits.train.batch(torch.arange(60), None)[0])
+            module.train()(run.splits.train.batch(torch.arange(len(run.splits.train)), None)[0])
     module.eval()
     return model
 
@@ -337,6 +339,17 @@ def test_the_command_reads_rows_of_features_by_the_names_of_their_columns(
     with pytest.raises(SystemExit, match="1"):
         main(["predict", str(tmp_path / "model"), str(tmp_path / "rows.csv")])
     assert "rows.csv: found no column blue" in capsys.readouterr().err
+
+
+def test_references_of_a_run_on_some_samples_are_named_by_their_place_among_all(tmp_path: Path) -> None:
+    run = run_of("clai-m", 3, training=SETTINGS["training"] | {"samples": 30})
+    packed(tmp_path / "model", run, references=12)
+    with safe_open(tmp_path / "model" / "model.safetensors", "np") as file:
+        places, classes = file.get_tensor("reference.item"), file.get_tensor("reference.y")
+    np.testing.assert_array_equal(run.data["y_train"][places], classes)
+    drawn = drawn_rows(run.settings, run.id, 60)
+    assert drawn is not None
+    assert set(places) <= set(drawn)
 
 
 def test_publishing_replaces_a_models_folder_and_refuses_uncommitted_changes(tmp_path: Path) -> None:

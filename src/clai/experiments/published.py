@@ -29,7 +29,7 @@ from clai.experiments.evaluation import (
 )
 from clai.experiments.published_model import FORMAT, RECORD, REFERENCES, References, load
 from clai.experiments.run import Run
-from clai.experiments.splits import recording_rows
+from clai.experiments.splits import drawn_rows, recording_rows
 from clai.experiments.training import Trained
 from clai.inference import decide, mean_of_views, parzen_means, probabilities, sample_references
 from clai.kernels import Kernel
@@ -145,9 +145,14 @@ def draw_references(train: Embedded, number: int, seed: int) -> References:
 
 def _places(run: Run, items: Tensor) -> Tensor:
     """Return the rows of training samples in the arrays of the prepared data."""
-    if run.data.info["kind"] != "recordings":
-        return items
-    return torch.from_numpy(np.flatnonzero(recording_rows(run.data, run.settings, run.id)[0]))[items]
+    if run.data.info["kind"] == "recordings":
+        rows = np.flatnonzero(recording_rows(run.data, run.settings, run.id)[0])
+    else:
+        drawn = drawn_rows(run.settings, run.id, len(run.data["y_train"]))
+        if drawn is None:
+            return items
+        rows = drawn
+    return torch.from_numpy(rows)[items]
 
 
 def _votes(run: Run, kernel: Kernel, part: Embedded, references: References) -> Scored:

@@ -52,6 +52,14 @@ def recording_rows(data: Prepared, settings: Mapping[str, Any], run_id: RunId) -
     return parts["training"], parts["validation"], parts["test"]
 
 
+def drawn_rows(settings: Mapping[str, Any], run_id: RunId, rows: int) -> NDArray[np.int64] | None:
+    """Return the training rows, in order, that the run's seed draws where `training.samples` is fewer than `rows`; else None."""
+    samples = settings["training"]["samples"]
+    if samples is None or samples >= rows:
+        return None
+    return np.sort(np.random.default_rng(run_id.seed).permutation(rows)[:samples])
+
+
 def splits_of(data: Prepared, settings: Mapping[str, Any], run_id: RunId, device: torch.device) -> Splits:
     """Return the normalised items of a run.
 
@@ -77,9 +85,7 @@ def _items(data: Prepared, settings: Mapping[str, Any], run_id: RunId, device: t
     separately = kind != "features" and settings["normalise_test_separately"]
     statistics = data.info["normalisation"]["test" if split == "test" and separately else "train"]
     x, y = data[f"x_{split}"], data[f"y_{split}"]
-    samples = settings["training"]["samples"]
-    if split == "train" and samples is not None and samples < len(y):
-        rows = np.sort(np.random.default_rng(run_id.seed).permutation(len(y))[:samples])
+    if split == "train" and (rows := drawn_rows(settings, run_id, len(y))) is not None:
         x, y = x[rows], y[rows]
     if kind == "features":
         mean, sd = (np.asarray(statistics[name]) for name in ("mean", "sd"))
