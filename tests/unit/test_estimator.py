@@ -130,7 +130,7 @@ def test_a_parameter_that_is_no_such_value_is_refused_by_name_before_training(wr
 
 def test_divergence_names_the_parameter_of_the_estimator() -> None:
     X, y = make_moons(200, random_state=0)
-    with pytest.raises(ValueError, match="training diverged .* lower learning_rate"):
+    with pytest.raises(ValueError, match=r"training diverged .* lower learning_rate"):
         CLaIClassifier(learning_rate=1e30, random_state=0).fit(X, y)
 
 

@@ -54,6 +54,12 @@ def test_trials_repeat_and_stay_inside_their_space() -> None:
     assert 10 <= sum(flat(trial)["training.learning_rate"] < 0.01 for trial in drawn[1:]) <= 30
 
 
+def test_range_with_whole_ends_gives_whole_numbers() -> None:
+    drawn = [flat(trial)["training.epochs"] for trial in trials({"training.epochs": {"uniform": [4, 20]}}, 9, 0)[1:]]
+    assert {type(epochs) for epochs in drawn} == {int}
+    assert 4 <= min(drawn) < max(drawn) <= 20
+
+
 def test_space_with_fewer_combinations_than_trials_is_refused() -> None:
     space = {"training.epochs": {"choice": [1, 2]}, "training.batch_size": {"choice": [8, 16, 32]}}
     assert len(trials(space, 7, 0)) == 7

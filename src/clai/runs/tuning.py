@@ -22,7 +22,8 @@ def trials(space: Mapping[str, Mapping[str, Any]], number: int, seed: int) -> li
 
     Args:
         space: by dotted setting its distribution, one of `loguniform: [low, high]`, `uniform: [low, high]` (of scipy) and
-            `choice: values`. Numbers of the first two are rounded to two significant digits.
+            `choice: values`. Numbers of the first two are rounded to two significant digits,
+            and to whole numbers where both ends are whole.
         number: of trials, the first among them.
         seed: of the draws.
 
@@ -77,7 +78,9 @@ def corners(space: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _value(distribution: Mapping[str, Any], drawn: Any) -> Any:
     if "choice" in distribution:
         return distribution["choice"][int(drawn)]
-    return float(f"{float(drawn):.{_DIGITS}g}")
+    (ends,) = distribution.values()
+    number = float(f"{float(drawn):.{_DIGITS}g}")
+    return round(number) if all(isinstance(end, int) for end in ends) else number
 
 
 def _nested(dotted: Mapping[str, Any]) -> dict[str, Any]:
