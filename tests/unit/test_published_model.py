@@ -5,6 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -350,6 +351,48 @@ def test_references_of_a_run_on_some_samples_are_named_by_their_place_among_all(
     drawn = drawn_rows(run.settings, run.id, 60)
     assert drawn is not None
     assert set(places) <= set(drawn)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("red,green,blue\n1,2,3,4\n5,6,7,8\n", "found rows that cannot be read"),
+        ("red,green,blue\n1,2,3\n5,6,7,8\n", "found rows that cannot be read"),
+        ("red,green,blue,red\n1,2,3,4\n", "found more than one column 'red'"),
+        ("red,green,blue\n1,2,3\n5,6\n", "found nothing in column 'blue' at line 3"),
+        ("red,green,blue\n1,2,x\n", "found 'x' in column 'blue' at line 2"),
+        ("red,green,blue\n", "found no row"),
+    ],
+)
+def test_the_command_refuses_rows_that_do_not_fit_their_header(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, message: str
+) -> None:
+    packed(tmp_path / "model", run_of("clai-m", 2, "features"))
+    (tmp_path / "rows.csv").write_text(text)
+    with pytest.raises(SystemExit, match="1"):
+        main(["predict", str(tmp_path / "model"), str(tmp_path / "rows.csv")])
+    printed = capsys.readouterr()
+    assert f"rows.csv: {message}" in printed.err
+    assert printed.out == ""
+
+
+def test_the_command_reads_every_form_of_a_table_of_features(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = run_of("clai-m", 2, "features")
+    packed(tmp_path / "model", run)
+    features = pd.DataFrame(np.asarray(run.data["x_test"])[:3], columns=["red", "green", "blue"])
+    features.to_csv(tmp_path / "rows.csv", index=False)
+    features.to_csv(tmp_path / "rows.csv.gz")  # with a column for the index, which has no name
+    with duckdb.connect() as database:
+        database.execute(f"COPY (SELECT * FROM features) TO '{tmp_path / 'rows.parquet'}'")
+    scores = []
+    for name, first in (("rows.csv", 2), ("rows.csv.gz", 2), ("rows.parquet", 1)):
+        assert main(["predict", str(tmp_path / "model"), str(tmp_path / name), "--json"]) == 0
+        entries = json.loads(capsys.readouterr().out)
+        assert [entry["input"] for entry in entries] == [f"{tmp_path / name}:{first + n}" for n in range(3)]
+        scores.append([entry["scores"] for entry in entries])
+    assert scores[0] == scores[1] == scores[2]
 
 
 def test_publishing_replaces_a_models_folder_and_refuses_uncommitted_changes(tmp_path: Path) -> None:

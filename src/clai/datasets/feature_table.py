@@ -24,7 +24,8 @@ from clai.datasets.splits import group_split
 from clai.errors import InputError
 
 FILES = ("*.csv", "*.csv.gz", "*.parquet")
-EXPECTS = "one table with a header, .csv, .csv.gz or .parquet, of the columns that the dataset's entry names"
+TABLE = "one table with a header, .csv, .csv.gz or .parquet"
+EXPECTS = f"{TABLE}, of the columns that the dataset's entry names"
 ALL_OTHERS = "all others"
 LARGEST_TABLE = 2**31
 """Bytes of a table unpacked; band powers of all recordings of Sleep-EDF take 20 million."""
@@ -46,10 +47,10 @@ def columns_of(path: Path) -> list[str]:
                 names = next(csv.reader(stream), [])
         except (UnicodeDecodeError, csv.Error) as error:
             raise InputError(
-                f"{path}: cannot be read as text ({error}); expected {EXPECTS}. Replace the file."
+                f"{path}: cannot be read as text ({error}); expected {TABLE}. Replace the file."
             ) from error
     if not names:
-        raise InputError(f"{path}: found an empty file, expected {EXPECTS}. Replace the file.")
+        raise InputError(f"{path}: found an empty file, expected {TABLE}. Replace the file.")
     if repeated := [name for name, count in Counter(names).items() if count > 1]:
         raise InputError(
             f"{path}: found more than one column {_named(repeated)}, expected every name once. Rename or remove columns."
@@ -80,12 +81,12 @@ def choose_columns(path: Path, names: Sequence[str], settings: Mapping[str, Any]
     return chosen
 
 
-def read_table(path: Path, features: Sequence[str], label: str, group: str) -> pd.DataFrame:
-    """Read a table: the features as numbers, label and group as text.
+def read_table(path: Path, features: Sequence[str], texts: Sequence[str]) -> pd.DataFrame:
+    """Read columns of a table whose names `columns_of` has checked: the features as numbers, others as text.
 
     Raises InputError, naming file, column and row, for a value that is missing, no number or not finite.
     """
-    wanted = [*features, label, group]
+    wanted = [*features, *texts]
     if path.suffix == ".parquet":
         listed = ['"' + name.replace('"', '""') + '"' for name in wanted]
         lengths = " + ".join(f"coalesce(sum(strlen(CAST({name} AS VARCHAR))), 0)" for name in listed)
@@ -101,8 +102,8 @@ def read_table(path: Path, features: Sequence[str], label: str, group: str) -> p
                 table = pd.read_csv(
                     content,
                     index_col=False,
-                    dtype={label: str, group: str},
-                    na_values={name: ["", "nan", "NaN", "NA"] for name in features} | {label: [""], group: [""]},
+                    dtype=dict.fromkeys(texts, str),
+                    na_values={name: ["", "nan", "NaN", "NA"] for name in features} | {name: [""] for name in texts},
                     keep_default_na=False,
                     skip_blank_lines=False,
                     encoding="utf-8-sig",
@@ -115,11 +116,11 @@ def read_table(path: Path, features: Sequence[str], label: str, group: str) -> p
             pd.errors.ParserWarning,
         ) as error:  # pandas' own errors are ValueErrors
             raise InputError(
-                f"{path}: found rows that cannot be read ({error}), expected {EXPECTS}. Replace the file."
+                f"{path}: found rows that cannot be read ({error}), expected {TABLE}. Replace the file."
             ) from error
     if table.empty:
         raise InputError(f"{path}: found no row, expected samples. Replace the file.")
-    for name in (label, group):
+    for name in texts:
         _refuse(path, table[name].isna(), name, "nothing", "a value")
         table[name] = table[name].astype(str)
     for name in features:
@@ -144,7 +145,7 @@ def _unpacked(path: Path) -> bytes:
             while len(content) <= LARGEST_TABLE and (block := stream.read(_BLOCK)):
                 content += block
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{path}: cannot be read as text ({error}); expected {EXPECTS}. Replace the file.") from error
+        raise InputError(f"{path}: cannot be read as text ({error}); expected {TABLE}. Replace the file.") from error
     _refuse_size(path, len(content))
     return bytes(content)
 
@@ -173,12 +174,17 @@ def _parquet(path: Path, query: str) -> pd.DataFrame:
         raise InputError(f"{path}: cannot be read as Parquet ({error}). Replace the file.") from error
 
 
+def first_row(path: Path) -> int:
+    """Return the number of a table's first row: 1, or 2 in a text file, whose line 1 is the header."""
+    return 1 if path.suffix == ".parquet" else 2
+
+
 def _refuse(path: Path, bad: Any, column: str, found: Any, expected: str) -> None:
     """Raise InputError for the first row where `bad` (rows,) holds. `found` is a text, or the values of all rows."""
     if not (places := np.flatnonzero(bad)).size:
         return
     first = int(places[0])
-    row = f"row {first + 1}" if path.suffix == ".parquet" else f"line {first + 2}"
+    row = f"{'row' if path.suffix == '.parquet' else 'line'} {first + first_row(path)}"
     value = found if isinstance(found, str) else f"'{found.iloc[first]}'"
     more = f", and in {len(places) - 1} more rows" if len(places) > 1 else ""
     raise InputError(
@@ -231,7 +237,7 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
         )
     features = choose_columns(path, columns_of(path), settings)
     label, group = settings["label_column"], settings["group_column"]
-    table = read_table(path, features, label, group)
+    table = read_table(path, features, [label, group])
     classes, y = labels_of(path, table[label], settings["classes"])
     names, groups = np.unique(table[group].to_numpy(dtype=str), return_inverse=True)
     parts = group_split(groups, settings["test_share"], settings["validation_share"], seed, f"'{group}' groups")

@@ -37,9 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     bands.add_argument("--configfile", type=Path, nargs="+", default=[], help="your own settings, as for Snakemake")
     predictions = commands.add_parser("predict", help="labels, probabilities and votes by a published model")
     predictions.add_argument("model", type=Path, help="its folder, such as results/published/pathmnist/models/clai-m")
-    predictions.add_argument(
-        "inputs", type=Path, nargs="+", help="images, folders of images, or CSV tables of features"
-    )
+    predictions.add_argument("inputs", type=Path, nargs="+", help="images, folders of images, or tables of features")
     predictions.add_argument(
         "--votes", type=_count, default=0, metavar="K", help="show the K references most similar for and against"
     )

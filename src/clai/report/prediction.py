@@ -21,7 +21,7 @@ def predict(folder: Path, inputs: Sequence[Path], votes: int, as_json: bool) -> 
 
     Args:
         folder: of the model.
-        inputs: images and folders of images, or tables of features as CSV.
+        inputs: images and folders of images, or tables of features, .csv, .csv.gz or .parquet.
         votes: references to show for and against each prediction; 0: none.
         as_json: a list of objects with input, label, probability, scores and votes.
 
@@ -113,25 +113,14 @@ def _pixels(file: Path, height: int, width: int, channels: int) -> NDArray[np.ui
 
 def _tables(model: PublishedModel, inputs: Sequence[Path]) -> Any:
     """Yield names and features (N, features) of the rows of each table, whose header names the features in any order."""
-    import pandas as pd
+    from clai.datasets.feature_table import columns_of, first_row, read_table
 
     names = model.record["input"]["names"]
     for path in inputs:
-        try:
-            table = pd.read_csv(path)
-        except (ValueError, OSError, EOFError) as error:  # pandas' own errors are ValueErrors
-            raise InputError(f"{path}: cannot be read ({error}), expected a table as CSV. Name another file") from error
-        if missing := [name for name in names if name not in table]:
+        given = columns_of(path)
+        if missing := [name for name in names if name not in given]:
             raise InputError(
                 f"{path}: found no column {', '.join(missing[:5])}, expected {', '.join(names)}. Give the columns these names"
             )
-        try:
-            x = table[names].to_numpy(dtype=np.float32)
-        except ValueError as error:
-            raise InputError(
-                f"{path}: found a value that is no number ({error}), expected numbers alone. Correct the row"
-            ) from error
-        if not len(x) or not np.isfinite(x).all():
-            row = f"no number in row {int(np.argmin(np.isfinite(x).all(1))) + 2}" if len(x) else "no row"
-            raise InputError(f"{path}: found {row}, expected finite numbers. Correct the table")
-        yield [f"{path}:{number + 2}" for number in range(len(x))], x
+        x = read_table(path, names, texts=[])[names].to_numpy(dtype=np.float32)
+        yield [f"{path}:{number + first_row(path)}" for number in range(len(x))], x
