@@ -395,6 +395,17 @@ def test_the_command_reads_every_form_of_a_table_of_features(
     assert scores[0] == scores[1] == scores[2]
 
 
+def test_the_command_computes_the_scores_of_an_input_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = run_of("clai-m", 3)
+    packed(tmp_path / "model", run)
+    save_images(tmp_path / "images", np.asarray(run.data["x_test"])[:2])
+    computed: list[int] = []
+    scores = PublishedModel._scores_of
+    monkeypatch.setattr(PublishedModel, "_scores_of", lambda model, x: computed.append(len(x)) or scores(model, x))
+    assert main(["predict", str(tmp_path / "model"), str(tmp_path / "images"), "--json"]) == 0
+    assert computed == [2]
+
+
 def test_publishing_replaces_a_models_folder_and_refuses_uncommitted_changes(tmp_path: Path) -> None:
     source, target = tmp_path / "real", tmp_path / "published"
     place = Path("pictures/models/clai-c")

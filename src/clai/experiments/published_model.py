@@ -175,11 +175,23 @@ class PublishedModel:
 
     def probabilities(self, x: ArrayLike) -> Floats:
         """Return probabilities of the classes, (N, C), by the mapping that was fitted on validation samples."""
-        return self._calibrated(self.scores(x))
+        return self.calibrated(self.scores(x))
 
     def predict(self, x: ArrayLike) -> NDArray[np.str_]:
         """Return the names of the predicted classes, (N,)."""
-        return np.asarray(self.classes)[_decided(self.scores(x))]
+        return self.decided(self.scores(x))
+
+    def calibrated(self, scores: Floats) -> Floats:
+        """Return probabilities of the classes, (N, C), for scores that `scores` gave."""
+        calibration = self.record["calibration"]
+        if scores.ndim > 1:
+            return scaled_softmax(scores, calibration["temperature"])
+        positive = LogisticCalibration(calibration["slope"], calibration["intercept"])(scores)
+        return np.stack([1 - positive, positive], axis=1)
+
+    def decided(self, scores: Floats) -> NDArray[np.str_]:
+        """Return the names of the predicted classes, (N,), for scores that `scores` gave."""
+        return np.asarray(self.classes)[_decided(scores)]
 
     def votes(self, x: ArrayLike, k: int = 5) -> list[Votes]:
         """Return the k most similar references for and against the predicted class of each input.
@@ -189,13 +201,6 @@ class PublishedModel:
         if k < 1:
             raise InputError(f"k: found {k}, expected a number of references from 1. Correct it.")
         return [vote for block in self._blocks(x) for vote in self._votes_of(block, k)]
-
-    def _calibrated(self, scores: Floats) -> Floats:
-        calibration = self.record["calibration"]
-        if scores.ndim > 1:
-            return scaled_softmax(scores, calibration["temperature"])
-        positive = LogisticCalibration(calibration["slope"], calibration["intercept"])(scores)
-        return np.stack([1 - positive, positive], axis=1)
 
     def _blocks(self, x: ArrayLike) -> Iterator[Any]:
         """Yield the encoder's input in blocks; a recording stays whole."""

@@ -41,7 +41,8 @@ def predict(folder: Path, inputs: Sequence[Path], votes: int, as_json: bool) -> 
 
 
 def _entries(model: PublishedModel, names: Sequence[str], x: NDArray[Any], votes: int) -> list[dict[str, Any]]:
-    scores, probabilities, labels = model.scores(x), model.probabilities(x), model.predict(x)
+    scores = model.scores(x)
+    probabilities, labels = model.calibrated(scores), model.decided(scores)
     by_class = scores if scores.ndim > 1 else np.stack([-scores, scores], axis=1)
     entries = [
         {
