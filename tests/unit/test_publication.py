@@ -14,6 +14,7 @@ from clai.report.evidence import Evidence
 from clai.report.figures.render import render
 from clai.report.publication import LARGEST_FILE, LARGEST_PREDICTIONS, OPEN_LICENCES, publish, shows_patients
 from clai.runs.record import read_records, write_records
+from support.disks import fail_to_replace
 from support.evidence_fixture import EXPECTED, write_evidence
 
 TABLE = Path(__file__).parents[2] / "workflow" / "config" / "data_sources.csv"
@@ -91,6 +92,24 @@ def test_a_full_disk_leaves_what_was_published(source: Path, tmp_path: Path, mon
     with pytest.raises(OSError, match="No space left"):
         published(source, target)
     assert {path: path.read_bytes() for path in target.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("dataset", [*SEPSIS, "theory"])
+def test_folders_that_cannot_be_replaced_stay_all(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dataset: str
+) -> None:
+    target = tmp_path / "published"
+    published(source, target)
+    for file in (target / "challenge2019" / "evidence").iterdir():
+        file.write_text("before")
+    shutil.rmtree(target / "mimic-iv")
+    before = {path: path.read_bytes() for path in target.rglob("*") if path.is_file()}
+    with monkeypatch.context() as patch:
+        fail_to_replace(patch, target / dataset / "evidence", at=1)
+        with pytest.raises(OSError, match="No space left"):
+            published(source, target)
+    assert {path: path.read_bytes() for path in target.rglob("*") if path.is_file()} == before
+    assert published(source, target)
 
 
 def test_figures_drawn_from_a_full_run_show_no_such_patient_either(source: Path) -> None:

@@ -30,6 +30,7 @@ from clai.report.model_cards import card
 from clai.report.published_models import publish_models
 from clai.runs.identity import RunId
 from clai.runs.record import checksums
+from support.disks import fail_to_replace
 
 SETTINGS: dict[str, Any] = {
     "threads": 1, "device": "cpu", "embedding_size": 4, "kernel": {"metric": "full"}, "normalise_test_separately": True,
@@ -420,3 +421,15 @@ def test_publishing_replaces_a_models_folder_and_refuses_uncommitted_changes(tmp
     (source / place / "model.json").write_text(json.dumps(record))
     with pytest.raises(InputError, match="uncommitted changes"):
         publish_models(files, source, target)
+
+
+def test_a_models_folder_that_cannot_be_replaced_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, target = tmp_path / "real", tmp_path / "published"
+    place = Path("pictures/models/clai-c")
+    packed(source / place, run_of("clai-c", 3))
+    (target / place).mkdir(parents=True)
+    (target / place / "old").write_text("old")
+    fail_to_replace(monkeypatch, target / place, at=1)
+    with pytest.raises(OSError, match="No space left"):
+        publish_models(sorted((source / place).iterdir()), source, target)
+    assert [path.relative_to(target) for path in target.rglob("*") if path.is_file()] == [place / "old"]

@@ -1,5 +1,6 @@
 """Promotion of the evidence of a full run to the tracked folder."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -112,14 +113,36 @@ def _replace_folders(files: Iterable[Path], source: Path, target: Path) -> None:
     """Copy files from below `source` to below `target`, whose folders change only after all content is written."""
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".publish-", dir=target) as temporary:
-        new, old = Path(temporary, "new"), Path(temporary, "old")
         places = [file.relative_to(source) for file in files]
         for place in places:
-            (new / place).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source / place, new / place)
-        for folder in {place.parent for place in places}:
-            (target / folder).parent.mkdir(parents=True, exist_ok=True)
-            if (target / folder).exists():
-                (old / folder).parent.mkdir(parents=True, exist_ok=True)
-                os.replace(target / folder, old / folder)
-            os.replace(new / folder, target / folder)
+            new = Path(temporary, "new", place)
+            new.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source / place, new)
+        exchange(sorted({place.parent for place in places}), Path(temporary), target)
+
+
+def exchange(places: Iterable[Path], temporary: Path, target: Path) -> None:
+    """Move folders from `temporary`/new to `target`, and those that lie there to `temporary`/old: all of them, or none.
+
+    Args:
+        places: of the folders, relative to both.
+        temporary: on the same file system as `target`; what is left in it may be deleted afterwards.
+
+    Raises:
+        OSError: a folder cannot be moved, as on a full disk. All are then where they were.
+    """
+    new, old = temporary / "new", temporary / "old"
+    with contextlib.ExitStack() as undo:
+        for place in places:
+            for path in (old / place, target / place):
+                path.parent.mkdir(parents=True, exist_ok=True)
+            for here, there in ((target / place, old / place), (new / place, target / place)):
+                # Noted before the move, which may be interrupted at any moment.
+                undo.callback(_move, there, here)
+                _move(here, there)
+        undo.pop_all()  # without calling them
+
+
+def _move(here: Path, there: Path) -> None:
+    if here.exists():
+        os.replace(here, there)

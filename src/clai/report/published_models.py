@@ -1,6 +1,5 @@
 """Promotion of trained models to the tracked folder."""
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterable
@@ -8,7 +7,7 @@ from pathlib import Path
 
 from clai.errors import InputError
 from clai.experiments.published_model import RECORD, load
-from clai.report.publication import OPEN_LICENCES
+from clai.report.publication import OPEN_LICENCES, exchange
 
 LARGEST_MODEL = 4 * 2**20
 """Largest size of a published model's weights with its references, in bytes."""
@@ -37,13 +36,7 @@ def publish_models(files: Iterable[Path], source: Path, target: Path) -> list[st
             new.mkdir(parents=True)
             for file in chosen[folder]:
                 shutil.copyfile(file, new / file.name)
-        for place in places.values():
-            old = Path(temporary, "old", place)
-            (target / place).parent.mkdir(parents=True, exist_ok=True)
-            if (target / place).exists():
-                old.parent.mkdir(parents=True, exist_ok=True)
-                os.replace(target / place, old)
-            os.replace(Path(temporary, "new", place), target / place)
+        exchange(places.values(), Path(temporary), target)
     return [str(file.relative_to(source)) for members in chosen.values() for file in members]
 
 
