@@ -1,9 +1,19 @@
 """Latent signals: the stay shown, the area between signals, roughness."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from clai.experiments.latent_signals import choose_stay, latent_statistics, roughness, spread
+from clai.datasets.prepared import Prepared
+from clai.experiments.latent_signals import (
+    SIGNAL_COLUMNS,
+    choose_stay,
+    latent_statistics,
+    roughness,
+    spread,
+    trace_signals,
+)
 
 RULE = {"minimum_hours_before": 3, "minimum_event_hours": 2}
 
@@ -49,3 +59,24 @@ def test_control_sees_what_the_ends_of_all_stays_do_whether_there_is_an_event_or
     assert found["area_effect_control"] < -1
     elsewhere = latent_statistics(generator.normal(size=(400, 3)), recording, np.where(recording < 10, late, 0))
     assert abs(elsewhere["area_effect_control"]) < 0.5
+
+
+def test_a_dataset_without_collaborative_learning_shows_its_other_signals(tmp_path: Path) -> None:
+    y = np.array([0, 0, 0, 1, 1, 0, 0, 0])
+    rows = {"folds": np.repeat([0, 1], 4), "groups": np.repeat([1, 2], 4), "hours": np.tile(np.arange(4), 2), "y": y}
+    data = Prepared({}, {f"{name}_all": values for name, values in rows.items()})
+    paths = [tmp_path / "challenge2019" / "gp" / f"seed{seed}" / "fold0" / "latent.npz" for seed in (1, 2)]
+    for path in paths:
+        path.parent.mkdir(parents=True)
+        np.savez(path, mean=np.arange(4.0), sd=np.ones(4))
+    stay, statistics = trace_signals(data, [], [str(path) for path in paths], RULE)
+    assert list(stay) == SIGNAL_COLUMNS
+    assert list(stay["value"]) == [0, 1, 2, 3]  # of the first seed alone
+    assert statistics.keys() == {str(path) for path in paths}
+
+
+def test_a_dataset_without_signals_has_empty_tables_of_them() -> None:
+    stay, statistics = trace_signals(Prepared({}, {}), [], [], RULE)
+    assert list(stay) == SIGNAL_COLUMNS
+    assert stay.empty
+    assert statistics == {}

@@ -24,7 +24,8 @@ from clai.experiments.training import build_clai, build_classifier
 from clai.inference import RULES, SHARES
 from clai.kernels import Cosine
 from clai.learning import collaborative_learning, encoder_passes
-from clai.runs.gather import with_times
+from clai.runs.columns import COLUMNS
+from clai.runs.gather import gather, with_times
 from clai.runs.identity import RunId
 from clai.runs.jobs import use_threads
 from clai.runs.models import CLAI
@@ -224,3 +225,9 @@ def test_pooling_quarters_what_the_stages_see() -> None:
         trunk.stages.register_forward_pre_hook(lambda _, x: shapes.append(tuple(x[0].shape[2:])))
         assert trunk(torch.randn(2, 3, 8, 8)).shape == (2, 4)
     assert shapes == [(8, 8), (4, 4)]
+
+
+def test_a_dataset_without_trained_models_has_an_empty_history() -> None:
+    history = gather({}, COLUMNS["history.csv"])
+    assert list(history) == COLUMNS["history.csv"]
+    assert history.empty

@@ -37,7 +37,7 @@ def trace_signals(
 ) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
     """Trace one stay in every model, and describe the signals of all stays in every run.
 
-    The stay is one of fold 0; its signals are those of the first seed.
+    The stay is one of fold 0; its signals are those of the first seed. Both are empty where no model has signals.
 
     Args:
         embedded: paths of runs' embeddings.
@@ -47,9 +47,10 @@ def trace_signals(
     Returns:
         The stay (`SIGNAL_COLUMNS`), and the columns quantity and value of each run by path.
     """
-    first_seed = min(RunId.parse(path).seed for path in embedded)
+    paths = [*embedded, *latent]
+    first_seed = min((RunId.parse(path).seed for path in paths), default=None)
     shown, statistics = [], {}
-    for path in [*embedded, *latent]:
+    for path in paths:
         run = RunId.parse(path)
         signals = LatentSignals.load(path)
         rows = np.asarray(data["folds_all"]) == run.fold
@@ -63,7 +64,8 @@ def trace_signals(
             sd = None if signals.sd is None else signals.sd[stay]
             frame = stay_signals(LatentSignals(signals.mean[stay], sd), hours[stay], y[stay])
             shown.append(frame.assign(model=run.model))
-    return pd.concat(shown)[SIGNAL_COLUMNS], statistics
+    stay_of_models = pd.concat(shown)[SIGNAL_COLUMNS] if shown else pd.DataFrame(columns=SIGNAL_COLUMNS)
+    return stay_of_models, statistics
 
 
 def spread(z: Floats) -> Floats:

@@ -14,8 +14,10 @@ def gather(tables: Mapping[str, pd.DataFrame], columns: Sequence[str]) -> pd.Dat
 
     Args:
         tables: by the path of a file of the run.
-        columns: to keep, in this order. A table that lacks one has it empty.
+        columns: to keep, in this order. A table that lacks one has it empty; without any table, all are empty.
     """
+    if not tables:  # such as the histories of a dataset whose models are all fitted at once
+        return pd.DataFrame(columns=list(columns))
     frames = [
         table.assign(**asdict(RunId.parse(path))).astype({"fold": "Int64"}).reindex(columns=list(columns))
         for path, table in tables.items()
