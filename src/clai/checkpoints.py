@@ -9,10 +9,10 @@ import contextlib
 import io
 import logging
 import os
-import pickle
 import secrets
 import signal
 import time
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
@@ -84,19 +84,27 @@ class Checkpoint:
         return f"is in {self.path}" if self.path.exists() else "is the start: nothing was saved yet"
 
     def load(self) -> dict[str, Any] | None:
-        """Return the saved state, on the devices that it came from; None where no state fits."""
+        """Return the saved state, on the devices that it came from; None where no state fits.
+
+        Raises:
+            OSError: the file cannot be read, which says nothing about the state in it.
+        """
         if not self.path.exists():
             return None
+        content = self.path.read_bytes()
         try:
-            state: dict[str, Any] = torch.load(self.path, weights_only=True)
-        except (RuntimeError, EOFError, pickle.UnpicklingError) as error:
-            logger.warning("%s cannot be read here (%s): starting anew", self.path, error)
+            state = _unpacked(content)
+            if state["fingerprint"] != self.fingerprint:
+                logger.info("%s belongs to other data, settings, code or device: starting anew", self.path)
+                return None
+            last, spent, spent_cpu = state["after"], state["spent"], state["spent_cpu"]
+            epochs, resumed = state["epochs"], [*state["resumed"], last]
+        except MemoryError:
+            raise
+        except Exception as error:  # A damaged file can raise almost any error.
+            logger.warning("%s cannot be read here (%s: %s): starting anew", self.path, type(error).__name__, error)
             return None
-        if state["fingerprint"] != self.fingerprint:
-            logger.info("%s belongs to other data, settings, code or device: starting anew", self.path)
-            return None
-        self.last, self.earlier, self.earlier_cpu = state["after"], state["spent"], state["spent_cpu"]
-        self.epochs, self.resumed = state["epochs"], [*state["resumed"], self.last]
+        self.last, self.earlier, self.earlier_cpu, self.epochs, self.resumed = last, spent, spent_cpu, epochs, resumed
         logger.info("resumed after %s from %s", self.last, self.path)
         return state
 
@@ -133,6 +141,16 @@ class Checkpoint:
         self._due = time.monotonic() + self.seconds
         if self._stop is not None:
             self._leave()
+
+
+def _unpacked(content: bytes) -> dict[str, Any]:
+    """Return the state that a file holds; a damaged file can raise almost any error."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        # torch.load does not look at the checksums, and would go on with other numbers.
+        if damaged := archive.testzip():
+            raise ValueError(f"{damaged} has another checksum than when it was written")
+    state: dict[str, Any] = torch.load(io.BytesIO(content), weights_only=True)
+    return state
 
 
 def write_whole(path: Path, content: bytes | memoryview) -> None:

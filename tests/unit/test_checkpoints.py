@@ -194,6 +194,53 @@ def test_file_that_is_no_checkpoint_is_not_used(content: bytes, tmp_path: Path) 
     assert Checkpoint(tmp_path / "checkpoint.pt", "", 0).load() is None
 
 
+def test_a_flipped_bit_is_noticed_or_changes_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "checkpoint.pt"
+    saved = {"weights": torch.arange(64.0), "history": [{"loss": 0.5}], "draws": {"position": 3}}
+    Checkpoint(path, "same", 0).offer("step 3", lambda: saved)
+    whole = path.read_bytes()
+    noticed, places = 0, range(0, len(whole), 3)
+    for place in places:
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << place % 8]) + whole[place + 1 :])
+        caplog.clear()
+        checkpoint = Checkpoint(path, "same", 0)
+        state = checkpoint.load()
+        if state is None:
+            noticed += 1
+            assert f"{path} cannot be read here" in caplog.text
+            assert (checkpoint.last, checkpoint.resumed) == ("", [])
+        else:
+            assert torch.equal(state["weights"], saved["weights"])
+            assert {key: state[key] for key in ("history", "draws")} == {
+                key: saved[key] for key in ("history", "draws")
+            }
+    assert noticed > len(places) / 3
+
+
+@pytest.mark.parametrize("left_out", ["fingerprint", "after", "spent", "spent_cpu", "epochs", "resumed"])
+def test_a_state_without_a_part_is_not_used(left_out: str, tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.pt"
+    Checkpoint(path, "same", 0).offer("step 1", dict)
+    state = torch.load(path)
+    del state[left_out]
+    torch.save(state, path)
+    checkpoint = Checkpoint(path, "same", 0)
+    assert checkpoint.load() is None
+    assert (checkpoint.last, checkpoint.earlier, checkpoint.resumed) == ("", 0.0, [])
+
+
+def test_a_state_for_which_memory_is_short_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "checkpoint.pt"
+    Checkpoint(path, "same", 0).offer("step 1", dict)
+
+    def short(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(torch, "load", short)
+    with pytest.raises(MemoryError):
+        Checkpoint(path, "same", 0).load()
+
+
 @pytest.mark.parametrize("at", range(13))
 def test_draws_go_on_anywhere(at: int) -> None:
     """Orders are drawn at places 0, 4 and 8, and performing a step draws as well."""
