@@ -72,8 +72,7 @@ def compare_models(
         Columns model, other, metric, value (model minus other), low, high, p, samples (number of groups), seeds, draws.
     """
     names, group = np.unique(groups, return_inverse=True)
-    weights = np.random.default_rng(seed).multinomial(len(names), np.full(len(names), 1 / len(names)), size=draws)
-    weights = np.concatenate([np.ones((1, len(names)), dtype=weights.dtype), weights])  # row 0: the samples themselves
+    weights = _weights(len(names), draws, seed)
     measured: dict[str, dict[int, Floats]] = {}
     for model, of_seeds in runs.items():
         measured[model] = {}
@@ -89,6 +88,20 @@ def compare_models(
             found = paired_difference(differences[0, :, k], differences[1:, :, k], len(names))
             rows.append((model, other, metric, *found, len(names), len(pairs), draws))
     return pd.DataFrame(rows, columns=COLUMNS["comparisons.csv"])
+
+
+def _weights(groups: int, draws: int, seed: int) -> NDArray[np.unsignedinteger]:
+    """Return how often each bootstrap sample has each group, (draws + 1, groups); row 0 is the sample itself.
+
+    All runs share the draws. Drawing takes as long as measuring a run, so the draws are kept, in the smallest integers that can
+    count `groups`. numpy draws integers of 64 bits; drawing in blocks bounds these, and gives the numbers of a single call.
+    """
+    weights = np.ones((draws + 1, groups), dtype=np.min_scalar_type(groups))
+    generator, share = np.random.default_rng(seed), np.full(groups, 1 / groups)
+    for start in range(1, draws + 1, DRAWS_AT_ONCE):
+        block = weights[start : start + DRAWS_AT_ONCE]
+        block[:] = generator.multinomial(groups, share, size=len(block))
+    return weights
 
 
 def _pairs(first: Mapping[int, Floats], second: Mapping[int, Floats]) -> list[tuple[Floats, Floats]]:
