@@ -2,7 +2,9 @@
 
 import json
 import shlex
+import shutil
 import subprocess
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -288,6 +290,48 @@ def test_a_readme_without_results_is_refused(table1: Path, capsys: pytest.Captur
     with pytest.raises(SystemExit):
         main(["provenance", str(readme)])
     assert "has no table of results" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("suffix", "content"),
+    [
+        (".json", b'{"caption": "Resu'),
+        (".json", b"\xff"),
+        (".json", b"[]"),
+        (".json", b'{"caption": "", "evidence": "published"}'),
+        (".json", b'{"caption": "", "evidence": "published", "runs": ["cifar10"]}'),
+        (".json", b'{"caption": "", "evidence": "published", "runs": [["cifar10/gp/seed0"]]}'),
+        (".csv", b""),
+        (".csv", b"dataset,model\na,b,c\n1,2,3,4\n"),
+        (".csv", b"\xff\n"),
+    ],
+)
+def test_a_damaged_file_beside_an_output_is_named(
+    table1: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], suffix: str, content: bytes
+) -> None:
+    for kind in (".csv", ".json"):
+        shutil.copyfile(table1.with_suffix(kind), tmp_path / f"table1{kind}")
+    damaged = tmp_path / f"table1{suffix}"
+    damaged.write_bytes(content)
+    with pytest.raises(SystemExit, match="1"):
+        main(["provenance", str(tmp_path / "table1.tex")])
+    error = capsys.readouterr().err
+    assert f"{damaged}: cannot be read" in error
+    assert "Render it again" in error
+
+
+def test_a_table_of_the_readme_without_its_columns_is_named(
+    table1: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(table1.parents[1], tmp_path / "repository")
+    folder = tmp_path / "repository" / table1.parent.name
+    for name, kind in product(("table1", "table3"), (".csv", ".json")):
+        shutil.copyfile(table1.with_suffix(kind), folder / f"{name}{kind}")
+    (folder / "table3.csv").write_text("dataset,mo\n")
+    (folder.parent / "README.md").write_text("# Title\n")
+    with pytest.raises(SystemExit, match="1"):
+        main(["provenance", str(folder.parent / "README.md")])
+    assert "table3.csv: found no column model, data" in capsys.readouterr().err
 
 
 def test_what_has_no_csv_and_json_beside_it_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,9 +1,9 @@
 """Provenance: the runs behind each number of a rendered output, or of the results in README.md."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pandas as pd
 
@@ -11,6 +11,7 @@ from clai.errors import InputError
 from clai.report.evidence import run_dataset, run_model
 from clai.report.labels import model_title
 from clai.report.sidecars import records_behind, settings_by_hash
+from clai.runs.identity import RunId
 
 KEYS = ("dataset", "model")
 """Columns of an output's CSV that say which runs its rows rest on."""
@@ -20,9 +21,11 @@ FILES = "files"
 """Column of the claims that names their evidence files, separated by semicolons."""
 README, README_HEADER = "README.md", ["Data", "Model"]
 """The page whose tables of results begin with these columns."""
-README_TABLES = ("table1", "table3")
-"""The outputs that README.md's results are taken from."""
+README_TABLES, README_KEYS = ("table1", "table3"), [*KEYS, "data"]
+"""The outputs that README.md's results are taken from, and their columns that find the runs of a row."""
 NO_RUN = "    no run of a model: counts of the data, the paper's text, or not run"
+
+Read = TypeVar("Read")
 
 
 class Traced(NamedTuple):
@@ -62,7 +65,7 @@ def _describe_output(path: Path) -> str:
 
 
 def read_beside(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """Return the CSV and the JSON beside any form of a rendered output; raise InputError if one is missing."""
+    """Return the CSV and the JSON beside any form of a rendered output; raise InputError if one is missing or damaged."""
     files = path.with_suffix(".csv"), path.with_suffix(".json")
     for file in files:
         if not file.exists():
@@ -70,7 +73,30 @@ def read_beside(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
                 f"{file} is missing: name a table, a figure or the page of claims, such as paper_figures/table1.tex, whose CSV "
                 "and JSON lie beside it, or README.md"
             )
-    return pd.read_csv(files[0]), json.loads(files[1].read_text())
+    return _read(files[0], pd.read_csv), _read(files[1], _content)
+
+
+def _read(file: Path, read: Callable[[Path], Read]) -> Read:
+    """Return what `read` makes of a file beside an output; raise InputError where the file is damaged."""
+    try:
+        return read(file)
+    except (OSError, ValueError, RecursionError) as error:  # pandas' own errors are ValueErrors
+        raise InputError(
+            f"{file}: cannot be read ({error}), expected it as it was rendered. Render it again"
+        ) from error
+
+
+def _content(file: Path) -> dict[str, Any]:
+    """Return the JSON beside an output; raise ValueError where it is not as `clai.report.sidecars.sidecar` makes it."""
+    content = json.loads(file.read_text(encoding="utf-8"))
+    kinds = {"caption": str, "evidence": str, "runs": list}
+    if not isinstance(content, dict) or not all(isinstance(content.get(key), kind) for key, kind in kinds.items()):
+        raise ValueError(f"no object with the keys {', '.join(kinds)}")
+    for run in content["runs"]:
+        if not isinstance(run, str):
+            raise ValueError(f"{run} names no run")
+        RunId.parse(run)  # raises ValueError, too
+    return content
 
 
 def evidence_root(path: Path, evidence: str) -> Path:
@@ -123,13 +149,18 @@ def _matches(record: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 
 def _describe_readme(path: Path) -> str:
     """Trace each row of README.md's results by the dataset and model of tables 1 and 3, whose cells it shows."""
-    outputs = [read_beside(path.parent / "paper_figures" / f"{name}.csv") for name in README_TABLES]
+    files = [path.parent / "paper_figures" / f"{name}.csv" for name in README_TABLES]
+    outputs = [read_beside(file) for file in files]
     records: dict[str, dict[str, Any]] = {}
     keys: dict[tuple[str, str], tuple[str, str]] = {}
-    for frame, content in outputs:
+    for file, (frame, content) in zip(files, outputs, strict=True):
+        if missing := [name for name in README_KEYS if name not in frame]:
+            raise InputError(
+                f"{file}: found no column {', '.join(missing)}, expected {', '.join(README_KEYS)}. Render it again"
+            )
         for record in records_behind(content["runs"], evidence_root(path, content["evidence"])):
             records[record["run"]] = record
-        for dataset, model, data in frame[["dataset", "model", "data"]].drop_duplicates().itertuples(index=False):
+        for dataset, model, data in frame[README_KEYS].drop_duplicates().itertuples(index=False):
             keys[str(data), model_title(str(model))] = str(dataset), str(model)
     lines = [f"{path}: results, from results/{outputs[0][1]['evidence']}", ""]
     for header, rows in results_in(path.read_text()):
