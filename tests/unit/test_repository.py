@@ -98,7 +98,7 @@ def test_profile_of_the_cluster_and_the_makefile_name_rules_that_exist() -> None
     rules = {
         name
         for file in [REPOSITORY / "Snakefile", *(WORKFLOW / "rules").glob("*.smk")]
-        for name in re.findall(r"^rule (\w+):", file.read_text(), flags=re.MULTILINE)
+        for name in re.findall(r"^(?:use rule \w+ as|rule) (\w+)", file.read_text(), flags=re.MULTILINE)
     }
     profile = yaml.safe_load((REPOSITORY / "profiles" / "slurm" / "config.yaml").read_text())
     assert {*profile["set-resources"], *profile["set-threads"]} <= rules

@@ -36,16 +36,18 @@ SUBMITTED = os.environ.get("CLAI_SLURM", "")
 everything anew, which takes minutes."""
 EVIDENCE, DRAWN = ("cifar10", "challenge2019"), ("figure1.png",)
 """The part: the evidence of a dataset of images and of one of stays, and a figure."""
-ON_A_GPU = [
-    "train_model",
-    "evaluate_clai",
-    "evaluate_cross_entropy",
-    "evaluate_supervised_contrastive",
-    "embed_study",
-    "run_cell",
-    "fit_deep_kernel_gp",
-    "measure_benchmark",
-]
+RULES = [REPOSITORY / "Snakefile", *sorted((REPOSITORY / "workflow" / "rules").glob("*.smk"))]
+
+
+def rules_on_a_gpu() -> set[str]:
+    """Return the rules whose resources have a GPU, and those that take their resources from one of these."""
+    parts = [part for file in RULES for part in re.split(r"^(?=(?:use )?rule )", file.read_text(), flags=re.MULTILINE)]
+    own = {part.split()[1].rstrip(":") for part in parts if part.startswith("rule ") and re.search(r"\bgpu=1\b", part)}
+    heads = [(re.match(r"use rule (\w+) as (\w+)", part), part) for part in parts]
+    return own | {head[2] for head, part in heads if head and head[1] in own and "resources:" not in part}
+
+
+ON_A_GPU = sorted(rules_on_a_gpu())
 REQUESTED = {  # MB, minutes, GPUs of a first attempt
     "train_model": (8000, 240, 1),
     "evaluate_clai": (16000, 60, 1),
@@ -53,6 +55,11 @@ REQUESTED = {  # MB, minutes, GPUs of a first attempt
     "evaluate_supervised_contrastive": (8000, 30, 1),
     "prepare_dataset": (12000, 120, 0),
     "run_cell": (8000, 240, 1),
+    "run_predicted_cell": (8000, 240, 1),
+    "train_traced": (8000, 240, 1),
+    "fit_read_outs": (16000, 120, 1),
+    "compare_classes": (8000, 30, 1),
+    "describe_signals": (8000, 30, 1),
     "fit_deep_kernel_gp": (8000, 240, 1),
     "fit_hourly_classifiers": (16000, 120, 0),
     "fit_feature_classifiers": (8000, 60, 0),
@@ -95,7 +102,7 @@ def test_gpu_is_asked_for_where_its_partition_has_one(
     listed: str | None, partition: str, gpus: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = parsed(listed, {"gpu_partition": partition}, tmp_path, monkeypatch)["set-resources"]
-    assert [line for line in asked if ":gpu=" in line] == [f"{rule}:gpu={gpus}" for rule in ON_A_GPU]
+    assert sorted(line for line in asked if ":gpu=" in line) == [f"{rule}:gpu={gpus}" for rule in ON_A_GPU]
 
 
 def test_names_of_a_cluster_are_set_in_one_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
