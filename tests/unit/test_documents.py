@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from clai.errors import InputError
-from clai.report.documents import fill_figures, replace_block, untraced
+from clai.report.documents import figure, fill_figures, replace_block, untraced
 
 REPOSITORY = Path(__file__).parents[2]
 ROOT = [REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
@@ -16,7 +16,7 @@ DOCUMENTS = [*ROOT, *sorted((REPOSITORY / "docs").glob("*.md")), *FOLDERS]
 
 
 NO_RESULTS = {
-    "datasets": r"CIFAR-10|Challenge 2019",
+    "datasets, metrics": r"CIFAR-10|Challenge 2019|\bF1\b",
     "years": r"\(20\d\d\)",
     "tables, figures, claims, algorithms": r"\b(?i:tables?|figures?|claims?|algorithm) S?\d+(?:(?:, | and |, and )S?\d+)*",
     "lines of the paper": r"\blines? \d+",
@@ -89,6 +89,17 @@ def test_a_difference_is_paired_and_has_a_t_interval(tmp_path: Path) -> None:
     # Differences of 0.10 and 0.11: mean 0.105, half width 12.706 * 0.005.
     (text,) = filled(tmp_path, "metric=accuracy; model=a - b; {mean:+.1p} ({low:.2p} to {high:.2p}), {n}")
     assert text == "+10.5 (4.15 to 16.85), 2"
+
+
+def test_a_model_with_a_rule_is_compared_with_one_that_has_none_over_folds(tmp_path: Path) -> None:
+    # Differences of 0.10 and 0.11 again. Of two folds each has as many samples as the other: half width 12.706 * 0.005 * 3^(1/2).
+    (tmp_path / "folds.csv").write_text(
+        "model,metric,rule,seed,fold,value\n"
+        "a,accuracy,printed,0,0,0.81\na,accuracy,printed,0,1,0.83\na,accuracy,parzen,0,0,0.5\na,accuracy,parzen,0,1,0.5\n"
+        "b,accuracy,,0,0,0.71\nb,accuracy,,0,1,0.72\n"
+    )
+    title = "model=a - b; metric=accuracy; rule=printed|; {mean:.3f} ({low:.4f} to {high:.4f})"
+    assert figure(tmp_path / "folds.csv", title) == "0.105 (-0.0050 to 0.2150)"
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,11 @@ it comes from, and in the title the rows and the form:
 
     [auc]: ../paper_figures/table1.csv "dataset=cifar10; model=clai-m; metric=roc_auc; {mean:.1f}"
 
-The parts before the last select rows: `column=value`, `column=` for an empty cell, `column=a|b` for several values. The last part
-is a format string over the columns of the row. Of several rows, `{mean.min:.1f}` and `{mean.max:.1f}` give the extremes. With
-`column=a - b` the rows of b are subtracted from those of a, replicate by replicate, and `mean`, `low`, `high`, `n` are those of
-the 95 % t-interval. The format `.1p` is `.1f` times 100, without a sign of per cent.
+The parts before the last select rows: `column=value`, `column=` for an empty cell, `column=a|b` for several values, `column=a|`
+for a or an empty cell, as of a model that has no rule. The last part is a format string over the columns of the row. Of several
+rows, `{mean.min:.1f}` and `{mean.max:.1f}` give the extremes. With `column=a - b` the rows of b are subtracted from those of a,
+replicate by replicate, and `mean`, `low`, `high`, `n` are those of the 95 % t-interval, corrected where replicates are folds.
+The format `.1p` is `.1f` times 100, without a sign of per cent.
 """
 
 import re
