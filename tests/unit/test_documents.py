@@ -102,6 +102,21 @@ def test_a_model_with_a_rule_is_compared_with_one_that_has_none_over_folds(tmp_p
     assert figure(tmp_path / "folds.csv", title) == "0.105 (-0.0050 to 0.2150)"
 
 
+def test_numbers_of_the_page_of_claims_are_figures_too(tmp_path: Path) -> None:
+    (tmp_path / "claims.md").write_text(
+        "## 3a. One.\n\n| Data | Accuracy | n |\n| --- | --- | --- |\n| X | +0.1 [-0.2, +0.4] | 3 |\n\n"
+        "## 4. Two.\n\n| Data | Quantity | Value | n |\n| --- | --- | --- | --- |\n"
+        "| X | a: p | 0.0018 | -- |\n| Y | a: p | 0.2 | -- |\n"
+    )
+    assert (
+        figure(tmp_path / "claims.md", "claim=3a; data=X; quantity=Accuracy; {value} ({low} to {high})")
+        == "+0.1 (-0.2 to +0.4)"
+    )
+    assert figure(tmp_path / "claims.md", "claim=4; data=X; quantity=a: p; {value}") == "0.0018"
+    with pytest.raises(InputError, match="found 2 rows"):
+        figure(tmp_path / "claims.md", "claim=4; quantity=a: p; {value}")
+
+
 @pytest.mark.parametrize(
     "title",
     ["model=c; {value:.1f}", "model=a; {value:.1f}", "model=a; metric=auc; {mean:.1f}", "colour=red; {value}",

@@ -10,6 +10,8 @@ for a or an empty cell, as of a model that has no rule. The last part is a forma
 rows, `{mean.min:.1f}` and `{mean.max:.1f}` give the extremes. With `column=a - b` the rows of b are subtracted from those of a,
 replicate by replicate, and `mean`, `low`, `high`, `n` are those of the 95 % t-interval, corrected where replicates are folds.
 The format `.1p` is `.1f` times 100, without a sign of per cent.
+
+The file may also be the page of claims: `claims_numbers` says which columns its rows have.
 """
 
 import re
@@ -21,9 +23,11 @@ import pandas as pd
 from clai.errors import InputError
 from clai.report.statistics import interval, replicates
 
-DEFINITION = re.compile(r'^\[([\w-]+)\]: (\S+\.csv) "([^"]*)"$', flags=re.MULTILINE)
+DEFINITION = re.compile(r'^\[([\w-]+)\]: (\S+\.(?:csv|md)) "([^"]*)"$', flags=re.MULTILINE)
 FIGURE = re.compile(r"\[([^\[\]]+)\]\[([\w-]+)\]")
 MINUS = " - "
+CLAIM = re.compile(r"^## (\w+)\. ")
+NUMBER = re.compile(r"^([+-]?[\d.]+)(?: \[([+-]?[\d.]+), ([+-]?[\d.]+)\])?$")
 
 
 class Values:
@@ -79,9 +83,9 @@ def fill_figures(text: str, place: Path) -> str:
 
 
 def figure(file: Path, title: str) -> str:
-    """Return the figure that a title takes from a CSV file."""
+    """Return the figure that a title takes from a CSV file or from the page of claims."""
     *filters, form = title.split("; ")
-    frame = pd.read_csv(file, low_memory=False)
+    frame = claims_numbers(file.read_text()) if file.suffix == ".md" else pd.read_csv(file, low_memory=False)
     difference: tuple[str, str, str] | None = None
     for part in filters:
         column, _, wanted = part.partition("=")
@@ -98,6 +102,33 @@ def figure(file: Path, title: str) -> str:
     if frame.empty:
         raise InputError("found no such row")
     return form.format_map({str(name): Values(column) for name, column in frame.items()})
+
+
+def claims_numbers(page: str) -> pd.DataFrame:
+    """Return the numbers in the tables of the page of claims, as it prints them.
+
+    Returns:
+        One row a number. Columns, all text: claim, its number; data; quantity, the cell below "Quantity" or the head of the
+        column; value, and the ends of its interval, low and high, or None.
+    """
+    rows: list[dict[str, str | None]] = []
+    claim, head = "", list[str]()
+    for line in page.splitlines():
+        if match := CLAIM.match(line):
+            claim = match[1]
+        if not line.startswith("| "):
+            head = []
+        elif not head:
+            head = [cell.strip() for cell in line.strip("| ").split(" | ")]
+        else:
+            cells = dict(zip(head, (cell.strip() for cell in line.removeprefix("| ").split(" | ")), strict=False))
+            named = {cells["Quantity"]: cells["Value"]} if {"Quantity", "Value"} <= cells.keys() else cells
+            for quantity, cell in named.items():
+                if number := NUMBER.match(cell):
+                    value, low, high = number.groups()
+                    where = {"claim": claim, "data": cells.get("Data"), "quantity": quantity}
+                    rows.append({**where, "value": value, "low": low, "high": high})
+    return pd.DataFrame(rows, columns=["claim", "data", "quantity", "value", "low", "high"], dtype="string")
 
 
 def replace_block(text: str, name: str, block: str) -> str:
