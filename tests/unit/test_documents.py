@@ -1,6 +1,7 @@
 """Documents lead to places that exist, their figures come from files, and the hooks before a commit are the linters."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,24 @@ NO_RESULTS = {
     "formulae": r"\(1 \+ f\)/2|\b(?:contain|near|to) 0\b|Intervals are of 95 %",
 }
 """Numbers in docs/findings.md that no file has to give."""
+PYTHON = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["requires-python"].removeprefix(">=")
+NO_RESULTS_OF_README = NO_RESULTS | {
+    "what the package requires": rf"Python {re.escape(PYTHON)} or newer",
+    "patients of the open demo, by its authors": r"open demo of\s100 patients",
+}
+"""Those in the README."""
+NO_RESULTS_OF_CAPTIONS = NO_RESULTS | {
+    "levels": r"\b95 %(?= interval)|below 0\.05\b",
+    "what is zero or one": r"(?:above|excludes|threshold|error of|zero|f >) 0\b|from [01]\b|C is 1|product \+1",
+    "ends of scales": r"\b0 for no alarm|\b1 for the best|\[-1, 1\]|probability 1/2",
+    "formulae of captions": r"\bk = 1, 2, 3\b|\b1 - 2p\b|\b1 - p\b",
+    "epochs of the paper's figure 3": r"\bfor 120 epochs",
+    "patients of the open demo, by its authors": r"demo has 100 patients",
+    "a record, by its author": r"Jordan 2024, arXiv 2404\.00498: 94\.0 % with 3\.6e14 operations",
+    "a network, by its authors": r"ResNet-18 at 28 pixels",
+    "references": r"\(1979\)|2023, doi:[\w./-]+",
+}
+"""Those in captions."""
 TABLE = """\
 model,metric,seed,fold,value
 a,accuracy,0,,0.81
@@ -154,3 +173,26 @@ def test_no_figure_of_the_findings_is_typed() -> None:
     text = (REPOSITORY / "docs" / "findings.md").read_text()
     assert untraced(text, NO_RESULTS) == []
     assert untraced(text + "An accuracy of 88.4 %.\n", NO_RESULTS) == ["An accuracy of 88.4 %."]
+
+
+def test_no_result_is_typed_in_the_readme() -> None:
+    text = (REPOSITORY / "README.md").read_text()
+    assert untraced(text, NO_RESULTS_OF_README) == []
+    assert untraced(text + "An accuracy of 0.884.\n", NO_RESULTS_OF_README) == ["An accuracy of 0.884."]
+
+
+CAPTIONS = sorted((REPOSITORY / "workflow" / "report").glob("*.rst"))
+
+
+@pytest.mark.parametrize("caption", CAPTIONS, ids=lambda path: path.stem)
+def test_no_result_is_typed_in_a_caption(caption: Path) -> None:
+    assert untraced(caption.read_text(), NO_RESULTS_OF_CAPTIONS) == []
+
+
+@pytest.mark.parametrize("what", sorted(NO_RESULTS_OF_CAPTIONS.keys() - NO_RESULTS.keys()))
+def test_numbers_that_captions_may_type_are_typed_in_one(what: str) -> None:
+    assert any(re.search(NO_RESULTS_OF_CAPTIONS[what], caption.read_text()) for caption in CAPTIONS)
+
+
+def test_code_in_a_document_may_hold_numbers() -> None:
+    assert untraced("a\n```python\nx = 5\n```\n    make -j 2\n\nb 3\n", {}) == ["b 3"]

@@ -154,6 +154,7 @@ def untraced(text: str, allowed: Mapping[str, str]) -> list[str]:
     """
     prose = DEFINITION.sub("", text)
     prose = re.sub(r"<!-- (\w+):begin -->.*<!-- \1:end -->", "", prose, flags=re.DOTALL)
+    prose = re.sub(r"^```.*?^```$|^ {4}.*?$", "", prose, flags=re.DOTALL | re.MULTILINE)
     prose = re.sub(r"`[^`]*`|\]\([^)]*\)", "", FIGURE.sub("", prose))
     for pattern in allowed.values():
         prose = re.sub(pattern, "", prose)
