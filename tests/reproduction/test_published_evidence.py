@@ -117,3 +117,16 @@ def test_readme_shows_the_published_results() -> None:
 def test_theory_note_shows_the_published_checks() -> None:
     note = Path("docs/theory.md").read_text()
     assert note == replace_block(note, "checks", theory_checks(evidence())), "run `make readme`"
+
+
+def test_models_alone_have_the_mean_metrics_of_their_runs() -> None:
+    published = evidence()
+    compared = [key for key in published.at_hand() if not published.frame(key, "comparisons.csv").empty]
+    assert compared
+    for dataset in compared:
+        comparisons, metrics = published.frame(dataset, "comparisons.csv"), published.metrics(dataset)
+        alone = comparisons[comparisons["other"].isna()]
+        assert set(alone["model"]) == set(comparisons["model"]), dataset
+        means = metrics.groupby(["model", "metric"])["value"].mean()
+        for row in alone.to_dict("records"):
+            assert row["value"] == pytest.approx(means[row["model"], row["metric"]], abs=5e-4), (dataset, row)

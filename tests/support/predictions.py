@@ -67,7 +67,7 @@ def write_predicted_evidence(root: Path) -> Path:
     (folder / "dataset.json").write_text(json.dumps(description))
     tables, both = {}, {}
     for model in ("clai-m", "cross-entropy"):
-        samples, runs, temperature = multiclass(model)
+        samples, runs, temperature = multiclass(model, seeds=3)
         save_samples(folder / "samples.npz", samples)
         save_predictions(folder / f"predictions_{model}.npz", runs, dict.fromkeys(runs, temperature), ece_bins=15)
         both[model] = {run.seed: Predicted(part["probability"], part["calibrated"]) for run, part in runs.items()}

@@ -50,11 +50,12 @@ def finding_on(root: Path, number: str) -> Finding:
 
 
 def change(folder: Path, edit: Callable[[pd.DataFrame], None]) -> None:
-    """Change the metrics of an evidence folder in place."""
+    """Change the metrics of an evidence folder in place, as of runs whose predictions were not kept."""
     path = folder / "evidence" / "metrics.csv"
     metrics = pd.read_csv(path)
     edit(metrics)
     metrics.to_csv(path, index=False)
+    (folder / "evidence" / "comparisons.csv").unlink(missing_ok=True)
 
 
 def shift(model: str, metric: str, amounts: float | list[float]) -> Callable[[pd.DataFrame], None]:
@@ -185,7 +186,7 @@ def test_a_verdict_on_part_of_the_datasets_names_the_rest(tmp_path: Path) -> Non
     assert row["verdict"] == "reproduced, where tested"
     assert row["data"] == "CIFAR-10 (JPEG copy)"
     assert "n = 3" in row["evidence"]
-    assert row["files"].endswith("cifar10/evidence/metrics.csv")
+    assert re.search(r"cifar10/evidence/metrics\.csv; \S+/cifar10/evidence/comparisons\.csv$", row["files"])
     assert "PathMNIST" in row["needs"]
     assert "SleepEDF" in row["needs"]
 
@@ -211,6 +212,48 @@ def test_table1_is_reproduced_at_the_printed_values_and_exceeded_above_them(
             metrics.loc[rows, "value"] = around + value + beyond
     metrics.to_csv(path, index=False)
     assert finding_on(tmp_path, "4").verdict.outcome == outcome
+
+
+@pytest.mark.parametrize(("half", "outcome"), [(0.005, Outcome.EXCEEDED), (0.02, OPEN)])
+def test_table1_counts_test_samples_where_predictions_were_kept(tmp_path: Path, half: float, outcome: Outcome) -> None:
+    """Seeds alone say that the values are exceeded."""
+    write_evidence(tmp_path, ["cifar10"])
+    path = tmp_path / "cifar10" / "evidence" / "comparisons.csv"
+    printed = {"accuracy": 0.8046, "roc_auc": 0.9386}
+    alone = [
+        (model, "", metric, value + 0.02, value + 0.02 - half, value + 0.02 + half, None, 10000, 3, 1000)
+        for model in ("clai-m", "clai-c")
+        for metric, value in printed.items()
+    ]
+    compared = pd.read_csv(path)
+    pd.concat([compared, pd.DataFrame(alone, columns=compared.columns)]).to_csv(path, index=False)
+    finding = finding_on(tmp_path, "4")
+    assert finding.verdict.outcome == outcome
+    assert all(part.samples == 10000 and part.n_needed is None for part in finding.judged)
+    assert finding.files[-1].endswith("cifar10/evidence/comparisons.csv")
+
+
+def test_differences_count_test_samples_in_the_runs_of_table_1_alone_and_the_page_says_so(tmp_path: Path) -> None:
+    write_evidence(tmp_path, ["cifar10"])
+    write_studies(tmp_path)
+    path = tmp_path / "cifar10" / "evidence" / "comparisons.csv"
+    compared = pd.read_csv(path)
+    compared["low"] -= 0.02
+    compared["high"] += 0.02
+    compared.to_csv(path, index=False)
+    for number in ("1", "2"):
+        judged = finding_on(tmp_path, number).judged
+        assert {(part.reading.network, part.samples) for part in judged} == {
+            ("of table 1", 10000),
+            ("of the studies", 0),
+        }
+        assert {part.outcome for part in judged if part.samples} == {OPEN}
+    section = page(tmp_path).split("\n## 1. ")[1].split("\n## ")[0]
+    cells = [line.split(" | ") for line in section.splitlines() if line.startswith(("| zero", "| product"))]
+    assert [row[5] for row in cells] == ["10000", "not counted", "not counted"]
+    change(tmp_path / "cifar10", lambda metrics: None)
+    alone = [part for part in finding_on(tmp_path, "1").judged if part.reading.network == "of table 1"]
+    assert [(part.outcome, part.samples) for part in alone] == [(REPRODUCED, 0)]
 
 
 def test_band_powers_stand_in_for_the_signals_are_named_and_meet_no_printed_value(tmp_path: Path) -> None:
@@ -329,10 +372,7 @@ def test_evidence_stands_in_tables_by_reading_with_one_unit(tmp_path: Path) -> N
     section = page(tmp_path).split("\n## 1. ")[1].split("\n## ")[0]
     blocks = section.split("\n\n")
     judged = blocks[blocks.index("**Evidence, in percentage points:**") + 1].splitlines()
-    assert (
-        judged[0]
-        == "| Target | Network | Data | Accuracy, CLaI-M minus CLaI-C | n | Outcome | n needed |"[: len(judged[0])]
-    )
+    assert judged[0] == "| Target | Network | Data | Accuracy, CLaI-M minus CLaI-C | n | Test samples | Outcome |"
     assert [row.split(" | ")[:2] for row in judged[2:]] == [
         ["| zero", "of table 1"],
         ["| zero", "of the studies"],

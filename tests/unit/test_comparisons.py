@@ -44,7 +44,14 @@ def test_values_are_mean_differences_of_the_metrics_of_table1_over_common_seeds(
             assert row["value"] == pytest.approx(np.mean(differences))
             assert (row["samples"], row["seeds"], row["draws"]) == (240, len(seeds), 20)
     assert table.loc[("good", "bad", "accuracy"), "p"] < 0.05
-    assert len(table) == 3 * len(METRICS)
+    assert len(table) == (3 + 3) * len(METRICS), "pairs, then models alone"
+    for model, of_seeds in runs.items():
+        for metric in METRICS:
+            row = table.loc[(model, "", metric)]
+            assert row["value"] == pytest.approx(np.mean([of_runs[model, seed][metric] for seed in of_seeds]))
+            assert row["low"] < row["value"] < row["high"]
+            assert (row["samples"], row["seeds"], row["draws"]) == (240, len(of_seeds), 20)
+            assert np.isnan(row["p"]), "no metric is tested against 0"
 
 
 def test_a_draw_counts_each_sample_as_often_as_its_group_was_drawn() -> None:
@@ -52,7 +59,11 @@ def test_a_draw_counts_each_sample_as_often_as_its_group_was_drawn() -> None:
     y, runs = three_models()
     groups, draws = np.arange(240) // 8, 60
     first, second = runs["good"][1], runs["bad"][1]
-    table = compare_models(y, groups, {"a": {1: first}, "b": {1: second}}, BINS, draws, seed=3).set_index("metric")
+    table = compare_models(y, groups, {"a": {1: first}, "b": {1: second}}, BINS, draws, seed=3)
+    pair, alone = (
+        table[part].set_index("metric")
+        for part in (table["other"] == "b", table["model"].eq("a") & table["other"].eq(""))
+    )
     counts = np.random.default_rng(3).multinomial(30, np.full(30, 1 / 30), size=draws)
     drawn = [np.repeat(np.arange(240), weight[groups]) for weight in counts]
     for metric in ("accuracy", "macro_f1", "ece", "roc_auc"):
@@ -61,8 +72,10 @@ def test_a_draw_counts_each_sample_as_often_as_its_group_was_drawn() -> None:
             - multiclass_metrics(y[rows], second.probability[rows], bins=BINS)[metric]
             for rows in drawn
         ]
-        half = stats.t.ppf(0.975, 29) * np.std(differences, ddof=1) * np.sqrt(30 / 29)
-        assert table.loc[metric, "high"] - table.loc[metric, "value"] == pytest.approx(half)
+        own = [multiclass_metrics(y[rows], first.probability[rows], bins=BINS)[metric] for rows in drawn]
+        for found, values in ((pair, differences), (alone, own)):
+            half = stats.t.ppf(0.975, 29) * np.std(values, ddof=1) * np.sqrt(30 / 29)
+            assert found.loc[metric, "high"] - found.loc[metric, "value"] == pytest.approx(half)
 
 
 def test_draws_are_those_of_one_call_and_take_little_memory() -> None:
@@ -93,7 +106,7 @@ def test_an_interval_by_sleeper_is_wider_than_one_by_epoch_where_sleepers_differ
     probability[hard[sleeper]] = 1 / 3
     runs["b"][0] = Predicted(probability, probability)
     by_epoch, by_sleeper = (
-        compare_models(y, groups, runs, BINS, 100, seed=0).set_index("metric").loc["accuracy"]
+        compare_models(y, groups, runs, BINS, 100, seed=0).set_index(["other", "metric"]).loc[("b", "accuracy")]
         for groups in (np.arange(1000), sleeper)
     )
     assert by_sleeper["high"] - by_sleeper["low"] > 1.5 * (by_epoch["high"] - by_epoch["low"])
@@ -108,6 +121,7 @@ def test_models_without_a_common_seed_are_not_compared() -> None:
 def test_equal_predictions_give_no_interval() -> None:
     y, runs = three_models()
     table = compare_models(y, np.arange(240), {"a": runs["good"], "b": runs["good"]}, BINS, 10, seed=0)
+    table = table[table["other"] == "b"]
     assert (table["value"] == 0).all()
     assert table[["low", "high", "p"]].isna().all().all()
 

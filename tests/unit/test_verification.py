@@ -8,7 +8,8 @@ import pytest
 
 from clai.errors import InputError
 from clai.experiments.predictions import BYTES
-from clai.report.evidence import Evidence
+from clai.report.evidence import Evidence, _read_csv
+from clai.report.recomputation import models_alone
 from clai.report.tables.multiclass import TABLE1_METRICS
 from clai.report.tables.parts import result_rows
 from clai.report.verification import (
@@ -49,10 +50,10 @@ def test_every_metric_and_interval_is_computed_again_and_agrees(folder: Path) ->
     numbers = verified(folder)
     assert set(numbers["agreement"]) <= {Agreement.EQUAL, Agreement.WITHIN}
     names = numbers.loc[numbers["source"] == "pathmnist/metrics.csv", "name"]
-    assert len(names) == 4 * 10, "ten metrics of two seeds of two models; the temperature needs validation samples"
+    assert len(names) == 6 * 10, "ten metrics of three seeds of two models; the temperature needs validation samples"
     exact = numbers["name"].str.contains("accuracy|f1|kappa") & numbers["source"].str.endswith("metrics.csv")
     assert (numbers.loc[exact, "agreement"] == Agreement.EQUAL).all()
-    assert (numbers["source"] == "pathmnist/comparisons.csv").sum() == 5 * 4
+    assert (numbers["source"] == "pathmnist/comparisons.csv").sum() == 5 * (4 + 2 * 4), "a pair and two models alone"
     assert "0 of which differ" in summary(numbers)
 
 
@@ -66,6 +67,32 @@ def test_a_changed_metric_is_named(folder: Path) -> None:
     assert list(different["name"]) == ["clai-m, 1, printed, population, accuracy"]
     assert "clai-m, 1, printed, population, accuracy" in summary(numbers)
     assert "1 differs" in verification_page(numbers, synthetic=False)
+
+
+def test_a_changed_interval_of_a_model_alone_is_named(folder: Path) -> None:
+    path = folder / "comparisons.csv"
+    compared = pd.read_csv(path)
+    row = compared.index[compared["other"].isna() & (compared["metric"] == "accuracy")][0]
+    compared.loc[row, "low"] -= 0.01
+    compared.to_csv(path, index=False)
+    numbers = verified(folder)
+    different = numbers[numbers["agreement"] == Agreement.DIFFERS]
+    assert list(different["name"]) == ["clai-m, accuracy: low"]
+
+
+def test_models_alone_are_added_to_comparisons_that_lack_them_once(folder: Path) -> None:
+    path = folder / "comparisons.csv"
+    whole = path.read_text()
+    pairs = "".join(line for line in whole.splitlines(keepends=True) if ",," not in line)
+    path.write_text(pairs)
+    lines = models_alone(evidence_of(folder), "pathmnist", 15)
+    assert [line.split(",")[:3] for line in lines.splitlines()] == [
+        line.split(",")[:3] for line in whole.splitlines() if ",," in line
+    ]
+    path.write_text(pairs + lines)
+    _read_csv.cache_clear()
+    assert models_alone(evidence_of(folder), "pathmnist", 15) == ""
+    assert set(verified(folder)["agreement"]) <= {Agreement.EQUAL, Agreement.WITHIN}
 
 
 def test_a_changed_score_is_found(folder: Path) -> None:
@@ -144,14 +171,14 @@ def test_a_training_must_lie_in_the_prediction_interval(folder: Path) -> None:
     metrics = evidence_of(folder).metrics("pathmnist")
     run = RunId("pathmnist", "clai-m", 0)
     values = metrics.query("model == 'clai-m' and metric == 'accuracy'")["value"]
-    half = 12.706 * values.std(ddof=1) * 1.5**0.5
+    half = 4.3027 * values.std(ddof=1) * (4 / 3) ** 0.5
     for distance, agreement in ((0.99, Agreement.WITHIN), (1.01, Agreement.DIFFERS)):
         here = pd.DataFrame(
             {"rule": [""], "shares": [""], "metric": ["accuracy"], "value": [values.mean() + distance * half]}
         )
         number = of_training(run, metrics, here, 3.0)
         assert number.agreement == agreement
-        assert "n = 2" in number.name
+        assert "n = 3" in number.name
 
 
 def test_the_quickest_run_is_one_of_a_model_with_several(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ the epochs of a sleeper (Efron & Tibshirani 1993). The seeds' part comes from th
 drawn, since percentiles of such draws never leave the range of the seeds. The interval is a Student t with the degrees of
 freedom of both parts. In simulations with normal parts it covers about as often as it says; where the spread of seeds is
 several times that of the samples it covers .88 of the time with two seeds, .91 with three and .94 with five.
+
+The metrics of each model alone have intervals of the same kind.
 """
 
 from collections.abc import Callable, Mapping
@@ -55,7 +57,7 @@ def compare_models(
     draws: int,
     seed: int,
 ) -> pd.DataFrame:
-    """Return the differences in `METRICS` between each model and each one behind it.
+    """Return the differences in `METRICS` between each model and each one behind it, then the `METRICS` of each model alone.
 
     Models are compared over the seeds that both have. A model with one run is compared with every run of the other; the
     interval then lacks the spread of its own seeds, and lacks that of all seeds if the other has one run as well.
@@ -69,7 +71,8 @@ def compare_models(
         seed: of the draws, which all runs share.
 
     Returns:
-        Columns model, other, metric, value (model minus other), low, high, p, samples (number of groups), seeds, draws.
+        Columns model, other (empty for a model alone), metric, value (model minus other), low, high, p (none of a model alone),
+        samples (number of groups), seeds, draws.
     """
     names, group = np.unique(groups, return_inverse=True)
     weights = _weights(len(names), draws, seed)
@@ -87,6 +90,11 @@ def compare_models(
         for k, metric in enumerate(METRICS):
             found = paired_difference(differences[0, :, k], differences[1:, :, k], len(names))
             rows.append((model, other, metric, *found, len(names), len(pairs), draws))
+    for model, of_model in measured.items():
+        values = np.stack(list(of_model.values()), axis=1)
+        for k, metric in enumerate(METRICS):
+            found = paired_difference(values[0, :, k], values[1:, :, k], len(names))._replace(p=float("nan"))
+            rows.append((model, "", metric, *found, len(names), len(of_model), draws))
     return pd.DataFrame(rows, columns=COLUMNS["comparisons.csv"])
 
 

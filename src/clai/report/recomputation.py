@@ -2,9 +2,13 @@
 
 The functions are those that made the evidence. Settings that decide a file, such as the number of draws, come from that file.
 What needs more than predictions stays as published: other decision rules of a vote, and what is fitted on validation samples.
+
+`python -m clai.report.recomputation DATASET...` adds the rows of each model alone to published comparisons that lack them.
 """
 
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +24,7 @@ from clai.runs.columns import COLUMNS
 from clai.runs.gather import gather
 from clai.runs.identity import RunId
 from clai.runs.outputs import SAMPLES, predictions_of
+from clai.runs.settings import load_settings
 
 NOT_RECOMPUTED = ("f1_validation", "temperature", "standard_error")
 """Metrics that need validation samples, or the references of a vote."""
@@ -111,7 +116,7 @@ def _comparisons(
     if published.empty:
         return {}
     by_model: dict[str, dict[int, Predicted]] = {}
-    for model in dict.fromkeys([*published["model"], *published["other"]]):
+    for model in dict.fromkeys([*published["model"], *published["other"].dropna()]):
         of_model = {run.seed: part for run, part in runs.items() if run.model == model}
         if of_model:
             by_model[model] = {seed: Predicted(part.probability, part.calibrated) for seed, part in of_model.items()}
@@ -151,3 +156,20 @@ def _of_patients(
         }
         found["decision.csv"] = gather(benefits, COLUMNS["decision.csv"])
     return found
+
+
+def models_alone(evidence: Evidence, dataset: str, bins: int) -> str:
+    """Return the rows of each model alone that the published comparisons of a dataset lack, as lines of the file."""
+    published = evidence.frame(dataset, "comparisons.csv")
+    here = recompute(evidence, dataset, bins)["comparisons.csv"]
+    alone = here[(here["other"] == "") & ~here["model"].isin(published.loc[published["other"].isna(), "model"])]
+    return alone.to_csv(index=False, header=False, float_format="%.6g")
+
+
+if __name__ == "__main__":
+    settings = load_settings(Path())
+    for name in sys.argv[1:]:
+        found = Evidence.found(Path("results/published"), {name: {"title": name, "needs": ""}})
+        lines = models_alone(found, name, settings["evaluation"]["ece_bins"])
+        with found.path(name, "comparisons.csv").open("a") as file:
+            file.write(lines)

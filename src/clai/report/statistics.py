@@ -13,7 +13,7 @@ A page or table of many intervals shows some that exclude 0 by chance. `holm` ad
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -46,13 +46,18 @@ def spread(values: Iterable[float]) -> tuple[float, float, int]:
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over n replicates of a unit of `UNITS` with its 95 % Student-t interval; low and high are nan for n < 2."""
+    """A mean over n replicates of a unit of `UNITS` with its 95 % Student-t interval; low and high are nan for n < 2.
+
+    Args:
+        samples: number of test samples, or of groups of them, that the interval takes for random as well; 0 if it does not.
+    """
 
     mean: float
     low: float
     high: float
     n: int
     unit: str
+    samples: int = 0
 
     @property
     def below_zero(self) -> bool:
@@ -65,6 +70,9 @@ class Interval:
     @property
     def known(self) -> bool:
         return self.n > 1
+
+    def minus(self, constant: float) -> "Interval":
+        return replace(self, mean=self.mean - constant, low=self.low - constant, high=self.high - constant)
 
 
 def interval(values: pd.Series, prediction: bool = False) -> Interval:
@@ -91,6 +99,26 @@ def interval(values: pd.Series, prediction: bool = False) -> Interval:
     variance = 1 / n + shared + (1 + shared) * prediction
     half = float(stdtrit(n - 1, (1 + LEVEL) / 2) * sd * np.sqrt(variance))
     return Interval(mean, mean - half, mean + half, n, unit)
+
+
+def over_samples(comparisons: pd.DataFrame, metric: str, model: str, other: str = "") -> Interval | None:
+    """Return the interval over seeds and test samples together of `model` minus `other`, or of `model` alone.
+
+    With one seed it counts the test samples alone.
+
+    Args:
+        comparisons: columns of `comparisons.csv`.
+
+    Returns:
+        None where the comparisons have no such interval.
+    """
+    chosen = (comparisons["model"] == model) & (comparisons["other"].fillna("") == other)
+    rows = comparisons[chosen & (comparisons["metric"] == metric) & comparisons["low"].notna()]
+    if rows.empty:
+        return None
+    row = rows.iloc[0]
+    seeds, samples = int(row["seeds"]), int(row["samples"])
+    return Interval(float(row["value"]), float(row["low"]), float(row["high"]), seeds, "seed", samples)
 
 
 def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -100,14 +100,22 @@ class Part:
         """Return quantity and unit: `accuracy, CLaI-M minus CLaI-C, in percentage points`."""
         return f"{self.quantity}, in {self.unit.name}" if self.unit.name else self.quantity
 
+    @property
+    def samples(self) -> int:
+        """Return the number of test samples, or of groups of them, that the interval counts; 0 if it does not."""
+        return self.value.samples if isinstance(self.value, Interval) else 0
+
     def text(self) -> str:
         """Write the part as `data: quantity, in unit: value`."""
         return f"{self.data}: {self.name}: {self.unit.text(self.value)}"
 
     @property
     def n_needed(self) -> int | None:
-        """Return the number of replicates that an inconclusive part would need (`verdict.n_needed`)."""
-        if self.hypothesis is None or self.outcome != Outcome.INCONCLUSIVE:
+        """Return the number of replicates that an inconclusive part would need (`verdict.n_needed`).
+
+        None where test samples count as well: more seeds leave their part of the interval as it is.
+        """
+        if self.hypothesis is None or self.outcome != Outcome.INCONCLUSIVE or self.samples:
             return None
         return n_needed(self.replicates, self.hypothesis.margin)
 
@@ -121,8 +129,9 @@ def weigh(
     hypothesis: Hypothesis,
     reading: Reading | None = None,
     model: str = "",
+    over_samples: Interval | None = None,
 ) -> Part:
-    """Weigh the interval over `values` against a hypothesis.
+    """Weigh the interval over `values`, or that over seeds and test samples together, against a hypothesis.
 
     Args:
         evidence: where the data have their name.
@@ -133,8 +142,9 @@ def weigh(
         hypothesis: what the claim says of it.
         reading: the reading that it belongs to.
         model: the model, where one of several is enough.
+        over_samples: the interval over seeds and test samples together; None where the samples' predictions were not kept.
     """
-    value = interval(values)
+    value = over_samples or interval(values)
     outcome = hypothesis.outcome(value)
     return Part(
         evidence.title(key), quantity, value, unit, outcome, reading or Reading(), model, hypothesis, values, key

@@ -31,7 +31,7 @@ from clai.report.claims.sources import (
 from clai.report.claims.verdict import EPOCHS_MARGIN, MARGIN, Hypothesis, decided
 from clai.report.evidence import Evidence
 from clai.report.printed_values import printed_value
-from clai.report.statistics import interval, spread
+from clai.report.statistics import Interval, interval, spread
 from clai.runs.models import CLAI, MODELS
 
 M_MINUS_C = "CLaI-M minus CLaI-C"
@@ -48,6 +48,10 @@ THE_PRINTED = Hypothesis("value", MARGIN)
 CIFAR10_GROUPS = {"vehicles": (1, 9), "four-legged animals": (3, 4, 5, 7), "blue background": (0, 2)}
 BLUE_WITH_SHIPS = {"blue background with ships (line 796)": (0, 2, 8)}
 ON_EVERY_DATASET = "on every dataset at hand"
+OVER = (
+    "Intervals on the runs of table 1 count the choice of the test samples as well as that of the seed. Those of studies, whose "
+    "predictions are not kept, count seeds alone."
+)
 
 
 def _printed_rule(metrics: pd.DataFrame) -> pd.DataFrame:
@@ -59,7 +63,7 @@ def _printed_rule(metrics: pd.DataFrame) -> pd.DataFrame:
     "CLaI-M is more accurate than CLaI-C",
     claim="CLaI-M classifies more accurately than CLaI-C on CIFAR-10, PathMNIST and SleepEDF.",
     place="abstract (69), 798",
-    test="Difference in test accuracy between the models, paired by seed.",
+    test=f"Difference in test accuracy between the models, paired by seed and sample. {OVER}",
     rule=f"Reproduced if the difference is better than 0 {ON_EVERY_DATASET}; margin {100 * MARGIN:g} percentage point.",
 )
 def more_accurate(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
@@ -68,7 +72,12 @@ def more_accurate(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
     for source in multiclass_sources(evidence, present):
         finding.cite(evidence, source.key, "metrics.csv")
         differences = gap(_printed_rule(source.frame(evidence, "metrics.csv")), "accuracy", "clai-m", "clai-c")
-        finding.add(weigh(evidence, source.key, f"accuracy, {M_MINUS_C}", differences, POINTS, MORE, source.reading))
+        around = source.over_samples(evidence, "accuracy", "clai-m", "clai-c")
+        quantity = f"accuracy, {M_MINUS_C}"
+        finding.add(
+            weigh(evidence, source.key, quantity, differences, POINTS, MORE, source.reading, over_samples=around)
+        )
+        _cite_samples(finding, evidence, source.key, around)
     _note_ablation(finding, evidence, "accuracy", "accuracy", POINTS)
     return finding
 
@@ -79,9 +88,9 @@ def more_accurate(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
     claim="CLaI-M has a lower calibration error than CLaI-C there.",
     place="abstract (69)",
     test=(
-        "Difference in expected calibration error (ECE, line 763), paired by seed: of the paper's softmax (raw), and "
+        "Difference in expected calibration error (ECE, line 763), paired by seed and sample: of the paper's softmax (raw), and "
         "after temperature scaling on validation data (calibrated). A difference that one temperature removes is a "
-        "difference of scale."
+        f"difference of scale. {OVER}"
     ),
     rule=f"Reproduced if the difference is better (lower) than 0 {ON_EVERY_DATASET}; margin {MARGIN:g}.",
 )
@@ -95,10 +104,21 @@ def better_calibrated(evidence: Evidence, printed_values: pd.DataFrame) -> Findi
         for probability, metric in metrics_by_probability.items():
             reading = replace(source.reading, probability=probability)
             differences = gap(metrics, metric, "clai-m", "clai-c")
-            finding.add(weigh(evidence, source.key, f"ECE, {M_MINUS_C}", differences, DIFFERENCE, LESS, reading))
+            around = source.over_samples(evidence, metric, "clai-m", "clai-c")
+            quantity = f"ECE, {M_MINUS_C}"
+            finding.add(
+                weigh(evidence, source.key, quantity, differences, DIFFERENCE, LESS, reading, over_samples=around)
+            )
+            _cite_samples(finding, evidence, source.key, around)
     _note_ablation(finding, evidence, "ece", "ECE, raw", DIFFERENCE)
     _note_ablation(finding, evidence, "ece_scaled", "ECE, calibrated", DIFFERENCE)
     return finding
+
+
+def _cite_samples(finding: Finding, evidence: Evidence, key: str, around: Interval | None) -> None:
+    """Cite the comparisons where an interval over seeds and test samples comes from them."""
+    if around:
+        finding.cite(evidence, key, "comparisons.csv", title=False)
 
 
 def _note_ablation(finding: Finding, evidence: Evidence, metric: str, quantity: str, unit: Unit) -> None:
@@ -207,7 +227,7 @@ def converges_faster(evidence: Evidence, printed_values: pd.DataFrame) -> Findin
     place="table 1 (664)",
     test=(
         "Our value minus the printed one, for each CLaI model (the paper does not say which one it is). The interval is "
-        "that of our mean over seeds; the printed value has no spread."
+        f"that of our mean; the printed value has no spread. {OVER}"
     ),
     rule=(
         f"Reproduced if both differences are equal to 0 within {100 * MARGIN:g} percentage point {ON_EVERY_DATASET}, for "
@@ -230,18 +250,20 @@ def table1_values(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
         for model in CLAI:
             for metric, name in (("accuracy", "accuracy"), ("roc_auc", "ROC-AUC")):
                 ours = values(metrics, model, metric)
+                around = source.over_samples(evidence, metric, model)
+                _cite_samples(finding, evidence, source.key, around)
                 if dataset not in MULTICLASS:
-                    part = Part(
-                        evidence.title(source.key), f"{name} of {MODELS[model].title}", interval(ours), PER_CENT
-                    )
-                    finding.add(part)
+                    value = around or interval(ours)
+                    finding.add(Part(evidence.title(source.key), f"{name} of {MODELS[model].title}", value, PER_CENT))
                     continue
                 printed = printed_value(printed_values, "table1", dataset, metric)[0] / 100
-                quantity = f"{name}, ours minus the printed one"
-                title = MODELS[model].title
+                quantity, title = f"{name}, ours minus the printed one", MODELS[model].title
                 finding.add(
-                    weigh(evidence, source.key, quantity, ours - printed, POINTS, THE_PRINTED, source.reading, title)
-                )
+                    weigh(
+                        evidence, source.key, quantity, ours - printed, POINTS, THE_PRINTED, source.reading, title,
+                        around and around.minus(printed),
+                    )
+                )  # fmt: skip
     return finding
 
 

@@ -21,9 +21,12 @@ LONG_TABLE = 16
 """Rows beyond which a table of evidence is folded."""
 FEW = 6
 """Combinations of choices that a sentence may list."""
+SAMPLES, NOT_COUNTED = "Test samples", "not counted"
 ABOUT = (
     "Each verdict follows from the evidence by the rules below; none is typed. A mean stands before its 95 % interval over "
-    "n seeds, folds or repetitions, differences with their sign. Figure S8 draws all readings."
+    "n seeds, folds or repetitions, differences with their sign. Where a table has a column of test samples, the interval "
+    f"counts the choice of so many images, or sleepers, as well; *{NOT_COUNTED}* stands for seeds alone. Figure S8 draws all "
+    "readings."
 )
 READINGS = (
     "Choices of readings: *target* of pairs without the class of the condition; *network* of table 1, or of the studies "
@@ -186,8 +189,9 @@ def _evidence(finding: Finding) -> list[str]:
     without_say = [part for part in finding.parts if part.outcome is None]
     for heading, beside in (("Beside it", without_say), ("Controls", finding.controls)):
         for unit, parts in _by_unit(beside).items():
-            rows = [[part.data, part.quantity, *_mean_and_n(part)] for part in parts]
-            heads = ["Data", "Quantity", "Value", "n"]
+            sampled = any(part.samples for part in parts)
+            rows = [[part.data, part.quantity, *_mean_and_n(part), *_test_samples([part], sampled)] for part in parts]
+            heads = ["Data", "Quantity", "Value", "n", *([SAMPLES] if sampled else [])]
             blocks += _folded(f"**{heading}, without a say in the verdict{_in(unit)}:**", heads, rows)
     return blocks
 
@@ -236,6 +240,7 @@ def _by_reading(heading: str, parts: Sequence[Part]) -> list[str]:
     models = any(part.model for part in parts)
     by_place = len(quantities) <= FEW
     common = _shared(quantities)
+    sampled = any(part.samples for part in parts)
     rows, wanted = [], False
     for (reading, data, model), group in _groups(parts).items():
         texts = {part.quantity: _mean_and_n(part)[0] for part in group}
@@ -246,11 +251,11 @@ def _by_reading(heading: str, parts: Sequence[Part]) -> list[str]:
         row += [texts.get(quantity, "--") for quantity in quantities] if by_place else ["<br>".join(
             f"{quantity.removeprefix(common)}: {text}" for quantity, text in texts.items())]  # fmt: skip
         ns = ", ".join(dict.fromkeys(_mean_and_n(part)[1] for part in group))
-        rows.append([*row, ns, str(outcome), f"about {n}" if n else ""])
+        rows.append([*row, ns, *_test_samples(group, sampled), str(outcome), f"about {n}" if n else ""])
     heads = [name.replace("ece", "ECE").capitalize() if name != "ece" else "ECE" for name in names]
     heads += ["Data"] + (["Model"] if models else [])
     heads += [_sentence(quantity) for quantity in quantities] if by_place else [f"{_sentence(common)}..."]
-    heads += ["n", "Outcome", "n needed"]
+    heads += ["n", *([SAMPLES] if sampled else []), "Outcome", "n needed"]
     if not wanted:
         heads, rows = heads[:-1], [row[:-1] for row in rows]
     texts_of_same = Reading(**same).text()
@@ -273,6 +278,12 @@ def _mean_and_n(part: Part) -> tuple[str, str]:
     if not isinstance(part.value, Interval):
         return part.unit.text(part.value), "--"
     return part.unit.text(part.value).split(", n = ")[0], str(part.value.n)
+
+
+def _test_samples(parts: Iterable[Part], sampled: bool) -> list[str]:
+    """Write the cell that says how many test samples the intervals of a row count, where a table has it."""
+    texts = dict.fromkeys(str(part.samples) if part.samples else NOT_COUNTED for part in parts)
+    return [", ".join(texts)] if sampled else []
 
 
 def _folded(heading: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -7,7 +7,7 @@ import pandas as pd
 
 from clai.report.claims.reading import Reading
 from clai.report.evidence import Evidence
-from clai.report.statistics import replicates
+from clai.report.statistics import Interval, over_samples, replicates
 from clai.runs.models import CLAI
 
 MULTICLASS = ("pathmnist", "cifar10", "sleepedf")
@@ -71,6 +71,11 @@ class Source:
             return frame
         others = evidence.frame(self.baselines, file)
         return pd.concat([frame, others[~others["model"].isin(CLAI)]])
+
+    def over_samples(self, evidence: Evidence, metric: str, model: str, other: str = "") -> Interval | None:
+        """Return the interval over seeds and test samples of a CLaI model, minus `other` if named; None without predictions."""
+        comparisons = evidence.frame(self.key, "comparisons.csv")
+        return over_samples(comparisons, metric, self.models[model], self.models[other] if other else "")
 
 
 def of_vote(metrics: pd.DataFrame, rule: str, shares: str) -> pd.DataFrame:

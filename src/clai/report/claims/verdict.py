@@ -88,7 +88,7 @@ low > m.
   agree, this is the verdict. If two contradict each other, the claim *depends on the reading*. If some decide and others do not,
   it is *inconclusive*.
 - **Inconclusive** evidence comes with n: the seeds or repetitions of folds whose interval would be no wider than the margin, at
-  the observed spread.
+  the observed spread. An interval that counts test samples as well has no n, because further seeds leave their part as it is.
 - **On a substitute** stands where all data are others than the paper's, **where tested** where data or readings of the claim
   have no evidence. A test that needs two seeds or folds and has one is *not testable here*.
 
