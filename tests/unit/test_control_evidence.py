@@ -1,5 +1,7 @@
 """Controls stand beside the verdicts and table S19, say so where they were not run, and decide nothing."""
 
+import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 from clai.report.claims.finding import Finding
 from clai.report.claims.judgement import CLAIMS, judge
 from clai.report.claims.page import claims_page
+from clai.report.claims.verdict import Outcome
 from clai.report.evidence import Evidence
 from clai.report.printed_values import read_printed_values
 from clai.report.statistics import Interval
@@ -79,6 +82,9 @@ def test_without_controls_the_page_says_so_for_each_claim_that_has_one(tmp_path:
         assert len(finding.not_controlled) == 1, number
     page = claims_page(judge(evidence_below(root), PAPER), "The caption.")
     assert page.count("**Controls not run:**") == len(CONTROLLED)
+    assert {number: cell[:7] for number, cell in controls_in_table(page).items()} == {
+        **dict.fromkeys((claim.number for claim in CLAIMS), "--"), **dict.fromkeys(CONTROLLED, "not run")
+    }  # fmt: skip
 
 
 def test_controls_are_shown_and_change_no_verdict(tmp_path: Path) -> None:
@@ -110,6 +116,51 @@ def test_controls_are_shown_and_change_no_verdict(tmp_path: Path) -> None:
     assert p == 1
 
 
+def controls_in_table(page: str) -> dict[str, str]:
+    """Return the cells of the controls in the table that opens the page, by claim."""
+    rows = [line.split(" | ") for line in page.split("\n\n")[2].splitlines()[2:]]
+    return {re.sub(r"^\| \[(\w+)\].*", r"\1", row[0]): row[4] for row in rows}
+
+
+def test_the_opening_table_says_which_controls_speak_against_a_claim_by_their_numbers(tmp_path: Path) -> None:
+    root = written(tmp_path)
+    write_controls(root)
+    cells = controls_in_table(claims_page(judge(evidence_below(root), PAPER), "The caption."))
+    assert cells["1"] == "--"
+    rise = "rise of the centred alignment, cosine kernel, CLaI-C minus Cross-entropy: +0.000"
+    assert cells["9"].startswith("speaks against it (1 of 1): CIFAR-10 (JPEG copy): ")
+    assert rise in cells["9"], "cross-entropy raises it as much"
+    assert cells["10"].startswith("speaks against it (1 of 1): ")
+    # Neither the signals of CLaI nor those of cross-entropy converge, which speaks against the claim and for it.
+    assert cells["11"].startswith("speaks against it (2 of 4): Challenge 2019: CLaI-C, as the kernel sees them: ")
+    assert (
+        cells["12"] == "agrees (1 of 1): CIFAR-10 (JPEG copy): Inputs of the encoder: p of the three groups together: 1"
+    )
+    assert cells["14"] == "not run: a sequential schedule run to convergence"
+
+
+def test_signals_of_cross_entropy_that_converge_speak_against_the_claim(tmp_path: Path) -> None:
+    root = written(tmp_path)
+    append(root, "challenge2019", "latent.csv", [
+        (model, 0, fold, "area_effect_seen", -0.5 + 0.01 * fold) for model in ("clai-c", "cross-entropy") for fold in range(5)
+    ])  # fmt: skip
+    outcomes = [part.outcome for part in finding_on(root, "11").controls]
+    assert outcomes == [Outcome.REPRODUCED, Outcome.NOT_REPRODUCED]
+
+
+def test_a_cohort_without_the_control_of_signals_is_named(tmp_path: Path) -> None:
+    root = written(tmp_path)
+    shutil.copytree(root / "challenge2019", root / "challenge2019-septic")
+    path = root / "challenge2019-septic" / "evidence" / "dataset.json"
+    path.write_text(path.read_text().replace("Challenge 2019", "Septic records"))
+    write_controls(root)
+    finding = finding_on(root, "11")
+    assert finding.controls
+    assert [name.rpartition(", on ")[2] for name in finding.not_controlled] == [
+        "Septic records, study challenge2019-septic"
+    ]
+
+
 def test_schedules_to_convergence_are_compared_by_kernel(tmp_path: Path) -> None:
     root = written(tmp_path)
     folder = root / "convergence" / "evidence"
@@ -123,6 +174,7 @@ def test_schedules_to_convergence_are_compared_by_kernel(tmp_path: Path) -> None
     finding = finding_on(root, "14")
     gains = [part.value.mean for part in finding.controls if isinstance(part.value, Interval)]
     assert gains == pytest.approx([-0.1, 0.02])
+    assert [part.outcome for part in finding.controls] == [Outcome.NOT_REPRODUCED, None], "the test has all references"
     assert not finding.not_controlled
 
 

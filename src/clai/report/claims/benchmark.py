@@ -113,5 +113,5 @@ def tensor_replaces_loop(evidence: Evidence, printed_values: pd.DataFrame) -> Fi
     # Time alone decides nothing.
     if not any(part.key == STUDY and part.outcome != Outcome.NOT_TESTABLE for part in finding.parts):
         return Finding(missing=needed)
-    control_schedules(finding, evidence)
+    control_schedules(finding, evidence, NOT_LESS_ACCURATE)
     return finding

@@ -1,4 +1,8 @@
-"""Controls of claims: what would be found without Collaborative Learning. They stand beside a verdict and have no say in it."""
+"""Controls of claims: what would be found without Collaborative Learning. They stand beside a verdict and have no say in it.
+
+The outcome of a number says whether it agrees with the claim (reproduced) or speaks against it (not reproduced). What is found
+without Collaborative Learning as well speaks against the claim.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -6,34 +10,51 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from clai.report.claims.finding import DIFFERENCE, PER_CENT, POINTS, Finding, Part, Unit
+from clai.report.claims.finding import DIFFERENCE, PER_CENT, POINTS, Finding, Part, Unit, weigh
 from clai.report.claims.sources import KERNELS, gap, of_vote, values
+from clai.report.claims.verdict import MARGIN, Hypothesis, Outcome, decided
 from clai.report.evidence import Evidence
 from clai.report.statistics import Interval, interval, replicates
-from clai.runs.controls import COMPARED, EMBEDDINGS, SIGNALS
+from clai.runs.controls import COMPARED, EMBEDDINGS, SIGNALS, TRACED_ONLY
+from clai.runs.models import CLAI
 
 CONVERGENCE = "convergence"
 SEEN = {"seen": "as the kernel sees them", "unit": "on unit vectors"}
 """The forms of signals, by the ending of their quantities (`clai.experiments.seen_signals`)."""
+HIGHER = Hypothesis("better", MARGIN)
+MAXIMISED = [name for name in TRACED_ONLY if name.startswith("alignment")]
+"""Embeddings whose loss is the alignment itself."""
 GroupingTest = Callable[[np.ndarray, Sequence[Sequence[int]]], tuple[float, float, int]]
 
 
 def control_alignment(finding: Finding, evidence: Evidence) -> None:
-    """Add how far each loss raises the alignment of its embedding, in traced trainings on the same trunk (claim 9)."""
+    """Add how far each loss raises the alignment of its embedding, in traced trainings on the same trunk (claim 9).
+
+    CLaI's rise agrees with the claim where it is larger than that of a loss that does not name the alignment.
+    """
     parts = []
     for dataset in evidence.at_hand():
         trace = evidence.frame(dataset, "alignment.csv")
+        rises: dict[str, dict[str, pd.Series]] = {}
         for model in [name for name in EMBEDDINGS if name in set(trace["model"])]:
             for kernel, part in trace[trace["model"] == model].groupby("kernel", sort=False):
                 ordered = part.sort_values("epoch").groupby("seed")
                 rise = ordered["centred_alignment"].last() - ordered["centred_alignment"].first()
                 name = f"{EMBEDDINGS[model].title}, {kernel} kernel"
                 title = evidence.title(dataset)
+                rises.setdefault(str(kernel), {})[model] = rise
                 parts += [
                     Part(title, f"{name}: rise of the centred alignment from the untrained network", interval(rise), DIFFERENCE),
                     Part(title, f"{name}: centred alignment with same and different classes at the end",
                          interval(ordered["class_alignment"].last()), DIFFERENCE),
                 ]  # fmt: skip
+        for kernel_name, by_model in rises.items():
+            own = next((model for model in CLAI if model in by_model), None)
+            for other in [name for name in by_model if own and name not in (*CLAI, *MAXIMISED)]:
+                more = (by_model[str(own)] - by_model[other]).dropna()
+                titles = f"{EMBEDDINGS[str(own)].title} minus {EMBEDDINGS[other].title}"
+                quantity = f"rise of the centred alignment, {kernel_name} kernel, {titles}"
+                parts.append(weigh(evidence, dataset, quantity, more, DIFFERENCE, HIGHER))
         if not trace.empty:
             finding.cite(evidence, dataset, "alignment.csv", title=False)
     finding.control(
@@ -41,8 +62,11 @@ def control_alignment(finding: Finding, evidence: Evidence) -> None:
     )
 
 
-def control_rules(finding: Finding, evidence: Evidence) -> None:
-    """Add how often the printed rule decides as the Parzen-window Bayes rule on learned embeddings (claim 10)."""
+def control_rules(finding: Finding, evidence: Evidence, agreement: float) -> None:
+    """Add how often the printed rule decides as the Parzen-window Bayes rule on learned embeddings (claim 10).
+
+    The claim asks for an `agreement`, from 0 to 1, in every run.
+    """
     parts = []
     for dataset in evidence.at_hand():
         measured = evidence.frame(dataset, "agreement.csv")
@@ -57,12 +81,17 @@ def control_rules(finding: Finding, evidence: Evidence) -> None:
         title = evidence.title(dataset)
         parts += [
             Part(title, f"CLaI-M's embeddings, {shares}: lowest agreement of a condition", _share(lowest),
-                 PER_CENT),
+                 PER_CENT, _all_above(lowest["value"], agreement)),
             Part(title, "CLaI-M's embeddings: samples that get the same class", _share(classes), PER_CENT),
             Part(title, "CLaI-M's embeddings: decisions of the Parzen rule unlike scikit-learn's density estimate",
                  float(errors["value"].max()), PER_CENT),
         ]  # fmt: skip
     finding.control("learned embeddings, with the class shares of the data", parts)
+
+
+def _all_above(values: pd.Series, limit: float) -> Outcome | None:
+    """Return whether all values reach a limit; None where one is not known."""
+    return None if values.isna().any() else decided(bool(values.min() >= limit))
 
 
 def _share(rows: pd.DataFrame) -> Interval:
@@ -71,10 +100,15 @@ def _share(rows: pd.DataFrame) -> Interval:
     return replace(found, low=float(np.clip(found.low, 0, 1)), high=float(np.clip(found.high, 0, 1)))
 
 
-def control_signals(finding: Finding, evidence: Evidence, cohorts: Sequence[str], effect_size: Unit) -> None:
-    """Add the effect size of the area as the kernels see the signals, without norms, and with cross-entropy (claim 11)."""
-    parts = []
+def control_signals(
+    finding: Finding, evidence: Evidence, cohorts: Sequence[str], effect_size: Unit, converge: Hypothesis
+) -> None:
+    """Add the effect size of the area as the kernels see the signals, without norms, and with cross-entropy (claim 11).
+
+    Signals of CLaI that converge agree with the claim; those of cross-entropy speak against it.
+    """
     for dataset in cohorts:
+        parts = []
         latent = evidence.frame(dataset, "latent.csv").rename(columns={"quantity": "metric"})
         for model in SIGNALS:
             for form, words in SEEN.items():
@@ -84,12 +118,22 @@ def control_signals(finding: Finding, evidence: Evidence, cohorts: Sequence[str]
                 if effect.empty:
                     continue
                 name = f"{EMBEDDINGS[model].title}, {words}"
-                title = evidence.title(dataset)
+                area = weigh(
+                    evidence, dataset, f"{name}: effect size of the area", effect, effect_size, converge,
+                    model="" if model in CLAI else model,
+                )  # fmt: skip
                 parts += [
-                    Part(title, f"{name}: effect size of the area", interval(effect), effect_size),
-                    Part(title, f"{name}: roughness", interval(rough), DIFFERENCE),
+                    area if model in CLAI else replace(area, outcome=area.outcome and _opposite(area.outcome)),
+                    Part(evidence.title(dataset), f"{name}: roughness", interval(rough), DIFFERENCE),
                 ]
-    finding.control("signals as the kernels see them, without their norm, and those of cross-entropy", parts)
+        name = "signals as the kernels see them, without their norm, and those of cross-entropy"
+        finding.control(f"{name}, on {evidence.title(dataset)}", parts)
+
+
+def _opposite(outcome: Outcome) -> Outcome:
+    """Return what a number says of a claim where it was found without Collaborative Learning."""
+    decisions = {Outcome.REPRODUCED: Outcome.NOT_REPRODUCED, Outcome.NOT_REPRODUCED: Outcome.REPRODUCED}
+    return decisions.get(outcome, outcome)
 
 
 def control_groups(
@@ -99,8 +143,12 @@ def control_groups(
     groups: Sequence[Sequence[int]],
     test: GroupingTest,
     p_value: Unit,
+    significance: float,
 ) -> None:
-    """Add the test of the grouping on the samples themselves and on embeddings that are not CLaI's (claim 12)."""
+    """Add the test of the grouping on the samples themselves and on embeddings that are not CLaI's (claim 12).
+
+    A grouping below the `significance` speaks against the claim: it is found without CLaI.
+    """
     similarity, title = evidence.frame(dataset, "similarity.csv"), evidence.title(dataset)
     parts = []
     for model in [name for name in COMPARED if name in set(similarity["model"])]:
@@ -109,22 +157,25 @@ def control_groups(
         excess, p, _ = test(matrix, groups)
         name = EMBEDDINGS[model].title
         parts += [
-            Part(title, f"{name}: p of the three groups together", p, p_value),
+            Part(title, f"{name}: p of the three groups together", p, p_value, decided(p >= significance), model=model),
             Part(title, f"{name}: excess similarity within the three groups", excess, DIFFERENCE),
         ]
     finding.control("pixels, the features of cross-entropy and an untrained network", parts)
 
 
-def control_schedules(finding: Finding, evidence: Evidence) -> None:
-    """Add the accuracy of the joint schedules minus a sequential one of many epochs (claim 14)."""
+def control_schedules(finding: Finding, evidence: Evidence, not_less: Hypothesis) -> None:
+    """Add the accuracy of the joint schedules minus a sequential one of many epochs (claim 14).
+
+    The schedule with all references, which the claim's test compares, is held against the hypothesis of this test.
+    """
     parts = []
     if evidence.has(CONVERGENCE):
         finding.cite(evidence, CONVERGENCE, "metrics.csv", title=False)
         metrics = of_vote(evidence.frame(CONVERGENCE, "metrics.csv"), "printed", "population")
-        title = evidence.title(CONVERGENCE)
         for kernel in ("cosine", "full"):
             for joint, name in (("joint-all-long", "all references"), ("joint-1-long", "one reference")):
                 gains = gap(metrics, "accuracy", f"{kernel}_{joint}", f"{kernel}_sequential-all-long")
                 quantity = f"accuracy, joint ({name}) minus sequential, kernel {KERNELS[kernel]}"
-                parts.append(Part(title, quantity, interval(gains), POINTS))
+                part = weigh(evidence, CONVERGENCE, quantity, gains, POINTS, not_less)
+                parts.append(part if joint == "joint-all-long" else replace(part, outcome=None))
     finding.control("a sequential schedule run to convergence", parts)

@@ -161,7 +161,8 @@ class Finding:
         files: the evidence files behind the numbers.
         keys: the evidence folders whose names the pages show, with these names.
         missing: what would have to be there for what was not tested.
-        controls: numbers that say what would be found without the method; they have no say in the verdict.
+        controls: numbers that say what would be found without the method; they have no say in the verdict. Their outcome says
+            whether they agree with the claim.
         not_controlled: the controls without evidence.
     """
 

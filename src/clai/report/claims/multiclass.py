@@ -342,7 +342,8 @@ def groups_similar_classes(evidence: Evidence, printed_values: pd.DataFrame) -> 
                     Part(title, f"{name}: excess similarity within {group} alone", excess, DIFFERENCE),
                     Part(title, f"{name}: p of {group} alone", p, P_VALUE),
                 )
-        control_groups(finding, evidence, dataset, list(CIFAR10_GROUPS.values()), grouping_test, P_VALUE)
+        groups = list(CIFAR10_GROUPS.values())
+        control_groups(finding, evidence, dataset, groups, grouping_test, P_VALUE, SIGNIFICANCE)
     return finding
 
 

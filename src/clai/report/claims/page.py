@@ -5,6 +5,7 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import pandas as pd
 
@@ -19,6 +20,10 @@ from clai.report.statistics import Interval
 WIDTH = 120
 LONG_TABLE = 16
 """Rows beyond which a table of evidence is folded."""
+CONTROL_WORDS = {
+    Outcome.NOT_REPRODUCED: "speaks against it", Outcome.INCONCLUSIVE: "inconclusive", Outcome.REPRODUCED: "agrees",
+}  # fmt: skip
+"""What a number of a control says of the claim."""
 FEW = 6
 """Combinations of choices that a sentence may list."""
 SAMPLES, NOT_COUNTED = "Test samples", "not counted"
@@ -26,7 +31,8 @@ ABOUT = (
     "Each verdict follows from the evidence by the rules below; none is typed. A mean stands before its 95 % interval over "
     "n seeds, folds or repetitions, differences with their sign. Where a table has a column of test samples, the interval "
     f"counts the choice of so many images, or sleepers, as well; *{NOT_COUNTED}* stands for seeds alone. Figure S8 draws all "
-    "readings."
+    "readings. A control has no say. It speaks against a claim where the same is found without Collaborative Learning, or the "
+    "opposite under the control's own conditions. The table shows its first number, and in brackets how many say so."
 )
 READINGS = (
     "Choices of readings: *target* of pairs without the class of the condition; *network* of table 1, or of the studies "
@@ -39,7 +45,7 @@ READINGS = (
 
 
 def claims_frame(judgements: Iterable[Judgement]) -> pd.DataFrame:
-    """Return a row for each claim: id, claim, place, test, rule, verdict, evidence, reason, data, files, needs.
+    """Return a row for each claim: id, claim, place, test, rule, verdict, evidence, reason, control, data, files, needs.
 
     The evidence are the decisive numbers.
     """
@@ -47,6 +53,7 @@ def claims_frame(judgements: Iterable[Judgement]) -> pd.DataFrame:
         {
             "id": claim.number, "claim": claim.claim, "place": claim.place, "test": claim.test, "rule": claim.rule,
             "verdict": str(finding.verdict), "evidence": "; ".join(_decisive(finding)), "reason": _plain(_reason(finding)),
+            "control": "; ".join(_control(finding)),
             "data": "; ".join(finding.data), "files": "; ".join(finding.files), "needs": "; ".join(_needs(finding)),
         }
         for claim, finding in judgements
@@ -89,10 +96,28 @@ def _multiplicity(judgements: Iterable[Judgement]) -> str:
 def _overview(judgements: Iterable[Judgement]) -> str:
     rows = [
         [f"[{claim.number}](#{_anchor(claim)})", claim.short, f"**{finding.verdict}**",
-         "<br>".join(_decisive(finding)) or "--", "; ".join(_data_in_brief(finding)) or "--"]
+         "<br>".join(_decisive(finding)) or "--", "<br>".join(_control(finding)) or "--",
+         "; ".join(_data_in_brief(finding)) or "--"]
         for claim, finding in judgements
     ]  # fmt: skip
-    return _table(["#", "Claim", "Verdict", "Decisive number", "Data"], rows)
+    return _table(["#", "Claim", "Verdict", "Decisive number", "Control", "Data"], rows)
+
+
+def _control(finding: Finding) -> list[str]:
+    """Say what the controls say of the claim, with the first number of CLaI and of each other model, and which were not run."""
+    told = [part for part in finding.controls if part.outcome in CONTROL_WORDS]
+    texts = []
+    for outcome in (Outcome.NOT_REPRODUCED, Outcome.INCONCLUSIVE, Outcome.REPRODUCED):
+        parts = [part for part in told if part.outcome == outcome]
+        if parts:
+            first = {part.model: part for part in reversed(parts)}
+            shown = [part for part in parts if part is first[part.model]]
+            numbers = "; ".join(
+                f"{part.data.split(', study ')[0]}: {_number(replace(part, model=''))}" for part in shown
+            )
+            texts.append(f"{CONTROL_WORDS[outcome]} ({len(parts)} of {len(told)}): {numbers}")
+            break
+    return [*texts, *(f"not run: {name}" for name in finding.not_controlled)]
 
 
 def _data_in_brief(finding: Finding) -> list[str]:
@@ -189,9 +214,14 @@ def _evidence(finding: Finding) -> list[str]:
     without_say = [part for part in finding.parts if part.outcome is None]
     for heading, beside in (("Beside it", without_say), ("Controls", finding.controls)):
         for unit, parts in _by_unit(beside).items():
+            told = any(part.outcome for part in parts)
             sampled = any(part.samples for part in parts)
-            rows = [[part.data, part.quantity, *_mean_and_n(part), *_test_samples([part], sampled)] for part in parts]
-            heads = ["Data", "Quantity", "Value", "n", *([SAMPLES] if sampled else [])]
+            rows = [
+                [part.data, part.quantity, *_mean_and_n(part), *_test_samples([part], sampled)]
+                + ([CONTROL_WORDS.get(part.outcome, "--") if part.outcome else "--"] if told else [])
+                for part in parts
+            ]
+            heads = ["Data", "Quantity", "Value", "n", *([SAMPLES] if sampled else []), *(["Control"] if told else [])]
             blocks += _folded(f"**{heading}, without a say in the verdict{_in(unit)}:**", heads, rows)
     return blocks
 

@@ -206,5 +206,5 @@ def signals_converge(evidence: Evidence, printed_values: pd.DataFrame) -> Findin
                      interval(by_quantity.get((model, "area_effect_control"), none)), EFFECT_SIZE),
             )  # fmt: skip
     cohorts = [source.key for source in sepsis_sources(evidence) if source.reading.loss == "balanced"]
-    control_signals(finding, evidence, cohorts, EFFECT_SIZE)
+    control_signals(finding, evidence, cohorts, EFFECT_SIZE, SMALLER_IN_EVENTS)
     return finding

@@ -146,7 +146,7 @@ def is_parzen_classifier(evidence: Evidence, printed_values: pd.DataFrame) -> Fi
         for rule in [rule for rule in OTHER_RULES if rule in lowest]:
             finding.add(Part(data, f"{of_share}: {OTHER_RULES[rule]}", lowest[rule], PER_CENT))
     _note_rules(finding, evidence)
-    control_rules(finding, evidence)
+    control_rules(finding, evidence, AGREEMENT)
     return finding
 
 
