@@ -1,6 +1,7 @@
 """Verdicts follow from the evidence by their stated rules, and flip when the evidence does."""
 
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -111,6 +112,25 @@ def test_the_target_that_a_verdict_hangs_on_is_named(tmp_path: Path) -> None:
     assert "The target decides: not reproduced with zero; reproduced with product." in row["reason"]
     assert row["evidence"].startswith("target zero: accuracy, CLaI-M minus CLaI-C: ")
     assert "; target product: " in row["evidence"]
+
+
+def test_datasets_without_a_target_that_others_have_are_named(tmp_path: Path) -> None:
+    """The product target has runs of table 1 on PathMNIST, and none on CIFAR-10."""
+    write_evidence(tmp_path, ["cifar10", "pathmnist"])
+    lacking = "CIFAR-10 (JPEG copy): runs with the target product and the network of table 1"
+    numbers = ["1", "2", "3a", "3b", "4", "15"]
+    assert not table(tmp_path).loc[numbers, "needs"].str.contains("network of table 1").any(), (
+        "a reading without evidence"
+    )
+    study = tmp_path / "product-pathmnist" / "evidence"
+    shutil.copytree(tmp_path / "pathmnist" / "evidence", study)
+    for file in ("metrics.csv", "history.csv"):
+        frame = pd.read_csv(study / file)
+        names = {"clai-m": "full_product", "clai-c": "cosine_product"}
+        frame.assign(model=frame["model"].replace(names)).to_csv(study / file, index=False)
+    needs = table(tmp_path).loc[numbers, "needs"]
+    assert needs.str.contains(lacking, regex=False).all()
+    assert not needs.str.contains("PathMNIST: runs", regex=False).any()
 
 
 def test_training_loss_is_judged_raw_and_above_its_floor(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from clai.report.claims.sources import (
     TARGET_CHOICE,
     TARGETS,
     gap,
+    missing_targets,
     multiclass_sources,
     of_vote,
     values,
@@ -69,6 +70,7 @@ def _printed_rule(metrics: pd.DataFrame) -> pd.DataFrame:
 def more_accurate(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
     finding, present = start(evidence, MULTICLASS, "metrics.csv")
     finding.choices = TARGET_CHOICE
+    finding.missing += missing_targets(evidence, present)
     for source in multiclass_sources(evidence, present):
         finding.cite(evidence, source.key, "metrics.csv")
         differences = gap(_printed_rule(source.frame(evidence, "metrics.csv")), "accuracy", "clai-m", "clai-c")
@@ -97,6 +99,7 @@ def more_accurate(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
 def better_calibrated(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
     finding, present = start(evidence, MULTICLASS, "metrics.csv")
     finding.choices = {**TARGET_CHOICE, "probability": ("raw", "calibrated")}
+    finding.missing += missing_targets(evidence, present)
     metrics_by_probability = {"raw": "ece", "calibrated": "ece_scaled"}
     for source in multiclass_sources(evidence, present):
         finding.cite(evidence, source.key, "metrics.csv")
@@ -171,6 +174,7 @@ def _curves(history: pd.DataFrame, column: str) -> dict[str, pd.DataFrame]:
 def lower_loss(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
     finding, present = start(evidence, MULTICLASS, "history.csv")
     finding.choices = {**TARGET_CHOICE, "loss": ("raw", "above its floor")}
+    finding.missing += missing_targets(evidence, present)
     for source in multiclass_sources(evidence, present):
         finding.cite(evidence, source.key, "history.csv")
         curves = _curves(source.frame(evidence, "history.csv"), "loss")
@@ -203,6 +207,7 @@ def lower_loss(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
 def converges_faster(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
     finding, present = start(evidence, MULTICLASS, "history.csv")
     finding.choices = TARGET_CHOICE
+    finding.missing += missing_targets(evidence, present)
     for source in multiclass_sources(evidence, present):
         finding.cite(evidence, source.key, "history.csv")
         curves = _curves(source.frame(evidence, "history.csv"), "validation_accuracy")
@@ -242,6 +247,7 @@ def converges_faster(evidence: Evidence, printed_values: pd.DataFrame) -> Findin
 def table1_values(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
     finding, present = start(evidence, MULTICLASS, "metrics.csv")
     finding.choices = TARGET_CHOICE
+    finding.missing += missing_targets(evidence, present)
     printed_on = {"product-pathmnist": "pathmnist", "decisive": "cifar10"}
     for source in multiclass_sources(evidence, present):
         finding.cite(evidence, source.key, "metrics.csv")

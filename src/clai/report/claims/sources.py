@@ -110,6 +110,32 @@ def multiclass_sources(evidence: Evidence, datasets: list[str]) -> Iterator[Sour
             yield Source("decisive", Reading(target=target, network=OF_STUDIES), _cells(target))
 
 
+def missing_targets(evidence: Evidence, datasets: list[str]) -> list[str]:
+    """Name the datasets without runs of table 1 under a target that other evidence tests.
+
+    A target that no evidence tests is a reading without evidence, which `Finding.untested` names.
+
+    Args:
+        datasets: the datasets and substitutes at hand.
+    """
+    sources = list(multiclass_sources(evidence, datasets))
+    of_table_1 = {
+        (dataset_of(source.key), source.reading.target) for source in sources if source.reading.network == OF_TABLE_1
+    }
+    tested = {source.reading.target for source in sources}
+    return [
+        f"{evidence.title(dataset)}: runs with the target {target} and the network of table 1"
+        for dataset in datasets
+        for target in TARGET_CHOICE["target"]
+        if target in tested and (dataset, target) not in of_table_1
+    ]
+
+
+def dataset_of(key: str) -> str:
+    """Return the dataset of a study that trains the models of table 1 with the other target; a dataset is its own."""
+    return next((dataset for dataset, study in _PRODUCT.items() if study == key), key)
+
+
 def _target(evidence: Evidence, dataset: str) -> str:
     """Return the target that the runs of a dataset recorded."""
     return str(evidence.runs(dataset, CLAI)[0]["settings"]["target"]["multiclass"])

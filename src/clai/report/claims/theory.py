@@ -15,7 +15,9 @@ from clai.report.claims.sources import (
     OF_STUDIES,
     OF_TABLE_1,
     TARGETS,
+    dataset_of,
     gap,
+    missing_targets,
     multiclass_sources,
     of_vote,
     values,
@@ -34,7 +36,6 @@ MORE = Hypothesis("better", MARGIN)
 ACCURACY_GAIN = "accuracy, zero minus product"
 ON_EVERY_DATASET = "on every dataset at hand"
 KERNEL_OF = {"clai-c": KERNELS["cosine"], "clai-m": KERNELS["full"]}
-STUDIES_OF = {"product-pathmnist": "pathmnist", "product-bands": "sleepedf-bands"}
 COHORTS = ("mimic-iv", "challenge2019")
 # The rules that stand beside the printed one. `derivation` is the last line of the paper's derivation.
 OTHER_RULES = {
@@ -193,6 +194,7 @@ def zero_targets_help(evidence: Evidence, printed_values: pd.DataFrame) -> Findi
             quantity = f"accuracy, zero minus masked, kernel {title}"
             finding.add(Part(evidence.title(study), quantity, masked, POINTS))
     _compare_targets_of_table_1(finding, evidence)
+    finding.missing += missing_targets(evidence, _at_hand(evidence))
     if not finding.outcomes:
         finding.missing = ["two seeds or more with each of the targets zero and product"]
     checks = evidence.frame(CHECKS, "theory.csv")
@@ -206,13 +208,16 @@ def zero_targets_help(evidence: Evidence, printed_values: pd.DataFrame) -> Findi
     return finding
 
 
+def _at_hand(evidence: Evidence) -> list[str]:
+    """Return the datasets of table 1, or their substitutes, that have evidence."""
+    return [evidence.stand_in(key) for key in MULTICLASS if evidence.has(evidence.stand_in(key))]
+
+
 def _compare_targets_of_table_1(finding: Finding, evidence: Evidence) -> None:
     """Add the runs of table 1 against the studies that train the same models with the other target."""
-    present = [evidence.stand_in(key) for key in MULTICLASS if evidence.has(evidence.stand_in(key))]
-    sources = [s for s in multiclass_sources(evidence, present) if s.reading.network == OF_TABLE_1]
+    sources = [s for s in multiclass_sources(evidence, _at_hand(evidence)) if s.reading.network == OF_TABLE_1]
     by_target = {
-        target: {STUDIES_OF.get(s.key, s.key): s for s in sources if s.reading.target == target}
-        for target in ("zero", "product")
+        target: {dataset_of(s.key): s for s in sources if s.reading.target == target} for target in ("zero", "product")
     }
     for dataset, product in by_target["product"].items():
         zero = by_target["zero"].get(dataset)
