@@ -1,11 +1,12 @@
 """The time of runs that are left, as published records tell it."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from clai.errors import InputError
-from clai.report.plan import Work, core_seconds, plan_text, planned, work
+from clai.report.plan import Work, core_seconds, plan_text, planned, time_left, work
 from clai.runs.identity import RunId
 from clai.runs.record import write_records
 from clai.runs.settings import load_settings
@@ -44,6 +45,26 @@ def test_a_study_is_planned_where_its_dataset_runs() -> None:
     found = planned(load_settings(REPOSITORY, {"run": ["sleepedf-bands"], "run_studies": ["product-bands", "wide"]}))
     assert list(found) == ["sleepedf-bands", "product-bands"]
     assert len([run for run in found["sleepedf-bands"] if run.model == "clai-m"]) == 5
+
+
+@pytest.mark.parametrize(
+    ("unknown", "text"),
+    [(0, "4.0"), (1, "at least 4.0"), (3, "unknown")],
+    ids=["all known", "some known", "none known"],
+)
+def test_time_of_runs_without_a_record_is_not_zero(unknown: int, text: str) -> None:
+    assert time_left(Work("some", runs=4, done=1, core_minutes=4.0, unknown=unknown)) == text
+
+
+def test_a_total_that_leaves_runs_out_is_called_a_lower_bound(tmp_path: Path) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text("run: [mimic-iv, mimic-iv-demo]\nrun_studies: []\n")
+    text = plan_text(REPOSITORY, [own], 2)
+    assert "unknown" in next(line for line in text.splitlines() if line.split()[0] == "mimic-iv")
+    assert "At least" in text
+    assert re.search(r"lower bound: \d+ runs have no published record", text)
+    own.write_text("run: [mimic-iv-demo]\nrun_studies: []\n")
+    assert "lower bound" not in plan_text(REPOSITORY, [own], 2)
 
 
 def test_the_text_sums_up(tmp_path: Path) -> None:

@@ -65,6 +65,14 @@ def work(name: str, runs: Iterable[RunId], repository: Path) -> Work:
     return Work(name, len(wanted), len(wanted) - len(left), seconds / 60, len(left) - len(known))
 
 
+def time_left(found: Work) -> str:
+    """Return the core-minutes that are left as text: a lower bound where runs have no record, unknown where none has one."""
+    left = found.runs - found.done
+    if found.unknown and found.unknown == left:
+        return "unknown"
+    return f"{'at least ' if found.unknown else ''}{found.core_minutes:.1f}"
+
+
 def plan_text(repository: Path, configfiles: Iterable[Path], cores: int) -> str:
     """Return the plan as text.
 
@@ -80,14 +88,16 @@ def plan_text(repository: Path, configfiles: Iterable[Path], cores: int) -> str:
         raise InputError(f"--cores: found {cores}, expected a number from 1")
     settings = load_settings(repository, merge(*(read_yaml(file) for file in configfiles)))
     works = [work(name, runs, repository) for name, runs in planned(settings).items()]
-    table = pd.DataFrame(works).set_axis(["", "runs", "done", "core-minutes left", "runs without a record"], axis=1)
-    lines = [table.to_string(index=False, float_format="{:.1f}".format)]
-    minutes, unknown = sum(w.core_minutes for w in works), sum(w.unknown for w in works)
-    lines += [
+    table = pd.DataFrame(works).assign(core_minutes=[time_left(w) for w in works])
+    table = table.set_axis(["", "runs", "done", "core-minutes left", "runs without a record"], axis=1)
+    hours, unknown = sum(w.core_minutes for w in works) / 60, sum(w.unknown for w in works)
+    bound = "At least " if unknown else ""
+    lines = [
+        table.to_string(index=False),
         "",
-        f"{minutes / 60:.1f} core-hours: {minutes / 60 / cores:.1f} hours on {cores} cores like those of the published runs.",
+        f"{bound}{hours:.1f} core-hours: {hours / cores:.1f} hours on {cores} cores like those of the published runs.",
     ]
     if unknown:
-        lines.append(f"{unknown} runs are in no published record and are not counted.")
+        lines.append(f"This is a lower bound: {unknown} runs have no published record, and no time here.")
     lines.append("Preparation, figures, comparisons and the benchmark come on top.")
     return "\n".join(lines) + "\n"
