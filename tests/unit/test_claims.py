@@ -19,7 +19,7 @@ from clai.report.claims.verdict import (
     Qualifier,
     Verdict,
 )
-from clai.report.evidence import Evidence
+from clai.report.evidence import Evidence, _read_csv
 from clai.report.printed_values import read_printed_values
 from clai.report.statistics import Interval
 from support.evidence_fixture import (
@@ -302,6 +302,37 @@ def test_band_powers_stand_in_for_the_signals_are_named_and_meet_no_printed_valu
 def table_of(root: Path, datasets: list[str]) -> pd.DataFrame:
     write_evidence(root, datasets)
     return table(root).loc[["1", "2", "3a", "3b", "4", "16"]]
+
+
+@pytest.mark.parametrize("model", ["clai-m", "clai-c"])
+@pytest.mark.parametrize("dataset", ["pathmnist", "cifar10", "sleepedf"])
+def test_the_hardest_dataset_is_not_judged_without_runs_of_a_model(tmp_path: Path, dataset: str, model: str) -> None:
+    datasets = ["pathmnist", "cifar10", "sleepedf"]
+    write_evidence(tmp_path, datasets, theory=False)
+    assert finding_on(tmp_path, "16").verdict.outcome in (REPRODUCED, NOT)
+    path = tmp_path / dataset / "evidence" / "metrics.csv"
+    metrics = pd.read_csv(path)
+    metrics[metrics["model"] != model].to_csv(path, index=False)
+    _read_csv.cache_clear()
+    finding = finding_on(tmp_path, "16")
+    assert finding.verdict.outcome == Outcome.NOT_TESTABLE
+    assert [need.split(": runs of ")[1] for need in finding.missing] == [
+        {"clai-m": "CLaI-M", "clai-c": "CLaI-C"}[model]
+    ]
+
+
+@pytest.mark.filterwarnings("ignore:An input array is constant")
+@pytest.mark.parametrize("position", [0, 2])
+def test_a_run_whose_loss_does_not_vary_is_named_and_not_judged(tmp_path: Path, position: int) -> None:
+    write_evidence(tmp_path, ["cifar10"], theory=False)
+    path = tmp_path / "cifar10" / "evidence" / "history.csv"
+    history = pd.read_csv(path)
+    history.loc[(history["model"] == "clai-m") & (history["seed"] == position), "loss"] = 0.5
+    history.to_csv(path, index=False)
+    finding = finding_on(tmp_path, "9")
+    assert finding.verdict == Verdict(REPRODUCED, Qualifier.WHERE_TESTED), "by CLaI-C"
+    assert not any("CLaI-M" in part.quantity for part in finding.judged)
+    assert ["vary" in need and need.endswith("CLaI-M") for need in finding.missing] == [True]
 
 
 def test_the_open_cohort_stands_in_for_mimic_iv_and_is_named(tmp_path: Path) -> None:

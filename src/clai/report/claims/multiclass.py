@@ -369,13 +369,16 @@ def sleepedf_is_hardest(evidence: Evidence, printed_values: pd.DataFrame) -> Fin
         train, test = (evidence.description(dataset)["splits"][name]["counts"] for name in ("train", "test"))
         for model in CLAI:
             mean, _, n = spread(values(metrics, model, "accuracy"))
+            if np.isnan(mean):
+                finding.missing.append(f"{title}: runs of {MODELS[model].title}")
+                continue
             accuracy[dataset, model] = mean
             finding.add(Part(title, f"accuracy of {MODELS[model].title}, n = {n}", mean, PER_CENT))
         finding.add(
             Part(title, "accuracy by chance", 1 / len(test), PER_CENT),
             Part(title, "accuracy of the majority class", test[train.index(max(train))] / sum(test), PER_CENT),
         )
-    if len(present) == len(MULTICLASS):
+    if len(accuracy) == len(MULTICLASS) * len(CLAI):
         sleep = evidence.stand_in("sleepedf")
         for model in CLAI:
             lead = accuracy[sleep, model] - min(accuracy[key, model] for key in present if key != sleep)

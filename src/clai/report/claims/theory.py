@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 
 from clai.benchmark.analysis import values as by_setting
@@ -71,13 +72,13 @@ def optimises_alignment(evidence: Evidence, printed_values: pd.DataFrame) -> Fin
         for model in CLAI:
             runs = _runs(history[history["model"] == model], ["seed", "fold"])
             if runs:
-                finding.add(*_alignment(evidence.title(dataset), MODELS[model].title, runs))
+                _add_alignment(finding, evidence.title(dataset), MODELS[model].title, runs)
     if evidence.has("ablation"):
         history = evidence.frame("ablation", "history.csv").dropna(subset=["loss", "alignment"])
         for target in TARGETS:
             runs = _runs(history[history["model"].str.endswith(f"_{target}")], ["model", "seed"])
             if runs:
-                finding.add(*_alignment(evidence.title("ablation"), f"target {target}, all kernels", runs))
+                _add_alignment(finding, evidence.title("ablation"), f"target {target}, all kernels", runs)
         finding.cite(evidence, "ablation", "history.csv")
     checks = evidence.frame(CHECKS, "theory.csv")
     margins = checks[(checks["check"] == "bound") & (checks["quantity"] == "smallest_margin")]["value"]
@@ -87,7 +88,7 @@ def optimises_alignment(evidence: Evidence, printed_values: pd.DataFrame) -> Fin
         smallest = float(margins.min())
         finding.add(Part("Numerical checks", quantity, smallest, EXPONENT, decided(smallest >= -ROUNDING)))
     if not finding.outcomes:
-        finding.missing = ["a trained CLaI model's history, or the numerical checks"]
+        finding.missing.append("a trained CLaI model's history, or the numerical checks")
     control_alignment(finding, evidence)
     return finding
 
@@ -98,20 +99,26 @@ def _runs(history: pd.DataFrame, keys: list[str]) -> list[pd.DataFrame]:
     return [run for _, run in groups if len(run) > 1]
 
 
-def _alignment(data: str, name: str, runs: Sequence[pd.DataFrame]) -> list[Part]:
-    """Say how loss and alignment go together in the runs where they do so least."""
-    correlation = max(float(run["loss"].corr(run["alignment"], method="spearman")) for run in runs)
+def _add_alignment(finding: Finding, data: str, name: str, runs: Sequence[pd.DataFrame]) -> None:
+    """Add how loss and alignment go together in the runs where they do so least.
+
+    Without a rank correlation in every run, as of a constant loss, the runs are named as missing and judged by nothing.
+    """
+    correlation = float(np.max([run["loss"].corr(run["alignment"], method="spearman") for run in runs]))
+    if np.isnan(correlation):
+        finding.missing.append(f"{data}: loss and alignment that vary over the epochs of every run of {name}")
+        return
     rise, centred_rise = (
-        min(float(run[column].iloc[-1] - run[column].iloc[0]) for run in runs)
+        float(np.min([run[column].iloc[-1] - run[column].iloc[0] for run in runs]))
         for column in ("alignment", "centred_alignment")
     )
     of_runs = f"{name}, {len(runs)} runs"
-    return [
+    finding.add(
         Part(data, f"{of_runs}: largest rank correlation of loss and alignment", correlation, DIFFERENCE,
              decided(correlation < 0)),
         Part(data, f"{of_runs}: smallest rise of alignment", rise, DIFFERENCE, decided(rise > 0)),
         Part(data, f"{of_runs}: smallest rise of centred alignment", centred_rise, DIFFERENCE),
-    ]  # fmt: skip
+    )  # fmt: skip
 
 
 @claim(
