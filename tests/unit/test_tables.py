@@ -374,6 +374,15 @@ def test_comparisons_carry_intervals_and_adjusted_p_values_and_name_what_is_not_
     assert row["p_holm"].item() == pytest.approx(8 * 0.01), "two smaller p-values stand among the ten"
     assert "$-1.00$ [$-2.50$, $+0.50$]" in table.tex
     assert "adjusted for the 10 comparisons" in table.tex
+    assert "$<$0.001" not in table.tex
+    path = root / "cifar10" / "evidence" / "comparisons.csv"
+    compared = pd.read_csv(path)
+    compared["p"] = compared["p"].replace({0.01: 1.8e-118, 0.002: 0.0})
+    compared.to_csv(path, index=False)
+    evidence._read_csv.cache_clear()
+    tex = rendered(root, "tableS16").tex
+    assert tex.count("$<$0.001 & $<$0.001") == 4, "accuracy and ROC-AUC of two pairs"
+    assert "e-118" not in tex
     assert {record["run"].split("/")[1] for record in table.runs} == {"clai-m", "clai-c", "cross-entropy"}
     missing = table.frame.query("dataset == 'pathmnist'")
     assert missing["data"].tolist() == ["not computed: its evidence has no comparisons.csv"]

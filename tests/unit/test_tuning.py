@@ -124,7 +124,7 @@ SCORES = {"clai-m": (0.7, 0.8, 0.8), "clai-c": (0.75, 0.7, 0.6)}
 RATES = (0.002, 0.005, 0.001)
 
 
-def write_tuning(root: Path) -> Evidence:
+def write_tuning(root: Path, seeds: int = 3) -> Evidence:
     """Write evidence of a tuning of two models with three trials each, and of the dataset's runs."""
     folder = root / "tuning-cifar10" / "evidence"
     folder.mkdir(parents=True)
@@ -144,7 +144,7 @@ def write_tuning(root: Path) -> Evidence:
     write_records(folder, records)
     description = {"title": "CIFAR-10", "licence": "MIT", "dataset": "cifar10", "miniature": False}
     (folder / "dataset.json").write_text(json.dumps(description))
-    write_evidence(root, ["cifar10"])
+    write_evidence(root, ["cifar10"], seeds=seeds)
     names = ("tuning-cifar10", "tuning-pathmnist", "cifar10")
     expected = {name: {"title": name, "needs": "data"} for name in names}
     return Evidence.found(root, expected)
@@ -166,6 +166,20 @@ def test_table_s17_has_every_trial_the_best_of_each_method_and_its_test_score(tm
     assert "CLaI-M & 3 & 80.00 & learning\\_rate 0.005 & 3.0 &" in table.tex
     assert "not run: needs data" in table.tex
     assert len(table.runs) == 6 + 3 * 2
+
+
+def test_a_test_score_of_one_seed_has_the_interval_over_test_samples(tmp_path: Path) -> None:
+    evidence = write_tuning(tmp_path / "published", seeds=1)
+    path = evidence.path("cifar10", "comparisons.csv")
+    row = ("clai-m", "", "accuracy", 0.8, 0.79, 0.82, None, 10000, 1, 1000)
+    compared = pd.read_csv(path)
+    pd.concat([compared, pd.DataFrame([row], columns=compared.columns)]).to_csv(path, index=False)
+    sources = Sources(evidence, pd.DataFrame(), pd.DataFrame(), pd.DataFrame(), {})
+    table = render("tableS17", sources, "")
+    tested = table.frame[table.frame["trial"].isna()].set_index("model")
+    assert tested.loc["clai-m", ["low", "high"]].tolist() == pytest.approx([79.0, 82.0])
+    assert tested.loc["clai-c", ["low", "high"]].isna().all(), "its comparisons have no such row"
+    assert "[79.00, 82.00]" in table.tex
 
 
 @pytest.mark.parametrize("dataset", REAL["tuning"])

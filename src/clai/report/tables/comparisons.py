@@ -16,6 +16,7 @@ COMPARED_METRICS = [
     Metric("roc_auc", "ROC-AUC", percent=True), Metric("ece", "ECE"), Metric("ece_scaled", "ECE, scaled"),
 ]  # fmt: skip
 COLUMNS = ["dataset", "model", "other", "metric", "value", "low", "high", "p", "p_holm", "samples", "seeds", "data"]
+LEAST_P = 0.001
 NOT_COMPUTED = "not computed: its evidence has no comparisons.csv"
 
 
@@ -47,6 +48,13 @@ def comparisons_frame(sources: Sources) -> pd.DataFrame:
     return frame.astype({"samples": "Int64", "seeds": "Int64"})
 
 
+def _p(value: float) -> str:
+    """Write a p-value; one below `LEAST_P` by this bound: the far tails of t are approximate."""
+    if pd.isna(value):
+        return "--"
+    return f"$<${LEAST_P:g}" if value < LEAST_P else f"{value:.2g}"
+
+
 def comparisons_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     """Return table S16, whose last line names the number of comparisons."""
     evidence = sources.evidence
@@ -64,7 +72,7 @@ def comparisons_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
                 metric = metrics[entry["metric"]]
                 value, low, high = (f"{entry[name]:+.{metric.digits}f}" for name in ("value", "low", "high"))
                 interval = f"${value}$ [${low}$, ${high}$]" if pd.notna(entry["low"]) else f"${value}$"
-                tests = (f"{entry[name]:.2g}" if pd.notna(entry[name]) else "--" for name in ("p", "p_holm"))
+                tests = (_p(entry[name]) for name in ("p", "p_holm"))
                 line = [rf"\quad {escape(metric.title)}", interval, *tests, str(entry["samples"]), str(entry["seeds"])]
                 lines.append(row(*line))
             title = f"{evidence.title(dataset)}: {model_title(str(model))} minus {model_title(str(other))}"

@@ -8,7 +8,7 @@ import pandas as pd
 from clai.report.evidence import Evidence, run_model
 from clai.report.labels import model_title
 from clai.report.latex import escape, floating, missing_group, row, spanning
-from clai.report.statistics import interval, replicates, spread
+from clai.report.statistics import interval, over_samples, replicates, spread
 from clai.report.tables.parts import Metric, Sources, cells, in_order, number
 from clai.runs.tuning import PREFIX
 
@@ -39,7 +39,8 @@ def tuning_frame(sources: Sources) -> pd.DataFrame:
     """Return a row a trial, and a row a model with its test score: columns `COLUMNS`.
 
     A trial's score is that on validation samples, its settings those that differ among the trials of its model. A test score
-    has no trial; low and high are a 95 % t-interval over seeds or folds.
+    has no trial; low and high are a 95 % t-interval over seeds or folds. With one seed they are that over test samples, where the
+    dataset has comparisons.
     """
     evidence = sources.evidence
     rows: list[dict[str, Any]] = []
@@ -69,9 +70,11 @@ def _test_rows(evidence: Evidence, dataset: str, model: str, metric: Metric) -> 
     if values.empty:
         return []
     (mean, sd, n), around = spread(values), interval(values)
+    sampled = over_samples(evidence.frame(dataset, "comparisons.csv"), metric.key, model) if n == 1 else None
+    low, high = (sampled.low * metric.scale, sampled.high * metric.scale) if sampled else (around.low, around.high)
     return [{
-        "dataset": dataset, "model": model, "metric": metric.key, "mean": mean, "sd": sd, "n": n, "low": around.low,
-        "high": around.high, "data": evidence.data(dataset),
+        "dataset": dataset, "model": model, "metric": metric.key, "mean": mean, "sd": sd, "n": n, "low": low, "high": high,
+        "data": evidence.data(dataset),
     }]  # fmt: skip
 
 
