@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +28,7 @@ from clai.experiments.evaluation import (
     evaluate_cross_entropy,
     evaluate_multiclass,
 )
-from clai.experiments.published_model import FORMAT, RECORD, REFERENCES, References, load
+from clai.experiments.published_model import FORMAT, RECORD, REFERENCES, PublishedModel, References, load
 from clai.experiments.run import Run
 from clai.experiments.splits import drawn_rows, recording_rows
 from clai.experiments.training import Trained
@@ -216,27 +217,44 @@ def evaluate(folder: str | Path, prepared: str | Path) -> pd.DataFrame:
     Raises:
         InputError: the model is damaged; or the data are others than those that it was trained on.
     """
-    published = load(folder)
-    record = published.record["record"]
-    try:
-        run_id, settings = RunId.parse(record["run"]), record["evaluation"]["settings"]
-        if settings["training"]["precision"] == "bfloat16":
-            settings = {**settings, "training": {**settings["training"], "precision": "auto"}}
-        run = Run.open(Path(prepared) / DESCRIPTION, settings, run_id, block=_BLOCK)
-        _expect_data(Path(folder), run.data.info, record["data"])
+    published, run = reopen(folder, prepared)
+    with _reading_record(folder):
         if isinstance(published.model, Classifier):
             metrics = evaluate_cross_entropy(run, published.model).metrics
         else:
             encoder, kernel = published.model
             metrics = evaluate_clai(run, kernel, embed_splits(run, encoder)).metrics
+    return metrics.assign(dataset=run.id.dataset, model=run.id.model, seed=run.id.seed, fold=run.id.fold)[
+        COLUMNS["metrics.csv"]
+    ]
+
+
+def reopen(folder: str | Path, prepared: str | Path) -> tuple[PublishedModel, Run]:
+    """Return a published model and its run on prepared data, with the settings of its evaluation.
+
+    Arguments, precision and errors as in `evaluate`.
+    """
+    published = load(folder)
+    record = published.record["record"]
+    with _reading_record(folder):
+        run_id, settings = RunId.parse(record["run"]), record["evaluation"]["settings"]
+        if settings["training"]["precision"] == "bfloat16":
+            settings = {**settings, "training": {**settings["training"], "precision": "auto"}}
+        run = Run.open(Path(prepared) / DESCRIPTION, settings, run_id, block=_BLOCK)
+        _expect_data(Path(folder), run.data.info, record["data"])
+    return published, run
+
+
+@contextmanager
+def _reading_record(folder: str | Path) -> Iterator[None]:
+    """Raise InputError where a record of a published model is not as a run's is."""
+    try:
+        yield
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"{Path(folder) / RECORD}: found a record that lacks or garbles {error}, expected that of the run and its "
             "evaluation. Restore the folder of the model as it was published."
         ) from error
-    return metrics.assign(dataset=run_id.dataset, model=run_id.model, seed=run_id.seed, fold=run_id.fold)[
-        COLUMNS["metrics.csv"]
-    ]
 
 
 def _expect_data(folder: Path, info: Mapping[str, Any], expected: Mapping[str, str]) -> None:
