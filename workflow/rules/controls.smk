@@ -104,6 +104,31 @@ rule compare_rules:
         "../scripts/compare_rules.py"
 
 
+rule fit_bandwidth:
+    input:
+        prepared="results/{evidence}/{dataset}/prepared/dataset.json",
+        weights="results/{evidence}/{dataset}/models/{embedding}/model.safetensors",
+        record="results/{evidence}/{dataset}/models/{embedding}/model.json",
+        library=library("fit_bandwidth"),
+    output:
+        "results/{evidence}/{dataset}/{embedding}/{run}/bandwidth.csv",
+    log:
+        "logs/{evidence}/{dataset}/{embedding}/{run}/fit_bandwidth.log",
+    wildcard_constraints:
+        embedding="|".join(CLAI),
+    conda:
+        "../../envs/environment.yaml"
+    threads: threads_of
+    resources:
+        gpu=1,
+    params:
+        settings=only("controls.bandwidth", "evaluation.ece_bins"),
+    message:
+        "Choose the width of the Parzen window of {wildcards.embedding} on {wildcards.dataset} ({wildcards.evidence}, {wildcards.run})."
+    script:
+        "../scripts/fit_bandwidth.py"
+
+
 rule describe_signals:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",

@@ -64,13 +64,19 @@ CONTROLS: dict[str, str] = {
     "read_outs": "read_outs.csv",
     "alignment": "traced/alignment.csv",
     "agreement": "agreement.csv",
+    "bandwidth": "bandwidth.csv",
 }
 """The evidence files of controls without their ending, with the file of each run."""
 
 
 def control_runs(settings: Mapping[str, Any], dataset: str, control: str) -> list[RunId]:
     """Return the runs behind one of `CONTROLS` on a dataset."""
-    runs = {"read_outs": read_out_runs, "alignment": traced_runs, "agreement": voting_runs}
+    runs = {
+        "read_outs": read_out_runs,
+        "alignment": traced_runs,
+        "agreement": voting_runs,
+        "bandwidth": packed_runs,
+    }
     return runs[control](settings, dataset)
 
 
@@ -108,6 +114,14 @@ def voting_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
     if "clai-m" not in settings["datasets"][dataset]["models"]:
         return []
     return runs_of(settings, dataset, "clai-m")
+
+
+def packed_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
+    """Return the runs of CLaI whose packed models show what the width of the Parzen window does: the first of each model."""
+    if dataset not in settings["controls"]["bandwidth"]["datasets"]:
+        return []
+    models = [model for model in CLAI if model in settings["datasets"][dataset]["models"]]
+    return [runs_of_model(settings, dataset, model)[0] for model in models]
 
 
 def signal_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:

@@ -1,0 +1,136 @@
+"""The width of the Parzen window: a power of 1 changes nothing, validation samples choose it, and it answers what it is asked."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from clai.alignment import one_vs_rest
+from clai.experiments.bandwidth import (
+    BANDWIDTH_COLUMNS,
+    Power,
+    choose_power,
+    coarser_roc_auc,
+    log_loss,
+    measure_bandwidth,
+    merits_of_conditions,
+)
+from clai.experiments.embedding import Embedded
+from clai.experiments.published_model import References
+from clai.inference import ParzenMeans, log_posteriors, parzen_means
+from clai.kernels import KERNELS, Cosine, Kernel, MahalanobisGaussian
+from clai.metrics.calibration import fit_temperature
+
+CLASSES = 4
+POWERS = [0.25, 0.5, 1, 2, 4, 8, 16]
+
+
+def clouds(n: int, seed: int, separation: float = 1.5) -> Embedded:
+    """Embeddings under each condition, its class moved away from the others."""
+    generator = torch.Generator().manual_seed(seed)
+    y = torch.arange(n) % CLASSES
+    z = torch.randn(CLASSES, n, 4, generator=generator)
+    z[..., 0] += separation * (one_vs_rest(y, CLASSES) > 0)
+    return Embedded(z, y)
+
+
+def references(n: int = 200) -> References:
+    part = clouds(n, 0)
+    return References(part.z, part.y, torch.arange(n), torch.bincount(part.y))
+
+
+def measured(kernel: Kernel, val: Embedded, test: Embedded) -> pd.Series:
+    frame = measure_bandwidth(kernel, references(), val, test, powers=POWERS, decimals=1, bins=10)
+    assert list(frame) == BANDWIDTH_COLUMNS
+    return frame.set_index(["reading", "metric"])["value"]
+
+
+def posteriors(kernel: Kernel, part: Embedded) -> torch.Tensor:
+    given = references()
+    return log_posteriors(parzen_means(kernel, part.z, given.z, given.y, 64)).double().T
+
+
+@pytest.mark.parametrize("kernel", [Cosine(), MahalanobisGaussian(4, "identity")])
+def test_a_power_of_one_is_the_kernel_itself(kernel: Kernel) -> None:
+    part = clouds(40, 1)
+    assert torch.allclose(posteriors(Power(kernel, 1.0), part), posteriors(kernel, part), atol=1e-5)
+    assert "power" not in KERNELS, "it is no kernel to train with"
+
+
+def test_a_power_of_the_gaussian_kernel_is_one_of_another_width() -> None:
+    kernel, narrow = MahalanobisGaussian(4, "scalar"), MahalanobisGaussian(4, "scalar")
+    with torch.no_grad():
+        narrow.root.mul_(math.sqrt(3))
+        a, r = torch.randn(2, 5, 4), torch.randn(2, 6, 4)
+        assert torch.allclose(Power(kernel, 3.0)(a, r), narrow(a, r), atol=1e-5)
+
+
+def test_a_power_near_zero_leaves_the_class_shares() -> None:
+    found = posteriors(Power(MahalanobisGaussian(4, "identity"), 1e-6), clouds(40, 1)).exp()
+    assert found.numpy() == pytest.approx(1 / CLASSES, abs=1e-4)
+
+
+@pytest.mark.parametrize("kernel", [Cosine(), MahalanobisGaussian(4, "identity")])
+def test_the_chosen_power_is_no_worse_than_one_on_validation_samples(kernel: Kernel) -> None:
+    val, test = clouds(120, 1), clouds(120, 2)
+    chosen = measured(kernel, val, test)["parzen-power", "power"]
+    losses = [log_loss(val.y.numpy(), posteriors(Power(kernel, p), val).numpy()) for p in (chosen, *POWERS)]
+    assert losses[0] <= min(losses[1:]) + 1e-9
+
+
+@pytest.mark.parametrize(("best", "found"), [(1.0, 1.0), (3.0, 3.0), (100.0, 16.0), (0.01, 0.25)])
+def test_a_power_is_refined_between_those_of_the_grid_and_stays_within(best: float, found: float) -> None:
+    assert choose_power(lambda power: abs(math.log(power / best)), POWERS) == pytest.approx(found, rel=0.02)
+
+
+def test_test_samples_choose_nothing() -> None:
+    kernel, val, test = Cosine(), clouds(120, 1), clouds(120, 2)
+    first, second = (
+        measured(kernel, val, Embedded(test.z, y)).loc[:, ["power", "temperature"]] for y in (test.y, test.y.flip(0))
+    )
+    pd.testing.assert_series_equal(first, second)
+
+
+def test_readings_are_those_of_the_posterior_and_of_its_temperature() -> None:
+    kernel, val, test = MahalanobisGaussian(4, "identity"), clouds(120, 1), clouds(120, 2)
+    value = measured(kernel, val, test)
+    scores, y = posteriors(kernel, test).numpy(), test.y.numpy()
+    fitted = fit_temperature(posteriors(kernel, val).numpy(), val.y.numpy())
+    assert value["parzen", "log_loss"] == pytest.approx(log_loss(y, scores), abs=1e-5)
+    assert value["parzen-temperature", "temperature"] == pytest.approx(fitted, rel=1e-3)
+    assert value["parzen-temperature", "log_loss"] == pytest.approx(log_loss(y, scores / fitted), abs=1e-4)
+    for metric in ("accuracy", "power"):
+        assert value["parzen", metric] == value["parzen-temperature", metric], (
+            "a temperature keeps the order of classes"
+        )
+
+
+def test_a_mirrored_view_counts_as_much_as_the_other() -> None:
+    val, test = clouds(80, 1), clouds(80, 2)
+    twice = [Embedded(part.z, part.y, part.z) for part in (val, test)]
+    pd.testing.assert_series_equal(measured(Cosine(), *twice), measured(Cosine(), val, test), rtol=1e-3)
+
+
+def test_posterior_of_a_class_falls_with_the_number_of_the_others() -> None:
+    """With g- = r g+ and equal shares of C classes it is 1 / (1 + (C - 1) r), as docs/theory.md says."""
+    for classes, ratio in ((3, 0.1), (10, 0.1), (10, 0.01)):
+        one = torch.eye(classes)
+        means = ParzenMeans(
+            torch.where(one > 0, 0.0, math.log(ratio)), torch.where(one > 0, math.log(ratio), 0.0),
+            torch.full((classes, 1), 1 / classes), torch.zeros(classes, classes), torch.zeros(classes, classes),
+        )  # fmt: skip
+        found = merits_of_conditions(means, np.arange(classes), bins=10)
+        assert found["own"] == pytest.approx(1 / (1 + (classes - 1) * ratio))
+        assert found["ratio"] == pytest.approx(ratio)
+
+
+def test_roc_auc_of_coarser_scores_on_a_hand_example() -> None:
+    # Class 0: 0.32 and 0.31 are its samples, 0.33 is not. Of its four pairs f orders two rightly.
+    f = np.array([[0.32, -1.0], [0.31, -1.0], [0.33, 0.9], [-0.5, 0.8]])
+    found = coarser_roc_auc(np.array([0, 0, 1, 1]), f, 1)
+    assert found["f"] == pytest.approx((2 / 4 + 1) / 2)
+    assert found["f-rounded"] == pytest.approx((3 / 4 + 1) / 2), "0.32, 0.31 and 0.33 are ties at 0.3"
+    assert found["decisions"] == pytest.approx((3 / 4 + 1) / 2), "a tie counts half"
+    assert found["label"] == 1

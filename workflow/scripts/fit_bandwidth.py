@@ -1,0 +1,32 @@
+"""Choose the width of the Parzen window on validation samples, and measure it and coarser scores on test samples."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clai.experiments.bandwidth import measure_bandwidth
+from clai.experiments.embedding import draw_items, embed, place
+from clai.experiments.published import reopen
+from clai.runs.jobs import start_job
+
+if TYPE_CHECKING:
+    from snakemake.script import snakemake
+
+start_job(snakemake.log[0])
+inputs, settings = snakemake.input, snakemake.params.settings
+bandwidth = settings["controls"]["bandwidth"]
+published, run = reopen(Path(inputs.record).parent, Path(inputs.prepared).parent)
+encoder, kernel = published.model
+place(encoder, run.device)
+val, test = (
+    embed(encoder, items, run.training.precision, draw_items(items, count, run.id.seed), run.mirror)
+    for items, count in ((run.splits.val, bandwidth["validation_samples"]), (run.splits.test, None))
+)
+measure_bandwidth(
+    kernel,
+    published.references,
+    val,
+    test,
+    powers=bandwidth["powers"],
+    decimals=bandwidth["decimals"],
+    bins=settings["evaluation"]["ece_bins"],
+).to_csv(snakemake.output[0], index=False)
