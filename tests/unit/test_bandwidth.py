@@ -1,6 +1,7 @@
 """The width of the Parzen window: a power of 1 changes nothing, validation samples choose it, and it answers what it is asked."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,11 @@ from clai.experiments.published_model import References
 from clai.inference import ParzenMeans, log_posteriors, parzen_means
 from clai.kernels import KERNELS, Cosine, Kernel, MahalanobisGaussian
 from clai.metrics.calibration import fit_temperature
+from clai.runs.controls import control_runs
+from clai.runs.outputs import evidence_files
+from clai.runs.settings import load_settings
 
+REPOSITORY = Path(__file__).parents[2]
 CLASSES = 4
 POWERS = [0.25, 0.5, 1, 2, 4, 8, 16]
 
@@ -134,3 +139,11 @@ def test_roc_auc_of_coarser_scores_on_a_hand_example() -> None:
     assert found["f-rounded"] == pytest.approx((3 / 4 + 1) / 2), "0.32, 0.31 and 0.33 are ties at 0.3"
     assert found["decisions"] == pytest.approx((3 / 4 + 1) / 2), "a tie counts half"
     assert found["label"] == 1
+
+
+def test_the_control_asks_for_the_run_of_each_packed_model_and_for_no_other() -> None:
+    settings = load_settings(REPOSITORY)
+    runs = [str(run) for run in control_runs(settings, "cifar10", "bandwidth")]
+    assert runs == ["cifar10/clai-m/seed0", "cifar10/clai-c/seed0"]
+    assert control_runs(settings, "challenge2019", "bandwidth") == [], "two classes have no such control"
+    assert "results/real/cifar10/evidence/bandwidth.csv" in evidence_files("results/real", "cifar10", settings)

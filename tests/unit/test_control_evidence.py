@@ -1,4 +1,4 @@
-"""Controls stand beside the verdicts and table S19, say so where they were not run, and decide nothing."""
+"""Controls stand beside the verdicts and tables S19 and S21, say so where they were not run, and decide nothing."""
 
 import re
 import shutil
@@ -15,6 +15,7 @@ from clai.report.claims.verdict import Outcome
 from clai.report.evidence import Evidence
 from clai.report.printed_values import read_printed_values
 from clai.report.statistics import Interval
+from clai.report.tables.bandwidth import READINGS
 from clai.report.tables.parts import Sources
 from clai.report.tables.render import render
 from clai.runs.columns import COLUMNS
@@ -196,6 +197,22 @@ def test_table_s19_has_a_row_an_embedding_and_a_column_a_read_out(tmp_path: Path
     for title in (EMBEDDINGS[model].title for model in models):
         assert title in table.tex
     assert "not computed: its evidence has no read" in table.tex
+    assert "not run: needs" in table.tex
+
+
+def test_table_s21_has_a_row_a_reading_and_names_the_run_that_it_shows(tmp_path: Path) -> None:
+    write_evidence(tmp_path, ["cifar10", "pathmnist"])
+    append(tmp_path, "cifar10", "bandwidth.csv", [
+        ("clai-m", 0, reading, metric, value)
+        for reading in READINGS for metric, value in (("roc_auc", 0.91), ("log_loss", 1.5), ("power", 4.0))
+    ])  # fmt: skip
+    expected = {key: EXPECTED[key] for key in ("pathmnist", "cifar10", "sleepedf")}
+    sources = Sources(Evidence.found(tmp_path, expected), PAPER, pd.DataFrame(), pd.DataFrame(), {})
+    table = render("tableS21", sources, (REPOSITORY / "workflow" / "report" / "tableS21.rst").read_text())
+    assert [record["run"] for record in table.runs] == ["cifar10/clai-m/seed0"]
+    assert table.frame.groupby("metric")["value"].first().to_dict() == {"log_loss": 1.5, "power": 4.0, "roc_auc": 91.0}
+    assert table.tex.count("& 4.000 & -- & -- & -- & 1.500 & 91.00") == len(READINGS)
+    assert "not computed: its evidence has no bandwidth" in table.tex
     assert "not run: needs" in table.tex
 
 

@@ -8,6 +8,7 @@ from clai.report.captions import caption
 from clai.report.latex import HEADER
 from clai.report.tables import (
     ablation,
+    bandwidth,
     benchmark,
     choices,
     classes,
@@ -54,6 +55,7 @@ TABLES: dict[str, tuple[FrameOf, TexOf]] = {
     "tableS18": (trunk.trunk_frame, trunk.trunk_tex),
     "tableS19": (read_outs.read_outs_frame, read_outs.read_outs_tex),
     "tableS20": (stages.stages_frame, stages.stages_tex),
+    "tableS21": (bandwidth.bandwidth_frame, bandwidth.bandwidth_tex),
 }
 
 METRIC_COLUMNS: list[Metric] = [
@@ -71,6 +73,8 @@ def render(name: str, sources: Sources, fixed_caption: str) -> Table:
     frame = make_frame(sources)
     evidence = sources.evidence
     runs = evidence.runs_behind(frame) if "model" in frame else []
+    if "seed" in frame:  # a table of single runs
+        runs = [record for record in runs if record["seed"] in set(frame["seed"].dropna())]
     if name in ("tableS1", "tableS20"):
         runs = [record for dataset in evidence.at_hand() for record in evidence.runs(dataset)]
     text = caption(fixed_caption, evidence, runs)
