@@ -167,7 +167,7 @@ def _curves(history: pd.DataFrame, column: str) -> dict[str, pd.DataFrame]:
     ),
     rule=f"Reproduced if the difference is better (lower) than 0 {ON_EVERY_DATASET}; margin {MARGIN:g}.",
     limits=(
-        "The study `epochs-120` alone has the 120 epochs of figure 3, with one seed on band powers (figure S10); it has no say. "
+        "The study `epochs-120` alone has the 120 epochs of figure 3, on band powers (figure S10); it has no say. "
         "The figure does not name its dataset."
     ),
 )
