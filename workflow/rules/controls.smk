@@ -124,7 +124,7 @@ rule fit_bandwidth:
     params:
         settings=only("controls.bandwidth", "evaluation.ece_bins"),
     message:
-        "Choose the width of the Parzen window of {wildcards.embedding} on {wildcards.dataset} ({wildcards.evidence}, {wildcards.run})."
+        "Fit the Parzen window of {wildcards.embedding} on {wildcards.dataset} ({wildcards.evidence}, {wildcards.run})."
     script:
         "../scripts/fit_bandwidth.py"
 
