@@ -1,7 +1,7 @@
 """Comparison of published numbers with the same numbers computed here: runs, intervals, tables and verdicts.
 
 Published predictions are rounded (`clai.experiments.predictions`), which leaves what depends on classes and alarms alone exact.
-The tolerance of every other number is half a unit of the last digit that tables print.
+The tolerance of every other number is half a unit of the last digit that tables print, of the limits of intervals a whole one.
 """
 
 import html
@@ -32,6 +32,8 @@ EXACT = ("accuracy", "precision", "recall", "f1", "macro_f1", "kappa", "utility"
 """Metrics that rounded predictions leave as they are."""
 TOLERANCE, TOLERANCES = 5e-4, {"roc_auc": 5e-5}
 """Of other metrics: half a unit of the last digit that tables print, which is .001, or .01 % of the ROC-AUC."""
+OF_LIMITS = 2
+"""The same for the limits of an interval: times as much. A limit is one of the ordered draws, and rounding may choose another."""
 P_TOLERANCE = 5e-3
 """Of p-values."""
 DIGITS = 1e-5
@@ -169,7 +171,9 @@ MAIN_RULES, MAIN_SHARES = ("printed", ""), ("population", "")
 
 
 def _tolerance(row: Mapping[str, Any], value: str) -> float:
-    return P_TOLERANCE if value == "p" else tolerance_of(str(row.get("metric", "net_benefit")))
+    if value == "p":
+        return P_TOLERANCE
+    return tolerance_of(str(row.get("metric", "net_benefit"))) * (OF_LIMITS if value in ("low", "high") else 1)
 
 
 def of_table(
