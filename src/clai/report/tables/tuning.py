@@ -122,4 +122,4 @@ def tuning_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
                 f"{trials['cpu_minutes'].sum():.1f}",
                 cells(test, [metric], limits=True)[0],
             )
-    return floating(body + "\\bottomrule\n", "lccp{4.2cm}cc", text, "tab:tuning", evidence.miniature)
+    return floating(body + "\\bottomrule\n", "lccp{4.8cm}cc", text, "tab:tuning", evidence.miniature)
