@@ -19,6 +19,7 @@ from clai.runs.settings import (
     effective_settings,
     load_settings,
     merge,
+    model_settings,
     preparation_settings,
     raw_dataset,
     read_yaml,
@@ -205,7 +206,7 @@ def test_a_study_of_a_dataset_with_folds_has_all_of_them() -> None:
         for fold in range(5)
     ]
     cell = cell_settings(REAL, "printed-loss-septic", "full_unweighted")
-    own = dataset_settings(REAL, "challenge2019-septic")
+    own = model_settings(REAL, "challenge2019-septic", "clai-m")
     assert cell["training"] == own["training"] | {"pair_weighting": "none"}
     assert own["training"]["pair_weighting"] == "balanced"
 
