@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import pandas as pd
 from clai.benchmark.analysis import predicted_seconds
 from clai.report.labels import RULES
 from clai.runs.columns import COLUMNS
-from clai.runs.record import write_records
+from clai.runs.record import RUNS, write_records
 
 EXPECTED = {
     "pathmnist": {"title": "PathMNIST", "needs": "pathmnist.npz (MedMNIST v2)"},
@@ -86,6 +86,20 @@ def write_evidence(
         folder = root / "theory" / "evidence"
         folder.mkdir(parents=True, exist_ok=True)
         write_theory(folder)
+
+
+def without_models(root: Path, dataset: str, models: Collection[str]) -> None:
+    """Take all rows and records of some models out of a dataset's evidence, as if they had never been trained."""
+    folder = root / dataset / "evidence"
+    for file in folder.glob("*.csv*"):
+        frame = pd.read_csv(file)
+        if "model" in frame:
+            frame[~frame["model"].isin(models)].to_csv(file, index=False)
+        elif "clai-m" in models:  # what shows CLaI-M alone names no model
+            file.unlink()
+    records = folder / RUNS
+    kept = [line for line in records.read_text().splitlines() if json.loads(line)["run"].split("/")[1] not in models]
+    records.write_text("".join(f"{line}\n" for line in kept))
 
 
 def write_theory(folder: Path, agreement_paper: float = 0.6, margin: float = 0.01) -> None:

@@ -16,7 +16,15 @@ from clai.report.labels import CLASS_COLOURS, CLASS_LABELS, MINI_NOTE
 from clai.report.printed_values import read_printed_values
 from clai.runs.outputs import evidence_behind
 from clai.runs.settings import load_settings
-from support.evidence_fixture import DEMO, EXPECTED, STUDIES, write_benchmark, write_evidence, write_studies
+from support.evidence_fixture import (
+    DEMO,
+    EXPECTED,
+    STUDIES,
+    without_models,
+    write_benchmark,
+    write_evidence,
+    write_studies,
+)
 
 SETTINGS = load_settings(Path(__file__).parents[2])
 PRINTED = read_printed_values(Path(__file__).parents[2] / "workflow/config/printed_values.csv")
@@ -71,6 +79,17 @@ def test_without_evidence_a_figure_says_what_it_needs(roots: dict[str, Path], na
     assert "not run: needs" in words(figure)
     assert frame.empty
     assert runs == []
+
+
+@pytest.mark.parametrize("left_out", [["clai-m", "clai-c"], ["clai-c"]])
+def test_datasets_without_a_clai_model_are_drawn(left_out: list[str], tmp_path: Path) -> None:
+    datasets = ["pathmnist", "cifar10", "sleepedf-bands", "challenge2019"]
+    write_evidence(tmp_path / "published", datasets)
+    for dataset in datasets:
+        without_models(tmp_path / "published", dataset, left_out)
+    for name in FIGURES:
+        _, frame, _, _ = drawn(tmp_path / "published", name)
+        assert not set(frame.get("model", ())) & set(left_out), name
 
 
 @pytest.mark.parametrize("name", FIGURES)

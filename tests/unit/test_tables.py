@@ -24,7 +24,14 @@ from clai.report.tables.render import TABLES, render
 from clai.report.tables.shift import read_reported_values
 from clai.runs.outputs import evidence_behind
 from clai.runs.settings import load_settings
-from support.evidence_fixture import EXPECTED, STUDIES, write_benchmark, write_evidence, write_studies
+from support.evidence_fixture import (
+    EXPECTED,
+    STUDIES,
+    without_models,
+    write_benchmark,
+    write_evidence,
+    write_studies,
+)
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"
 
@@ -59,6 +66,19 @@ def mini(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_studies(root, seeds=1, miniature=True)
     write_benchmark(root, miniature=True)
     return root
+
+
+@pytest.mark.parametrize("left_out", [["clai-m", "clai-c"], ["clai-c"]])
+def test_datasets_without_a_clai_model_have_their_rows(left_out: list[str], tmp_path: Path) -> None:
+    datasets = ["pathmnist", "cifar10", "sleepedf-bands", "challenge2019"]
+    write_evidence(tmp_path / "published", datasets)
+    for dataset in datasets:
+        without_models(tmp_path / "published", dataset, left_out)
+    for name in TABLES:
+        frame = rendered(tmp_path / "published", name).frame
+        measured = frame.dropna(subset=["mean"]) if "mean" in frame else frame
+        assert not set(measured.get("model", ())) & set(left_out), name
+    assert set(rendered(tmp_path / "published", "table1").frame["model"]) >= {"cross-entropy"}
 
 
 @pytest.mark.parametrize("name", ["table1", "table3"])

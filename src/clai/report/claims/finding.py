@@ -20,6 +20,7 @@ from clai.report.claims.verdict import (
 )
 from clai.report.evidence import SUBSTITUTES, Evidence
 from clai.report.statistics import UNITS, Interval, interval
+from clai.runs.models import CLAI
 
 REPLICATES = "at least two seeds or folds of each model"
 """What a difference needs before it can decide a verdict."""
@@ -289,13 +290,15 @@ def start(evidence: Evidence, datasets: Sequence[str], file: str) -> tuple[Findi
 
     Returns:
         The finding, which cites the files that are there and names what the datasets that are not there need; the datasets and
-        substitutes at hand.
+        substitutes with runs of a CLaI model.
     """
     finding, present = Finding(), []
     for dataset in [key for key in datasets if key in evidence.expected]:
-        if evidence.has(stand_in := evidence.stand_in(dataset)):
+        if evidence.runs(stand_in := evidence.stand_in(dataset), CLAI):
             finding.cite(evidence, stand_in, file)
             present.append(stand_in)
+        elif evidence.has(stand_in):
+            finding.missing.append(f"{evidence.title(stand_in)}: runs of a CLaI model")
         if not evidence.has(dataset):
             title, needs = (evidence.expected[dataset][key] for key in ("title", "needs"))
             finding.missing.append(needs if needs.startswith(title) else f"{title}: {needs}")

@@ -50,8 +50,8 @@ CIFAR10_GROUPS = {"vehicles": (1, 9), "four-legged animals": (3, 4, 5, 7), "blue
 BLUE_WITH_SHIPS = {"blue background with ships (line 796)": (0, 2, 8)}
 ON_EVERY_DATASET = "on every dataset at hand"
 OVER = (
-    "Intervals on the runs of table 1 are over test samples and seeds. Those of studies, whose predictions are not kept, are over "
-    "seeds alone."
+    "Intervals on the runs of table 1 are over test samples and seeds. Those of studies, whose predictions are not kept, "
+    "are over seeds alone."
 )
 
 

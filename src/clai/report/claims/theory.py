@@ -216,8 +216,8 @@ def zero_targets_help(evidence: Evidence, printed_values: pd.DataFrame) -> Findi
 
 
 def _at_hand(evidence: Evidence) -> list[str]:
-    """Return the datasets of table 1, or their substitutes, that have evidence."""
-    return [evidence.stand_in(key) for key in MULTICLASS if evidence.has(evidence.stand_in(key))]
+    """Return the datasets of table 1, or their substitutes, that have runs of a CLaI model."""
+    return [evidence.stand_in(key) for key in MULTICLASS if evidence.runs(evidence.stand_in(key), CLAI)]
 
 
 def _compare_targets_of_table_1(finding: Finding, evidence: Evidence) -> None:
