@@ -176,7 +176,8 @@ def trouble(tree: Tree, running: Cluster) -> list[threading.Thread]:
         if job := training(tree, running, PREEMPTED):
             running.command("scontrol", "requeue", str(job.number))
             if wait(lambda: (last := running.last(job.rule)) and last.state == "PENDING", 600):
-                running.command("scontrol", "update", f"JobId={job.number}", "StartTime=now")
+                # Slurm refuses where the job has started by itself in the meantime.
+                running.said("scontrol", "update", f"JobId={job.number}", "StartTime=now")
 
     threads = [threading.Thread(target=target, daemon=True) for target in (cancel, time_out, preempt)]
     for thread in threads:
