@@ -4,6 +4,7 @@ import dataclasses
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import torch
@@ -196,6 +197,38 @@ def test_muon_moves_the_kernels_alike_in_all_directions(
     assert {id(p) for group in trainer.optimisers[0].param_groups for p in group["params"]} == {
         id(value) for name, value in model.named_parameters() if name not in kernels
     }
+
+
+@pytest.mark.parametrize(("precision", "tolerance"), [("bfloat16", 0.0), ("float32", 0.03)])
+def test_muon_steps_as_torch_does_up_to_the_rounding_of_the_precision(
+    precision: Literal["bfloat16", "float32"], tolerance: float
+) -> None:
+    torch.manual_seed(0)
+    settings = dataclasses.replace(
+        SETTINGS,
+        optimiser="muon",
+        momentum=0.9,
+        weight_decay=0.1,
+        learning_rate_schedule="constant",
+        precision=precision,
+    )
+    trunk = convnet()
+    kernel = trunk.blocks[1].layers[0].weight
+    start = kernel.detach().flatten(1).clone()
+    expected = torch.nn.Parameter(start.clone())
+    ours = Trainer(trunk, lambda _: iter(()), 1, settings, dict, None).optimisers[1]
+    theirs = torch.optim.Muon(
+        [expected], lr=settings.learning_rate, weight_decay=0.1, momentum=0.9, adjust_lr_fn="match_rms_adamw"
+    )
+    for _ in range(3):
+        expected.grad = torch.randn_like(expected)
+        kernel.grad = expected.grad.view_as(kernel).clone()
+        theirs.step()
+        ours.step()
+    moved = (expected - start).norm()
+    assert moved > 0
+    assert (kernel.detach().flatten(1) - expected).norm() <= tolerance * moved
+    assert [state["momentum_buffer"].shape for state in ours.state.values()] == [start.shape]
 
 
 def test_muon_is_refused_where_it_has_nothing_to_do() -> None:
