@@ -243,12 +243,13 @@ class _Muon(torch.optim.Muon):
     """Muon (Jordan 2024) for convolutions: the weights (outputs, inputs, ...) of each are a matrix (outputs, all others).
 
     Args:
-        rounded: orthogonalise in bfloat16, as torch does. A CPU without native bfloat16 needs twenty times as long for that as
-            in the precision of the weights, more than for all else of a step.
+        rounded: orthogonalise in bfloat16, as torch does. A CPU that emulates bfloat16 may take longer for that than for all
+            else of a step.
     """
 
     def __init__(self, weights: list[nn.Parameter], *, rounded: bool, **settings: Any) -> None:
-        super().__init__([nn.Parameter(weight.detach().flatten(1).clone()) for weight in weights], **settings)
+        matrices = [nn.Parameter(weight.detach().flatten(1).clone()) for weight in weights]
+        super().__init__(matrices, adjust_lr_fn="match_rms_adamw", **settings)
         self.weights, self.rounded = weights, rounded
 
     @torch.no_grad()
@@ -313,7 +314,6 @@ def _optimisers(model: nn.Module, settings: TrainingSettings) -> list[torch.opti
                 lr=settings.learning_rate,
                 weight_decay=settings.weight_decay,
                 momentum=settings.momentum,
-                adjust_lr_fn="match_rms_adamw",
             )
         )
     return optimisers

@@ -88,18 +88,19 @@ def write_evidence(
         write_theory(folder)
 
 
-def without_models(root: Path, dataset: str, models: Collection[str]) -> None:
-    """Take all rows and records of some models out of a dataset's evidence, as if they had never been trained."""
-    folder = root / dataset / "evidence"
-    for file in folder.glob("*.csv*"):
-        frame = pd.read_csv(file)
-        if "model" in frame:
-            frame[~frame["model"].isin(models)].to_csv(file, index=False)
-        elif "clai-m" in models:  # what shows CLaI-M alone names no model
-            file.unlink()
-    records = folder / RUNS
-    kept = [line for line in records.read_text().splitlines() if json.loads(line)["run"].split("/")[1] not in models]
-    records.write_text("".join(f"{line}\n" for line in kept))
+def without_models(root: Path, models: Collection[str]) -> None:
+    """Take all rows and records of some models out of the evidence of datasets, as if they had never been trained."""
+    for records in root.glob(f"*/evidence/{RUNS}"):
+        for file in records.parent.glob("*.csv*"):
+            frame = pd.read_csv(file)
+            if "model" in frame:
+                frame[~frame["model"].isin(models)].to_csv(file, index=False)
+            elif "clai-m" in models:  # what shows CLaI-M alone names no model
+                file.unlink()
+        lines = [
+            line for line in records.read_text().splitlines() if json.loads(line)["run"].split("/")[1] not in models
+        ]
+        records.write_text("".join(f"{line}\n" for line in lines))
 
 
 def write_theory(folder: Path, agreement_paper: float = 0.6, margin: float = 0.01) -> None:

@@ -83,10 +83,8 @@ def test_without_evidence_a_figure_says_what_it_needs(roots: dict[str, Path], na
 
 @pytest.mark.parametrize("left_out", [["clai-m", "clai-c"], ["clai-c"]])
 def test_datasets_without_a_clai_model_are_drawn(left_out: list[str], tmp_path: Path) -> None:
-    datasets = ["pathmnist", "cifar10", "sleepedf-bands", "challenge2019"]
-    write_evidence(tmp_path / "published", datasets)
-    for dataset in datasets:
-        without_models(tmp_path / "published", dataset, left_out)
+    write_evidence(tmp_path / "published", ["pathmnist", "cifar10", "sleepedf-bands", "challenge2019"])
+    without_models(tmp_path / "published", left_out)
     for name in FIGURES:
         _, frame, _, _ = drawn(tmp_path / "published", name)
         assert not set(frame.get("model", ())) & set(left_out), name
