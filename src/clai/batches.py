@@ -74,10 +74,11 @@ class Images:
         mean, sd: per channel, in units of the pixel values.
         augmentation: `crop`, the largest random shift in pixels; `flip`, whether to mirror half of the images; `turn`, whether to
             turn each image by a random multiple of 90 degrees (square ones only); `colour`, the largest random change of each
-            channel of an image, of its contrast as a share and of its brightness in units of `sd`.
+            channel of an image, of its contrast as a share and of its brightness in units of `sd`; `border`, what a shifted image
+            shows beyond its edges, "black" or its own pixels mirrored there ("reflect").
 
     Raises:
-        InputError: images that are not square are to be turned.
+        InputError: images that are not square are to be turned, or are to be shifted by their size or more and reflected.
     """
 
     def __init__(
@@ -96,10 +97,16 @@ class Images:
         self.mean, self.sd = (torch.tensor(v, dtype=torch.float32, device=device) for v in (mean, sd))
         self.crop, self.flip = int(augmentation["crop"]), bool(augmentation["flip"])
         self.turn, self.colour = bool(augmentation["turn"]), float(augmentation["colour"])
+        self.reflect = augmentation["border"] == "reflect"
         if self.turn and x.shape[1] != x.shape[2]:
             raise InputError(
                 f"config key training.augmentation.turn: found images of {x.shape[2]} x {x.shape[1]} pixels, expected square "
                 "ones; set it to false"
+            )
+        if self.reflect and self.crop >= min(x.shape[1:3]):
+            raise InputError(
+                f"config key training.augmentation.crop: found {self.crop} for images of {x.shape[2]} x {x.shape[1]} pixels, "
+                "expected less than their size, as their borders are reflected"
             )
 
     def __len__(self) -> int:
@@ -133,10 +140,9 @@ class Images:
         return [down, right, mirror.long(), turns.long(), *levels]
 
     def _place(self, x: Tensor, down: Tensor, right: Tensor, mirror: Tensor, turns: Tensor) -> Tensor:
-        """Turn, mirror and shift images, black beyond their edges, in one gather for the batch."""
+        """Turn, mirror and shift images, in one gather for the batch."""
         n, height, width, _ = x.shape
         crop = self.crop
-        padded = torch.nn.functional.pad(x, (0, 0, crop, crop, crop, crop))
         row = torch.arange(height, device=x.device)[None, :, None]
         column = torch.arange(width, device=x.device)[None, None, :]
         turns, mirror, down, right = (drawn[:, None, None] for drawn in (turns, mirror, down, right))
@@ -145,13 +151,22 @@ class Images:
             row = torch.where(turns > 1, height - 1 - row, row)
             column = torch.where((turns == 1) | (turns == 2), width - 1 - column, column)
         column = torch.where(mirror > 0, width - 1 - column, column)
-        return padded[torch.arange(n, device=x.device)[:, None, None], down + row, right + column]
+        image = torch.arange(n, device=x.device)[:, None, None]
+        if self.reflect:
+            return x[image, _reflected(down + row - crop, height), _reflected(right + column - crop, width)]
+        padded = torch.nn.functional.pad(x, (0, 0, crop, crop, crop, crop))
+        return padded[image, down + row, right + column]
 
     def _stain(self, x: Tensor, levels: Tensor) -> Tensor:
         """Change contrast and brightness of the channels of normalised images (n, H, W, channels) by levels (n, 2 channels)."""
         change = self.colour * (2 * levels / (LEVELS - 1) - 1)
         contrast, brightness = change[:, None, None, :].chunk(2, dim=-1)
         return x * (1 + contrast) + brightness
+
+
+def _reflected(positions: Tensor, size: int) -> Tensor:
+    """Return positions in 0 .. size - 1, those beyond an end as far on its other side."""
+    return size - 1 - (size - 1 - positions.abs()).abs()
 
 
 class Signals:

@@ -32,7 +32,7 @@ CPU = torch.device("cpu")
 WHOLE: dict[str, Any] = load_settings(Path(__file__).parents[2])
 TRAINING = WHOLE["training"] | {
     "epochs": 4, "batch_size": 8, "learning_rate": 0.01, "precision": "float32",
-    "augmentation": {"crop": 2, "flip": True, "turn": False, "colour": 0.0},
+    "augmentation": {"crop": 2, "flip": True, "turn": False, "colour": 0.0, "border": "black"},
 }  # fmt: skip
 SETTINGS = WHOLE | {
     "embedding_size": 4, "hourly": {"lags": [1], "time_scales": [2]},

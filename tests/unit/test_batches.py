@@ -26,7 +26,7 @@ def images() -> Images:
         np.arange(12) % 3,
         [10.0, 20.0, 30.0],
         [2.0, 4.0, 8.0],
-        {"crop": 2, "flip": True, "turn": False, "colour": 0.0},
+        {"crop": 2, "flip": True, "turn": False, "colour": 0.0, "border": "black"},
         CPU,
     )
 
@@ -52,10 +52,23 @@ def test_augmentation_repeats_with_its_generator_and_is_a_shift_or_mirror(images
         assert any(torch.equal(augmented, v) or torch.equal(augmented, v.flip(2)) for v in views)
 
 
+def test_borders_of_shifted_images_show_the_image_mirrored_there() -> None:
+    shifted, original = augmented(crop=2, border="reflect")
+    padded = torch.nn.functional.pad(original[None], (2, 2, 2, 2), mode="reflect")[0]
+    views = [padded[:, r : r + 6, c : c + 6] for r in range(5) for c in range(5)]
+    found = {[torch.equal(image, view) for view in views].index(True) for image in shifted}
+    assert len(found) > 15
+
+
+def test_reflected_borders_are_narrower_than_the_image() -> None:
+    with pytest.raises(InputError, match=r"training\.augmentation\.crop: found 6 for images of 6 x 6 pixels"):
+        augmented(crop=6, border="reflect")
+
+
 def augmented(**changes: Any) -> tuple[torch.Tensor, torch.Tensor]:
     """Return 40 augmented images (40, 3, 6, 6) and the original (3, 6, 6) of all of them."""
     x = np.random.default_rng(1).integers(0, 256, (1, 6, 6, 3), dtype=np.uint8).repeat(40, axis=0)
-    augmentation = {"crop": 0, "flip": False, "turn": False, "colour": 0.0} | changes
+    augmentation = {"crop": 0, "flip": False, "turn": False, "colour": 0.0, "border": "black"} | changes
     data = Images(x, np.zeros(40, np.int64), [100.0] * 3, [50.0] * 3, augmentation, CPU)
     items = torch.arange(40)
     return data.batch(items, torch.Generator().manual_seed(0))[0], data.batch(items[:1], None)[0][0]
@@ -69,7 +82,7 @@ def test_images_are_turned_by_all_multiples_of_a_right_angle() -> None:
 
 
 def test_only_square_images_can_be_turned() -> None:
-    augmentation = {"crop": 0, "flip": False, "turn": True, "colour": 0.0}
+    augmentation = {"crop": 0, "flip": False, "turn": True, "colour": 0.0, "border": "black"}
     with pytest.raises(InputError, match=r"training\.augmentation\.turn: found images of 6 x 4 pixels"):
         Images(np.zeros((2, 4, 6, 3), np.uint8), np.zeros(2, np.int64), [0.0] * 3, [1.0] * 3, augmentation, CPU)
 
@@ -99,7 +112,12 @@ def test_a_step_on_a_gpu_never_waits_for_it() -> None:
     device, generator = torch.device("cuda"), torch.Generator().manual_seed(0)
     x = np.random.default_rng(0).integers(0, 256, (64, 8, 8, 3), dtype=np.uint8)
     data = Images(
-        x, np.arange(64) % 3, [127.0] * 3, [64.0] * 3, {"crop": 2, "flip": True, "turn": False, "colour": 0.0}, device
+        x,
+        np.arange(64) % 3,
+        [127.0] * 3,
+        [64.0] * 3,
+        {"crop": 2, "flip": True, "turn": False, "colour": 0.0, "border": "black"},
+        device,
     )
     trunk = ResNet2d(3, 8, [1, 1])
     encoder = Encoder(trunk, ConditionedHead(trunk.features, 3, 4)).to(device, memory_format=torch.channels_last)

@@ -162,7 +162,7 @@ def run_of(model: str) -> Run:
         "epochs": 12,
         "batch_size": 8,
         "precision": "float32",
-        "augmentation": {"crop": 0, "flip": False, "turn": False, "colour": 0.0},
+        "augmentation": {"crop": 0, "flip": False, "turn": False, "colour": 0.0, "border": "black"},
     }
     settings = config | {
         "embedding_size": 4,

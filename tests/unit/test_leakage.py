@@ -118,7 +118,10 @@ def test_training_inputs_depend_on_training_statistics_alone(kind: str) -> None:
         arrays[f"y_{split}"] = np.arange(6) % 2
     chosen = {
         "normalise_test_separately": True,
-        "training": {"samples": None, "augmentation": {"crop": 0, "flip": False, "turn": False, "colour": 0.0}},
+        "training": {
+            "samples": None,
+            "augmentation": {"crop": 0, "flip": False, "turn": False, "colour": 0.0, "border": "black"},
+        },
     }
 
     def batches(test_mean: float, separately: bool) -> list[torch.Tensor]:

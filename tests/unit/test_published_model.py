@@ -42,7 +42,7 @@ SETTINGS["training"] = {
     "epochs": 1, "batch_size": 4, "optimiser": "adamw", "learning_rate": 0.01, "momentum": 0.0, "weight_decay": 0.0,
     "learning_rate_schedule": "one_cycle", "warmup": 0.25, "precision": "bfloat16", "compile": False, "schedule": "joint",
     "references": 1, "reference_reduction": "mean", "pair_weighting": "none", "samples_per_class": None, "samples": None,
-    "augmentation": {"crop": 0, "flip": False, "turn": False, "colour": 0.0},
+    "augmentation": {"crop": 0, "flip": False, "turn": False, "colour": 0.0, "border": "black"},
 }  # fmt: skip
 RECORD = {"commit": "0" * 40, "dirty": False, "hardware": "test, 1 core", "seed": 0, "fold": None}
 

@@ -56,7 +56,7 @@ def settings(model: str, **training: Any) -> dict[str, Any]:
         "batch_size": 8,
         "precision": "float32",
         "samples": 64,
-        "augmentation": {"crop": 0, "flip": False, "turn": False, "colour": 0.0},
+        "augmentation": {"crop": 0, "flip": False, "turn": False, "colour": 0.0, "border": "black"},
     }
     return whole | {
         "model": model,

@@ -150,7 +150,8 @@ def _prepare(module: Encoder | Classifier, run: Run) -> None:
     place(module, run.device)
     if isinstance(module.trunk, ConvNet):
         items = run.splits.train
-        module.trunk.whiten(items.batch(draw_items(items, _IMAGES_TO_WHITEN, run.id.seed), None)[0])
+        images, _ = items.batch(draw_items(items, _IMAGES_TO_WHITEN, run.id.seed), None)
+        module.trunk.whiten(images, run.settings["encoder"]["whitening"])
 
 
 def _validation(run: Run, trained: Trained, constants: Epoch) -> Callable[[], Epoch]:

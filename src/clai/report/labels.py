@@ -21,6 +21,8 @@ VARIANT_TITLES: dict[str, str] = {
     "cross-entropy": "Cross-entropy",
     "supervised-contrastive": "Supervised contrastive", "single": "single batches", "muon": "Muon",
     "muon-fast": "Muon, twice the rate", "muon-small-batches": "Muon, half the batch", "adamw": "AdamW", "sgd": "SGD",
+    "reflect": "reflected borders", "even": "stronger regularised whitening",
+    "reflect-even": "reflected borders and stronger regularised whitening",
     "unweighted": "printed loss", "hours": "each hour alone", "gru": "recurrent over hours",
 }  # fmt: skip
 
