@@ -67,6 +67,10 @@ LEVELS = 1001
 """Steps in which a random change of colour is drawn; whole numbers travel to the device together with the other draws."""
 
 
+NO_AUGMENTATION = {"crop": 0, "flip": False, "turn": False, "colour": 0.0, "border": "black"}
+"""For images that are evaluated alone."""
+
+
 class Images:
     """Images (N, H, W, channels) uint8 on the device, normalised and augmented a batch at a time.
 

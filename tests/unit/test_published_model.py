@@ -14,6 +14,7 @@ from PIL import Image
 from safetensors import safe_open
 
 import clai
+from clai.batches import NO_AUGMENTATION
 from clai.datasets.prepared import Prepared
 from clai.encoders import Classifier
 from clai.errors import InputError
@@ -42,7 +43,7 @@ SETTINGS["training"] = {
     "epochs": 1, "batch_size": 4, "optimiser": "adamw", "learning_rate": 0.01, "momentum": 0.0, "weight_decay": 0.0,
     "learning_rate_schedule": "one_cycle", "warmup": 0.25, "precision": "bfloat16", "compile": False, "schedule": "joint",
     "references": 1, "reference_reduction": "mean", "pair_weighting": "none", "samples_per_class": None, "samples": None,
-    "augmentation": {"crop": 0, "flip": False, "turn": False, "colour": 0.0, "border": "black"},
+    "augmentation": NO_AUGMENTATION,
 }  # fmt: skip
 RECORD = {"commit": "0" * 40, "dirty": False, "hardware": "test, 1 core", "seed": 0, "fold": None}
 
@@ -254,7 +255,16 @@ def test_a_published_model_is_evaluated_as_its_run_was(
 ) -> None:
     run = run_of(model, 3)
     _, metrics, _ = packed(tmp_path / "model", run)
-    opened = lambda description, settings, run_id, block: Run(run.data, {**run.settings}, run_id, run.device, block)  # noqa: E731
+    path = tmp_path / "model" / "model.json"
+    record = json.loads(path.read_text())
+    del record["record"]["evaluation"]["settings"]["training"]["augmentation"]["border"]  # as before it could be set
+    path.write_text(json.dumps(record))
+
+    def opened(description: Path, settings: dict[str, Any], run_id: RunId, block: int) -> Run:
+        # bfloat16 as in the run, though a CPU may emulate it
+        training = settings["training"] | {"precision": run.settings["training"]["precision"]}
+        return Run(run.data, settings | {"training": training}, run_id, run.device, block)
+
     monkeypatch.setattr(published, "Run", SimpleNamespace(open=opened))
     frame = published.evaluate(tmp_path / "model", tmp_path)
     assert list(frame) == ["dataset", "model", "seed", "fold", "rule", "shares", "metric", "value"]

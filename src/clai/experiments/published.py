@@ -14,6 +14,7 @@ from safetensors.torch import save
 from scipy.special import expit
 from torch import Tensor, nn
 
+from clai.batches import NO_AUGMENTATION
 from clai.checkpoints import write_whole
 from clai.datasets.hourly_inputs import hourly_names
 from clai.datasets.prepared import DESCRIPTION, normalisation
@@ -238,8 +239,11 @@ def reopen(folder: str | Path, prepared: str | Path) -> tuple[PublishedModel, Ru
     record = published.record["record"]
     with _reading_record(folder):
         run_id, settings = RunId.parse(record["run"]), record["evaluation"]["settings"]
-        if settings["training"]["precision"] == "bfloat16":
-            settings = {**settings, "training": {**settings["training"], "precision": "auto"}}
+        # An evaluation draws no augmentation, and the record of an older run lacks what can be set since.
+        training = {**settings["training"], "augmentation": NO_AUGMENTATION}
+        if training["precision"] == "bfloat16":
+            training["precision"] = "auto"
+        settings = {**settings, "training": training}
         run = Run.open(Path(prepared) / DESCRIPTION, settings, run_id, block=_BLOCK)
         _expect_data(Path(folder), run.data.info, record["data"])
     return published, run
