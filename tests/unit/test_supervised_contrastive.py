@@ -64,7 +64,7 @@ def test_views_of_an_image_are_augmented_each_for_itself() -> None:
         np.arange(8) % 2,
         [0.0] * 3,
         [1.0] * 3,
-        {"crop": 4, "flip": True, "turn": False, "colour": 0.0},
+        {"crop": 4, "flip": True, "turn": False, "colour": 0.0, "border": "black"},
         torch.device("cpu"),
     )
     drawn = []

@@ -11,6 +11,11 @@ from clai.report.latex import long_table, paragraphs
 from clai.report.tables.parts import Sources
 
 COLUMNS = ["setting", "question", "value", "reason"]
+READ_BY = {
+    "resnet2d": ("blocks", "pool"), "convnet": ("whitening",), "resnet1d": ("blocks",), "mlp": ("layers",),
+    "hours": ("layers", "dropout"), "gru": ("layers", "dropout"),
+}  # fmt: skip
+"""The settings of a trunk beside its width: those that it reads (`clai.encoders.build_trunk`)."""
 
 
 def read_choices(path: Path) -> pd.DataFrame:
@@ -96,7 +101,8 @@ def _filled(value: Any, base: Any) -> Any:
 
 def _plain(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_plain(item)}" for key, item in value.items())
+        read = ("trunk", "width", *READ_BY[value["trunk"]]) if "trunk" in value else value
+        return ", ".join(f"{key} {_plain(item)}" for key, item in value.items() if key in read)
     if isinstance(value, (list, tuple)):
         return ", ".join(_plain(item) for item in value)
     if value is None:
