@@ -101,7 +101,8 @@ def _filled(value: Any, base: Any) -> Any:
 
 def _plain(value: Any) -> str:
     if isinstance(value, Mapping):
-        read = ("trunk", "width", *READ_BY[value["trunk"]]) if "trunk" in value else value
+        trunk = value.get("trunk")
+        read = ("trunk", "width", *READ_BY[trunk]) if trunk in READ_BY else value
         return ", ".join(f"{key} {_plain(item)}" for key, item in value.items() if key in read)
     if isinstance(value, (list, tuple)):
         return ", ".join(_plain(item) for item in value)
