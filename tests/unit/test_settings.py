@@ -236,7 +236,7 @@ def test_limits_of_memory_decide_neither_raw_files_nor_prepared_form() -> None:
 def test_benchmark_reads_how_its_dataset_is_trained() -> None:
     own = {"datasets": {"cifar10": {"overrides": {"encoder": {"width": 24}}}}}
     read = benchmark_settings(load_settings(REPOSITORY, own))
-    assert (read["encoder"]["width"], read["benchmark"]["epoch"]["items"]) == (24, 2048)
+    assert (read["encoder"]["width"], read["benchmark"]["epoch"]["items"]) == (24, 1024)
     assert "evaluation" not in read
 
 
