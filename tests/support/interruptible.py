@@ -19,6 +19,7 @@ import torch._dynamo  # the first step of an optimiser would import it, in each 
 from safetensors.torch import save
 
 from clai.baselines.student_t_mixture import choose_student_t_mixture
+from clai.batches import NO_AUGMENTATION
 from clai.checkpoints import Checkpoint, write_whole
 from clai.datasets.prepared import Prepared
 from clai.experiments import deep_kernel_gp
@@ -32,7 +33,7 @@ CPU = torch.device("cpu")
 WHOLE: dict[str, Any] = load_settings(Path(__file__).parents[2])
 TRAINING = WHOLE["training"] | {
     "epochs": 4, "batch_size": 8, "learning_rate": 0.01, "precision": "float32",
-    "augmentation": {"crop": 2, "flip": True, "turn": False, "colour": 0.0, "border": "black"},
+    "augmentation": NO_AUGMENTATION | {"crop": 2, "flip": True},
 }  # fmt: skip
 SETTINGS = WHOLE | {
     "embedding_size": 4, "hourly": {"lags": [1], "time_scales": [2]},

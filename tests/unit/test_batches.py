@@ -8,7 +8,7 @@ import pytest
 import torch
 import yaml
 
-from clai.batches import Images, Recordings
+from clai.batches import NO_AUGMENTATION, Images, Recordings
 from clai.encoders import ConditionedHead, Encoder, ResNet2d
 from clai.errors import InputError
 from clai.kernels import MahalanobisGaussian
@@ -26,7 +26,7 @@ def images() -> Images:
         np.arange(12) % 3,
         [10.0, 20.0, 30.0],
         [2.0, 4.0, 8.0],
-        {"crop": 2, "flip": True, "turn": False, "colour": 0.0, "border": "black"},
+        NO_AUGMENTATION | {"crop": 2, "flip": True},
         CPU,
     )
 
@@ -68,7 +68,7 @@ def test_reflected_borders_are_narrower_than_the_image() -> None:
 def augmented(**changes: Any) -> tuple[torch.Tensor, torch.Tensor]:
     """Return 40 augmented images (40, 3, 6, 6) and the original (3, 6, 6) of all of them."""
     x = np.random.default_rng(1).integers(0, 256, (1, 6, 6, 3), dtype=np.uint8).repeat(40, axis=0)
-    augmentation = {"crop": 0, "flip": False, "turn": False, "colour": 0.0, "border": "black"} | changes
+    augmentation = NO_AUGMENTATION | changes
     data = Images(x, np.zeros(40, np.int64), [100.0] * 3, [50.0] * 3, augmentation, CPU)
     items = torch.arange(40)
     return data.batch(items, torch.Generator().manual_seed(0))[0], data.batch(items[:1], None)[0][0]
@@ -82,7 +82,7 @@ def test_images_are_turned_by_all_multiples_of_a_right_angle() -> None:
 
 
 def test_only_square_images_can_be_turned() -> None:
-    augmentation = {"crop": 0, "flip": False, "turn": True, "colour": 0.0, "border": "black"}
+    augmentation = NO_AUGMENTATION | {"turn": True}
     with pytest.raises(InputError, match=r"training\.augmentation\.turn: found images of 6 x 4 pixels"):
         Images(np.zeros((2, 4, 6, 3), np.uint8), np.zeros(2, np.int64), [0.0] * 3, [1.0] * 3, augmentation, CPU)
 
@@ -116,7 +116,7 @@ def test_a_step_on_a_gpu_never_waits_for_it() -> None:
         np.arange(64) % 3,
         [127.0] * 3,
         [64.0] * 3,
-        {"crop": 2, "flip": True, "turn": False, "colour": 0.0, "border": "black"},
+        NO_AUGMENTATION | {"crop": 2, "flip": True},
         device,
     )
     trunk = ResNet2d(3, 8, [1, 1])

@@ -16,6 +16,7 @@ import torch
 import yaml
 
 from clai import kernels
+from clai.batches import NO_AUGMENTATION
 from clai.checkpoints import Checkpoint
 from clai.datasets.fetch import obtain
 from clai.datasets.prepare import prepare
@@ -162,7 +163,7 @@ def run_of(model: str) -> Run:
         "epochs": 12,
         "batch_size": 8,
         "precision": "float32",
-        "augmentation": {"crop": 0, "flip": False, "turn": False, "colour": 0.0, "border": "black"},
+        "augmentation": NO_AUGMENTATION,
     }
     settings = config | {
         "embedding_size": 4,

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from clai.batches import Recordings, Splits
+from clai.batches import NO_AUGMENTATION, Recordings, Splits
 from clai.datasets.hourly_inputs import hourly_inputs, hourly_names
 from clai.datasets.prepared import Prepared
 from clai.datasets.splits import group_split, patient_folds, stratified_validation
@@ -120,7 +120,7 @@ def test_training_inputs_depend_on_training_statistics_alone(kind: str) -> None:
         "normalise_test_separately": True,
         "training": {
             "samples": None,
-            "augmentation": {"crop": 0, "flip": False, "turn": False, "colour": 0.0, "border": "black"},
+            "augmentation": NO_AUGMENTATION,
         },
     }
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from clai.batches import NO_AUGMENTATION
 from clai.checkpoints import Checkpoint
 from clai.datasets.prepared import Prepared
 from clai.errors import InputError
@@ -25,7 +26,7 @@ MINI = load_settings(Path(__file__).parents[2], mini=True)
 SETTINGS: dict[str, Any] = {"threads": 1, "normalise_test_separately": True, "evaluation": {"ece_bins": 10}}
 SETTINGS["training"] = {
     "samples": None,
-    "augmentation": {"crop": 0, "flip": False, "turn": False, "colour": 0.0, "border": "black"},
+    "augmentation": NO_AUGMENTATION,
 }
 
 

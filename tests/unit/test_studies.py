@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from clai.batches import Vectors
+from clai.batches import NO_AUGMENTATION, Vectors
 from clai.checkpoints import Checkpoint
 from clai.datasets.prepared import Prepared
 from clai.datasets.splits import DEVELOPMENT
@@ -56,7 +56,7 @@ def settings(model: str, **training: Any) -> dict[str, Any]:
         "batch_size": 8,
         "precision": "float32",
         "samples": 64,
-        "augmentation": {"crop": 0, "flip": False, "turn": False, "colour": 0.0, "border": "black"},
+        "augmentation": NO_AUGMENTATION,
     }
     return whole | {
         "model": model,

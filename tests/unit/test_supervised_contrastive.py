@@ -9,7 +9,7 @@ from scipy.special import softmax
 from torch import Tensor
 
 from clai.baselines.supervised_contrastive import fit_read_out, train_supervised_contrastive
-from clai.batches import Images, Vectors
+from clai.batches import NO_AUGMENTATION, Images, Vectors
 from clai.encoders import MLP, ConditionedHead, Encoder, ResNet2d
 from clai.trainer import TrainingSettings
 
@@ -64,7 +64,7 @@ def test_views_of_an_image_are_augmented_each_for_itself() -> None:
         np.arange(8) % 2,
         [0.0] * 3,
         [1.0] * 3,
-        {"crop": 4, "flip": True, "turn": False, "colour": 0.0, "border": "black"},
+        NO_AUGMENTATION | {"crop": 4, "flip": True},
         torch.device("cpu"),
     )
     drawn = []
