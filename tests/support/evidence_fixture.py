@@ -25,7 +25,7 @@ EXPECTED = {
 }
 STUDIES = {
     key: {"title": "CIFAR-10", "needs": "the CIFAR-10 archive and evidence=real"}
-    for key in ("ablation", "decisive", "schedules", "wide", "recipe", "epochs-120")
+    for key in ("ablation", "decisive", "schedules", "wide", "sprint", "recipe", "epochs-120")
 }
 STUDIES["printed-loss"] = {
     "title": "Challenge 2019, study printed-loss",
@@ -350,6 +350,7 @@ def write_studies(root: Path, *, seeds: int = 3, gain: float = 0.02, miniature: 
         "schedules": [f"{k}_{s}" for k in ("cosine", "full") for s in ("sequential-all", "joint-all", "joint-1")],
         "decisive": ["cosine_zero", "cosine_product", "full_zero", "full_product"],
         "wide": ["full", "cosine", "cross-entropy", "supervised-contrastive"],
+        "sprint": ["full", "cross-entropy"],
         "recipe": ["full_product", "full_zero"],
         "epochs-120": ["full_zero", "cosine_zero"],
     }

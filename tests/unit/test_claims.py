@@ -145,6 +145,23 @@ def test_training_loss_is_judged_raw_and_above_its_floor(tmp_path: Path) -> None
     assert finding.verdict.outcome == Outcome.DEPENDS
 
 
+def test_the_epochs_of_figure_3_are_a_reading_of_claim_3(tmp_path: Path) -> None:
+    """CLaI-M ends with the lower loss there and gets to the accuracy later, so that both verdicts can go either way."""
+    write_evidence(tmp_path, ["sleepedf-bands"])
+    write_studies(tmp_path)
+    path = tmp_path / "epochs-120" / "evidence" / "history.csv"
+    history = pd.read_csv(path)
+    gaussian = history["model"] == "full_zero"
+    history.loc[gaussian, "loss"] -= 0.05
+    history.loc[gaussian & (history["epoch"] < history["epoch"].max()), "validation_accuracy"] -= 0.3
+    history.to_csv(path, index=False)
+    for number, expected in (("3a", REPRODUCED), ("3b", NOT)):
+        finding = finding_on(tmp_path, number)
+        outcomes = {outcome for reading, outcome in finding.outcomes.items() if reading.epochs == "120"}
+        assert outcomes == {expected}
+        assert {reading.epochs for reading in finding.outcomes} == {"ours", "120"}
+
+
 def test_sepsis_is_judged_by_shares_rule_and_calibration_error(tmp_path: Path) -> None:
     """Each share and rule has its own metrics; `ece` is that of the top label."""
     write_evidence(tmp_path, ["challenge2019"])

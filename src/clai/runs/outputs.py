@@ -43,7 +43,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "tableS9": _COHORTS,
     "tableS10": _COHORTS,
     "tableS11": _ABLATIONS,
-    "tableS12": ("wide",),
+    "tableS12": ("wide", "sprint"),
     "tableS13": ("recipe",),
     "tableS14": _MULTICLASS,
     "tableS15": (*_COHORTS, *_PRINTED_LOSS),

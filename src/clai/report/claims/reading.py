@@ -17,6 +17,7 @@ class Reading:
     Args:
         target: of pairs without the class of the condition: `zero` (line 434) or `product` (Algorithm 3).
         network: `of table 1`, or `of the studies`.
+        epochs: of claim 3, `ours`, or the `120` of figure 3.
         kernel: `cosine`, or a form of the Gaussian one.
         cohort: `septic` (patients with sepsis, line 651) or `whole`.
         loss: `printed` or `balanced` (pairs weighted by class); of claim 3 `raw` or `above its floor`.
@@ -30,6 +31,7 @@ class Reading:
 
     target: str = ""
     network: str = ""
+    epochs: str = ""
     kernel: str = ""
     cohort: str = ""
     loss: str = ""

@@ -22,6 +22,7 @@ KERNELS = {
 """The kernels of studies with the names that readings have."""
 TARGETS = ("zero", "product", "masked")
 TARGET_CHOICE = {"target": ("zero", "product")}
+EPOCHS_CHOICE = {"epochs": ("ours", "120")}
 COHORT_CHOICES = {"cohort": ("septic", "whole")}
 VOTE_CHOICES = {
     **COHORT_CHOICES,
@@ -108,6 +109,19 @@ def multiclass_sources(evidence: Evidence, datasets: list[str]) -> Iterator[Sour
     if "cifar10" in datasets and evidence.has("decisive"):
         for target in TARGET_CHOICE["target"]:
             yield Source("decisive", Reading(target=target, network=OF_STUDIES), _cells(target))
+
+
+def training_sources(evidence: Evidence, datasets: list[str]) -> Iterator[Source]:
+    """Yield the evidence of `multiclass_sources` with its epochs as a reading, and that on as many epochs as figure 3 has.
+
+    Args:
+        datasets: the datasets and substitutes at hand.
+    """
+    ours, printed = EPOCHS_CHOICE["epochs"]
+    for source in multiclass_sources(evidence, datasets):
+        yield replace(source, reading=replace(source.reading, epochs=ours))
+    if "sleepedf-bands" in datasets and evidence.has("epochs-120"):
+        yield Source("epochs-120", Reading(target="zero", network=OF_TABLE_1, epochs=printed), _cells("zero"))
 
 
 def missing_targets(evidence: Evidence, datasets: list[str]) -> list[str]:

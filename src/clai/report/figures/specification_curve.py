@@ -105,8 +105,8 @@ def _chart(parts: Sequence[Part]) -> list[tuple[str, list[bool]]]:
 
 
 def _choice(name: str) -> str:
-    return {"ece": "ECE: ", "network": "network: ", "loss": "loss: ", "shares": "shares: ", "rule": "rule: ",
-            "target": "target: "}.get(name, "")  # fmt: skip
+    named = ("network", "epochs", "loss", "shares", "rule", "target")
+    return "ECE: " if name == "ece" else f"{name}: " if name in named else ""
 
 
 def _ordered(values: Sequence[str]) -> list[str]:

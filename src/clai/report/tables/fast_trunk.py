@@ -13,8 +13,10 @@ from clai.report.tables.parts import Metric, Sources, cells
 METHOD_METRICS = [
     Metric("validation_accuracy", "Validation accuracy", percent=True), Metric("accuracy", "Accuracy", percent=True),
     Metric("macro_f1", "Macro F1", percent=True), Metric("roc_auc", "ROC-AUC", percent=True), Metric("ece", "ECE"),
-    Metric("cpu_minutes", "CPU minutes"),
+    Metric("training_minutes", "Minutes of training"), Metric("cpu_minutes", "CPU minutes"),
 ]  # fmt: skip
+OF_LAST_EPOCH = {"validation_accuracy": ("validation_accuracy", 100.0), "training_minutes": ("seconds", 1 / 60)}
+"""By metric its column of the history, and the factor to its unit."""
 TRIAL_METRICS = [METHOD_METRICS[1], METHOD_METRICS[-1]]
 COLUMNS = ["dataset", "model", "metric", "mean", "sd", "n", "low", "high", "data"]
 
@@ -22,8 +24,8 @@ COLUMNS = ["dataset", "model", "metric", "mean", "sd", "n", "low", "high", "data
 def methods_frame(sources: Sources) -> pd.DataFrame:
     """Return the results by method: columns `COLUMNS`, accuracies in per cent, low and high a 95 % t-interval over seeds.
 
-    Accuracy and what follows it are of test images, validation_accuracy is that after the last epoch. cpu_minutes are
-    processor time of the whole run, evaluation included.
+    Accuracy and what follows it are of test images, validation_accuracy is that after the last epoch. training_minutes are wall
+    time of the steps alone; cpu_minutes are processor time of the whole run, evaluation included.
     """
     return _frame(sources.evidence, METHOD_METRICS)
 
@@ -47,8 +49,9 @@ def _frame(evidence: Evidence, metrics: list[Metric]) -> pd.DataFrame:
             for metric in metrics:
                 if metric.key == "cpu_minutes":
                     values = pd.Series(minutes, dtype=float).rename_axis("seed")
-                elif metric.key == "validation_accuracy":
-                    values = last[last["model"] == cell].set_index("seed")[metric.key] * metric.scale
+                elif metric.key in OF_LAST_EPOCH:
+                    column, factor = OF_LAST_EPOCH[metric.key]
+                    values = last[last["model"] == cell].set_index("seed")[column] * factor
                 else:
                     values = replicates(of_cell[of_cell["metric"] == metric.key]) * metric.scale
                 around, (mean, sd, n) = interval(values), spread(values)
