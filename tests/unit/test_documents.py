@@ -21,6 +21,7 @@ NO_RESULTS = {
     "years": r"\(20\d\d\)",
     "tables, figures, claims, algorithms": r"\b(?i:tables?|figures?|claims?|algorithm) S?\d+(?:(?:, | and |, and )S?\d+)*",
     "lines of the paper": r"\blines? \d+",
+    "precisions": r"\bb?float(?:16|32)\b",
     "formulae": r"\(1 \+ f\)/2|\b(?:contain|near|to) 0\b|Intervals are of 95 %",
 }
 """Numbers in docs/findings.md that no file has to give."""

@@ -6,10 +6,10 @@ from typing import Any
 import pandas as pd
 
 from clai.benchmark import analysis
-from clai.report.latex import escape, floating, missing_group, row, spanning
+from clai.report.latex import escape, group, grouped, missing_group, row, spanning
 from clai.report.tables.parts import Sources, scientific
 
-HEADS = ["Size", "First variant", "Second variant", "First / second (range)", "Counted"]
+HEADS = ["Size", "First", "Second", "Ratio (range)", "Counted"]
 
 
 def benchmark_frame(sources: Sources) -> pd.DataFrame:
@@ -21,25 +21,26 @@ def benchmark_frame(sources: Sources) -> pd.DataFrame:
 
 
 def benchmark_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
-    """Return table S7; a row with the two variants stands above the sizes at which they were compared."""
+    """Return table S7: a group of rows for each comparison, with its pairs of variants above the sizes of each."""
     evidence = sources.evidence
     (dataset,) = evidence.expected
-    body = "\\toprule\n" + row(*HEADS)
+    groups = []
     if not evidence.has(dataset):
-        body += missing_group(evidence.title(dataset), len(HEADS), evidence.not_run(dataset))
-    for quantity, of_quantity in frame.groupby("quantity", sort=False):
-        body += "\\midrule\n" + spanning(rf"\textbf{{{analysis.QUANTITIES[str(quantity)]}}}", len(HEADS))
-        for (comparison, first, second), part in of_quantity.groupby(["comparison", "first", "second"], sort=False):
+        groups.append(missing_group(evidence.title(dataset), len(HEADS), evidence.not_run(dataset)))
+    for (quantity, comparison), compared in frame.groupby(["quantity", "comparison"], sort=False):
+        lines = []
+        for (first, second), part in compared.groupby(["first", "second"], sort=False):
             variants = f"{analysis.VARIANT_TITLES[str(first)]} against {analysis.VARIANT_TITLES[str(second)]}"
-            body += spanning(rf"\quad \emph{{{escape(f'{comparison}: {variants}')}}}", len(HEADS))
+            lines.append(spanning(rf"\quad {escape(variants)}", len(HEADS)))
             for entry in part.to_dict("records"):
                 size = escape(str(entry["setting"]).replace(";", ", "))
                 numbers = [_significant(entry[side]) for side in ("first_value", "second_value")]
-                body += row(rf"\quad\quad {size}", *numbers, _ratio(entry), _two_digits(entry["counted"]))
+                lines.append(row(rf"\quad\quad {size}", *numbers, _ratio(entry), _two_digits(entry["counted"])))
+        groups.append(group(f"{analysis.QUANTITIES[str(quantity)]}: {comparison}", len(HEADS), lines))
     for record in evidence.runs(dataset):
         machine = f"Device: {record['device']}; threads: {record['threads']}"
-        body += "\\midrule\n" + spanning(escape(machine), len(HEADS))
-    return floating(body + "\\bottomrule\n", "lrrrr", text, "tab:benchmark", evidence.miniature)
+        groups.append("\\midrule\n" + spanning(escape(machine), len(HEADS)))
+    return grouped(row(*HEADS), groups, "lrrrr", text, "tab:benchmark", evidence.miniature)
 
 
 def _ratio(entry: Mapping[Hashable, Any]) -> str:

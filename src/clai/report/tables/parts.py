@@ -20,13 +20,13 @@ class Metric:
     Args:
         key: its name in the evidence.
         percent: whether tables show it in per cent, not as a fraction.
-        fine: whether its values are mostly below 0.001, so that it needs more digits.
+        decimals: digits behind the point of what is not in per cent: 5 where values are mostly below 0.001.
     """
 
     key: str
     title: str
     percent: bool = False
-    fine: bool = False
+    decimals: int = 3
 
     @property
     def scale(self) -> float:
@@ -36,7 +36,7 @@ class Metric:
     @property
     def digits(self) -> int:
         """Digits behind the point."""
-        return 2 if self.percent else 5 if self.fine else 3
+        return 2 if self.percent else self.decimals
 
 
 @dataclass(frozen=True)

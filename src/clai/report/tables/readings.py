@@ -13,8 +13,8 @@ from clai.runs.models import CLAI, MODELS
 
 METRICS = [
     Metric("auroc", "AUROC"), Metric("auprc", "AUPRC"), Metric("f1", "F1"), Metric("ece", "ECE"),
-    Metric("ece_calibrated", "calibrated", fine=True), Metric("ece_positive_rate", "Positive-rate ECE"),
-    Metric("ece_positive_rate_calibrated", "calibrated", fine=True),
+    Metric("ece_calibrated", "calibrated", decimals=5), Metric("ece_positive_rate", "Positive-rate ECE"),
+    Metric("ece_positive_rate_calibrated", "calibrated", decimals=5),
 ]  # fmt: skip
 RULES = ("printed", "parzen")
 PRINTED_LOSS = {"challenge2019": "printed-loss", "challenge2019-septic": "printed-loss-septic"}

@@ -22,13 +22,13 @@ DETECTION_METRICS = [
     Metric("auroc", "AUROC"), Metric("auprc", "AUPRC"), Metric("utility", "Utility"), Metric("f1_validation", "F1"),
 ]  # fmt: skip
 CALIBRATION_METRICS = [
-    Metric("ece", "ECE"), Metric("ece_calibrated", "ECE, calibrated", fine=True),
+    Metric("ece", "ECE"), Metric("ece_calibrated", "ECE, calibrated", decimals=5),
     Metric("ece_positive_rate", "Positive-rate ECE"),
-    Metric("ece_positive_rate_calibrated", "Positive-rate ECE, calibrated", fine=True),
+    Metric("ece_positive_rate_calibrated", "Positive-rate ECE, calibrated", decimals=5),
 ]  # fmt: skip
 BRIER_METRICS = [
-    Metric("brier", "Brier score"), Metric("brier_reliability", "Reliability", fine=True),
-    Metric("brier_resolution", "Resolution", fine=True), Metric("brier_calibrated", "Brier score, calibrated"), PREVALENCE,
+    Metric("brier", "Brier score"), Metric("brier_reliability", "Reliability", decimals=5),
+    Metric("brier_resolution", "Resolution", decimals=5), Metric("brier_calibrated", "Brier score, calibrated"), PREVALENCE,
 ]  # fmt: skip
 TABLE3_MODELS = [*CLAI, "student-t-mixture"]
 
