@@ -11,7 +11,7 @@ from typing import Any
 
 from clai.runs.identity import RunId
 from clai.runs.models import CLAI, MODELS, fitted_by
-from clai.runs.settings import dataset_settings, is_sepsis, runs_of_model
+from clai.runs.settings import is_sepsis, runs_of_model, seeds_of
 
 UNTRAINED = "untrained"
 INPUTS = "inputs"
@@ -137,5 +137,4 @@ def runs_of(settings: Mapping[str, Any], dataset: str, name: str) -> list[RunId]
     seeds = settings["controls"]["seeds"]
     if name in fitted_by("train_model"):
         return [run for run in runs_of_model(settings, dataset, name) if run.seed in seeds]
-    own = dataset_settings(settings, dataset)["seeds"]
-    return [RunId(dataset, name, seed) for seed in seeds if seed in own]
+    return [RunId(dataset, name, seed) for seed in seeds if seed in seeds_of(settings, dataset)]

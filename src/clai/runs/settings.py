@@ -203,9 +203,16 @@ def cell_settings(settings: Mapping[str, Any], study: str, cell: str) -> dict[st
 
 def runs_of_model(settings: Mapping[str, Any], dataset: str, model: str) -> list[RunId]:
     """Return the runs of a model on a dataset: one a seed, and one a fold where the dataset has folds."""
-    merged = dataset_settings(settings, dataset)
-    seeds = merged["model_seeds"].get(model, merged["seeds"])
+    overrides = settings["datasets"][dataset]["overrides"]
+    of_models = settings["model_seeds"] | overrides.get("model_seeds", {})
+    seeds = of_models.get(model, seeds_of(settings, dataset))
     return [RunId(dataset, model, seed, fold) for seed in seeds for fold in folds_of(settings, dataset)]
+
+
+def seeds_of(settings: Mapping[str, Any], dataset: str) -> Sequence[int]:
+    """Return the seeds of a dataset's runs, save those of models with `model_seeds`."""
+    own: Sequence[int] = settings["datasets"][dataset]["overrides"].get("seeds", settings["seeds"])
+    return own
 
 
 def runs_of_study(settings: Mapping[str, Any], study: str) -> list[RunId]:
