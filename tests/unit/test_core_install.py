@@ -51,7 +51,7 @@ except ValueError as error:
     assert "training diverged" in str(error), error
 else:
     raise SystemExit("training at this learning rate did not diverge")
-check_estimator(CLaIClassifier(epochs=30), on_skip=None)
+check_estimator(CLaIClassifier(epochs=10), on_skip=None)
 
 from clai.report.cli import main
 
