@@ -1,6 +1,7 @@
 """Trials: the same number for every model, drawn from its space alone, the settings of today first; the best ones are in use."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -11,7 +12,7 @@ from clai.report.evidence import Evidence
 from clai.report.tables.parts import Sources
 from clai.report.tables.render import render
 from clai.report.tables.tuning import best_trials
-from clai.runs.record import write_records
+from clai.runs.record import read_records, write_records
 from clai.runs.settings import (
     cell_settings,
     cells,
@@ -122,10 +123,11 @@ def test_a_study_of_another_reading_has_the_tuned_settings_of_the_models_own_run
 
 SCORES = {"clai-m": (0.7, 0.8, 0.8), "clai-c": (0.75, 0.7, 0.6)}
 RATES = (0.002, 0.005, 0.001)
+BEST_RATES = {"clai-m": 0.005, "clai-c": 0.002}
 
 
-def write_tuning(root: Path, seeds: int = 3) -> Evidence:
-    """Write evidence of a tuning of two models with three trials each, and of the dataset's runs."""
+def write_tuning(root: Path, seeds: int = 3, rates: Mapping[str, float] = BEST_RATES) -> Evidence:
+    """Write evidence of a tuning of two models with three trials each, and of the dataset's runs, with these learning rates."""
     folder = root / "tuning-cifar10" / "evidence"
     folder.mkdir(parents=True)
     rows, records = [], []
@@ -145,6 +147,11 @@ def write_tuning(root: Path, seeds: int = 3) -> Evidence:
     description = {"title": "CIFAR-10", "licence": "MIT", "dataset": "cifar10", "miniature": False}
     (folder / "dataset.json").write_text(json.dumps(description))
     write_evidence(root, ["cifar10"], seeds=seeds)
+    runs = read_records(root / "cifar10" / "evidence")
+    for run in runs:
+        rate = rates.get(run["run"].split("/")[1])
+        run["settings"] = {**run["settings"], "training": {"learning_rate": rate, "batch_size": 64}}
+    write_records(root / "cifar10" / "evidence", runs)
     names = ("tuning-cifar10", "tuning-pathmnist", "cifar10")
     expected = {name: {"title": name, "needs": "data"} for name in names}
     return Evidence.found(root, expected)
@@ -166,6 +173,14 @@ def test_table_s17_has_every_trial_the_best_of_each_method_and_its_test_score(tm
     assert "CLaI-M & 3 & 80.00 & learning\\_rate 0.005 & 3.0 &" in table.tex
     assert "not run: needs data" in table.tex
     assert len(table.runs) == 6 + 3 * 2
+
+
+def test_runs_with_other_settings_than_the_best_trial_are_no_test_of_it(tmp_path: Path) -> None:
+    evidence = write_tuning(tmp_path / "published", rates=BEST_RATES | {"clai-c": 0.001})
+    sources = Sources(evidence, pd.DataFrame(), pd.DataFrame(), pd.DataFrame(), {})
+    table = render("tableS17", sources, "")
+    assert table.frame.loc[table.frame["trial"].isna(), "model"].tolist() == ["clai-m"]
+    assert "CLaI-C & 3 & 75.00 & learning\\_rate 0.002 & 3.0 & --" in table.tex
 
 
 def test_a_test_score_of_one_seed_has_the_interval_over_test_samples(tmp_path: Path) -> None:

@@ -80,17 +80,20 @@ def floating(body: str, columns: str, caption: str, label: str, miniature: bool,
     )
 
 
-def grouped(head: str, groups: Sequence[str], columns: str, caption: str, label: str, miniature: bool) -> str:
+def grouped(
+    head: str, groups: Sequence[str], columns: str, caption: str, label: str, miniature: bool, lines: int = 1
+) -> str:
     """Return groups of rows below a head as one float, or as several where the rows are more than a page holds.
 
     Args:
         head: row that stands on top of each float.
         groups: rows that stay together, as `group` and `missing_group` give them.
         columns, caption, label, miniature: as of `floating`.
+        lines: of most rows, more than one where cells are paragraphs.
     """
     floats: list[list[str]] = [[]]
     for rows in groups:
-        if floats[-1] and "".join([*floats[-1], rows]).count(END_OF_ROW) > ROWS_OF_A_PAGE:
+        if floats[-1] and "".join([*floats[-1], rows]).count(END_OF_ROW) * lines > ROWS_OF_A_PAGE:
             floats.append([])
         floats[-1].append(rows)
     return "\n".join(

@@ -7,7 +7,7 @@ import pandas as pd
 
 from clai.report.evidence import Evidence, run_model
 from clai.report.labels import model_title
-from clai.report.latex import escape, floating, missing_group, row, spanning
+from clai.report.latex import escape, group, grouped, missing_group, row
 from clai.report.statistics import interval, over_samples, replicates, spread
 from clai.report.tables.parts import Metric, Sources, cells, in_order, number
 from clai.runs.tuning import PREFIX
@@ -51,20 +51,25 @@ def tuning_frame(sources: Sources) -> pd.DataFrame:
         for model in in_order(best):
             trial = best[model]
             records = {run_model(run): run for run in evidence.runs(tuning) if run_model(run).split("_")[0] == model}
-            texts = _settings_texts({cell: run["settings"] for cell, run in records.items()})
+            drawn = _drawn_settings({cell: run["settings"] for cell, run in records.items()})
             for cell, run in sorted(records.items(), key=lambda item: int(item[0].rpartition("trial")[2])):
                 name = cell.split("_")[1]
                 rows.append({
                     "dataset": tuning, "model": cell, "trial": name, "metric": metric.key, "mean": scores[cell], "n": 1,
-                    "cpu_minutes": run["cpu_seconds"] / 60, "settings": texts[cell], "chosen": name == trial,
+                    "cpu_minutes": run["cpu_seconds"] / 60, "settings": _text(drawn[cell]), "chosen": name == trial,
                     "data": evidence.data(tuning),
                 })  # fmt: skip
-            rows += _test_rows(evidence, dataset, model, metric)
+            rows += _test_rows(evidence, dataset, model, metric, drawn[f"{model}_{trial}"])
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _test_rows(evidence: Evidence, dataset: str, model: str, metric: Metric) -> list[dict[str, Any]]:
-    """Return the row of a model's test score; none where the dataset has no runs of it."""
+def _test_rows(
+    evidence: Evidence, dataset: str, model: str, metric: Metric, chosen: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Return the row of a model's test score; none where the dataset has no runs of it, or runs with other settings."""
+    settings = [_flat(run["settings"]) for run in evidence.runs(dataset) if run_model(run) == model]
+    if any(of_run.get(key) != value for of_run in settings for key, value in chosen.items()):
+        return []
     measured = evidence.metrics(dataset)
     values = replicates(measured[(measured["model"] == model) & (measured["metric"] == metric.key)]) * metric.scale
     if values.empty:
@@ -78,14 +83,16 @@ def _test_rows(evidence: Evidence, dataset: str, model: str, metric: Metric) -> 
     }]  # fmt: skip
 
 
-def _settings_texts(settings: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Return by trial the settings that differ among the trials: `batch_size 64, learning_rate 0.0032`."""
+def _drawn_settings(settings: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return by trial the settings, by dotted key, that differ among the trials."""
     flat = {trial: _flat(of_trial) for trial, of_trial in settings.items()}
     keys = [key for key in next(iter(flat.values())) if len({str(of_trial.get(key)) for of_trial in flat.values()}) > 1]
-    return {
-        trial: ", ".join(f"{key.rpartition('.')[2]} {_plain(of_trial.get(key))}" for key in sorted(keys))
-        for trial, of_trial in flat.items()
-    }
+    return {trial: {key: of_trial.get(key) for key in sorted(keys)} for trial, of_trial in flat.items()}
+
+
+def _text(settings: Mapping[str, Any]) -> str:
+    """Return settings as the table has them: `batch_size 64, learning_rate 0.0032`."""
+    return ", ".join(f"{key.rpartition('.')[2]} {_plain(value)}" for key, value in settings.items())
 
 
 def _flat(settings: Mapping[str, Any], above: str = "") -> dict[str, Any]:
@@ -102,24 +109,26 @@ def _plain(value: Any) -> str:
 
 def tuning_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     """Return table S17: of each model the best trial, the number of trials and their time together."""
-    evidence, span = sources.evidence, len(_HEADINGS)
-    body = "\\toprule\n" + row(*_HEADINGS)
+    evidence, span, groups = sources.evidence, len(_HEADINGS), []
     for tuning in [key for key in evidence.expected if key.startswith(PREFIX)]:
         if not evidence.has(tuning):
-            body += missing_group(evidence.title(tuning).split(", study")[0], span, evidence.not_run(tuning))
+            groups.append(missing_group(evidence.title(tuning).split(", study")[0], span, evidence.not_run(tuning)))
             continue
         of_tuning = frame[frame["dataset"] == tuning]
         metric = score_of(of_tuning)
-        body += "\\midrule\n" + spanning(rf"\textbf{{{escape(evidence.data(tuning))}}}: {metric.title}", span)
+        lines = []
         for model, trials in of_tuning.groupby(of_tuning["model"].str.split("_").str[0], sort=False):
             best = trials[trials["chosen"]].iloc[0]
             test = frame[(frame["dataset"] == tuning.removeprefix(PREFIX)) & (frame["model"] == model)]
-            body += row(
-                rf"\quad {escape(model_title(str(model)))}",
-                str(len(trials)),
-                number(best["mean"], float("nan"), metric.digits),
-                escape(str(best["settings"])),
-                f"{trials['cpu_minutes'].sum():.1f}",
-                cells(test, [metric], limits=True)[0],
+            lines.append(
+                row(
+                    rf"\quad {escape(model_title(str(model)))}",
+                    str(len(trials)),
+                    number(best["mean"], float("nan"), metric.digits),
+                    escape(str(best["settings"])),
+                    f"{trials['cpu_minutes'].sum():.1f}",
+                    cells(test, [metric], limits=True)[0],
+                )
             )
-    return floating(body + "\\bottomrule\n", "lccp{4.8cm}cc", text, "tab:tuning", evidence.miniature)
+        groups.append(group(f"{evidence.data(tuning)}: {metric.title}", span, lines))
+    return grouped(row(*_HEADINGS), groups, "lccp{4.8cm}cc", text, "tab:tuning", evidence.miniature, lines=2)
