@@ -125,7 +125,7 @@ def tuning_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
                     rf"\quad {escape(model_title(str(model)))}",
                     str(len(trials)),
                     number(best["mean"], float("nan"), metric.digits),
-                    escape(str(best["settings"])),
+                    rf"\raggedright {escape(str(best['settings']))}",
                     f"{trials['cpu_minutes'].sum():.1f}",
                     cells(test, [metric], limits=True)[0],
                 )
