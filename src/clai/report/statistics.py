@@ -34,7 +34,7 @@ def replicates(frame: pd.DataFrame, value: str = "value") -> pd.Series:
     frame: columns seed, fold and `value`, one model and one metric.
     """
     unit = "fold" if frame["fold"].notna().any() else "seed"
-    return frame.dropna(subset=[value]).groupby(unit)[value].mean()
+    return frame[frame[value].notna()].groupby(unit)[value].mean()
 
 
 def spread(values: Iterable[float]) -> tuple[float, float, int]:

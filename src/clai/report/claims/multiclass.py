@@ -1,11 +1,13 @@
 """Claims on the multiclass datasets: accuracy, calibration, convergence, table 1 and the embedding (1-4, 12, 16)."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from clai.report.claims.claim import claim
 from clai.report.claims.controls import control_groups
@@ -286,32 +288,39 @@ def grouping_test(similarity: np.ndarray, groups: Sequence[Sequence[int]]) -> tu
         The mean similarity of pairs within groups minus the mean of all other pairs; the share of all assignments of classes to
         groups of these sizes whose difference is at least as large; the number of assignments.
     """
-    classes = range(len(similarity))
-    pairs = np.array(list(itertools.combinations(classes, 2)))
-    values = similarity[pairs[:, 0], pairs[:, 1]]
-    position = {tuple(pair): i for i, pair in enumerate(pairs.tolist())}
-    total, n_within = float(values.sum()), sum(len(g) * (len(g) - 1) // 2 for g in groups)
+    count = len(similarity)
+    first, second = np.triu_indices(count, 1)
+    values = similarity[first, second]
+    position = np.zeros((count, count), dtype=np.intp)
+    position[first, second] = np.arange(len(values))
 
-    def difference(assignment: Sequence[Sequence[int]]) -> float:
-        within = sum(
-            values[position[pair]] for group in assignment for pair in itertools.combinations(sorted(group), 2)
-        )
-        return float(within / n_within - (total - within) / (len(values) - n_within))
+    def differences(assigned: NDArray[np.intp]) -> NDArray[np.float64]:
+        within = values[position[assigned[..., 0], assigned[..., 1]]]
+        total, pairs = within.sum(-1), within.shape[-1]
+        return total / pairs - (values.sum() - total) / (len(values) - pairs)
 
-    observed = difference(groups)
-    permuted = [difference(assignment) for assignment in _assignments(frozenset(classes), [len(g) for g in groups])]
-    return observed, float(np.mean([value >= observed - 1e-12 for value in permuted])), len(permuted)
+    observed = float(differences(_pairs_within([sorted(group) for group in groups])))
+    permuted = differences(_assignments(count, tuple(len(group) for group in groups)))
+    return observed, float(np.mean(permuted >= observed - 1e-12)), len(permuted)
 
 
-def _assignments(free: frozenset[int], sizes: Sequence[int]) -> list[list[tuple[int, ...]]]:
-    """List all ways to draw disjoint groups of these sizes from the `free` classes."""
-    if not sizes:
-        return [[]]
-    return [
-        [group, *rest]
-        for group in itertools.combinations(sorted(free), sizes[0])
-        for rest in _assignments(free - set(group), sizes[1:])
-    ]
+@lru_cache
+def _assignments(classes: int, sizes: tuple[int, ...]) -> NDArray[np.intp]:
+    """Return the pairs within groups (n, pairs, 2) of all n ways to draw disjoint groups of these sizes from the classes."""
+
+    def drawn(free: frozenset[int], sizes: Sequence[int]) -> Iterator[list[tuple[int, ...]]]:
+        if not sizes:
+            yield []
+            return
+        for group in itertools.combinations(sorted(free), sizes[0]):
+            yield from ([group, *rest] for rest in drawn(free - set(group), sizes[1:]))
+
+    return np.array([_pairs_within(groups) for groups in drawn(frozenset(range(classes)), sizes)])
+
+
+def _pairs_within(groups: Sequence[Sequence[int]]) -> NDArray[np.intp]:
+    """Return the pairs (pairs, 2) of members of one group, each in the order that the group has."""
+    return np.array([pair for group in groups for pair in itertools.combinations(group, 2)], dtype=np.intp)
 
 
 @claim(

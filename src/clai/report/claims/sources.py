@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from clai.report.claims.reading import Reading
 from clai.report.evidence import Evidence
@@ -186,15 +188,21 @@ class Values:
         by_replicate = metrics.pivot_table("value", ["model", "metric"], unit, aggfunc="mean")
         self._replicates = by_replicate.columns
         self._of = dict(zip(by_replicate.index, by_replicate.to_numpy(), strict=True))
+        self._missing = np.full(len(self._replicates), np.nan)
         self.models = set(metrics["model"])
 
     def of(self, model: str, metric: str) -> pd.Series:
-        if (model, metric) not in self._of:
-            return pd.Series(index=self._replicates[:0], dtype=float, name="value")
-        return pd.Series(self._of[model, metric], index=self._replicates, name="value").dropna()
+        return self._known(self._row(model, metric))
 
     def gap(self, metric: str, model: str, other: str) -> pd.Series:
-        return (self.of(model, metric) - self.of(other, metric)).dropna()
+        return self._known(self._row(model, metric) - self._row(other, metric))
+
+    def _row(self, model: str, metric: str) -> NDArray[np.float64]:
+        return self._of.get((model, metric), self._missing)
+
+    def _known(self, row: NDArray[np.float64]) -> pd.Series:
+        known = ~np.isnan(row)
+        return pd.Series(row[known], index=self._replicates[known], name="value")
 
 
 def votes(source: Source, metrics: pd.DataFrame) -> Iterator[tuple[Reading, Values]]:
