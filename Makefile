@@ -6,7 +6,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := all
-.PHONY: all report verify article crate environment test hostile chaos lint benchmark gpu-check readme lock clean help
+.PHONY: all report verify article crate environment test test-all hostile chaos lint benchmark gpu-check readme lock clean help
 
 all: $(INSTALLED) ## compute the miniature pipeline, and render tables and figures from the published evidence (default)
 	$(BIN)/snakemake --cores $(CORES) all
@@ -34,9 +34,16 @@ $(INSTALLED): envs/requirements.lock pyproject.toml
 	@touch $@
 
 # The tests share the cores; those of a file of the workflow's share a copy of the repository, so they are a group.
-test: $(INSTALLED) ## run all tests: the library, the published numbers, the workflow on miniature data
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal tests/unit tests/hostile tests/reproduction src/clai
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile tests/workflow
+TESTS := $(BIN)/python -m pytest --numprocesses auto
+LIBRARY := --dist worksteal tests/unit tests/hostile tests/reproduction src/clai
+
+test: $(INSTALLED) ## run the tests of every day: the library, the published numbers, the workflow on miniature data
+	CLAI_HOSTILE_SCALE=0.1 $(TESTS) -m "not slow" $(LIBRARY)
+	$(TESTS) -m "not slow" --dist loadfile tests/workflow
+
+test-all: $(INSTALLED) ## run all tests, as continuous integration does: also all hostile inputs, kills, accidents, repetitions
+	$(TESTS) $(LIBRARY)
+	$(TESTS) --dist loadfile tests/workflow
 
 hostile: $(INSTALLED) ## read hostile inputs with every parser, and write their numbers into docs/data.md
 	CLAI_HOSTILE_PAGE=docs/data.md $(BIN)/python -m pytest --numprocesses auto tests/hostile

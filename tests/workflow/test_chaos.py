@@ -12,6 +12,8 @@ import pytest
 from support.chaos import ACCIDENTS, ACCIDENTS_SEEN, FOLDERS, TARGETS, Chaos, outcome, small_disk, thin_copy
 from support.copies import Tree
 
+pytestmark = pytest.mark.slow
+
 SEEDS = int(os.environ.get("CLAI_CHAOS_SEEDS", "3"))
 
 

@@ -17,6 +17,8 @@ from clai.runs.settings import merge
 from support.commands import OTHERS, PROGRAMS, Command, commands_in, recorded_commands, together
 from support.copies import REPOSITORY, Tree
 
+pytestmark = pytest.mark.slow
+
 PAGES = [
     *(REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md")),
     *sorted((REPOSITORY / "docs").glob("*.md")),

@@ -22,7 +22,8 @@ def make(tree: Tree, *arguments: str) -> list[str]:
     [
         ([], f".venv/bin/snakemake --cores {os.cpu_count()} all"),
         (["CORES=3"], ".venv/bin/snakemake --cores 3 all"),
-        (["test"], ".venv/bin/python -m pytest --numprocesses auto --dist loadfile tests/workflow"),
+        (["test"], '.venv/bin/python -m pytest --numprocesses auto -m "not slow" --dist loadfile tests/workflow'),
+        (["test-all"], ".venv/bin/python -m pytest --numprocesses auto --dist loadfile tests/workflow"),
     ],
 )
 def test_make_in_a_fresh_clone_installs_and_then_runs(tree: Tree, target: list[str], last: str) -> None:

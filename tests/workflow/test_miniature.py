@@ -235,6 +235,7 @@ def test_setting_of_a_baseline_reruns_it_on_datasets_and_in_studies(
     assert planned["run_cell"] == planned["run_predicted_cell"] == 1
 
 
+@pytest.mark.slow
 def test_second_run_gives_the_same_bytes(miniature: Tree) -> None:
     results, drawn = miniature.path / "results" / "mini", miniature.path / "paper_figures" / "mini"
     runs = ["cifar10/clai-m/seed0", "challenge2019/clai-c/seed0/fold0", "mimic-iv/gp/seed0/fold0"]

@@ -8,6 +8,8 @@ import pytest
 
 from support.copies import REPOSITORY, Tree
 
+pytestmark = pytest.mark.slow
+
 TEXT = (REPOSITORY / "docs" / "extending.md").read_text()
 
 

@@ -5,8 +5,11 @@ import re
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from support.copies import REPOSITORY, Tree
+
+pytestmark = pytest.mark.slow
 
 TEXT = (REPOSITORY / "docs" / "extending.md").read_text()
 

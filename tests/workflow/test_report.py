@@ -10,6 +10,8 @@ import pytest
 from support.browser import Browser, executable
 from support.copies import REPOSITORY, Tree
 
+pytestmark = pytest.mark.slow
+
 CATEGORIES = ["Claims", "Figures", "Runs", "Settings", "Tables"]
 PUBLISHED, MINIATURE = "Published evidence", "Miniature synthetic data"
 

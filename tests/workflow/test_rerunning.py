@@ -11,6 +11,8 @@ from clai.runs.outputs import prediction_files
 from clai.runs.settings import load_settings
 from support.copies import Tree
 
+pytestmark = pytest.mark.slow
+
 OWN = ["--config", "evidence=real", "run=[pathmnist]", "run_studies=[]", "run_benchmark=False"]
 RENDERING = ("render_", "draw_")
 

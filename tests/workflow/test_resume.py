@@ -13,6 +13,8 @@ import pytest
 from clai.runs.settings import load_settings
 from support.copies import Tree, copy_of_repository
 
+pytestmark = pytest.mark.slow
+
 RUN = "results/mini/cifar10/clai-m/seed0"
 DATA = "results/mini/cifar10/prepared"
 RESULTS = ("model.safetensors", "history.csv")

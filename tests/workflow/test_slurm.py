@@ -23,6 +23,8 @@ from clai.runs.settings import load_settings
 from support.copies import REPOSITORY, Tree, copy_of_repository, repeatable
 from support.slurm_cluster import ACCOUNT, CPU_NODE, GPU_NODE, SHORT_MINUTES, Cluster, Job, cluster, missing
 
+pytestmark = pytest.mark.slow
+
 PROFILE = REPOSITORY / "profiles" / "slurm" / "config.yaml"
 CANCELLED, TIMED_OUT, PREEMPTED = "cifar10/clai-m/seed0", "cifar10/clai-m/seed1", "cifar10/cross-entropy/seed0"
 STOPPED, ORPHANED = "cifar10/clai-c/seed1", "cifar10/clai-c/seed0"

@@ -3,8 +3,11 @@
 import shutil
 
 import pandas as pd
+import pytest
 
 from support.copies import Tree
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_changed_table_is_named_and_fails(tree: Tree) -> None:
