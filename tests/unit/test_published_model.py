@@ -21,7 +21,7 @@ from clai.errors import InputError
 from clai.experiments import published
 from clai.experiments.embedding import Embedded, embed_splits
 from clai.experiments.evaluation import evaluate_clai
-from clai.experiments.published_model import PublishedModel
+from clai.experiments.published_model import PublishedModel, keeps_weights
 from clai.experiments.run import Run
 from clai.experiments.splits import drawn_rows
 from clai.experiments.training import Trained, build_clai, build_classifier
@@ -150,6 +150,21 @@ def test_weights_that_autocast_rounds_are_published_rounded_and_change_no_bit(tm
         module.load_state_dict(tensors)
         assert torch.equal(network(x), before)
     assert (before != 0).any()
+
+
+@pytest.mark.parametrize(("precision", "bits"), [("bfloat16", 8), ("float32", 11)])
+def test_the_weights_of_the_trunk_are_published_in_half_the_bits(tmp_path: Path, precision: str, bits: int) -> None:
+    run = run_of("clai-m", 3, training=SETTINGS["training"] | {"precision": precision})
+    trained = trained_for(run)
+    assert isinstance(trained, Trained)
+    loaded, _, _ = packed(tmp_path / "model", run)
+    assert isinstance(loaded.model, Trained)
+    read = loaded.model.encoder.trunk.state_dict()
+    for name, tensor in trained.encoder.trunk.state_dict().items():
+        assert torch.allclose(read[name], tensor, rtol=2.0**-bits, atol=1e-7), name
+    with safe_open(tmp_path / "model" / "model.safetensors", "pt") as file:
+        assert file.get_tensor("0.trunk.stem.0.weight").dtype.itemsize == 2
+    assert keeps_weights(tmp_path / "model") == (precision == "bfloat16")
 
 
 @pytest.mark.parametrize(("model", "classes", "kind"), CASES[:4])

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 start_job(snakemake.log[0])
 evaluate = resolve_name("clai.experiments.published:evaluate")
+keeps_weights = resolve_name("clai.experiments.published_model:keeps_weights")
 evidence = Evidence.of_files(Path(snakemake.params.root), snakemake.params.datasets, snakemake.input.evidence)
 metrics = evidence.metrics(snakemake.wildcards.dataset)
 here = choose_precision("auto", choose_device("auto"))
@@ -25,7 +26,7 @@ for folder in snakemake.input.models:
     record = json.loads(Path(folder, "model.json").read_text())
     started = time.perf_counter()
     measured = evaluate(folder, Path(snakemake.input.prepared).parent)
-    same = record["settings"]["precision"] in ("float32", here)
+    same = record["settings"]["precision"] in ("float32", here) and keeps_weights(folder)
     numbers.append(
         of_model(RunId.parse(record["run"]), metrics, measured, same, round(time.perf_counter() - started, 1))
     )

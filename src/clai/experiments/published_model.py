@@ -329,6 +329,12 @@ def load(folder: str | Path) -> PublishedModel:
     return PublishedModel(record, _model(weights, tensors, record), references)
 
 
+def keeps_weights(folder: str | Path) -> bool:
+    """Return whether the weights compute what those of the run did: not where they are rounded to float16."""
+    tensors = load_tensors(Path(folder) / WEIGHTS)
+    return all(tensor.dtype != torch.float16 for name, tensor in tensors.items() if name not in REFERENCES)
+
+
 def read_record(path: Path) -> dict[str, Any]:
     """Return a `model.json`; raises InputError, naming file and key, where it is missing, or is not as `SCHEMA` has it."""
     try:
@@ -431,7 +437,8 @@ def _model(path: Path, tensors: Mapping[str, Tensor], record: Mapping[str, Any])
             model = build_classifier(settings, inputs, classes, seed=0)
     module = nn.ModuleList(model) if isinstance(model, Trained) else model
     own = module.state_dict()
-    single = {name: tensor.float() if tensor.dtype == torch.bfloat16 else tensor for name, tensor in tensors.items()}
+    halves = (torch.bfloat16, torch.float16)
+    single = {name: tensor.float() if tensor.dtype in halves else tensor for name, tensor in tensors.items()}
     shapes = [{name: (t.dtype, t.shape) for name, t in state.items()} for state in (single, own)]
     if shapes[0] != shapes[1]:
         odd = sorted(name for name in {**shapes[0], **shapes[1]} if shapes[0].get(name) != shapes[1].get(name))

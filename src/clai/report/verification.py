@@ -39,7 +39,7 @@ P_TOLERANCE = 5e-3
 DIGITS = 1e-5
 """Relative: evidence and tables have six significant digits."""
 ACROSS_PRECISIONS = 1e-3
-"""Of the accuracy of a published model that this machine evaluates in another floating-point format than its run."""
+"""Of the accuracy of a published model whose weights, or the computation here, have another format than in its run."""
 PERCENT = {metric.key for metric in (*TABLE1_METRICS, *FURTHER_METRICS) if metric.percent}
 KEYS = {
     "metrics.csv": ["model", "seed", "fold", "rule", "shares", "metric"],
