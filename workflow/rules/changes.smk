@@ -14,7 +14,8 @@ from snakemake.script import PythonScript
 from clai.runs.forks import THREADS, run_in_fork
 from clai.runs.output_checksums import OutputChecksums, bring_to_present
 
-MANY_JOBS = 12  # from here on a run is faster where jobs share their imports
+MANY_JOBS = 7  # from here on a run is faster where jobs share their imports
+OF_RENDERING = 1 / 3  # the share of these imports that a job needs that renders a table or a page
 
 
 def share_imports():
@@ -28,7 +29,8 @@ def share_imports():
         else:
             plain(self, name, edit)
 
-    if sum(1 for _ in workflow.dag.needrun_jobs()) >= MANY_JOBS:
+    jobs = [job.rule.name for job in workflow.dag.needrun_jobs()]
+    if sum(OF_RENDERING if name.startswith("render_") else 1 for name in jobs) >= MANY_JOBS:
         # Snakemake has no setting for how a script starts. A version without this method would start it as before.
         PythonScript.execute_script = execute_script
 
