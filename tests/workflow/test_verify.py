@@ -39,16 +39,18 @@ def test_miniature_follows_from_its_predictions_and_a_run_is_trained_again(minia
     assert packed.returncode == 0, packed.stdout[-3000:]
     numbers = verified(miniature)
     assert set(numbers["agreement"]) <= {"equal", "within tolerance", "differs"}, "every dataset has predictions"
-    exact = numbers["source"].isin(["models", "claims"]) | numbers["name"].str.endswith(
-        (", accuracy", ", f1", ", utility")
-    )
-    assert set(numbers.loc[exact, "agreement"]) <= {"equal", "within tolerance"}
+    models = numbers["source"] == "models"
+    exact = (numbers["source"] == "claims") | numbers["name"].str.endswith((", accuracy", ", f1", ", utility"))
+    assert set(numbers.loc[exact & ~models, "agreement"]) <= {"equal", "within tolerance"}
+    # Weights are published in float16. A prediction that this changes is half a per cent of the smallest test set.
+    assert (
+        numbers.loc[models, "published"].astype(float) - numbers.loc[models, "here"].astype(float)
+    ).abs().max() < 0.02
     roc = numbers[numbers["name"].str.endswith(", roc_auc") & numbers["source"].str.endswith("/metrics.csv")]
     assert (roc["published"].astype(float) - roc["here"].astype(float)).abs().max() < 0.005
     sources = {"pathmnist/metrics.csv", "sleepedf-bands/comparisons.csv", "mimic-iv/intervals.csv", "table1", "claims"}
     assert sources <= set(numbers["source"])
-    models = list((miniature.path / "results" / "mini").glob("*/models/*/model.json"))
-    assert (numbers["source"] == "models").sum() == len(models)
+    assert models.sum() == len(list((miniature.path / "results" / "mini").glob("*/models/*/model.json")))
 
     numbers = verified(miniature, "--config", "verify=train")
     (trained,) = numbers.loc[numbers["source"] == "training", "name"]
