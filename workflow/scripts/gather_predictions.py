@@ -2,24 +2,15 @@
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-import pandas as pd
-
 from clai.experiments.predictions import save_predictions
-from clai.runs.identity import RunId
+from clai.runs.gather import predictions_of_runs
 from clai.runs.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
-predictions, temperatures = {}, {}
-for path in snakemake.input.predictions:
-    with np.load(path, allow_pickle=False) as arrays:
-        predictions[RunId.parse(path)] = dict(arrays)
-for path in snakemake.input.metrics:
-    fitted = pd.read_csv(path, keep_default_na=False).query("metric == 'temperature' and rule in ['printed', '']")
-    temperatures |= {RunId.parse(path): float(value) for value in fitted["value"]}
+predictions, temperatures = predictions_of_runs(snakemake.input.predictions, snakemake.input.metrics)
 evaluation = snakemake.params.settings["evaluation"]
 bins, thresholds = evaluation["ece_bins"], evaluation["decision_thresholds"]
 save_predictions(snakemake.output[0], predictions, temperatures, bins, thresholds)

@@ -165,6 +165,15 @@ def save_predictions(
     _write(path, arrays)
 
 
+def join_predictions(path: Path, *parts: Path) -> None:
+    """Write the runs of several files of predictions to one, which may be among them."""
+    arrays: dict[str, NDArray[Any]] = {}
+    for part in parts:
+        with np.load(part, allow_pickle=False) as loaded:
+            arrays |= dict(loaded)
+    _write(path, arrays)
+
+
 def _of_classes(score: Floats, temperature: float, ece_bins: int) -> dict[str, NDArray[Any]]:
     """Return the levels (N, C) of the distances to the largest score, finer ones for samples that would move, and constants."""
     distance = score.max(axis=1, keepdims=True) - score

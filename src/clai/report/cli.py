@@ -1,4 +1,4 @@
-"""The command `clai`: predictions of a published model, runs behind an output, settings and time of runs, band powers."""
+"""The command `clai`: predictions of a published model, settings, times and further runs of evidence, band powers."""
 
 import argparse
 import os
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from clai.errors import InputError
+from clai.runs.identity import RunId
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,6 +28,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--cores", type=_count, default=os.cpu_count(), help="that share the work (default: all, %(default)s)"
     )
     plan.add_argument("--configfile", type=Path, nargs="+", default=[], help="your own settings, as for Snakemake")
+    further = commands.add_parser(
+        "add-runs", help="add finished runs to published evidence: seeds, or cells of a study"
+    )
+    further.add_argument("runs", type=_run, nargs="+", help="such as cifar10/clai-m/seed3")
+    further.add_argument(
+        "--source", type=Path, default=Path("results/real"), help="folder of the runs (default: %(default)s)"
+    )
     bands = commands.add_parser(
         "band-powers", help="the table of band powers of Sleep-EDF's recordings (sleepedf-bands)"
     )
@@ -62,6 +70,16 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _run(text: str) -> RunId:
+    try:
+        run = RunId.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if str(run) != text.rstrip("/"):
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected a run such as {run}")
+    return run
+
+
 def _answer(options: argparse.Namespace) -> str:
     if options.command == "settings":
         from clai.runs.settings import settings_text
@@ -71,6 +89,13 @@ def _answer(options: argparse.Namespace) -> str:
         from clai.report.plan import plan_text
 
         return plan_text(Path(), options.configfile, options.cores)
+    if options.command == "add-runs":
+        from clai.report.further_runs import add_runs
+        from clai.report.plan import PUBLISHED
+        from clai.runs.settings import load_settings
+
+        changed = add_runs(options.runs, options.source, PUBLISHED, load_settings(Path())["evaluation"])
+        return "".join(f"{PUBLISHED / file}\n" for file in changed)
     if options.command == "band-powers":
         from clai.datasets.band_powers import write_table
         from clai.runs.settings import load_settings, merge, read_yaml

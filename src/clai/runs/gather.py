@@ -1,9 +1,11 @@
 """Gather the tables of single runs into the evidence of a dataset or study."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from clai.runs.identity import RunId
@@ -33,3 +35,18 @@ def with_times(history: pd.DataFrame, record: Mapping[str, Any]) -> pd.DataFrame
         seconds=pd.Series(record["epoch_seconds"], dtype=float).cumsum(),
         validation_seconds=pd.Series(record["validation_seconds"], dtype=float).cumsum(),
     )
+
+
+def predictions_of_runs(
+    predictions: Iterable[str | Path], metrics: Iterable[str | Path]
+) -> tuple[dict[RunId, dict[str, Any]], dict[RunId, float]]:
+    """Return by run the arrays of its `predictions.npz`, and the temperature among its metrics, which two classes lack."""
+    scores: dict[RunId, dict[str, Any]] = {}
+    temperatures: dict[RunId, float] = {}
+    for path in predictions:
+        with np.load(path, allow_pickle=False) as arrays:
+            scores[RunId.parse(path)] = dict(arrays)
+    for path in metrics:
+        fitted = pd.read_csv(path, keep_default_na=False).query("metric == 'temperature' and rule in ['printed', '']")
+        temperatures |= {RunId.parse(path): float(value) for value in fitted["value"]}
+    return scores, temperatures

@@ -1,0 +1,176 @@
+"""Further runs of a dataset or study, added to its published evidence: more seeds of a model, or more cells of a study.
+
+Runs that take hours need not be made at once, nor on one machine. What is published stays as it is, byte for byte; comparisons
+between models alone are computed again where a model has further runs, from the published predictions.
+"""
+
+import io
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from clai.errors import InputError
+from clai.experiments.predictions import join_predictions, save_predictions
+from clai.report.evidence import Evidence
+from clai.report.publication import publish
+from clai.report.recomputation import recompute
+from clai.runs.gather import gather, predictions_of_runs, with_times
+from clai.runs.identity import RunId
+from clai.runs.outputs import SAMPLES, predictions_of
+from clai.runs.record import read_records, with_evaluation, write_records
+
+COMPARISONS = "comparisons.csv"
+_PAIR = ["model", "other", "metric"]
+_CHOSEN_BY_HARDWARE = "training.precision"
+
+
+def add_runs(runs: Sequence[RunId], source: Path, target: Path, evaluation: Mapping[str, Any]) -> list[str]:
+    """Add finished runs to the evidence of their datasets or studies.
+
+    Args:
+        runs: of datasets without folds, whose folders lie below `source`.
+        source: such as results/real.
+        target: folder of published evidence, results/published.
+        evaluation: the settings of this name; bins of calibration errors among them.
+
+    Returns:
+        The changed files, relative to `target`.
+
+    Raises:
+        InputError: a run is unfinished, published already, of other data or other settings than the published runs of its model,
+            or made with uncommitted changes. Nothing has been changed then.
+    """
+    names = list(dict.fromkeys(run.dataset for run in runs))
+    with tempfile.TemporaryDirectory() as temporary:
+        root = Path(temporary, target.name)
+        for name in names:
+            published = target / name / "evidence"
+            if not published.is_dir():
+                raise InputError(
+                    f"{published}: found no evidence, expected some. Publish {name} whole (docs/running.md)"
+                )
+            shutil.copytree(published, root / name / "evidence")
+            _add([run for run in runs if run.dataset == name], source, root, evaluation)
+        files = [file for name in names for file in sorted((root / name / "evidence").iterdir())]
+        changed = [file for file in files if not _same(file, target / file.relative_to(root))]
+        publish(files, root, target)
+        return [str(file.relative_to(root)) for file in changed]
+
+
+def _same(file: Path, other: Path) -> bool:
+    return other.exists() and file.read_bytes() == other.read_bytes()
+
+
+def _add(runs: Sequence[RunId], source: Path, root: Path, evaluation: Mapping[str, Any]) -> None:
+    """Add runs of one dataset or study to the copy of its evidence below `root`."""
+    name = runs[0].dataset
+    folder = root / name / "evidence"
+    published = read_records(folder)
+    records = {run: _record(run, source / str(run)) for run in runs}
+    for run, record in records.items():
+        _refuse_unlike(run, record, published, source / str(run))
+    for table in sorted(folder.glob("*.csv")):
+        columns = list(_text(table).columns)
+        found = {run: source / str(run) / table.name for run in runs if (source / str(run) / table.name).exists()}
+        if {"model", "seed"} <= set(columns) and found:
+            frames = {str(path): pd.read_csv(path) for path in found.values()}
+            if "seconds" in columns:
+                frames = {str(path): with_times(frames[str(path)], records[run]) for run, path in found.items()}
+            _append(table, gather(frames, columns))
+    write_records(folder, [*published, *records.values()])
+    if not (folder / SAMPLES).exists():
+        return
+    for model in dict.fromkeys(run.model for run in runs):
+        _add_predictions([source / str(run) for run in runs if run.model == model], folder, model, evaluation)
+    if (folder / COMPARISONS).exists():
+        here = recompute(Evidence.found(root, {name: {"title": name, "needs": ""}}), name, evaluation["ece_bins"])
+        _replace_comparisons(folder / COMPARISONS, here[COMPARISONS], {run.model for run in runs})
+
+
+def _record(run: RunId, folder: Path) -> dict[str, Any]:
+    if run.fold is not None:
+        raise InputError(
+            f"{run}: found a run of a fold, expected one of a dataset without folds. Publish {run.dataset} whole"
+        )
+    for file in ("metrics.csv", "run.json"):
+        if not (folder / file).is_file():
+            raise InputError(
+                f"{folder / file} is missing, expected a finished run. Compute it: snakemake {folder}/metrics.csv"
+            )
+    record: dict[str, Any] = json.loads((folder / "run.json").read_text())
+    evaluated = folder / "evaluation.json"
+    return with_evaluation(record, json.loads(evaluated.read_text())) if evaluated.exists() else record
+
+
+def _refuse_unlike(run: RunId, record: Mapping[str, Any], published: Sequence[Mapping[str, Any]], folder: Path) -> None:
+    """Raise InputError unless a run is new, of the data of the published runs, and of the settings of those of its model."""
+    if any(other["run"] == str(run) for other in published):
+        raise InputError(f"{run} is published already, expected a further run. Leave it out")
+    if any(other["data"] != record["data"] for other in published):
+        raise InputError(
+            f"{folder}: found other raw data than those of the published runs. Publish {run.dataset} whole"
+        )
+    for other in published:
+        if RunId.parse(other["run"]).model == run.model:
+            for difference in _differences(record["settings"], other["settings"]):
+                raise InputError(
+                    f"{folder}: found {difference} in the published run {other['run']}, expected the same settings. Publish "
+                    f"{run.dataset} whole"
+                )
+
+
+def _differences(here: Mapping[str, Any], there: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """Yield where two settings differ. A setting that one of them lacks is newer than its run, and has changed nothing."""
+    for key in sorted(here.keys() & there.keys()):
+        path = f"{prefix}{key}"
+        if isinstance(here[key], Mapping) and isinstance(there[key], Mapping):
+            yield from _differences(here[key], there[key], f"{path}.")
+        elif here[key] != there[key] and path != _CHOSEN_BY_HARDWARE:
+            yield f"{path} {here[key]} here and {there[key]}"
+
+
+def _text(source: Path | io.StringIO) -> pd.DataFrame:
+    """Read a table as text, so that writing it again changes no number."""
+    return pd.read_csv(source, dtype=str, keep_default_na=False)
+
+
+def _as_text(frame: pd.DataFrame, float_format: str | None = None) -> pd.DataFrame:
+    return _text(io.StringIO(frame.to_csv(index=False, float_format=float_format)))
+
+
+def _append(path: Path, further: pd.DataFrame) -> None:
+    """Add rows to a table, each after those of its model."""
+    rows = pd.concat([_text(path), _as_text(further)])
+    models = {model: place for place, model in enumerate(dict.fromkeys(rows["model"]))}
+    rows.sort_values("model", key=lambda column: column.map(models), kind="stable").to_csv(path, index=False)
+
+
+def _add_predictions(folders: Sequence[Path], evidence: Path, model: str, evaluation: Mapping[str, Any]) -> None:
+    path, further = evidence / predictions_of(model), evidence / f"further_{predictions_of(model)}"
+    files = [[folder / file for folder in folders] for file in ("predictions.npz", "metrics.csv")]
+    for file in files[0]:
+        if not file.exists():
+            raise InputError(f"{file} is missing, expected the predictions of a finished run. Compute the run again")
+    scores, temperatures = predictions_of_runs(*files)
+    save_predictions(further, scores, temperatures, evaluation["ece_bins"], evaluation["decision_thresholds"])
+    join_predictions(path, *([path] if path.exists() else []), further)
+    further.unlink()
+
+
+def _replace_comparisons(path: Path, here: pd.DataFrame, models: set[str]) -> None:
+    """Replace the rows that have one of these models."""
+    published, computed = _text(path), _as_text(here, "%.6g")
+    missing = models - set(published["model"]) - set(published["other"])
+    if missing:
+        raise InputError(
+            f"{path.name}: found no rows of {', '.join(sorted(missing))}, expected some. Publish the dataset whole"
+        )
+    concerned = published["model"].isin(models) | published["other"].isin(models)
+    replaced = computed.set_index(_PAIR).loc[pd.MultiIndex.from_frame(published[concerned][_PAIR])].reset_index()
+    replaced.index = published.index[concerned]
+    pd.concat([published[~concerned], replaced[published.columns]]).sort_index().to_csv(path, index=False)

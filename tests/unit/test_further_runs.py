@@ -1,0 +1,170 @@
+"""Runs made later join published evidence as if they had been made with it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from clai.errors import InputError
+from clai.report.further_runs import add_runs
+from clai.runs.identity import RunId
+from clai.runs.record import read_records, write_records
+from support.predictions import multiclass, write_predicted_evidence
+
+EVALUATION = {"ece_bins": 15, "decision_thresholds": []}
+LAST = RunId("pathmnist", "clai-m", 2)
+MODELS = ("clai-m", "cross-entropy")
+
+
+def record(run: RunId, **changes: Any) -> dict[str, Any]:
+    """Return the record of a clean run."""
+    own = {
+        "seed": run.seed,
+        "fold": run.fold,
+        "threads": 1,
+        "epoch_seconds": [2.0, 3.0],
+        "validation_seconds": [0.5, 0.5],
+    }
+    shared = {
+        "settings": {"model": run.model, "training": {"epochs": 2}},
+        "versions": {},
+        "data": {"raw.zip": "sha256:ab"},
+    }
+    return {"run": str(run), "commit": "c0ffee", "dirty": False, **own, **shared, **changes}
+
+
+def write_run(folder: Path, run: RunId, metrics: pd.DataFrame, **changes: Any) -> None:
+    """Write what a finished run leaves."""
+    place = folder / str(run)
+    place.mkdir(parents=True)
+    of_run = metrics[(metrics["model"] == run.model) & (metrics["seed"] == str(run.seed))]
+    of_run[["rule", "shares", "metric", "value"]].to_csv(place / "metrics.csv", index=False)
+    (place / "run.json").write_text(json.dumps(record(run, **changes)))
+    (place / "evaluation.json").write_text(json.dumps({"commit": "c0ffee", "dirty": False}))
+    scores = multiclass(run.model, seeds=3)[1][run]
+    np.savez(place / "predictions.npz", **scores)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> Path:
+    """Published evidence of three seeds of two models."""
+    folder = write_predicted_evidence(tmp_path / "whole")
+    records = [record(RunId("pathmnist", model, seed)) for model in MODELS for seed in range(3)]
+    for entry in records:
+        entry["evaluation"] = {"commit": "c0ffee", "dirty": False}
+    write_records(folder, records)
+    return folder
+
+
+@pytest.fixture
+def target(whole: Path, tmp_path: Path) -> Path:
+    """The same without the last seed of CLaI-M, which lies below `real` as a run that has just been finished."""
+    folder = write_predicted_evidence(tmp_path / "published")
+    metrics = pd.read_csv(folder / "metrics.csv", dtype=str, keep_default_na=False)
+    write_run(tmp_path / "real", LAST, metrics)
+    taken = (metrics["model"] == LAST.model) & (metrics["seed"] == str(LAST.seed))
+    metrics[~taken].to_csv(folder / "metrics.csv", index=False)
+    path = folder / "predictions_clai-m.npz"
+    with np.load(path) as arrays:
+        np.savez(path, **{name: part for name, part in arrays.items() if not name.startswith(LAST.replicate)})
+    comparisons = pd.read_csv(folder / "comparisons.csv", dtype=str, keep_default_na=False)
+    comparisons.loc[comparisons["model"] == "clai-m", ["value", "low", "high", "p"]] = "0"
+    comparisons.to_csv(folder / "comparisons.csv", index=False)
+    write_records(folder, [entry for entry in read_records(whole) if entry["run"] != str(LAST)])
+    return folder
+
+
+def test_a_further_seed_joins_published_evidence_as_if_made_with_it(target: Path, whole: Path, tmp_path: Path) -> None:
+    changed = add_runs([LAST], tmp_path / "real", target.parents[1], EVALUATION)
+    assert {Path(file).name for file in changed} == {
+        "comparisons.csv", "metrics.csv", "predictions_clai-m.npz", "runs.jsonl",
+    }  # fmt: skip
+    for file in whole.iterdir():
+        if file.name != "comparisons.csv":
+            assert (target / file.name).read_bytes() == file.read_bytes(), file.name
+    here, there = (pd.read_csv(folder / "comparisons.csv") for folder in (target, whole))
+    pd.testing.assert_frame_equal(here, there, atol=2e-3)
+    alone = here["model"] == "cross-entropy"
+    assert here[alone].equals(there[alone])  # the other model's own rows were not touched
+
+
+def test_a_study_takes_further_cells_with_the_times_of_their_epochs(tmp_path: Path) -> None:
+    folder, run = tmp_path / "published/recipe/evidence", RunId("recipe", "full_fast", 0)
+    folder.mkdir(parents=True)
+    (folder / "dataset.json").write_text('{"title": "a", "licence": "CC-BY-4.0", "kind": "images"}')
+    (folder / "metrics.csv").write_text(
+        "dataset,model,seed,fold,rule,metric,value\nrecipe,full,0,,printed,accuracy,0.50\n"
+    )
+    (folder / "history.csv").write_text(
+        "dataset,model,seed,fold,epoch,seconds,validation_seconds\nrecipe,full,0,,1,7.0,1\n"
+    )
+    write_records(folder, [record(RunId("recipe", "full", 0))])
+    place = tmp_path / "real" / str(run)
+    place.mkdir(parents=True)
+    (place / "metrics.csv").write_text("rule,metric,value\nprinted,accuracy,0.75\n")
+    (place / "history.csv").write_text("epoch\n1\n2\n")
+    (place / "run.json").write_text(json.dumps(record(run)))
+    add_runs([run], tmp_path / "real", tmp_path / "published", EVALUATION)
+    assert (folder / "metrics.csv").read_text().splitlines()[1:] == [
+        "recipe,full,0,,printed,accuracy,0.50",
+        "recipe,full_fast,0,,printed,accuracy,0.75",
+    ]
+    assert (folder / "history.csv").read_text().splitlines()[1:] == [
+        "recipe,full,0,,1,7.0,1",
+        "recipe,full_fast,0,,1,2.0,0.5",
+        "recipe,full_fast,0,,2,5.0,1.0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"dirty": True}, "uncommitted changes"),
+        ({"data": {"raw.zip": "sha256:cd"}}, "other raw data"),
+        (
+            {"settings": {"model": "clai-m", "training": {"epochs": 3}}},
+            "training.epochs 3 here and 2 in the published run",
+        ),
+    ],
+)
+def test_a_run_that_does_not_belong_to_the_published_ones_is_refused_and_changes_nothing(
+    target: Path, tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    before = {file.name: file.read_bytes() for file in target.iterdir()}
+    path = tmp_path / "real" / str(LAST) / "run.json"
+    path.write_text(json.dumps(record(LAST, **changes)))
+    with pytest.raises(InputError, match=message):
+        add_runs([LAST], tmp_path / "real", target.parents[1], EVALUATION)
+    assert {file.name: file.read_bytes() for file in target.iterdir()} == before
+
+
+def test_a_run_in_the_precision_of_another_machine_belongs_to_the_published_ones(target: Path, tmp_path: Path) -> None:
+    settings = {"model": "clai-m", "training": {"epochs": 2, "precision": "float32"}}
+    records = read_records(target)
+    for entry in records:
+        entry["settings"] = settings | {
+            "training": {"epochs": 2, "precision": "bfloat16"},
+            "model": entry["settings"]["model"],
+        }
+    write_records(target, records)
+    (tmp_path / "real" / str(LAST) / "run.json").write_text(json.dumps(record(LAST, settings=settings)))
+    assert add_runs([LAST], tmp_path / "real", target.parents[1], EVALUATION)
+
+
+def test_what_is_missing_is_named(target: Path, tmp_path: Path) -> None:
+    root, real = target.parents[1], tmp_path / "real"
+    write_run(real, RunId("pathmnist", "clai-m", 1), pd.read_csv(target / "metrics.csv", dtype=str))
+    with pytest.raises(InputError, match="clai-m/seed1 is published already"):
+        add_runs([RunId("pathmnist", "clai-m", 1)], real, root, EVALUATION)
+    with pytest.raises(InputError, match=r"seed7/metrics.csv is missing, expected a finished run"):
+        add_runs([RunId("pathmnist", "clai-m", 7)], real, root, EVALUATION)
+    with pytest.raises(InputError, match="found a run of a fold"):
+        add_runs([RunId("pathmnist", "clai-m", 2, 1)], real, root, EVALUATION)
+    with pytest.raises(InputError, match="found no evidence, expected some"):
+        add_runs([RunId("cifar10", "clai-m", 0)], real, root, EVALUATION)
+    (real / str(LAST) / "predictions.npz").unlink()
+    with pytest.raises(InputError, match=r"predictions.npz is missing"):
+        add_runs([LAST], real, root, EVALUATION)
