@@ -27,7 +27,7 @@ _SEPSIS = ("mimic-iv", "challenge2019")
 _DEMO = "mimic-iv-demo"
 _COHORTS = (*_SEPSIS, "challenge2019-septic", "challenge2019-hospitals", _DEMO)
 _PRINTED_LOSS = ("printed-loss", "printed-loss-septic")
-_ABLATIONS = ("ablation", "decisive", "product-pathmnist", "product-bands")
+_ABLATIONS = ("ablation", "decisive", "product-pathmnist", "product-cifar10", "product-bands")
 TABLES: dict[str, tuple[str, ...]] = {
     "table1": _MULTICLASS,
     "table2": (),

@@ -26,6 +26,7 @@ from clai.report.claims.sources import (
     MULTICLASS,
     TARGET_CHOICE,
     TARGETS,
+    dataset_of,
     gap,
     missing_targets,
     multiclass_sources,
@@ -252,11 +253,10 @@ def table1_values(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
     finding, present = start(evidence, MULTICLASS, "metrics.csv")
     finding.choices = TARGET_CHOICE
     finding.missing += missing_targets(evidence, present)
-    printed_on = {"product-pathmnist": "pathmnist", "decisive": "cifar10"}
     for source in multiclass_sources(evidence, present):
         finding.cite(evidence, source.key, "metrics.csv")
         metrics = _printed_rule(source.frame(evidence, "metrics.csv"))
-        dataset = printed_on.get(source.key, source.key)
+        dataset = dataset_of(source.key)
         for model in CLAI:
             for metric, name in (("accuracy", "accuracy"), ("roc_auc", "ROC-AUC")):
                 ours = values(metrics, model, metric)

@@ -42,8 +42,10 @@ ECES = {
 """The metric of a calibration error of two classes."""
 OF_TABLE_1 = "of table 1"
 OF_STUDIES = "of the studies"
-_PRODUCT = {"pathmnist": "product-pathmnist", "sleepedf-bands": "product-bands"}
+_PRODUCT = {"pathmnist": "product-pathmnist", "cifar10": "product-cifar10", "sleepedf-bands": "product-bands"}
 """By dataset the study that trains its models with the other target."""
+_DECISIVE = "decisive"
+"""The study of both kernels under both targets on CIFAR-10, with a network of its own."""
 _PRINTED_LOSS = {"challenge2019": "printed-loss", "challenge2019-septic": "printed-loss-septic"}
 """By cohort the study that trains its models with the printed loss."""
 
@@ -108,9 +110,9 @@ def multiclass_sources(evidence: Evidence, datasets: list[str]) -> Iterator[Sour
     for dataset, study in _PRODUCT.items():
         if dataset in datasets and evidence.has(study):
             yield Source(study, Reading(target="product", network=OF_TABLE_1), _cells("product"))
-    if "cifar10" in datasets and evidence.has("decisive"):
+    if "cifar10" in datasets and evidence.has(_DECISIVE):
         for target in TARGET_CHOICE["target"]:
-            yield Source("decisive", Reading(target=target, network=OF_STUDIES), _cells(target))
+            yield Source(_DECISIVE, Reading(target=target, network=OF_STUDIES), _cells(target))
 
 
 def training_sources(evidence: Evidence, datasets: list[str]) -> Iterator[Source]:
@@ -148,8 +150,8 @@ def missing_targets(evidence: Evidence, datasets: list[str]) -> list[str]:
 
 
 def dataset_of(key: str) -> str:
-    """Return the dataset of a study that trains the models of table 1 with the other target; a dataset is its own."""
-    return next((dataset for dataset, study in _PRODUCT.items() if study == key), key)
+    """Return the dataset of a study that `multiclass_sources` yields; a dataset is its own."""
+    return {_DECISIVE: "cifar10", **{study: dataset for dataset, study in _PRODUCT.items()}}.get(key, key)
 
 
 def _target(evidence: Evidence, dataset: str) -> str:
