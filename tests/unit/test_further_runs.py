@@ -165,6 +165,15 @@ def test_what_is_missing_is_named(target: Path, tmp_path: Path) -> None:
         add_runs([RunId("pathmnist", "clai-m", 2, 1)], real, root, EVALUATION)
     with pytest.raises(InputError, match="found no evidence, expected some"):
         add_runs([RunId("cifar10", "clai-m", 0)], real, root, EVALUATION)
+    for text, message in (
+        ("{", "expected JSON"),
+        ("[]", "no JSON object"),
+        ('{"run": "a/b/seed0"}', f"no record of {LAST}"),
+    ):
+        (real / str(LAST) / "run.json").write_text(text)
+        with pytest.raises(InputError, match=message):
+            add_runs([LAST], real, root, EVALUATION)
+    (real / str(LAST) / "run.json").write_text(json.dumps(record(LAST)))
     (real / str(LAST) / "predictions.npz").unlink()
     with pytest.raises(InputError, match=r"predictions.npz is missing"):
         add_runs([LAST], real, root, EVALUATION)

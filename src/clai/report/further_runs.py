@@ -22,7 +22,7 @@ from clai.report.recomputation import recompute
 from clai.runs.gather import gather, predictions_of_runs, with_times
 from clai.runs.identity import RunId
 from clai.runs.outputs import SAMPLES, predictions_of
-from clai.runs.record import read_records, with_evaluation, write_records
+from clai.runs.record import SHARED_PARTS, read_records, with_evaluation, write_records
 
 COMPARISONS = "comparisons.csv"
 _PAIR = ["model", "other", "metric"]
@@ -102,9 +102,23 @@ def _record(run: RunId, folder: Path) -> dict[str, Any]:
             raise InputError(
                 f"{folder / file} is missing, expected a finished run. Compute it: snakemake {folder}/metrics.csv"
             )
-    record: dict[str, Any] = json.loads((folder / "run.json").read_text())
+    record = _json(folder / "run.json")
+    if record.get("run") != str(run) or not all(isinstance(record.get(part), dict) for part in SHARED_PARTS):
+        raise InputError(
+            f"{folder / 'run.json'}: found no record of {run} with {', '.join(SHARED_PARTS)}. Compute the run again"
+        )
     evaluated = folder / "evaluation.json"
-    return with_evaluation(record, json.loads(evaluated.read_text())) if evaluated.exists() else record
+    return with_evaluation(record, _json(evaluated)) if evaluated.exists() else record
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path}: {error}; expected JSON as the workflow writes it. Compute the run again") from None
+    if not isinstance(found, dict):
+        raise InputError(f"{path}: found no JSON object, expected the record of a run. Compute the run again")
+    return found
 
 
 def _refuse_unlike(run: RunId, record: Mapping[str, Any], published: Sequence[Mapping[str, Any]], folder: Path) -> None:
