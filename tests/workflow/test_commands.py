@@ -61,7 +61,7 @@ def tried(tree: Tree, command: Command) -> list[str]:
     if program == "make":
         return ["make", "--dry-run", *words]
     if program == "clai":
-        needs_data = len(words) == 1 or words[0] in ("band-powers", "predict")
+        needs_data = len(words) == 1 or words[0] in ("add-runs", "band-powers", "predict")
         return [sys.executable, "-m", "clai.report.cli", *words, *(["--help"] if needs_data else [])]
     if program == "pytest":
         return [sys.executable, "-m", "pytest", "--collect-only", "--quiet", *words]
