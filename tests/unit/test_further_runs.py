@@ -177,3 +177,12 @@ def test_what_is_missing_is_named(target: Path, tmp_path: Path) -> None:
     (real / str(LAST) / "predictions.npz").unlink()
     with pytest.raises(InputError, match=r"predictions.npz is missing"):
         add_runs([LAST], real, root, EVALUATION)
+
+
+def test_published_predictions_that_are_damaged_are_named_and_nothing_changes(target: Path, tmp_path: Path) -> None:
+    path = target / "predictions_clai-m.npz"
+    path.write_bytes(path.read_bytes()[:-40])
+    before = {file.name: file.read_bytes() for file in target.iterdir()}
+    with pytest.raises(InputError, match=r"predictions_clai-m\.npz"):
+        add_runs([LAST], tmp_path / "real", target.parents[1], EVALUATION)
+    assert {file.name: file.read_bytes() for file in target.iterdir()} == before

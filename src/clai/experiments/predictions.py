@@ -166,12 +166,16 @@ def save_predictions(
 
 
 def join_predictions(path: Path, *parts: Path) -> None:
-    """Write the runs of several files of predictions to one, which may be among them."""
-    arrays: dict[str, NDArray[Any]] = {}
+    """Write the runs of several files of predictions to one, which may be among them.
+
+    Raises:
+        InputError: a file cannot be read.
+    """
+    members: dict[str, bytes] = {}
     for part in parts:
-        with np.load(part, allow_pickle=False) as loaded:
-            arrays |= dict(loaded)
-    _write(path, arrays)
+        with _Archive(part) as arrays:
+            members |= arrays.members()
+    _write_members(path, members)
 
 
 def _of_classes(score: Floats, temperature: float, ece_bins: int) -> dict[str, NDArray[Any]]:
@@ -311,6 +315,14 @@ class _Archive:
     def __exit__(self, *error: Any) -> None:
         self.opened.__exit__(*error)
 
+    def members(self) -> dict[str, bytes]:
+        """Return the content of each member, as it is."""
+        content = {}
+        for name in self.archive.namelist():
+            with reading(self.path, name), self.archive.open(name) as stream:
+                content[name] = stream.read()
+        return content
+
     def has(self, name: str) -> bool:
         return f"{name}.npy" in self.archive.namelist()
 
@@ -415,13 +427,20 @@ def _bytes_together(parts: NDArray[np.uint8], width: int = BYTES) -> NDArray[np.
 
 def _write(path: str | Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write arrays as `numpy.savez_compressed` does, packed as well as deflate can; the bytes depend on the arrays alone."""
+    members = {}
+    for name, values in arrays.items():
+        content = io.BytesIO()
+        np.lib.format.write_array(content, np.asanyarray(values), version=(1, 0), allow_pickle=False)
+        members[f"{name}.npy"] = content.getvalue()
+    _write_members(path, members)
+
+
+def _write_members(path: str | Path, members: Mapping[str, bytes]) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for name, values in arrays.items():
-            content = io.BytesIO()
-            np.lib.format.write_array(content, np.asanyarray(values), version=(1, 0), allow_pickle=False)
-            member = zipfile.ZipInfo(f"{name}.npy", _DATE)
+        for name, content in members.items():
+            member = zipfile.ZipInfo(name, _DATE)
             member.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(member, content.getvalue(), compresslevel=9)
+            archive.writestr(member, content, compresslevel=9)
 
 
 def _bad(path: Path, found: str) -> InputError:
