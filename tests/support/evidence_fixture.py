@@ -349,7 +349,7 @@ def write_studies(root: Path, *, seeds: int = 3, gain: float = 0.02, miniature: 
         "ablation": [f"{kernel}_{target}" for kernel in kernels for target in ("zero", "product", "masked")],
         "schedules": [f"{k}_{s}" for k in ("cosine", "full") for s in ("sequential-all", "joint-all", "joint-1")],
         "decisive": ["cosine_zero", "cosine_product", "full_zero", "full_product"],
-        "wide": ["full", "cosine", "cross-entropy", "supervised-contrastive"],
+        "wide": ["full_product", "cosine_zero", "cross-entropy", "supervised-contrastive"],
         "sprint": ["full", "cross-entropy"],
         "recipe": ["full_product", "full_zero"],
         "epochs-120": ["full_zero", "cosine_zero"],

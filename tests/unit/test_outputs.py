@@ -102,7 +102,7 @@ def test_predictions_are_published_and_shown_by_no_output() -> None:
     assert set(files) <= set(all_evidence("results/real", REAL))
     assert not {*files} & {*evidence_inputs(CLAIMS, "results/real", REAL)}
     assert prediction_files("results/real", "challenge2019-hospitals", REAL) == []
-    assert "results/real/wide/evidence/predictions_full.npz" in prediction_files("results/real", "wide", REAL)
+    assert "results/real/wide/evidence/predictions_full_product.npz" in prediction_files("results/real", "wide", REAL)
     assert prediction_files("results/real", "ablation", REAL) == []
 
 
