@@ -185,7 +185,8 @@ def _note_rules(finding: Finding, evidence: Evidence) -> None:
     rule=f"Reproduced if the difference is better than 0 {ON_EVERY_DATASET}; margin {100 * MARGIN:g} percentage point.",
     limits=(
         "Accuracy is a proxy: in the joint schedule, no class is separated before the others. No run has the sequential "
-        "schedule with both targets."
+        "schedule with both targets. The hardware chooses the precision, so runs with one target may have another precision "
+        "than runs with the other; the records of runs beside the files name it."
     ),
 )
 def zero_targets_help(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
