@@ -185,13 +185,13 @@ def test_figure_s5_shows_what_was_measured_beside_what_was_predicted(roots: dict
 def test_figure_s6_draws_the_median_and_range_of_each_method_against_time_and_operations(tmp_path: Path) -> None:
     write_studies(tmp_path / "real", seeds=3)
     path = tmp_path / "real/wide/evidence/history.csv"
-    history = pd.read_csv(path).query("model == 'full'")
+    history = pd.read_csv(path).query("model == 'full_product'")
     history["validation_accuracy"] += 0.01 * history["seed"] ** 2
-    methods = ("full", "cosine", "cross-entropy", "supervised-contrastive")
+    methods = ("full_product", "cosine_zero", "cross-entropy", "supervised-contrastive")
     pd.concat([history.assign(model=name) for name in methods]).to_csv(path, index=False)
     figure, frame, _, _ = drawn(tmp_path / "real", "figureS6")
     assert set(frame["model"]) == set(methods)
-    last = frame.query("model == 'full' and quantity == 'seconds'").iloc[-1]
+    last = frame.query("model == 'full_product' and quantity == 'seconds'").iloc[-1]
     ended = history[history["epoch"] == history["epoch"].max()]
     assert last["x"] == pytest.approx(ended["seconds"].median())
     assert (last["median"], last["low"], last["high"], last["n"]) == pytest.approx((0.51, 0.5, 0.54, 3))

@@ -11,7 +11,7 @@ from clai.report.statistics import interval, replicates, spread
 from clai.report.tables.parts import Metric, Sources, cells
 
 METHOD_METRICS = [
-    Metric("validation_accuracy", "Validation accuracy", percent=True), Metric("accuracy", "Accuracy", percent=True),
+    Metric("validation_accuracy", "Validation", percent=True), Metric("accuracy", "Accuracy", percent=True),
     Metric("macro_f1", "Macro F1", percent=True), Metric("roc_auc", "ROC-AUC", percent=True), Metric("ece", "ECE"),
     Metric("training_minutes", "Training (min)", decimals=1), Metric("cpu_minutes", "CPU (min)", decimals=1),
 ]  # fmt: skip
