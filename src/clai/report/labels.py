@@ -22,7 +22,7 @@ VARIANT_TITLES: dict[str, str] = {
     "supervised-contrastive": "Supervised contrastive", "single": "single batches", "muon": "Muon",
     "muon-fast": "Muon, twice the rate", "muon-faster": "Muon, four times the rate",
     "muon-small-batches": "Muon, half the batch", "muon-fast-small-batches": "Muon, twice the rate, half the batch",
-    "adamw": "AdamW", "sgd": "SGD",
+    "wide-long": "the network of wide, 28 epochs", "adamw": "AdamW", "sgd": "SGD",
     "reflect": "reflected borders", "even": "stronger regularised whitening",
     "reflect-even": "reflected borders and stronger regularised whitening",
     "unweighted": "printed loss", "hours": "each hour alone", "gru": "recurrent over hours",

@@ -79,11 +79,14 @@ def _tex(frame: pd.DataFrame, evidence: Evidence, metrics: list[Metric], text: s
         if not evidence.has(study):
             body += missing_group(f"Study {study}", span, evidence.not_run(study))
             continue
-        epochs = int(evidence.frame(study, "history.csv")["epoch"].max())
         runs = evidence.runs(study)
-        widths, threads = (
-            ", ".join(sorted({str(value(run)) for run in runs}))
-            for value in (lambda run: run["settings"]["encoder"]["width"], lambda run: run["threads"])
+        widths, epochs, threads = (
+            " or ".join(map(str, sorted({value(run) for run in runs})))
+            for value in (
+                lambda run: run["settings"]["encoder"]["width"],
+                lambda run: run["settings"]["training"]["epochs"],
+                lambda run: run["threads"],
+            )
         )
         title = f"{evidence.data(study)}: trunk of width {widths}, {epochs} epochs, {threads} thread(s)"
         body += "\\midrule\n" + spanning(rf"\textbf{{{escape(title)}}}", span)
