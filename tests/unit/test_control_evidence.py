@@ -196,6 +196,7 @@ def test_table_s19_has_a_row_an_embedding_and_a_column_a_read_out(tmp_path: Path
     assert table.tex.count("55.00 (7.07)") == 2 * len(READ_OUTS)
     for title in (EMBEDDINGS[model].title for model in models):
         assert title in table.tex
+    assert {record["run"] for record in table.runs} == {"cifar10/clai-m/seed0", "cifar10/clai-m/seed1"}, "of its three"
     assert "not computed: its evidence has no read" in table.tex
     assert "not run: needs" in table.tex
 

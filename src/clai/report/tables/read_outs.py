@@ -9,12 +9,15 @@ from clai.report.statistics import spread
 from clai.report.tables.parts import Sources, number
 from clai.runs.controls import EMBEDDINGS, READ_OUTS
 
-COLUMNS = ["dataset", "model", "read_out", "metric", "mean", "sd", "n", "data"]
+COLUMNS = ["dataset", "model", "read_out", "metric", "mean", "sd", "n", "seeds", "data"]
 NOT_COMPUTED = "not computed: its evidence has no read_outs.csv"
 
 
 def read_outs_frame(sources: Sources) -> pd.DataFrame:
-    """Return the accuracy (per cent) of each embedding (`model`) and read-out over seeds; one row for a dataset without."""
+    """Return the accuracy (per cent) of each embedding (`model`) and read-out over seeds; one row for a dataset without.
+
+    `seeds` names them, with spaces between: a model may have runs with further ones.
+    """
     evidence = sources.evidence
     rows: list[dict[str, Any]] = []
     for dataset in evidence.expected:
@@ -29,7 +32,8 @@ def read_outs_frame(sources: Sources) -> pd.DataFrame:
                 mean, sd, n = spread(100 * of_read_out.set_index("seed")["value"])
                 rows.append({
                     "dataset": dataset, "model": model, "read_out": read_out, "metric": "accuracy",
-                    "mean": mean, "sd": sd, "n": n, "data": evidence.data(dataset),
+                    "mean": mean, "sd": sd, "n": n, "seeds": " ".join(map(str, sorted(of_read_out["seed"].unique()))),
+                    "data": evidence.data(dataset),
                 })  # fmt: skip
     return pd.DataFrame(rows, columns=COLUMNS)
 
