@@ -9,14 +9,14 @@ from clai.report.statistics import spread
 from clai.report.tables.parts import Sources, number
 from clai.runs.controls import EMBEDDINGS, READ_OUTS
 
-COLUMNS = ["dataset", "model", "read_out", "metric", "mean", "sd", "n", "seeds", "data"]
+COLUMNS = ["dataset", "model", "read_out", "metric", "mean", "sd", "n", "with_seeds", "data"]
 NOT_COMPUTED = "not computed: its evidence has no read_outs.csv"
 
 
 def read_outs_frame(sources: Sources) -> pd.DataFrame:
     """Return the accuracy (per cent) of each embedding (`model`) and read-out over seeds; one row for a dataset without.
 
-    `seeds` names them, with spaces between: a model may have runs with further ones.
+    `with_seeds` lists them with spaces between: a model may have runs with further ones.
     """
     evidence = sources.evidence
     rows: list[dict[str, Any]] = []
@@ -32,7 +32,7 @@ def read_outs_frame(sources: Sources) -> pd.DataFrame:
                 mean, sd, n = spread(100 * of_read_out.set_index("seed")["value"])
                 rows.append({
                     "dataset": dataset, "model": model, "read_out": read_out, "metric": "accuracy",
-                    "mean": mean, "sd": sd, "n": n, "seeds": " ".join(map(str, sorted(of_read_out["seed"].unique()))),
+                    "mean": mean, "sd": sd, "n": n, "with_seeds": " ".join(map(str, sorted(of_read_out["seed"].unique()))),
                     "data": evidence.data(dataset),
                 })  # fmt: skip
     return pd.DataFrame(rows, columns=COLUMNS)
