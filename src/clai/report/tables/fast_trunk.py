@@ -80,15 +80,16 @@ def _tex(frame: pd.DataFrame, evidence: Evidence, metrics: list[Metric], text: s
             body += missing_group(f"Study {study}", span, evidence.not_run(study))
             continue
         runs = evidence.runs(study)
-        widths, epochs, threads = (
-            " or ".join(map(str, sorted({value(run) for run in runs})))
-            for value in (
-                lambda run: run["settings"]["encoder"]["width"],
-                lambda run: run["settings"]["training"]["epochs"],
-                lambda run: run["threads"],
+        epochs = evidence.frame(study, "history.csv").groupby("model")["epoch"].max()
+        widths, lengths, threads = (
+            " or ".join(map(str, sorted(set(values))))
+            for values in (
+                [run["settings"]["encoder"]["width"] for run in runs],
+                epochs.astype(int),
+                [run["threads"] for run in runs],
             )
         )
-        title = f"{evidence.data(study)}: trunk of width {widths}, {epochs} epochs, {threads} thread(s)"
+        title = f"{evidence.data(study)}: trunk of width {widths}, {lengths} epochs, {threads} thread(s)"
         body += "\\midrule\n" + spanning(rf"\textbf{{{escape(title)}}}", span)
         for cell, part in frame[frame["dataset"] == study].groupby("model", sort=False):
             body += row(rf"\quad {escape(model_title(str(cell)))}", *cells(part, metrics))

@@ -77,8 +77,8 @@ def render(name: str, sources: Sources, fixed_caption: str) -> Table:
     if "seed" in frame:  # a table of single runs
         runs = [record for record in runs if record["seed"] in set(frame["seed"].dropna())]
     if "with_seeds" in frame:  # means over some of a model's runs
-        of_model = frame.dropna(subset="model").groupby(["dataset", "model"])["with_seeds"].first().str.split()
-        runs = [run for run in runs if str(run["seed"]) in of_model[run_dataset(run), run_model(run)]]
+        of_model = frame.dropna(subset="model").groupby(["dataset", "model"])["with_seeds"].first().to_dict()
+        runs = [run for run in runs if str(run["seed"]) in of_model[run_dataset(run), run_model(run)].split()]
     if name in ("tableS1", "tableS20"):
         runs = [record for dataset in evidence.at_hand() for record in evidence.runs(dataset)]
     text = caption(fixed_caption, evidence, runs)
