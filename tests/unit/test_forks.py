@@ -107,3 +107,21 @@ def test_a_script_that_fails_says_so(script: Callable[..., Path]) -> None:
     assert "own hook: division by zero" in said
     assert "ZeroDivisionError" not in done.stderr, "the script's hook had it"
     assert "IndexError: list index out of range" in done.stderr
+
+
+COMMAND = """
+import sys
+known = "snakemake.cli" in sys.modules
+import snakemake.cli
+from clai.runs.forks import run_in_fork
+if __name__ == "__main__":
+    run_in_fork(sys.argv[1], "/tmp")
+"""
+"""A main module that imports Snakemake, as its command does."""
+
+
+def test_a_fork_does_not_import_snakemake_again_with_the_main_module(script: Callable[..., Path]) -> None:
+    command = script(COMMAND, "command.py")
+    about = script("import sys; print('known', sys.modules['__mp_main__'].known)")
+    done = subprocess.run([sys.executable, str(command), str(about)], capture_output=True, text=True, check=True)
+    assert "known True" in done.stdout

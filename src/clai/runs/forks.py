@@ -15,8 +15,13 @@ from threading import Lock
 
 from clai.runs.jobs import THREAD_VARIABLES
 
-IMPORTED = ["snakemake.script", "torch._dynamo", "safetensors.torch", "pandas", "sklearn.ensemble", "matplotlib.pyplot"]
-"""Modules that many jobs need; optimisers import the compiler of torch. None starts a thread, which a fork would lose."""
+IMPORTED = [
+    "snakemake.cli", "snakemake.script", "torch._dynamo", "safetensors.torch", "pandas", "sklearn.ensemble", "matplotlib.pyplot",
+    "matplotlib.backends.backend_pdf",
+]  # fmt: skip
+"""Modules that many jobs need; optimisers import the compiler of torch. None starts a thread, which a fork would lose.
+
+No job needs `snakemake.cli`, but multiprocessing runs the main module of this process, which imports it, again in each fork."""
 THREADS = 1
 """Threads of a job. Libraries read their number when they are imported, so a job with another number cannot be a fork."""
 
