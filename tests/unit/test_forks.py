@@ -14,14 +14,14 @@ import pytest
 from clai.runs.forks import run_in_fork
 
 ABOUT = """
-import json, os, sys
+import gc, json, os, sys
 before = set(sys.modules)
 import torch._dynamo, pandas, sklearn.ensemble
 about = {
     "process": os.getpid(), "parent": os.getppid(), "name": __name__, "argv": sys.argv, "folder": os.getcwd(),
     "imported": sorted({"torch._dynamo", "pandas", "sklearn.ensemble"} - before),
     "threads": torch.get_num_threads(), "threads_of_parent": len(os.listdir(f"/proc/{os.getppid()}/task")),
-    "group": os.getpgrp(), "temporary": os.environ["TMPDIR"], "cuda_is_lost": torch.cuda._is_in_bad_fork(),
+    "frozen": gc.get_freeze_count(), "group": os.getpgrp(), "temporary": os.environ["TMPDIR"], "cuda_is_lost": torch.cuda._is_in_bad_fork(),
 }
 with open(sys.argv[0] + ".json", "w") as stream:
     json.dump(about, stream)
@@ -61,6 +61,7 @@ def test_a_script_runs_as_alone_but_imports_nothing_again(
     assert (about["name"], about["argv"], about["folder"]) == ("__main__", [str(path)], str(tmp_path))
     assert (about["group"], about["temporary"]) == (os.getpgrp(), str(tmp_path))
     assert about["imported"] == []
+    assert about["frozen"] > 100_000, "garbage collection would go through all imports, and copy their memory"
     assert about["threads"] == 1
     assert not about["cuda_is_lost"], "an import has asked for GPUs, and after that no fork can use one"
     assert about["threads_of_parent"] == 1, "a fork has one thread: those that an import starts would be missing"

@@ -4,6 +4,7 @@ Importing torch, its compiler, pandas and scikit-learn takes longer than the wor
 """
 
 import ctypes
+import gc
 import multiprocessing
 import os
 import runpy
@@ -65,6 +66,7 @@ def _run(script: str, temporary: str) -> None:
     Where the system can, the process gets SIGTERM when the one that holds the imports ends, which only a kill makes it do while
     jobs run. Snakemake then counts the job as failed and removes its outputs, so it must write no more.
     """
+    gc.freeze()  # a collection writes to every object, and memory that is shared with the other process is then copied
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SIGNAL_AT_END_OF_PARENT, signal.SIGTERM)
     os.environ["TMPDIR"] = temporary
