@@ -21,7 +21,8 @@ about = {
     "process": os.getpid(), "parent": os.getppid(), "name": __name__, "argv": sys.argv, "folder": os.getcwd(),
     "imported": sorted({"torch._dynamo", "pandas", "sklearn.ensemble"} - before),
     "threads": torch.get_num_threads(), "threads_of_parent": len(os.listdir(f"/proc/{os.getppid()}/task")),
-    "frozen": gc.get_freeze_count(), "group": os.getpgrp(), "temporary": os.environ["TMPDIR"], "cuda_is_lost": torch.cuda._is_in_bad_fork(),
+    "frozen": gc.get_freeze_count(),
+    "group": os.getpgrp(), "temporary": os.environ["TMPDIR"], "cuda_is_lost": torch.cuda._is_in_bad_fork(),
 }
 with open(sys.argv[0] + ".json", "w") as stream:
     json.dump(about, stream)
