@@ -76,7 +76,7 @@ class Browser:
         while b"\0" not in self.waiting:
             part = os.read(self.read, 2**20)
             if not part:
-                raise RuntimeError("Chromium has gone")
+                raise ConnectionError("Chromium has gone")
             self.waiting += part
         message, _, self.waiting = self.waiting.partition(b"\0")
         return dict(json.loads(message))
@@ -108,19 +108,24 @@ class Browser:
         chosen: dict[str, Any] = {}
         if frame:
             self.call("Runtime.evaluate", expression="0")
-            chosen = {"contextId": max(self.contexts)}
+            chosen = {"contextId": max(self.contexts, default=0)}
         result = self.call("Runtime.evaluate", expression=code, returnByValue=True, **chosen)
         if "exceptionDetails" in result:
             raise RuntimeError(f"{code}: {result['exceptionDetails']}")
         return result["result"].get("value")
 
     def until(self, code: str, frame: bool = False, seconds: float = 60) -> Any:
-        """Wait for an expression to be true and return its value."""
+        """Wait for an expression to be true and return its value; what it asks for may not be there at first."""
         end = time.monotonic() + seconds
-        while not (value := self.run(code, frame)):
-            assert time.monotonic() < end, f"still not true: {code}"
+        while True:
+            try:
+                seen = value = self.run(code, frame)
+            except RuntimeError as error:
+                seen, value = error, None
+            if value:
+                return value
+            assert time.monotonic() < end, f"still not true: {code}: {seen}"
             time.sleep(0.1)
-        return value
 
     def click(self, text: str, selector: str = "a, button, li, span, td") -> None:
         """Click the innermost element with this text."""

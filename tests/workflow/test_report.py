@@ -56,7 +56,8 @@ def show(browser: Browser, report: Path, category: str, evidence: str, output: s
     browser.until(f"!!{row}")
     browser.run(f"{row}.querySelector('a, button').click()")
     browser.until("!!document.querySelector('iframe')")
-    browser.until(f"document.querySelector('h1')?.textContent === '{output}'", frame=True)
+    loaded = f"document.readyState === 'complete' && document.querySelector('h1')?.textContent === '{output}'"
+    browser.until(loaded, frame=True)
 
 
 def test_it_is_one_file_of_moderate_size(report: Path) -> None:
