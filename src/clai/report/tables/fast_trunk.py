@@ -13,7 +13,7 @@ from clai.report.tables.parts import Metric, Sources, cells
 METHOD_METRICS = [
     Metric("validation_accuracy", "Validation", percent=True), Metric("accuracy", "Accuracy", percent=True),
     Metric("macro_f1", "Macro F1", percent=True), Metric("roc_auc", "ROC-AUC", percent=True), Metric("ece", "ECE"),
-    Metric("training_minutes", "Training (min)", decimals=1), Metric("cpu_minutes", "CPU (min)", decimals=1),
+    Metric("training_minutes", "Train (min)", decimals=1), Metric("cpu_minutes", "CPU (min)", decimals=1),
 ]  # fmt: skip
 OF_LAST_EPOCH = {"validation_accuracy": ("validation_accuracy", 100.0), "training_minutes": ("seconds", 1 / 60)}
 """By metric its column of the history, and the factor to its unit."""
