@@ -117,15 +117,17 @@ class Browser:
     def until(self, code: str, frame: bool = False, seconds: float = 60) -> Any:
         """Wait for an expression to be true and return its value; what it asks for may not be there at first."""
         end = time.monotonic() + seconds
-        while True:
+        seen: Any = None
+        while time.monotonic() < end:
             try:
-                seen = value = self.run(code, frame)
+                seen = self.run(code, frame)
             except RuntimeError as error:
-                seen, value = error, None
-            if value:
-                return value
-            assert time.monotonic() < end, f"still not true: {code}: {seen}"
+                seen = error
+            else:
+                if seen:
+                    return seen
             time.sleep(0.1)
+        raise AssertionError(f"still not true: {code}: {seen}")
 
     def click(self, text: str, selector: str = "a, button, li, span, td") -> None:
         """Click the innermost element with this text."""
