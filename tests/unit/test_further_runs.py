@@ -119,6 +119,71 @@ def test_a_study_takes_further_cells_with_the_times_of_their_epochs(tmp_path: Pa
     ]
 
 
+HISTORY = "epoch,loss,validation_accuracy\n1,0.2,0.5\n2,0.125,\n"
+READ_OUTS = "read_out,metric,value\nvote,accuracy,0.75\n"
+PUBLISHED, UNTRAINED = RunId("pathmnist", "clai-m", 1), RunId("pathmnist", "untrained", 1)
+
+
+@pytest.fixture
+def controlled(target: Path, tmp_path: Path) -> Path:
+    """The published evidence with read-outs of one seed; those of a second seed, of a model and of none, lie below `real`."""
+    (target / "history.csv").write_text(
+        "dataset,model,seed,fold,epoch,loss,floor,validation_accuracy\n"
+        "pathmnist,clai-m,0,,1,0.3,0.1,0.4\npathmnist,clai-m,1,,1,0.2,0.1,0.5\npathmnist,clai-m,1,,2,0.125,0.1,\n"
+    )
+    (target / "read_outs.csv").write_text(
+        "model,seed,read_out,metric,value\nclai-m,0,vote,accuracy,0.70\nuntrained,0,vote,accuracy,0.10\n"
+    )
+    for run in (PUBLISHED, UNTRAINED):
+        place = tmp_path / "real" / str(run)
+        place.mkdir(parents=True)
+        (place / "read_outs.csv").write_text(READ_OUTS)
+    (tmp_path / "real" / str(PUBLISHED) / "history.csv").write_text(HISTORY)
+    prepared = tmp_path / "real/pathmnist/prepared"
+    prepared.mkdir()
+    (prepared / "dataset.json").write_bytes((target / "dataset.json").read_bytes())
+    return target
+
+
+def test_controls_of_a_published_run_join_its_evidence_and_nothing_else_changes(
+    controlled: Path, tmp_path: Path
+) -> None:
+    before = {file.name: file.read_bytes() for file in controlled.iterdir()}
+    changed = add_runs([PUBLISHED, UNTRAINED], tmp_path / "real", controlled.parents[1], EVALUATION)
+    assert changed == ["pathmnist/evidence/read_outs.csv"]
+    assert (controlled / "read_outs.csv").read_text().splitlines()[1:] == [
+        "clai-m,0,vote,accuracy,0.70",
+        "clai-m,1,vote,accuracy,0.75",
+        "untrained,0,vote,accuracy,0.10",
+        "untrained,1,vote,accuracy,0.75",
+    ]
+    del before["read_outs.csv"]
+    assert before == {name: (controlled / name).read_bytes() for name in before}
+    with pytest.raises(
+        InputError, match=r"clai-m/seed1 is published already, and .* has nothing that its evidence lacks"
+    ):
+        add_runs([PUBLISHED], tmp_path / "real", controlled.parents[1], EVALUATION)
+
+
+def test_controls_of_another_model_than_the_published_one_are_refused(controlled: Path, tmp_path: Path) -> None:
+    real, root = tmp_path / "real", controlled.parents[1]
+    history, prepared = real / str(PUBLISHED) / "history.csv", real / "pathmnist/prepared/dataset.json"
+    for changed in (HISTORY.replace("0.125", "0.1251"), HISTORY + "3,0.1,0.6\n"):
+        history.write_text(changed)
+        with pytest.raises(InputError, match="another training than the published one of pathmnist/clai-m/seed1"):
+            add_runs([PUBLISHED], real, root, EVALUATION)
+    history.unlink()
+    with pytest.raises(InputError, match=r"history.csv is missing, expected the history of a trained model"):
+        add_runs([PUBLISHED], real, root, EVALUATION)
+    prepared.write_text('{"arrays": {"x_test": {"sha256": "ab"}}}')
+    with pytest.raises(InputError, match="found other arrays"):
+        add_runs([UNTRAINED], real, root, EVALUATION)
+    prepared.unlink()
+    with pytest.raises(InputError, match=r"dataset.json is missing, expected the prepared data"):
+        add_runs([UNTRAINED], real, root, EVALUATION)
+    assert (controlled / "read_outs.csv").read_text().count("\n") == 3
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -156,9 +221,6 @@ def test_a_run_in_the_precision_of_another_machine_belongs_to_the_published_ones
 
 def test_what_is_missing_is_named(target: Path, tmp_path: Path) -> None:
     root, real = target.parents[1], tmp_path / "real"
-    write_run(real, RunId("pathmnist", "clai-m", 1), pd.read_csv(target / "metrics.csv", dtype=str))
-    with pytest.raises(InputError, match="clai-m/seed1 is published already"):
-        add_runs([RunId("pathmnist", "clai-m", 1)], real, root, EVALUATION)
     with pytest.raises(InputError, match=r"seed7/metrics.csv is missing, expected a finished run"):
         add_runs([RunId("pathmnist", "clai-m", 7)], real, root, EVALUATION)
     with pytest.raises(InputError, match="found a run of a fold"):

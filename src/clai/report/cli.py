@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     plan.add_argument("--configfile", type=Path, nargs="+", default=[], help="your own settings, as for Snakemake")
     further = commands.add_parser(
-        "add-runs", help="add finished runs to published evidence: seeds, or cells of a study"
+        "add-runs", help="add finished runs to published evidence: seeds, cells of a study, controls of a run"
     )
     further.add_argument("runs", type=_run, nargs="+", help="such as cifar10/clai-m/seed3")
     further.add_argument(

@@ -1,7 +1,8 @@
-"""Further runs of a dataset or study, added to its published evidence: more seeds of a model, or more cells of a study.
+"""Further runs of a dataset or study, added to its published evidence: seeds of a model, cells of a study, controls of a run.
 
 Runs that take hours need not be made at once, nor on one machine. What is published stays as it is, byte for byte; comparisons
-between models alone are computed again where a model has further runs, from the published predictions.
+between models alone are computed again where a model has further runs, from the published predictions. Of a run that is published
+already, what its evidence lacks is added, such as read-outs of a further seed, if the model is the published one.
 """
 
 import io
@@ -12,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from clai.errors import InputError
@@ -19,6 +21,7 @@ from clai.experiments.predictions import join_predictions, save_predictions
 from clai.report.evidence import Evidence
 from clai.report.publication import publish
 from clai.report.recomputation import recompute
+from clai.runs.controls import CONTROLS, INPUTS, UNTRAINED
 from clai.runs.gather import gather, predictions_of_runs, with_times
 from clai.runs.identity import RunId
 from clai.runs.outputs import SAMPLES, predictions_of
@@ -26,6 +29,7 @@ from clai.runs.record import SHARED_PARTS, read_records, with_evaluation, write_
 
 COMPARISONS = "comparisons.csv"
 _PAIR = ["model", "other", "metric"]
+_HISTORY, _DESCRIPTION = "history.csv", "dataset.json"
 _CHOSEN_BY_HARDWARE = "training.precision"
 
 
@@ -42,8 +46,8 @@ def add_runs(runs: Sequence[RunId], source: Path, target: Path, evaluation: Mapp
         The changed files, relative to `target`.
 
     Raises:
-        InputError: a run is unfinished, published already, of other data or other settings than the published runs of its model,
-            or made with uncommitted changes. Nothing has been changed then.
+        InputError: a run is unfinished, published already with all that it has, of other data or other settings than the
+            published runs of its model, or made with uncommitted changes. Nothing has been changed then.
     """
     names = list(dict.fromkeys(run.dataset for run in runs))
     with tempfile.TemporaryDirectory() as temporary:
@@ -71,32 +75,65 @@ def _add(runs: Sequence[RunId], source: Path, root: Path, evaluation: Mapping[st
     name = runs[0].dataset
     folder = root / name / "evidence"
     published = read_records(folder)
-    records = {run: _record(run, source / str(run)) for run in runs}
-    for run, record in records.items():
-        _refuse_unlike(run, record, published, source / str(run))
-    for table in sorted(folder.glob("*.csv")):
-        columns = list(_text(table).columns)
-        found = {run: source / str(run) / table.name for run in runs if (source / str(run) / table.name).exists()}
-        if {"model", "seed"} <= set(columns) and found:
-            frames = {str(path): pd.read_csv(path) for path in found.values()}
-            if "seconds" in columns:
-                frames = {str(path): with_times(frames[str(path)], records[run]) for run, path in found.items()}
-            _append(table, gather(frames, columns))
+    records = _further_records(runs, source, folder, published)
+    added = {run for table in sorted(folder.glob("*.csv")) for run in _add_rows(table, runs, source, records)}
+    for run in runs:
+        if run not in added | set(records):
+            raise InputError(
+                f"{run} is published already, and {source / str(run)} has nothing that its evidence lacks; expected further "
+                "runs or controls. Leave it out"
+            )
     write_records(folder, [*published, *records.values()])
-    if not (folder / SAMPLES).exists():
+    if not records or not (folder / SAMPLES).exists():
         return
-    for model in dict.fromkeys(run.model for run in runs):
-        _add_predictions([source / str(run) for run in runs if run.model == model], folder, model, evaluation)
+    models = dict.fromkeys(run.model for run in records)
+    for model in models:
+        _add_predictions([source / str(run) for run in records if run.model == model], folder, model, evaluation)
     if (folder / COMPARISONS).exists():
         here = recompute(Evidence.found(root, {name: {"title": name, "needs": ""}}), name, evaluation["ece_bins"])
-        _replace_comparisons(folder / COMPARISONS, here[COMPARISONS], {run.model for run in runs})
+        _replace_comparisons(folder / COMPARISONS, here[COMPARISONS], set(models))
+
+
+def _further_records(
+    runs: Sequence[RunId], source: Path, folder: Path, published: Sequence[Mapping[str, Any]]
+) -> dict[RunId, dict[str, Any]]:
+    """Return the records of the runs that are not published yet; raises InputError where one does not belong to the evidence."""
+    names = {record["run"] for record in published}
+    records: dict[RunId, dict[str, Any]] = {}
+    for run in runs:
+        if run.fold is not None:
+            raise InputError(
+                f"{run}: found a run of a fold, expected one of a dataset without folds. Publish {run.dataset} whole"
+            )
+        if run.model in (UNTRAINED, INPUTS):
+            _refuse_other_arrays(source / run.dataset / "prepared" / _DESCRIPTION, folder / _DESCRIPTION)
+        elif str(run) in names:
+            _refuse_other_history(run, source / str(run) / _HISTORY, folder / _HISTORY)
+        else:
+            records[run] = _record(run, source / str(run))
+            _refuse_unlike(run, records[run], published, source / str(run))
+    return records
+
+
+def _add_rows(
+    table: Path, runs: Sequence[RunId], source: Path, records: Mapping[RunId, Mapping[str, Any]]
+) -> list[RunId]:
+    """Add to a table of the evidence the rows of those runs that it lacks, and return these runs."""
+    there = _text(table)
+    if not {"model", "seed"} <= set(there.columns):
+        return []
+    present = set(zip(there["model"], there["seed"], strict=True))
+    files = {run: source / str(run) / CONTROLS.get(table.stem, table.name) for run in runs}
+    found = {run: path for run, path in files.items() if (run.model, str(run.seed)) not in present and path.exists()}
+    frames = {str(path): pd.read_csv(path) for path in found.values()}
+    if "seconds" in there:
+        frames = {str(path): with_times(frames[str(path)], records[run]) for run, path in found.items()}
+    if frames:
+        _append(table, gather(frames, list(there.columns)))
+    return list(found)
 
 
 def _record(run: RunId, folder: Path) -> dict[str, Any]:
-    if run.fold is not None:
-        raise InputError(
-            f"{run}: found a run of a fold, expected one of a dataset without folds. Publish {run.dataset} whole"
-        )
     for file in ("metrics.csv", "run.json"):
         if not (folder / file).is_file():
             raise InputError(
@@ -122,9 +159,7 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _refuse_unlike(run: RunId, record: Mapping[str, Any], published: Sequence[Mapping[str, Any]], folder: Path) -> None:
-    """Raise InputError unless a run is new, of the data of the published runs, and of the settings of those of its model."""
-    if any(other["run"] == str(run) for other in published):
-        raise InputError(f"{run} is published already, expected a further run. Leave it out")
+    """Raise InputError unless a run has the data of the published runs, and the settings of those of its model."""
     if any(other["data"] != record["data"] for other in published):
         raise InputError(
             f"{folder}: found other raw data than those of the published runs. Publish {run.dataset} whole"
@@ -136,6 +171,29 @@ def _refuse_unlike(run: RunId, record: Mapping[str, Any], published: Sequence[Ma
                     f"{folder}: found {difference} in the published run {other['run']}, expected the same settings. Publish "
                     f"{run.dataset} whole"
                 )
+
+
+def _refuse_other_history(run: RunId, file: Path, published: Path) -> None:
+    """Raise InputError unless a training has the history of the published run: its model is another one otherwise."""
+    if not file.is_file():
+        raise InputError(f"{file} is missing, expected the history of a trained model. Compute it: snakemake {file}")
+    there = pd.read_csv(published)
+    there = there[(there["model"] == run.model) & (there["seed"] == run.seed)]
+    here = pd.read_csv(file)
+    measured = [column for column in here.columns if column in there]
+    if len(here) != len(there) or not np.allclose(here[measured], there[measured], rtol=1e-9, atol=0, equal_nan=True):
+        raise InputError(
+            f"{file}: found another training than the published one of {run}, expected the same history. Train it on the "
+            f"hardware and with the versions of the published run (clai provenance), or publish {run.dataset} whole"
+        )
+
+
+def _refuse_other_arrays(file: Path, published: Path) -> None:
+    """Raise InputError unless prepared data are those behind the published runs; of an untrained network no history says so."""
+    if not file.is_file():
+        raise InputError(f"{file} is missing, expected the prepared data. Compute it: snakemake {file}")
+    if _json(file).get("arrays") != _json(published).get("arrays"):
+        raise InputError(f"{file}: found other arrays than {published} names. Publish the dataset whole")
 
 
 def _differences(here: Mapping[str, Any], there: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
