@@ -175,12 +175,11 @@ def test_seconds_of_an_epoch_add_up_over_processes(tmp_path: Path, monkeypatch: 
     with Stopping(path, "same", 3600) as checkpoint, pytest.raises(SystemExit):
         FITS["clai-m"](checkpoint)
     state = torch.load(path)
-    torch.save(state | {"seconds": 1000.0}, path)
+    torch.save(state | {"seconds": 1e6}, path)
     with Checkpoint(path, "same", 3600) as checkpoint:
         FITS["clai-m"](checkpoint)
     seconds = checkpoint.times()["epoch_seconds"]
-    assert 1000 < seconds[1] < 1010
-    assert seconds[2] < 10
+    assert seconds[2] < 1e6 < seconds[1] < 2e6
 
 
 def test_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_workflow_is_stopped_while_it_finishes_a_job(tmp_path: Path) -> None:
     wait(running, begun.exists)
     running.terminate()
     try:
-        said = running.communicate(timeout=60)[0]
+        said = running.communicate(timeout=300)[0]
     finally:
         if running.poll() is None:
             os.killpg(running.pid, signal.SIGKILL)
