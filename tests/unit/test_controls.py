@@ -182,11 +182,19 @@ def test_an_untrained_network_has_the_statistics_of_all_items_whatever_their_ord
     assert seen[0] == pytest.approx(seen[1], rel=0.1)
 
 
+@pytest.mark.parametrize("mirrored", [False, True])
 @pytest.mark.parametrize("references", ["all", 60])
-def test_parzen_rule_on_embeddings_decides_as_the_density_estimate_of_scikit_learn(references: int | str) -> None:
+def test_parzen_rule_on_embeddings_decides_as_the_density_estimate_of_scikit_learn(
+    references: int | str, mirrored: bool
+) -> None:
     run = rows_run("clai-m", inference={"references": references})
     kernel = MahalanobisGaussian(4, "identity")
-    found = measure_agreement(run, kernel, {"train": clouds(300, 1.0, 0), "test": clouds(200, 1.0, 1)})
+    test = clouds(200, 1.0, 1)
+    if mirrored:
+        test = test._replace(
+            z_mirrored=test.z + 0.5 * torch.randn(test.z.shape, generator=torch.Generator().manual_seed(0))
+        )
+    found = measure_agreement(run, kernel, {"train": clouds(300, 1.0, 0), "test": test})
     value = found.set_index("quantity")["value"]
     assert value["kde_error"].max() == 0
     assert found["share"].dropna().unique() == pytest.approx(1 / 3)

@@ -69,7 +69,10 @@ def _density_rule(
     share: float,
     positions: NDArray[np.int64],
 ) -> NDArray[np.bool_]:
-    """Return the decisions of the Bayes rule by KernelDensity for the test samples at the positions."""
+    """Return the decisions of the Bayes rule by KernelDensity for the test samples at the positions.
+
+    The density at a sample with a mirrored embedding is the mean over both, as in `similarity_means`.
+    """
     references, test = embedded["train"], embedded["test"]
     number, items, weight = run.settings["inference"]["references"], slice(None), torch.ones(len(references.y))
     if number != "all" and number < len(references.y):
@@ -78,12 +81,14 @@ def _density_rule(
         drawn = references.y[sample.items]
         weight = (sample.population / torch.bincount(drawn))[drawn]
     # Rounding in float32 would decide samples on the boundary.
-    x, x_test = (_coordinates(kernel, z) for z in (references.z[condition][items], test.z[condition][positions]))
+    x = _coordinates(kernel, references.z[condition][items])
+    views = [_coordinates(kernel, z[condition][positions]) for z in (test.z, test.z_mirrored) if z is not None]
     positive = one_vs_rest(references.y[items], run.conditions)[condition] > 0
-    logs = [
-        KernelDensity(bandwidth=_WIDTH).fit(x[side.numpy()], sample_weight=weight[side].numpy()).score_samples(x_test)
+    densities = [
+        KernelDensity(bandwidth=_WIDTH).fit(x[side.numpy()], sample_weight=weight[side].numpy())
         for side in (positive, ~positive)
     ]
+    logs = [np.logaddexp.reduce([density.score_samples(view) for view in views]) for density in densities]
     return np.asarray(logs[0] + np.log(share) > logs[1] + np.log1p(-share))
 
 
