@@ -184,6 +184,41 @@ def test_controls_of_another_model_than_the_published_one_are_refused(controlled
     assert (controlled / "read_outs.csv").read_text().count("\n") == 3
 
 
+def test_a_traced_training_of_a_further_seed_joins_with_its_alignment_and_read_outs(
+    controlled: Path, tmp_path: Path
+) -> None:
+    run, root = RunId("pathmnist", "alignment-m", 1), controlled.parents[1]
+    with pytest.raises(InputError, match=r"alignment-m/seed1/traced/alignment.csv is missing, expected a finished run"):
+        add_runs([run], tmp_path / "real", root, EVALUATION)
+    columns = "epoch,kernel,alignment,centred_alignment,class_alignment\n"
+    (controlled / "alignment.csv").write_text(f"model,seed,{columns}alignment-m,0,1,cosine,0.25,0.5,\n")
+    traced = tmp_path / "real" / str(run) / "traced"
+    traced.mkdir(parents=True)
+    (traced / "alignment.csv").write_text(f"{columns}1,cosine,0.75,0.5,\n")
+    (traced / "run.json").write_text(json.dumps(record(run)))
+    (traced.parent / "read_outs.csv").write_text(READ_OUTS)
+    changed = add_runs([run], tmp_path / "real", root, EVALUATION)
+    assert {Path(file).name for file in changed} == {"alignment.csv", "read_outs.csv", "runs.jsonl", "runs_shared.json"}
+    assert (controlled / "alignment.csv").read_text().splitlines()[-1] == "alignment-m,1,1,cosine,0.75,0.5,"
+    assert (controlled / "read_outs.csv").read_text().splitlines()[-1] == "alignment-m,1,vote,accuracy,0.75"
+    assert str(run) in [entry["run"] for entry in read_records(controlled)]
+    with pytest.raises(InputError, match="is published already"):
+        add_runs([run], tmp_path / "real", root, EVALUATION)
+
+
+def test_a_published_run_without_epochs_has_nothing_to_add(controlled: Path, tmp_path: Path) -> None:
+    """Its history has a header alone."""
+    run = RunId("pathmnist", "gradient-boosting", 0)
+    write_records(controlled, [*read_records(controlled), record(run)])
+    for header in ("", "seconds,validation_seconds,"):
+        (controlled / "history.csv").write_text(f"dataset,model,seed,fold,{header}epoch,loss\n")
+        place = tmp_path / "real" / str(run)
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "history.csv").write_text("epoch,loss\n")
+        with pytest.raises(InputError, match="gradient-boosting/seed0 is published already"):
+            add_runs([run], tmp_path / "real", controlled.parents[1], EVALUATION)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -21,7 +21,7 @@ from clai.experiments.predictions import join_predictions, save_predictions
 from clai.report.evidence import Evidence
 from clai.report.publication import publish
 from clai.report.recomputation import recompute
-from clai.runs.controls import CONTROLS, INPUTS, UNTRAINED
+from clai.runs.controls import CONTROLS, INPUTS, TRACED_ONLY, UNTRAINED
 from clai.runs.gather import gather, predictions_of_runs, with_times
 from clai.runs.identity import RunId
 from clai.runs.outputs import SAMPLES, predictions_of
@@ -29,7 +29,7 @@ from clai.runs.record import SHARED_PARTS, read_records, with_evaluation, write_
 
 COMPARISONS = "comparisons.csv"
 _PAIR = ["model", "other", "metric"]
-_HISTORY, _DESCRIPTION = "history.csv", "dataset.json"
+_DESCRIPTION = "dataset.json"
 _CHOSEN_BY_HARDWARE = "training.precision"
 
 
@@ -84,9 +84,9 @@ def _add(runs: Sequence[RunId], source: Path, root: Path, evaluation: Mapping[st
                 "runs or controls. Leave it out"
             )
     write_records(folder, [*published, *records.values()])
-    if not records or not (folder / SAMPLES).exists():
+    models = dict.fromkeys(run.model for run in records if run.model not in TRACED_ONLY)
+    if not models or not (folder / SAMPLES).exists():
         return
-    models = dict.fromkeys(run.model for run in records)
     for model in models:
         _add_predictions([source / str(run) for run in records if run.model == model], folder, model, evaluation)
     if (folder / COMPARISONS).exists():
@@ -108,7 +108,7 @@ def _further_records(
         if run.model in (UNTRAINED, INPUTS):
             _refuse_other_arrays(source / run.dataset / "prepared" / _DESCRIPTION, folder / _DESCRIPTION)
         elif str(run) in names:
-            _refuse_other_history(run, source / str(run) / _HISTORY, folder / _HISTORY)
+            _refuse_other_training(run, source / str(run), folder)
         else:
             records[run] = _record(run, source / str(run))
             _refuse_unlike(run, records[run], published, source / str(run))
@@ -123,27 +123,35 @@ def _add_rows(
     if not {"model", "seed"} <= set(there.columns):
         return []
     present = set(zip(there["model"], there["seed"], strict=True))
-    files = {run: source / str(run) / CONTROLS.get(table.stem, table.name) for run in runs}
-    found = {run: path for run, path in files.items() if (run.model, str(run.seed)) not in present and path.exists()}
-    frames = {str(path): pd.read_csv(path) for path in found.values()}
+    files = {run: source / str(run) / _file_of_run(table.name) for run in runs}
+    lacking = {run: path for run, path in files.items() if (run.model, str(run.seed)) not in present and path.exists()}
+    found = {run: frame for run, path in lacking.items() if not (frame := pd.read_csv(path)).empty}
     if "seconds" in there:
-        frames = {str(path): with_times(frames[str(path)], records[run]) for run, path in found.items()}
-    if frames:
-        _append(table, gather(frames, list(there.columns)))
+        found = {run: with_times(frame, records[run]) for run, frame in found.items()}
+    if found:
+        _append(table, gather({str(files[run]): frame for run, frame in found.items()}, list(there.columns)))
     return list(found)
 
 
+def _file_of_run(table: str) -> str:
+    """Return where a run keeps its rows of a table of the evidence."""
+    return CONTROLS.get(Path(table).stem, table)
+
+
+def _history_of(run: RunId) -> str:
+    """Return the table of the evidence that tells how a model was trained."""
+    return "alignment.csv" if run.model in TRACED_ONLY else "history.csv"
+
+
 def _record(run: RunId, folder: Path) -> dict[str, Any]:
-    for file in ("metrics.csv", "run.json"):
-        if not (folder / file).is_file():
-            raise InputError(
-                f"{folder / file} is missing, expected a finished run. Compute it: snakemake {folder}/metrics.csv"
-            )
-    record = _json(folder / "run.json")
+    last = _file_of_run(_history_of(run)) if run.model in TRACED_ONLY else "metrics.csv"
+    path = (folder / last).parent / "run.json"
+    for file in (folder / last, path):
+        if not file.is_file():
+            raise InputError(f"{file} is missing, expected a finished run. Compute it: snakemake {folder / last}")
+    record = _json(path)
     if record.get("run") != str(run) or not all(isinstance(record.get(part), dict) for part in SHARED_PARTS):
-        raise InputError(
-            f"{folder / 'run.json'}: found no record of {run} with {', '.join(SHARED_PARTS)}. Compute the run again"
-        )
+        raise InputError(f"{path}: found no record of {run} with {', '.join(SHARED_PARTS)}. Compute the run again")
     evaluated = folder / "evaluation.json"
     return with_evaluation(record, _json(evaluated)) if evaluated.exists() else record
 
@@ -173,14 +181,17 @@ def _refuse_unlike(run: RunId, record: Mapping[str, Any], published: Sequence[Ma
                 )
 
 
-def _refuse_other_history(run: RunId, file: Path, published: Path) -> None:
+def _refuse_other_training(run: RunId, folder: Path, evidence: Path) -> None:
     """Raise InputError unless a training has the history of the published run: its model is another one otherwise."""
+    there = pd.read_csv(evidence / _history_of(run))
+    there = there[(there["model"] == run.model) & (there["seed"] == run.seed)]
+    if there.empty:  # such as boosting, which is fitted at once
+        return
+    file = folder / _file_of_run(_history_of(run))
     if not file.is_file():
         raise InputError(f"{file} is missing, expected the history of a trained model. Compute it: snakemake {file}")
-    there = pd.read_csv(published)
-    there = there[(there["model"] == run.model) & (there["seed"] == run.seed)]
     here = pd.read_csv(file)
-    measured = [column for column in here.columns if column in there]
+    measured = [column for column in here.select_dtypes("number") if column in there]
     if len(here) != len(there) or not np.allclose(here[measured], there[measured], rtol=1e-9, atol=0, equal_nan=True):
         raise InputError(
             f"{file}: found another training than the published one of {run}, expected the same history. Train it on the "
