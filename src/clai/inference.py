@@ -157,7 +157,8 @@ def mean_of_views(first: ParzenMeans, second: ParzenMeans) -> ParzenMeans:
     """
 
     def joined(a: Tensor, b: Tensor, error_a: Tensor, error_b: Tensor) -> tuple[Tensor, Tensor]:
-        return torch.logaddexp(a, b) - math.log(2), torch.lerp(error_b, error_a, (a - b).sigmoid())
+        weight = (a - b).sigmoid().nan_to_num(0.5)  # both may be -inf: similarities to far references are 0
+        return torch.logaddexp(a, b) - math.log(2), torch.lerp(error_b, error_a, weight)
 
     positive, error_positive = joined(
         first.log_positive, second.log_positive, first.error_positive, second.error_positive

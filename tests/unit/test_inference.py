@@ -278,3 +278,13 @@ def test_the_vote_of_two_views_is_that_of_their_mean_similarity(number: int | No
         ]
         for actual, expected in zip(mean_of_views(*both), both[0], strict=True):
             torch.testing.assert_close(actual, expected)
+
+
+def test_a_sample_far_from_all_references_in_both_views_has_no_error_but_no_gap_either() -> None:
+    kernel, labels = MahalanobisGaussian(1, "identity"), torch.tensor([0, 1])
+    far, references = torch.full((1, 1, 1), 40.0), torch.tensor([[[0.0], [1.0]]])
+    means = parzen_means(kernel, far, references, labels, 8)
+    joined = mean_of_views(means, means)
+    for actual, expected in zip(joined, means, strict=True):
+        torch.testing.assert_close(actual, expected)
+    assert float(standard_error(joined, "printed").max()) == 0
