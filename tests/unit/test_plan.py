@@ -73,3 +73,9 @@ def test_the_text_sums_up(tmp_path: Path) -> None:
     assert "core-hours" in plan_text(REPOSITORY, [own], 2)
     with pytest.raises(InputError, match="--cores: found 0"):
         plan_text(REPOSITORY, [own], 0)
+
+
+def test_nothing_planned_takes_no_time(tmp_path: Path) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text("run: []\nrun_studies: []\n")
+    assert "0.0 core-hours: 0.0 hours on 2 cores" in plan_text(REPOSITORY, [own], 2)

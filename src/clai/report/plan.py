@@ -88,7 +88,7 @@ def plan_text(repository: Path, configfiles: Iterable[Path], cores: int) -> str:
         raise InputError(f"--cores: found {cores}, expected a number from 1")
     settings = load_settings(repository, merge(*(read_yaml(file) for file in configfiles)))
     works = [work(name, runs, repository) for name, runs in planned(settings).items()]
-    table = pd.DataFrame(works).assign(core_minutes=[time_left(w) for w in works])
+    table = pd.DataFrame(works, columns=Work._fields).assign(core_minutes=[time_left(w) for w in works])
     table = table.set_axis(["", "runs", "done", "core-minutes left", "runs without a record"], axis=1)
     hours, unknown = sum(w.core_minutes for w in works) / 60, sum(w.unknown for w in works)
     bound = "At least " if unknown else ""
