@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 
-from clai.runs.jobs import THREAD_VARIABLES, WORKFLOW, start_job, use_threads
+from clai.runs.jobs import THREAD_VARIABLES, WORKFLOW, remove_finished_checkpoints, start_job, use_threads
 from clai.runs.settings import load_settings
 
 REPOSITORY = Path(__file__).parents[2]
@@ -128,3 +128,15 @@ def test_a_job_is_stopped_when_its_workflow_was_killed(tmp_path: Path) -> None:
         workflow.kill()
         workflow.wait()
         assert job.wait(60) == -signal.SIGTERM
+
+
+@pytest.mark.parametrize("last", ["run.json", "embedded.safetensors"])
+def test_checkpoints_stay_until_the_last_file_of_a_run_is_there(tmp_path: Path, last: str) -> None:
+    checkpoint = tmp_path / "mini/tuning/clai-m/seed0/checkpoint.pt"
+    checkpoint.parent.mkdir(parents=True)
+    checkpoint.touch()
+    remove_finished_checkpoints(tmp_path)
+    assert checkpoint.exists()
+    (checkpoint.parent / last).touch()
+    remove_finished_checkpoints(tmp_path)
+    assert not checkpoint.exists()

@@ -105,11 +105,12 @@ def _advice(error: BaseException, lower: str) -> str | None:
 
 
 def remove_finished_checkpoints(results: Path) -> None:
-    """Delete the checkpoints of runs below `results` whose record is there; a run writes its record last.
+    """Delete the checkpoints of runs below `results` whose last file is there: a record, or embeddings where there is none.
 
     A run does not delete its own: until Snakemake has noted that the job is done, which takes minutes on a cluster, an
     interruption would start it anew.
     """
-    for record in results.rglob("run.json"):
-        for checkpoint in record.parent.glob("*checkpoint.pt*"):
-            checkpoint.unlink()
+    for last in ("run.json", "embedded.safetensors"):
+        for file in results.rglob(last):
+            for checkpoint in file.parent.glob("*checkpoint.pt*"):
+                checkpoint.unlink()
