@@ -458,3 +458,31 @@ def test_a_models_folder_that_cannot_be_replaced_stays(tmp_path: Path, monkeypat
     with pytest.raises(OSError, match="No space left"):
         publish_models(sorted((source / place).iterdir()), source, target)
     assert [path.relative_to(target) for path in target.rglob("*") if path.is_file()] == [place / "old"]
+
+
+def test_columns_of_a_data_frame_go_by_their_names(tmp_path: Path) -> None:
+    run = run_of("clai-m", 2, "features")
+    loaded, _, _ = packed(tmp_path / "model", run)
+    x = np.asarray(run.data["x_test"])[:4]
+    frame = pd.DataFrame(x, columns=["red", "green", "blue"])
+    np.testing.assert_array_equal(loaded.scores(frame[["blue", "red", "green"]]), loaded.scores(x))
+    with pytest.raises(InputError, match="x: found no column blue, expected red, green, blue"):
+        loaded.scores(frame[["red", "green"]])
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [([[1.0, 2.0, 3.0], [1.0]], "cannot be made an array"), (np.ones((2, 3)) * 1j, "found complex128")],
+)
+def test_inputs_that_are_no_rows_of_numbers_are_refused(tmp_path: Path, x: Any, message: str) -> None:
+    loaded, _, _ = packed(tmp_path / "model", run_of("clai-m", 2, "features"))
+    with pytest.raises(InputError, match=message):
+        loaded.predict(x)
+
+
+def test_a_record_whose_run_has_no_name_is_refused(tmp_path: Path) -> None:
+    packed(tmp_path / "model", run_of("clai-m", 2, "features"))
+    record = tmp_path / "model" / "model.json"
+    record.write_text(record.read_text().replace('"run": "pictures/clai-m/seed0"', '"run": "garbled"'))
+    with pytest.raises(InputError, match=r"model\.json: garbled names no run"):
+        published.reopen(tmp_path / "model", tmp_path)

@@ -237,7 +237,13 @@ def reopen(folder: str | Path, prepared: str | Path) -> tuple[PublishedModel, Ru
     published = load(folder)
     record = published.record["record"]
     with _reading_record(folder):
-        run_id, settings = RunId.parse(record["run"]), record["evaluation"]["settings"]
+        try:
+            run_id = RunId.parse(record["run"])
+        except ValueError as error:
+            raise InputError(
+                f"{Path(folder) / RECORD}: {error}. Restore the folder of the model as it was published."
+            ) from error
+        settings = record["evaluation"]["settings"]
         # An evaluation draws no augmentation, and the record of an older run lacks what can be set since.
         training = {**settings["training"], "augmentation": NO_AUGMENTATION}
         if training["precision"] == "bfloat16":

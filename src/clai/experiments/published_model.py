@@ -7,7 +7,7 @@ a model of Collaborative Learning, its references. Neither format holds code. `c
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -143,6 +143,23 @@ class References(NamedTuple):
         return (self.population / torch.bincount(self.y) / self.population.sum())[self.y]
 
 
+def _array(x: ArrayLike, names: Sequence[str] | None) -> NDArray[Any]:
+    """Return inputs as an array; columns of a data frame in the order of `names`, whatever their own is."""
+    columns = getattr(x, "columns", None)
+    if names is not None and columns is not None:
+        if missing := [name for name in names if name not in columns]:
+            raise InputError(
+                f"x: found no column {', '.join(missing[:5])}, expected {', '.join(names)}. Give the columns these names"
+            )
+        x = x[list(names)]  # type: ignore[call-overload, index]
+    try:
+        return np.ascontiguousarray(x)
+    except (ValueError, TypeError) as error:
+        raise InputError(
+            f"x: cannot be made an array ({error}), expected rows of the same length. Correct it"
+        ) from error
+
+
 @dataclass(frozen=True, eq=False)
 class PublishedModel:
     """A trained model with what it takes to use it; `load` reads one.
@@ -150,7 +167,7 @@ class PublishedModel:
     Inputs x are arrays, by `record["data"]["kind"]`:
 
     * images: (N, height, width, channels) uint8;
-    * features: (N, features), in the units of the table that the model was trained on;
+    * features: (N, features), in the units of the table that the model was trained on, or a data frame with their names;
     * signals: (N, channels, samples) in microvolt;
     * recordings: (hours, inputs), one recording, as `clai.datasets.hourly_inputs.hourly_inputs` gives it with `record["input"]`.
 
@@ -205,9 +222,10 @@ class PublishedModel:
     def _blocks(self, x: ArrayLike) -> Iterator[Any]:
         """Yield the encoder's input in blocks; a recording stays whole."""
         data, expected = self.record["data"], self.record["input"]
-        array = np.ascontiguousarray(x)
         shape, kind = tuple(expected["shape"]), data["kind"]
-        numeric = array.dtype == np.uint8 if kind == "images" else np.issubdtype(array.dtype, np.number)
+        array = _array(x, expected["names"] if kind == "features" else None)
+        real = np.issubdtype(array.dtype, np.integer) or np.issubdtype(array.dtype, np.floating)
+        numeric = array.dtype == np.uint8 if kind == "images" else real
         if array.ndim != len(shape) + 1 or array.shape[1:] != shape or not len(array) or not numeric:
             unit = "uint8" if kind == "images" else "numbers"
             rows = "hours" if kind == "recordings" else "samples"
