@@ -14,6 +14,7 @@ import signal
 import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any, Generic, Self, TypeVar
@@ -226,6 +227,23 @@ def global_generators(device: torch.device) -> dict[str, Tensor]:
     """Return the states of torch's global generators, from which dropout and initialisation draw."""
     states = {"cpu": torch.get_rng_state()}
     return states | {"cuda": torch.cuda.get_rng_state(device)} if device.type == "cuda" else states
+
+
+@contextmanager
+def seeded_generators(seed: int, device: torch.device) -> Iterator[None]:
+    """Seed torch's global generators of the CPU and of a device, and restore them at the end.
+
+    `torch.manual_seed` would seed those of all GPUs, and `torch.random.fork_rng` start each GPU to save its state.
+    """
+    before = global_generators(device)
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        with torch.cuda.device(device):
+            torch.cuda.manual_seed(seed)
+    try:
+        yield
+    finally:
+        set_global_generators(before, device)
 
 
 def set_global_generators(states: Mapping[str, Tensor], device: torch.device) -> None:

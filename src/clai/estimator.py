@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from clai.alignment import Target
 from clai.batches import Vectors
+from clai.checkpoints import seeded_generators
 from clai.encoders import MLP, ConditionedHead, Encoder
 from clai.inference import Rule, decide, parzen_means, predict_labels, probabilities
 from clai.kernels import Metric, build
@@ -186,18 +187,19 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
         self._validate_params()
         nd = self.trunk is not None
         X, y = validate_data(self, X, y, dtype=np.float64, allow_nd=nd, ensure_2d=not nd)
+        _refuse_flat(X)
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"y holds one class only, {self.classes_[0]!r}; at least two are needed to tell apart")
-        folds = self._folds(labels)
-        if folds is None:
-            self.calibrated_ = None
-            self._learn(X, labels, int(check_random_state(self.random_state).randint(2**31)))
-            return self
         seed = self.random_state
         if not isinstance(seed, Integral):
             seed = int(check_random_state(seed).randint(2**31))
+        folds = self._folds(labels)
+        if folds is None:
+            self.calibrated_ = None
+            self._learn(X, labels, int(check_random_state(seed).randint(2**31)))
+            return self
         # The last fit of `ensemble=False` is on all samples: this classifier, with the same seed, without calibration.
         self.calibrated_ = CalibratedClassifierCV(
             clone(self).set_params(calibration=None, random_state=seed),
@@ -227,9 +229,13 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
 
     def _learn(self, X: NDArray[np.float64], labels: NDArray[np.int64], seed: int) -> None:
         """Train encoder and kernel, and embed the references."""
+        if self.references == "all" and len(X) < 4:
+            raise ValueError(
+                f"found {len(X)} samples to train on, and references='all' needs two batches of two; add samples, or set "
+                "references=1 (calibration trains on a part of the samples: None leaves it out)"
+            )
         conditions = 1 if len(self.classes_) == 2 else len(self.classes_)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with seeded_generators(seed, torch.device("cpu")):
             trunk: Any = MLP(X.shape[1], self.width, 2) if self.trunk is None else copy.deepcopy(self.trunk)
             head = ConditionedHead(trunk.features, conditions, self.embedding_size)
         self.encoder_ = Encoder(trunk, head).to(self.device, self._dtype())
@@ -308,7 +314,9 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
     def _validated(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
         nd = self.trunk is not None
-        return np.asarray(validate_data(self, X, reset=False, dtype=np.float64, allow_nd=nd, ensure_2d=not nd))
+        X = validate_data(self, X, reset=False, dtype=np.float64, allow_nd=nd, ensure_2d=not nd)
+        _refuse_flat(X)
+        return np.asarray(X)
 
     @torch.no_grad()
     def _embed(self, X: NDArray[np.float64]) -> Tensor:
@@ -321,3 +329,10 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
 
     def _dtype(self) -> torch.dtype:
         return torch.float64 if self.precision == "float64" else torch.float32
+
+
+def _refuse_flat(X: NDArray[np.float64]) -> None:
+    if X.ndim < 2:
+        raise ValueError(
+            f"X has the shape {X.shape}, expected (samples, ...). Reshape it: a single sample is an array of one"
+        )

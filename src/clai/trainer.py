@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from clai.alignment import Target
-from clai.checkpoints import Checkpoint, Draws, global_generators, set_global_generators
+from clai.checkpoints import Checkpoint, Draws, global_generators, seeded_generators, set_global_generators
 from clai.errors import InputError
 from clai.stability import FAILURES, divergence
 
@@ -169,8 +169,7 @@ class Trainer:
         self.began = time.perf_counter() - self.seconds
         self.model.train()
         # Dropout draws from the global generator. Each epoch seeds it, unless it resumes in the middle of one.
-        with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
-            torch.manual_seed(self.settings.seed + number)
+        with seeded_generators(self.settings.seed + number, self.device):
             if self.resumed_generators is not None:
                 set_global_generators(self.resumed_generators, self.device)
             for step in self.draws:

@@ -1,5 +1,6 @@
 """CLaIClassifier keeps scikit-learn's contract and learns what a linear model cannot."""
 
+import copy
 import doctest
 import pickle
 import subprocess
@@ -211,3 +212,29 @@ def test_import_of_the_package_does_not_wait_for_torch() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         clai.Nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("seed", [3, np.random.RandomState(3)], ids=["number", "generator"])
+def test_scores_do_not_depend_on_the_calibration(seed: int | np.random.RandomState) -> None:
+    X, y = make_blobs(60, centers=[[0, 0], [2, 0], [0, 2]], random_state=0)
+    models = [
+        CLaIClassifier(epochs=2, calibration=folds, random_state=copy.deepcopy(seed)).fit(X, y) for folds in (None, 3)
+    ]
+    np.testing.assert_array_equal(*(model.decision_function(X) for model in models))
+
+
+def test_too_few_samples_for_all_references_are_named() -> None:
+    X, y = np.array([[0.0], [1.0], [2.0]]), [0, 1, 1]
+    with pytest.raises(ValueError, match="found 3 samples to train on, and references='all' needs two batches of two"):
+        CLaIClassifier(references="all", calibration=None).fit(X, y)
+
+
+def test_samples_without_inputs_are_refused_with_an_own_trunk() -> None:
+    with pytest.raises(ValueError, match=r"X has the shape \(4,\), expected \(samples, ...\)"):
+        CLaIClassifier(trunk=Convolutional()).fit([0.0, 1.0, 2.0, 3.0], [0, 1, 0, 1])
+
+
+def test_fitting_leaves_the_global_generators_as_they_are() -> None:
+    before = torch.get_rng_state()
+    CLaIClassifier(epochs=1, random_state=0).fit(np.arange(20.0)[:, None], np.arange(20) % 2)
+    assert torch.equal(torch.get_rng_state(), before)

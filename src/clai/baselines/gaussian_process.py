@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
 from clai.alignment import one_vs_rest
+from clai.checkpoints import seeded_generators
 from clai.errors import InputError
 from clai.stability import FAILURES, divergence
 
@@ -134,8 +135,7 @@ def fit_gaussian_process(
     advice = "lower baselines.gp.learning_rate. Nothing is kept of this fit, which has no checkpoint"
     process.train()
     # GPyTorch starts the variational mean with a little noise from the global generator.
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with seeded_generators(seed, torch.device(device)):
         for epoch in range(1, epochs + 1):
             losses: list[Tensor] = []
             try:

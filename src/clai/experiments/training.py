@@ -49,14 +49,14 @@ def build_clai(settings: Mapping[str, Any], model: str, inputs: int, conditions:
 
 def build_encoder(settings: Mapping[str, Any], inputs: int, conditions: int, seed: int) -> Encoder:
     """Build an untrained encoder, initialised from the seed; with one condition its head is a projection of all classes."""
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)
     trunk = build_trunk(settings["encoder"], inputs)
     return Encoder(trunk, ConditionedHead(int(trunk.features), conditions, settings["embedding_size"]))  # type: ignore[arg-type]
 
 
 def build_classifier(settings: Mapping[str, Any], inputs: int, classes: int, seed: int) -> Classifier:
     """Build an untrained trunk with logits, initialised from the seed."""
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)
     trunk = build_trunk(settings["encoder"], inputs)
     return Classifier(trunk, int(trunk.features), classes)  # type: ignore[arg-type]
 
