@@ -54,6 +54,13 @@ def test_evidence_stands_in_tables_by_reading_with_one_unit(tmp_path: Path) -> N
     assert silent.count("target ") == 3
 
 
+def test_a_verdict_says_how_readings_without_an_option_of_ours_come_out(tmp_path: Path) -> None:
+    write_evidence(tmp_path, ["cifar10"])
+    write_studies(tmp_path)
+    text = " ".join(page(tmp_path).split("\n## 1. ")[1].split("\n## ")[0].split())
+    assert re.search(r"Of 3 readings with evidence: [^.]+\. .*Of the 1 without an option of ours: 1 [a-z ]+\.", text)
+
+
 def test_long_tables_are_folded(tmp_path: Path) -> None:
     write_evidence(tmp_path, ["challenge2019"])
     section = page(tmp_path).split("\n## 8. ")[1].split("\n## ")[0]

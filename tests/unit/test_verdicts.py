@@ -1,5 +1,7 @@
 """The rules of verdicts: intervals against margins, and how parts, models and readings join."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -129,6 +131,18 @@ def test_readings_that_contradict_make_the_verdict_depend_and_are_named() -> Non
     assert finding.deciding == ["target"]
     assert [p.reading for p in finding.decisive] == [ZERO, PRODUCT], "the pair that differs in the target alone"
     assert deciding({ZERO: NOT, PRODUCT: NOT}) == []
+
+
+def test_readings_with_an_option_of_ours_are_not_the_papers() -> None:
+    paper = Reading(target="zero", network="of table 1", loss="printed", shares="population", probability="raw")
+    assert paper.of_paper
+    for choice in (
+        {"network": "of the studies"},
+        {"loss": "balanced"},
+        {"shares": "equal"},
+        {"probability": "calibrated"},
+    ):
+        assert not replace(paper, **choice).of_paper
 
 
 def test_readings_without_evidence_are_named_once() -> None:

@@ -83,9 +83,10 @@ def control_rules(finding: Finding, evidence: Evidence, agreement: float) -> Non
             Part(title, f"CLaI-M's embeddings, {shares}: lowest agreement of a condition", _share(lowest),
                  PER_CENT, _all_above(lowest["value"], agreement)),
             Part(title, "CLaI-M's embeddings: samples that get the same class", _share(classes), PER_CENT),
-            Part(title, "CLaI-M's embeddings: decisions of the Parzen rule unlike scikit-learn's density estimate",
-                 float(errors["value"].max()), PER_CENT),
         ]  # fmt: skip
+        if not errors.empty:
+            quantity = "CLaI-M's embeddings: decisions of the Parzen rule unlike scikit-learn's density estimate"
+            parts.append(Part(title, quantity, float(errors["value"].max()), PER_CENT))
     finding.control("learned embeddings, with the class shares of the data", parts)
 
 

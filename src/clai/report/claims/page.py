@@ -40,7 +40,8 @@ READINGS = (
     "the 120 of figure 3; *cohort* septic (line 651) or whole; *loss* printed, or balanced by class; *shares* of the "
     "references' classes as in the data (population) or equal; decision *rule*; *ECE* of the top label (line 763) or of the "
     "positive rate; *probability* raw, or calibrated on validation data. The network of the studies, loss balanced, equal "
-    "shares and calibration are ours; the others stand in the paper."
+    "shares and calibration are ours; the others stand in the paper, or fill a place that it leaves empty. Each verdict that "
+    "rests on both kinds says how the readings without an option of ours come out."
 )
 
 
@@ -176,9 +177,22 @@ def _reason(finding: Finding) -> str:
     counts: Counter[Outcome] = Counter(outcomes.values())
     if len(counts) == 1:
         return f"{start} All {len(outcomes)} readings with evidence agree.{n}"
-    of_readings = ", ".join(f"{counts[outcome]} {outcome}" for outcome in Outcome if counts[outcome])
     dependence = _dependence(outcomes, finding.deciding)
-    return f"{start} Of {len(outcomes)} readings with evidence: {of_readings}. {dependence}{n}"
+    return (
+        f"{start} Of {len(outcomes)} readings with evidence: {_counted(counts)}. {dependence}{_of_paper(outcomes)}{n}"
+    )
+
+
+def _counted(counts: Mapping[Outcome, int]) -> str:
+    return ", ".join(f"{counts[outcome]} {outcome}" for outcome in Outcome if counts[outcome])
+
+
+def _of_paper(outcomes: Mapping[Reading, Outcome]) -> str:
+    """Say how the readings come out that have no option of ours; nothing where all or none are such."""
+    counts = Counter(outcome for reading, outcome in outcomes.items() if reading.of_paper)
+    if counts.total() in (0, len(outcomes)):
+        return ""
+    return f" Of the {counts.total()} without an option of ours: {_counted(counts)}."
 
 
 def _dependence(outcomes: Mapping[Reading, Outcome], names: Sequence[str]) -> str:

@@ -47,12 +47,19 @@ class Reading:
         """Return the options by the name of their choice."""
         return {name: getattr(self, name) for name in NAMES if getattr(self, name)}
 
+    @property
+    def of_paper(self) -> bool:
+        """Return whether all options stand in the paper."""
+        return not any(self.choices.get(name) == option for name, option in OURS.items())
+
     def text(self, choices: Iterable[str] | None = None) -> str:
         """Write the options of these choices, of all by default: `target zero, probability raw`."""
         names = self.choices if choices is None else choices
         return ", ".join(f"{'ECE' if name == 'ece' else name} {self.choices[name]}" for name in names)
 
 
+OURS = {"network": "of the studies", "loss": "balanced", "shares": "equal", "probability": "calibrated"}
+"""The options that are ours."""
 NAMES = [field.name for field in fields(Reading)]
 """The names of the choices."""
 

@@ -84,9 +84,9 @@ low > m.
 
 - **Several parts.** Parts of one claim on the same data must all bear it out, on every dataset at hand; one that excludes it is
   enough for *not reproduced*. Where the paper does not name the model, one model that passes is enough.
-- **Readings.** A claim is judged once under every reading that the paper's text allows and that has evidence. If all of them
-  agree, this is the verdict. If two contradict each other, the claim *depends on the reading*. If some decide and others do not,
-  it is *inconclusive*.
+- **Readings.** A claim is judged once under every reading that has evidence. Readings combine what the paper's text allows with
+  options of ours, named below. If all of them agree, this is the verdict. If two contradict each other, the claim *depends on
+  the reading*. If some decide and others do not, it is *inconclusive*.
 - **Inconclusive** evidence comes with n: the seeds or repetitions of folds whose interval would be no wider than the margin, at
   the observed spread. An interval that counts test samples as well has no n, because further seeds leave their part as it is.
 - **On a substitute** stands where all data are others than the paper's, **where tested** where data or readings of the claim
