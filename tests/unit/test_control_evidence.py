@@ -60,7 +60,7 @@ def write_controls(root: Path) -> None:
     ])  # fmt: skip
     append(root, "challenge2019", "latent.csv", [
         (model, 0, fold, f"{quantity}_{form}", 0.3 + 0.01 * fold)
-        for model in ("clai-c", "cross-entropy") for fold in range(5)
+        for model in ("clai-m", "clai-c", "cross-entropy") for fold in range(5)
         for quantity in ("area_effect", "roughness") for form in ("seen", "unit")
     ])  # fmt: skip
     append(
@@ -107,13 +107,13 @@ def test_controls_are_shown_and_change_no_verdict(tmp_path: Path) -> None:
     assert isinstance(lowest, Interval)
     assert lowest.mean == pytest.approx(0.6)
     effects = [part.quantity for part in findings["11"].controls if "effect size" in part.quantity]
-    assert effects == [
-        f"{model}, {form}: effect size of the area"
-        for model in ("CLaI-C", "Cross-entropy")
-        for form in ("as the kernel sees them", "on unit vectors")
-    ]
+    seen, unit = "as the kernel sees them", "on unit vectors"
+    forms = (("CLaI-M", seen), ("CLaI-M", unit), ("CLaI-C", seen), ("Cross-entropy", seen))
+    assert effects == [f"{model}, {form}: effect size of the area" for model, form in forms]
     # All pairs of different classes are alike, so that any assignment is as good.
-    p = next(part.value for part in findings["12"].controls if part.quantity.startswith("Inputs of the encoder: p"))
+    p = next(
+        part.value for part in findings["12"].controls if part.quantity.startswith("Inputs of the encoder, one seed: p")
+    )
     assert p == 1
 
 
@@ -133,9 +133,10 @@ def test_the_opening_table_says_which_controls_speak_against_a_claim_by_their_nu
     assert rise in cells["9"], "cross-entropy raises it as much"
     assert cells["10"].startswith("speaks against it (1 of 1): ")
     # Neither the signals of CLaI nor those of cross-entropy converge, which speaks against the claim and for it.
-    assert cells["11"].startswith("speaks against it (2 of 4): Challenge 2019: CLaI-C, as the kernel sees them: ")
+    assert cells["11"].startswith("speaks against it (3 of 4): Challenge 2019: CLaI-M, as the kernel sees them: ")
     assert (
-        cells["12"] == "agrees (1 of 1): CIFAR-10 (JPEG copy): Inputs of the encoder: p of the three groups together: 1"
+        cells["12"]
+        == "agrees (1 of 1): CIFAR-10 (JPEG copy): Inputs of the encoder, one seed: p of the three groups together: 1"
     )
     assert cells["14"] == "not run: a sequential schedule run to convergence"
 

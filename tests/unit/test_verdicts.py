@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from clai.report.claims.finding import DIFFERENCE, PER_CENT, POINTS, Finding, Part, Unit
+from clai.report.claims.page import _reason
 from clai.report.claims.reading import Reading, deciding, without_evidence
 from clai.report.claims.verdict import Hypothesis, Outcome, Qualifier, Verdict, agreed, all_of, n_needed, one_of
 from clai.report.statistics import Interval, interval
@@ -123,6 +124,20 @@ def test_one_of_several_models_is_enough_on_each_dataset() -> None:
     assert Finding(parts=[*parts, part("PathMNIST", NOT)]).verdict.outcome == NOT
 
 
+def test_n_is_told_of_inconclusive_readings_alone() -> None:
+    wide = pd.Series([-0.05, 0.0, 0.05]).rename_axis("seed")
+    measured = {"hypothesis": Hypothesis("better", 0.01), "replicates": wide, "value": interval(wide)}
+    settled = [
+        part("CIFAR-10", REPRODUCED, "CLaI-M", ZERO),
+        replace(part("CIFAR-10", OPEN, "CLaI-C", ZERO), **measured),
+    ]
+    for told, further in ((False, {}), (True, measured)):
+        left = replace(part("CIFAR-10", OPEN, "CLaI-M", PRODUCT), **further)
+        finding = Finding(parts=[*settled, left])
+        assert finding.verdict.outcome == OPEN
+        assert ("would take n of about" in _reason(finding)) == told
+
+
 def test_readings_that_contradict_make_the_verdict_depend_and_are_named() -> None:
     other = Reading(target="product", network="of table 1")
     found = {ZERO: NOT, PRODUCT: REPRODUCED, other: REPRODUCED}
@@ -139,6 +154,7 @@ def test_readings_with_an_option_of_ours_are_not_the_papers() -> None:
     for choice in (
         {"network": "of the studies"},
         {"loss": "balanced"},
+        {"loss": "above its floor"},
         {"shares": "equal"},
         {"probability": "calibrated"},
     ):

@@ -1,5 +1,6 @@
 """Names and colours that tables and figures show."""
 
+from clai.runs.controls import EMBEDDINGS
 from clai.runs.models import MODELS
 
 MAJORITY = "majority-class"
@@ -57,4 +58,6 @@ def model_title(model: str) -> str:
         return MODELS[model].title
     if model == MAJORITY:
         return "Majority class, always"
+    if model in EMBEDDINGS:
+        return EMBEDDINGS[model].title
     return "; ".join(VARIANT_TITLES.get(part, part) for part in model.split("_"))

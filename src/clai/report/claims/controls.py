@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 
 from clai.report.claims.finding import DIFFERENCE, PER_CENT, POINTS, Finding, Part, Unit, weigh
-from clai.report.claims.sources import KERNELS, gap, of_vote, values
+from clai.report.claims.sources import KERNELS, averaged, gap, of_vote, values
 from clai.report.claims.verdict import MARGIN, Hypothesis, Outcome, decided
 from clai.report.evidence import Evidence
 from clai.report.statistics import Interval, interval, replicates
 from clai.runs.controls import COMPARED, EMBEDDINGS, SIGNALS, TRACED_ONLY
-from clai.runs.models import CLAI
+from clai.runs.models import CLAI, MODELS
 
 CONVERGENCE = "convergence"
 SEEN = {"seen": "as the kernel sees them", "unit": "on unit vectors"}
@@ -78,10 +78,10 @@ def control_rules(finding: Finding, evidence: Evidence, agreement: float) -> Non
         )
         lowest = alike.groupby(["seed", "fold"], dropna=False)["value"].min().reset_index()
         shares = f"class shares {alike['share'].min():.2g} to {alike['share'].max():.2g}"
-        title = evidence.title(dataset)
+        title, worst = evidence.title(dataset), f"{100 * lowest['value'].min():.2f}"
         parts += [
-            Part(title, f"CLaI-M's embeddings, {shares}: lowest agreement of a condition", _share(lowest),
-                 PER_CENT, _all_above(lowest["value"], agreement)),
+            Part(title, f"CLaI-M's embeddings, {shares}: lowest agreement of a condition, in the lowest run {worst}",
+                 _share(lowest), PER_CENT, _all_above(lowest["value"], agreement)),
             Part(title, "CLaI-M's embeddings: samples that get the same class", _share(classes), PER_CENT),
         ]  # fmt: skip
         if not errors.empty:
@@ -113,6 +113,8 @@ def control_signals(
         latent = evidence.frame(dataset, "latent.csv").rename(columns={"quantity": "metric"})
         for model in SIGNALS:
             for form, words in SEEN.items():
+                if form == "unit" and MODELS[EMBEDDINGS[model].model].kernel != "gaussian":
+                    continue  # the cosine kernel sees unit vectors anyway
                 effect, rough = (
                     values(latent, model, f"{quantity}_{form}") for quantity in ("area_effect", "roughness")
                 )
@@ -156,7 +158,7 @@ def control_groups(
         table = similarity[similarity["model"] == model]
         matrix = table.pivot_table(index="class_a", columns="class_b", values="similarity").to_numpy()
         excess, p, _ = test(matrix, groups)
-        name = EMBEDDINGS[model].title
+        name = f"{EMBEDDINGS[model].title}, {averaged(table)}"
         parts += [
             Part(title, f"{name}: p of the three groups together", p, p_value, decided(p >= significance), model=model),
             Part(title, f"{name}: excess similarity within the three groups", excess, DIFFERENCE),

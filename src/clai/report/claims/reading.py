@@ -50,7 +50,7 @@ class Reading:
     @property
     def of_paper(self) -> bool:
         """Return whether all options stand in the paper."""
-        return not any(self.choices.get(name) == option for name, option in OURS.items())
+        return not any(self.choices.get(name) in options for name, options in OURS.items())
 
     def text(self, choices: Iterable[str] | None = None) -> str:
         """Write the options of these choices, of all by default: `target zero, probability raw`."""
@@ -58,7 +58,12 @@ class Reading:
         return ", ".join(f"{'ECE' if name == 'ece' else name} {self.choices[name]}" for name in names)
 
 
-OURS = {"network": "of the studies", "loss": "balanced", "shares": "equal", "probability": "calibrated"}
+OURS = {
+    "network": ("of the studies",),
+    "loss": ("balanced", "above its floor"),
+    "shares": ("equal",),
+    "probability": ("calibrated",),
+}
 """The options that are ours."""
 NAMES = [field.name for field in fields(Reading)]
 """The names of the choices."""

@@ -93,6 +93,12 @@ def values(metrics: pd.DataFrame, model: str, metric: str) -> pd.Series:
     return replicates(metrics[(metrics["model"] == model) & (metrics["metric"] == metric)])
 
 
+def averaged(table: pd.DataFrame) -> str:
+    """Return over how many seeds the rows of a model are averaged, in words."""
+    n = table["seed"].nunique()
+    return "one seed" if n == 1 else f"mean of {n} seeds"
+
+
 def gap(metrics: pd.DataFrame, metric: str, model: str, other: str) -> pd.Series:
     """Return `model` minus `other` by the seeds or folds that both have."""
     return (values(metrics, model, metric) - values(metrics, other, metric)).dropna()

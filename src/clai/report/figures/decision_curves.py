@@ -10,7 +10,7 @@ from clai.report.tables.parts import in_order
 
 COLUMNS = ["dataset", "model", "threshold", "net_benefit", "sd", "n"]
 PANELS = {
-    "CLaI and the same encoder": ["clai-m", "clai-c", "cross-entropy"],
+    "CLaI and the same encoder": ["clai-m", "clai-c", "cross-entropy", "supervised-contrastive"],
     "Models of embeddings or kernels": ["student-t-mixture", "deep-kernel-gp", "gp"],
     "Models of hourly inputs": ["gradient-boosting", "logistic-regression", "constant"],
 }

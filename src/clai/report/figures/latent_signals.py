@@ -1,5 +1,7 @@
 """Figures 4 and S7: latent signals of one ICU stay."""
 
+import textwrap
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
@@ -13,6 +15,8 @@ COLUMNS = ["dataset", "model", "hour", "signal", "value", "sd", "event"]
 # The paper draws CLaI beside a Gaussian process and does not say which kernel CLaI has: both are shown.
 PROCESS = "gp"
 EVENT = "0.85"
+TITLE = 34
+"""Characters of a line of a title."""
 
 
 def draw(evidence: Evidence) -> Drawn:
@@ -26,7 +30,8 @@ def draw(evidence: Evidence) -> Drawn:
         signals = evidence.frame(dataset, "signals.csv")
         for axes, model in zip(line, models, strict=True):
             of_model = signals[signals["model"] == model]
-            axes.set_title(f"({next(letters)}) {MODELS[model].title}\n{short_title(evidence, dataset)}", fontsize=8)
+            data = "\n".join(textwrap.wrap(short_title(evidence, dataset), TITLE))
+            axes.set_title(f"({next(letters)}) {MODELS[model].title}\n{data}", fontsize=8)
             if of_model.empty:
                 write_reason(axes, f"no signals of {MODELS[model].title} in the evidence")
                 continue
