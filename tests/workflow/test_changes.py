@@ -82,10 +82,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(folder: Path) -> Counter[str]:
+def run(folder: Path, *options: str) -> Counter[str]:
     """Run all jobs, one after another; return how often Snakemake asked what."""
     done = subprocess.run(
-        [sys.executable, "-m", "snakemake", "--cores", "1"], cwd=folder, check=False, text=True,
+        [sys.executable, "-m", "snakemake", "--cores", "1", *options], cwd=folder, check=False, text=True,
         env=os.environ | {"PYTHONPATH": str(REPOSITORY / "src")}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
@@ -109,3 +109,18 @@ def test_an_input_that_changed_is_measured_again(folder: Path) -> None:
     run(folder)
     assert (folder / "3.out").read_text() == "other\n3\n"
     assert not [name for name in run(folder) if name.startswith("size")], "nothing is left to do"
+
+
+def test_checkpoints_of_finished_runs_go_where_nothing_is_left_to_do(folder: Path) -> None:
+    finished, begun = (folder / "results" / name / "checkpoint.pt" for name in ("finished", "begun"))
+    run(folder)  # Its own `onsuccess` removes no checkpoint.
+    for path in (finished, begun):
+        path.parent.mkdir(parents=True)
+        path.touch()
+    (finished.parent / "run.json").touch()
+    run(folder, "--dry-run")
+    run(folder, "--no-hooks")
+    assert finished.exists()
+    run(folder)
+    assert not finished.exists()
+    assert begun.exists()

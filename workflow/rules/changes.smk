@@ -12,6 +12,7 @@ from snakemake.scheduling.job_scheduler import JobScheduler
 from snakemake.script import PythonScript
 
 from clai.runs.forks import THREADS, run_in_fork
+from clai.runs.jobs import remove_finished_checkpoints
 from clai.runs.output_checksums import OutputChecksums, bring_to_present
 
 MANY_JOBS = 7  # from here on a run is faster where jobs share their imports
@@ -119,8 +120,25 @@ def start_jobs_at_any_rate():
     JobScheduler.__init__ = without_limit
 
 
+def remove_checkpoints_where_nothing_is_to_be_done():
+    """Delete the checkpoints of finished runs also where no job is left, as `onsuccess` does after jobs.
+
+    A command that is interrupted after its last job leaves them, and Snakemake has no hook for one with nothing to do.
+    """
+    initialise = JobScheduler.__init__
+
+    @wraps(initialise)
+    def after_removing(self, workflow, *arguments, **options):
+        initialise(self, workflow, *arguments, **options)
+        if not (workflow.dryrun or workflow.execution_settings.no_hooks or len(workflow.dag)):
+            remove_finished_checkpoints(Path("results"))
+
+    JobScheduler.__init__ = after_removing
+
+
 if workflow.is_main_process:
     notice_altered_outputs()
     stop_in_own_thread()
     measure_inputs_once()
     start_jobs_at_any_rate()
+    remove_checkpoints_where_nothing_is_to_be_done()

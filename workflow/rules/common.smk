@@ -25,7 +25,7 @@ from clai.runs.controls import (
     signal_runs,
     traced_runs,
 )
-from clai.runs.jobs import WORKFLOW, remove_finished_checkpoints
+from clai.runs.jobs import WORKFLOW
 from clai.runs.library import code_files, library_files
 from clai.runs.identity import RunId
 from clai.runs.models import CELLS, CLAI, EMBEDDING_BASELINES, MODELS, fitted_by
