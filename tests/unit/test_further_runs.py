@@ -91,6 +91,42 @@ def test_a_further_seed_joins_published_evidence_as_if_made_with_it(target: Path
     assert here[alone].equals(there[alone])  # the other model's own rows were not touched
 
 
+def test_a_run_takes_the_place_of_a_published_one_as_if_made_with_the_others(
+    target: Path, whole: Path, tmp_path: Path
+) -> None:
+    """The published run of the first seed has other figures and predictions than the one that replaces it."""
+    first, root, real = RunId("pathmnist", "clai-m", 0), target.parents[1], tmp_path / "real"
+    with pytest.raises(InputError, match=rf"found no run {LAST}, expected one to replace"):
+        add_runs([LAST], real, root, EVALUATION, replace=True)
+    add_runs([LAST], real, root, EVALUATION)
+    metrics = pd.read_csv(whole / "metrics.csv", dtype=str, keep_default_na=False)
+    write_run(real, first, metrics)
+    replaced = (metrics["model"] == first.model) & (metrics["seed"] == "0")
+    metrics.loc[replaced, "value"] = "0.125"
+    metrics.to_csv(target / "metrics.csv", index=False)
+    path = target / "predictions_clai-m.npz"
+    with np.load(path) as arrays:
+        others = {name: part for name, part in arrays.items() if not name.startswith(first.replicate)}
+        np.savez(path, **{f"seed0/{name.split('/')[1]}": part for name, part in others.items()}, **others)
+    changed = add_runs([first], real, root, EVALUATION, replace=True)
+    assert {"metrics.csv", "predictions_clai-m.npz"} <= {Path(file).name for file in changed}
+    for name in ("metrics.csv", "predictions_clai-m.npz", "runs.jsonl", "runs_shared.json"):
+        assert (target / name).read_bytes() == (whole / name).read_bytes(), name
+
+
+def test_the_run_of_a_published_model_is_not_replaced(target: Path, tmp_path: Path) -> None:
+    (target.parent / "models").mkdir()
+    run, metrics = (
+        RunId("pathmnist", "clai-m", 0),
+        pd.read_csv(target / "metrics.csv", dtype=str, keep_default_na=False),
+    )
+    write_run(tmp_path / "real", run, metrics)
+    before = {file.name: file.read_bytes() for file in target.iterdir()}
+    with pytest.raises(InputError, match=r"pathmnist/clai-m/seed0 is the first run of its model"):
+        add_runs([run], tmp_path / "real", target.parents[1], EVALUATION, replace=True)
+    assert {file.name: file.read_bytes() for file in target.iterdir()} == before
+
+
 def test_a_study_takes_further_cells_with_the_times_of_their_epochs(tmp_path: Path) -> None:
     folder, run = tmp_path / "published/recipe/evidence", RunId("recipe", "full_fast", 0)
     folder.mkdir(parents=True)

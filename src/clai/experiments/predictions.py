@@ -20,7 +20,7 @@ numbers of groups, recordings and folds, as differences from sample to sample. T
 
 import io
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -166,16 +166,30 @@ def save_predictions(
 
 
 def join_predictions(path: Path, *parts: Path) -> None:
-    """Write the runs of several files of predictions to one, which may be among them.
+    """Write the runs of several files of predictions, by seed and fold, to one file, which may be among them.
 
     Raises:
         InputError: a file cannot be read.
     """
-    members: dict[str, bytes] = {}
+    runs: dict[RunId, dict[str, bytes]] = {}
     for part in parts:
         with _Archive(part) as arrays:
-            members |= arrays.members()
-    _write_members(path, members)
+            runs |= arrays.members_by_run()
+    _write_runs(path, runs)
+
+
+def leave_out(path: Path, replicates: Collection[str]) -> None:
+    """Remove runs, such as `seed0`, from a file of predictions; the file goes where no run is left.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    with _Archive(path) as arrays:
+        kept = {run: members for run, members in arrays.members_by_run().items() if run.replicate not in replicates}
+    if kept:
+        _write_runs(path, kept)
+    else:
+        path.unlink()
 
 
 def _of_classes(score: Floats, temperature: float, ece_bins: int) -> dict[str, NDArray[Any]]:
@@ -292,7 +306,7 @@ def load_predictions(path: Path, samples: Samples, classes: int) -> Iterator[tup
     """
     with _Archive(path) as arrays:
         for replicate in arrays.replicates():
-            run = RunId.parse(f"dataset/model/{replicate}")
+            run = _run_of(replicate)
             if (run.fold is None) != (samples.fold is None) or str(run) != f"dataset/model/{replicate}":
                 raise _bad(path, f"the run {replicate[:40]}")
             n = len(samples.rows(run.fold))
@@ -315,12 +329,12 @@ class _Archive:
     def __exit__(self, *error: Any) -> None:
         self.opened.__exit__(*error)
 
-    def members(self) -> dict[str, bytes]:
-        """Return the content of each member, as it is."""
-        content = {}
+    def members_by_run(self) -> dict[RunId, dict[str, bytes]]:
+        """Return the content of each member, as it is, by the run that it is of; raise InputError for a member of none."""
+        content: dict[RunId, dict[str, bytes]] = {_run_of(name): {} for name in self.replicates()}
         for name in self.archive.namelist():
             with reading(self.path, name), self.archive.open(name) as stream:
-                content[name] = stream.read()
+                content[_run_of(name.rpartition("/")[0])][name] = stream.read()
         return content
 
     def has(self, name: str) -> bool:
@@ -331,7 +345,7 @@ class _Archive:
         names = self.archive.namelist()
         found = list(dict.fromkeys(name.rpartition("/")[0] for name in names))
         try:
-            known = found and all(RunId.parse(f"dataset/model/{name}") for name in found)
+            known = found and all(_run_of(name) for name in found)
         except ValueError:
             known = False
         if not known:
@@ -413,6 +427,10 @@ class _Archive:
         return Predictions(score, probability, calibrated, score > constants[3] if alarms else None)
 
 
+def _run_of(replicate: str) -> RunId:
+    return RunId.parse(f"dataset/model/{replicate}")
+
+
 def _bytes_apart(values: NDArray[Any], width: int = BYTES) -> NDArray[np.uint8]:
     """Return the lowest bytes of whole numbers of so many bytes, then the next ones, as (width N,)."""
     return np.ascontiguousarray(values.astype("<u4").reshape(-1, 1).view(np.uint8)[:, :width].T).reshape(-1)
@@ -433,6 +451,10 @@ def _write(path: str | Path, arrays: Mapping[str, NDArray[Any]]) -> None:
         np.lib.format.write_array(content, np.asanyarray(values), version=(1, 0), allow_pickle=False)
         members[f"{name}.npy"] = content.getvalue()
     _write_members(path, members)
+
+
+def _write_runs(path: Path, runs: Mapping[RunId, Mapping[str, bytes]]) -> None:
+    _write_members(path, {name: content for run in sorted(runs) for name, content in runs[run].items()})
 
 
 def _write_members(path: str | Path, members: Mapping[str, bytes]) -> None:

@@ -35,6 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     further.add_argument(
         "--source", type=Path, default=Path("results/real"), help="folder of the runs (default: %(default)s)"
     )
+    further.add_argument(
+        "--replace", action="store_true", help="let them take the place of the published runs of the same names"
+    )
     bands = commands.add_parser(
         "band-powers", help="the table of band powers of Sleep-EDF's recordings (sleepedf-bands)"
     )
@@ -94,7 +97,8 @@ def _answer(options: argparse.Namespace) -> str:
         from clai.report.plan import PUBLISHED
         from clai.runs.settings import load_settings
 
-        changed = add_runs(options.runs, options.source, PUBLISHED, load_settings(Path())["evaluation"])
+        evaluation = load_settings(Path())["evaluation"]
+        changed = add_runs(options.runs, options.source, PUBLISHED, evaluation, options.replace)
         return "".join(f"{PUBLISHED / file}\n" for file in changed)
     if options.command == "band-powers":
         from clai.datasets.band_powers import write_table

@@ -2,7 +2,8 @@
 
 Runs that take hours need not be made at once, nor on one machine. What is published stays as it is, byte for byte; comparisons
 between models alone are computed again where a model has further runs, from the published predictions. Of a run that is published
-already, what its evidence lacks is added, such as read-outs of a further seed, if the model is the published one.
+already, what its evidence lacks is added, such as read-outs of a further seed, if the model is the published one. On demand a run
+takes the place of the published one of its name instead.
 """
 
 import io
@@ -17,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from clai.errors import InputError
-from clai.experiments.predictions import join_predictions, save_predictions
+from clai.experiments.predictions import join_predictions, leave_out, save_predictions
 from clai.report.evidence import Evidence
 from clai.report.publication import publish
 from clai.report.recomputation import recompute
@@ -33,7 +34,9 @@ _DESCRIPTION = "dataset.json"
 _CHOSEN_BY_HARDWARE = "training.precision"
 
 
-def add_runs(runs: Sequence[RunId], source: Path, target: Path, evaluation: Mapping[str, Any]) -> list[str]:
+def add_runs(
+    runs: Sequence[RunId], source: Path, target: Path, evaluation: Mapping[str, Any], replace: bool = False
+) -> list[str]:
     """Add finished runs to the evidence of their datasets or studies.
 
     Args:
@@ -41,13 +44,15 @@ def add_runs(runs: Sequence[RunId], source: Path, target: Path, evaluation: Mapp
         source: such as results/real.
         target: folder of published evidence, results/published.
         evaluation: the settings of this name; bins of calibration errors among them.
+        replace: let the runs take the place of published ones, with all that these have.
 
     Returns:
         The changed files, relative to `target`.
 
     Raises:
         InputError: a run is unfinished, published already with all that it has, of other data or other settings than the
-            published runs of its model, or made with uncommitted changes. Nothing has been changed then.
+            published runs of its model, or made with uncommitted changes; or one to be replaced is not published, or published
+            models and pictures are of it. Nothing has been changed then.
     """
     names = list(dict.fromkeys(run.dataset for run in runs))
     with tempfile.TemporaryDirectory() as temporary:
@@ -59,7 +64,13 @@ def add_runs(runs: Sequence[RunId], source: Path, target: Path, evaluation: Mapp
                     f"{published}: found no evidence, expected some. Publish {name} whole (docs/running.md)"
                 )
             shutil.copytree(published, root / name / "evidence")
-            _add([run for run in runs if run.dataset == name], source, root, evaluation)
+            here = [run for run in runs if run.dataset == name]
+            records = read_records(published)
+            further = _further_records(here, source, published, records, replace)
+            if replace:
+                _refuse_pictured(here, published, records)
+                _withdraw(here, root / name / "evidence", records)
+            _add(here, source, root, evaluation, further)
         files = [file for name in names for file in sorted((root / name / "evidence").iterdir())]
         changed = [file for file in files if not _same(file, target / file.relative_to(root))]
         publish(files, root, target)
@@ -70,12 +81,16 @@ def _same(file: Path, other: Path) -> bool:
     return other.exists() and file.read_bytes() == other.read_bytes()
 
 
-def _add(runs: Sequence[RunId], source: Path, root: Path, evaluation: Mapping[str, Any]) -> None:
-    """Add runs of one dataset or study to the copy of its evidence below `root`."""
+def _add(
+    runs: Sequence[RunId],
+    source: Path,
+    root: Path,
+    evaluation: Mapping[str, Any],
+    records: Mapping[RunId, dict[str, Any]],
+) -> None:
+    """Add runs of one dataset or study to the copy of its evidence below `root`; `records` are those of unpublished ones."""
     name = runs[0].dataset
     folder = root / name / "evidence"
-    published = read_records(folder)
-    records = _further_records(runs, source, folder, published)
     added = {run for table in sorted(folder.glob("*.csv")) for run in _add_rows(table, runs, source, records)}
     for run in runs:
         if run not in added | set(records):
@@ -83,7 +98,7 @@ def _add(runs: Sequence[RunId], source: Path, root: Path, evaluation: Mapping[st
                 f"{run} is published already, and {source / str(run)} has nothing that its evidence lacks; expected further "
                 "runs or controls. Leave it out"
             )
-    write_records(folder, [*published, *records.values()])
+    write_records(folder, [*read_records(folder), *records.values()])
     models = dict.fromkeys(run.model for run in records if run.model not in TRACED_ONLY)
     if not models or not (folder / SAMPLES).exists():
         return
@@ -95,9 +110,9 @@ def _add(runs: Sequence[RunId], source: Path, root: Path, evaluation: Mapping[st
 
 
 def _further_records(
-    runs: Sequence[RunId], source: Path, folder: Path, published: Sequence[Mapping[str, Any]]
+    runs: Sequence[RunId], source: Path, folder: Path, published: Sequence[Mapping[str, Any]], replace: bool
 ) -> dict[RunId, dict[str, Any]]:
-    """Return the records of the runs that are not published yet; raises InputError where one does not belong to the evidence."""
+    """Return the records of the runs that are not published yet, or of all; raises InputError where one does not belong here."""
     names = {record["run"] for record in published}
     records: dict[RunId, dict[str, Any]] = {}
     for run in runs:
@@ -107,12 +122,41 @@ def _further_records(
             )
         if run.model in (UNTRAINED, INPUTS):
             _refuse_other_arrays(source / run.dataset / "prepared" / _DESCRIPTION, folder / _DESCRIPTION)
-        elif str(run) in names:
+        elif str(run) in names and not replace:
             _refuse_other_training(run, source / str(run), folder)
         else:
             records[run] = _record(run, source / str(run))
             _refuse_unlike(run, records[run], published, source / str(run))
     return records
+
+
+def _refuse_pictured(runs: Sequence[RunId], folder: Path, published: Sequence[Mapping[str, Any]]) -> None:
+    """Raise InputError unless runs are published, and pictures and published models are of others."""
+    names = [record["run"] for record in published]
+    for run in runs:
+        if str(run) not in names:
+            raise InputError(f"{folder}: found no run {run}, expected one to replace. Add it without --replace")
+        first = next(name for name in names if RunId.parse(name).model == run.model)
+        if str(run) == first and (folder.parent / "models").is_dir():
+            raise InputError(
+                f"{run} is the first run of its model, of which pictures and published models are; expected a later one. Publish "
+                f"{run.dataset} whole"
+            )
+
+
+def _withdraw(runs: Sequence[RunId], folder: Path, published: Sequence[Mapping[str, Any]]) -> None:
+    """Remove runs from the copy of their evidence."""
+    write_records(folder, [record for record in published if record["run"] not in map(str, runs)])
+    gone = {(run.model, str(run.seed)) for run in runs}
+    for path in sorted(folder.glob("*.csv")):
+        table = _text(path)
+        if {"model", "seed"} <= set(table.columns):
+            rows = [run in gone for run in zip(table["model"], table["seed"], strict=True)]
+            if any(rows):
+                table[~np.array(rows)].to_csv(path, index=False)
+    for model in dict.fromkeys(run.model for run in runs):
+        if (path := folder / predictions_of(model)).exists():
+            leave_out(path, {run.replicate for run in runs if run.model == model})
 
 
 def _add_rows(
@@ -227,10 +271,12 @@ def _as_text(frame: pd.DataFrame, float_format: str | None = None) -> pd.DataFra
 
 
 def _append(path: Path, further: pd.DataFrame) -> None:
-    """Add rows to a table, each after those of its model."""
+    """Add rows to a table, each after those of its model with lower seeds."""
     rows = pd.concat([_text(path), _as_text(further)])
     models = {model: place for place, model in enumerate(dict.fromkeys(rows["model"]))}
-    rows.sort_values("model", key=lambda column: column.map(models), kind="stable").to_csv(path, index=False)
+    places = pd.DataFrame({"model": rows["model"].map(models), "seed": rows["seed"].astype(int)})
+    order = np.lexsort((places["seed"], places["model"]))  # stable
+    rows.iloc[order].to_csv(path, index=False)
 
 
 def _add_predictions(folders: Sequence[Path], evidence: Path, model: str, evaluation: Mapping[str, Any]) -> None:
