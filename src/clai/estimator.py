@@ -189,6 +189,7 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
         X, y = validate_data(self, X, y, dtype=np.float64, allow_nd=nd, ensure_2d=not nd)
         _refuse_flat(X)
         check_classification_targets(y)
+        self._rule = self.rule  # Scores are calibrated for the rule of this fit; `set_params` cannot change theirs.
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"y holds one class only, {self.classes_[0]!r}; at least two are needed to tell apart")
@@ -309,7 +310,7 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
     def _decide(self, X: NDArray[np.float64]) -> Tensor:
         z = self._embed(X)
         means = parzen_means(self.kernel_, z, self.reference_embeddings_, self.reference_labels_, _BLOCK)
-        return decide(means, self.rule)
+        return decide(means, self._rule)
 
     def _validated(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)

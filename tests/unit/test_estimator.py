@@ -238,3 +238,13 @@ def test_fitting_leaves_the_global_generators_as_they_are() -> None:
     before = torch.get_rng_state()
     CLaIClassifier(epochs=1, random_state=0).fit(np.arange(20.0)[:, None], np.arange(20) % 2)
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_labels_and_probabilities_follow_the_rule_of_the_fit() -> None:
+    X, y = make_blobs([100, 20], centers=[[0, 0], [1.5, 1.5]], cluster_std=0.5, random_state=0)
+    model = CLaIClassifier(calibration=2, rule="parzen", random_state=0).fit(X, y)
+    labels, probabilities = model.predict(X), model.predict_proba(X)
+    model.set_params(rule="printed")
+    np.testing.assert_array_equal(model.predict(X), labels)
+    np.testing.assert_array_equal(model.predict_proba(X), probabilities)
+    assert (model.fit(X, y).predict(X) != labels).any()
