@@ -62,7 +62,7 @@ def tried(tree: Tree, command: Command) -> list[str]:
         return ["make", "--dry-run", *words]
     if program == "clai":
         needs_data = len(words) == 1 or words[0] in ("add-runs", "band-powers", "predict")
-        return [sys.executable, "-m", "clai", *words, *(["--help"] if needs_data else [])]
+        return [sys.executable, "-m", "clai.report.cli", *words, *(["--help"] if needs_data else [])]
     if program == "pytest":
         return [sys.executable, "-m", "pytest", "--collect-only", "--quiet", *words]
     return [sys.executable, *words, "--help"]

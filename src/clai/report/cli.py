@@ -113,3 +113,7 @@ def _answer(options: argparse.Namespace) -> str:
     from clai.report.provenance import describe
 
     return describe(options.output)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
