@@ -1,0 +1,143 @@
+"""Moves and deletions change no number: prepared arrays, trainings and renderings have the checksums kept in tests/goldens.
+
+A commit that moves one says why. Trainings have a checksum for each kind of processor met; others skip. The arrays of real
+sources have theirs in `results/published/*/evidence/dataset.json`.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from clai.baselines.row_classifiers import fit_row_classifier
+from clai.checkpoints import Checkpoint
+from clai.datasets.download import DownloadLimits
+from clai.datasets.fetch import obtain
+from clai.datasets.miniature.make import make
+from clai.datasets.prepare import prepare
+from clai.experiments import deep_kernel_gp
+from clai.experiments.embedding import embed_splits
+from clai.experiments.embedding_baselines import evaluate_embedding_baseline, fit_embedding_baseline
+from clai.experiments.evaluation import (
+    evaluate_clai,
+    evaluate_cross_entropy,
+    evaluate_rows,
+    evaluate_supervised_contrastive,
+)
+from clai.experiments.run import Run
+from clai.experiments.training import train
+from clai.runs.identity import RunId
+from clai.runs.settings import load_settings, merge, model_settings, preparation_settings, raw_dataset, source_settings
+
+REPOSITORY = Path(__file__).parents[2]
+GOLDENS = json.loads((REPOSITORY / "tests/goldens/goldens.json").read_text())
+CAPABILITY = torch.backends.cpu.get_cpu_capability()
+SETTINGS = load_settings(REPOSITORY, mini=True)
+DATASETS = ("pathmnist", "cifar10", "sleepedf", "sleepedf-bands", "mimic-iv", "challenge2019")
+NETWORKS = ("clai-m", "clai-c", "cross-entropy", "supervised-contrastive")
+FITS = [
+    *((dataset, model) for dataset in ("pathmnist", "sleepedf", "sleepedf-bands") for model in NETWORKS),
+    *(("challenge2019", model) for model in ("clai-m", "clai-c", "cross-entropy", "deep-kernel-gp", "gp")),
+    ("challenge2019", "student-t-mixture"),
+    ("sleepedf-bands", "gradient-boosting"), ("challenge2019", "gradient-boosting"),
+    ("sleepedf-bands", "logistic-regression"), ("challenge2019", "constant"),
+]  # fmt: skip
+
+
+def digest(arrays: dict[str, Any]) -> str:
+    """Checksum of named arrays: names, types, shapes and bytes."""
+    found = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        found.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        found.update(array.tobytes())
+    return found.hexdigest()[:16]
+
+
+def prepared(dataset: str, folder: Path) -> Path:
+    """Prepare the miniature of a dataset from its raw files; return the folder."""
+    owner = raw_dataset(SETTINGS, dataset)
+    table = make(owner, folder / "raw", SETTINGS["miniature_seed"])
+    limits = DownloadLimits(**SETTINGS["download"])
+    raw = obtain(dataset, source_settings(SETTINGS, owner), table, folder / "raw", None, limits, True)
+    entry = preparation_settings(SETTINGS, dataset) | {"memory_gb": 2}
+    prepare(raw, folder / "prepared", entry, SETTINGS["split_seed"])
+    return folder / "prepared"
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return {}
+
+
+@pytest.fixture
+def folder_of(folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Any:
+    def find(dataset: str) -> Path:
+        if dataset not in folders:
+            folders[dataset] = prepared(dataset, tmp_path_factory.mktemp(dataset))
+        return folders[dataset]
+
+    return find
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_prepared_arrays_of_the_miniature_sources_keep_their_checksum(dataset: str, folder_of: Any) -> None:
+    arrays = {path.stem: np.load(path) for path in folder_of(dataset).glob("*.npy")}
+    assert digest(arrays) == GOLDENS["prepared"][dataset]
+
+
+def fitted(dataset: str, model: str, folder: Path, scratch: Path) -> dict[str, Any]:
+    """State dict and scores of a model after two epochs, in float32 on one thread."""
+    settings = merge(
+        model_settings(SETTINGS, dataset, model), {"training": {"epochs": 2}, "threads": 1, "device": "cpu"}
+    )
+    fold = 0 if dataset in ("mimic-iv", "challenge2019") else None
+    block = settings["inference"]["block"]
+    run = Run.open(folder / "dataset.json", settings, RunId(dataset, model, 0, fold), block=block)
+    state: dict[str, Any] = {}
+    with Checkpoint(scratch / "checkpoint.pt", "golden", 1e9) as checkpoint:
+        if model in ("gp", "gradient-boosting", "logistic-regression", "constant"):
+            rows = [(items.x.numpy(), items.labels.numpy()) for items in run.splits]
+            classifier, _ = fit_row_classifier(model, rows[0], rows[1], settings["baselines"], 0)
+            evaluation = evaluate_rows(run, classifier.scores(rows[2][0]), classifier.scores(rows[1][0]))
+        elif model == "student-t-mixture":
+            of_clai = Run.open(folder / "dataset.json", settings, RunId(dataset, "clai-c", 0, fold), block=block)
+            encoder, _ = train(of_clai, checkpoint)[0]
+            embedded = embed_splits(of_clai, encoder)
+            with Checkpoint(scratch / "mixture.pt", "golden", 1e9) as own:
+                baseline, _ = fit_embedding_baseline(run, embedded, own)
+            evaluation = evaluate_embedding_baseline(run, baseline, embedded)
+        elif model == "deep-kernel-gp":
+            process, _ = deep_kernel_gp.train(run, checkpoint)
+            state, evaluation = process.state_dict(), deep_kernel_gp.evaluate(run, process)[0]
+        else:
+            trained, _ = train(run, checkpoint)
+            if model == "cross-entropy":
+                state, evaluation = trained.state_dict(), evaluate_cross_entropy(run, trained)
+            elif model == "supervised-contrastive":
+                state, evaluation = trained.state_dict(), evaluate_supervised_contrastive(run, trained)
+            else:
+                encoder, kernel = trained
+                state = torch.nn.ModuleList(trained).state_dict()
+                evaluation = evaluate_clai(run, kernel, embed_splits(run, encoder))
+    return {name: tensor.detach().numpy() for name, tensor in state.items()} | dict(evaluation.predictions)
+
+
+@pytest.mark.parametrize(("dataset", "model"), FITS)
+def test_two_epochs_give_the_weights_and_scores_they_gave(
+    dataset: str, model: str, folder_of: Any, tmp_path: Path
+) -> None:
+    kept = GOLDENS["fits"].get(CAPABILITY)
+    if kept is None:
+        pytest.skip(f"no checksum was kept on a processor with {CAPABILITY}")
+    assert digest(fitted(dataset, model, folder_of(dataset), tmp_path)) == kept[f"{dataset}/{model}"]
+
+
+@pytest.mark.parametrize("name", GOLDENS["renderings"])
+def test_renderings_of_the_published_evidence_keep_their_bytes(name: str) -> None:
+    content = (REPOSITORY / "paper_figures" / name).read_bytes()
+    assert hashlib.sha256(content).hexdigest()[:16] == GOLDENS["renderings"][name]
