@@ -35,7 +35,7 @@ $(INSTALLED): envs/requirements.lock pyproject.toml
 
 # The tests share the cores; those of a file of the workflow's share a copy of the repository, so they are a group.
 TESTS := $(BIN)/python -m pytest --numprocesses auto
-LIBRARY := --dist worksteal tests/unit tests/hostile tests/reproduction src/clai
+LIBRARY := --dist worksteal tests/unit tests/hostile tests/reproduction src
 
 test: $(INSTALLED) ## run the tests of every day: the library, the published numbers, the workflow on miniature data
 	CLAI_HOSTILE_SCALE=0.1 $(TESTS) -m "not slow" $(LIBRARY)

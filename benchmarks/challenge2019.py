@@ -21,11 +21,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from clai.datasets.download import DownloadLimits
-from clai.datasets.fetch import obtain
-from clai.datasets.prepare import prepare
-from clai.runs.memory import peak_memory
-from clai.runs.settings import load_settings
+from replication.datasets.download import DownloadLimits
+from replication.datasets.fetch import obtain
+from replication.datasets.prepare import prepare
+from replication.runs.memory import peak_memory
+from replication.runs.settings import load_settings
 
 REPOSITORY = Path(__file__).parents[1]
 SETTINGS = load_settings(REPOSITORY)["datasets"]["challenge2019"]

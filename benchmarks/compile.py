@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from clai.benchmark.epochs import prepare_epoch
-from clai.experiments.hardware import choose_device, choose_precision
-from clai.runs.record import hardware
-from clai.runs.settings import benchmark_settings, load_settings
+from replication.benchmark.epochs import prepare_epoch
+from replication.models.hardware import choose_device, choose_precision
+from replication.runs.record import hardware
+from replication.runs.settings import benchmark_settings, load_settings
 
 arguments = argparse.ArgumentParser(description=__doc__)
 arguments.add_argument("--threads", type=int, default=2)

@@ -18,10 +18,10 @@ sys.path.insert(0, str(REPOSITORY / "src"))
 try:
     import torch
 
-    from clai.benchmark.gpu_check import run_parts
-    from clai.benchmark.gpu_parts import Check
     from clai.errors import InputError
-    from clai.runs.settings import MINIATURE, default_settings, load_settings, merge, read_yaml
+    from replication.benchmark.gpu_check import run_parts
+    from replication.benchmark.gpu_parts import Check
+    from replication.runs.settings import MINIATURE, default_settings, load_settings, merge, read_yaml
 except ModuleNotFoundError as missing:
     sys.exit(
         f"gpu-check: found no module {missing.name}, expected torch, NumPy, SciPy, scikit-learn, pandas, PyYAML and safetensors; "

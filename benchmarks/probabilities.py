@@ -24,7 +24,7 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from clai import CLaIClassifier
-from clai.metrics.classification import expected_calibration_error, top_label
+from replication.metrics.classification import expected_calibration_error, top_label
 
 FOLDS, BINS = 3, 15
 DATA = {"digits": load_digits, "wine": load_wine, "breast cancer": load_breast_cancer}

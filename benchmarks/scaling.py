@@ -27,12 +27,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from clai.datasets.fetch import Raw
-from clai.datasets.miniature.make import make
-from clai.datasets.miniature.mimic_iv import COLUMNS
-from clai.datasets.prepare import prepare
-from clai.runs.memory import peak_memory
-from clai.runs.settings import load_settings
+from replication.datasets.fetch import Raw
+from replication.datasets.miniature.make import make
+from replication.datasets.miniature.mimic_iv import COLUMNS
+from replication.datasets.prepare import prepare
+from replication.runs.memory import peak_memory
+from replication.runs.settings import load_settings
 
 SETTINGS = load_settings(Path(__file__).parents[1])["datasets"]
 NIGHTS = 153  # recordings of Sleep-EDF expanded

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from clai.benchmark.analysis import comparisons
-from clai.runs.record import read_records
+from replication.benchmark.analysis import comparisons
+from replication.runs.record import read_records
 
 NAMES = {"first_value": "first: median", "second_value": "second: median", "ratio": "first / second: median",
          "low": "least", "high": "largest", "n": "repetitions"}  # fmt: skip

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from clai.estimator import CLaIClassifier
 
 # By name the module that has it. The root imports nothing from the layers above it, of which `load` is one.
-_HOMES = {"CLaIClassifier": "clai.estimator", "load": "clai.experiments.published_model"}
+_HOMES = {"CLaIClassifier": "clai.estimator", "load": "replication.experiments.published_model"}
 
 __all__ = ["CLaIClassifier", "load"]
 

@@ -14,11 +14,11 @@ import numpy as np
 from hypothesis import strategies as st
 from PIL import Image
 
-from clai.datasets import cifar10, jpeg_copy
-from clai.datasets.fetch import Raw
-from clai.datasets.miniature.cifar10 import python2_pickle
-from clai.datasets.prepare import prepare
-from clai.datasets.prepared import load
+from replication.datasets import cifar10, jpeg_copy
+from replication.datasets.fetch import Raw
+from replication.datasets.miniature.cifar10 import python2_pickle
+from replication.datasets.prepare import prepare
+from replication.datasets.prepared import load
 from support.damage import NAMES, TEXTS, altered_members, archives_of, damaged, lying_zip, some_damaged, tarred, zipped
 from support.hostile import OUT, Attack
 

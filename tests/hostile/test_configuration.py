@@ -5,8 +5,15 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from clai.datasets.sources import read_sources
-from clai.runs.settings import cells, dataset_settings, default_settings, load_settings, preparation_settings, read_yaml
+from replication.datasets.sources import read_sources
+from replication.runs.settings import (
+    cells,
+    dataset_settings,
+    default_settings,
+    load_settings,
+    preparation_settings,
+    read_yaml,
+)
 from support.damage import TEXTS, damaged, raw
 from support.hostile import Attack
 

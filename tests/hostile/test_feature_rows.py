@@ -13,14 +13,14 @@ import pandas as pd
 import pytest
 from hypothesis import strategies as st
 
-from clai.datasets import feature_table
-from clai.datasets.fetch import Raw
-from clai.datasets.mimic_iv import tables
-from clai.datasets.miniature import mimic_iv as miniature
-from clai.datasets.miniature.challenge2019 import HEADER
-from clai.datasets.prepare import prepare
-from clai.datasets.prepared import load
 from clai.errors import InputError
+from replication.datasets import feature_table
+from replication.datasets.fetch import Raw
+from replication.datasets.mimic_iv import tables
+from replication.datasets.miniature import mimic_iv as miniature
+from replication.datasets.miniature.challenge2019 import HEADER
+from replication.datasets.prepare import prepare
+from replication.datasets.prepared import load
 from support.damage import NUMBERS, TEXTS, archives_of, damaged, lying_zip, raw, zipped
 from support.hostile import OUT, Attack, Escape
 

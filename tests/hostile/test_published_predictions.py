@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from clai.experiments.predictions import load_predictions, load_samples
+from replication.experiments.predictions import load_predictions, load_samples
 from support.damage import altered_members, damaged, lying_zip, zipped
 from support.hostile import Attack
 from support.predictions import stored_small

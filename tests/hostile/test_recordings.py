@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from clai.datasets.fetch import Raw
-from clai.datasets.prepare import prepare
-from clai.datasets.prepared import load
-from clai.datasets.sleep_edf import epochs_of, read_header, read_night
+from replication.datasets.fetch import Raw
+from replication.datasets.prepare import prepare
+from replication.datasets.prepared import load
+from replication.datasets.sleep_edf import epochs_of, read_header, read_night
 from support.damage import NUMBERS, TEXTS, damaged, raw
 from support.hostile import OUT, Attack
 

@@ -13,10 +13,10 @@ from safetensors.torch import save
 from torch import nn
 
 from clai.errors import InputError
-from clai.experiments.embedding import load_embedded
-from clai.experiments.tensors import fill_module
-from clai.report.publication import publish
-from clai.runs.record import read_records
+from replication.models.embedding import load_embedded
+from replication.models.tensors import fill_module
+from replication.report.publication import publish
+from replication.runs.record import read_records
 from support.damage import NAMES, TEXTS, damaged, some_damaged
 from support.evidence_fixture import write_evidence
 from support.hostile import OUT, Attack

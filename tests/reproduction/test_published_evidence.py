@@ -7,23 +7,23 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from clai.report.claims.judgement import judge
-from clai.report.claims.page import claims_frame
-from clai.report.documents import replace_block
-from clai.report.evidence import Evidence
-from clai.report.figures.render import FIGURES
-from clai.report.figures.render import render as draw
-from clai.report.printed_values import read_printed_values
-from clai.report.sidecars import csv_text
-from clai.report.tables.choices import read_choices
-from clai.report.tables.parts import Sources
-from clai.report.tables.readme import readme_results
-from clai.report.tables.render import TABLES, render
-from clai.report.tables.shift import read_reported_values
-from clai.report.tables.theory_checks import theory_checks
-from clai.runs.outputs import CLAIMS, descriptions, evidence_behind
-from clai.runs.record import digest
-from clai.runs.settings import load_settings
+from replication.report.claims.judgement import judge
+from replication.report.claims.page import claims_frame
+from replication.report.documents import replace_block
+from replication.report.evidence import Evidence
+from replication.report.figures.render import FIGURES
+from replication.report.figures.render import render as draw
+from replication.report.printed_values import read_printed_values
+from replication.report.sidecars import csv_text
+from replication.report.tables.choices import read_choices
+from replication.report.tables.parts import Sources
+from replication.report.tables.readme import readme_results
+from replication.report.tables.render import TABLES, render
+from replication.report.tables.shift import read_reported_values
+from replication.report.tables.theory_checks import theory_checks
+from replication.runs.outputs import CLAIMS, descriptions, evidence_behind
+from replication.runs.record import digest
+from replication.runs.settings import load_settings
 
 REPOSITORY = Path(__file__).parents[2]
 PUBLISHED = Path("results/published")

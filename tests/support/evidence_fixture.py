@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from clai.benchmark.analysis import predicted_seconds
-from clai.report.labels import RULES
-from clai.runs.columns import COLUMNS
-from clai.runs.record import RUNS, write_records
+from replication.benchmark.analysis import predicted_seconds
+from replication.report.labels import RULES
+from replication.runs.columns import COLUMNS
+from replication.runs.record import RUNS, write_records
 
 EXPECTED = {
     "pathmnist": {"title": "PathMNIST", "needs": "pathmnist.npz (MedMNIST v2)"},

@@ -18,16 +18,16 @@ import torch
 import torch._dynamo  # the first step of an optimiser would import it, in each process anew
 from safetensors.torch import save
 
-from clai.baselines.student_t_mixture import choose_student_t_mixture
 from clai.batches import NO_AUGMENTATION
 from clai.checkpoints import Checkpoint, write_whole
-from clai.datasets.prepared import Prepared
-from clai.experiments import deep_kernel_gp
-from clai.experiments import training as training_of_models
-from clai.experiments.run import Run
-from clai.runs.identity import RunId
-from clai.runs.jobs import use_threads
-from clai.runs.settings import load_settings
+from replication.datasets.prepared import Prepared
+from replication.experiments import deep_kernel_gp
+from replication.models import training as training_of_models
+from replication.models.run import Run
+from replication.models.student_t_mixture import choose_student_t_mixture
+from replication.runs.identity import RunId
+from replication.runs.jobs import use_threads
+from replication.runs.settings import load_settings
 
 CPU = torch.device("cpu")
 WHOLE: dict[str, Any] = load_settings(Path(__file__).parents[2])

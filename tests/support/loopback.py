@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from clai.datasets.download import DownloadLimits
+from replication.datasets.download import DownloadLimits
 
 ONCE = DownloadLimits(retries=0, pause=0, timeout=5, parallel=1)
 """One attempt, no waiting."""

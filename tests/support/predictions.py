@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from clai.experiments.predictions import Predictions, Samples, save_predictions, save_samples
-from clai.metrics.calibration import scaled_softmax
-from clai.metrics.comparisons import Predicted, compare_models
-from clai.report.recomputation import Tested, measure
-from clai.runs.columns import COLUMNS
-from clai.runs.gather import gather
-from clai.runs.identity import RunId
+from clai.calibration import scaled_softmax
+from replication.experiments.predictions import Predictions, Samples, save_predictions, save_samples
+from replication.metrics.comparisons import Predicted, compare_models
+from replication.report.recomputation import Tested, measure
+from replication.runs.columns import COLUMNS
+from replication.runs.gather import gather
+from replication.runs.identity import RunId
 
 Arrays = dict[str, NDArray[Any]]
 TEMPERATURE = 0.4

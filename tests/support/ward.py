@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from clai.datasets import mimic_iv
-from clai.datasets.checksums import describe_files
-from clai.datasets.fetch import Raw
-from clai.datasets.mimic_iv.items import (
+from replication.datasets import mimic_iv
+from replication.datasets.checksums import describe_files
+from replication.datasets.fetch import Raw
+from replication.datasets.mimic_iv.items import (
     CHARTED_FIO2,
     FIO2,
     NOREPINEPHRINE,
@@ -20,10 +20,10 @@ from clai.datasets.mimic_iv.items import (
     TUBE,
     URINE,
 )
-from clai.datasets.mimic_iv.tables import connect
-from clai.datasets.miniature.mimic_iv import COLUMNS, write_tables
-from clai.datasets.prepare import prepare
-from clai.datasets.prepared import Prepared, load
+from replication.datasets.mimic_iv.tables import connect
+from replication.datasets.miniature.mimic_iv import COLUMNS, write_tables
+from replication.datasets.prepare import prepare
+from replication.datasets.prepared import Prepared, load
 
 RANGES = {
     "HR": [20, 300],

@@ -15,8 +15,8 @@ from clai.alignment import (
     one_vs_rest,
     target_matrix,
 )
-from clai.experiments.theory import check_bound, check_floor
 from clai.kernels import build
+from replication.experiments.theory import check_bound, check_floor
 
 LABELS_T, LABELS_R = torch.tensor([0, 1, 2]), torch.tensor([1, 1, 0, 2])
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from clai.errors import InputError
-from clai.report.article import (
+from replication.report.article import (
     claims_macros,
     claims_tex,
     macros_tex,
@@ -17,7 +17,7 @@ from clai.report.article import (
     runs_macros,
     supplement_tex,
 )
-from clai.report.latex import typeset
+from replication.report.latex import typeset
 
 TEMPLATE = Path(__file__).parents[2] / "workflow" / "report" / "article.tex"
 COLUMNS = ["dataset", "model", "metric", "mean", "sd", "n", "printed", "data"]

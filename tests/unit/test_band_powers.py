@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clai.datasets.band_powers import BANDS, band_power_table, log_band_powers, write_table
-from clai.datasets.miniature.make import make
 from clai.errors import InputError
-from clai.report.cli import main
+from replication.datasets.band_powers import BANDS, band_power_table, log_band_powers, write_table
+from replication.datasets.miniature.make import make
+from replication.report.cli import main
 
 RATE = 100
 SETTINGS: dict[str, Any] = {

@@ -9,7 +9,10 @@ import pytest
 import torch
 
 from clai.alignment import one_vs_rest
-from clai.experiments.bandwidth import (
+from clai.calibration import fit_temperature
+from clai.inference import ParzenMeans, log_posteriors, parzen_means
+from clai.kernels import KERNELS, Cosine, Kernel, MahalanobisGaussian
+from replication.experiments.bandwidth import (
     BANDWIDTH_COLUMNS,
     Power,
     choose_power,
@@ -18,14 +21,11 @@ from clai.experiments.bandwidth import (
     measure_bandwidth,
     merits_of_conditions,
 )
-from clai.experiments.embedding import Embedded
-from clai.experiments.published_model import References
-from clai.inference import ParzenMeans, log_posteriors, parzen_means
-from clai.kernels import KERNELS, Cosine, Kernel, MahalanobisGaussian
-from clai.metrics.calibration import fit_temperature
-from clai.runs.controls import control_runs
-from clai.runs.outputs import evidence_files
-from clai.runs.settings import load_settings
+from replication.experiments.published_model import References
+from replication.models.embedding import Embedded
+from replication.runs.controls import control_runs
+from replication.runs.outputs import evidence_files
+from replication.runs.settings import load_settings
 
 REPOSITORY = Path(__file__).parents[2]
 CLASSES = 4

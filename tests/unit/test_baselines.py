@@ -12,9 +12,12 @@ from sklearn.datasets import load_iris, make_moons
 from sklearn.metrics import roc_auc_score
 from studenttmixture import EMStudentMixture
 
-from clai.baselines.deep_kernel_gp import prevalence_shift, train_deep_kernel_gp
-from clai.baselines.gaussian_process import GaussianProcess, fit_gaussian_process
-from clai.baselines.row_classifiers import (
+from clai.batches import Recordings, Splits
+from clai.errors import DivergenceError, InputError
+from clai.trainer import TrainingSettings
+from replication.models.deep_kernel_gp import prevalence_shift, train_deep_kernel_gp
+from replication.models.gaussian_process import GaussianProcess, fit_gaussian_process
+from replication.models.row_classifiers import (
     class_sample,
     fit_constant,
     fit_gradient_boosting,
@@ -22,10 +25,7 @@ from clai.baselines.row_classifiers import (
     fit_process_of_rows,
     fit_row_classifier,
 )
-from clai.baselines.student_t_mixture import choose_student_t_mixture, fit_student_t_mixture
-from clai.batches import Recordings, Splits
-from clai.errors import DivergenceError, InputError
-from clai.trainer import TrainingSettings
+from replication.models.student_t_mixture import choose_student_t_mixture, fit_student_t_mixture
 
 MIXTURE: dict[str, Any] = {
     "components": 2,

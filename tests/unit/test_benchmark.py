@@ -12,20 +12,20 @@ from torch import Tensor, nn
 
 from clai import algorithms_as_printed as printed
 from clai.batches import Vectors
-from clai.benchmark import analysis
-from clai.benchmark.analysis import predicted_seconds
-from clai.benchmark.classifiers import measure_classifiers
-from clai.benchmark.epochs import measure_epochs, measure_precisions
-from clai.benchmark.inference import InferenceCase, random_embeddings, vote_printed, vote_streamed
-from clai.benchmark.memory import peak, peaks_alone
-from clai.benchmark.timing import COLUMNS
-from clai.benchmark.training import SCHEDULES, measure_exact
 from clai.encoders import ConditionedHead, Encoder
-from clai.experiments.hardware import choose_precision
 from clai.kernels import Cosine, build
 from clai.learning import collaborative_learning
-from clai.runs.settings import load_settings
 from clai.trainer import TrainingSettings
+from replication.benchmark import analysis
+from replication.benchmark.analysis import predicted_seconds
+from replication.benchmark.classifiers import measure_classifiers
+from replication.benchmark.epochs import measure_epochs, measure_precisions
+from replication.benchmark.inference import InferenceCase, random_embeddings, vote_printed, vote_streamed
+from replication.benchmark.memory import peak, peaks_alone
+from replication.benchmark.timing import COLUMNS
+from replication.benchmark.training import SCHEDULES, measure_exact
+from replication.models.hardware import choose_precision
+from replication.runs.settings import load_settings
 
 CPU = torch.device("cpu")
 BATCHES, BATCH, CLASSES = 5, 4, 3

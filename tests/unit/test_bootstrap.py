@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from scipy import stats
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from clai.metrics.bootstrap import Fold, Ranked, bca_limits, net_benefit, patient_intervals
-from clai.metrics.challenge_utility import hourly_utility, utility_score
+from replication.metrics.bootstrap import Fold, Ranked, bca_limits, net_benefit, patient_intervals
+from replication.metrics.challenge_utility import hourly_utility, utility_score
 
 
 def test_areas_are_those_of_scikit_learn_with_weights_and_ties() -> None:
@@ -35,7 +35,7 @@ def test_areas_do_not_depend_on_how_they_are_computed(fraction: float, monkeypat
     ranked = Ranked(y, score, patient, 15)
     assert ranked.between.nnz > 15**2
     by_pairs, with_precision = ranked.roc_areas(weights), ranked.areas(weights)[:, 0]
-    monkeypatch.setattr("clai.metrics.bootstrap.FEW_PAIRS", 0)
+    monkeypatch.setattr("replication.metrics.bootstrap.FEW_PAIRS", 0)
     by_samples = ranked.roc_areas(weights)
     expected = [roc_auc_score(y, score, sample_weight=weight[patient]) for weight in weights]
     for areas in (by_pairs, by_samples, with_precision):

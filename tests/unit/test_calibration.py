@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import expit, softmax
 
-from clai.metrics.calibration import LogisticCalibration, fit_logistic, fit_temperature, scaled_softmax
-from clai.metrics.classification import expected_calibration_error, multiclass_metrics
+from clai.calibration import LogisticCalibration, fit_logistic, fit_temperature, scaled_softmax
+from replication.metrics.classification import expected_calibration_error, multiclass_metrics
 
 
 @pytest.mark.parametrize("temperature", [0.05, 1.0, 20.0])

@@ -9,18 +9,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clai.report.claims.finding import Finding
-from clai.report.claims.judgement import CLAIMS, judge
-from clai.report.claims.multiclass import CIFAR10_GROUPS, epochs_to, grouping_test
-from clai.report.claims.page import claims_frame, claims_page
-from clai.report.claims.reading import Reading
-from clai.report.claims.verdict import (
+from replication.report.claims.finding import Finding
+from replication.report.claims.judgement import CLAIMS, judge
+from replication.report.claims.multiclass import CIFAR10_GROUPS, epochs_to, grouping_test
+from replication.report.claims.page import claims_frame, claims_page
+from replication.report.claims.reading import Reading
+from replication.report.claims.verdict import (
     Outcome,
     Qualifier,
     Verdict,
 )
-from clai.report.evidence import Evidence, _read_csv
-from clai.report.printed_values import read_printed_values
+from replication.report.evidence import Evidence, _read_csv
+from replication.report.printed_values import read_printed_values
 from support.evidence_fixture import (
     EXPECTED,
     STUDIES,

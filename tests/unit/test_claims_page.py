@@ -3,11 +3,11 @@
 import re
 from pathlib import Path
 
-from clai.report.claims.judgement import CLAIMS, judge
-from clai.report.claims.page import claims_page
-from clai.report.evidence import Evidence
-from clai.report.printed_values import read_printed_values
-from clai.report.statistics import Interval
+from replication.report.claims.judgement import CLAIMS, judge
+from replication.report.claims.page import claims_page
+from replication.report.evidence import Evidence
+from replication.report.printed_values import read_printed_values
+from replication.report.statistics import Interval
 from support.evidence_fixture import EXPECTED, STUDIES, write_evidence, write_studies
 
 PAPER = read_printed_values(Path(__file__).parents[2] / "workflow" / "config" / "printed_values.csv")

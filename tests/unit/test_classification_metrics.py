@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
 from clai.errors import InputError
-from clai.metrics.classification import (
+from replication.metrics.classification import (
     binary_metrics,
     choose_threshold,
     expected_calibration_error,

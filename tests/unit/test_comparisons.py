@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import softmax
 
-from clai.metrics.classification import multiclass_metrics
-from clai.metrics.comparisons import METRICS, Predicted, _weights, compare_models, paired_difference
+from replication.metrics.classification import multiclass_metrics
+from replication.metrics.comparisons import METRICS, Predicted, _weights, compare_models, paired_difference
 
 Floats = NDArray[np.float64]
 BINS = 15

@@ -8,18 +8,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clai.report.claims.finding import Finding
-from clai.report.claims.judgement import CLAIMS, judge
-from clai.report.claims.page import claims_page
-from clai.report.claims.verdict import Outcome
-from clai.report.evidence import Evidence
-from clai.report.printed_values import read_printed_values
-from clai.report.statistics import Interval
-from clai.report.tables.bandwidth import READINGS
-from clai.report.tables.parts import Sources
-from clai.report.tables.render import render
-from clai.runs.columns import COLUMNS
-from clai.runs.controls import EMBEDDINGS, READ_OUTS
+from replication.report.claims.finding import Finding
+from replication.report.claims.judgement import CLAIMS, judge
+from replication.report.claims.page import claims_page
+from replication.report.claims.verdict import Outcome
+from replication.report.evidence import Evidence
+from replication.report.printed_values import read_printed_values
+from replication.report.statistics import Interval
+from replication.report.tables.bandwidth import READINGS
+from replication.report.tables.parts import Sources
+from replication.report.tables.render import render
+from replication.runs.columns import COLUMNS
+from replication.runs.controls import EMBEDDINGS, READ_OUTS
 from support.evidence_fixture import EXPECTED, STUDIES, write_benchmark, write_evidence, write_studies
 
 REPOSITORY = Path(__file__).parents[2]

@@ -9,24 +9,24 @@ import pytest
 import torch
 
 from clai.alignment import alignment_scores, one_vs_rest, target_matrix
-from clai.baselines.objectives import prototypical_loss
 from clai.checkpoints import Checkpoint
-from clai.datasets.prepared import Prepared
 from clai.encoders import Encoder
-from clai.experiments import embeddings
-from clai.experiments.embedding import Embedded
-from clai.experiments.embeddings import open_view
-from clai.experiments.evaluation import evaluate_clai
-from clai.experiments.objectives import train_traced
-from clai.experiments.read_outs import measure_read_outs
-from clai.experiments.rule_agreement import measure_agreement
-from clai.experiments.run import Run
-from clai.experiments.seen_signals import seen_statistics
-from clai.experiments.training import Trained, train_clai, train_classifier
 from clai.kernels import Cosine, MahalanobisGaussian
-from clai.runs.controls import EMBEDDINGS, OBJECTIVES, READ_OUTS
-from clai.runs.identity import RunId
-from clai.runs.settings import load_settings, merge, model_settings
+from replication.datasets.prepared import Prepared
+from replication.experiments import embeddings
+from replication.experiments.embeddings import open_view
+from replication.experiments.evaluation import evaluate_clai
+from replication.experiments.objectives import train_traced
+from replication.experiments.read_outs import measure_read_outs
+from replication.experiments.rule_agreement import measure_agreement
+from replication.experiments.seen_signals import seen_statistics
+from replication.models.embedding import Embedded
+from replication.models.objectives import prototypical_loss
+from replication.models.run import Run
+from replication.models.training import Trained, train_clai, train_classifier
+from replication.runs.controls import EMBEDDINGS, OBJECTIVES, READ_OUTS
+from replication.runs.identity import RunId
+from replication.runs.settings import load_settings, merge, model_settings
 
 REPOSITORY = Path(__file__).parents[2]
 MINI = load_settings(REPOSITORY, mini=True)
@@ -215,7 +215,7 @@ def test_signals_on_unit_vectors_ignore_the_norm(monkeypatch: pytest.MonkeyPatch
     data = Prepared({"kind": "recordings"}, {"groups_all": groups, "y_all": y})
     run = Run(data, {}, RunId("stays", "clai-m", 0, 0), torch.device("cpu"))
     everything = np.ones(len(y), dtype=bool)
-    monkeypatch.setattr("clai.experiments.seen_signals.recording_rows", lambda *_: (everything,) * 3)
+    monkeypatch.setattr("replication.experiments.seen_signals.recording_rows", lambda *_: (everything,) * 3)
     found = seen_statistics(
         run, MahalanobisGaussian(4, "identity").double(), Embedded(z.unsqueeze(0), torch.from_numpy(y))
     )

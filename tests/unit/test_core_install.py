@@ -53,7 +53,7 @@ else:
     raise SystemExit("training at this learning rate did not diverge")
 check_estimator(CLaIClassifier(epochs=10), on_skip=None)
 
-from clai.report.cli import main
+from replication.report.cli import main
 
 try:
     main(["provenance", "README.md"])

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from rocrate.rocrate import ROCrate
 
-from clai.report.crate import PROFILES, build
-from clai.runs.record import write_records
+from replication.report.crate import PROFILES, build
+from replication.runs.record import write_records
 
 RUN = {
     "run": "cifar10/clai-m/seed0", "seed": 0, "fold": None, "device": "cpu", "hardware": "2 cores", "threads": 2, "dirty": False,

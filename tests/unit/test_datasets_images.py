@@ -20,15 +20,15 @@ import pytest
 from medmnist import INFO
 from PIL import Image
 
-from clai.datasets import cifar10, image_folder, jpeg_copy, medmnist, prepared
-from clai.datasets.fetch import Raw, obtain
-from clai.datasets.miniature.cifar10 import python2_pickle
-from clai.datasets.miniature.make import GENERATORS, make
-from clai.datasets.prepare import prepare
-from clai.datasets.prepared import load, statistics, writing
-from clai.datasets.sources import COLUMNS
-from clai.datasets.splits import stratified_validation
 from clai.errors import InputError
+from replication.datasets import cifar10, image_folder, jpeg_copy, medmnist, prepared
+from replication.datasets.fetch import Raw, obtain
+from replication.datasets.miniature.cifar10 import python2_pickle
+from replication.datasets.miniature.make import GENERATORS, make
+from replication.datasets.prepare import prepare
+from replication.datasets.prepared import load, statistics, writing
+from replication.datasets.sources import COLUMNS
+from replication.datasets.splits import stratified_validation
 from support.loopback import ONCE, entry, serving
 
 MEDMNIST: dict[str, Any] = {"title": "PathMNIST", "medmnist_flag": "pathmnist", "medmnist_size": 28}
@@ -148,7 +148,7 @@ def test_a_channel_that_never_varies_is_named(tmp_path: Path) -> None:
 
 
 def test_streamed_statistics_equal_those_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clai.datasets.prepared._CHUNK_VALUES", 7)
+    monkeypatch.setattr("replication.datasets.prepared._CHUNK_VALUES", 7)
     rng = np.random.default_rng(0)
     x = rng.normal(1000, 3, (50, 4))
     x[rng.random(x.shape) < 0.3] = np.nan

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clai.datasets.challenge2019 import parse, read
-from clai.datasets.fetch import Raw, matching, obtain
-from clai.datasets.miniature.make import make
-from clai.datasets.miniature.zips import write_zip
-from clai.datasets.prepare import prepare
-from clai.datasets.prepared import Prepared, load
-from clai.datasets.recordings import Rows, outside_to_missing, write
-from clai.datasets.splits import DEVELOPMENT, patient_folds, require_classes
 from clai.errors import InputError
+from replication.datasets.challenge2019 import parse, read
+from replication.datasets.fetch import Raw, matching, obtain
+from replication.datasets.miniature.make import make
+from replication.datasets.miniature.zips import write_zip
+from replication.datasets.prepare import prepare
+from replication.datasets.prepared import Prepared, load
+from replication.datasets.recordings import Rows, outside_to_missing, write
+from replication.datasets.splits import DEVELOPMENT, patient_folds, require_classes
 from support.loopback import ONCE, entry
 from support.ward import RANGES
 

@@ -15,12 +15,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clai.datasets.download import verify
-from clai.datasets.fetch import matching, obtain
-from clai.datasets.miniature.make import make
-from clai.datasets.prepare import prepare
-from clai.datasets.prepared import Prepared, load
-from clai.datasets.sleep_edf import (
+from clai.errors import InputError
+from replication.datasets.download import verify
+from replication.datasets.fetch import matching, obtain
+from replication.datasets.miniature.make import make
+from replication.datasets.prepare import prepare
+from replication.datasets.prepared import Prepared, load
+from replication.datasets.sleep_edf import (
     MOVEMENT,
     STAGES,
     UNSCORED,
@@ -33,9 +34,8 @@ from clai.datasets.sleep_edf import (
     stage_of_epochs,
     within_sleep,
 )
-from clai.datasets.sources import read_sources
-from clai.datasets.splits import group_split
-from clai.errors import InputError
+from replication.datasets.sources import read_sources
+from replication.datasets.splits import group_split
 from support.loopback import ONCE, entry
 
 SETTINGS: dict[str, Any] = {
@@ -325,7 +325,7 @@ def test_memory_does_not_grow_with_the_number_of_recordings(
     raw_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Peak of what Python and numpy allocate; benchmarks/scaling.py measures the process on whole nights."""
-    monkeypatch.setattr("clai.datasets.prepared._CHUNK_VALUES", 2**18)  # less than the smaller of the two sets
+    monkeypatch.setattr("replication.datasets.prepared._CHUNK_VALUES", 2**18)  # less than the smaller of the two sets
     peaks = []
     for copies in (1, 4):
         folder = tmp_path / f"raw{copies}"

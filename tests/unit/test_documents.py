@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from clai.errors import InputError
-from clai.report.documents import figure, fill_figures, replace_block, untraced
+from replication.report.documents import figure, fill_figures, replace_block, untraced
 
 REPOSITORY = Path(__file__).parents[2]
 ROOT = [REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]

@@ -14,7 +14,7 @@ TRAIN = """
 import copy, sys
 import torch
 from clai.encoders import ResNet1d, ResNet2d
-from clai.runs.jobs import use_threads
+from replication.runs.jobs import use_threads
 
 use_threads(1)
 torch.manual_seed(0)

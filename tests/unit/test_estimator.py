@@ -22,7 +22,7 @@ from torch import nn
 
 import clai.estimator
 from clai import CLaIClassifier
-from clai.metrics.classification import expected_calibration_error, top_label
+from replication.metrics.classification import expected_calibration_error, top_label
 
 
 @pytest.mark.filterwarnings("ignore")

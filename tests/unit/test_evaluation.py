@@ -8,14 +8,14 @@ import torch
 from sklearn.metrics import roc_auc_score
 
 from clai import inference
-from clai.datasets.prepared import Prepared
-from clai.experiments.embedding import Embedded
-from clai.experiments.evaluation import Evaluation, evaluate_clai
-from clai.experiments.run import Run
 from clai.inference import RULES, SHARES
 from clai.kernels import MahalanobisGaussian
-from clai.metrics.classification import expected_calibration_error, top_label
-from clai.runs.identity import RunId
+from replication.datasets.prepared import Prepared
+from replication.experiments.evaluation import Evaluation, evaluate_clai
+from replication.metrics.classification import expected_calibration_error, top_label
+from replication.models.embedding import Embedded
+from replication.models.run import Run
+from replication.runs.identity import RunId
 
 KERNEL = MahalanobisGaussian(2, "identity")
 SETTINGS: dict[str, Any] = {"inference": {"references": "all"}, "evaluation": {"ece_bins": 15}}

@@ -6,10 +6,10 @@ import pandas as pd
 import pytest
 
 from clai.errors import InputError
-from clai.report.captions import caption
-from clai.report.evidence import Evidence, run_model
-from clai.report.labels import MINI_NOTE
-from clai.report.printed_values import read_printed_values
+from replication.report.captions import caption
+from replication.report.evidence import Evidence, run_model
+from replication.report.labels import MINI_NOTE
+from replication.report.printed_values import read_printed_values
 from support.evidence_fixture import EXPECTED, write_evidence
 
 REPOSITORY = Path(__file__).parents[2]

@@ -18,19 +18,19 @@ import yaml
 from clai import kernels
 from clai.batches import NO_AUGMENTATION
 from clai.checkpoints import Checkpoint
-from clai.datasets.fetch import obtain
-from clai.datasets.prepare import prepare
-from clai.datasets.prepared import Prepared, load
 from clai.errors import InputError
-from clai.experiments.embedding import embed_splits
-from clai.experiments.embedding_baselines import evaluate_embedding_baseline, fit_embedding_baseline
-from clai.experiments.evaluation import evaluate_clai
-from clai.experiments.run import Run
-from clai.experiments.training import train_clai
-from clai.runs import models
-from clai.runs.identity import RunId
-from clai.runs.jobs import use_threads
-from clai.runs.settings import load_settings
+from replication.datasets.fetch import obtain
+from replication.datasets.prepare import prepare
+from replication.datasets.prepared import Prepared, load
+from replication.experiments.embedding_baselines import evaluate_embedding_baseline, fit_embedding_baseline
+from replication.experiments.evaluation import evaluate_clai
+from replication.models.embedding import embed_splits
+from replication.models.run import Run
+from replication.models.training import train_clai
+from replication.runs import models
+from replication.runs.identity import RunId
+from replication.runs.jobs import use_threads
+from replication.runs.settings import load_settings
 from support.loopback import ONCE
 
 REPOSITORY = Path(__file__).parents[2]
@@ -55,7 +55,7 @@ def entries() -> dict[str, Any]:
 @pytest.fixture
 def source(monkeypatch: pytest.MonkeyPatch) -> str:
     """The page's module, where the library looks for sources."""
-    name = f"clai.datasets.{entries()['digits']['source']}"
+    name = f"replication.datasets.{entries()['digits']['source']}"
     module = ModuleType(name)
     module.__spec__ = ModuleSpec(name, None)
     monkeypatch.setitem(sys.modules, name, module)
@@ -134,7 +134,7 @@ def laplacian(monkeypatch: pytest.MonkeyPatch) -> type[kernels.Kernel]:
 @pytest.fixture
 def nearest_centroid(monkeypatch: pytest.MonkeyPatch) -> None:
     """The page's baseline, where the library looks for baselines, and its model in the registry."""
-    module = ModuleType("clai.baselines.nearest_centroid")
+    module = ModuleType("replication.models.nearest_centroid")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     exec(compile(block("python", "class NearestCentroid"), "docs/extending.md", "exec"), module.__dict__)
     register(block("python", '"nearest-centroid"'), monkeypatch)

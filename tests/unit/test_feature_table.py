@@ -10,16 +10,16 @@ import pandas as pd
 import pytest
 import torch
 
-from clai.datasets import feature_table
-from clai.datasets.checksums import checksum_of
-from clai.datasets.feature_table import columns_of, labels_of
-from clai.datasets.fetch import obtain
-from clai.datasets.prepare import prepare
-from clai.datasets.prepared import Prepared, load
-from clai.datasets.splits import group_split
 from clai.errors import InputError
-from clai.experiments.splits import splits_of
-from clai.runs.identity import RunId
+from replication.datasets import feature_table
+from replication.datasets.checksums import checksum_of
+from replication.datasets.feature_table import columns_of, labels_of
+from replication.datasets.fetch import obtain
+from replication.datasets.prepare import prepare
+from replication.datasets.prepared import Prepared, load
+from replication.datasets.splits import group_split
+from replication.models.splits import splits_of
+from replication.runs.identity import RunId
 from support.loopback import ONCE, entry
 
 TABLE = Path(__file__).parents[2] / "workflow" / "config" / "data_sources.csv"

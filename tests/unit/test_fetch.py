@@ -17,13 +17,13 @@ from pathlib import Path
 import pytest
 from medmnist import INFO
 
-from clai.datasets import checksums, download
-from clai.datasets.checksums import describe_files
-from clai.datasets.download import DownloadLimits
-from clai.datasets.fetch import Raw, obtain
-from clai.datasets.miniature.make import make
-from clai.datasets.sources import COLUMNS, Row, read_sources
 from clai.errors import InputError
+from replication.datasets import checksums, download
+from replication.datasets.checksums import describe_files
+from replication.datasets.download import DownloadLimits
+from replication.datasets.fetch import Raw, obtain
+from replication.datasets.miniature.make import make
+from replication.datasets.sources import COLUMNS, Row, read_sources
 from support.loopback import ONCE, Server, entry, serving
 
 REPOSITORY = Path(__file__).parents[2]
@@ -297,7 +297,7 @@ def test_several_files_are_fetched_at_a_time_and_counted(
         name, content = f"{n}.edf", CONTENT[n:]
         server.files[name], server.faults[name] = content, ["slow"]
         rows.append(row(server.url(name), checksum=sha256(content), file=name))
-    with caplog.at_level(logging.INFO, logger="clai"):
+    with caplog.at_level(logging.INFO, logger="replication"):
         download.fetch(rows, tmp_path, replace(ONCE, parallel=3))
     assert 1 < server.most_together <= 3
     assert left_in(tmp_path) == [r.file for r in rows]
@@ -316,7 +316,7 @@ def test_progress_is_shown_while_a_file_arrives(
     tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(download, "PROGRESS_SECONDS", 0.0)
-    with caplog.at_level(logging.INFO, logger="clai"):
+    with caplog.at_level(logging.INFO, logger="replication"):
         download.fetch([row(server.url("toy.npz"))], tmp_path, ONCE)
     assert "toy: toy.npz, 0.1 of 0.3 MB" in caplog.text
 

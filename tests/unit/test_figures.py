@@ -8,14 +8,14 @@ import pandas as pd
 import pytest
 
 from clai.errors import InputError
-from clai.report.evidence import Evidence
-from clai.report.figures.reliability import FEWEST_IN_BIN, pool_bins
-from clai.report.figures.render import FIGURES, render, save
-from clai.report.figures.time_to_result import NOT_KEPT, RECORD_OPERATIONS
-from clai.report.labels import CLASS_COLOURS, CLASS_LABELS, MINI_NOTE
-from clai.report.printed_values import read_printed_values
-from clai.runs.outputs import evidence_behind
-from clai.runs.settings import load_settings
+from replication.report.evidence import Evidence
+from replication.report.figures.reliability import FEWEST_IN_BIN, pool_bins
+from replication.report.figures.render import FIGURES, render, save
+from replication.report.figures.time_to_result import NOT_KEPT, RECORD_OPERATIONS
+from replication.report.labels import CLASS_COLOURS, CLASS_LABELS, MINI_NOTE
+from replication.report.printed_values import read_printed_values
+from replication.runs.outputs import evidence_behind
+from replication.runs.settings import load_settings
 from support.evidence_fixture import (
     DEMO,
     EXPECTED,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from clai.runs.forks import run_in_fork
+from replication.runs.forks import run_in_fork
 
 ABOUT = """
 import gc, json, os, sys
@@ -90,7 +90,7 @@ FAILING = {
 
 RUN_ALL = """
 import subprocess, sys
-from clai.runs.forks import run_in_fork
+from replication.runs.forks import run_in_fork
 for script in sys.argv[1:]:
     try:
         run_in_fork(script, "/tmp")
@@ -115,7 +115,7 @@ COMMAND = """
 import sys
 known = "snakemake.cli" in sys.modules
 import snakemake.cli
-from clai.runs.forks import run_in_fork
+from replication.runs.forks import run_in_fork
 if __name__ == "__main__":
     run_in_fork(sys.argv[1], "/tmp")
 """

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from clai.errors import InputError
-from clai.report.further_runs import add_runs
-from clai.runs.identity import RunId
-from clai.runs.record import read_records, write_records
+from replication.report.further_runs import add_runs
+from replication.runs.identity import RunId
+from replication.runs.record import read_records, write_records
 from support.predictions import multiclass, write_predicted_evidence
 
 EVALUATION = {"ece_bins": 15, "decision_thresholds": []}

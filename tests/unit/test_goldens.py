@@ -13,25 +13,32 @@ import numpy as np
 import pytest
 import torch
 
-from clai.baselines.row_classifiers import fit_row_classifier
 from clai.checkpoints import Checkpoint
-from clai.datasets.download import DownloadLimits
-from clai.datasets.fetch import obtain
-from clai.datasets.miniature.make import make
-from clai.datasets.prepare import prepare
-from clai.experiments import deep_kernel_gp
-from clai.experiments.embedding import embed_splits
-from clai.experiments.embedding_baselines import evaluate_embedding_baseline, fit_embedding_baseline
-from clai.experiments.evaluation import (
+from replication.datasets.download import DownloadLimits
+from replication.datasets.fetch import obtain
+from replication.datasets.miniature.make import make
+from replication.datasets.prepare import prepare
+from replication.experiments import deep_kernel_gp
+from replication.experiments.embedding_baselines import evaluate_embedding_baseline, fit_embedding_baseline
+from replication.experiments.evaluation import (
     evaluate_clai,
     evaluate_cross_entropy,
     evaluate_rows,
     evaluate_supervised_contrastive,
 )
-from clai.experiments.run import Run
-from clai.experiments.training import train
-from clai.runs.identity import RunId
-from clai.runs.settings import load_settings, merge, model_settings, preparation_settings, raw_dataset, source_settings
+from replication.models.embedding import embed_splits
+from replication.models.row_classifiers import fit_row_classifier
+from replication.models.run import Run
+from replication.models.training import train
+from replication.runs.identity import RunId
+from replication.runs.settings import (
+    load_settings,
+    merge,
+    model_settings,
+    preparation_settings,
+    raw_dataset,
+    source_settings,
+)
 
 REPOSITORY = Path(__file__).parents[2]
 GOLDENS = json.loads((REPOSITORY / "tests/goldens/goldens.json").read_text())

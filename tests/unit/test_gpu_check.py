@@ -16,11 +16,11 @@ import pytest
 import torch
 from PIL import Image
 
-from clai.benchmark import gpu_parts
-from clai.benchmark.gpu_check import accuracy, seconds_to
-from clai.benchmark.gpu_parts import Check, Finding
-from clai.experiments.training import Trained
-from clai.runs.settings import load_settings, merge
+from replication.benchmark import gpu_parts
+from replication.benchmark.gpu_check import accuracy, seconds_to
+from replication.benchmark.gpu_parts import Check, Finding
+from replication.models.training import Trained
+from replication.runs.settings import load_settings, merge
 
 REPOSITORY = Path(__file__).parents[2]
 ABSENT = (

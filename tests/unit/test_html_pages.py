@@ -7,7 +7,7 @@ import re
 import pandas as pd
 from PIL import Image
 
-from clai.report.html_pages import output_page, readable, runs_page, settings_page, sortable
+from replication.report.html_pages import output_page, readable, runs_page, settings_page, sortable
 
 RUN = {
     "run": "a/gp/seed0/fold1", "seed": 0, "fold": 1, "device": "cpu", "hardware": "2 cores", "threads": 2, "wall_seconds": 1.5,

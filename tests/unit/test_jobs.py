@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 import torch
 
-from clai.runs.jobs import THREAD_VARIABLES, WORKFLOW, remove_finished_checkpoints, start_job, use_threads
-from clai.runs.settings import load_settings
+from replication.runs.jobs import THREAD_VARIABLES, WORKFLOW, remove_finished_checkpoints, start_job, use_threads
+from replication.runs.settings import load_settings
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -80,7 +80,7 @@ def test_settings_to_lower_exist() -> None:
 
 
 POOLS = """
-from clai.runs.jobs import use_threads
+from replication.runs.jobs import use_threads
 {before}
 use_threads(2)
 import numpy, sklearn.ensemble, torch
@@ -117,7 +117,8 @@ def test_processes_started_later_have_the_same_number(monkeypatch: pytest.Monkey
 
 def test_a_job_is_stopped_when_its_workflow_was_killed(tmp_path: Path) -> None:
     workflow = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(120)"])
-    code = f"import time; from clai.runs.jobs import start_job; start_job({str(tmp_path / 'log')!r}); print('on', flush=True)"
+    code = "import time; from replication.runs.jobs import start_job; "
+    code += f"start_job({str(tmp_path / 'log')!r}); print('on', flush=True)"
     environment = os.environ | {WORKFLOW: str(workflow.pid)}
     command = [sys.executable, "-c", f"{code}; time.sleep(120)"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as job:

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clai.datasets.prepared import Prepared
-from clai.experiments.latent_signals import (
+from replication.datasets.prepared import Prepared
+from replication.experiments.latent_signals import (
     SIGNAL_COLUMNS,
     choose_stay,
     latent_statistics,

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from clai.batches import NO_AUGMENTATION, Recordings, Splits
-from clai.datasets.hourly_inputs import hourly_inputs, hourly_names
-from clai.datasets.prepared import Prepared
-from clai.datasets.splits import group_split, patient_folds, stratified_validation
 from clai.encoders import ConditionedHead, Encoder, build_trunk
-from clai.experiments.splits import splits_of
-from clai.runs.identity import RunId
+from replication.datasets.hourly_inputs import hourly_inputs, hourly_names
+from replication.datasets.prepared import Prepared
+from replication.datasets.splits import group_split, patient_folds, stratified_validation
+from replication.models.splits import splits_of
+from replication.runs.identity import RunId
 
 CPU = torch.device("cpu")
 SEEDS = st.integers(0, 2**31 - 1)

@@ -12,14 +12,14 @@ from typing import Any
 import duckdb
 import pytest
 
-from clai.datasets import mimic_iv
-from clai.datasets.fetch import obtain
-from clai.datasets.mimic_iv.sofa import COMPONENTS
-from clai.datasets.mimic_iv.tables import connect
-from clai.datasets.prepare import prepare
-from clai.datasets.prepared import load
 from clai.errors import InputError
-from clai.runs.settings import load_settings
+from replication.datasets import mimic_iv
+from replication.datasets.fetch import obtain
+from replication.datasets.mimic_iv.sofa import COMPONENTS
+from replication.datasets.mimic_iv.tables import connect
+from replication.datasets.prepare import prepare
+from replication.datasets.prepared import load
+from replication.runs.settings import load_settings
 from support.loopback import ONCE
 from support.mimic_code import build
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from clai.datasets.mimic_iv.items import PLATELETS
+from replication.datasets.mimic_iv.items import PLATELETS
 from support.ward import START, Ward, septic
 
 

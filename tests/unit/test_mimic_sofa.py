@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from clai.datasets.mimic_iv import items
+from replication.datasets.mimic_iv import items
 from support.ward import Ward
 
 

@@ -16,16 +16,16 @@ import numpy as np
 import pytest
 
 from clai.checkpoints import STOPPED
-from clai.datasets import mimic_iv
-from clai.datasets.fetch import obtain
-from clai.datasets.interrupted import exit_on_sigterm
-from clai.datasets.mimic_iv import contents
-from clai.datasets.mimic_iv.tables import connect, locate, run
-from clai.datasets.miniature.make import make
-from clai.datasets.miniature.mimic_iv import write_tables
-from clai.datasets.prepare import prepare
-from clai.datasets.prepared import load
 from clai.errors import InputError
+from replication.datasets import mimic_iv
+from replication.datasets.fetch import obtain
+from replication.datasets.interrupted import exit_on_sigterm
+from replication.datasets.mimic_iv import contents
+from replication.datasets.mimic_iv.tables import connect, locate, run
+from replication.datasets.miniature.make import make
+from replication.datasets.miniature.mimic_iv import write_tables
+from replication.datasets.prepare import prepare
+from replication.datasets.prepared import load
 from support.loopback import ONCE, entry
 from support.ward import MIMIC, mimic, small_ward
 

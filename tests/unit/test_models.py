@@ -4,8 +4,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import resolve_name
 
-from clai.runs.models import CELLS, CLAI, EMBEDDING_BASELINES, MODELS, fitted_by
-from clai.runs.settings import load_settings, select
+from replication.runs.models import CELLS, CLAI, EMBEDDING_BASELINES, MODELS, fitted_by
+from replication.runs.settings import load_settings, select
 
 REPOSITORY = Path(__file__).parents[2]
 

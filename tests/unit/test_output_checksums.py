@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clai.runs.output_checksums import OutputChecksums, bring_to_present
+from replication.runs.output_checksums import OutputChecksums, bring_to_present
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def change(noted: Path, output: Path) -> str | None:
 
 
 def test_an_output_as_its_job_left_it_is_not_read(noted: Path, output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clai.runs.output_checksums._checksum", lambda path: pytest.fail(f"{path} was read"))
+    monkeypatch.setattr("replication.runs.output_checksums._checksum", lambda path: pytest.fail(f"{path} was read"))
     assert change(noted, output) is None
 
 

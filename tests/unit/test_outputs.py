@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from clai.report.figures import render as figures
-from clai.report.tables import render as tables
-from clai.runs.outputs import (
+from replication.report.figures import render as figures
+from replication.report.tables import render as tables
+from replication.runs.outputs import (
     BENCHMARK,
     CLAIMS,
     FIGURES,
@@ -24,8 +24,8 @@ from clai.runs.outputs import (
     prediction_files,
     title_of,
 )
-from clai.runs.settings import load_settings
-from clai.runs.tuning import PREFIX
+from replication.runs.settings import load_settings
+from replication.runs.tuning import PREFIX
 
 REPOSITORY = Path(__file__).parents[2]
 REAL = load_settings(REPOSITORY)

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from clai.errors import InputError
-from clai.report.plan import Work, core_seconds, plan_text, planned, time_left, work
-from clai.runs.identity import RunId
-from clai.runs.record import write_records
-from clai.runs.settings import load_settings
+from replication.report.plan import Work, core_seconds, plan_text, planned, time_left, work
+from replication.runs.identity import RunId
+from replication.runs.record import write_records
+from replication.runs.settings import load_settings
 from support.copies import REPOSITORY
 
 

@@ -8,8 +8,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from clai.calibration import scaled_softmax
 from clai.errors import InputError
-from clai.experiments.predictions import (
+from replication.experiments.predictions import (
     FEW,
     Predictions,
     Samples,
@@ -18,9 +19,8 @@ from clai.experiments.predictions import (
     save_predictions,
     save_samples,
 )
-from clai.metrics.calibration import scaled_softmax
-from clai.metrics.classification import binary_metrics, multiclass_metrics
-from clai.runs.identity import RunId
+from replication.metrics.classification import binary_metrics, multiclass_metrics
+from replication.runs.identity import RunId
 from support.predictions import multiclass, recordings
 
 Arrays = dict[str, NDArray[Any]]

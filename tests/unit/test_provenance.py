@@ -12,17 +12,17 @@ import pandas as pd
 import pytest
 
 from clai.errors import InputError
-from clai.report.cli import main
-from clai.report.evidence import Evidence
-from clai.report.printed_values import read_printed_values
-from clai.report.provenance import trace
-from clai.report.publication import publish
-from clai.report.sidecars import csv_text, records_behind, sidecar
-from clai.report.tables.choices import read_choices
-from clai.report.tables.parts import Sources
-from clai.report.tables.render import render
-from clai.runs.identity import RunId
-from clai.runs.record import Recorder, commit, digest, read_records, with_evaluation, write_records
+from replication.report.cli import main
+from replication.report.evidence import Evidence
+from replication.report.printed_values import read_printed_values
+from replication.report.provenance import trace
+from replication.report.publication import publish
+from replication.report.sidecars import csv_text, records_behind, sidecar
+from replication.report.tables.choices import read_choices
+from replication.report.tables.parts import Sources
+from replication.report.tables.render import render
+from replication.runs.identity import RunId
+from replication.runs.record import Recorder, commit, digest, read_records, with_evaluation, write_records
 from support.evidence_fixture import EXPECTED, write_evidence
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"

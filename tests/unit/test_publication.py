@@ -8,12 +8,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from clai.datasets.sources import read_sources
 from clai.errors import InputError
-from clai.report.evidence import Evidence
-from clai.report.figures.render import render
-from clai.report.publication import LARGEST_FILE, LARGEST_PREDICTIONS, OPEN_LICENCES, publish, shows_patients
-from clai.runs.record import read_records, write_records
+from replication.datasets.sources import read_sources
+from replication.report.evidence import Evidence
+from replication.report.figures.render import render
+from replication.report.publication import LARGEST_FILE, LARGEST_PREDICTIONS, OPEN_LICENCES, publish, shows_patients
+from replication.runs.record import read_records, write_records
 from support.disks import fail_to_replace
 from support.evidence_fixture import EXPECTED, write_evidence
 

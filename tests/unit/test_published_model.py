@@ -15,22 +15,22 @@ from safetensors import safe_open
 
 import clai
 from clai.batches import NO_AUGMENTATION
-from clai.datasets.prepared import Prepared
 from clai.encoders import Classifier
 from clai.errors import InputError
-from clai.experiments import published
-from clai.experiments.embedding import Embedded, embed_splits
-from clai.experiments.evaluation import evaluate_clai
-from clai.experiments.published_model import PublishedModel, keeps_weights
-from clai.experiments.run import Run
-from clai.experiments.splits import drawn_rows
-from clai.experiments.training import Trained, build_clai, build_classifier
-from clai.experiments.vote_pictures import vote_pictures
-from clai.report.cli import main
-from clai.report.model_cards import card
-from clai.report.published_models import publish_models
-from clai.runs.identity import RunId
-from clai.runs.record import checksums
+from replication.datasets.prepared import Prepared
+from replication.experiments import published
+from replication.experiments.evaluation import evaluate_clai
+from replication.experiments.published_model import PublishedModel, keeps_weights
+from replication.experiments.vote_pictures import vote_pictures
+from replication.models.embedding import Embedded, embed_splits
+from replication.models.run import Run
+from replication.models.splits import drawn_rows
+from replication.models.training import Trained, build_clai, build_classifier
+from replication.report.cli import main
+from replication.report.model_cards import card
+from replication.report.published_models import publish_models
+from replication.runs.identity import RunId
+from replication.runs.record import checksums
 from support.disks import fail_to_replace
 
 SETTINGS: dict[str, Any] = {

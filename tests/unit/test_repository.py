@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 import yaml
 
-from clai.datasets.sources import read_sources
-from clai.report.documents import replace_block
-from clai.report.evidence import Evidence
-from clai.report.printed_values import read_printed_values
-from clai.report.tables.readme import readme_results
-from clai.runs.models import MODELS
-from clai.runs.outputs import BENCHMARK, descriptions
-from clai.runs.settings import DEFAULTS, load_settings
+from replication.datasets.sources import read_sources
+from replication.report.documents import replace_block
+from replication.report.evidence import Evidence
+from replication.report.printed_values import read_printed_values
+from replication.report.tables.readme import readme_results
+from replication.runs.models import MODELS
+from replication.runs.outputs import BENCHMARK, descriptions
+from replication.runs.settings import DEFAULTS, load_settings
 
 REPOSITORY = Path(__file__).parents[2]
 WORKFLOW = REPOSITORY / "workflow"
@@ -147,11 +147,15 @@ def test_code_of_the_readme_runs() -> None:
     ("modules", "spared"),
     [
         (
-            "clai.report.tables.render, clai.report.claims.page, clai.report.figures.render, clai.report.publication",
+            "replication.report.tables.render, replication.report.claims.page, replication.report.figures.render, "
+            "replication.report.publication",
             "torch, sklearn, scipy.stats",
         ),
-        ("clai.datasets.prepare, clai.datasets.fetch, clai.datasets.prepared", "torch, sklearn, pandas"),
-        ("clai.experiments.training", "sklearn, torchmetrics, torchvision, torch._dynamo, matplotlib"),
+        (
+            "replication.datasets.prepare, replication.datasets.fetch, replication.datasets.prepared",
+            "torch, sklearn, pandas",
+        ),
+        ("replication.models.training", "sklearn, torchmetrics, torchvision, torch._dynamo, matplotlib"),
     ],
 )
 def test_jobs_do_not_wait_for_libraries_that_they_do_not_use(modules: str, spared: str) -> None:

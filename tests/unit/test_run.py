@@ -11,15 +11,15 @@ import torch
 
 from clai.batches import NO_AUGMENTATION
 from clai.checkpoints import Checkpoint
-from clai.datasets.prepared import Prepared
 from clai.errors import InputError
-from clai.experiments import run as module
-from clai.experiments import training
-from clai.experiments.run import Run, choose_device
-from clai.experiments.splits import recording_rows
-from clai.experiments.training import train
-from clai.runs.identity import RunId
-from clai.runs.settings import load_settings, merge, model_settings
+from replication.datasets.prepared import Prepared
+from replication.models import run as module
+from replication.models import training
+from replication.models.run import Run, choose_device
+from replication.models.splits import recording_rows
+from replication.models.training import train
+from replication.runs.identity import RunId
+from replication.runs.settings import load_settings, merge, model_settings
 
 CPU = torch.device("cpu")
 MINI = load_settings(Path(__file__).parents[2], mini=True)

@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from clai.errors import InputError
-from clai.report.cli import main
-from clai.runs.models import EMBEDDING_BASELINES, MODELS
-from clai.runs.settings import (
+from replication.report.cli import main
+from replication.runs.models import EMBEDDING_BASELINES, MODELS
+from replication.runs.settings import (
     DEFAULTS,
     benchmark_settings,
     cell_settings,
@@ -108,7 +108,7 @@ TUNING = {"trials": 2, "seed": 0, "scored_on": "validation", "models": ["gp"], "
         ),
         (
             {"datasets": {"cifar10": {"source": "xyz"}}},
-            "datasets.cifar10.source: there is no src/clai/datasets/xyz.py; add",
+            "datasets.cifar10.source: there is no src/replication/datasets/xyz.py; add",
         ),
         (
             {"datasets": {"cifar10": {"models": ["clai-m", "gp"]}}},
@@ -165,7 +165,7 @@ def test_new_baseline_on_embeddings_needs_no_line_in_the_schema(monkeypatch: pyt
     own = {"baselines": {"nearest_centroid": {"shrinkage": 0.1}}}
     with pytest.raises(InputError, match="found unknown keys 'nearest_centroid'"):
         load_settings(REPOSITORY, own)
-    monkeypatch.setattr("clai.runs.settings.EMBEDDING_BASELINES", [*EMBEDDING_BASELINES, "nearest-centroid"])
+    monkeypatch.setattr("replication.runs.settings.EMBEDDING_BASELINES", [*EMBEDDING_BASELINES, "nearest-centroid"])
     assert load_settings(REPOSITORY, own)["baselines"]["nearest_centroid"] == {"shrinkage": 0.1}
 
 

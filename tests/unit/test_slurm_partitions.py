@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clai.runs import slurm
+from replication.runs import slurm
 
 LISTED = """\
 debug 30:00 (null)

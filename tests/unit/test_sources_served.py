@@ -12,12 +12,12 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from clai.datasets.fetch import obtain
-from clai.datasets.miniature.make import make
-from clai.datasets.prepare import prepare
-from clai.datasets.prepared import load
-from clai.datasets.sources import COLUMNS
-from clai.runs.settings import load_settings
+from replication.datasets.fetch import obtain
+from replication.datasets.miniature.make import make
+from replication.datasets.prepare import prepare
+from replication.datasets.prepared import load
+from replication.datasets.sources import COLUMNS
+from replication.runs.settings import load_settings
 from support.loopback import ONCE, Server, serving
 
 REPOSITORY = Path(__file__).parents[2]

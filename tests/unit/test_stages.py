@@ -6,11 +6,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from clai.report.evidence import Evidence
-from clai.report.tables.parts import Sources
-from clai.report.tables.stages import MEASURES, stages_frame, stages_tex
-from clai.runs.columns import COLUMNS
-from clai.runs.resources import StageMeter, disk_mb
+from replication.report.evidence import Evidence
+from replication.report.tables.parts import Sources
+from replication.report.tables.stages import MEASURES, stages_frame, stages_tex
+from replication.runs.columns import COLUMNS
+from replication.runs.resources import StageMeter, disk_mb
 from support.evidence_fixture import EXPECTED, write_evidence
 
 DESCRIPTION = {

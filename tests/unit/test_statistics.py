@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from clai.report.statistics import Interval, holm, interval, paired_difference, replicates, spread
+from replication.report.statistics import Interval, holm, interval, paired_difference, replicates, spread
 
 Floats = NDArray[np.float64]
 

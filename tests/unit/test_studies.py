@@ -13,24 +13,24 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from clai.batches import NO_AUGMENTATION, Vectors
 from clai.checkpoints import Checkpoint
-from clai.datasets.prepared import Prepared
-from clai.datasets.splits import DEVELOPMENT
 from clai.encoders import MLP, ConditionedHead, Encoder, ResNet2d
-from clai.experiments.operations import operations_per_item
-from clai.experiments.run import Run
-from clai.experiments.splits import recording_rows
-from clai.experiments.studies import run_cell
-from clai.experiments.training import build_clai, build_classifier
 from clai.inference import RULES, SHARES
 from clai.kernels import Cosine
 from clai.learning import collaborative_learning, encoder_passes
-from clai.runs.columns import COLUMNS
-from clai.runs.gather import gather, with_times
-from clai.runs.identity import RunId
-from clai.runs.jobs import use_threads
-from clai.runs.models import CLAI
-from clai.runs.settings import load_settings
 from clai.trainer import TrainingSettings, precision_context
+from replication.datasets.prepared import Prepared
+from replication.datasets.splits import DEVELOPMENT
+from replication.experiments.operations import operations_per_item
+from replication.experiments.studies import run_cell
+from replication.models.run import Run
+from replication.models.splits import recording_rows
+from replication.models.training import build_clai, build_classifier
+from replication.runs.columns import COLUMNS
+from replication.runs.gather import gather, with_times
+from replication.runs.identity import RunId
+from replication.runs.jobs import use_threads
+from replication.runs.models import CLAI
+from replication.runs.settings import load_settings
 
 CPU = torch.device("cpu")
 

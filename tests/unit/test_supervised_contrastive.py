@@ -8,10 +8,10 @@ import torch
 from scipy.special import softmax
 from torch import Tensor
 
-from clai.baselines.supervised_contrastive import fit_read_out, train_supervised_contrastive
 from clai.batches import NO_AUGMENTATION, Images, Vectors
 from clai.encoders import MLP, ConditionedHead, Encoder, ResNet2d
 from clai.trainer import TrainingSettings
+from replication.models.supervised_contrastive import fit_read_out, train_supervised_contrastive
 
 SETTINGS = TrainingSettings(
     epochs=1, batch_size=4, optimiser="sgd", learning_rate=1e-9, momentum=0.0, weight_decay=0.0,

@@ -10,20 +10,20 @@ import pandas as pd
 import pytest
 
 from clai.errors import InputError
-from clai.report import evidence
-from clai.report.documents import replace_block
-from clai.report.evidence import Evidence
-from clai.report.labels import MINI_NOTE, RULES, SHARES
-from clai.report.latex import escape
-from clai.report.printed_values import read_printed_values
-from clai.report.sidecars import csv_text
-from clai.report.tables.choices import read_choices, setting_text
-from clai.report.tables.parts import Sources, Table, number
-from clai.report.tables.readme import readme_results
-from clai.report.tables.render import TABLES, render
-from clai.report.tables.shift import read_reported_values
-from clai.runs.outputs import evidence_behind
-from clai.runs.settings import load_settings
+from replication.report import evidence
+from replication.report.documents import replace_block
+from replication.report.evidence import Evidence
+from replication.report.labels import MINI_NOTE, RULES, SHARES
+from replication.report.latex import escape
+from replication.report.printed_values import read_printed_values
+from replication.report.sidecars import csv_text
+from replication.report.tables.choices import read_choices, setting_text
+from replication.report.tables.parts import Sources, Table, number
+from replication.report.tables.readme import readme_results
+from replication.report.tables.render import TABLES, render
+from replication.report.tables.shift import read_reported_values
+from replication.runs.outputs import evidence_behind
+from replication.runs.settings import load_settings
 from support.evidence_fixture import (
     EXPECTED,
     STUDIES,

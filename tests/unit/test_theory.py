@@ -5,7 +5,7 @@ from functools import cache
 import pandas as pd
 import pytest
 
-from clai.experiments.theory import check_all, check_collapse, check_ideal, check_parzen
+from replication.experiments.theory import check_all, check_collapse, check_ideal, check_parzen
 
 SETTINGS = {
     "parzen": {"shares": [0.1, 0.5], "bandwidths": [0.5, 2.0], "distance": 2.0, "size": 2, "samples": 600},

@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 
 from clai.errors import InputError
-from clai.report.evidence import Evidence
-from clai.report.tables.parts import Sources
-from clai.report.tables.render import render
-from clai.report.tables.tuning import best_trials
-from clai.runs.record import read_records, write_records
-from clai.runs.settings import (
+from replication.report.evidence import Evidence
+from replication.report.tables.parts import Sources
+from replication.report.tables.render import render
+from replication.report.tables.tuning import best_trials
+from replication.runs.record import read_records, write_records
+from replication.runs.settings import (
     cell_settings,
     cells,
     dataset_settings,
@@ -22,7 +22,7 @@ from clai.runs.settings import (
     model_settings,
     runs_of_study,
 )
-from clai.runs.tuning import PREFIX, trial_settings, trials
+from replication.runs.tuning import PREFIX, trial_settings, trials
 from support.evidence_fixture import write_evidence
 
 REPOSITORY = Path(__file__).parents[2]

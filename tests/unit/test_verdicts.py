@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clai.report.claims.finding import DIFFERENCE, PER_CENT, POINTS, Finding, Part, Unit
-from clai.report.claims.page import _reason
-from clai.report.claims.reading import Reading, deciding, without_evidence
-from clai.report.claims.verdict import Hypothesis, Outcome, Qualifier, Verdict, agreed, all_of, n_needed, one_of
-from clai.report.statistics import Interval, interval
+from replication.report.claims.finding import DIFFERENCE, PER_CENT, POINTS, Finding, Part, Unit
+from replication.report.claims.page import _reason
+from replication.report.claims.reading import Reading, deciding, without_evidence
+from replication.report.claims.verdict import Hypothesis, Outcome, Qualifier, Verdict, agreed, all_of, n_needed, one_of
+from replication.report.statistics import Interval, interval
 
 REPRODUCED, NOT, OPEN = Outcome.REPRODUCED, Outcome.NOT_REPRODUCED, Outcome.INCONCLUSIVE
 ZERO, PRODUCT = Reading(target="zero", network="of the studies"), Reading(target="product", network="of the studies")

@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 
 from clai.errors import InputError
-from clai.experiments.predictions import BYTES
-from clai.report.evidence import Evidence, _read_csv
-from clai.report.recomputation import models_alone
-from clai.report.tables.multiclass import TABLE1_METRICS
-from clai.report.tables.parts import result_rows
-from clai.report.verification import (
+from replication.experiments.predictions import BYTES
+from replication.report.evidence import Evidence, _read_csv
+from replication.report.recomputation import models_alone
+from replication.report.tables.multiclass import TABLE1_METRICS
+from replication.report.tables.parts import result_rows
+from replication.report.verification import (
     Agreement,
     compare,
     frame_of,
@@ -25,8 +25,8 @@ from clai.report.verification import (
     summary,
     verification_page,
 )
-from clai.runs.identity import RunId
-from clai.runs.quickest import quickest_run
+from replication.runs.identity import RunId
+from replication.runs.quickest import quickest_run
 from support.evidence_fixture import write_evidence
 from support.predictions import write_predicted_evidence
 

@@ -12,7 +12,7 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
-from clai.report.documents import replace_block
+from replication.report.documents import replace_block
 from support.chaos import ACCIDENTS_SEEN, table
 from support.copies import Tree, copy_of_repository
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from PIL import Image
 
-from clai.datasets.miniature.make import make
+from replication.datasets.miniature.make import make
 from support.copies import Tree, copy_of_repository
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from clai.runs.settings import merge
+from replication.runs.settings import merge
 from support.commands import OTHERS, PROGRAMS, Command, commands_in, recorded_commands, together
 from support.copies import REPOSITORY, Tree
 
@@ -62,7 +62,7 @@ def tried(tree: Tree, command: Command) -> list[str]:
         return ["make", "--dry-run", *words]
     if program == "clai":
         needs_data = len(words) == 1 or words[0] in ("add-runs", "band-powers", "predict")
-        return [sys.executable, "-m", "clai.report.cli", *words, *(["--help"] if needs_data else [])]
+        return [sys.executable, "-m", "replication.report.cli", *words, *(["--help"] if needs_data else [])]
     if program == "pytest":
         return [sys.executable, "-m", "pytest", "--collect-only", "--quiet", *words]
     return [sys.executable, *words, "--help"]

@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 import yaml
 
-from clai.report.labels import MINI_NOTE
-from clai.runs.outputs import files_of_outputs
-from clai.runs.record import digest, read_records
-from clai.runs.settings import load_settings, runs_of_model
+from replication.report.labels import MINI_NOTE
+from replication.runs.outputs import files_of_outputs
+from replication.runs.record import digest, read_records
+from replication.runs.settings import load_settings, runs_of_model
 from support.copies import REPOSITORY, Tree, repeatable
 
 DATA_RULES = {"make_miniature", "fetch_source", "prepare_dataset"}
@@ -133,8 +133,8 @@ def edited(path: Path, text: str) -> Iterator[None]:
 
 
 def test_touched_module_reruns_nothing(miniature: Tree) -> None:
-    for name in ("kernels.py", "datasets/fetch.py", "report/tables/parts.py"):
-        os.utime(miniature.path / "src" / "clai" / name)
+    for name in ("clai/kernels.py", "replication/datasets/fetch.py", "replication/report/tables/parts.py"):
+        os.utime(miniature.path / "src" / name)
     assert miniature.planned("all") == {}
 
 

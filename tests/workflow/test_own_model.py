@@ -23,11 +23,11 @@ def block(mark: str) -> str:
 @pytest.fixture
 def extended(tree: Tree) -> Tree:
     """A copy with the kernel, the baseline and their entries."""
-    library = tree.path / "src" / "clai"
-    with (library / "kernels.py").open("a") as file:
+    library = tree.path / "src"
+    with (library / "clai" / "kernels.py").open("a") as file:
         file.write("\n\n" + block("class Laplacian"))
-    (library / "baselines" / "nearest_centroid.py").write_text(block("class NearestCentroid"))
-    registry = library / "runs" / "models.py"
+    (library / "replication" / "models" / "nearest_centroid.py").write_text(block("class NearestCentroid"))
+    registry = library / "replication" / "runs" / "models.py"
     head, tail = registry.read_text().split("\n}\n", 1)
     entries = block('"clai-l"') + block('"nearest-centroid"')
     registry.write_text(f"{head}\n{textwrap.indent(entries, '    ')}}}\n{tail}")

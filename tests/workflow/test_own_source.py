@@ -27,8 +27,8 @@ def test_a_source_is_one_module_and_one_entry(tree: Tree) -> None:
     )
     target = "results/real/digits/prepared/dataset.json"
     refused = tree.snakemake(target, "--configfile", "local.yaml")
-    assert "there is no src/clai/datasets/csv_pictures.py" in refused.stdout
-    (tree.path / "src" / "clai" / "datasets" / "csv_pictures.py").write_text(block("python", "Pictures as rows"))
+    assert "there is no src/replication/datasets/csv_pictures.py" in refused.stdout
+    (tree.path / "src" / "replication" / "datasets" / "csv_pictures.py").write_text(block("python", "Pictures as rows"))
     run = tree.snakemake(target, "--configfile", "local.yaml")
     assert run.returncode == 0, run.stdout
     info = json.loads((tree.path / target).read_text())

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from clai.runs.outputs import prediction_files
-from clai.runs.settings import load_settings
+from replication.runs.outputs import prediction_files
+from replication.runs.settings import load_settings
 from support.copies import Tree
 
 pytestmark = pytest.mark.slow

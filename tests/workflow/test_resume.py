@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from clai.runs.settings import load_settings
+from replication.runs.settings import load_settings
 from support.copies import Tree, copy_of_repository
 
 pytestmark = pytest.mark.slow
@@ -83,7 +83,7 @@ def test_workflow_is_stopped_while_it_finishes_a_job(tmp_path: Path) -> None:
     """Snakemake holds its lock then; its handler of SIGTERM wants the same lock in the same thread."""
     tree = copy_of_repository(tmp_path / "copy")
     targets = [f"results/mini/raw/{name}/sources.csv" for name in ("cifar10", "pathmnist", "challenge2019")]
-    noting, begun = tree.path / "src/clai/runs/output_checksums.py", tree.path / "begun"
+    noting, begun = tree.path / "src/replication/runs/output_checksums.py", tree.path / "begun"
     slow = (
         f"    def note(self, output: str) -> None:\n        import time; Path({str(begun)!r}).touch(); time.sleep(2)\n"
     )

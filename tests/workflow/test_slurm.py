@@ -18,8 +18,8 @@ import pytest
 import torch
 from snakemake.profiles import ProfileConfigFileParser
 
-from clai.runs.outputs import evidence_files
-from clai.runs.settings import load_settings
+from replication.runs.outputs import evidence_files
+from replication.runs.settings import load_settings
 from support.copies import REPOSITORY, Tree, copy_of_repository, repeatable
 from support.slurm_cluster import ACCOUNT, CPU_NODE, GPU_NODE, SHORT_MINUTES, Cluster, Job, cluster, missing
 

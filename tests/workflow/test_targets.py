@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from clai.runs.identity import RunId
-from clai.runs.outputs import files_of_outputs
-from clai.runs.settings import load_settings, runs_of_model
+from replication.runs.identity import RunId
+from replication.runs.outputs import files_of_outputs
+from replication.runs.settings import load_settings, runs_of_model
 from support.copies import REPOSITORY, Tree
 
 

@@ -11,9 +11,9 @@ from snakemake.persistence import PersistenceBase
 from snakemake.scheduling.job_scheduler import JobScheduler
 from snakemake.script import PythonScript
 
-from clai.runs.forks import THREADS, run_in_fork
-from clai.runs.jobs import remove_finished_checkpoints
-from clai.runs.output_checksums import OutputChecksums, bring_to_present
+from replication.runs.forks import THREADS, run_in_fork
+from replication.runs.jobs import remove_finished_checkpoints
+from replication.runs.output_checksums import OutputChecksums, bring_to_present
 
 MANY_JOBS = 7  # from here on a run is faster where jobs share their imports
 OF_RENDERING = 1 / 3  # the share of these imports that a job needs that renders a table or a page

@@ -9,9 +9,9 @@ from snakemake.exceptions import WorkflowError
 REPOSITORY = Path(workflow.basedir)
 sys.path.insert(0, str(REPOSITORY / "src"))  # the library of this repository, whether installed or not
 
-import clai.runs.settings as run_settings
+import replication.runs.settings as run_settings
 from clai.errors import InputError
-from clai.runs.controls import (
+from replication.runs.controls import (
     COMPARED,
     CONTROLS,
     EMBEDDINGS,
@@ -25,11 +25,11 @@ from clai.runs.controls import (
     signal_runs,
     traced_runs,
 )
-from clai.runs.jobs import WORKFLOW
-from clai.runs.library import code_files, library_files
-from clai.runs.identity import RunId
-from clai.runs.models import CELLS, CLAI, EMBEDDING_BASELINES, MODELS, fitted_by
-from clai.runs.outputs import (
+from replication.runs.jobs import WORKFLOW
+from replication.runs.library import code_files, library_files
+from replication.runs.identity import RunId
+from replication.runs.models import CELLS, CLAI, EMBEDDING_BASELINES, MODELS, fitted_by
+from replication.runs.outputs import (
     BENCHMARK,
     CLAIMS,
     FIGURES,
@@ -56,8 +56,8 @@ from clai.runs.outputs import (
     record_files,
     title_of,
 )
-from clai.runs.quickest import quickest_run
-from clai.runs.record import file_digest
+from replication.runs.quickest import quickest_run
+from replication.runs.record import file_digest
 
 os.environ[WORKFLOW] = str(os.getpid())  # jobs stop when this process is gone
 

@@ -1,5 +1,5 @@
 # Figures, drawn from evidence. Requires results/{evidence}/*/evidence/ of the names that each figure shows
-# (src/clai/runs/outputs.py) and of no others; leaves paper_figures/{mini}<name>.pdf, .png, .csv and .json.
+# (src/replication/runs/outputs.py) and of no others; leaves paper_figures/{mini}<name>.pdf, .png, .csv and .json.
 
 for name in FIGURES:
 

@@ -8,7 +8,7 @@ def library(script, *modules):
 
 def library_of_source(script):
     """Input function: these files with the module that reads the wildcards' dataset."""
-    return lambda wildcards: library(script, f"clai.datasets.{settings_of(wildcards)['dataset']['source']}")
+    return lambda wildcards: library(script, f"replication.datasets.{settings_of(wildcards)['dataset']['source']}")
 
 
 def source_table(wildcards):

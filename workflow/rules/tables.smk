@@ -1,5 +1,5 @@
 # Tables and the page of claims, rendered from evidence. Requires results/{evidence}/*/evidence/ of the names that each output
-# shows (src/clai/runs/outputs.py) and of no others; leaves paper_figures/{mini}<name>.tex, .csv and .json, and claims.md, .csv
+# shows (src/replication/runs/outputs.py) and of no others; leaves paper_figures/{mini}<name>.tex, .csv and .json, and claims.md, .csv
 # and .json.
 
 for name in TABLES:

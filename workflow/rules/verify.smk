@@ -39,7 +39,7 @@ rule verify_models:
         evidence=lambda wildcards: evidence_files(
             evidence_root(wildcards), wildcards.dataset, settings_behind(wildcards)
         ),
-        library=library("verify_models", "clai.experiments.published"),
+        library=library("verify_models", "replication.experiments.published"),
     output:
         "results/verify/{mini}{dataset}/models.csv",
     log:

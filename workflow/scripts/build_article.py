@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from clai.report.article import article_parts
-from clai.report.latex import typeset
-from clai.report.sidecars import records_behind
-from clai.runs.jobs import start_job
+from replication.report.article import article_parts
+from replication.report.latex import typeset
+from replication.report.sidecars import records_behind
+from replication.runs.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clai.report.crate import build
-from clai.report.publication import withheld
-from clai.runs.jobs import start_job
+from replication.report.crate import build
+from replication.report.publication import withheld
+from replication.runs.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clai.experiments.theory import check_all
-from clai.runs.identity import RunId
-from clai.runs.jobs import start_job, use_threads
-from clai.runs.record import Recorder, write_records
+from replication.experiments.theory import check_all
+from replication.runs.identity import RunId
+from replication.runs.jobs import start_job, use_threads
+from replication.runs.record import Recorder, write_records
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

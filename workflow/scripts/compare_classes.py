@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from clai.experiments.embeddings import embed_parts, open_view
-from clai.experiments.evaluation import class_similarity
-from clai.experiments.run import Run
-from clai.runs.identity import RunId
-from clai.runs.jobs import start_job
+from replication.experiments.embeddings import embed_parts, open_view
+from replication.experiments.evaluation import class_similarity
+from replication.models.run import Run
+from replication.runs.identity import RunId
+from replication.runs.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clai.datasets import prepared
-from clai.metrics.comparisons import Predicted, compare_models
-from clai.runs.identity import RunId
-from clai.runs.jobs import start_job
+from replication.datasets import prepared
+from replication.metrics.comparisons import Predicted, compare_models
+from replication.runs.identity import RunId
+from replication.runs.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

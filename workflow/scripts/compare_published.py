@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from clai.report.evidence import Evidence
-from clai.report.printed_values import read_printed_values
-from clai.report.tables.choices import read_choices
-from clai.report.tables.parts import Sources
-from clai.report.tables.shift import read_reported_values
-from clai.report.verification import frame_of, of_outputs, of_training, recomputed_evidence, verification_page
-from clai.runs.identity import RunId
-from clai.runs.jobs import start_job
-from clai.runs.outputs import CLAIMS
+from replication.report.evidence import Evidence
+from replication.report.printed_values import read_printed_values
+from replication.report.tables.choices import read_choices
+from replication.report.tables.parts import Sources
+from replication.report.tables.shift import read_reported_values
+from replication.report.verification import frame_of, of_outputs, of_training, recomputed_evidence, verification_page
+from replication.runs.identity import RunId
+from replication.runs.jobs import start_job
+from replication.runs.outputs import CLAIMS
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

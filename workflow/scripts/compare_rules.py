@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from clai.experiments.embedding import load_embedded
-from clai.experiments.rule_agreement import measure_agreement
-from clai.experiments.run import Run
-from clai.experiments.training import load_clai
-from clai.runs.identity import RunId
-from clai.runs.jobs import start_job
+from replication.experiments.rule_agreement import measure_agreement
+from replication.models.embedding import load_embedded
+from replication.models.run import Run
+from replication.models.training import load_clai
+from replication.runs.identity import RunId
+from replication.runs.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clai.report.evidence import Evidence
-from clai.report.figures.render import render, save
-from clai.report.printed_values import read_printed_values
-from clai.report.sidecars import csv_text, sidecar
-from clai.runs.jobs import start_job
+from replication.report.evidence import Evidence
+from replication.report.figures.render import render, save
+from replication.report.printed_values import read_printed_values
+from replication.report.sidecars import csv_text, sidecar
+from replication.runs.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from clai.experiments.embedding import embed_splits, save_embedded
-from clai.experiments.run import Run
-from clai.experiments.training import train_clai
-from clai.runs.identity import RunId
-from clai.runs.jobs import start_job
+from replication.models.embedding import embed_splits, save_embedded
+from replication.models.run import Run
+from replication.models.training import train_clai
+from replication.runs.identity import RunId
+from replication.runs.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from clai.experiments.embedding import embed_splits, save_embedded
-from clai.experiments.evaluation import class_similarity, evaluate_clai
-from clai.experiments.run import Run
-from clai.experiments.training import load_clai
-from clai.runs.identity import RunId
-from clai.runs.jobs import start_job
-from clai.runs.resources import disk_mb
+from replication.experiments.evaluation import class_similarity, evaluate_clai
+from replication.models.embedding import embed_splits, save_embedded
+from replication.models.run import Run
+from replication.models.training import load_clai
+from replication.runs.identity import RunId
+from replication.runs.jobs import start_job
+from replication.runs.resources import disk_mb
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

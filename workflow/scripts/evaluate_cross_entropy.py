@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from clai.experiments.evaluation import evaluate_cross_entropy
-from clai.experiments.run import Run
-from clai.experiments.training import load_classifier
-from clai.runs.identity import RunId
-from clai.runs.jobs import start_job
-from clai.runs.resources import disk_mb
+from replication.experiments.evaluation import evaluate_cross_entropy
+from replication.models.run import Run
+from replication.models.training import load_classifier
+from replication.runs.identity import RunId
+from replication.runs.jobs import start_job
+from replication.runs.resources import disk_mb
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

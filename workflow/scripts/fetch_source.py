@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clai.datasets.download import DownloadLimits
-from clai.datasets.fetch import obtain
-from clai.runs.jobs import start_job
-from clai.runs.resources import MIB, StageMeter
+from replication.datasets.download import DownloadLimits
+from replication.datasets.fetch import obtain
+from replication.runs.jobs import start_job
+from replication.runs.resources import MIB, StageMeter
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clai.experiments.bandwidth import measure_bandwidth
-from clai.experiments.embedding import draw_items, embed, place
-from clai.experiments.published import reopen
-from clai.runs.jobs import start_job
+from replication.experiments.bandwidth import measure_bandwidth
+from replication.experiments.published import reopen
+from replication.models.embedding import draw_items, embed, place
+from replication.runs.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clai.experiments.deep_kernel_gp import evaluate, train
-from clai.experiments.run import Run
-from clai.runs.identity import RunId
-from clai.runs.jobs import start_job
-from clai.runs.resources import disk_mb
+from replication.experiments.deep_kernel_gp import evaluate, train
+from replication.models.run import Run
+from replication.runs.identity import RunId
+from replication.runs.jobs import start_job
+from replication.runs.resources import disk_mb
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

@@ -2,16 +2,16 @@
 
 from typing import TYPE_CHECKING
 
-from clai.experiments.embedding import load_embedded
-from clai.experiments.embedding_baselines import (
+from replication.experiments.embedding_baselines import (
     evaluate_embedding_baseline,
     fit_embedding_baseline,
     settings_block,
 )
-from clai.experiments.run import Run
-from clai.runs.identity import RunId
-from clai.runs.jobs import start_job
-from clai.runs.resources import disk_mb
+from replication.models.embedding import load_embedded
+from replication.models.run import Run
+from replication.runs.identity import RunId
+from replication.runs.jobs import start_job
+from replication.runs.resources import disk_mb
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

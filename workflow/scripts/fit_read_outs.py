@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from clai.experiments.embedding import draw_items
-from clai.experiments.embeddings import embed_parts, open_view
-from clai.experiments.read_outs import measure_read_outs
-from clai.experiments.run import Run
-from clai.runs.identity import RunId
-from clai.runs.jobs import start_job
+from replication.experiments.embeddings import embed_parts, open_view
+from replication.experiments.read_outs import measure_read_outs
+from replication.models.embedding import draw_items
+from replication.models.run import Run
+from replication.runs.identity import RunId
+from replication.runs.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

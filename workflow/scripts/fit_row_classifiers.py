@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clai.baselines.row_classifiers import fit_row_classifier
-from clai.experiments.evaluation import evaluate_rows
-from clai.experiments.run import Run
-from clai.runs.identity import RunId
-from clai.runs.jobs import start_job
-from clai.runs.resources import disk_mb
+from replication.experiments.evaluation import evaluate_rows
+from replication.models.row_classifiers import fit_row_classifier
+from replication.models.run import Run
+from replication.runs.identity import RunId
+from replication.runs.jobs import start_job
+from replication.runs.resources import disk_mb
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

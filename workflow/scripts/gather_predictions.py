@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from clai.experiments.predictions import save_predictions
-from clai.runs.gather import predictions_of_runs
-from clai.runs.jobs import start_job
+from replication.experiments.predictions import save_predictions
+from replication.runs.gather import predictions_of_runs
+from replication.runs.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clai.datasets import prepared
-from clai.experiments.predictions import samples_of, save_samples
-from clai.runs.jobs import start_job
+from replication.datasets import prepared
+from replication.experiments.predictions import samples_of, save_samples
+from replication.runs.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

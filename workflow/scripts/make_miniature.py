@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clai.datasets.miniature.make import make
-from clai.runs.jobs import start_job
+from replication.datasets.miniature.make import make
+from replication.runs.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

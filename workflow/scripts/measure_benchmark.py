@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clai.benchmark.measure import describe, measure_all
-from clai.experiments.hardware import choose_device, choose_precision
-from clai.runs.identity import RunId
-from clai.runs.jobs import start_job, use_threads
-from clai.runs.record import Recorder, write_records
+from replication.benchmark.measure import describe, measure_all
+from replication.models.hardware import choose_device, choose_precision
+from replication.runs.identity import RunId
+from replication.runs.jobs import start_job, use_threads
+from replication.runs.record import Recorder, write_records
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from clai.experiments.embedding import load_embedded
-from clai.experiments.published import pack
-from clai.experiments.run import Run
-from clai.experiments.training import load_clai, load_classifier
-from clai.report.model_cards import card
-from clai.runs.identity import RunId
-from clai.runs.jobs import start_job
-from clai.runs.record import with_evaluation
+from replication.experiments.published import pack
+from replication.models.embedding import load_embedded
+from replication.models.run import Run
+from replication.models.training import load_clai, load_classifier
+from replication.report.model_cards import card
+from replication.runs.identity import RunId
+from replication.runs.jobs import start_job
+from replication.runs.record import with_evaluation
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clai.datasets import prepared
-from clai.experiments.published_model import load
-from clai.experiments.vote_pictures import vote_pictures
-from clai.runs.jobs import start_job, use_threads
+from replication.datasets import prepared
+from replication.experiments.published_model import load
+from replication.experiments.vote_pictures import vote_pictures
+from replication.runs.jobs import start_job, use_threads
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

@@ -4,11 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clai.datasets.fetch import Raw
-from clai.datasets.interrupted import exit_on_sigterm
-from clai.datasets.prepare import prepare
-from clai.runs.jobs import start_job
-from clai.runs.resources import StageMeter, disk_mb
+from replication.datasets.fetch import Raw
+from replication.datasets.interrupted import exit_on_sigterm
+from replication.datasets.prepare import prepare
+from replication.runs.jobs import start_job
+from replication.runs.resources import StageMeter, disk_mb
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clai.report.publication import publish
-from clai.report.published_models import publish_models
-from clai.runs.jobs import start_job
+from replication.report.publication import publish
+from replication.report.published_models import publish_models
+from replication.runs.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clai.report.captions import caption
-from clai.report.claims.judgement import judge
-from clai.report.claims.page import claims_frame, claims_page
-from clai.report.evidence import Evidence
-from clai.report.printed_values import read_printed_values
-from clai.report.sidecars import csv_text, sidecar
-from clai.runs.jobs import start_job
+from replication.report.captions import caption
+from replication.report.claims.judgement import judge
+from replication.report.claims.page import claims_frame, claims_page
+from replication.report.evidence import Evidence
+from replication.report.printed_values import read_printed_values
+from replication.report.sidecars import csv_text, sidecar
+from replication.runs.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

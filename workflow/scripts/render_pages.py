@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from clai.report.html_pages import output_page, runs_page, settings_page
-from clai.report.sidecars import records_behind
-from clai.runs.jobs import start_job
+from replication.report.html_pages import output_page, runs_page, settings_page
+from replication.report.sidecars import records_behind
+from replication.runs.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

@@ -3,14 +3,14 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clai.report.evidence import Evidence
-from clai.report.printed_values import read_printed_values
-from clai.report.sidecars import csv_text, sidecar
-from clai.report.tables.choices import read_choices
-from clai.report.tables.parts import Sources
-from clai.report.tables.render import render
-from clai.report.tables.shift import read_reported_values
-from clai.runs.jobs import start_job
+from replication.report.evidence import Evidence
+from replication.report.printed_values import read_printed_values
+from replication.report.sidecars import csv_text, sidecar
+from replication.report.tables.choices import read_choices
+from replication.report.tables.parts import Sources
+from replication.report.tables.render import render
+from replication.report.tables.shift import read_reported_values
+from replication.runs.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

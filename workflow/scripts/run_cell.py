@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clai.experiments.embedding import load_embedded
-from clai.experiments.run import Run
-from clai.experiments.studies import run_cell
-from clai.runs.identity import RunId
-from clai.runs.jobs import start_job
-from clai.runs.resources import disk_mb
+from replication.experiments.studies import run_cell
+from replication.models.embedding import load_embedded
+from replication.models.run import Run
+from replication.runs.identity import RunId
+from replication.runs.jobs import start_job
+from replication.runs.resources import disk_mb
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from clai.runs.columns import COLUMNS
-from clai.runs.gather import gather
-from clai.runs.jobs import start_job
+from replication.runs.columns import COLUMNS
+from replication.runs.gather import gather
+from replication.runs.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from clai.runs.columns import COLUMNS
-from clai.runs.gather import gather
-from clai.runs.jobs import start_job
-from clai.runs.record import with_evaluation, write_records
-from clai.runs.resources import StageMeter, disk_mb
+from replication.runs.columns import COLUMNS
+from replication.runs.gather import gather
+from replication.runs.jobs import start_job
+from replication.runs.record import with_evaluation, write_records
+from replication.runs.resources import StageMeter, disk_mb
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

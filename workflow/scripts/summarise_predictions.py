@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from clai.datasets import prepared
-from clai.experiments.evaluation import predicted_folds
-from clai.metrics.bootstrap import net_benefit, patient_intervals
-from clai.runs.gather import gather
-from clai.runs.jobs import start_job
+from replication.datasets import prepared
+from replication.experiments.evaluation import predicted_folds
+from replication.metrics.bootstrap import net_benefit, patient_intervals
+from replication.runs.gather import gather
+from replication.runs.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from clai.datasets import prepared
-from clai.experiments.latent_signals import trace_signals
-from clai.runs.gather import gather
-from clai.runs.jobs import start_job
+from replication.datasets import prepared
+from replication.experiments.latent_signals import trace_signals
+from replication.runs.gather import gather
+from replication.runs.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from clai.runs.columns import COLUMNS, STUDY_HISTORY
-from clai.runs.gather import gather, with_times
-from clai.runs.jobs import start_job
-from clai.runs.record import write_records
+from replication.runs.columns import COLUMNS, STUDY_HISTORY
+from replication.runs.gather import gather, with_times
+from replication.runs.jobs import start_job
+from replication.runs.record import write_records
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from clai.experiments.run import Run
-from clai.experiments.training import save_model, train
-from clai.runs.identity import RunId
-from clai.runs.jobs import start_job
-from clai.runs.resources import disk_mb
+from replication.models.run import Run
+from replication.models.training import save_model, train
+from replication.runs.identity import RunId
+from replication.runs.jobs import start_job
+from replication.runs.resources import disk_mb
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

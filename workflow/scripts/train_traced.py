@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from clai.experiments.objectives import train_traced
-from clai.experiments.run import Run
-from clai.experiments.training import save_model
-from clai.runs.identity import RunId
-from clai.runs.jobs import start_job
+from replication.experiments.objectives import train_traced
+from replication.models.run import Run
+from replication.models.training import save_model
+from replication.runs.identity import RunId
+from replication.runs.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from clai.report.documents import fill_figures, replace_block
-from clai.report.evidence import Evidence
-from clai.report.printed_values import read_printed_values
-from clai.report.tables.readme import readme_results
-from clai.report.tables.theory_checks import theory_checks
-from clai.runs.outputs import descriptions
-from clai.runs.settings import load_settings
+from replication.report.documents import fill_figures, replace_block
+from replication.report.evidence import Evidence
+from replication.report.printed_values import read_printed_values
+from replication.report.tables.readme import readme_results
+from replication.report.tables.theory_checks import theory_checks
+from replication.runs.outputs import descriptions
+from replication.runs.settings import load_settings
 
 settings = load_settings(Path())
 evidence = Evidence.found(Path("results/published"), descriptions(settings["datasets"], settings))

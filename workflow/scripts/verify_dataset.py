@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clai.report.evidence import Evidence
-from clai.report.verification import frame_of, of_dataset
-from clai.runs.jobs import start_job
+from replication.report.evidence import Evidence
+from replication.report.verification import frame_of, of_dataset
+from replication.runs.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

@@ -6,18 +6,18 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
-from clai.experiments.hardware import choose_device, choose_precision
-from clai.report.evidence import Evidence
-from clai.report.verification import frame_of, of_model
-from clai.runs.identity import RunId
-from clai.runs.jobs import start_job
+from replication.models.hardware import choose_device, choose_precision
+from replication.report.evidence import Evidence
+from replication.report.verification import frame_of, of_model
+from replication.runs.identity import RunId
+from replication.runs.jobs import start_job
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
-evaluate = resolve_name("clai.experiments.published:evaluate")
-keeps_weights = resolve_name("clai.experiments.published_model:keeps_weights")
+evaluate = resolve_name("replication.experiments.published:evaluate")
+keeps_weights = resolve_name("replication.experiments.published_model:keeps_weights")
 evidence = Evidence.of_files(Path(snakemake.params.root), snakemake.params.datasets, snakemake.input.evidence)
 metrics = evidence.metrics(snakemake.wildcards.dataset)
 here = choose_precision("auto", choose_device("auto"))

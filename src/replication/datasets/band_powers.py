@@ -1,0 +1,103 @@
+"""The table of band powers of Sleep-EDF's recordings, which `feature_table` reads: a row a scored epoch.
+
+Each channel is band-pass filtered, cropped to the epochs that `trim_wake_minutes` keeps, and standardised over the crop, so that
+powers have no absolute unit. The power of a band is the integral of Welch's spectrum of the epoch (Welch 1967), the median over
+windows of four seconds, which overlap by half; a feature is its natural logarithm.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from clai.errors import InputError
+from replication.datasets.fetch import matching
+from replication.datasets.sleep_edf import CLASSES, EXPECTS, FILES, Night, open_signal, pairs, selected, usable_nights
+
+logger = logging.getLogger(__name__)
+
+BANDS = {"delta": (0.5, 4.0), "theta": (4.0, 8.0), "alpha": (8.0, 12.0), "sigma": (12.0, 16.0), "beta": (16.0, 30.0)}
+"""Limits in Hz, both included: the integral of a band ends where the next one begins."""
+WINDOW_SECONDS = 4
+STAGES = ["W", *CLASSES[1:]]
+"""The class of an epoch as the table has it, by class index."""
+_SMALLEST = 1e-10  # A power is raised by it, so that silence has a logarithm.
+
+
+def log_band_powers(epochs: npt.NDArray[np.float64], rate: float) -> npt.NDArray[np.float64]:
+    """Return the logarithm of the power in each band, (N, channels, bands), of epochs (N, channels, samples) at `rate` Hz."""
+    from scipy.signal import welch
+
+    window = round(WINDOW_SECONDS * rate)
+    frequency, density = welch(epochs, rate, window="hamming", nperseg=window, noverlap=window // 2, average="median")
+    powers = []
+    for low, high in BANDS.values():
+        inside = (frequency >= low) & (frequency <= high)
+        powers.append(np.trapezoid(density[..., inside], frequency[inside], axis=-1))
+    return np.log(np.stack(powers, axis=-1) + _SMALLEST)
+
+
+def night_powers(night: Night, channels: Sequence[str], samples: int) -> npt.NDArray[np.float64]:
+    """Return the log band powers (N, channels, bands) of the N epochs to keep of a recording; `samples` of an epoch."""
+    limits = [limit for band in BANDS.values() for limit in band]
+    first, last = int(night.epochs[0]), int(night.epochs[-1])
+    signal = open_signal(night.psg, channels).load_data(verbose="error")
+    signal.filter(min(limits), max(limits), verbose="error")
+    crop = signal.get_data(picks=list(channels), start=first * samples, stop=(last + 1) * samples)
+    spread = crop.std(axis=1, keepdims=True)
+    if not spread.all():
+        flat = ", ".join(name for name, value in zip(channels, spread[:, 0], strict=True) if not value)
+        raise InputError(f"{night.psg}: found the same value throughout {flat}, expected an EEG. Leave the file out.")
+    whole = ((crop - crop.mean(axis=1, keepdims=True)) / spread).reshape(len(channels), -1, samples)
+    return log_band_powers(whole[:, night.epochs - first].transpose(1, 0, 2), signal.info["sfreq"])
+
+
+def band_power_table(folder: Path, settings: Mapping[str, Any]) -> pd.DataFrame:
+    """Return the table of the recordings in a folder.
+
+    settings: the entry `sleepedf`, which says what is kept of a recording.
+
+    Returns:
+        Columns recording, subject, night, onset_s (of the epoch, from the beginning of the signal), stage, and one for each
+        channel and band, such as fpz_cz_delta.
+
+    Raises:
+        InputError: the folder has no recordings, or one cannot be used (`replication.datasets.sleep_edf`).
+    """
+    if not (paths := matching(folder, FILES)):
+        raise InputError(f"{folder}: found no {' or '.join(FILES)}, expected {EXPECTS}. Correct the folder.")
+    recordings = pairs(paths)
+    chosen = {key: recordings[key] for key in sorted(selected(recordings, settings))}
+    nights, _ = usable_nights(chosen, settings, Counter())
+    channels, samples = settings["channels"], round(settings["epoch_seconds"] * settings["sampling_rate"])
+    short = [name.split()[-1].replace("-", "_").lower() for name in channels]
+    names = [f"{channel}_{band}" for channel in short for band in BANDS]
+    parts = []
+    for night in [night for night in nights if len(night.epochs)]:
+        powers = night_powers(night, channels, samples)
+        logger.info("%s: %d epochs", night.psg.name, len(powers))
+        part = pd.DataFrame(powers.reshape(len(powers), -1), columns=names)
+        part.insert(0, "stage", np.array(STAGES)[night.stages])
+        part.insert(0, "onset_s", (night.epochs * settings["epoch_seconds"]).astype(int))
+        for column, text in (
+            ("night", night.psg.name[5]),
+            ("subject", night.psg.name[3:5]),
+            ("recording", night.psg.name[:6]),
+        ):
+            part.insert(0, column, text)
+        parts.append(part)
+    return pd.concat(parts, ignore_index=True)
+
+
+def write_table(folder: Path, table: Path, settings: Mapping[str, Any]) -> str:
+    """Write the table of `band_power_table` as CSV, and return a sentence that says so."""
+    frame = band_power_table(folder, settings)
+    # gzip writes the time into its header unless told not to
+    compression: Any = {"method": "gzip", "mtime": 0} if table.suffix == ".gz" else None
+    frame.to_csv(table, index=False, float_format="%.4g", compression=compression)
+    return f"{table}: {len(frame):,} epochs of {frame['recording'].nunique()} recordings, {frame['subject'].nunique()} subjects\n"

@@ -1,0 +1,266 @@
+"""The prepared form of a dataset: a folder of memory-mappable arrays and `dataset.json` that describes them.
+
+images      x_{train,val,test} uint8 (N, H, W, C), y_* int64 (N,)
+signals     x_* float32 (N, channels, samples) in microvolt, y_* int64 (N,), groups_* int64 (N,): the subject
+features    x_* float32 (N, features), y_* int64 (N,), groups_* int64 (N,): a number for the group of a row
+recordings  x_all float32 (rows, variables) in clinical units, NaN where not measured; observed_all bool of the same
+            shape; y_all, groups_all (recording of a row), patients_all (patient of a row), folds_all (test fold of a
+            row, -1 for development patients) int64 (rows,) and hours_all float32 (rows,). Rows of a recording are
+            contiguous with hours ascending.
+
+The statistics under `normalisation` in `dataset.json` are in the units of the arrays, so (x - mean) / sd serves every kind.
+Images and signals have those of `train` and of `test`, which the paper normalises separately (section 6.1). Features have those
+of `train`. Recordings have none: each run draws its training rows and computes their statistics.
+"""
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clai.errors import InputError
+from replication.datasets.splits import DEVELOPMENT
+
+Array = npt.NDArray[Any]
+
+CHANNEL_AXIS = {"images": -1, "signals": 1, "features": -1, "recordings": -1}
+DESCRIPTION = "dataset.json"
+SPLITS = ("train", "val", "test")
+_CHUNK_VALUES = 2**22
+
+
+class Slices:
+    """An `.npy` file read by slices of its first axis; the pages of a memory map would add up in memory."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with path.open("rb") as file:
+            np.lib.format.read_magic(file)
+            self.shape, fortran, self.dtype = np.lib.format.read_array_header_1_0(file)
+            if fortran:
+                raise ValueError(f"{path}: found columns one after another, expected rows (C order)")
+            self.offset = file.tell()
+        self.ndim = len(self.shape)
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __getitem__(self, rows: slice) -> Array:
+        start, stop, _ = rows.indices(len(self))
+        row = int(np.prod(self.shape[1:]))
+        offset = self.offset + start * row * self.dtype.itemsize
+        values = np.fromfile(self.path, self.dtype, max(stop - start, 0) * row, offset=offset)
+        return values.reshape(-1, *self.shape[1:])
+
+
+def statistics(x: Array | Slices, axis: int, rows: Array | None = None) -> tuple[Array, Array]:
+    """Return the mean and the population standard deviation of each channel, in one pass over slices of the first axis.
+
+    x: any number of axes, in memory or read by slices; NaN is a missing value. axis: the channel axis, not the first.
+    rows: bool (len(x),), the rows to use; all when None. Returns two float64 arrays (channels,), NaN for a channel
+    without a value.
+    """
+    axis = axis % x.ndim
+    others = tuple(i for i in range(x.ndim) if i != axis)
+    channels = x.shape[axis]
+    count, mean, squares = np.zeros(channels), np.zeros(channels), np.zeros(channels)
+    step = max(1, _CHUNK_VALUES // max(1, int(np.prod(x.shape[1:]))))
+    shape = [1] * x.ndim
+    shape[axis] = channels
+    for start in range(0, len(x), step):
+        part = x[start : start + step]
+        if rows is not None:
+            part = part[rows[start : start + step]]
+        part = part.astype(np.float64)
+        measured = ~np.isnan(part)
+        n = measured.sum(axis=others)
+        total = np.where(measured, part, 0.0).sum(axis=others)
+        part_mean = total / np.maximum(n, 1)
+        centred = np.where(measured, part - part_mean.reshape(shape), 0.0)
+        part_squares = (centred**2).sum(axis=others)
+        both = np.maximum(count + n, 1)
+        shift = part_mean - mean
+        mean = mean + shift * n / both
+        squares = squares + part_squares + shift**2 * count * n / both
+        count = count + n
+    missing = count == 0
+    divisor = np.maximum(count, 1)
+    return np.where(missing, np.nan, mean), np.where(missing, np.nan, np.sqrt(squares / divisor))
+
+
+def normalisation(
+    x: Array | Slices, kind: str, channels: Sequence[str], rows: Array | None, what: str
+) -> dict[str, list[float]]:
+    """Return the mean and sd of each channel in the form of `dataset.json`.
+
+    x, rows: as for `statistics`. what: the name of x for messages. Raises InputError naming the channel that is never
+    measured or never varies.
+    """
+    mean, sd = statistics(x, CHANNEL_AXIS[kind], rows)
+    for channel, value in zip(channels, sd, strict=True):
+        if not value > 0:
+            raise InputError(
+                f"{what}: '{channel}' has {'no value' if np.isnan(value) else 'the same value'} in all the rows that "
+                "normalise it; expected a measurement that varies. Check the raw files and the valid ranges."
+            )
+    return {"mean": [float(v) for v in mean], "sd": [float(v) for v in sd]}
+
+
+@dataclass
+class Writer:
+    """Writes the arrays of a prepared dataset into the temporary `folder` of `writing`.
+
+    `written` holds shape, dtype and checksum of each array. The checksums make `dataset.json`, the only file that later
+    steps depend on, change whenever a value changes.
+    """
+
+    folder: Path
+    written: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @contextmanager
+    def stream(self, name: str, shape: Sequence[int], dtype: npt.DTypeLike) -> Iterator[Callable[[Array], None]]:
+        """Give a function that appends rows to array `name`, so that few of them are in memory at a time.
+
+        Raises RuntimeError when the block ends with fewer or more rows than `shape` says.
+        """
+        row_type, full_shape, rows_so_far = np.dtype(dtype), tuple(int(n) for n in shape), 0
+        checksum = hashlib.sha256()
+        with (self.folder / f"{name}.npy").open("wb") as file:
+            descr = np.lib.format.dtype_to_descr(row_type)
+            np.lib.format.write_array_header_1_0(file, {"descr": descr, "fortran_order": False, "shape": full_shape})
+
+            def append(rows: Array) -> None:
+                nonlocal rows_so_far
+                rows_so_far += len(rows)
+                values = np.ascontiguousarray(rows, dtype=row_type).data
+                checksum.update(values)
+                file.write(values)
+
+            yield append
+        if rows_so_far != full_shape[0]:
+            raise RuntimeError(f"{name}: {rows_so_far} rows were written, {full_shape[0]} announced")
+        self.written[name] = {"shape": list(full_shape), "dtype": str(row_type), "sha256": checksum.hexdigest()}
+
+    def array(self, name: str, values: Array) -> None:
+        """Write a whole array, row after row, however it lies in memory."""
+        values = np.ascontiguousarray(values)
+        np.save(self.folder / f"{name}.npy", values, allow_pickle=False)
+        checksum = hashlib.sha256(values.data).hexdigest()
+        self.written[name] = {"shape": [int(n) for n in values.shape], "dtype": str(values.dtype), "sha256": checksum}
+
+    def read(self, name: str) -> Array:
+        """Read a written array."""
+        array: Array = np.load(self.folder / f"{name}.npy", allow_pickle=False)
+        return array
+
+    def describe(self, description: Mapping[str, Any]) -> None:
+        """Write `dataset.json`: `description`, counts of each split, normalisation statistics and the list of arrays.
+
+        description: all entries except `splits`, `normalisation` and `arrays`. Raises InputError for a split without samples,
+        and for a channel that is never measured, or never varies, in the rows that normalise it.
+        """
+        kind, classes = description["kind"], description["classes"]
+        names = list(description.get("variables", description.get("channels", [])))
+        splits: dict[str, Any] = {}
+        statistics_used: dict[str, Any] = {}
+        if kind == "recordings":
+            y, folds, groups = (self.read(f"{name}_all") for name in ("y", "folds", "groups"))
+            parts = {"all": np.ones(len(y), dtype=bool)} | {f"fold{k}": folds == k for k in range(int(folds.max()) + 1)}
+            if (folds == DEVELOPMENT).any():
+                parts["development"] = folds == DEVELOPMENT
+            for part, rows in parts.items():
+                splits[part] = _counts(y[rows], len(classes)) | {"recordings": len(np.unique(groups[rows]))}
+            for part, rows in parts.items():
+                if part.startswith("fold"):  # A run computes its own statistics, but its channels must vary.
+                    beside = ~rows & (folds != DEVELOPMENT)
+                    normalisation(Slices(self.folder / "x_all.npy"), kind, names, beside, f"x_all without {part}")
+        else:
+            for split in SPLITS:
+                splits[split] = _counts(self.read(f"y_{split}"), len(classes))
+                if not splits[split]["n"]:
+                    raise InputError(f"found no sample for {split}, expected some in each split. Provide more of them.")
+                if f"groups_{split}" in self.written:
+                    unit = "groups" if kind == "features" else "subjects"
+                    splits[split][unit] = len(np.unique(self.read(f"groups_{split}")))
+            for split in ("train",) if kind == "features" else ("train", "test"):
+                name = f"x_{split}"
+                statistics_used[split] = normalisation(Slices(self.folder / f"{name}.npy"), kind, names, None, name)
+        complete = dict(description) | {"splits": splits, "normalisation": statistics_used, "arrays": self.written}
+        text = json.dumps(complete, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
+        (self.folder / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
+
+
+def _counts(y: Array, classes: int) -> dict[str, Any]:
+    """Return the number of labels y (N,), in all and of each class."""
+    return {"n": len(y), "counts": [int(n) for n in np.bincount(y, minlength=classes)]}
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[Writer]:
+    """Write a prepared dataset: `folder` appears complete when the block ends, and stays as it was if the block raises.
+
+    The block must call `Writer.describe` once, after it has written all arrays. Raises InputError when the disk is full.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as temporary:
+        building = Path(temporary) / folder.name
+        building.mkdir()
+        try:
+            yield Writer(building)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+                raise
+            raise InputError(f"{folder}: {error.strerror}; make room and run again (nothing was left there)") from error
+        if not (building / DESCRIPTION).is_file():
+            raise RuntimeError(f"{folder}: the arrays were written but not described")
+        if folder.exists():
+            (folder / DESCRIPTION).unlink(missing_ok=True)
+            shutil.rmtree(folder)
+        os.replace(building, folder)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A prepared dataset: `info` is `dataset.json`, `arrays` its arrays by name, read-only."""
+
+    info: dict[str, Any]
+    arrays: dict[str, Array]
+
+    def __getitem__(self, name: str) -> Array:
+        return self.arrays[name]
+
+
+def load(folder: str | Path) -> Prepared:
+    """Open a prepared dataset with its arrays memory-mapped.
+
+    Raises InputError when `dataset.json` or an array is missing or an array is not as `dataset.json` describes it.
+    """
+    folder = Path(folder)
+    description = folder / DESCRIPTION
+    if not description.is_file():
+        raise InputError(f"{description}: not found; expected a prepared dataset. Run the rule prepare_dataset first.")
+    info: dict[str, Any] = json.loads(description.read_text(encoding="utf-8"))
+    arrays: dict[str, Array] = {}
+    for name, expected in info["arrays"].items():
+        path = folder / f"{name}.npy"
+        try:
+            array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise InputError(f"{path}: {error}. Delete {folder} and run the rule prepare_dataset again.") from error
+        if list(array.shape) != expected["shape"] or str(array.dtype) != expected["dtype"]:
+            raise InputError(
+                f"{path}: found {array.dtype} {list(array.shape)}, expected {expected['dtype']} {expected['shape']} "
+                f"as {description} says. Delete {folder} and run the rule prepare_dataset again."
+            )
+        arrays[name] = array
+    return Prepared(info, arrays)

@@ -1,0 +1,162 @@
+"""The common part of the sepsis sources: valid ranges, folds and the arrays of the prepared form."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clai.errors import InputError
+from replication.datasets.fetch import Raw
+from replication.datasets.prepared import writing
+from replication.datasets.splits import DEVELOPMENT, draw_patients, patient_folds, require_classes
+
+CLASSES = ["no sepsis", "sepsis"]
+UNITS = {
+    "HR": "beats/min",
+    "O2Sat": "%",
+    "Temp": "degrees Celsius",
+    "SBP": "mmHg",
+    "MAP": "mmHg",
+    "DBP": "mmHg",
+    "Resp": "breaths/min",
+}
+
+
+ADMITTING = ("cohort", "minimum_age", "minimum_hours", "minimum_onset_hours", "first_stay_only", "onset")
+"""Settings that decide which recordings are admitted, where a source has them."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Hourly rows; those of a recording are contiguous, with hours ascending.
+
+    x: float32 (rows, variables), NaN where not measured. y: int64 (rows,) in {0, 1}. recordings, patients: int64
+    (rows,). hours: float32 (rows,).
+    """
+
+    x: npt.NDArray[np.float32]
+    y: npt.NDArray[np.int64]
+    recordings: npt.NDArray[np.int64]
+    patients: npt.NDArray[np.int64]
+    hours: npt.NDArray[np.float32]
+
+    def __getitem__(self, keep: npt.NDArray[np.bool_]) -> "Rows":
+        return Rows(self.x[keep], self.y[keep], self.recordings[keep], self.patients[keep], self.hours[keep])
+
+
+def outside_to_missing(x: npt.NDArray[np.float32], ranges: Mapping[str, Sequence[float]]) -> dict[str, int]:
+    """Set values outside [low, high] to NaN in place, and return their number for each variable.
+
+    x: (rows, variables) in the order of `ranges`.
+    """
+    counts = {}
+    for column, (name, (low, high)) in enumerate(ranges.items()):
+        outside = (x[:, column] < low) | (x[:, column] > high)
+        x[outside, column] = np.nan
+        counts[name] = int(outside.sum())
+    return counts
+
+
+def positive_recordings(rows: Rows) -> npt.NDArray[np.bool_]:
+    """Return (rows,) whether the recording of each row has a positive hour."""
+    return np.isin(rows.recordings, np.unique(rows.recordings[rows.y == 1]))
+
+
+def require_both(y: npt.NDArray[np.int64], settings: Mapping[str, Any]) -> None:
+    """Raise InputError, with the setting to change, unless labels y (rows,) have positive and negative hours."""
+    positive, negative = int((y == 1).sum()), int((y == 0).sum())
+    if positive and negative:
+        return
+    found = f"found {positive} positive and {negative} negative hours, expected some of each."
+    if positive and "label_hours_before" in settings:
+        hours = settings["label_hours_before"]
+        raise InputError(
+            f"label_hours_before: {found} Every hour left lies within {hours} hours before the onset or after it. "
+            f"Lower it, raise `minimum_onset_hours` above {hours}, or set `cohort` to all."
+        )
+    raise InputError(f"cohort: {found} Correct the settings that admit recordings, or provide others.")
+
+
+def cohort_text(flow: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> str:
+    """Return in words how the cohort came about, step by step, and the settings that decide it.
+
+    flow: step, n and unit of each step, the first with all that was found.
+    """
+    steps = "; ".join(f"{step['n']} {step['unit']}: {step['step']}" for step in flow)
+    text = f"The cohort: {steps}."
+    losses = [(before["n"] - after["n"], after["step"]) for before, after in pairwise(flow)]
+    if losses and max(losses)[0] > 0:
+        text += f" The step that left out most ({max(losses)[0]}): {max(losses)[1]}."
+    decided = ", ".join(f"{name} {settings[name]}" for name in ADMITTING if name in settings)
+    return f"{text} Its settings: {decided}."
+
+
+def write(
+    raw: Raw,
+    out_dir: Path,
+    settings: Mapping[str, Any],
+    seed: int,
+    rows: Rows,
+    exclusions: Sequence[Mapping[str, Any]],
+    label_rule: str,
+    extra: Mapping[str, Any],
+    folds: npt.NDArray[np.int64] | None = None,
+) -> None:
+    """Write the prepared form.
+
+    The development patients are drawn first, at `development_share` of the patients; the others are in the folds.
+
+    Args:
+        extra: further entries of `dataset.json`; `flow`, the cohort step by step, is one of them.
+        folds: test fold of each row (rows,), for those who are not drawn for development; None to draw them by patient.
+
+    Raises:
+        InputError: when no row or no hour of a class is left, in all or in a fold; with the flow and the settings behind it.
+    """
+    variables = list(settings["variables"])
+    split_rule = "one fold for each hospital system"
+    try:
+        require_both(rows.y, settings)
+        share, development = settings["development_share"], np.zeros(len(rows.y), dtype=bool)
+        if share is not None:
+            development = draw_patients(rows.patients, rows.y, ~development, share, seed)
+        if folds is None:
+            ids, first = np.unique(rows.recordings[~development], return_index=True)
+            patients, positive = rows.patients[~development][first], positive_recordings(rows)[~development][first]
+            drawn = patient_folds(patients, positive, settings["folds"], seed)
+            folds = drawn[np.searchsorted(ids, rows.recordings).clip(max=len(ids) - 1)]
+            split_rule = f"{settings['folds']} folds by patient, stratified by whether a recording has a positive hour"
+            split_rule += f" (seed {seed})"
+        folds = np.where(development, DEVELOPMENT, folds)
+        if share is not None:
+            split_rule += f"; development patients in no fold: a share of {share} with and without a positive hour"
+        require_classes(rows.y, folds, CLASSES)
+    except InputError as error:
+        raise InputError(f"datasets.{raw.dataset}.{error} {cohort_text(extra['flow'], settings)}") from None
+    with writing(out_dir) as writer:
+        writer.array("x_all", rows.x)
+        writer.array("observed_all", ~np.isnan(rows.x))
+        writer.array("y_all", rows.y)
+        writer.array("groups_all", rows.recordings)
+        writer.array("patients_all", rows.patients)
+        writer.array("hours_all", rows.hours)
+        writer.array("folds_all", folds)
+        writer.describe(
+            raw.description(settings["title"])
+            | {
+                "kind": "recordings",
+                "classes": CLASSES,
+                "variables": variables,
+                "units": [UNITS[name] for name in variables],
+                "sampling_rate": 1 / 3600,
+                "label_rule": label_rule,
+                "cohort": settings["cohort"],
+                "split_rule": split_rule,
+                "exclusions": list(exclusions),
+            }
+            | dict(extra)
+        )

@@ -1,0 +1,189 @@
+"""The Bayes rule of many classes: does a narrower Parzen window calibrate it, and what does ROC-AUC make of coarser scores.
+
+The Parzen form G = (1 + S) / 2 to the power gamma is a window of another width. The Gaussian kernel has exp(-gamma d), as wide as
+G over the root of gamma. Validation samples choose gamma, and the temperature beside it, by log loss.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax
+from torch import Tensor
+
+from clai.calibration import fit_temperature
+from clai.inference import ParzenMeans, decide, log_posteriors, mean_of_views, parzen_means
+from clai.kernels import Kernel
+from replication.experiments.published_model import References
+from replication.metrics.classification import expected_calibration_error, multiclass_metrics
+from replication.metrics.roc_auc import roc_auc
+from replication.models.embedding import Embedded
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int64]
+BANDWIDTH_COLUMNS = ["reading", "metric", "value"]
+# Samples a side of the blocks of similarities: it bounds memory and decides no result.
+_BLOCK = 1024
+# Of log gamma; the log loss is flat around its minimum.
+_TOLERANCE = 0.01
+
+
+class Power(Kernel):
+    """A kernel whose Parzen form is that of another kernel to the power gamma.
+
+    >>> from clai.kernels import Cosine
+    >>> a, r = torch.tensor([[1.0, 0.0]]), torch.tensor([[2.0, 0.0], [0.0, 3.0]])
+    >>> Power(Cosine(), 2.0)(a, r)
+    tensor([[ 1.0000, -0.5000]])
+    """
+
+    def __init__(self, kernel: Kernel, gamma: float) -> None:
+        super().__init__()
+        self.kernel, self.gamma = kernel, gamma
+
+    def forward(self, anchor: Tensor, reference: Tensor) -> Tensor:
+        return 2 * self.log_parzen(anchor, reference).exp() - 1
+
+    def log_parzen(self, anchor: Tensor, reference: Tensor) -> Tensor:
+        """Return gamma log((1 + S) / 2), shape (..., A, R)."""
+        return self.gamma * self.kernel.log_parzen(anchor, reference)
+
+    def coordinates(self, z: Tensor) -> Tensor:
+        """Map embeddings as the other kernel does; a power leaves the order of pairs."""
+        return self.kernel.coordinates(z)
+
+
+def measure_bandwidth(
+    kernel: Kernel,
+    references: References,
+    val: Embedded,
+    test: Embedded,
+    *,
+    powers: Sequence[float],
+    decimals: int,
+    bins: int,
+) -> pd.DataFrame:
+    """Return figures of merit on test samples of the posterior by windows of two widths, and of f, as it stands and scaled.
+
+    Args:
+        kernel: learned, of more than two classes.
+        references: that vote, with embeddings (K, R, L).
+        val: samples that choose power and temperatures, with embeddings (K, N, L).
+        test: samples that are scored once.
+        powers: of the Parzen form, ascending, 1 among them. The best is refined between its neighbours.
+        decimals: to which one of the readings of ROC-AUC rounds f.
+        bins: number of bins of the calibration error.
+
+    Returns:
+        `BANDWIDTH_COLUMNS`, all fractions but log loss (nats), power and temperature. For the readings
+            parzen, parzen-power: the Parzen posteriors of the conditions, normalised, with the power 1 and the chosen one;
+            softmax: of f of the printed rule;
+            parzen-temperature, parzen-power-temperature, softmax-temperature: the same after a temperature
+        the metrics power, temperature, accuracy, mean_confidence, ece (top label), log_loss and roc_auc. For
+            parzen-condition, parzen-power-condition: the posterior of each condition alone, its class against the rest,
+        ece (of the positive class, mean over conditions); and, means over samples, own, the posterior of a sample's own class,
+        sum, that of its posteriors, and ratio, the geometric mean of g- / g+ under the condition of its own class. For
+            f, f-rounded, decisions, label: the scores of `coarser_roc_auc`
+        the metric roc_auc.
+    """
+    kernel = kernel.cpu().eval()
+    y, y_val = test.y.numpy(), val.y.numpy()
+
+    def means(part: Embedded, power: float) -> ParzenMeans:
+        return _means(Power(kernel, power), references, part)
+
+    gamma = choose_power(lambda power: log_loss(y_val, _scores(log_posteriors(means(val, power)))), powers)
+    f, f_val = (_scores(decide(_means(kernel, references, part), "printed")) for part in (test, val))
+    measured: dict[str, Mapping[str, float]] = {}
+    for reading, power in (("parzen", 1.0), ("parzen-power", gamma)):
+        of_test, of_val = means(test, power), means(val, power)
+        scores, scores_val = (_scores(log_posteriors(part)) for part in (of_test, of_val))
+        measured |= _scaled(reading, power, scores, y, fit_temperature(scores_val, y_val), bins)
+        measured[f"{reading}-condition"] = merits_of_conditions(of_test, y, bins)
+    measured |= _scaled("softmax", 1.0, f, y, fit_temperature(f_val, y_val), bins)
+    measured |= {reading: {"roc_auc": value} for reading, value in coarser_roc_auc(y, f, decimals).items()}
+    rows = [(reading, metric, value) for reading, values in measured.items() for metric, value in values.items()]
+    return pd.DataFrame(rows, columns=BANDWIDTH_COLUMNS)
+
+
+def choose_power(loss: Callable[[float], float], powers: Sequence[float]) -> float:
+    """Return the power of least loss: the best of those given, or a better one between its neighbours.
+
+    The loss need have no single minimum, so that the best of a grid comes first. No power of the grid has a lower loss.
+    """
+    losses = [loss(power) for power in powers]
+    best = int(np.argmin(losses))
+    low, high = (math.log(powers[place]) for place in (max(best - 1, 0), min(best + 1, len(powers) - 1)))
+    refined = minimize_scalar(
+        lambda log_power: loss(math.exp(log_power)), bounds=(low, high), method="bounded", options={"xatol": _TOLERANCE}
+    )
+    return float(math.exp(refined.x)) if refined.fun < losses[best] else float(powers[best])
+
+
+def log_loss(y: Labels, scores: Floats) -> float:
+    """Return the mean negative log-likelihood (nats) of classes (N,) under softmax of scores (N, C)."""
+    return float(-log_softmax(scores, axis=1)[np.arange(len(y)), y].mean())
+
+
+def merits(y: Labels, scores: Floats, bins: int) -> dict[str, float]:
+    """Return accuracy, mean_confidence, ece, log_loss and roc_auc of softmax of scores (N, C)."""
+    metrics = multiclass_metrics(y, np.exp(log_softmax(scores, axis=1)), bins=bins)
+    chosen = {name: metrics[name] for name in ("accuracy", "mean_confidence", "ece", "roc_auc")}
+    return {**chosen, "log_loss": log_loss(y, scores)}
+
+
+def merits_of_conditions(means: ParzenMeans, y: Labels, bins: int) -> dict[str, float]:
+    """Return ece, own, sum and ratio of the posteriors of single conditions, as `measure_bandwidth` explains them.
+
+    means: of N samples to K classes. y: (N,) class indices.
+    """
+    posterior = np.exp(_scores(log_posteriors(means)))
+    errors = [expected_calibration_error(p, (y == k).astype(float), bins=bins) for k, p in enumerate(posterior.T)]
+    log_ratio = _scores(means.log_negative - means.log_positive)
+    own = np.arange(len(y)), y
+    return {
+        "ece": float(np.mean(errors)),
+        "own": float(posterior[own].mean()),
+        "sum": float(posterior.sum(axis=1).mean()),
+        "ratio": float(np.exp(log_ratio[own].mean())),
+    }
+
+
+def coarser_roc_auc(y: Labels, f: Floats, decimals: int) -> Mapping[str, float]:
+    """Return the area under the ROC curve of each class against the rest, averaged, of f (N, C) and of what is left of it.
+
+    Returns:
+        f: as it is; f-rounded: to the decimals; decisions: whether f > 0 for each class; label: whether f is the largest.
+    """
+    one_hot = np.eye(f.shape[1])[f.argmax(axis=1)]
+    readings = {"f": f, "f-rounded": f.round(decimals), "decisions": (f > 0).astype(float), "label": one_hot}
+    return {
+        reading: float(np.mean([roc_auc(y == k, scores[:, k], f"class {k}") for k in range(f.shape[1])]))
+        for reading, scores in readings.items()
+    }
+
+
+def _scaled(
+    reading: str, power: float, scores: Floats, y: Labels, temperature: float, bins: int
+) -> dict[str, Mapping[str, float]]:
+    """Return the merits of scores (N, C) as they are and over the temperature, by reading."""
+    readings = {reading: 1.0, f"{reading}-temperature": temperature}
+    return {name: {"power": power, "temperature": by, **merits(y, scores / by, bins)} for name, by in readings.items()}
+
+
+def _scores(values: Tensor) -> Floats:
+    """Return values (K, N) as scores (N, K)."""
+    return values.double().T.numpy()
+
+
+@torch.no_grad()
+def _means(kernel: Kernel, references: References, part: Embedded) -> ParzenMeans:
+    """Return the mean similarities of samples to the references, over an image and its mirror image where there is one."""
+    z_reference, y, _, population = references
+    views = [z for z in (part.z, part.z_mirrored) if z is not None]
+    means = [parzen_means(kernel, z, z_reference, y, _BLOCK, population) for z in views]
+    return means[0] if len(means) == 1 else mean_of_views(*means)

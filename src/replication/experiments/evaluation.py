@@ -1,0 +1,272 @@
+"""Figures of merit of trained models: scores and probabilities of test samples against their labels.
+
+Training imports nothing from here, so a new figure of merit refits nothing.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from clai.calibration import fit_logistic, fit_temperature, scaled_softmax
+from clai.encoders import Classifier, Encoder
+from clai.inference import (
+    RULES,
+    SHARES,
+    ParzenMeans,
+    Rule,
+    decide,
+    log_posteriors,
+    probabilities,
+    standard_error,
+    with_shares,
+)
+from clai.kernels import Kernel
+from replication.datasets.prepared import Prepared
+from replication.metrics.bootstrap import Fold
+from replication.metrics.challenge_utility import HourlyUtility, choose_alarm_threshold, hourly_utility, utility_score
+from replication.metrics.classification import (
+    binary_metrics,
+    choose_threshold,
+    multiclass_metrics,
+    of_classes,
+    reliability,
+    top_label,
+)
+from replication.models.embedding import Embedded, classifier_outputs, place, similarity_means
+from replication.models.read_out import fit_trunk_read_out, read_out_scores
+from replication.models.run import Run
+from replication.models.splits import recording_rows
+from replication.runs.identity import RunId
+
+Floats = NDArray[np.float64]
+
+
+class Scored(NamedTuple):
+    """Scores of samples, (N,) for two classes and (N, C) for more, and their labels (N,)."""
+
+    score: Floats
+    y: NDArray[np.int64]
+
+
+class Evaluation(NamedTuple):
+    """The figures of merit of a run on its test samples.
+
+    Attributes:
+        metrics: columns rule, shares, metric, value; rule and shares are empty for a model without references.
+        reliability: columns kind, mapping, bin, n, confidence, accuracy.
+        predictions: float32 arrays `score`, `probability` and `calibrated`, (N,) for two classes and (N, C) for more. Where there
+            are utilities, also `alarm` (N,): whether the score is above the threshold that served validation patients best.
+    """
+
+    metrics: pd.DataFrame
+    reliability: pd.DataFrame
+    predictions: dict[str, NDArray[Any]]
+
+    def save(self, metrics: str | Path, reliability: str | Path, predictions: str | Path) -> None:
+        """Write each part to its file: two CSV files and an `.npz`."""
+        self.metrics.to_csv(metrics, index=False)
+        self.reliability.to_csv(reliability, index=False)
+        np.savez(predictions, **self.predictions)  # type: ignore[arg-type]
+
+
+class Utilities(NamedTuple):
+    """The utilities of alarms in the hours of the validation and test stays."""
+
+    val: HourlyUtility
+    test: HourlyUtility
+
+
+@lru_cache(maxsize=1)
+def utilities_of(run: Run) -> Utilities | None:
+    """Return the Challenge's utilities of a run's rows; None for data without recordings, or whose labels name no onset."""
+    before = run.data.info.get("label_hours_before")
+    if run.data.info["kind"] != "recordings" or before is None:
+        return None
+    y, recording = run.data["y_all"], run.data["groups_all"]
+    _, val, test = recording_rows(run.data, run.settings, run.id)
+    if run.scored_split == "val":
+        test = val
+    return Utilities(*(hourly_utility(y[rows], recording[rows], before) for rows in (val, test)))
+
+
+def predicted_folds(
+    data: Prepared, settings: Mapping[str, Any], predictions: Sequence[str]
+) -> Iterator[tuple[dict[str, str], Fold]]:
+    """Yield each seed's test folds of recordings: the prediction files by model, and the predictions of all models.
+
+    Args:
+        predictions: paths of the `predictions` of runs.
+    """
+    folds: dict[tuple[int, int | None], dict[str, str]] = {}
+    for path in predictions:
+        run_id = RunId.parse(path)
+        folds.setdefault((run_id.seed, run_id.fold), {})[run_id.model] = path
+    for (_, fold), paths in sorted(folds.items()):
+        # All models of a seed and a fold have the same rows.
+        run = Run(data, settings, RunId.parse(next(iter(paths.values()))), torch.device("cpu"))
+        rows = recording_rows(data, settings, run.id)[2]
+        arrays = {model: np.load(path, allow_pickle=False) for model, path in paths.items()}
+        utilities = utilities_of(run)
+        yield (
+            paths,
+            Fold(
+                number=fold,
+                y=data["y_all"][rows],
+                patient=data["patients_all"][rows],
+                scores={model: part["score"] for model, part in arrays.items()},
+                alarms={model: part["alarm"] for model, part in arrays.items() if "alarm" in part},
+                calibrated={model: part["calibrated"] for model, part in arrays.items()},
+                utility=None if utilities is None else utilities.test,
+            ),
+        )
+
+
+def evaluate_clai(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]) -> Evaluation:
+    """Evaluate Collaborative Inference with the training samples as references, by each decision rule.
+
+    Two classes are evaluated with both class shares of the references, from the same similarities; more classes with those
+    of the training samples alone. Reliability and predictions are those of the rule `printed` with the shares `population`.
+    The metric standard_error is the standard error of f over samples of the references, averaged over test samples and
+    conditions; it is 0 where all references vote.
+    """
+    measured = [similarity_means(run, kernel, embedded[part], embedded["train"]) for part in ("test", "val")]
+    rows, evaluations = [], {}
+    for shares in SHARES if run.conditions == 1 else SHARES[:1]:
+        means, means_val = (with_shares(part, shares) for part in measured)
+        for rule in RULES:
+            evaluation = _evaluate_rule(run, rule, means, means_val, embedded)
+            error = _metric_rows({"standard_error": float(standard_error(means, rule).double().mean())})
+            rows += [part.assign(rule=rule, shares=shares) for part in (evaluation.metrics, error)]
+            evaluations[rule, shares] = evaluation
+    return evaluations["printed", "population"]._replace(metrics=pd.concat(rows, ignore_index=True))
+
+
+def _evaluate_rule(
+    run: Run, rule: Rule, means: ParzenMeans, means_val: ParzenMeans, embedded: Mapping[str, Embedded]
+) -> Evaluation:
+    """Evaluate one decision rule. Its probabilities for many classes are the softmax of f, of `parzen` the posteriors."""
+    y, y_val = embedded["test"].y.numpy(), embedded["val"].y.numpy()
+    f, f_val = decide(means, rule).double(), decide(means_val, rule).double()
+    if run.conditions == 1:
+        probability = probabilities(f)[:, 1].numpy()
+        return evaluate_binary(run, Scored(f[0].numpy(), y), probability, Scored(f_val[0].numpy(), y_val))
+    if rule == "parzen":
+        f, f_val = log_posteriors(means).double(), log_posteriors(means_val).double()
+    return evaluate_multiclass(run, Scored(f.T.numpy(), y), Scored(f_val.T.numpy(), y_val))
+
+
+def evaluate_cross_entropy(run: Run, classifier: Classifier) -> Evaluation:
+    """Evaluate the cross-entropy baseline from its logits."""
+    place(classifier, run.device)
+    test, val = (
+        Scored(
+            classifier_outputs(run, classifier, items, torch.arange(len(items))).double().numpy(), items.labels.numpy()
+        )
+        for items in (run.splits.test, run.splits.val)
+    )
+    if run.conditions > 1:
+        return evaluate_multiclass(run, test, val)
+    test, val = (Scored(part.score[:, 1] - part.score[:, 0], part.y) for part in (test, val))
+    return evaluate_binary(run, test, torch.from_numpy(test.score).sigmoid().numpy(), val)
+
+
+def evaluate_supervised_contrastive(run: Run, encoder: Encoder) -> Evaluation:
+    """Evaluate supervised contrastive learning by the read-out of its trunk, fitted on all training items."""
+    place(encoder, run.device)
+    read_out = fit_trunk_read_out(run, encoder, torch.arange(len(run.splits.train)))
+    test, val = (
+        read_out_scores(run, encoder, read_out, items, torch.arange(len(items)))
+        for items in (run.splits.test, run.splits.val)
+    )
+    return evaluate_rows(run, test, val)
+
+
+def evaluate_rows(run: Run, score: Floats, score_val: Floats) -> Evaluation:
+    """Evaluate a classifier of rows by its scores of the run's test and validation samples: log-odds (N,), or (N, C)."""
+    test, val = Scored(score, run.splits.test.labels.numpy()), Scored(score_val, run.splits.val.labels.numpy())
+    return evaluate_binary(run, test, expit(score), val) if score.ndim == 1 else evaluate_multiclass(run, test, val)
+
+
+def evaluate_multiclass(run: Run, test: Scored, val: Scored) -> Evaluation:
+    """Evaluate scores (N, C), which softmax turns into probabilities; the temperature is fitted on validation samples."""
+    bins = run.settings["evaluation"]["ece_bins"]
+    temperature = fit_temperature(val.score, val.y)
+    raw, scaled = scaled_softmax(test.score, 1.0), scaled_softmax(test.score, temperature)
+    metrics = multiclass_metrics(test.y, raw, bins=bins)
+    metrics["ece_scaled"] = multiclass_metrics(test.y, scaled, bins=bins)["ece"]
+    metrics["temperature"] = temperature
+    diagrams = [
+        reliability(*top_label(test.y, probability), bins=bins).assign(kind="top-label", mapping=mapping)
+        for mapping, probability in (("raw", raw), ("calibrated", scaled))
+    ]
+    predictions = _predictions(test.score, raw, scaled)
+    return Evaluation(_metric_rows(metrics), pd.concat(diagrams, ignore_index=True), predictions)
+
+
+def evaluate_binary(run: Run, test: Scored, probability: Floats, val: Scored) -> Evaluation:
+    """Evaluate scores (N,), positive above 0, and the model's own probabilities (N,).
+
+    Calibration and the thresholds for F1 and for alarms are fitted on validation samples.
+    """
+    bins, utilities = run.settings["evaluation"]["ece_bins"], utilities_of(run)
+    calibrated = fit_logistic(val.score, val.y)(test.score)
+    metrics = binary_metrics(
+        test.y,
+        test.score,
+        probability,
+        calibrated,
+        threshold=0.0,
+        threshold_validation=choose_threshold(val.y, val.score),
+        bins=bins,
+    )
+    predictions = _predictions(test.score, probability, calibrated)
+    if utilities is not None:
+        predictions["alarm"] = test.score > choose_alarm_threshold(utilities.val, val.score)
+        metrics["utility"] = utility_score(utilities.test, predictions["alarm"])
+    diagrams = [
+        reliability(predicted, outcome, bins=bins).assign(kind=kind, mapping=mapping)
+        for mapping, p in (("raw", probability), ("calibrated", calibrated))
+        for kind, (predicted, outcome) in (
+            ("top-label", top_label(test.y, of_classes(p))),
+            ("positive-rate", (p, test.y)),
+        )
+    ]
+    return Evaluation(_metric_rows(metrics), pd.concat(diagrams, ignore_index=True), predictions)
+
+
+def _metric_rows(metrics: Mapping[str, float]) -> pd.DataFrame:
+    return pd.DataFrame({"rule": "", "shares": "", "metric": list(metrics), "value": list(metrics.values())})
+
+
+def _predictions(score: Floats, probability: Floats, calibrated: Floats) -> dict[str, NDArray[Any]]:
+    arrays = {"score": score, "probability": probability, "calibrated": calibrated}
+    return {name: values.astype(np.float32) for name, values in arrays.items()}
+
+
+def class_similarity(run: Run, kernel: Kernel, embedded: Embedded) -> pd.DataFrame:
+    """Return the mean similarity of pairs of samples of two classes, averaged over conditions.
+
+    At most `evaluation.similarity_samples` samples of each class are drawn, with the run's seed.
+
+    Returns:
+        Columns class_a, class_b, similarity.
+    """
+    samples, generator = run.settings["evaluation"]["similarity_samples"], torch.Generator().manual_seed(run.id.seed)
+    drawn = []
+    for k in range(run.classes):
+        members = (embedded.y == k).nonzero()[:, 0]
+        drawn.append(embedded.z[:, members[torch.randperm(len(members), generator=generator)[:samples]]])
+    with torch.no_grad():
+        rows = [
+            {"class_a": a, "class_b": b, "similarity": float(kernel(drawn[a], drawn[b]).mean())}
+            for a in range(run.classes)
+            for b in range(run.classes)
+        ]
+    return pd.DataFrame(rows)

@@ -1,0 +1,85 @@
+"""Two-dimensional views of embeddings: all conditions together (t-SNE, figure 2), and one after another (figure 1)."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from sklearn.decomposition import PCA
+from sklearn.manifold import TSNE
+
+from clai.kernels import Kernel
+from replication.models.embedding import Embedded
+from replication.models.run import Run
+
+Floats = NDArray[np.floating[Any]]
+TSNE_COLUMNS = ["model", "x", "y", "label"]
+STAGE_COLUMNS = ["stage", "x", "y", "label"]
+
+
+def draw_samples(count: int, most: int, seed: int) -> NDArray[np.int64]:
+    """Return the positions of at most `most` of `count` samples, drawn with the seed, in ascending order."""
+    return np.sort(np.random.default_rng(seed).permutation(count)[:most])
+
+
+@torch.no_grad()
+def kernel_coordinates(kernel: Kernel, embedded: Embedded, positions: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the embeddings at the positions, (K, n, L), in coordinates whose distances order pairs as the kernel does."""
+    return kernel.coordinates(embedded.z[:, torch.from_numpy(positions)]).double().numpy()
+
+
+def tsne(run: Run, kernel: Kernel, test: Embedded) -> pd.DataFrame:
+    """Project test embeddings of all conditions side by side by t-SNE (van der Maaten & Hinton 2008).
+
+    Each drawn sample is described by its K L coordinates, reduced by PCA first. Settings are those of config.yaml's `tsne`.
+
+    Returns:
+        x, y, label of the drawn samples.
+    """
+    settings = run.settings["tsne"]
+    drawn = draw_samples(len(test.y), settings["samples"], run.id.seed)
+    coordinates = np.concatenate(kernel_coordinates(kernel, test, drawn), axis=1)
+    components = min(settings["components"], *coordinates.shape)
+    reduced = PCA(components, svd_solver="full").fit_transform(coordinates)
+    view = TSNE(
+        perplexity=min(settings["perplexity"], (len(reduced) - 1) / 3),
+        max_iter=settings["iterations"],
+        init="pca",
+        random_state=run.id.seed,
+        n_jobs=1,
+    ).fit_transform(reduced)
+    return pd.DataFrame({"x": view[:, 0], "y": view[:, 1], "label": test.y.numpy()[drawn]})
+
+
+def stages(run: Run, kernel: Kernel, test: Embedded) -> pd.DataFrame:
+    """Project test samples to their first two principal components, before and after the encoder.
+
+    Stage 0 shows the samples as the encoder receives them, stage k the embeddings phi(., k) of condition k, from 1. Settings are
+    those of config.yaml's `stages`.
+
+    Returns:
+        stage, x, y, label of the drawn samples.
+    """
+    drawn = draw_samples(len(test.y), run.settings["stages"]["samples"], run.id.seed)
+    before = run.data["x_test"].reshape(len(test.y), -1)[drawn].astype(np.float64)
+    parts = [before, *kernel_coordinates(kernel, test, drawn)]
+    views = [PCA(2, svd_solver="full").fit_transform(part) for part in parts]
+    label = test.y.numpy()[drawn]
+    frames = [pd.DataFrame({"stage": k, "x": v[:, 0], "y": v[:, 1], "label": label}) for k, v in enumerate(views)]
+    return pd.concat(frames, ignore_index=True)
+
+
+def project(models: Iterable[tuple[Run, Kernel, Embedded]]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the t-SNE of every model (`TSNE_COLUMNS`), and the stages of CLaI-M (`STAGE_COLUMNS`).
+
+    Args:
+        models: run, kernel and test embeddings of each model.
+    """
+    views, conditioning = [], pd.DataFrame(columns=STAGE_COLUMNS)
+    for run, kernel, test in models:
+        views.append(tsne(run, kernel, test).assign(model=run.model)[TSNE_COLUMNS])
+        if run.model == "clai-m":
+            conditioning = stages(run, kernel, test)
+    return pd.concat(views) if views else pd.DataFrame(columns=TSNE_COLUMNS), conditioning

@@ -1,0 +1,275 @@
+"""Publish a trained model, and evaluate a published one on prepared data."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from safetensors.torch import save
+from scipy.special import expit
+from torch import Tensor, nn
+
+from clai.batches import NO_AUGMENTATION
+from clai.calibration import fit_logistic
+from clai.checkpoints import write_whole
+from clai.encoders import Classifier
+from clai.errors import InputError
+from clai.inference import decide, mean_of_views, parzen_means, probabilities, sample_references
+from clai.kernels import Kernel
+from replication.datasets.hourly_inputs import hourly_names
+from replication.datasets.prepared import DESCRIPTION, normalisation
+from replication.experiments.evaluation import (
+    Evaluation,
+    Scored,
+    evaluate_binary,
+    evaluate_clai,
+    evaluate_cross_entropy,
+    evaluate_multiclass,
+)
+from replication.experiments.published_model import FORMAT, RECORD, REFERENCES, PublishedModel, References, load
+from replication.models.embedding import Embedded, classifier_outputs, embed_splits, place
+from replication.models.run import Run
+from replication.models.splits import drawn_rows, recording_rows
+from replication.models.training import Trained
+from replication.runs.columns import COLUMNS
+from replication.runs.identity import RunId
+from replication.runs.record import checksums
+
+# Samples a side of the blocks of similarities: it bounds memory and decides no result.
+_BLOCK = 1024
+_DATA = ("dataset", "title", "version", "licence", "kind", "classes", "source", "miniature")
+
+
+class Packed(NamedTuple):
+    """A model ready to be published: its `model.json` without the checksum, and the tensors of its `model.safetensors`."""
+
+    record: dict[str, Any]
+    tensors: dict[str, Tensor]
+
+    def save(self, record: str | Path, weights: str | Path) -> dict[str, Any]:
+        """Write both files, and return the record with the checksum of the weights."""
+        content = save({name: tensor.contiguous() for name, tensor in self.tensors.items()})
+        whole = {**self.record, "sha256": hashlib.sha256(content).hexdigest()}
+        write_whole(Path(weights), content)
+        write_whole(Path(record), (json.dumps(whole, indent=1, sort_keys=True, allow_nan=False) + "\n").encode())
+        return whole
+
+
+def pack(
+    run: Run,
+    model: Trained | Classifier,
+    embedded: Mapping[str, Embedded] | None,
+    references: int,
+    record: Mapping[str, Any],
+    metrics: pd.DataFrame,
+) -> Packed:
+    """Make a trained model ready to be published.
+
+    A model of Collaborative Learning keeps a sample of its references, as many of each class, drawn with the run's seed. They
+    vote with the weight of the class members for whom they stand. Their embeddings are rounded to float16.
+
+    Args:
+        run: of the model.
+        model: as `load_clai` or `load_classifier` gives it.
+        embedded: the run's embeddings; None for cross-entropy.
+        references: to keep; all training samples where there are fewer.
+        record: of the run, with its evaluation.
+        metrics: of the run, columns rule, metric and value.
+    """
+    tensors, kept = rounded(model, run), None
+    if isinstance(model, Trained):
+        assert embedded is not None
+        kept = draw_references(embedded["train"], references, run.id.seed)
+        test, val = (_votes(run, model.kernel, embedded[part], kept) for part in ("test", "val"))
+        tensors |= dict(zip(REFERENCES, (kept.z.half(), kept.y, _places(run, kept.item)), strict=True))
+    else:
+        place(model, run.device)
+        test, val = (_logits(run, model, part) for part in ("test", "val"))
+    evaluation = _evaluate(run, test, val, softmax=kept is not None)
+    published = dict(zip(evaluation.metrics["metric"], evaluation.metrics["value"], strict=True))
+    logistic = None if run.conditions > 1 else fit_logistic(val.score, val.y)
+    calibration = (
+        {"temperature": published["temperature"]}
+        if logistic is None
+        else {"slope": logistic.slope, "intercept": logistic.intercept}
+    )
+    info, settings = run.data.info, run.settings
+    return Packed(
+        {
+            "format": FORMAT,
+            "run": str(run.id),
+            "model": run.model,
+            "data": {key: info[key] for key in _DATA},
+            "input": _input(run),
+            "settings": {
+                "embedding_size": settings["embedding_size"],
+                "encoder": dict(settings["encoder"]),
+                "kernel": dict(settings["kernel"]),
+                "mirror": run.mirror,
+                "precision": run.training.precision,
+            },
+            "population": [] if kept is None else kept.population.tolist(),
+            "calibration": calibration,
+            "metrics": {"run": _printed(metrics), "published": published},
+            "record": dict(record),
+        },
+        tensors,
+    )
+
+
+def rounded(model: Trained | Classifier, run: Run) -> dict[str, Tensor]:
+    """Return parameters and buffers of a model, the weights of the trunk's layers in half the bits.
+
+    Autocast rounds these weights to bfloat16 for every use, so that outputs of a run with this precision stay the same.
+    Those of other runs are rounded to float16, which changes a prediction in some thousands.
+    """
+    module = nn.ModuleList(model) if isinstance(model, Trained) else model
+    trunk = model.encoder.trunk if isinstance(model, Trained) else model.trunk
+    weights = {p.data_ptr() for p in trunk.parameters() if p.ndim > 1}
+    stored = torch.bfloat16 if run.training.precision == "bfloat16" else torch.float16
+    return {
+        name: tensor.to(stored) if tensor.data_ptr() in weights else tensor
+        for name, tensor in module.state_dict().items()
+    }
+
+
+def draw_references(train: Embedded, number: int, seed: int) -> References:
+    """Draw references from the training samples, equally many of each class, their embeddings as float16 has them."""
+    items, population = sample_references(train.y, number, seed)
+    return References(train.z[:, items].half().float(), train.y[items], items, population)
+
+
+def _places(run: Run, items: Tensor) -> Tensor:
+    """Return the rows of training samples in the arrays of the prepared data."""
+    if run.data.info["kind"] == "recordings":
+        rows = np.flatnonzero(recording_rows(run.data, run.settings, run.id)[0])
+    else:
+        drawn = drawn_rows(run.settings, run.id, len(run.data["y_train"]))
+        if drawn is None:
+            return items
+        rows = drawn
+    return torch.from_numpy(rows)[items]
+
+
+def _votes(run: Run, kernel: Kernel, part: Embedded, references: References) -> Scored:
+    views = [z for z in (part.z, part.z_mirrored) if z is not None]
+    means = [parzen_means(kernel, z, references.z, references.y, _BLOCK, references.population) for z in views]
+    f = decide(means[0] if len(means) == 1 else mean_of_views(*means), "printed").double()
+    return Scored((f.T if run.conditions > 1 else f[0]).numpy(), part.y.numpy())
+
+
+def _logits(run: Run, classifier: Classifier, part: str) -> Scored:
+    items = getattr(run.splits, part)
+    logits = classifier_outputs(run, classifier, items, torch.arange(len(items))).double().numpy()
+    return Scored(logits if run.conditions > 1 else logits[:, 1] - logits[:, 0], items.labels.numpy())
+
+
+def _evaluate(run: Run, test: Scored, val: Scored, softmax: bool) -> Evaluation:
+    if run.conditions > 1:
+        return evaluate_multiclass(run, test, val)
+    votes = probabilities(torch.from_numpy(test.score)[None])[:, 1].numpy()
+    return evaluate_binary(run, test, votes if softmax else expit(test.score), val)
+
+
+def _input(run: Run) -> dict[str, Any]:
+    """Return shape, names and statistics of an input; for recordings of the variables before `hourly_inputs`."""
+    info, settings = run.data.info, run.settings
+    if info["kind"] == "recordings":
+        train = recording_rows(run.data, settings, run.id)[0]
+        statistics = normalisation(
+            run.data["x_all"], "recordings", info["variables"], train, f"training data of {run.id}"
+        )
+        names = list(hourly_names(info["variables"], **settings["hourly"]))
+        return {"shape": [len(names)], "names": names, "variables": info["variables"], **statistics}
+    separately = info["kind"] != "features" and settings["normalise_test_separately"]
+    statistics = info["normalisation"]["test" if separately else "train"]
+    names = list(info.get("variables", info.get("channels", [])))
+    return {"shape": list(run.data["x_test"].shape[1:]), "names": names, **statistics}
+
+
+def _printed(metrics: pd.DataFrame) -> dict[str, float]:
+    """Return the metrics of the printed rule over all references, or of a model without references."""
+    main = metrics[metrics["rule"].fillna("").isin(["printed", ""])]
+    if "shares" in main:
+        main = main[main["shares"].fillna("").isin(["population", ""])]
+    return {str(name): float(value) for name, value in zip(main["metric"], main["value"], strict=True)}
+
+
+def evaluate(folder: str | Path, prepared: str | Path) -> pd.DataFrame:
+    """Evaluate a published model on the test samples of prepared data, as its run was evaluated.
+
+    All references of the run vote: the training samples are embedded again, so that the metrics are those of the run and not of
+    the references that the model keeps. Where the machine computes the run's bfloat16 only by emulation, the trunk works in
+    float32; predictions near a border may then differ.
+
+    Args:
+        folder: of the published model.
+        prepared: folder of the prepared data.
+
+    Returns:
+        The columns of `metrics.csv`.
+
+    Raises:
+        InputError: the model is damaged; or the data are others than those that it was trained on.
+    """
+    published, run = reopen(folder, prepared)
+    with _reading_record(folder):
+        if isinstance(published.model, Classifier):
+            metrics = evaluate_cross_entropy(run, published.model).metrics
+        else:
+            encoder, kernel = published.model
+            metrics = evaluate_clai(run, kernel, embed_splits(run, encoder)).metrics
+    return metrics.assign(dataset=run.id.dataset, model=run.id.model, seed=run.id.seed, fold=run.id.fold)[
+        COLUMNS["metrics.csv"]
+    ]
+
+
+def reopen(folder: str | Path, prepared: str | Path) -> tuple[PublishedModel, Run]:
+    """Return a published model and its run on prepared data, with the settings of its evaluation.
+
+    Arguments, precision and errors as in `evaluate`.
+    """
+    published = load(folder)
+    record = published.record["record"]
+    with _reading_record(folder):
+        try:
+            run_id = RunId.parse(record["run"])
+        except ValueError as error:
+            raise InputError(
+                f"{Path(folder) / RECORD}: {error}. Restore the folder of the model as it was published."
+            ) from error
+        settings = record["evaluation"]["settings"]
+        # An evaluation draws no augmentation, and the record of an older run lacks what can be set since.
+        training = {**settings["training"], "augmentation": NO_AUGMENTATION}
+        if training["precision"] == "bfloat16":
+            training["precision"] = "auto"
+        settings = {**settings, "training": training}
+        run = Run.open(Path(prepared) / DESCRIPTION, settings, run_id, block=_BLOCK)
+        _expect_data(Path(folder), run.data.info, record["data"])
+    return published, run
+
+
+@contextmanager
+def _reading_record(folder: str | Path) -> Iterator[None]:
+    """Raise InputError where a record of a published model is not as a run's is."""
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"{Path(folder) / RECORD}: found a record that lacks or garbles {error}, expected that of the run and its "
+            "evaluation. Restore the folder of the model as it was published."
+        ) from error
+
+
+def _expect_data(folder: Path, info: Mapping[str, Any], expected: Mapping[str, str]) -> None:
+    found = checksums(info)
+    if found != expected:
+        raise InputError(
+            f"{folder}: found prepared data of {found}, expected of {dict(expected)}, on which the model was trained. Set "
+            f"the path of {info['dataset']} to these files, or leave the model out."
+        )

@@ -1,0 +1,173 @@
+"""Read-outs: classifiers of one fixed embedding, CLaI's vote among them, so that embedding and read-out can be told apart.
+
+Every read-out is fitted on the same drawn training samples, is tuned on the same drawn validation samples, and is scored once on
+all test samples. CLaI has an embedding for each condition. A read-out of all classes sees them side by side, in the coordinates
+in which distances order pairs as the kernel does. Where it needs a kernel, it has the mean over conditions of the learned one.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from scipy.special import log_softmax, logsumexp
+from sklearn.neighbors import KNeighborsClassifier, NearestCentroid, NeighborhoodComponentsAnalysis
+from sklearn.svm import SVC
+from torch import Tensor
+
+from clai.inference import ParzenMeans, decide, log_posteriors, parzen_means
+from clai.kernels import Kernel
+from replication.experiments.evaluation import Scored, evaluate_multiclass
+from replication.models.embedding import Embedded
+from replication.models.logistic_regression import fit_logistic_regression, varying
+from replication.models.run import Run
+
+Floats = NDArray[np.float64]
+READ_OUT_COLUMNS = ["read_out", "metric", "value"]
+METRICS = ("accuracy", "roc_auc", "ece_scaled")
+# Rows of scores that a read-out computes at once.
+_ROWS = 4096
+
+
+class Split(NamedTuple):
+    """Samples of a split: their embedding, its coordinates side by side (N, K D), and their labels (N,)."""
+
+    embedded: Embedded
+    x: NDArray[np.float32]
+    y: NDArray[np.int64]
+
+
+class Fitted(NamedTuple):
+    """The scores (N, C) of a read-out for validation and test samples, and what validation samples chose, if anything."""
+
+    val: Floats
+    test: Floats
+    choice: float | None = None
+
+
+Scores = Callable[[Split], Floats]
+
+
+def measure_read_outs(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]) -> pd.DataFrame:
+    """Fit every read-out and return its figures of merit on the test samples.
+
+    Args:
+        run: of a dataset with more than two classes; its settings hold `controls.read_outs`.
+        kernel: compares the embeddings.
+        embedded: the samples to fit on (`train`), to choose on (`val`) and to score (`test`).
+
+    Returns:
+        `READ_OUT_COLUMNS`: for each read-out `METRICS`, and the metric `choice` where validation samples chose something: C
+        of the machine or the regression, the number of neighbours, the width of the density in root mean square distances.
+    """
+    kernel = kernel.cpu().eval()
+    splits = {name: _split(kernel, part) for name, part in embedded.items()}
+    # Some read-outs divide by the spread within classes.
+    columns = varying(splits["train"].x)
+    train, val, test = (splits[name]._replace(x=splits[name].x[:, columns]) for name in ("train", "val", "test"))
+    rows = []
+    for read_out, fitted in _fit_all(run, kernel, train, val, test):
+        metrics = evaluate_multiclass(run, Scored(fitted.test, test.y), Scored(fitted.val, val.y)).metrics
+        values = {m: v for m, v in zip(metrics["metric"], metrics["value"], strict=True) if m in METRICS}
+        if fitted.choice is not None:
+            values["choice"] = fitted.choice
+        rows += [(read_out, metric, value) for metric, value in values.items()]
+    return pd.DataFrame(rows, columns=READ_OUT_COLUMNS)
+
+
+def _fit_all(run: Run, kernel: Kernel, train: Split, val: Split, test: Split) -> Iterator[tuple[str, Fitted]]:
+    settings, classes, seed = run.settings["controls"]["read_outs"], run.classes, run.id.seed
+    means_val, means = (_parzen_means(run, kernel, part.embedded, train.embedded) for part in (val, test))
+    for read_out, rule in (("vote", lambda m: decide(m, "printed")), ("parzen", log_posteriors)):
+        yield read_out, Fitted(rule(means_val).double().T.numpy(), rule(means).double().T.numpy())
+    yield "kernel-density", _density(train, val, test, settings["widths"], classes)
+    yield "svm", _choose(settings["inverse_penalty"], lambda c: _machine(kernel, train, c, classes, seed), val, test)
+    centroid = NearestCentroid().fit(train.x, train.y)
+    yield "centroid", Fitted(centroid.decision_function(val.x), centroid.decision_function(test.x))
+    yield "neighbours", _choose(settings["neighbours"], lambda k: _neighbours(train, k), val, test)
+    components = NeighborhoodComponentsAnalysis(
+        settings["components"], init="pca", max_iter=settings["component_steps"], random_state=seed
+    )
+    drawn = np.sort(np.random.default_rng(seed).permutation(len(train.y))[: settings["component_samples"]])
+    components.fit(train.x[drawn], train.y[drawn])
+    near, near_val, near_test = (part._replace(x=components.transform(part.x)) for part in (train, val, test))
+    yield "components", _choose(settings["neighbours"], lambda k: _neighbours(near, k), near_val, near_test)
+    linear, penalty = fit_logistic_regression(
+        train.x, train.y, val.x, val.y,
+        inverse_penalty=settings["inverse_penalty"], samples_per_class=len(train.y), seed=seed,
+    )  # fmt: skip
+    yield "linear", Fitted(linear.scores(val.x), linear.scores(test.x), penalty)
+
+
+@torch.no_grad()
+def _split(kernel: Kernel, embedded: Embedded) -> Split:
+    x = kernel.coordinates(embedded.z).permute(1, 0, 2).flatten(1)
+    return Split(embedded, x.contiguous().numpy(), embedded.y.numpy())
+
+
+def _parzen_means(run: Run, kernel: Kernel, part: Embedded, references: Embedded) -> ParzenMeans:
+    """Return the mean similarities to the classes; an embedding without conditions serves all."""
+    if run.block is None:
+        raise ValueError(f"{run.id}: block is None, expected a number of samples: open the run with inference.block")
+    z, z_references = (embedded.z.expand(run.conditions, -1, -1) for embedded in (part, references))
+    return parzen_means(kernel, z, z_references, references.y, run.block)
+
+
+def _choose(values: list[Any], fit: Callable[[Any], Scores], val: Split, test: Split) -> Fitted:
+    """Fit a read-out with each value; keep the one that decides most validation samples rightly, the first of equals."""
+    read_outs = {value: fit(value) for value in values}
+    scores = {value: read_out(val) for value, read_out in read_outs.items()}
+    best = max(values, key=lambda value: float((scores[value].argmax(1) == val.y).mean()))
+    return Fitted(scores[best], read_outs[best](test), float(best))
+
+
+def _in_blocks(scores: Callable[[slice], Floats], count: int) -> Floats:
+    return np.concatenate([scores(slice(first, first + _ROWS)) for first in range(0, count, _ROWS)])
+
+
+def _machine(kernel: Kernel, train: Split, c: float, classes: int, seed: int) -> Scores:
+    """Fit a support vector machine whose kernel is the Parzen form (1 + S) / 2, averaged over conditions.
+
+    It is positive semidefinite, which S of the Gaussian kernel is not.
+    """
+    z = train.embedded.z
+
+    @torch.no_grad()
+    def gram(rows: Tensor) -> Floats:
+        return ((1 + kernel(rows, z)) / 2).mean(0).double().numpy()
+
+    machine = SVC(C=c, kernel="precomputed", decision_function_shape="ovr", cache_size=1000, random_state=seed)
+    machine.fit(gram(z), train.y)
+    return lambda part: _in_blocks(lambda rows: machine.decision_function(gram(part.embedded.z[:, rows])), len(part.y))
+
+
+def _neighbours(train: Split, count: int) -> Scores:
+    """Fit the nearest neighbours; scores are logarithms of class counts, each class counting one more than it has."""
+    count = min(count, len(train.y))
+    classifier = KNeighborsClassifier(count, algorithm="brute").fit(train.x, train.y)
+    return lambda part: _in_blocks(lambda rows: np.log(classifier.predict_proba(part.x[rows]) * count + 1), len(part.y))
+
+
+def _density(train: Split, val: Split, test: Split, widths: list[float], classes: int) -> Fitted:
+    """Fit the Bayes rule with Gaussian windows on the coordinates; validation samples choose the width.
+
+    A width is in units of the root mean square distance of the training samples from their mean.
+    """
+    scale = float(np.sqrt(train.x.var(0).sum()))
+    centre = train.x.mean(0)
+    references = torch.from_numpy(train.x - centre).double()
+    log_prior = np.log(np.bincount(train.y, minlength=classes) / len(train.y))
+    members = [np.flatnonzero(train.y == k) for k in range(classes)]
+
+    def scores(width: float) -> Scores:
+        def of_rows(x: NDArray[np.float32]) -> Floats:
+            squared = torch.cdist(torch.from_numpy(x - centre).double(), references).square().numpy()
+            exponent = -squared / (2 * (width * scale) ** 2)
+            logs = [logsumexp(exponent[:, m], axis=1) - np.log(len(m)) for m in members]
+            return np.asarray(log_softmax(np.stack(logs, 1) + log_prior, axis=1))
+
+        return lambda part: _in_blocks(lambda rows: of_rows(part.x[rows]), len(part.y))
+
+    return _choose(widths, scores, val, test)

@@ -1,0 +1,60 @@
+"""Test images beside the references with the strongest votes about them: the data of figure S9."""
+
+import base64
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from replication.datasets.prepared import Prepared
+from replication.experiments.published_model import PublishedModel
+from replication.runs.columns import COLUMNS
+
+
+def vote_pictures(model: PublishedModel, data: Prepared, images: int, references: int, seed: int) -> pd.DataFrame:
+    """Return test images and the references with the strongest votes about them.
+
+    Args:
+        model: published, of Collaborative Learning, for images.
+        data: the prepared images on which it was trained.
+        images: to show of those that are classified rightly, and of those that are not; drawn with the seed.
+        references: to show for and against the predicted class.
+
+    Returns:
+        The columns of `votes.csv.gz`. An image has a row with `role` image, then one for each reference; `pixels` are base64 of
+        uint8 (height, width, channels).
+    """
+    y = np.asarray(data["y_test"])
+    order = np.random.default_rng(seed).permutation(len(y))
+    predicted = model.predict(data["x_test"])
+    right = predicted == np.asarray(model.classes)[y]
+    shown = [row for side in (right, ~right) for row in order[side[order]][:images].tolist()]
+    rows = [row for image in shown for row in _rows(model, data, image, references)]
+    return pd.DataFrame(rows, columns=COLUMNS["votes.csv.gz"])
+
+
+def _rows(model: PublishedModel, data: Prepared, image: int, references: int) -> Iterator[dict[str, Any]]:
+    pixels = np.asarray(data["x_test"][image])
+    (votes,) = model.votes(pixels[None], references)
+    shared = {"model": model.record["model"], "image": image, "predicted": votes.label}
+    label = model.classes[int(data["y_test"][image])]
+    yield {
+        **shared,
+        **_picture(pixels),
+        "role": "image",
+        "place": 0,
+        "item": image,
+        "label": label,
+        "vote": votes.score,
+    }
+    for role, side in (("for", votes.support), ("against", votes.opposition)):
+        for place, vote in enumerate(side, 1):
+            yield {**shared, **_picture(data["x_train"][vote.item]), **vote._asdict(), "role": role, "place": place}
+
+
+def _picture(pixels: NDArray[np.uint8]) -> dict[str, Any]:
+    height, width = pixels.shape[:2]
+    text = base64.b64encode(np.ascontiguousarray(pixels).tobytes()).decode()
+    return {"height": height, "width": width, "pixels": text}

@@ -1,0 +1,313 @@
+"""Bootstrap intervals and net benefit from the predictions of all models on the test folds.
+
+Hours of a patient resemble each other, so the bootstrap draws patients (Efron & Tibshirani 1993). All models and seeds of a
+fold share their test patients and the draws. So intervals of differences are paired, and more seeds do not pass for more
+patients.
+
+The average precision of rare events is skewed and its draws are biased, so intervals are bias-corrected and accelerated (BCa,
+Efron 1987, "Better bootstrap confidence intervals", J. Amer. Statist. Assoc. 82:171-185).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+from scipy.special import ndtr, ndtri
+
+from replication.metrics.challenge_utility import HourlyUtility
+
+Floats = NDArray[np.float64]
+METRICS = ("auroc", "auprc", "utility")
+LEVEL = 0.95
+"""Coverage of all intervals."""
+JACKKNIFE_GROUPS = 200
+"""Largest number of groups of a fold's patients that the jackknife leaves out in turn, for the acceleration."""
+DRAWS_AT_ONCE = 50
+"""It bounds memory and decides no result."""
+IN_CACHE = 24
+"""Draws whose sums over tens of thousands of samples stay in a processor's cache."""
+FEW_PAIRS = 2**23
+"""Largest number of scores times units for which pairs of units, where these are few, are compared once for all draws."""
+
+
+class Fold(NamedTuple):
+    """The test rows of a fold, and the predictions of the models of one seed on them.
+
+    number: of the fold; its seeds share it. y, patient: (rows,). scores, calibrated (probabilities), alarms: (rows,) by
+    model; alarms only where there is a utility.
+    """
+
+    number: int | None
+    y: NDArray[np.int64]
+    patient: NDArray[np.int64]
+    scores: Mapping[str, NDArray[np.float32]]
+    alarms: Mapping[str, NDArray[np.bool_]]
+    calibrated: Mapping[str, NDArray[np.float32]]
+    utility: HourlyUtility | None
+
+
+class _Ranks(NamedTuple):
+    """Sums of weights at each score that a positive has, (scores, columns): of its positives; of positives with at least that
+    score; of samples with at least that score; of negatives below it, and half of those that tie."""
+
+    gained: NDArray[np.floating]
+    true: NDArray[np.floating]
+    at_end: NDArray[np.floating]
+    outranked: NDArray[np.floating]
+
+
+class Ranked:
+    """Samples in falling order of their scores, for areas under curves of weighted samples.
+
+    Only sums of weights between the places of positives are needed. They are products of sparse counts with the weights, so that
+    many draws at once cost little.
+
+    y: (N,) in {0, 1}. score: (N,). unit: the index of each sample's weight (N,), such as that of its patient. units: number of
+    weights.
+    """
+
+    def __init__(self, y: ArrayLike, score: ArrayLike, unit: NDArray[np.intp], units: int) -> None:
+        score = np.asarray(score)
+        order = np.argsort(-score, kind="stable")
+        unit = unit[order]
+        last_of_ties = np.flatnonzero(np.r_[np.diff(score[order]) != 0, True])
+        positive = np.flatnonzero(np.asarray(y)[order])
+        ties = np.searchsorted(last_of_ties, positive)
+        first = np.flatnonzero(np.diff(ties, prepend=-1))  # among positives, of each score that a positive has
+        begin, end = np.r_[0, last_of_ties + 1][ties[first]], last_of_ties[ties[first]] + 1
+        bounds = np.unique(np.r_[0, begin, end, len(unit)])
+        self.begin, self.end = np.searchsorted(bounds, begin), np.searchsorted(bounds, end)
+        self.between = _counts(np.repeat(np.arange(len(bounds) - 1), np.diff(bounds)), unit, len(bounds) - 1, units)
+        group = np.searchsorted(first, np.arange(len(positive)), side="right") - 1
+        self.gained = _counts(group, unit[positive], len(first), units)
+        self.samples = np.bincount(unit, minlength=units).astype(float)
+        self.positives = np.bincount(unit[positive], minlength=units).astype(float)
+
+    def areas(self, weights: Floats) -> Floats:
+        """Return the area under the ROC curve and the average precision of each draw, (draws, 2).
+
+        weights: of the units (draws, units). Both are NaN where a class has no weight.
+        """
+        return self._measured(weights, precision=True)
+
+    def roc_areas(self, weights: Floats) -> Floats:
+        """Return the areas under the ROC curve alone, (draws,), in less time, and in far less where there are few units."""
+        scores, units = self.between.shape
+        if units**2 <= self.between.nnz and scores * units <= FEW_PAIRS:
+            positives, negatives = weights @ self.positives, weights @ (self.samples - self.positives)
+            return _ratio(((weights @ self._pairs) * weights).sum(axis=1), positives * negatives)
+        return self._measured(weights, precision=False)[:, 0]
+
+    @cached_property
+    def _pairs(self) -> Floats:
+        """How often a positive of one unit outranks a negative of another, (units, units); a tie counts one half."""
+        return np.asarray(self.gained.T @ self._ranks(np.eye(len(self.samples))).outranked)
+
+    def _measured(self, weights: Floats, precision: bool) -> Floats:
+        parts = (weights[start : start + IN_CACHE] for start in range(0, len(weights), IN_CACHE))
+        return np.concatenate([self._measured_in_cache(part, precision) for part in parts])
+
+    def _measured_in_cache(self, weights: Floats, precision: bool) -> Floats:
+        ranks = self._ranks(weights.T)
+        positives, negatives = weights @ self.positives, weights @ (self.samples - self.positives)
+        areas = [_ratio(np.multiply(ranks.gained, ranks.outranked, dtype=float).sum(axis=0), positives * negatives)]
+        if precision:
+            at_end = ranks.at_end
+            none = np.zeros(at_end.shape)
+            precisions = np.divide(ranks.true, at_end, out=none, where=at_end > 0, dtype=float)
+            areas.append(_ratio((ranks.gained * precisions).sum(axis=0), np.where(negatives > 0, positives, 0)))
+        return np.stack(areas, axis=1)
+
+    def _ranks(self, weights: Floats) -> _Ranks:
+        """Return the sums at the scores of positives, for each column of weights (units, columns).
+
+        Whole numbers below 2^23 and their halves are exact in single precision, which takes less memory and time.
+        """
+        whole = (self.samples @ weights).max() < 2**23 and (weights == np.floor(weights)).all()
+        weights = np.ascontiguousarray(weights, dtype=np.float32 if whole else np.float64)
+        between, gains = self._in_single if whole else (self.between, self.gained)
+        called = np.zeros((self.between.shape[0] + 1, weights.shape[1]), dtype=weights.dtype)
+        np.cumsum(between @ weights, axis=0, out=called[1:])
+        gained = gains @ weights
+        true, at_end = np.cumsum(gained, axis=0), called[self.end]
+        # negatives - (at_end - true) + (at_end - called[begin] - gained) / 2, with few passes over memory
+        outranked = called[self.begin]
+        outranked += at_end
+        outranked += gained
+        outranked *= -0.5
+        outranked += true
+        outranked += called[-1] - gained.sum(axis=0)
+        return _Ranks(gained, true, at_end, outranked)
+
+    @cached_property
+    def _in_single(self) -> tuple[csr_array, csr_array]:
+        return self.between.astype(np.float32), self.gained.astype(np.float32)
+
+
+def _ratio(part: Floats, whole: Floats) -> Floats:
+    """Return part / whole; NaN where whole is 0."""
+    return np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole > 0)
+
+
+def _counts(row: NDArray[np.intp], column: NDArray[np.intp], rows: int, columns: int) -> csr_array:
+    """Return how often each pair of row and column occurs, as a sparse matrix (rows, columns)."""
+    return csr_array((np.ones(len(row)), (row, column)), shape=(rows, columns))  # adds up what occurs twice
+
+
+def bca_limits(value: float, draws: Floats, jackknife: Sequence[Floats]) -> tuple[float, float]:
+    """Return the limits of the 95 % BCa interval of a statistic; NaN without draws.
+
+    They are those of `scipy.stats.bootstrap`, which would leave out single patients: too many here. If all draws lie on one
+    side of the value, the bias is that of half a draw on the other side, where SciPy's limits are NaN.
+
+    Args:
+        value: of the sample itself.
+        draws: of the bootstrap samples (B,); NaN does not count.
+        jackknife: of each independent sample, such as a fold, the values without one of its groups (G,); NaN does not count.
+    """
+    draws = draws[~np.isnan(draws)]
+    if not len(draws):
+        return float("nan"), float("nan")
+    below = ((draws < value).mean() + (draws <= value).mean()) / 2
+    bias = ndtri(np.clip(below, 0.5 / len(draws), 1 - 0.5 / len(draws)))
+    without = [values[~np.isnan(values)] for values in jackknife]
+    influence = np.concatenate([(values.mean() - values) * (1 - 1 / len(values)) for values in without if len(values)])
+    scale = (influence**2).sum() ** 1.5
+    acceleration = (influence**3).sum() / (6 * scale) if scale else 0.0
+    z = bias + ndtri([(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    low, high = np.quantile(draws, ndtr(bias + z / (1 - acceleration * z)))
+    return float(low), float(high)
+
+
+def patient_intervals(
+    folds: Sequence[Fold], models: Sequence[str], against: Sequence[str], draws: int, seed: int
+) -> pd.DataFrame:
+    """Return 95 % BCa intervals of each metric, and of its differences to the models in `against`.
+
+    The metric is a mean over the folds, of all seeds, that have the model and where the metric is defined.
+
+    Args:
+        folds: those of the same number have the same test patients; raises ValueError otherwise.
+        draws: number of bootstrap samples; without any, the limits are NaN.
+
+    Returns:
+        Columns model, other (empty for the metric itself), metric, value, low, high, patients, draws.
+    """
+    units: dict[int | None, list[int]] = {}
+    for f, fold in enumerate(folds):
+        units.setdefault(fold.number, []).append(f)
+    measured = np.full((draws + 1, len(folds), len(models), len(METRICS)), np.nan)
+    without: dict[int | None, Floats] = {}
+    generator = np.random.default_rng(seed)
+    patients_in_all = 0
+    for number, of_fold in units.items():
+        patients, rows = np.unique(folds[of_fold[0]].patient, return_inverse=True)
+        patients_in_all += len(patients)
+        if any(not np.array_equal(folds[f].patient, folds[of_fold[0]].patient) for f in of_fold):
+            raise ValueError(f"fold {number}: the test patients of its seeds differ")
+        measure = _measure_of([folds[f] for f in of_fold], models, rows, len(patients))
+        for start in range(0, draws + 1, DRAWS_AT_ONCE):
+            numbers = range(start, min(start + DRAWS_AT_ONCE, draws + 1))
+            measured[np.ix_(numbers, of_fold)] = measure(
+                np.stack([_draw(generator, draw, len(patients)) for draw in numbers])
+            )
+        # Neighbours in the order of patients, who may be alike, are in different groups.
+        group = np.arange(len(patients)) % JACKKNIFE_GROUPS
+        without[number] = measure((group != np.unique(group)[:, None]).astype(np.float64))
+    jackknife = []
+    for number, values in without.items():
+        deleted = np.repeat(measured[:1], len(values), axis=0)
+        deleted[:, units[number]] = values
+        jackknife.append(_mean_over_folds(deleted))
+    means = _mean_over_folds(measured)
+    rows_of_table = []
+    for m, model in enumerate(models):
+        for other in ["", *(o for o in against if o in models and o != model)]:
+            of_draws, *of_groups = (
+                part[:, m] - (part[:, models.index(other)] if other else 0) for part in (means, *jackknife)
+            )
+            for k, metric in enumerate(METRICS):
+                value = of_draws[0, k]
+                if not np.isnan(value):
+                    low, high = bca_limits(value, of_draws[1:, k], [part[:, k] for part in of_groups])
+                    rows_of_table.append((model, other, metric, value, low, high, patients_in_all, draws))
+    columns = ["model", "other", "metric", "value", "low", "high", "patients", "draws"]
+    return pd.DataFrame(rows_of_table, columns=columns)
+
+
+def _draw(generator: np.random.Generator, draw: int, patients: int) -> Floats:
+    """Return how often a bootstrap sample has each patient (patients,); draw 0 is the sample itself."""
+    if not draw:
+        return np.ones(patients)
+    return np.bincount(generator.integers(patients, size=patients), minlength=patients).astype(np.float64)
+
+
+def _measure_of(
+    folds: Sequence[Fold], models: Sequence[str], rows: NDArray[np.intp], count: int
+) -> Callable[[Floats], Floats]:
+    """Return the function from weights of patients (draws, count) to the metrics (draws, folds, models, METRICS).
+
+    A metric is NaN where it is undefined.
+
+    folds: of the same rows. rows: the index of the patient of each row.
+    """
+    runs = [(f, m, model) for f in range(len(folds)) for m, model in enumerate(models) if model in folds[f].scores]
+    ranked = {(f, m): Ranked(folds[f].y, folds[f].scores[model], rows, count) for f, m, model in runs}
+    utilities = {(f, m): _by_patient(folds[f], model, rows, count) for f, m, model in runs}
+
+    def measure(weights: Floats) -> Floats:
+        measured = np.full((len(weights), len(folds), len(models), len(METRICS)), np.nan)
+        for f, m, _ in runs:
+            measured[:, f, m, :2] = ranked[f, m].areas(weights)
+            earned, silence, best = (weights @ part for part in utilities[f, m])
+            gain = np.full(len(weights), np.nan)
+            measured[:, f, m, 2] = np.divide(earned - silence, best - silence, out=gain, where=best > silence)
+        return measured
+
+    return measure
+
+
+def _mean_over_folds(measured: Floats) -> Floats:
+    """Return the mean over the folds where a metric is defined, (N, folds, ...) -> (N, ...); NaN where it is in none."""
+    known = (~np.isnan(measured)).sum(1)
+    # nanmean would warn of a metric that no fold has.
+    return np.divide(np.nansum(measured, axis=1), known, out=np.full(known.shape, np.nan), where=known > 0)
+
+
+def _by_patient(fold: Fold, model: str, rows: NDArray[np.intp], count: int) -> tuple[Floats, Floats, Floats]:
+    """Return the utility of the alarms of a model, of no alarms and of the best alarms, each summed by patient (count,).
+
+    rows: the index of the patient of each row. All are 0 without a utility or alarms.
+    """
+    if fold.utility is None or model not in fold.alarms:
+        return (np.zeros(count),) * 3
+    alarm, silence = fold.utility
+    parts = (np.where(fold.alarms[model], alarm, silence), silence, np.maximum(alarm, silence))
+    earned, silent, most = (np.bincount(rows, weights=part, minlength=count).astype(np.float64) for part in parts)
+    return earned, silent, most
+
+
+def net_benefit(y: ArrayLike, probability: ArrayLike, thresholds: Sequence[float]) -> pd.DataFrame:
+    """Return the decision curve of alarms above each probability threshold (Vickers & Elkin 2006).
+
+    Net benefit is the share of true alarms minus the share of false alarms times the odds of the threshold. An alarm in
+    every hour has the net benefit `always`, and no alarm 0.
+
+    y: (N,) in {0, 1}. probability: (N,). Returns the columns threshold, net_benefit, always.
+    """
+    y, probability = np.asarray(y).astype(bool), np.asarray(probability)
+    rows = []
+    for threshold in thresholds:
+        odds, called = threshold / (1 - threshold), probability > threshold
+        rows.append(
+            {
+                "threshold": threshold,
+                "net_benefit": float((called & y).mean() - odds * (called & ~y).mean()),
+                "always": float(y.mean() - odds * (~y).mean()),
+            }
+        )
+    return pd.DataFrame(rows)

@@ -1,0 +1,229 @@
+"""Performance and calibration of predictions, as fractions in [0, 1].
+
+Definitions
+-----------
+precision, recall, f1
+    Weighted by class support. Support-weighted recall equals accuracy, as in every row of the paper's table 1.
+macro_f1
+    Unweighted mean of the F1 of every class that occurs among labels or predictions.
+kappa
+    Cohen's: agreement of predictions with labels beyond that of independent ones with the same shares, from 1 (complete)
+    over 0 (none) down to -1.
+roc_auc
+    Area under the ROC curve of each class against the rest, unweighted mean over classes.
+expected calibration error (ECE)
+    sum over bins b of n_b / N |mean outcome in b - mean probability in b|, equal-width bins on [0, 1]
+    (Naeini et al. 2015). There are two readings. *top-label*, the paper's (line 763), pairs the largest class probability
+    with whether that class is right. *positive-rate* (binary only) pairs the probability of the positive class with the label.
+Brier score
+    Mean squared difference of the probability of the positive class and the label. If each probability is replaced by the
+    mean of its bin of the ECE, the score is reliability - resolution + uncertainty (Murphy 1973). Reliability is the mean
+    squared distance of probability and observed share, resolution that of observed share and prevalence, and uncertainty
+    the variance of the label.
+
+A quantity is NaN where it needs a class that does not occur; a warning then names the class.
+
+Functions import scikit-learn where they use it, because the import takes as long as a small evaluation.
+"""
+
+import logging
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from clai.errors import InputError
+from replication.metrics.roc_auc import roc_auc
+
+logger = logging.getLogger(__name__)
+
+Floats = NDArray[np.float64]
+
+
+def multiclass_metrics(y: ArrayLike, probabilities: ArrayLike, *, bins: int) -> dict[str, float]:
+    """Return the metrics of table 1.
+
+    y: (N,) class indices. probabilities: (N, C), rows on the simplex. bins: number of bins of the ECE (top-label).
+
+    Returns accuracy, precision, recall, f1, macro_f1, kappa, roc_auc, ece, mean_confidence. Raises InputError for probabilities
+    outside [0, 1].
+    """
+    from sklearn.metrics import accuracy_score, cohen_kappa_score, f1_score, precision_recall_fscore_support
+
+    y, probabilities = np.asarray(y), np.asarray(probabilities, dtype=np.float64)
+    predicted = probabilities.argmax(axis=1)
+    confidence, correct = top_label(y, probabilities)
+    precision, recall, f1, _ = precision_recall_fscore_support(y, predicted, average="weighted", zero_division=0)
+    return {
+        "accuracy": float(accuracy_score(y, predicted)),
+        "precision": float(precision),
+        "recall": float(recall),
+        "f1": float(f1),
+        "macro_f1": float(f1_score(y, predicted, average="macro", zero_division=0)),
+        "kappa": float(cohen_kappa_score(y, predicted)),
+        "roc_auc": float(
+            np.mean([roc_auc(y == k, probabilities[:, k], f"class {k}") for k in range(probabilities.shape[1])])
+        ),
+        "ece": expected_calibration_error(confidence, correct, bins=bins),
+        "mean_confidence": float(confidence.mean()),
+    }
+
+
+def binary_metrics(
+    y: ArrayLike,
+    score: ArrayLike,
+    probability: ArrayLike,
+    calibrated: ArrayLike,
+    *,
+    threshold: float,
+    threshold_validation: float,
+    bins: int,
+) -> dict[str, float]:
+    """Return the metrics of table 3.
+
+    Args:
+        y: labels (N,) in {0, 1}.
+        score: (N,), larger for the positive class.
+        probability: (N,) of the positive class, before calibration. For CLaI it is (1 + f) / 2, our mapping: the paper
+            states none.
+        calibrated: (N,), the probability after calibration on validation data.
+        threshold: the model calls a sample positive whose score exceeds this one; for CLaI 0.
+        threshold_validation: the one that `choose_threshold` chose on validation data.
+        bins: number of bins of the ECE.
+
+    Returns:
+        auroc, auprc (average precision), f1, f1_validation, prevalence; and of `probability` ece (top-label),
+        ece_positive_rate, brier, brier_reliability, brier_resolution, brier_uncertainty. The same six of `calibrated` have names
+        that end in _calibrated.
+
+    Raises:
+        InputError: for probabilities outside [0, 1].
+    """
+    from sklearn.metrics import average_precision_score, brier_score_loss
+
+    y, score = np.asarray(y).astype(np.int64), np.asarray(score, dtype=np.float64)
+    probability, calibrated = np.asarray(probability, dtype=np.float64), np.asarray(calibrated, dtype=np.float64)
+    calibration: dict[str, float] = {}
+    for ending, p in (("", probability), ("_calibrated", calibrated)):
+        of_ending = {
+            "ece": expected_calibration_error(*top_label(y, of_classes(p)), bins=bins),
+            "ece_positive_rate": expected_calibration_error(p, y, bins=bins),
+            "brier": float(brier_score_loss(y, p, pos_label=1)),
+            **brier_parts(p, y, bins=bins),
+        }
+        calibration |= {f"{name}{ending}": value for name, value in of_ending.items()}
+    return {
+        "auroc": roc_auc(y, score, "class 1"),
+        "auprc": float(average_precision_score(y, score)) if y.any() else float("nan"),
+        "f1": _f1_above(y, score, threshold),
+        "f1_validation": _f1_above(y, score, threshold_validation),
+        **calibration,
+        "prevalence": float(y.mean()),
+    }
+
+
+def top_label(y: ArrayLike, probabilities: ArrayLike) -> tuple[Floats, Floats]:
+    """Return the largest class probability of each sample (N,), and (N,) 1 where that class is the label, else 0.
+
+    y: (N,) class indices. probabilities: (N, C). The first of equal probabilities counts.
+    """
+    probabilities = np.asarray(probabilities, dtype=np.float64)
+    return probabilities.max(axis=1), (probabilities.argmax(axis=1) == np.asarray(y)).astype(np.float64)
+
+
+def of_classes(probability: Floats) -> Floats:
+    """Return the probabilities of both classes, (N, 2), from those of the positive one, (N,)."""
+    return np.stack([1 - probability, probability], axis=1)
+
+
+def expected_calibration_error(probability: ArrayLike, outcome: ArrayLike, *, bins: int) -> float:
+    """Return the ECE of probabilities (N,) of outcomes (N,) in {0, 1}.
+
+    Equal to the last bit to `torchmetrics.functional.classification.binary_calibration_error` with norm l1, whose import
+    takes longer than the evaluation of a run on miniature data.
+
+    Raises InputError for probabilities outside [0, 1].
+    """
+    import torch
+
+    p = torch.as_tensor(_within_last_bin(probability))
+    place = torch.bucketize(p, torch.linspace(0, 1, bins + 1, dtype=p.dtype), right=True) - 1
+    n, confidence, observed = (
+        torch.bincount(place, torch.as_tensor(weights, dtype=p.dtype), bins + 1)
+        for weights in (torch.ones_like(p), p, np.asarray(outcome))
+    )
+    filled = n.clamp(min=1)
+    return float(((observed / filled - confidence / filled).abs() * (n / n.sum())).sum())
+
+
+def reliability(probability: ArrayLike, outcome: ArrayLike, *, bins: int) -> pd.DataFrame:
+    """Return the rows of a reliability diagram: bin (from 0), n, confidence (mean probability), accuracy (mean outcome).
+
+    Bins are those of `expected_calibration_error`. A bin contains its lower edge, the last one also 1. Empty bins have no
+    row. Raises InputError for probabilities outside [0, 1].
+    """
+    probability = _within_last_bin(probability)
+    rows = pd.DataFrame(
+        {
+            "bin": np.digitize(probability, np.linspace(0, 1, bins + 1)) - 1,
+            "confidence": probability,
+            "accuracy": np.asarray(outcome, dtype=np.float64),
+        }
+    )
+    return rows.groupby("bin", as_index=False).agg(
+        n=("confidence", "size"), confidence=("confidence", "mean"), accuracy=("accuracy", "mean")
+    )
+
+
+def brier_parts(probability: ArrayLike, outcome: ArrayLike, *, bins: int) -> dict[str, float]:
+    """Return brier_reliability, brier_resolution and brier_uncertainty over the bins of `reliability`."""
+    table = reliability(probability, outcome, bins=bins)
+    share, rate = table["n"] / table["n"].sum(), float(np.mean(np.asarray(outcome, dtype=np.float64)))
+    return {
+        "brier_reliability": float((share * (table["confidence"] - table["accuracy"]) ** 2).sum()),
+        "brier_resolution": float((share * (table["accuracy"] - rate) ** 2).sum()),
+        "brier_uncertainty": rate * (1 - rate),
+    }
+
+
+def choose_threshold(y: ArrayLike, score: ArrayLike) -> float:
+    """Return the threshold above which calling scores positive maximises F1.
+
+    It lies halfway between two observed scores, or just below the lowest where calling all samples positive is best. It is
+    the highest of equally good ones. NaN, with a warning, without a positive sample.
+
+    y: (N,) in {0, 1}. score: (N,).
+    """
+    from sklearn.metrics import precision_recall_curve
+
+    y, score = np.asarray(y), np.asarray(score, dtype=np.float64)
+    if not y.any():
+        logger.warning("no positive sample to choose a threshold on: the threshold is NaN")
+        return float("nan")
+    precision, recall, thresholds = precision_recall_curve(y, score)
+    total = precision[:-1] + recall[:-1]
+    f1 = np.divide(2 * precision[:-1] * recall[:-1], total, out=np.zeros_like(total), where=total > 0)
+    best = len(f1) - 1 - int(f1[::-1].argmax())
+    if best == 0:
+        return float(np.nextafter(thresholds[0], -np.inf))
+    return float((thresholds[best - 1] + thresholds[best]) / 2)
+
+
+def _f1_above(y: NDArray[np.int64], score: Floats, threshold: float) -> float:
+    """Return the F1 of calling scores above the threshold positive; NaN for a threshold that is NaN."""
+    from sklearn.metrics import f1_score
+
+    if np.isnan(threshold):
+        return float("nan")
+    return float(f1_score(y, score > threshold, zero_division=0))
+
+
+def _within_last_bin(probability: ArrayLike) -> Floats:
+    """Return the probabilities with 1 moved into the last bin [(b - 1) / b, 1), where it would open one more."""
+    probability = np.asarray(probability, dtype=np.float64)
+    if not ((probability >= 0) & (probability <= 1)).all():
+        raise InputError(
+            f"probabilities must lie in [0, 1], found {probability.min()} to {probability.max()}: "
+            "map scores to probabilities before asking for their calibration"
+        )
+    return np.minimum(probability, np.nextafter(1.0, 0.0))

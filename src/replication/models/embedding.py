@@ -1,0 +1,163 @@
+"""The outputs of trained models for the samples of a run: embeddings, logits and the votes of reference samples."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from clai.batches import Items, Splits
+from clai.checkpoints import write_whole
+from clai.encoders import Classifier, Encoder
+from clai.errors import InputError
+from clai.inference import ParzenMeans, mean_of_views, parzen_means, sample_references
+from clai.kernels import Kernel
+from clai.trainer import Precision, precision_context
+from replication.models.run import Run
+from replication.models.tensors import load_tensors
+
+# Items whose output is computed at once.
+_BLOCK = 512
+
+
+class Embedded(NamedTuple):
+    """Embeddings (K, N, L) and labels (N,) of one split, on the CPU; embeddings of the mirrored images where they vote too."""
+
+    z: Tensor
+    y: Tensor
+    z_mirrored: Tensor | None = None
+
+    def vectors(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return the embeddings of all conditions side by side, (N, K L), and the labels (N,)."""
+        return self.z.permute(1, 0, 2).flatten(1).double().numpy(), self.y.numpy()
+
+
+def place(module: nn.Module, device: torch.device) -> None:
+    """Move a module to a device, in the memory layout that convolutions prefer."""
+    module.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+
+def draw_items(items: Items, count: int | None, seed: int) -> Tensor:
+    """Return the positions of at most `count` items, drawn with the seed; of all in order if count is None."""
+    if count is None:
+        return torch.arange(len(items))
+    return torch.randperm(len(items), generator=torch.Generator().manual_seed(seed))[:count]
+
+
+@torch.no_grad()
+def outputs(
+    module: nn.Module, items: Items, precision: Precision, positions: Tensor, dim: int = 0, mirrored: bool = False
+) -> Tensor:
+    """Return a module's outputs for items without augmentation, or for mirrored images, joined along `dim`, on the CPU."""
+    module.eval()
+    device = next(module.parameters()).device
+    blocks = []
+    for block in positions.split(_BLOCK):
+        x = items.batch(block, None)[0]
+        with precision_context(device, precision):
+            blocks.append(module(x.flip(-1) if mirrored else x).cpu())
+    return torch.cat(blocks, dim)
+
+
+def labels_of(items: Items, positions: Tensor) -> Tensor:
+    """Return the labels of all samples of items, (samples,), on the CPU."""
+    return torch.cat([items.batch(block, None)[1].cpu() for block in positions.split(_BLOCK)])
+
+
+def embed(
+    encoder: Encoder, items: Items, precision: Precision, positions: Tensor | None = None, mirror: bool = False
+) -> Embedded:
+    """Embed all items, or those at the positions, without augmentation; with `mirror`, the mirrored images too."""
+    rows = torch.arange(len(items)) if positions is None else positions
+    z = outputs(encoder, items, precision, rows, dim=1)
+    z_mirrored = outputs(encoder, items, precision, rows, dim=1, mirrored=True) if mirror else None
+    return Embedded(z, items.labels if positions is None else labels_of(items, positions), z_mirrored)
+
+
+def embed_splits(run: Run, encoder: Encoder) -> dict[str, Embedded]:
+    """Embed the training (reference), validation and test samples of a run; references are never mirrored."""
+    place(encoder, run.device)
+    return {
+        name: embed(encoder, getattr(run.splits, name), run.training.precision, mirror=run.mirror and name != "train")
+        for name in Splits._fields
+    }
+
+
+def classifier_outputs(run: Run, classifier: Classifier, items: Items, positions: Tensor) -> Tensor:
+    """Return a classifier's logits (N, C) of items; with `inference.mirror`, the mean over each image and its mirror image."""
+    logits = outputs(classifier, items, run.training.precision, positions)
+    if run.mirror:
+        logits = (logits + outputs(classifier, items, run.training.precision, positions, mirrored=True)) / 2
+    return logits
+
+
+def similarity_means(run: Run, kernel: Kernel, test: Embedded, reference: Embedded) -> ParzenMeans:
+    """Return the mean similarities that the decision rules are functions of, computed on the CPU.
+
+    Where a test sample has a mirrored embedding, its similarity to a reference is the mean over both.
+    References are all, or a sample of them where `inference.references` is a number; the run's seed draws it. Embeddings of an
+    encoder without conditions serve all conditions.
+
+    Raises:
+        ValueError: the run has no block size.
+    """
+    if run.block is None:
+        raise ValueError(f"{run.id}: block is None, expected a number of samples: open the run with inference.block")
+    number = run.settings["inference"]["references"]
+    labels, z_reference, population = reference.y, reference.z.expand(run.conditions, -1, -1), None
+    if number != "all" and number < len(labels):
+        items, population = sample_references(labels, number, run.id.seed)
+        labels, z_reference = labels[items], z_reference[:, items]
+    views = [z for z in (test.z, test.z_mirrored) if z is not None]
+    means = [
+        parzen_means(kernel, z.expand(run.conditions, -1, -1), z_reference, labels, run.block, population)
+        for z in views
+    ]
+    return means[0] if len(means) == 1 else mean_of_views(*means)
+
+
+def save_embedded(path: str | Path, embedded: Mapping[str, Embedded]) -> None:
+    """Write embeddings and labels of all splits as a safetensors file.
+
+    Its tensors are `z_<split>`, `y_<split>` and, where there are any, `z_mirrored_<split>`.
+    """
+    tensors = {
+        f"{field}_{name}": tensor.contiguous()
+        for name, part in embedded.items()
+        for field, tensor in part._asdict().items()
+        if tensor is not None
+    }
+    write_whole(Path(path), save(tensors))
+
+
+def load_embedded(path: str | Path) -> dict[str, Embedded]:
+    """Read the splits that `save_embedded` wrote.
+
+    Raises InputError, naming file and split, where embeddings and labels of a split are missing or do not belong together.
+    """
+    tensors = load_tensors(path)
+    parts = {}
+    for name in Splits._fields:
+        z, y, mirrored = (tensors.get(f"{field}_{name}") for field in Embedded._fields)
+        if (
+            z is None
+            or y is None
+            or (z.ndim, y.ndim, y.dtype) != (3, 1, torch.int64)
+            or z.shape[1] != len(y)
+            or not z.is_floating_point()
+            or (mirrored is not None and (mirrored.shape, mirrored.dtype) != (z.shape, z.dtype))
+        ):
+            found = {
+                key: None if t is None else (t.dtype, *t.shape)
+                for key, t in (("z", z), ("y", y), ("z_mirrored", mirrored))
+            }
+            raise InputError(
+                f"{path}: found {found} for {name}, expected embeddings (conditions, samples, values) and int64 labels "
+                "(samples,). Delete the file and compute its run again."
+            )
+        parts[name] = Embedded(z, y, mirrored)
+    return parts

@@ -1,0 +1,133 @@
+"""A run at work: its data, settings, identity and device, and what follows from them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+
+from clai.batches import Splits
+from clai.checkpoints import Checkpoint
+from clai.errors import InputError
+from clai.trainer import TrainingSettings
+from replication.datasets import prepared
+from replication.datasets.prepared import Prepared
+from replication.models.hardware import choose_device, choose_precision
+from replication.models.splits import inputs_of, splits_of
+from replication.runs.identity import RunId
+from replication.runs.jobs import use_threads
+from replication.runs.record import Recorder, digest, file_digest
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One run at work. What follows from its fields is computed once.
+
+    Args:
+        data: the prepared dataset.
+        settings: the settings that the run reads, as in config.yaml.
+        id: which run.
+        device: where to compute.
+        block: samples a side of the blocks in which inference computes similarities. It bounds memory and decides no
+            result, so it is no part of `settings`. None for a run without inference by similarities.
+    """
+
+    data: Prepared
+    settings: Mapping[str, Any]
+    id: RunId
+    device: torch.device
+    block: int | None = None
+
+    @classmethod
+    def open(
+        cls, description: str | Path, settings: Mapping[str, Any], run_id: RunId, block: int | None = None
+    ) -> Self:
+        """Open a run's prepared data, choose its device and precision, and set its number of threads.
+
+        Args:
+            description: path of the `dataset.json` of the prepared data.
+            settings: `threads` among them. Settings without `device` compute on the CPU. The run holds, and records, the
+                precision that was chosen in place of `auto`.
+
+        Raises:
+            InputError: the prepared data are missing or damaged.
+        """
+        use_threads(settings["threads"])
+        data = prepared.load(Path(description).parent)
+        device = choose_device(settings.get("device", "cpu"))
+        if "precision" in settings.get("training", {}):
+            precision = choose_precision(settings["training"]["precision"], device)
+            settings = {**settings, "training": {**settings["training"], "precision": precision}}
+        return cls(data, settings, run_id, device, block)
+
+    @property
+    def model(self) -> str:
+        """Return the key of the model. A cell of a study names its model in its settings."""
+        return str(self.settings.get("model", self.id.model))
+
+    @property
+    def classes(self) -> int:
+        """Return the number of classes."""
+        return len(self.data.info["classes"])
+
+    @property
+    def conditions(self) -> int:
+        """Return C for a multiclass dataset, 1 for a binary one."""
+        return self.classes if self.classes > 2 else 1
+
+    @property
+    def inputs(self) -> int:
+        """Return the number of channels or variables that the encoder takes."""
+        return inputs_of(self.data, self.settings)
+
+    @property
+    def mirror(self) -> bool:
+        """Return whether inference looks at the mirrored image too.
+
+        Raises:
+            InputError: the data are no images.
+        """
+        mirror = bool(self.settings["inference"]["mirror"])
+        if mirror and self.data.info["kind"] != "images":
+            raise InputError(
+                f"inference.mirror: found true, expected false for {self.data.info['kind']}, which have no mirror image; set it "
+                "to false for this dataset"
+            )
+        return mirror
+
+    @property
+    def scored_split(self) -> str:
+        """Return the split that figures of merit are of: `test`, or `val` in a study that is `scored_on` validation."""
+        return "val" if self.settings.get("scored_on") == "validation" else "test"
+
+    @cached_property
+    def splits(self) -> Splits:
+        """Return the training, validation and test items; the test items are those that the run is scored on."""
+        splits = splits_of(self.data, self.settings, self.id, self.device)
+        return splits._replace(test=getattr(splits, self.scored_split))
+
+    @cached_property
+    def training(self) -> TrainingSettings:
+        """Return how the run's model is trained."""
+        return TrainingSettings.of(self.settings, self.conditions, self.id.seed)
+
+    def recorder(self) -> Recorder:
+        """Begin the run's record; its clock starts here."""
+        return Recorder(self.id, self.settings, self.data.info, self.device.type)
+
+    def checkpoint(self, path: str | Path, seconds: float, files: Sequence[str]) -> Checkpoint:
+        """Return the checkpoint of the run's fit.
+
+        A state is resumed from only if settings, files and device are the same. The settings of the evaluation do not count:
+        they change nothing of a fit.
+
+        Args:
+            path: of the checkpoint's file.
+            seconds: between two writes.
+            files: data and code that decide the fit.
+        """
+        settings = {key: value for key, value in self.settings.items() if key != "evaluation"}
+        fingerprint = digest([settings, str(self.id), file_digest(list(files)), self.device.type])
+        return Checkpoint(Path(path), fingerprint, seconds)

@@ -1,0 +1,119 @@
+"""The command `clai`: predictions of a published model, settings, times and further runs of evidence, band powers."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from clai.errors import InputError
+from replication.runs.identity import RunId
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command `clai` and return its exit status."""
+    parser = argparse.ArgumentParser(prog="clai", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    provenance = commands.add_parser("provenance", help="the runs behind each number of a table, a figure or README.md")
+    provenance.add_argument("output", type=Path, help="such as paper_figures/table3.tex, or README.md")
+    settings = commands.add_parser("settings", help="the settings of a run, from all files of the configuration")
+    settings.add_argument("dataset", help="a dataset or a study, such as cifar10")
+    settings.add_argument("model", help="a model of the dataset, or a cell of the study, such as clai-m")
+    settings.add_argument("--configfile", type=Path, nargs="+", default=[], help="your own settings, as for Snakemake")
+    settings.add_argument("--mini", action="store_true", help="show the run on miniature data")
+    plan = commands.add_parser(
+        "plan", help="the runs of evidence=real that are left, and their time by published records"
+    )
+    plan.add_argument(
+        "--cores", type=_count, default=os.cpu_count(), help="that share the work (default: all, %(default)s)"
+    )
+    plan.add_argument("--configfile", type=Path, nargs="+", default=[], help="your own settings, as for Snakemake")
+    further = commands.add_parser(
+        "add-runs", help="add finished runs to published evidence: seeds, cells of a study, controls of a run"
+    )
+    further.add_argument("runs", type=_run, nargs="+", help="such as cifar10/clai-m/seed3")
+    further.add_argument(
+        "--source", type=Path, default=Path("results/real"), help="folder of the runs (default: %(default)s)"
+    )
+    further.add_argument(
+        "--replace", action="store_true", help="let them take the place of the published runs of the same names"
+    )
+    bands = commands.add_parser(
+        "band-powers", help="the table of band powers of Sleep-EDF's recordings (sleepedf-bands)"
+    )
+    bands.add_argument(
+        "recordings", type=Path, help="folder with pairs of PSG.edf and Hypnogram.edf, such as data/sleepedf"
+    )
+    bands.add_argument("table", type=Path, help="the table to write, .csv or .csv.gz")
+    bands.add_argument("--configfile", type=Path, nargs="+", default=[], help="your own settings, as for Snakemake")
+    predictions = commands.add_parser("predict", help="labels, probabilities and votes by a published model")
+    predictions.add_argument("model", type=Path, help="its folder, such as results/published/pathmnist/models/clai-m")
+    predictions.add_argument("inputs", type=Path, nargs="+", help="images, folders of images, or tables of features")
+    predictions.add_argument(
+        "--votes", type=_count, default=0, metavar="K", help="show the K references most similar for and against"
+    )
+    predictions.add_argument("--json", action="store_true", help="print JSON, with the scores of all classes")
+    options = parser.parse_args(arguments)
+    try:
+        sys.stdout.write(_answer(options))
+    except InputError as error:
+        parser.exit(1, f"error: {error}\n")
+    except ModuleNotFoundError as error:
+        parser.exit(
+            1,
+            f"error: {error.name} is not installed; the command clai needs the extra `replication`, but found the method alone: "
+            'pip install ".[replication]"\n',
+        )
+    return 0
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected a number from 0")
+    return int(text)
+
+
+def _run(text: str) -> RunId:
+    try:
+        run = RunId.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if str(run) != text.rstrip("/"):
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected a run such as {run}")
+    return run
+
+
+def _answer(options: argparse.Namespace) -> str:
+    if options.command == "settings":
+        from replication.runs.settings import settings_text
+
+        return settings_text(Path(), options.dataset, options.model, options.configfile, options.mini)
+    if options.command == "plan":
+        from replication.report.plan import plan_text
+
+        return plan_text(Path(), options.configfile, options.cores)
+    if options.command == "add-runs":
+        from replication.report.further_runs import add_runs
+        from replication.report.plan import PUBLISHED
+        from replication.runs.settings import load_settings
+
+        evaluation = load_settings(Path())["evaluation"]
+        changed = add_runs(options.runs, options.source, PUBLISHED, evaluation, options.replace)
+        return "".join(f"{PUBLISHED / file}\n" for file in changed)
+    if options.command == "band-powers":
+        from replication.datasets.band_powers import write_table
+        from replication.runs.settings import load_settings, merge, read_yaml
+
+        settings = load_settings(Path(), merge(*(read_yaml(file) for file in options.configfile)))
+        return write_table(options.recordings, options.table, settings["datasets"]["sleepedf"])
+    if options.command == "predict":
+        from replication.report.prediction import predict
+
+        return predict(options.model, options.inputs, options.votes, options.json)
+    from replication.report.provenance import describe
+
+    return describe(options.output)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

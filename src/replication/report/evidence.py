@@ -1,0 +1,195 @@
+"""Evidence folders, read.
+
+An evidence folder `<root>/<dataset>/evidence/` holds tidy CSV files (`runs.columns`), `dataset.json` and the records of
+its runs (`replication.runs.record`). Every table, figure and verdict is a function of such folders.
+"""
+
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from clai.errors import InputError
+from replication.report.publication import PATIENT_LEVEL, read_description, shows_patients
+from replication.runs.columns import COLUMNS
+from replication.runs.identity import RunId
+from replication.runs.record import read_records
+
+PRINTED_RULE, PRINTED_SHARES = "printed", "population"
+"""The reading of inference that tables and claims take where they name no other: the printed sum over all references."""
+
+SUBSTITUTES = {"sleepedf": "sleepedf-bands"}
+"""By a dataset's key the one that stands in for it, under its own name, where the dataset has no evidence."""
+
+
+@cache
+def _read_csv(path: Path) -> pd.DataFrame:
+    try:
+        return pd.read_csv(path)
+    except (ValueError, OSError, EOFError, zlib.error) as error:  # pandas' own errors are ValueErrors
+        raise InputError(f"{path}: cannot be read ({error}), expected a table; run its evaluation again") from error
+
+
+@cache
+def _read_description(path: Path) -> dict[str, Any]:
+    return read_description(path)
+
+
+@cache
+def _read_records(folder: Path) -> list[dict[str, Any]]:
+    return read_records(folder)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The evidence folders below `root` of the datasets in `expected`.
+
+    Args:
+        root: folder named by the evidence that it holds: `published`, `real` or `mini`.
+        expected: by key of the dataset or study its "title" and "needs", in the order of tables.
+        available: keys whose evidence may be read, `theory` among them.
+    """
+
+    root: Path
+    expected: Mapping[str, Mapping[str, str]]
+    available: frozenset[str]
+
+    @classmethod
+    def found(cls, root: Path, expected: Mapping[str, Mapping[str, str]]) -> "Evidence":
+        """Return everything that lies below `root`."""
+        keys = [path.parent.parent.name for path in root.glob("*/evidence/*")]
+        return cls(root, expected, frozenset(keys))
+
+    @classmethod
+    def of_files(cls, root: Path, expected: Mapping[str, Mapping[str, str]], files: Iterable[str]) -> "Evidence":
+        """Return the evidence that owns `files`. Folders that earlier runs left below `root` are not read."""
+        return cls(root, expected, frozenset(Path(file).parent.parent.name for file in files))
+
+    @property
+    def name(self) -> str:
+        """Return `published`, `real` or `mini`."""
+        return self.root.name
+
+    @property
+    def miniature(self) -> bool:
+        """Return whether any dataset shown is synthetic, by the folder's name or by the dataset's own description."""
+        return self.name == "mini" or any(self.description(key)["miniature"] for key in self.at_hand())
+
+    def path(self, dataset: str, file: str) -> Path:
+        """Return the path of a file of the dataset's evidence, whether it is there or not."""
+        return self.root / dataset / "evidence" / file
+
+    def has(self, dataset: str) -> bool:
+        """Return whether the dataset has evidence that may be read."""
+        return dataset in self.available
+
+    def at_hand(self) -> list[str]:
+        """Return the keys of the expected datasets that have evidence, in the order of tables."""
+        return [key for key in self.expected if self.has(key)]
+
+    def stand_in(self, dataset: str) -> str:
+        """Return the dataset, or its substitute where this alone has evidence."""
+        substitute = SUBSTITUTES.get(dataset, dataset)
+        return substitute if self.has(substitute) and not self.has(dataset) else dataset
+
+    def shown(self) -> list[str]:
+        """Return the expected datasets in the order of tables, each substitute in place of its dataset or left out."""
+        return [self.stand_in(key) for key in self.expected if key not in SUBSTITUTES.values()]
+
+    def not_run(self, dataset: str) -> str:
+        """Return the text of a cell without evidence: what running the dataset needs."""
+        return f"not run: needs {self.expected[dataset]['needs']}"
+
+    def title(self, dataset: str) -> str:
+        """Return the name of the data that were used, or of the expected data if the dataset was not run.
+
+        The title of a study ends in the study's key.
+        """
+        if not self.has(dataset):
+            return self.expected[dataset]["title"]
+        description = self.description(dataset)
+        study = f", study {dataset}" if description.get("dataset", dataset) != dataset else ""
+        return f"{description['title']}{study}"
+
+    def data(self, dataset: str) -> str:
+        """Return the name of the data that were used, or what running the dataset needs."""
+        return self.title(dataset) if self.has(dataset) else self.not_run(dataset)
+
+    def description(self, dataset: str) -> dict[str, Any]:
+        """Return the `dataset.json` of a dataset that has evidence; raise InputError if it is missing."""
+        path = self.path(dataset, "dataset.json")
+        if not path.exists():
+            raise InputError(f"{path} is missing although {dataset} has evidence there; run its evaluation again")
+        return dict(_read_description(path))
+
+    def runs(self, dataset: str, models: Sequence[str] | None = None) -> list[dict[str, Any]]:
+        """Return the run records of a dataset, sorted by run; none if it has no evidence.
+
+        Args:
+            dataset: key of the dataset or study.
+            models: keep the runs of these models; of all models if None.
+        """
+        if not self.has(dataset):
+            return []
+        records = _read_records(self.root / dataset / "evidence")
+        return [record for record in records if models is None or run_model(record) in models]
+
+    def runs_behind(self, frame: pd.DataFrame) -> list[dict[str, Any]]:
+        """Return the run records of each pair of dataset and model in a tidy frame; of all models if it has no such column.
+
+        The column `other`, where there is one, names models as well.
+        """
+        if "dataset" not in frame:
+            return []
+        records: list[dict[str, Any]] = []
+        for dataset in [key for key in self.at_hand() if key in set(frame["dataset"])]:
+            rows = frame[frame["dataset"] == dataset]
+            named = [rows[column].dropna() for column in ("model", "other") if column in frame]
+            models = [str(model) for model in pd.concat(named).unique()] if "model" in frame else None
+            records += self.runs(dataset, models)
+        return records
+
+    def frame(self, dataset: str, file: str) -> pd.DataFrame:
+        """Return a CSV file of a dataset, with the columns of `COLUMNS`; an empty cell of `rule` or `shares` reads as "".
+
+        The frame is empty if the dataset or the file is not there. It is also empty if the file shows single patients whose
+        licence forbids passing them on, because git tracks the pictures drawn from it.
+
+        Raises:
+            InputError: a column is missing.
+        """
+        path = self.path(dataset, file)
+        if not self.has(dataset) or not path.exists():
+            return pd.DataFrame(columns=COLUMNS[file])
+        if file in PATIENT_LEVEL and shows_patients(file, self.description(dataset)):
+            return pd.DataFrame(columns=COLUMNS[file])
+        frame = _read_csv(path).copy()
+        missing = [column for column in COLUMNS[file] if column not in frame]
+        if missing:
+            raise InputError(f"{path}: columns {missing} are missing, found {list(frame)}; run its evaluation again")
+        for column in [name for name in ("rule", "shares") if name in frame]:
+            frame[column] = frame[column].fillna("").astype(str)
+        return frame
+
+    def metrics(self, dataset: str, rule: str = PRINTED_RULE, shares: str = PRINTED_SHARES) -> pd.DataFrame:
+        """Return the metrics of a dataset under one decision rule and class shares of the references.
+
+        A model without references has neither; its metrics stay as they are.
+        """
+        frame = self.frame(dataset, "metrics.csv")
+        chosen = frame["rule"].isin([rule, ""]) & frame["shares"].isin([shares, ""])
+        return frame[chosen].drop(columns=["rule", "shares"])
+
+
+def run_dataset(record: Mapping[str, Any]) -> str:
+    """Return the key of the dataset or study of a run record, whose folder holds its evidence."""
+    return RunId.parse(record["run"]).dataset
+
+
+def run_model(record: Mapping[str, Any]) -> str:
+    """Return the key of the model, or of the study's cell, of a run record."""
+    return RunId.parse(record["run"]).model

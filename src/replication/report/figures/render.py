@@ -1,0 +1,90 @@
+"""All figures by name: evidence -> matplotlib figure, and a frame with exactly what it shows."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import matplotlib as mpl
+import pandas as pd
+from matplotlib.figure import Figure
+
+from replication.report.captions import caption
+from replication.report.evidence import Evidence, run_dataset, run_model
+from replication.report.figures import (
+    ablation,
+    benchmark,
+    conditioning,
+    decision_curves,
+    embeddings,
+    latent_signals,
+    reliability,
+    schedules,
+    specification_curve,
+    time_to_result,
+    training,
+    votes,
+)
+from replication.report.figures.parts import STYLE, Drawn, not_run
+
+
+class Drawing(NamedTuple):
+    """How a figure is drawn from evidence that has at least one of its datasets, and the columns of its frame.
+
+    `draw` takes the evidence and, where `printed` is set, the values that the paper prints.
+    """
+
+    draw: Callable[..., Drawn]
+    columns: list[str]
+    printed: bool = False
+
+
+FIGURES: dict[str, Drawing] = {
+    "figure1": Drawing(conditioning.draw, conditioning.COLUMNS),
+    "figure2": Drawing(embeddings.draw, embeddings.COLUMNS),
+    "figure3": Drawing(training.draw, training.COLUMNS),
+    "figure4": Drawing(latent_signals.draw, latent_signals.COLUMNS),
+    "figureS1": Drawing(reliability.draw, reliability.COLUMNS),
+    "figureS2": Drawing(ablation.draw, ablation.COLUMNS),
+    "figureS3": Drawing(schedules.draw, schedules.COLUMNS),
+    "figureS4": Drawing(decision_curves.draw, decision_curves.COLUMNS),
+    "figureS5": Drawing(benchmark.draw, benchmark.COLUMNS),
+    "figureS6": Drawing(time_to_result.draw, time_to_result.COLUMNS, printed=True),
+    "figureS7": Drawing(latent_signals.draw, latent_signals.COLUMNS),
+    "figureS8": Drawing(specification_curve.draw, specification_curve.COLUMNS, printed=True),
+    "figureS9": Drawing(votes.draw, votes.COLUMNS),
+    "figureS10": Drawing(training.draw_long, training.COLUMNS),
+}
+
+# Drawn from the embeddings of one run: the first seed, and the first fold where there are folds.
+ONE_RUN = ("figure1", "figure2", "figure4", "figureS7", "figureS9")
+
+
+def render(
+    name: str, evidence: Evidence, fixed_caption: str, printed: pd.DataFrame
+) -> tuple[Figure, pd.DataFrame, str, list[dict[str, Any]]]:
+    """Return one of `FIGURES`: the figure, what it shows, its caption and the records of the runs behind it.
+
+    Without evidence of any of its datasets the figure says what they need, and the frame is empty.
+    """
+    draw, columns, takes_printed = FIGURES[name]
+    given = (evidence, printed) if takes_printed else (evidence,)
+    with mpl.rc_context(STYLE):
+        figure, frame = draw(*given) if evidence.at_hand() else (not_run(evidence), pd.DataFrame(columns=columns))
+    frame = frame[columns].reset_index(drop=True)
+    runs = evidence.runs_behind(frame)
+    if name in ONE_RUN:
+        runs = [run for run in runs if _is_first(run, runs)]
+    return figure, frame, caption(fixed_caption, evidence, runs), runs
+
+
+def _is_first(run: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> bool:
+    key = run_dataset(run), run_model(run)
+    alike = [other for other in runs if (run_dataset(other), run_model(other)) == key]
+    return run is min(alike, key=lambda other: (other["seed"], other["fold"] or 0))
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a PDF or PNG without dates, so that the same figure gives the same bytes."""
+    metadata = {"CreationDate": None} if path.suffix == ".pdf" else {"Software": None}
+    with mpl.rc_context(STYLE):
+        figure.savefig(path, metadata=metadata)

@@ -1,0 +1,63 @@
+"""Names and colours that tables and figures show."""
+
+from replication.runs.controls import EMBEDDINGS
+from replication.runs.models import MODELS
+
+MAJORITY = "majority-class"
+"""Key of the rows of the constant answer: the class that is most frequent in training. It is no model of the registry."""
+
+RULES = ("printed", "centred", "balanced", "parzen")
+"""Decision rules in the order of tables: those of `clai.inference`, which needs torch. The report does not."""
+
+SHARES = ("population", "equal")
+"""Class shares of the references in the order of tables: those of `clai.inference`."""
+
+# A cell of a study is a model there, named by its variants: full_zero.
+VARIANT_TITLES: dict[str, str] = {
+    "cosine": "Cosine (CLaI-C)", "identity": "Gaussian, M = I", "scalar": "Gaussian, scalar M",
+    "diagonal": "Gaussian, diagonal M", "full": "Gaussian, full M (CLaI-M)", "zero": "zero", "product": "product",
+    "masked": "masked", "sequential-all": "sequential, all references", "joint-all": "joint, all references",
+    "joint-1": "joint, one reference", "sequential-all-long": "sequential, all references, to convergence",
+    "joint-all-long": "joint, all references, to convergence", "joint-1-long": "joint, one reference, to convergence",
+    "cross-entropy": "Cross-entropy",
+    "supervised-contrastive": "Supervised contrastive", "single": "single batches", "muon": "Muon",
+    "muon-fast": "Muon, twice the rate", "muon-faster": "Muon, four times the rate",
+    "muon-small-batches": "Muon, half the batch", "muon-fast-small-batches": "Muon, twice the rate, half the batch",
+    "wide-long": "the network of wide, 28 epochs", "half-hour": "long", "adamw": "AdamW", "sgd": "SGD",
+    "reflect": "reflected borders", "even": "stronger regularised whitening",
+    "reflect-even": "reflected borders and stronger regularised whitening",
+    "unweighted": "printed loss", "hours": "each hour alone", "gru": "recurrent over hours",
+}  # fmt: skip
+
+
+# The paper's table 2: labels by class index; colours are shared by its datasets.
+CLASS_LABELS: dict[str, list[str]] = {
+    "pathmnist": [
+        "Adipose", "Background", "Debris", "Lymphocytes", "Mucus", "Smooth Muscle", "Normal Colon Mucosa",
+        "Cancer-associated Stroma", "Colorectal Adenocarcinoma Epith.",
+    ],
+    "cifar10": ["Airplane", "Automobile", "Bird", "Cat", "Deer", "Dog", "Frog", "Horse", "Ship", "Truck"],
+    "sleepedf": ["Wake", "N1", "N2", "N3", "REM"],
+}  # fmt: skip
+
+
+CLASS_TITLES: dict[str, str] = {"pathmnist": "PathMNIST", "cifar10": "CIFAR-10", "sleepedf": "SleepEDF"}
+
+
+CLASS_COLOURS: list[str] = [
+    "#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf",
+]  # fmt: skip
+
+
+MINI_NOTE = "Miniature synthetic data: shows that the pipeline works, not how well the method does."
+
+
+def model_title(model: str) -> str:
+    """Return the name of a model or of a study's cell in tables and figures; its key if it has no name here."""
+    if model in MODELS:
+        return MODELS[model].title
+    if model == MAJORITY:
+        return "Majority class, always"
+    if model in EMBEDDINGS:
+        return EMBEDDINGS[model].title
+    return "; ".join(VARIANT_TITLES.get(part, part) for part in model.split("_"))

@@ -1,0 +1,147 @@
+"""Replicates, spreads and intervals.
+
+The unit of replication is the test fold where there are folds, and the seed otherwise. Values of several seeds are averaged
+within a fold first. All spreads are sample standard deviations (ddof = 1); all intervals are two-sided 95 % Student-t intervals.
+
+Folds share training data, so their values resemble each other, and the usual interval of their mean is too narrow. Intervals
+over folds are those of the corrected resampled t-test: they take (1 / n + n_test / n_train) s^2 for the variance of the mean of
+n values, in place of s^2 / n (Nadeau & Bengio 2003, "Inference for the generalization error", Machine Learning 52:239-281).
+
+The index of a series of values names its unit, which decides the variance, so that no caller has to state it.
+
+A page or table of many intervals shows some that exclude 0 by chance. `holm` adjusts the p-values of such a family.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from replication.metrics.bootstrap import LEVEL
+
+UNITS = {"seed": "seeds", "fold": "folds", "repetition": "repetitions"}
+"""What a value may be of, with its plural."""
+
+
+def replicates(frame: pd.DataFrame, value: str = "value") -> pd.Series:
+    """Return values indexed by replicate: by fold, averaged over seeds, where there are folds; by seed otherwise.
+
+    The index has the name of the unit, fold or seed.
+
+    frame: columns seed, fold and `value`, one model and one metric.
+    """
+    unit = "fold" if frame["fold"].notna().any() else "seed"
+    numbers, units = frame[value].to_numpy(dtype=float), frame[unit].to_numpy()
+    known = ~np.isnan(numbers) & ~pd.isna(units)
+    # Tables ask for thousands of these: a `groupby` takes three times as long.
+    names, place = np.unique(units[known], return_inverse=True)
+    means = np.bincount(place, numbers[known], len(names)) / np.bincount(place, minlength=len(names))
+    return pd.Series(means, index=pd.Index(names, name=unit), name=value)
+
+
+def spread(values: Iterable[float]) -> tuple[float, float, int]:
+    """Mean, sample standard deviation (nan for fewer than two) and number of `values`."""
+    array = np.asarray(list(values), dtype=float)
+    mean = float(array.mean()) if len(array) else float("nan")
+    return mean, float(array.std(ddof=1)) if len(array) > 1 else float("nan"), len(array)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean over n replicates of a unit of `UNITS` with its 95 % Student-t interval; low and high are nan for n < 2.
+
+    Args:
+        samples: number of test samples, or of groups of them, that the interval takes for random as well; 0 if it does not.
+    """
+
+    mean: float
+    low: float
+    high: float
+    n: int
+    unit: str
+    samples: int = 0
+
+    @property
+    def below_zero(self) -> bool:
+        return self.high < 0
+
+    @property
+    def above_zero(self) -> bool:
+        return self.low > 0
+
+    @property
+    def known(self) -> bool:
+        return self.n > 1
+
+    def minus(self, constant: float) -> "Interval":
+        return replace(self, mean=self.mean - constant, low=self.low - constant, high=self.high - constant)
+
+
+def interval(values: pd.Series, prediction: bool = False) -> Interval:
+    """Return the 95 % t-interval of the mean of `values`; of one further value, instead, with `prediction`.
+
+    The variance of a mean over folds is corrected for shared training data: see the head of this module. Of k folds, each is
+    1 / (k - 1) of the size of the others. Where some folds have no value, n stands for k, which widens the interval. A
+    further value over folds is one on independent data, whose variance is (1 + n_test / n_train) s^2, because s^2 lacks what
+    folds share.
+
+    Args:
+        values: an index with the name of a unit of `UNITS`, as `replicates` gives.
+
+    Raises:
+        ValueError: the index of values names no unit.
+    """
+    mean, sd, n = spread(values)
+    unit = str(values.index.name)
+    if n and unit not in UNITS:
+        raise ValueError(f"the index of {n} values has the name {unit}, expected one of {list(UNITS)}: name it")
+    if n < 2:
+        return Interval(mean, float("nan"), float("nan"), n, unit)
+    shared = 1 / (n - 1) if unit == "fold" else 0.0
+    variance = 1 / n + shared + (1 + shared) * prediction
+    half = float(stdtrit(n - 1, (1 + LEVEL) / 2) * sd * np.sqrt(variance))
+    return Interval(mean, mean - half, mean + half, n, unit)
+
+
+def over_samples(comparisons: pd.DataFrame, metric: str, model: str, other: str = "") -> Interval | None:
+    """Return the interval over seeds and test samples together of `model` minus `other`, or of `model` alone.
+
+    With one seed it counts the test samples alone.
+
+    Args:
+        comparisons: columns of `comparisons.csv`.
+
+    Returns:
+        None where the comparisons have no such interval.
+    """
+    chosen = (comparisons["model"] == model) & (comparisons["other"].fillna("") == other)
+    rows = comparisons[chosen & (comparisons["metric"] == metric) & comparisons["low"].notna()]
+    if rows.empty:
+        return None
+    row = rows.iloc[0]
+    seeds, samples = int(row["seeds"]), int(row["samples"])
+    return Interval(float(row["value"]), float(row["low"]), float(row["high"]), seeds, "seed", samples)
+
+
+def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the p-values (N,) of a family of N tests, adjusted for their number (Holm 1979, Scand. J. Statist. 6:65-70).
+
+    Rejecting what is below a level keeps the probability of any false rejection below that level, whatever the dependence
+    between the tests. NaN stays NaN and does not count.
+    """
+    adjusted = np.full(len(p), np.nan)
+    order = np.argsort(p)[: np.count_nonzero(~np.isnan(p))]  # NaN is sorted last
+    steps = p[order] * np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return adjusted
+
+
+def paired_difference(metrics: pd.DataFrame, metric: str, model: str, other: str) -> Interval:
+    """Return the mean of `model` minus `other` over the replicates (seeds or folds) that both have, with its interval."""
+    chosen = metrics[metrics["metric"] == metric]
+    a = replicates(chosen[chosen["model"] == model])
+    b = replicates(chosen[chosen["model"] == other])
+    return interval((a - b).dropna())

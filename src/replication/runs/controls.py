@@ -1,0 +1,140 @@
+"""Embeddings of other losses than CLaI's, and of none: what the controls of claims and the comparison of read-outs rest on.
+
+A read-out is a classifier of a fixed embedding; CLaI's own is the vote. `EMBEDDINGS` lists what read-outs and kernels look at,
+in the order of table rows. The trainings of `OBJECTIVES` share trunk, settings and number of passes, and are traced: after each
+epoch the alignment of their embedding is measured. `prototypical` and the two `alignment` embeddings come from there alone.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from replication.runs.identity import RunId
+from replication.runs.models import CLAI, MODELS, fitted_by
+from replication.runs.settings import is_sepsis, runs_of_model, seeds_of
+
+UNTRAINED = "untrained"
+INPUTS = "inputs"
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """An embedding of samples as tables and the workflow know it.
+
+    Args:
+        title: name in tables.
+        model: the model in `MODELS` whose network and settings it has.
+    """
+
+    title: str
+    model: str
+
+
+EMBEDDINGS: dict[str, Embedding] = {
+    "clai-m": Embedding("CLaI-M", "clai-m"),
+    "clai-c": Embedding("CLaI-C", "clai-c"),
+    "alignment-m": Embedding("Alignment maximised (M)", "clai-m"),
+    "alignment-c": Embedding("Alignment maximised (C)", "clai-c"),
+    "cross-entropy": Embedding("Cross-entropy", "cross-entropy"),
+    "supervised-contrastive": Embedding("Supervised contrastive", "supervised-contrastive"),
+    "prototypical": Embedding("Prototypical loss", "supervised-contrastive"),
+    UNTRAINED: Embedding("Untrained", "clai-m"),
+    INPUTS: Embedding("Inputs of the encoder", "clai-m"),
+}
+OBJECTIVES: list[str] = [name for name in EMBEDDINGS if name not in (UNTRAINED, INPUTS)]
+"""The embeddings whose training can be traced."""
+TRACED_ONLY: list[str] = [name for name in OBJECTIVES if name not in MODELS]
+"""The embeddings whose model only a traced training leaves."""
+COMPARED: list[str] = ["cross-entropy", UNTRAINED, INPUTS]
+"""Whose classes are compared beside those of CLaI's embeddings; `inputs` are the samples as the encoder receives them."""
+SIGNALS: list[str] = [*CLAI, "cross-entropy"]
+"""Whose signals are described as the kernel sees them."""
+READ_OUTS: dict[str, str] = {
+    "vote": "Vote",
+    "parzen": "Parzen",
+    "kernel-density": "Density",
+    "svm": "SVM",
+    "centroid": "Centroid",
+    "neighbours": "Neighbours",
+    "components": "NCA",
+    "linear": "Linear",
+}
+"""The read-outs with the names of their columns, in order."""
+CONTROLS: dict[str, str] = {
+    "read_outs": "read_outs.csv",
+    "alignment": "traced/alignment.csv",
+    "agreement": "agreement.csv",
+    "bandwidth": "bandwidth.csv",
+}
+"""The evidence files of controls without their ending, with the file of each run."""
+
+
+def control_runs(settings: Mapping[str, Any], dataset: str, control: str) -> list[RunId]:
+    """Return the runs behind one of `CONTROLS` on a dataset."""
+    runs = {
+        "read_outs": read_out_runs,
+        "alignment": traced_runs,
+        "agreement": voting_runs,
+        "bandwidth": packed_runs,
+    }
+    return runs[control](settings, dataset)
+
+
+def read_out_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
+    """Return the runs of a dataset's embeddings that read-outs are fitted on: with the seeds of `controls`, if they have them."""
+    if dataset not in settings["controls"]["read_outs"]["datasets"]:
+        return []
+    traced = dataset in settings["controls"]["traced"]["datasets"]
+    models = settings["datasets"][dataset]["models"]
+    return [
+        run
+        for name in EMBEDDINGS
+        if name == UNTRAINED or name in models or (traced and name in TRACED_ONLY)
+        for run in runs_of(settings, dataset, name)
+    ]
+
+
+def traced_runs(settings: Mapping[str, Any], dataset: str, objectives: Sequence[str] = OBJECTIVES) -> list[RunId]:
+    """Return the traced trainings of a dataset by these objectives."""
+    if dataset not in settings["controls"]["traced"]["datasets"]:
+        return []
+    return [run for name in objectives for run in runs_of(settings, dataset, name)]
+
+
+def compared_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
+    """Return the runs whose classes are compared; the inputs are the same in every run, so they count once."""
+    models = settings["datasets"][dataset]["models"]
+    names = [name for name in COMPARED if name not in MODELS or name in models]
+    runs = {name: runs_of(settings, dataset, name) for name in names}
+    return [run for name, of_name in runs.items() for run in (of_name[:1] if name == INPUTS else of_name)]
+
+
+def voting_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
+    """Return the runs of CLaI-M whose rules are compared: those with the seeds of `controls`, on every fold."""
+    if "clai-m" not in settings["datasets"][dataset]["models"]:
+        return []
+    return runs_of(settings, dataset, "clai-m")
+
+
+def packed_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
+    """Return the runs of CLaI whose packed models show what the width of the Parzen window does: the first of each model."""
+    if dataset not in settings["controls"]["bandwidth"]["datasets"]:
+        return []
+    models = [model for model in CLAI if model in settings["datasets"][dataset]["models"]]
+    return [runs_of_model(settings, dataset, model)[0] for model in models]
+
+
+def signal_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
+    """Return the runs on recordings whose signals are described as the kernel sees them: CLaI's, and those of cross-entropy."""
+    if not is_sepsis(settings, dataset):
+        return []
+    models = [m for m in SIGNALS if m in settings["datasets"][dataset]["models"]]
+    return [run for model in models for run in runs_of_model(settings, dataset, model)]
+
+
+def runs_of(settings: Mapping[str, Any], dataset: str, name: str) -> list[RunId]:
+    """Return the runs of an embedding with the seeds of `controls`; of a trained model those that the dataset has as well."""
+    seeds = settings["controls"]["seeds"]
+    if name in fitted_by("train_model"):
+        return [run for run in runs_of_model(settings, dataset, name) if run.seed in seeds]
+    return [RunId(dataset, name, seed) for seed in seeds if seed in seeds_of(settings, dataset)]

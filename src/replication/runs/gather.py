@@ -1,0 +1,52 @@
+"""Gather the tables of single runs into the evidence of a dataset or study."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from replication.runs.identity import RunId
+
+
+def gather(tables: Mapping[str, pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
+    """Join the tables of runs into one, with each run's dataset, model, seed and fold.
+
+    Args:
+        tables: by the path of a file of the run.
+        columns: to keep, in this order. A table that lacks one has it empty; without any table, all are empty.
+    """
+    if not tables:  # such as the histories of a dataset whose models are all fitted at once
+        return pd.DataFrame(columns=list(columns))
+    frames = [
+        table.assign(**asdict(RunId.parse(path))).astype({"fold": "Int64"}).reindex(columns=list(columns))
+        for path, table in tables.items()
+    ]
+    return pd.concat([frame.dropna(axis=1, how="all") for frame in frames], ignore_index=True).reindex(
+        columns=list(columns)
+    )
+
+
+def with_times(history: pd.DataFrame, record: Mapping[str, Any]) -> pd.DataFrame:
+    """Return a run's history with the times of its record: `seconds` of the steps and `validation_seconds` up to each epoch."""
+    return history.assign(
+        seconds=pd.Series(record["epoch_seconds"], dtype=float).cumsum(),
+        validation_seconds=pd.Series(record["validation_seconds"], dtype=float).cumsum(),
+    )
+
+
+def predictions_of_runs(
+    predictions: Iterable[str | Path], metrics: Iterable[str | Path]
+) -> tuple[dict[RunId, dict[str, Any]], dict[RunId, float]]:
+    """Return by run the arrays of its `predictions.npz`, and the temperature among its metrics, which two classes lack."""
+    scores: dict[RunId, dict[str, Any]] = {}
+    temperatures: dict[RunId, float] = {}
+    for path in predictions:
+        with np.load(path, allow_pickle=False) as arrays:
+            scores[RunId.parse(path)] = dict(arrays)
+    for path in metrics:
+        fitted = pd.read_csv(path, keep_default_na=False).query("metric == 'temperature' and rule in ['printed', '']")
+        temperatures |= {RunId.parse(path): float(value) for value in fitted["value"]}
+    return scores, temperatures

@@ -1,0 +1,268 @@
+"""The outputs: every table, every figure and the page of claims, the evidence that each shows, and its files.
+
+An output is a function of evidence folders `results/<evidence>/<name>/evidence/`. A name is a dataset, a study, `benchmark` or
+`theory`. Everything else that lists outputs or evidence files derives from here.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from replication.runs.controls import CONTROLS, control_runs
+from replication.runs.models import CLAI
+from replication.runs.record import RUNS, SHARED
+from replication.runs.settings import cells, is_sepsis, raw_dataset
+
+BENCHMARK = "benchmark"
+THEORY = "theory"
+
+_DATASETS = "every dataset"
+_STUDIES = "every study"
+_TUNINGS = "every tuning"
+_TUNED = "every tuned dataset"
+_MULTICLASS = ("pathmnist", "cifar10", "sleepedf", "sleepedf-bands")
+_IMAGES = ("pathmnist", "cifar10")
+_SEPSIS = ("mimic-iv", "challenge2019")
+_DEMO = "mimic-iv-demo"
+_COHORTS = (*_SEPSIS, "challenge2019-septic", "challenge2019-hospitals", _DEMO)
+_PRINTED_LOSS = ("printed-loss", "printed-loss-septic")
+_ABLATIONS = ("ablation", "decisive", "product-pathmnist", "product-cifar10", "product-bands")
+TABLES: dict[str, tuple[str, ...]] = {
+    "table1": _MULTICLASS,
+    "table2": (),
+    "table3": _SEPSIS,
+    "tableS1": (_DATASETS,),
+    "tableS2": (_DATASETS,),
+    "tableS3": (_DATASETS, "decisive", "wide"),
+    "tableS4": (_DATASETS,),
+    "tableS5": _ABLATIONS,
+    "tableS6": _COHORTS,
+    "tableS7": (BENCHMARK,),
+    "tableS8": _MULTICLASS,
+    "tableS9": _COHORTS,
+    "tableS10": _COHORTS,
+    "tableS11": _ABLATIONS,
+    "tableS12": ("wide", "sprint"),
+    "tableS13": ("recipe",),
+    "tableS14": _MULTICLASS,
+    "tableS15": (*_COHORTS, *_PRINTED_LOSS),
+    "tableS16": _MULTICLASS,
+    "tableS17": (_TUNINGS, _TUNED),
+    "tableS18": ("trunk",),
+    "tableS19": _MULTICLASS,
+    "tableS20": (_DATASETS,),
+    "tableS21": _MULTICLASS,
+}
+"""The tables, each with the names whose evidence it shows (`evidence_behind` resolves `every dataset`)."""
+FIGURES: dict[str, tuple[str, ...]] = {
+    "figure1": ("cifar10",),
+    "figure2": _MULTICLASS,
+    "figure3": _MULTICLASS,
+    "figure4": _SEPSIS,
+    "figureS1": (_DATASETS,),
+    "figureS2": ("ablation",),
+    "figureS3": ("schedules",),
+    "figureS4": _SEPSIS,
+    "figureS5": (BENCHMARK,),
+    "figureS6": ("wide",),
+    "figureS7": (_DEMO,),
+    "figureS8": (_DATASETS, _STUDIES),
+    "figureS9": _IMAGES,
+    "figureS10": ("epochs-120",),
+}
+"""The figures, likewise."""
+PREDICTED_STUDIES = ("wide",)
+PREDICTED = (*_MULTICLASS, *_SEPSIS, "challenge2019-septic", _DEMO, *PREDICTED_STUDIES)
+"""Names whose evidence holds the predictions of all runs: datasets of tables 1 and 3, the septic cohort, the demo, one study."""
+VERIFIED_TABLES = ("table1", "table3")
+"""The tables that are computed again from published predictions."""
+CLAIMS = "claims"
+OUTPUTS: dict[str, tuple[str, ...]] = {**TABLES, **FIGURES, CLAIMS: (_DATASETS, _STUDIES, BENCHMARK, THEORY)}
+"""All outputs: the tables, the figures and the page of claims."""
+
+_FORMS = {"table": ("tex", "csv", "json"), "figure": ("pdf", "png", "csv", "json"), "claims": ("md", "csv", "json")}
+
+SAMPLES = "samples.npz"
+"""File of an evidence folder that holds the labels of the test samples."""
+
+
+def predictions_of(model: str) -> str:
+    """Return the name of the file of an evidence folder that holds a model's predictions.
+
+    >>> predictions_of("clai-m")
+    'predictions_clai-m.npz'
+    """
+    return f"predictions_{model}.npz"
+
+
+RECORDS = (RUNS, SHARED)
+"""Files of an evidence folder that hold the records of its runs."""
+_EVERY_RUN = ("metrics.csv", "history.csv")
+_DESCRIPTION = "dataset.json"
+_RESOURCES = "resources.csv"
+_MULTICLASS_FILES = (
+    *_EVERY_RUN, "reliability.csv", "comparisons.csv", "similarity.csv", "tsne.csv.gz", "stages.csv.gz",
+)  # fmt: skip
+_SEPSIS_FILES = (*_EVERY_RUN, "reliability.csv", "intervals.csv", "decision.csv", "signals.csv", "latent.csv")
+
+PUBLISHED_MODELS = (*CLAI, "cross-entropy")
+"""The models of which the first run on each dataset of tables 1 and 3 is published whole."""
+PICTURED_MODEL = "clai-m"
+"""The one whose votes figure S9 shows."""
+MODEL_FILES = ("model.json", "model.safetensors", "README.md")
+"""Files of a published model."""
+
+
+def kind_of(output: str) -> str:
+    """Return `table`, `figure` or `claims`."""
+    return next(kind for kind in _FORMS if output.startswith(kind))
+
+
+def title_of(output: str) -> str:
+    """Return an output's name in words.
+
+    >>> title_of("tableS3")
+    'Table S3'
+    """
+    return re.sub(r"^(table|figure)", lambda kind: f"{kind[0].capitalize()} ", output) if output != CLAIMS else "Claims"
+
+
+def heading_of(caption: str) -> str:
+    """Return what an output shows in a few words: the beginning of its caption."""
+    return re.split(r"[:.(;,]| (?:on|for) ", caption)[0].strip()
+
+
+def forms_of(output: str) -> tuple[str, ...]:
+    """Return the endings of an output's files."""
+    return _FORMS[kind_of(output)]
+
+
+def files_of_outputs(folder: str) -> list[str]:
+    """Return every rendered file in `folder`, paper_figures or paper_figures/mini."""
+    return [f"{folder}/{output}.{form}" for output in OUTPUTS for form in forms_of(output)]
+
+
+def evidence_behind(output: str, settings: Mapping[str, Any]) -> list[str]:
+    """Return the names whose evidence an output shows, whether it is available or not."""
+    studies = settings["studies"]
+    groups = {
+        _DATASETS: list(settings["datasets"]),
+        _STUDIES: [name for name, study in studies.items() if "trials" not in study],
+        _TUNINGS: [name for name, study in studies.items() if "trials" in study],
+        _TUNED: [study["dataset"] for study in studies.values() if "trials" in study],
+    }
+    return [name for entry in OUTPUTS[output] for name in groups.get(entry, [entry])]
+
+
+def descriptions(names: Iterable[str], settings: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Return `title` and `needs` of each dataset, study or benchmark: what outputs say of it, available or not.
+
+    The numerical checks (`theory`) have neither and are left out.
+    """
+    datasets, studies = settings["datasets"], settings["studies"]
+    entries = {name: (entry["title"], entry["needs"]) for name, entry in datasets.items()}
+    for name, study in studies.items():
+        entries[name] = (f"{datasets[study['dataset']]['title']}, study {name}", study["needs"])
+    entries[BENCHMARK] = (settings["benchmark"]["title"], settings["benchmark"]["needs"])
+    return {name: dict(zip(("title", "needs"), entries[name], strict=True)) for name in names if name != THEORY}
+
+
+def evidence_files(root: str, name: str, settings: Mapping[str, Any]) -> list[str]:
+    """Return the evidence files of a name below `root`, such as results/real.
+
+    Below results/published these are the files that are there: rows of patients whose data may not be passed on are never
+    published.
+    """
+    files: tuple[str, ...]
+    if name == THEORY:
+        files = ("theory.csv", *RECORDS)
+    elif name == BENCHMARK:
+        files = ("benchmark.csv", *RECORDS, _DESCRIPTION)
+    elif name in settings["studies"]:
+        files = (*_EVERY_RUN, *RECORDS, _DESCRIPTION)
+    else:
+        own = _SEPSIS_FILES if is_sepsis(settings, name) else _MULTICLASS_FILES
+        controls = [f"{control}.csv" for control in CONTROLS if control_runs(settings, name, control)]
+        files = (*own, *controls, _RESOURCES, *RECORDS, _DESCRIPTION)
+        if name in _IMAGES and PICTURED_MODEL in settings["datasets"][name]["models"]:
+            files = (*files, "votes.csv.gz")
+    paths = [f"{root}/{name}/evidence/{file}" for file in files]
+    return [path for path in paths if Path(path).exists()] if _published(root) else paths
+
+
+def prediction_files(root: str, name: str, settings: Mapping[str, Any]) -> list[str]:
+    """Return the files of a dataset's or study's predictions below `root`, which no output shows; none for other evidence.
+
+    The first holds the test samples, each other one the runs of a model. Below results/published these are the files that are
+    there.
+    """
+    if name not in PREDICTED:
+        return []
+    models = cells(settings, name) if name in settings["studies"] else settings["datasets"][name]["models"]
+    files = [SAMPLES, *(predictions_of(model) for model in models)]
+    paths = [f"{root}/{name}/evidence/{file}" for file in files]
+    return [path for path in paths if Path(path).exists()] if _published(root) else paths
+
+
+def published_models(root: str, settings: Mapping[str, Any]) -> list[str]:
+    """Return the files below `root` of every model to publish, computable with the settings.
+
+    No model of credentialed data is published: who may not pass the data on may not pass on what was learned from them.
+    """
+    datasets = [
+        name
+        for name in dict.fromkeys([*TABLES["table1"], *TABLES["table3"]])
+        if name in available(root, settings) and not settings["datasets"][name].get("credentialed", False)
+    ]
+    return [
+        f"{root}/{name}/models/{model}/{file}"
+        for name in datasets
+        for model in settings["datasets"][name]["models"]
+        if model in PUBLISHED_MODELS
+        for file in MODEL_FILES
+    ]
+
+
+def available(root: str, settings: Mapping[str, Any]) -> list[str]:
+    """Return the names that have evidence below `root`: there already (published), or computable with the settings."""
+    if _published(root):
+        names = [*settings["datasets"], *settings["studies"], BENCHMARK, THEORY]
+        return [name for name in names if evidence_files(root, name, settings)]
+    datasets = [name for name in settings["run"] if _accessible(name, settings)]
+    studies = [name for name in settings["run_studies"] if settings["studies"][name]["dataset"] in datasets]
+    return [*datasets, *studies, *([BENCHMARK] if settings["run_benchmark"] else []), THEORY]
+
+
+def all_evidence(root: str, settings: Mapping[str, Any]) -> list[str]:
+    """Return every evidence file below `root`, there or computable, predictions included."""
+    return [
+        file
+        for name in available(root, settings)
+        for files in (evidence_files, prediction_files)
+        for file in files(root, name, settings)
+    ]
+
+
+def record_files(root: str, settings: Mapping[str, Any]) -> list[str]:
+    """Return the files below `root` that hold the records of runs, there or computable."""
+    return [file for file in all_evidence(root, settings) if Path(file).name in RECORDS]
+
+
+def evidence_inputs(output: str, root: str, settings: Mapping[str, Any]) -> list[str]:
+    """Return the evidence files below `root` that an output is rendered from."""
+    names = available(root, settings)
+    behind = [name for name in evidence_behind(output, settings) if name in names]
+    return [file for name in behind for file in evidence_files(root, name, settings)]
+
+
+def _published(root: str) -> bool:
+    return Path(root).name == "published"
+
+
+def _accessible(dataset: str, settings: Mapping[str, Any]) -> bool:
+    """Return whether a dataset can be downloaded or is on this machine; a credentialed one and a table need a path."""
+    datasets = settings["datasets"]
+    owner = datasets[raw_dataset(settings, dataset)]
+    needs_path = owner.get("credentialed", False) or owner["source"] == "feature_table"
+    return settings["miniature"] or not needs_path or owner["path"] is not None

@@ -1,0 +1,254 @@
+"""The record of a run: everything that says where its numbers came from.
+
+A run leaves its record as JSON. The evidence of a dataset or study keeps the records of all its runs in two files:
+
+- `runs.jsonl` has one run a line, sorted by run;
+- `runs_shared.json` has the settings, versions and data checksums, each once, under the hash that the lines name.
+"""
+
+import hashlib
+import json
+import platform
+import shlex
+import subprocess
+import time
+from collections.abc import Iterable, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from clai.errors import InputError
+from replication.runs.identity import RunId
+from replication.runs.memory import peak_gpu_memory, peak_memory
+
+PACKAGES = (
+    "torch", "numpy", "scikit-learn", "gpytorch", "studenttmixture", "pytorch-metric-learning", "mne", "medmnist", "snakemake",
+    "pandas", "scipy", "safetensors", "torchvision",
+)  # fmt: skip
+
+WRITTEN = ("paper_figures", "results", "README.md")
+"""Tracked paths that the workflow itself writes while runs go on. No run reads them."""
+RUNS, SHARED = "runs.jsonl", "runs_shared.json"
+"""Files of an evidence folder that hold the records of its runs."""
+SHARED_PARTS = ("settings", "versions", "data")
+"""Parts of a record that many runs have in common."""
+OF_EVALUATION = (
+    "commit", "dirty", "config_hash", "settings", "versions", "device", "hardware", "wall_seconds", "cpu_seconds",
+    "peak_memory_mb", "disk_mb", "command",
+)  # fmt: skip
+"""Parts of an evaluation's record that stand within the record of its training."""
+
+
+def digest(value: Any) -> str:
+    """Return the first 16 hexadecimal digits of the SHA-256 of a JSON-able value, independent of key order."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def file_digest(paths: list[str]) -> str:
+    """Return the first 16 hexadecimal digits of the SHA-256 of the files' contents, in the order of `paths`."""
+    total = hashlib.sha256()
+    for path in paths:
+        total.update(Path(path).read_bytes())
+    return total.hexdigest()[:16]
+
+
+def commit() -> tuple[str, bool]:
+    """Return the checked-out commit, and whether tracked files that decide results differ from it.
+
+    Files that the workflow itself writes (`WRITTEN`) do not count. Outside a checkout the answer is ("unknown", True).
+    """
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(["git", *arguments], capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        changed = git(
+            "status", "--porcelain", "--untracked-files=no", "--", ":/", *(f":(top,exclude){p}" for p in WRITTEN)
+        )
+        return git("rev-parse", "HEAD"), bool(changed)
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown", True
+
+
+def hardware(device: str = "cpu") -> str:
+    """Return the processor's model and number of cores, after the GPU's model if `device` is `cuda`."""
+    model = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        names = [
+            line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if line.startswith("model name")
+        ]
+        if names:
+            model = f"{names[0]}, {len(names)} cores"
+    if device == "cuda":
+        import torch
+
+        return f"{torch.cuda.get_device_name()}; {model}"
+    return model
+
+
+def checksums(description: Mapping[str, Any]) -> dict[str, str]:
+    """Return the checksum of each raw file, from the `dataset.json` of a prepared dataset."""
+    return {file["file"]: file["checksum"] for file in description["files"]}
+
+
+class Recorder:
+    """Collect the record of a run from its start on.
+
+    Args:
+        run: identity of the run.
+        settings: all that decide the run's results, `threads` among them. The record keeps them whole, so that tables can print
+            them. The model of a run on data belongs to them: CLaI-M and CLaI-C may differ in nothing else.
+        description: `dataset.json` of the prepared data; its `files` are empty for checks and measurements, which have no model.
+            Its `config`, where there is one, are the settings that choose these data; the command of the run sets them.
+        device: `cpu` or `cuda`.
+
+    >>> data = {"files": [{"file": "raw.zip", "checksum": "sha256:ab"}]}
+    >>> recorder = Recorder(RunId("cifar10", "clai-m", 0), {"threads": 1}, data, device="cpu")
+    >>> recorder.finish()["settings"]
+    {'model': 'clai-m', 'threads': 1}
+    """
+
+    def __init__(self, run: RunId, settings: Mapping[str, Any], description: Mapping[str, Any], device: str) -> None:
+        revision, dirty = commit()
+        self.started = time.perf_counter()
+        self.config = str(description.get("config", ""))
+        data = checksums(description)
+        recorded = {"model": run.model, **settings} if data else dict(settings)
+        self.record: dict[str, Any] = {
+            "run": str(run),
+            "commit": revision,
+            "dirty": dirty,
+            "config_hash": digest(recorded),
+            "settings": recorded,
+            "data": data,
+            "seed": run.seed,
+            "fold": run.fold,
+            "threads": settings["threads"],
+            "device": device,
+            "hardware": hardware(device),
+            "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
+        }
+
+    def finish(self, earlier_seconds: float = 0.0, earlier_cpu_seconds: float = 0.0, **more: Any) -> dict[str, Any]:
+        """Return the record with wall and processor time (s), peak memory (MiB) and further values of the run.
+
+        Args:
+            earlier_seconds: wall time of the interrupted processes that this one resumed.
+            earlier_cpu_seconds: processor time of the same processes. Peak memory is that of this process alone.
+            more: further values; they win over those collected.
+        """
+        record = {
+            **self.record,
+            "wall_seconds": round(earlier_seconds + time.perf_counter() - self.started, 2),
+            "cpu_seconds": round(earlier_cpu_seconds + time.process_time(), 2),
+            "peak_memory_mb": round(peak_memory()),
+            "command": "",
+            "pairs": None,
+            **more,
+        }
+        if record["command"] and self.config:
+            record["command"] += f" --config {shlex.quote(self.config)}"
+        if self.record["device"] == "cuda":
+            record["peak_gpu_memory_mb"] = round(peak_gpu_memory())
+        return record
+
+    def write(self, path: str | Path, **more: Any) -> None:
+        """Write the finished record as JSON; `more` goes to `finish`."""
+        Path(path).write_text(json.dumps(self.finish(**more), indent=1, sort_keys=True) + "\n")
+
+
+def with_evaluation(record: Mapping[str, Any], evaluation: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record of a training with the record of its evaluation, a job of its own, under `evaluation`."""
+    return {**record, "evaluation": {key: evaluation[key] for key in OF_EVALUATION if key in evaluation}}
+
+
+def write_records(folder: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """Write the records of runs to `runs.jsonl` and `runs_shared.json` of an evidence folder.
+
+    The bytes depend on the records alone, not on their order.
+    """
+    shared: dict[str, dict[str, Any]] = {part: {} for part in SHARED_PARTS}
+    ordered = sorted(records, key=lambda record: str(record["run"]))
+    lines = [json.dumps(_refer(record, shared), sort_keys=True) + "\n" for record in ordered]
+    (folder / RUNS).write_text("".join(lines))
+    (folder / SHARED).write_text(json.dumps(shared, indent=1, sort_keys=True) + "\n")
+
+
+def _refer(record: Mapping[str, Any], shared: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return the record with hashes instead of its shared parts, which go to `shared`."""
+    line = {key: value for key, value in record.items() if key != "config_hash"}
+    for part in SHARED_PARTS:
+        if part in line:
+            key = digest(line[part])
+            shared[part][key] = line[part]
+            line[part] = key
+    if "evaluation" in line:
+        line["evaluation"] = _refer(line["evaluation"], shared)
+    return line
+
+
+def read_records(folder: Path) -> list[dict[str, Any]]:
+    """Return the records of an evidence folder, sorted by run, their shared parts in place.
+
+    `config_hash` is the hash of a record's settings.
+
+    Raises:
+        InputError: a file is missing, a line is no record, or `runs_shared.json` lacks a hash that a line names.
+    """
+    for file in (folder / RUNS, folder / SHARED):
+        if not file.exists():
+            raise InputError(
+                f"{file} is missing: expected the records of the runs in {RUNS} and {SHARED}. Compute this evidence again, or "
+                "restore both files"
+            )
+    file = folder / SHARED
+    try:
+        shared = json.loads(file.read_text(encoding="utf-8"))
+        file = folder / RUNS
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{file}: {error}; expected JSON as the workflow writes it. Restore the file") from None
+    if not isinstance(shared, dict) or not all(isinstance(shared.get(part), dict) for part in SHARED_PARTS):
+        raise InputError(
+            f"{folder / SHARED}: found no {', no '.join(SHARED_PARTS)} as JSON objects, expected all of them. Restore the file"
+        )
+    return [_read_line(line, shared, f"{folder / RUNS}, line {number}") for number, line in enumerate(lines, 1)]
+
+
+def _read_line(line: str, shared: Mapping[str, Mapping[str, Any]], place: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        record = None
+    if not isinstance(record, dict) or not isinstance(record.get("run"), str):
+        raise InputError(
+            f"{place}: found {line[:60]!r}, expected the record of one run as a JSON object. Restore the file"
+        )
+    return _resolve(record, shared, f"{place}: run {record['run']}")
+
+
+def _resolve(record: Mapping[str, Any], shared: Mapping[str, Mapping[str, Any]], place: str) -> dict[str, Any]:
+    """Return the record with its shared parts instead of their hashes."""
+    resolved = dict(record)
+    for part in SHARED_PARTS:
+        if part in record:
+            if not isinstance(record[part], str) or record[part] not in shared[part]:
+                raise InputError(
+                    f"{place} names the {part} {record[part]}, which {SHARED} beside it lacks. Restore both files together"
+                )
+            resolved[part] = shared[part][record[part]]
+    if "settings" in record:
+        resolved["config_hash"] = record["settings"]
+    if "evaluation" in record:
+        if not isinstance(record["evaluation"], dict):
+            raise InputError(f"{place}: found an evaluation that is no JSON object, expected one. Restore the file")
+        resolved["evaluation"] = _resolve(record["evaluation"], shared, f"{place}, evaluation,")
+    return resolved
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"

@@ -1,0 +1,43 @@
+"""What a stage of the workflow takes: time, memory and disk. Runs of models say it in their records, the other stages here."""
+
+import json
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from replication.runs.memory import peak_memory
+
+MIB = 2**20
+
+
+class StageMeter:
+    """Measure a stage from its start to `finish`, or to `write`.
+
+    >>> sorted(StageMeter("prepare").finish(disk_mb=1.5))
+    ['cpu_seconds', 'disk_mb', 'peak_memory_mb', 'stage', 'wall_seconds']
+    """
+
+    def __init__(self, stage: str) -> None:
+        self.stage = stage
+        self.started, self.started_cpu = time.perf_counter(), time.process_time()
+
+    def finish(self, disk_mb: float) -> dict[str, Any]:
+        """Return wall and processor time (s) since the start, the peak memory of this process (MiB), and the disk taken (MiB)."""
+        return {
+            "stage": self.stage,
+            "wall_seconds": round(time.perf_counter() - self.started, 2),
+            "cpu_seconds": round(time.process_time() - self.started_cpu, 2),
+            "peak_memory_mb": round(peak_memory()),
+            "disk_mb": disk_mb,
+        }
+
+    def write(self, path: str, disk_mb: float) -> None:
+        """Write what `finish` returns as JSON."""
+        Path(path).write_text(json.dumps(self.finish(disk_mb), indent=1, sort_keys=True) + "\n")
+
+
+def disk_mb(files: Iterable[str | Path]) -> float:
+    """Return the size of those files that are there, in MiB."""
+    sizes = [path.stat().st_size for path in map(Path, files) if path.exists()]
+    return round(sum(sizes) / MIB, 3)
