@@ -442,7 +442,7 @@ def test_own_data_that_the_table_does_not_know_have_no_stated_licence(tmp_path: 
 
 def test_a_source_without_a_module_is_refused(tmp_path: Path) -> None:
     for name in ("nothing", "splits"):
-        with pytest.raises(InputError, match=rf"source '{name}': found no module clai\.datasets\.{name}"):
+        with pytest.raises(InputError, match=rf"source '{name}': found no module replication\.datasets\.{name}"):
             obtain("mine", entry(name, path=str(tmp_path)), TABLE, tmp_path, None, ONCE, False)
 
 

@@ -13,8 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from clai.errors import InputError
-from clai.trainer import Epoch
 from benchmark.gpu_parts import (
     Check,
     Finding,
@@ -25,6 +23,9 @@ from benchmark.gpu_parts import (
     repetition,
     synchronisation,
 )
+
+from clai.errors import InputError
+from clai.trainer import Epoch
 from replication.datasets.fetch import DownloadLimits, obtain
 from replication.datasets.prepare import prepare
 from replication.models.run import Run
