@@ -26,7 +26,7 @@ from clai.kernels import Metric, build
 from clai.learning import collaborative_learning
 from clai.trainer import Precision, TrainingSettings, precision_context
 
-# Samples that one pass embeds, and samples a side of one block of similarities.
+# Samples that one pass embeds.
 _BLOCK = 1024
 
 
@@ -309,7 +309,7 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
 
     def _decide(self, X: NDArray[np.float64]) -> Tensor:
         z = self._embed(X)
-        means = parzen_means(self.kernel_, z, self.reference_embeddings_, self.reference_labels_, _BLOCK)
+        means = parzen_means(self.kernel_, z, self.reference_embeddings_, self.reference_labels_)
         return decide(means, self._rule)
 
     def _validated(self, X: Any) -> NDArray[np.float64]:

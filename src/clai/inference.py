@@ -28,6 +28,8 @@ RULES: tuple[Rule, ...] = ("printed", "centred", "balanced", "parzen")
 Shares = Literal["population", "equal"]
 SHARES: tuple[Shares, ...] = ("population", "equal")
 """Class shares of the references: those of the set (the printed sum), or equal ones (every class counts alike)."""
+BLOCK = 1024
+"""Samples a side of a block of similarities. It bounds memory and changes no result."""
 
 
 class ParzenMeans(NamedTuple):
@@ -90,8 +92,8 @@ def parzen_means(
     test: Tensor,
     reference: Tensor,
     labels: Tensor,
-    block: int,
     population: Tensor | None = None,
+    block: int = BLOCK,
 ) -> ParzenMeans:
     """Return the mean Parzen similarities of each test sample to positives and negatives of each condition.
 
@@ -100,8 +102,8 @@ def parzen_means(
         test: embeddings (K, P, L).
         reference: embeddings (K, R, L).
         labels: class indices of the references (R,): K classes, or two (the positive one is 1) for K = 1.
-        block: samples a side of a block of similarities; memory holds block x block of them.
         population: members of each class (classes,) in the set from which the references were drawn; None: all were.
+        block: samples a side of a block of similarities; memory holds block x block of them.
 
     Raises:
         ValueError: a class has no reference, or a label no class.

@@ -76,7 +76,7 @@ def stays() -> Prepared:
 def trained(model: str, kind: str, training: Mapping[str, Any], checkpoint: Checkpoint) -> tuple[Any, pd.DataFrame]:
     data, fold = (stays(), 0) if kind == "stays" else (pictures(), None)
     settings = SETTINGS | {"encoder": TRUNKS[kind], "training": TRAINING | training}
-    run = Run(data, settings, RunId(kind, model, 0, fold), CPU, block=64)
+    run = Run(data, settings, RunId(kind, model, 0, fold), CPU)
     result, history = (deep_kernel_gp if model == "deep-kernel-gp" else training_of_models).train(run, checkpoint)
     module = result if isinstance(result, torch.nn.Module) else torch.nn.ModuleList(result)
     return module.state_dict(), pd.DataFrame(history)

@@ -54,7 +54,7 @@ def measured(kernel: Kernel, val: Embedded, test: Embedded) -> pd.Series:
 
 def posteriors(kernel: Kernel, part: Embedded) -> torch.Tensor:
     given = references()
-    return log_posteriors(parzen_means(kernel, part.z, given.z, given.y, 64)).double().T
+    return log_posteriors(parzen_means(kernel, part.z, given.z, given.y, block=64)).double().T
 
 
 @pytest.mark.parametrize("kernel", [Cosine(), MahalanobisGaussian(4, "identity")])

@@ -94,7 +94,7 @@ def test_what_is_timed_side_by_side_gives_the_same_result() -> None:
         z, z_reference, labels = random_embeddings(7, 60, classes, 4, torch.float64, CPU)
         for kernel in (Cosine().double(), build("gaussian", 4, "full").double()):
             slow = vote_printed(kernel, z, z_reference, labels, 12)
-            torch.testing.assert_close(slow, vote_streamed(kernel, z, z_reference, labels, 16), atol=1e-9, rtol=0)
+            torch.testing.assert_close(slow, vote_streamed(kernel, z, z_reference, labels), atol=1e-9, rtol=0)
 
 
 def test_epochs_of_clai_and_of_other_losses_are_timed_on_each_trunk() -> None:

@@ -49,7 +49,7 @@ def rows_run(name: str, classes: int = CLASSES, **overrides: Any) -> Run:
     model = EMBEDDINGS[name].model
     own = {"model": model, "training": {"epochs": 3, "precision": "float32"}}
     settings = merge(model_settings(MINI, "sleepedf-bands", model), own, overrides)
-    return Run(Prepared(info, arrays), settings, RunId("rows", name, 0), torch.device("cpu"), block=64)
+    return Run(Prepared(info, arrays), settings, RunId("rows", name, 0), torch.device("cpu"))
 
 
 def checkpoint(folder: Path, name: str) -> Checkpoint:
@@ -170,7 +170,7 @@ def test_an_untrained_network_has_the_statistics_of_all_items_whatever_their_ord
     order = np.argsort(run.data["y_train"], kind="stable")
     by_class = {f"{name}_train": run.data[f"{name}_train"][order] for name in "xy"}
     others = {name: run.data[name] for name in ("x_val", "y_val", "x_test", "y_test")}
-    ordered = Run(Prepared(run.data.info, by_class | others), run.settings, run.id, run.device, block=64)
+    ordered = Run(Prepared(run.data.info, by_class | others), run.settings, run.id, run.device)
     seen = []
     for one in (run, ordered):
         encoder = open_view(one, "untrained", None).module

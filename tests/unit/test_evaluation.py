@@ -35,7 +35,7 @@ def embedded(classes: int, n: int = 200) -> dict[str, Embedded]:
 
 def evaluated(classes: int) -> Evaluation:
     data = Prepared({"kind": "features", "classes": [str(k) for k in range(classes)]}, {})
-    run = Run(data, SETTINGS, RunId("rows", "clai-m", 0), torch.device("cpu"), block=64)
+    run = Run(data, SETTINGS, RunId("rows", "clai-m", 0), torch.device("cpu"))
     return evaluate_clai(run, KERNEL, embedded(classes))
 
 

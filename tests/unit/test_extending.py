@@ -171,7 +171,7 @@ def run_of(model: str) -> Run:
         "training": config["training"] | training,
         "inference": config["inference"] | {"validation_references": 20},
     }
-    return Run(data, settings, RunId("pictures", model, 0), torch.device("cpu"), block=64)
+    return Run(data, settings, RunId("pictures", model, 0), torch.device("cpu"))
 
 
 def accuracy(metrics: pd.DataFrame) -> float:

@@ -103,8 +103,7 @@ def fitted(dataset: str, model: str, folder: Path, scratch: Path) -> dict[str, A
         model_settings(SETTINGS, dataset, model), {"training": {"epochs": 2}, "threads": 1, "device": "cpu"}
     )
     fold = 0 if dataset in ("mimic-iv", "challenge2019") else None
-    block = settings["inference"]["block"]
-    run = Run.open(folder / "dataset.json", settings, RunId(dataset, model, 0, fold), block=block)
+    run = Run.open(folder / "dataset.json", settings, RunId(dataset, model, 0, fold))
     state: dict[str, Any] = {}
     with Checkpoint(scratch / "checkpoint.pt", "golden", 1e9) as checkpoint:
         if model in ("gp", "gradient-boosting", "logistic-regression", "constant"):
@@ -112,7 +111,7 @@ def fitted(dataset: str, model: str, folder: Path, scratch: Path) -> dict[str, A
             classifier, _ = fit_row_classifier(model, rows[0], rows[1], settings["baselines"], 0)
             evaluation = evaluate_rows(run, classifier.scores(rows[2][0]), classifier.scores(rows[1][0]))
         elif model == "student-t-mixture":
-            of_clai = Run.open(folder / "dataset.json", settings, RunId(dataset, "clai-c", 0, fold), block=block)
+            of_clai = Run.open(folder / "dataset.json", settings, RunId(dataset, "clai-c", 0, fold))
             encoder, _ = train(of_clai, checkpoint)[0]
             embedded = embed_splits(of_clai, encoder)
             with Checkpoint(scratch / "mixture.pt", "golden", 1e9) as own:

@@ -143,9 +143,9 @@ def test_block_size_changes_nothing(block: int) -> None:
 def test_a_class_without_references_and_a_label_without_class_are_refused() -> None:
     z = torch.randn(3, 4, 3)
     with pytest.raises(ValueError, match="class 1 has no reference"):
-        parzen_means(Cosine(), z, z, torch.tensor([0, 2, 2, 0]), 4)
+        parzen_means(Cosine(), z, z, torch.tensor([0, 2, 2, 0]), block=4)
     with pytest.raises(ValueError, match="label 3, but there are 3 classes"):
-        parzen_means(Cosine(), z, z, torch.tensor([0, 1, 2, 3]), 4)
+        parzen_means(Cosine(), z, z, torch.tensor([0, 1, 2, 3]), block=4)
 
 
 def unequal_classes(classes: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -171,7 +171,7 @@ def test_a_vote_of_sampled_references_is_unbiased_and_knows_its_error(name: str,
     sampled = []
     for seed in range(draws):
         items, population = sample_references(labels, 50, seed)
-        sampled.append(parzen_means(kernel, test, reference[:, items], labels[items], 64, population))
+        sampled.append(parzen_means(kernel, test, reference[:, items], labels[items], population, block=64))
     assert all(torch.equal(means.share, exact.share) for means in sampled)
     for rule in RULES:
         f = torch.stack([decide(means, rule) for means in sampled])
@@ -186,7 +186,7 @@ def test_a_vote_of_sampled_references_is_unbiased_and_knows_its_error(name: str,
 @pytest.mark.parametrize("name", KERNELS)
 def test_equal_shares_weight_both_classes_alike_whatever_their_numbers(name: str) -> None:
     test, reference, labels = embeddings(2)
-    means = parzen_means(KERNELS[name], test, reference, labels, 64)
+    means = parzen_means(KERNELS[name], test, reference, labels, block=64)
     similarity = KERNELS[name](test, reference)[0]
     positive = (labels == 1).double()
     weight = 0.5 * positive / positive.sum() - 0.5 * (1 - positive) / (1 - positive).sum()
@@ -198,13 +198,13 @@ def test_equal_shares_weight_both_classes_alike_whatever_their_numbers(name: str
 def test_equal_shares_of_many_classes_are_refused() -> None:
     test, reference, labels = embeddings(4)
     with pytest.raises(ValueError, match="found 4 conditions, expected 1"):
-        with_shares(parzen_means(Cosine(), test, reference, labels, 64), "equal")
+        with_shares(parzen_means(Cosine(), test, reference, labels, block=64), "equal")
 
 
 @pytest.mark.parametrize("classes", [2, 4])
 def test_log_posteriors_are_those_of_the_parzen_rule_and_stay_finite(classes: int) -> None:
     test, reference, labels = embeddings(classes)
-    means = parzen_means(KERNELS["gaussian"], test, reference, labels, 64)
+    means = parzen_means(KERNELS["gaussian"], test, reference, labels, block=64)
     torch.testing.assert_close(log_posteriors(means).exp(), (1 + decide(means, "parzen")) / 2, rtol=1e-9, atol=0)
     none = means._replace(log_positive=torch.full_like(means.log_positive, -torch.inf))
     assert torch.isfinite(log_posteriors(none)).all()
@@ -214,8 +214,8 @@ def test_all_references_are_without_error() -> None:
     test, reference, labels = unequal_classes(4)
     items, population = sample_references(labels, 400, seed=0)
     for kernel in KERNELS.values():
-        sampled = parzen_means(kernel, test, reference[:, items], labels[items], 64, population)
-        exact = parzen_means(kernel, test, reference, labels, 64)
+        sampled = parzen_means(kernel, test, reference[:, items], labels[items], population, block=64)
+        exact = parzen_means(kernel, test, reference, labels, block=64)
         for one, other in zip(sampled, exact, strict=True):
             torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
         assert all((standard_error(exact, rule) == 0).all() for rule in RULES)
@@ -245,9 +245,9 @@ def peak():
 test, reference = torch.randn(2, 4000, 8), torch.randn(2, 50_000, 8)
 labels = torch.arange(50_000) % 2
 kernel = MahalanobisGaussian(8, "full")
-parzen_means(kernel, test[:, :64], reference[:, :64], labels[:64], 256)
+parzen_means(kernel, test[:, :64], reference[:, :64], labels[:64], block=256)
 before = peak()
-parzen_means(kernel, test, reference, labels, 256)
+parzen_means(kernel, test, reference, labels, block=256)
 print(peak() - before)
 """
 
@@ -265,7 +265,7 @@ def test_the_vote_of_two_views_is_that_of_their_mean_similarity(number: int | No
     views = [torch.randn(3, 7, 4, dtype=torch.float64) for _ in range(2)]
     references, labels = torch.randn(3, 90, 4, dtype=torch.float64), torch.arange(90) % 3
     if number is None:
-        first, second = (parzen_means(kernel, z, references, labels, 32) for z in views)
+        first, second = (parzen_means(kernel, z, references, labels, block=32) for z in views)
         f = decide(mean_of_views(first, second), "printed")
         similarity = (kernel(views[0], references) + kernel(views[1], references)) / 2
         expected = torch.einsum("kpn,kn->kp", similarity, one_vs_rest(labels, 3).double()) / len(labels)
@@ -273,7 +273,7 @@ def test_the_vote_of_two_views_is_that_of_their_mean_similarity(number: int | No
     else:
         drawn = sample_references(labels, number, 0)
         both = [
-            parzen_means(kernel, z, references[:, drawn.items], labels[drawn.items], 32, drawn.population)
+            parzen_means(kernel, z, references[:, drawn.items], labels[drawn.items], drawn.population, block=32)
             for z in (views[0], views[0])
         ]
         for actual, expected in zip(mean_of_views(*both), both[0], strict=True):
@@ -283,7 +283,7 @@ def test_the_vote_of_two_views_is_that_of_their_mean_similarity(number: int | No
 def test_a_sample_far_from_all_references_in_both_views_has_no_error_but_no_gap_either() -> None:
     kernel, labels = MahalanobisGaussian(1, "identity"), torch.tensor([0, 1])
     far, references = torch.full((1, 1, 1), 40.0), torch.tensor([[[0.0], [1.0]]])
-    means = parzen_means(kernel, far, references, labels, 8)
+    means = parzen_means(kernel, far, references, labels, block=8)
     joined = mean_of_views(means, means)
     for actual, expected in zip(joined, means, strict=True):
         torch.testing.assert_close(actual, expected)

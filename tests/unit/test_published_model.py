@@ -69,7 +69,7 @@ def run_of(model: str, classes: int, kind: str = "images", **settings: Any) -> R
     }  # fmt: skip
     encoder = SETTINGS["encoder"] if kind == "images" else {**SETTINGS["encoder"], "trunk": "mlp"}
     merged = SETTINGS | {"encoder": encoder} | settings
-    return Run(Prepared(info, arrays), merged, RunId("pictures", model, 0), torch.device("cpu"), 16)
+    return Run(Prepared(info, arrays), merged, RunId("pictures", model, 0), torch.device("cpu"))
 
 
 def trained_for(run: Run) -> Trained | Classifier:
@@ -275,10 +275,10 @@ def test_a_published_model_is_evaluated_as_its_run_was(
     del record["record"]["evaluation"]["settings"]["training"]["augmentation"]["border"]  # as before it could be set
     path.write_text(json.dumps(record))
 
-    def opened(description: Path, settings: dict[str, Any], run_id: RunId, block: int) -> Run:
+    def opened(description: Path, settings: dict[str, Any], run_id: RunId) -> Run:
         # bfloat16 as in the run, though a CPU may emulate it
         training = settings["training"] | {"precision": run.settings["training"]["precision"]}
-        return Run(run.data, settings | {"training": training}, run_id, run.device, block)
+        return Run(run.data, settings | {"training": training}, run_id, run.device)
 
     monkeypatch.setattr(published, "Run", SimpleNamespace(open=opened))
     frame = published.evaluate(tmp_path / "model", tmp_path)
@@ -293,7 +293,7 @@ def test_other_data_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     run = run_of("clai-c", 3)
     packed(tmp_path / "model", run)
     info = {**run.data.info, "files": [{"file": "pictures.zip", "checksum": "sha256:cd"}]}
-    other = Run(Prepared(info, run.data.arrays), run.settings, run.id, run.device, 16)
+    other = Run(Prepared(info, run.data.arrays), run.settings, run.id, run.device)
     monkeypatch.setattr(published, "Run", SimpleNamespace(open=lambda *_, **__: other))
     with pytest.raises(InputError, match="on which the model was trained"):
         published.evaluate(tmp_path / "model", tmp_path)

@@ -48,10 +48,10 @@ def test_no_two_files_of_defaults_set_the_same_key() -> None:
 
 
 def test_own_settings_win_on_real_data_and_the_miniature_over_them() -> None:
-    own = {"seeds": [7], "inference": {"block": 9}, "datasets": {"mimic-iv": {"path": "mine"}}}
+    own = {"seeds": [7], "inference": {"mirror": True}, "datasets": {"mimic-iv": {"path": "mine"}}}
     real, mini = load_settings(REPOSITORY, own), load_settings(REPOSITORY, own, mini=True)
-    assert (real["seeds"], real["inference"]["block"], real["datasets"]["mimic-iv"]["path"]) == ([7], 9, "mine")
-    assert (mini["seeds"], mini["inference"]["block"], mini["datasets"]["mimic-iv"]["path"]) == ([0, 1], 9, None)
+    assert (real["seeds"], real["inference"]["mirror"], real["datasets"]["mimic-iv"]["path"]) == ([7], True, "mine")
+    assert (mini["seeds"], mini["inference"]["mirror"], mini["datasets"]["mimic-iv"]["path"]) == ([0, 1], True, None)
     assert (real["miniature"], mini["miniature"]) == (False, True)
 
 

@@ -70,7 +70,7 @@ def settings(model: str, **training: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("model", ["clai-c", "clai-m", "cross-entropy", "supervised-contrastive"])
 def test_every_model_learns_the_classes_and_is_measured(model: str, tmp_path: Path) -> None:
     use_threads(1)
-    run = Run(data(), settings(model), RunId("study", "cell", 0), CPU, block=64)
+    run = Run(data(), settings(model), RunId("study", "cell", 0), CPU)
     checkpoint = Checkpoint(tmp_path / "checkpoint.pt", "a", 3600)
     cell = run_cell(run, checkpoint)
     accuracy = cell.metrics[cell.metrics["metric"] == "accuracy"].set_index("rule")["value"]
@@ -112,7 +112,7 @@ def settings_of_recordings(**own: Any) -> dict[str, Any]:
 
 def test_a_cell_learns_and_is_measured_on_recordings_by_every_rule_and_both_shares(tmp_path: Path) -> None:
     use_threads(1)
-    run = Run(recordings(), settings_of_recordings(), RunId("study", "cell", 0, 1), CPU, block=64)
+    run = Run(recordings(), settings_of_recordings(), RunId("study", "cell", 0, 1), CPU)
     cell = run_cell(run, Checkpoint(tmp_path / "checkpoint.pt", "a", 3600))
     value = cell.metrics.set_index(["rule", "shares", "metric"])["value"]
     assert value["printed", "equal", "auroc"] > 0.8

@@ -155,10 +155,6 @@ def threads_of(wildcards):
     return settings_of(wildcards)["threads"]
 
 
-def block_of(wildcards):
-    return settings_of(wildcards)["inference"]["block"]
-
-
 def study_samples(wildcards):
     """Training samples that a study's cells use; None for all."""
     return settings(wildcards.evidence)["studies"][wildcards.study]["overrides"].get("training", {}).get("samples")

@@ -45,7 +45,6 @@ rule fit_read_outs:
     threads: threads_of
     resources:
         gpu=1,
-        inference_block=block_of,
     params:
         settings=read_by_embedding("controls.read_outs", "evaluation.ece_bins"),
     message:
@@ -94,8 +93,6 @@ rule compare_rules:
     conda:
         "../../envs/environment.yaml"
     threads: threads_of
-    resources:
-        inference_block=block_of,
     params:
         settings=read_by_embedding("controls.agreement"),
     message:

@@ -26,7 +26,6 @@ rule evaluate_clai:
     threads: threads_of
     resources:
         gpu=1,
-        inference_block=block_of,
     params:
         settings=read_by_model("evaluation.ece_bins", "evaluation.similarity_samples"),
         kernel=lambda wildcards: MODELS[wildcards.model].kernel,

@@ -22,8 +22,6 @@ rule pack_model:
     conda:
         "../../envs/environment.yaml"
     threads: threads_of
-    resources:
-        inference_block=block_of,
     params:
         settings=read_by_model("evaluation.ece_bins", "embedding_size", "kernel"),
         references=lambda wildcards: settings(wildcards.evidence)["published_models"]["references"],

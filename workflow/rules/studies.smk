@@ -19,7 +19,6 @@ rule run_cell:
     threads: threads_of
     resources:
         gpu=1,
-        inference_block=block_of,
     params:
         settings=read_by_model(
             "evaluation.ece_bins", "model", "scored_on", "training.samples", "split_seed", "development_test_share"
@@ -89,7 +88,6 @@ rule embed_study:
     threads: threads_of
     resources:
         gpu=1,
-        inference_block=block_of,
     params:
         settings=read_by_model("scored_on", "split_seed", "development_test_share"),
         checkpoint="results/{evidence}/{study}/{model}/{run}/checkpoint.pt",

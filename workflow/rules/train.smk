@@ -19,7 +19,6 @@ rule train_model:
     threads: threads_of
     resources:
         gpu=1,
-        inference_block=block_of,
     params:
         settings=read_by_model(),
         kernel=lambda wildcards: MODELS[wildcards.model].kernel,

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 start_job(snakemake.log[0])
 inputs, output = snakemake.input, snakemake.output
-run = Run.open(
-    inputs.prepared, snakemake.params.settings, RunId.parse(output[0]), block=snakemake.resources.inference_block
-)
+run = Run.open(inputs.prepared, snakemake.params.settings, RunId.parse(output[0]))
 kernel = load_clai(run, inputs.model).kernel
 measure_agreement(run, kernel, load_embedded(inputs.embedded)).to_csv(output[0], index=False)

@@ -13,11 +13,9 @@ from replication.runs.resources import disk_mb
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
-start_job(snakemake.log[0], lower="inference.block")
+start_job(snakemake.log[0])
 output, settings = snakemake.output, snakemake.params.settings
-run = Run.open(
-    snakemake.input.prepared, settings, RunId.parse(output.metrics), block=snakemake.resources.inference_block
-)
+run = Run.open(snakemake.input.prepared, settings, RunId.parse(output.metrics))
 recorder = run.recorder()
 encoder, kernel = load_clai(run, snakemake.input.model)
 embedded = embed_splits(run, encoder)

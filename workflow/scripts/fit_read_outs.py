@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 start_job(snakemake.log[0], lower="controls.read_outs.samples")
 inputs, output, params = snakemake.input, snakemake.output, snakemake.params
-run = Run.open(inputs.prepared, params.settings, RunId.parse(output[0]), block=snakemake.resources.inference_block)
+run = Run.open(inputs.prepared, params.settings, RunId.parse(output[0]))
 view = open_view(run, snakemake.wildcards.embedding, inputs.model or None)
 read_outs = run.settings["controls"]["read_outs"]
 drawn = {

@@ -18,9 +18,9 @@ from replication.runs.record import with_evaluation
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
-start_job(snakemake.log[0], lower="inference.block")
+start_job(snakemake.log[0])
 given, made, params = snakemake.input, snakemake.output, snakemake.params
-run = Run.open(given.prepared, params.settings, RunId.parse(given.model), block=snakemake.resources.inference_block)
+run = Run.open(given.prepared, params.settings, RunId.parse(given.model))
 records = [json.loads(Path(path).read_text()) for path in (given.training, given.evaluation)]
 embedded = load_embedded(given.embedded) if given.embedded else None
 model = load_clai(run, given.model) if given.embedded else load_classifier(run, given.model)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 start_job(snakemake.log[0], lower="training.batch_size, training.references or encoder.width")
 inputs, output, params = snakemake.input, snakemake.output, snakemake.params
-run = Run.open(inputs.prepared, params.settings, RunId.parse(output.model), block=snakemake.resources.inference_block)
+run = Run.open(inputs.prepared, params.settings, RunId.parse(output.model))
 recorder = run.recorder()
 with run.checkpoint(
     params.checkpoint, snakemake.config["checkpoint_seconds"], [inputs.prepared, *inputs.library]

@@ -28,7 +28,7 @@ def measure_classifiers(
     Args:
         test, references: numbers of samples; the classifiers are fitted on the references.
     """
-    size, block = settings["embedding_size"], settings["inference"]["block"]
+    size = settings["embedding_size"]
     z, z_reference, labels = random_embeddings(test, references, classes, size, torch.float32, device)
     fitted = [
         classifier.fit(_side_by_side(z_reference), labels.cpu().numpy())
@@ -38,7 +38,7 @@ def measure_classifiers(
 
     def vote(family: str) -> Callable[[], object]:
         kernel = build(family, size, settings["kernel"]["metric"]).to(device)
-        return lambda: predict_labels(vote_streamed(kernel, z, z_reference, labels, block))
+        return lambda: predict_labels(vote_streamed(kernel, z, z_reference, labels))
 
     runs = {"clai-c": vote("cosine"), "clai-m": vote("gaussian")}
     runs |= {name: partial(model.predict, x) for name, model in zip(("k-neighbours", "svm"), fitted, strict=True)}

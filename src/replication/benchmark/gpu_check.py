@@ -52,7 +52,7 @@ def accuracy(check: Check, name: str, seed: int, case: Mapping[str, Any]) -> lis
         raw = obtain("cifar10", entry, table, check.folder, None, DownloadLimits(0, 0, 60, 1), False)
         prepare(raw, folder, entry, check.settings["split_seed"])
     settings = {**case, "device": check.device.type}
-    run = Run.open(folder / "dataset.json", settings, RunId("cifar10", name, seed), settings["inference"]["block"])
+    run = Run.open(folder / "dataset.json", settings, RunId("cifar10", name, seed))
     path, files = check.folder / f"{name}.pt", [str(folder / "dataset.json"), *check.code()]
     fingerprint = run.checkpoint(path, 30, files).fingerprint
     with Watched(path, fingerprint, 30, lambda _: time.monotonic() > check.deadline) as checkpoint:

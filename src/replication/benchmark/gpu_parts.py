@@ -92,7 +92,7 @@ class Check:
         settings = merge(case, changes)
         items = groups * group_size(TrainingSettings.of(settings, CLASSES, 0), 10**9)
         run_id = RunId("random", "check", 0)
-        return Run(_random_images(items), settings, run_id, self.device, settings["inference"]["block"])
+        return Run(_random_images(items), settings, run_id, self.device)
 
 
 class Watched(Checkpoint):
@@ -122,7 +122,7 @@ def exactness(check: Check) -> list[Finding]:
         kernel = build(family, size, "full").to(check.device).double()
         shape = (vote["check_test"], vote["check_references"], vote["classes"], size)
         embedded = random_embeddings(*shape, torch.float64, check.device)
-        streamed = vote_streamed(kernel, *embedded, settings["inference"]["block"])
+        streamed = vote_streamed(kernel, *embedded)
         value = float((vote_printed(kernel, *embedded, vote["batch_size"]) - streamed).abs().max())
         findings.append(Finding(f"votes, kernel={family}", value, f"< {EXACT}", value < EXACT))
     return findings

@@ -47,7 +47,7 @@ class InferenceCase:
         if self.variant == "printed":
             vote_printed(kernel, *embedded, self.batch_size)
         else:
-            vote_streamed(kernel, *embedded, self.settings["inference"]["block"])
+            vote_streamed(kernel, *embedded)
         return peak(self.device)
 
 
@@ -76,7 +76,7 @@ def measure_inference(
             same cost, so a few of them tell the time of all.
         check_test, check_references: sizes in double precision.
     """
-    size, block = settings["embedding_size"], settings["inference"]["block"]
+    size = settings["embedding_size"]
     rows: list[Row] = []
     cases: list[InferenceCase] = []
     for family, timed in printed_classes.items():
@@ -84,7 +84,7 @@ def measure_inference(
         kernel = build(family, size, settings["kernel"]["metric"]).to(device)
         setting = f"kernel={family};P={test};R={references};C={timed}"
         run_printed = partial(vote_printed, kernel, z, z_reference, labels, batch_size)
-        run_streamed = partial(vote_streamed, kernel, z, z_reference, labels, block)
+        run_streamed = partial(vote_streamed, kernel, z, z_reference, labels)
         preparations = {
             "printed": (setting, lambda run=run_printed: run),
             "streamed": (setting, lambda run=run_streamed: run),
@@ -92,9 +92,7 @@ def measure_inference(
         rows += time_in_turn("inference", preparations, repetitions, device)
         embedded = random_embeddings(check_test, check_references, classes, size, torch.float64, device)
         precise = build(family, size, settings["kernel"]["metric"]).to(device).double()
-        difference = (
-            (vote_printed(precise, *embedded, batch_size) - vote_streamed(precise, *embedded, block)).abs().max()
-        )
+        difference = (vote_printed(precise, *embedded, batch_size) - vote_streamed(precise, *embedded)).abs().max()
         setting = f"kernel={family};P={check_test};R={check_references};C={classes}"
         rows.append(("inference", "streamed", setting, 0, "difference", float(difference)))
         cases += [
@@ -133,17 +131,17 @@ def measure_sampling(
     Args:
         numbers: the numbers of sampled references.
     """
-    size, block = settings["embedding_size"], settings["inference"]["block"]
+    size = settings["embedding_size"]
     kernel = build("gaussian", size, settings["kernel"]["metric"]).to(device)
     rows: list[Row] = []
     for conditions, positive in ((classes, 1 / classes), (1, share)):
         z, z_reference, labels = random_embeddings(test, references, conditions, size, torch.float32, device, positive)
-        whole = parzen_means(kernel, z, z_reference, labels, block)
+        whole = parzen_means(kernel, z, z_reference, labels)
         for number, repetition in itertools.product(numbers, range(repetitions)):
             items, population = sample_references(labels.cpu(), number, repetition)
             rows_sampled = items.to(device)
             start = time.perf_counter()
-            means = parzen_means(kernel, z, z_reference[:, rows_sampled], labels[rows_sampled], block, population)
+            means = parzen_means(kernel, z, z_reference[:, rows_sampled], labels[rows_sampled], population)
             wait(device)
             seconds = time.perf_counter() - start
             for rule in ("printed", "balanced", "parzen"):
@@ -206,6 +204,6 @@ def vote_printed(kernel: Kernel, z: Tensor, z_reference: Tensor, labels: Tensor,
     return printed.infer_multiclass(phi, similarity, x, x_r, labels, len(z), batch_size).T
 
 
-def vote_streamed(kernel: Kernel, z: Tensor, z_reference: Tensor, labels: Tensor, block: int) -> Tensor:
+def vote_streamed(kernel: Kernel, z: Tensor, z_reference: Tensor, labels: Tensor) -> Tensor:
     """Return f (K, P) of the decision rule `printed`, without S in memory."""
-    return decide(parzen_means(kernel, z, z_reference, labels, block), "printed")
+    return decide(parzen_means(kernel, z, z_reference, labels), "printed")

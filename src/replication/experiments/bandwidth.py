@@ -26,8 +26,6 @@ from replication.models.embedding import Embedded
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 BANDWIDTH_COLUMNS = ["reading", "metric", "value"]
-# Samples a side of the blocks of similarities: it bounds memory and decides no result.
-_BLOCK = 1024
 # Of log gamma; the log loss is flat around its minimum.
 _TOLERANCE = 0.01
 
@@ -185,5 +183,5 @@ def _means(kernel: Kernel, references: References, part: Embedded) -> ParzenMean
     """Return the mean similarities of samples to the references, over an image and its mirror image where there is one."""
     z_reference, y, _, population = references
     views = [z for z in (part.z, part.z_mirrored) if z is not None]
-    means = [parzen_means(kernel, z, z_reference, y, _BLOCK, population) for z in views]
+    means = [parzen_means(kernel, z, z_reference, y, population) for z in views]
     return means[0] if len(means) == 1 else mean_of_views(*means)

@@ -40,8 +40,6 @@ from replication.runs.columns import COLUMNS
 from replication.runs.identity import RunId
 from replication.runs.record import checksums
 
-# Samples a side of the blocks of similarities: it bounds memory and decides no result.
-_BLOCK = 1024
 _DATA = ("dataset", "title", "version", "licence", "kind", "classes", "source", "miniature")
 
 
@@ -158,7 +156,7 @@ def _places(run: Run, items: Tensor) -> Tensor:
 
 def _votes(run: Run, kernel: Kernel, part: Embedded, references: References) -> Scored:
     views = [z for z in (part.z, part.z_mirrored) if z is not None]
-    means = [parzen_means(kernel, z, references.z, references.y, _BLOCK, references.population) for z in views]
+    means = [parzen_means(kernel, z, references.z, references.y, references.population) for z in views]
     f = decide(means[0] if len(means) == 1 else mean_of_views(*means), "printed").double()
     return Scored((f.T if run.conditions > 1 else f[0]).numpy(), part.y.numpy())
 
@@ -249,7 +247,7 @@ def reopen(folder: str | Path, prepared: str | Path) -> tuple[PublishedModel, Ru
         if training["precision"] == "bfloat16":
             training["precision"] = "auto"
         settings = {**settings, "training": training}
-        run = Run.open(Path(prepared) / DESCRIPTION, settings, run_id, block=_BLOCK)
+        run = Run.open(Path(prepared) / DESCRIPTION, settings, run_id)
         _expect_data(Path(folder), run.data.info, record["data"])
     return published, run
 

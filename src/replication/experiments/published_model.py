@@ -280,7 +280,7 @@ class PublishedModel:
         assert self.references is not None
         assert isinstance(self.model, Trained)
         z_reference, y, _, population = self.references
-        means = [parzen_means(self.model.kernel, z, z_reference, y, _BLOCK, population) for z in embeddings]
+        means = [parzen_means(self.model.kernel, z, z_reference, y, population, _BLOCK) for z in embeddings]
         return means[0] if len(means) == 1 else mean_of_views(*means)
 
     @torch.no_grad()

@@ -109,10 +109,8 @@ def _split(kernel: Kernel, embedded: Embedded) -> Split:
 
 def _parzen_means(run: Run, kernel: Kernel, part: Embedded, references: Embedded) -> ParzenMeans:
     """Return the mean similarities to the classes; an embedding without conditions serves all."""
-    if run.block is None:
-        raise ValueError(f"{run.id}: block is None, expected a number of samples: open the run with inference.block")
     z, z_references = (embedded.z.expand(run.conditions, -1, -1) for embedded in (part, references))
-    return parzen_means(kernel, z, z_references, references.y, run.block)
+    return parzen_means(kernel, z, z_references, references.y)
 
 
 def _choose(values: list[Any], fit: Callable[[Any], Scores], val: Split, test: Split) -> Fitted:

@@ -87,7 +87,7 @@ def check_parzen(
         scale = 1 / np.sqrt(2 * bandwidth**2 * kernel.matrix[0, 0].item())
         z, z_test = (torch.as_tensor(x * scale).unsqueeze(0) for x in (reference, test))
         labels = torch.as_tensor(y)
-        means = parzen_means(kernel, z_test, z, labels, 1024)
+        means = parzen_means(kernel, z_test, z, labels)
 
         exact = int(y.sum()) / samples
         log_odds = distance * test[:, 0] + np.log(exact / (1 - exact))
@@ -105,7 +105,7 @@ def check_parzen(
 
         direct = kernel(z_test, z) @ one_vs_rest(labels, 1).double().unsqueeze(-1) / samples
         error = (direct.squeeze(-1) - decide(means, "printed")).abs().max()
-        far = decide(parzen_means(kernel, z_test[:, :1] + 1e3 * size, z, labels, 1024), "printed")
+        far = decide(parzen_means(kernel, z_test[:, :1] + 1e3 * size, z, labels), "printed")
         setting = f"share={share:g};bandwidth={bandwidth:g};seed={seed}"
         rows.append(("parzen", setting, "identity_error", float(error)))
         rows.append(("parzen", setting, "f_far", float(far)))

@@ -101,22 +101,14 @@ def similarity_means(run: Run, kernel: Kernel, test: Embedded, reference: Embedd
     Where a test sample has a mirrored embedding, its similarity to a reference is the mean over both.
     References are all, or a sample of them where `inference.references` is a number; the run's seed draws it. Embeddings of an
     encoder without conditions serve all conditions.
-
-    Raises:
-        ValueError: the run has no block size.
     """
-    if run.block is None:
-        raise ValueError(f"{run.id}: block is None, expected a number of samples: open the run with inference.block")
     number = run.settings["inference"]["references"]
     labels, z_reference, population = reference.y, reference.z.expand(run.conditions, -1, -1), None
     if number != "all" and number < len(labels):
         items, population = sample_references(labels, number, run.id.seed)
         labels, z_reference = labels[items], z_reference[:, items]
     views = [z for z in (test.z, test.z_mirrored) if z is not None]
-    means = [
-        parzen_means(kernel, z.expand(run.conditions, -1, -1), z_reference, labels, run.block, population)
-        for z in views
-    ]
+    means = [parzen_means(kernel, z.expand(run.conditions, -1, -1), z_reference, labels, population) for z in views]
     return means[0] if len(means) == 1 else mean_of_views(*means)
 
 

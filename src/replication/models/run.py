@@ -30,20 +30,15 @@ class Run:
         settings: the settings that the run reads, as in config.yaml.
         id: which run.
         device: where to compute.
-        block: samples a side of the blocks in which inference computes similarities. It bounds memory and decides no
-            result, so it is no part of `settings`. None for a run without inference by similarities.
     """
 
     data: Prepared
     settings: Mapping[str, Any]
     id: RunId
     device: torch.device
-    block: int | None = None
 
     @classmethod
-    def open(
-        cls, description: str | Path, settings: Mapping[str, Any], run_id: RunId, block: int | None = None
-    ) -> Self:
+    def open(cls, description: str | Path, settings: Mapping[str, Any], run_id: RunId) -> Self:
         """Open a run's prepared data, choose its device and precision, and set its number of threads.
 
         Args:
@@ -60,7 +55,7 @@ class Run:
         if "precision" in settings.get("training", {}):
             precision = choose_precision(settings["training"]["precision"], device)
             settings = {**settings, "training": {**settings["training"], "precision": precision}}
-        return cls(data, settings, run_id, device, block)
+        return cls(data, settings, run_id, device)
 
     @property
     def model(self) -> str:

@@ -12,7 +12,7 @@ Rule = Literal["train_model", "fit_embedding_baseline", "fit_deep_kernel_gp", "f
 """Scripts of the workflow that fit models. A rule has the name of its script; two rules share `fit_row_classifiers`."""
 
 # These settings decide a training and its history. The validation figures of CLaI's history are votes, so settings of
-# inference are among them. A setting that only bounds memory, such as inference.block, is not: a change of it refits nothing.
+# inference are among them.
 _TRAINING = (
     "device", "threads", "encoder", "target", "normalise_test_separately", "hourly", "validation_share_recordings", "training",
 )  # fmt: skip

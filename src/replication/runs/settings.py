@@ -273,7 +273,6 @@ def benchmark_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
         "target",
         "training",
         "miniature",
-        "inference.block",
         "baselines.supervised_contrastive.temperature",
     ]
     return select(merged, keys) | {"benchmark": settings["benchmark"]}
