@@ -9,7 +9,7 @@ import numpy as np
 from replication.datasets import mimic_iv
 from replication.datasets.checksums import describe_files
 from replication.datasets.fetch import Raw
-from replication.datasets.mimic_iv.items import (
+from replication.datasets.mimic_iv.sofa import (
     CHARTED_FIO2,
     FIO2,
     NOREPINEPHRINE,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from replication.datasets.mimic_iv.items import PLATELETS
+from replication.datasets.mimic_iv.sofa import PLATELETS
 from support.ward import START, Ward, septic
 
 

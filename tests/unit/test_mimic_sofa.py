@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from replication.datasets.mimic_iv import items
+from replication.datasets.mimic_iv import sofa
 from support.ward import Ward
 
 
@@ -19,8 +19,8 @@ def test_sofa_components_score_as_published(tmp_path: Path) -> None:
     ward.noradrenaline(5, 5, 7, 0.2)  # above: 4
     ward.gas(6, 5, 90, 50)  # ratio 180: 2 without a ventilator
     ward.gas(7, 5, 90, 50)  # the same on a ventilator: 3
-    ward.chart(7, 3, items.VENTILATOR_MODE, 1, text="CMV/ASSIST")
-    ward.chart(7, 7, items.VENTILATOR_MODE, 1, text="CMV/ASSIST")
+    ward.chart(7, 3, sofa.VENTILATOR_MODE, 1, text="CMV/ASSIST")
+    ward.chart(7, 7, sofa.VENTILATOR_MODE, 1, text="CMV/ASSIST")
     for item, value in ((220739, 2), (223900, 3), (223901, 4)):
         ward.chart(8, 5, item, value)  # coma scale 9: 3
     scores = ward.sofa(tmp_path)
@@ -45,11 +45,11 @@ def test_entries_that_stand_for_more_than_a_day_count_by_their_time(tmp_path: Pa
     ward = Ward()
     for n, volume in ((1, 600), (2, 630)):
         ward.stay(n)
-        ward.output(n, 0.25, items.URINE[0], 1000)
-        ward.output(n, 29.25, items.URINE[0], volume)  # 29 hours later: 497 and 521 mL a day
+        ward.output(n, 0.25, sofa.URINE[0], 1000)
+        ward.output(n, 29.25, sofa.URINE[0], volume)  # 29 hours later: 497 and 521 mL a day
     ward.stay(3, hours=60)
-    ward.output(3, 0.25, items.URINE[0], 1000)
-    ward.output(3, 40.25, items.URINE[0], 100)  # too long after the one before to tell
+    ward.output(3, 0.25, sofa.URINE[0], 1000)
+    ward.output(3, 40.25, sofa.URINE[0], 100)  # too long after the one before to tell
     scores = ward.sofa(tmp_path)
     assert [scores[n][29] for n in (1, 2)] == [3, 0]
     assert not any(scores[3])
@@ -60,8 +60,8 @@ def test_what_irrigates_the_bladder_is_no_urine(tmp_path: Path) -> None:
     for n, came_out in ((1, 1300), (2, 1600)):
         ward.stay(n)
         ward.urine(n, 0)
-        ward.output(n, 12.25, items.IRRIGANT_IN, 1000)
-        ward.output(n, 12.25, items.IRRIGANT_AND_URINE_OUT, came_out)
+        ward.output(n, 12.25, sofa.IRRIGANT_IN, 1000)
+        ward.output(n, 12.25, sofa.IRRIGANT_AND_URINE_OUT, came_out)
     scores = ward.sofa(tmp_path)
     assert [scores[n][24] for n in (1, 2)] == [3, 0], "300 and 600 mL of urine"
 
@@ -74,10 +74,10 @@ def test_intubated_patients_do_not_score_for_speech(tmp_path: Path) -> None:
 
 
 LABS = {
-    "bilirubin": (items.BILIRUBIN, [(1.1, 0), (1.2, 1), (1.9, 1), (2, 2), (5.9, 2), (6, 3), (11.9, 3), (12, 4)]),
-    "creatinine": (items.CREATININE, [(1.1, 0), (1.2, 1), (1.9, 1), (2, 2), (3.4, 2), (3.5, 3), (4.9, 3), (5, 4)]),
+    "bilirubin": (sofa.BILIRUBIN, [(1.1, 0), (1.2, 1), (1.9, 1), (2, 2), (5.9, 2), (6, 3), (11.9, 3), (12, 4)]),
+    "creatinine": (sofa.CREATININE, [(1.1, 0), (1.2, 1), (1.9, 1), (2, 2), (3.4, 2), (3.5, 3), (4.9, 3), (5, 4)]),
     "platelets": (
-        items.PLATELETS,
+        sofa.PLATELETS,
         [(150, 0), (149, 1), (100, 1), (99, 2), (50, 2), (49, 3), (20, 3), (19, 4)],
     ),
 }
@@ -121,7 +121,7 @@ def test_oxygen_without_a_recent_share_of_it_does_not_score(tmp_path: Path) -> N
         ward.gas(n, 10, 50)
     ward.oxygen(2, 5.5, 50)  # four and a half hours before
     ward.oxygen(3, 11, 50)  # only afterwards
-    ward.lab(4, 9, items.FIO2, 50)  # of another specimen
+    ward.lab(4, 9, sofa.FIO2, 50)  # of another specimen
     assert not any(score for hours in ward.sofa(tmp_path).values() for score in hours)
 
 
@@ -145,13 +145,13 @@ def test_only_arterial_gases_count(tmp_path: Path) -> None:
         ward.stay(n)
         ward.gas(n, 5, 40, 50, drawn)
     ward.stay(5)
-    ward.lab(5, 5, items.PAO2, 40)  # drawn nobody knows where
+    ward.lab(5, 5, sofa.PAO2, 40)  # drawn nobody knows where
     ward.oxygen(5, 5, 50)
     scores = ward.sofa(tmp_path)
     assert [scores[n][5] for n in range(1, 6)] == [2, 0, 0, 0, 0]
 
 
-MODE, HAMILTON, DEVICE = items.VENTILATOR_MODE, items.HAMILTON_MODE, items.OXYGEN_DEVICE
+MODE, HAMILTON, DEVICE = sofa.VENTILATOR_MODE, sofa.HAMILTON_MODE, sofa.OXYGEN_DEVICE
 CHARTED = {
     "modes at both ends": ([(4, MODE, "SIMV"), (7, MODE, "SIMV")], True),
     "a Hamilton ventilator": ([(4, HAMILTON, "APV (cmv)"), (7, HAMILTON, "ASV")], True),
@@ -180,10 +180,10 @@ def test_ventilation_is_an_interval_between_charted_modes_and_devices(tmp_path: 
 
 
 PRESSORS = [
-    (items.DOPAMINE, 0.5, 2), (items.DOPAMINE, 5, 2), (items.DOPAMINE, 5.1, 3), (items.DOPAMINE, 15, 3),
-    (items.DOPAMINE, 15.1, 4), (items.DOBUTAMINE, 0.5, 2), (items.DOBUTAMINE, 50, 2),
-    (items.EPINEPHRINE, 0.1, 3), (items.EPINEPHRINE, 0.11, 4), (items.NOREPINEPHRINE, 0.01, 3),
-    (items.NOREPINEPHRINE, 0.1, 3), (items.NOREPINEPHRINE, 0.11, 4),
+    (sofa.DOPAMINE, 0.5, 2), (sofa.DOPAMINE, 5, 2), (sofa.DOPAMINE, 5.1, 3), (sofa.DOPAMINE, 15, 3),
+    (sofa.DOPAMINE, 15.1, 4), (sofa.DOBUTAMINE, 0.5, 2), (sofa.DOBUTAMINE, 50, 2),
+    (sofa.EPINEPHRINE, 0.1, 3), (sofa.EPINEPHRINE, 0.11, 4), (sofa.NOREPINEPHRINE, 0.01, 3),
+    (sofa.NOREPINEPHRINE, 0.1, 3), (sofa.NOREPINEPHRINE, 0.11, 4),
 ]  # fmt: skip
 
 
@@ -194,7 +194,7 @@ def test_circulation_scores_by_drug_and_rate(tmp_path: Path) -> None:
         ward.pressor(n, 5, 6, item, rate)
     for n, further in ((50, {"rateuom": "mcg/min", "patientweight": 80}), (51, {"statusdescription": "Rewritten"})):
         ward.stay(n)
-        ward.pressor(n, 5, 6, items.NOREPINEPHRINE, 10, **further)  # 10 mcg/min at 80 kg: 0.125
+        ward.pressor(n, 5, 6, sofa.NOREPINEPHRINE, 10, **further)  # 10 mcg/min at 80 kg: 0.125
     for n, pressure in ((60, 70), (61, 69.9), (62, 0)):
         ward.stay(n)
         ward.chart(n, 5, 220052, pressure)
@@ -211,9 +211,9 @@ def test_consciousness_scores_at_its_thresholds(tmp_path: Path) -> None:
         ward.stay(total)
         speech = min(5, total - 2)
         movement = min(6, total - 1 - speech)
-        for item, value in ((items.EYE, total - speech - movement), (items.VERBAL, speech)):
+        for item, value in ((sofa.EYE, total - speech - movement), (sofa.VERBAL, speech)):
             ward.chart(total, 5, item, value)
-        ward.chart(total, 5, items.MOTOR, movement)
+        ward.chart(total, 5, sofa.MOTOR, movement)
     scores = ward.sofa(tmp_path)
     assert {total: scores[total][5] for total in cases} == cases
 
@@ -222,9 +222,9 @@ def test_the_coma_scale_scores_when_charted_and_is_carried_only_to_complete_it(t
     ward = Ward()
     for n in (1, 2, 3):
         ward.stay(n)
-        ward.chart(n, 5, items.VERBAL, 2)  # 12 with the rest normal
-    ward.chart(2, 10, items.EYE, 3)  # five hours later: 3 + 2 + 6
-    ward.chart(3, 12, items.EYE, 3)  # seven hours later: 3 + 5 + 6
+        ward.chart(n, 5, sofa.VERBAL, 2)  # 12 with the rest normal
+    ward.chart(2, 10, sofa.EYE, 3)  # five hours later: 3 + 2 + 6
+    ward.chart(3, 12, sofa.EYE, 3)  # seven hours later: 3 + 5 + 6
     scores = ward.sofa(tmp_path)
     assert scores[1][28:30] == [2, 0], "24 hours, and no longer"
     assert scores[2][28:34] == [2] * 6
@@ -239,7 +239,7 @@ def test_urine_scores_at_its_thresholds_and_counts_with_creatinine_once(tmp_path
         ward.urine(total, total)
     ward.stay(1)
     ward.urine(1, 499)
-    ward.lab(1, 20, items.CREATININE, 2)
+    ward.lab(1, 20, sofa.CREATININE, 2)
     ward.stay(2)  # none was ever charted
     scores = ward.sofa(tmp_path)
     assert {total: scores[total][24] for total in cases} == cases
@@ -250,7 +250,7 @@ def test_urine_scores_at_its_thresholds_and_counts_with_creatinine_once(tmp_path
 def test_components_add_up(tmp_path: Path) -> None:
     ward = Ward()
     ward.stay(1)
-    ward.lab(1, 5, items.BILIRUBIN, 2)
-    ward.lab(1, 6, items.PLATELETS, 149)
+    ward.lab(1, 5, sofa.BILIRUBIN, 2)
+    ward.lab(1, 6, sofa.PLATELETS, 149)
     ward.chart(1, 7, 220052, 60)
     assert ward.sofa(tmp_path)[1][4:8] == [0, 2, 3, 4]

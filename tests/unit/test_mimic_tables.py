@@ -20,7 +20,7 @@ from clai.errors import InputError
 from replication.datasets import mimic_iv
 from replication.datasets.fetch import obtain
 from replication.datasets.interrupted import exit_on_sigterm
-from replication.datasets.mimic_iv import contents
+from replication.datasets.mimic_iv import tables
 from replication.datasets.mimic_iv.tables import connect, locate, run
 from replication.datasets.miniature.make import make
 from replication.datasets.miniature.mimic_iv import write_tables
@@ -159,7 +159,7 @@ def test_the_demo_and_mimic_iv_do_not_pass_for_each_other(
     with pytest.raises(InputError, match=r"datasets\.mimic-iv-demo\.path: found other patients than the 100"):
         rows_of(small_tables, tmp_path / "a", "mimic-iv-demo")
     with connect(small_tables, tmp_path, 1) as database:
-        monkeypatch.setattr(contents, "DEMO_PATIENTS", contents.patients_checksum(database))
+        monkeypatch.setattr(tables, "DEMO_PATIENTS", tables.patients_checksum(database))
     with pytest.raises(InputError, match=r"datasets\.mimic-iv\.path: found the 100 patients .* run mimic-iv-demo"):
         rows_of(small_tables, tmp_path / "b")
     rows_of(small_tables, tmp_path / "c", "mimic-iv-demo")

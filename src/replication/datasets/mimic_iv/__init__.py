@@ -1,13 +1,13 @@
 """MIMIC-IV: hourly vital signs and Sepsis-3 labels of ICU stays, read by DuckDB from the csv.gz tables.
 
-The code reads releases 2.x and 3.x and the demo alike, by the columns in `tables.TABLES`. `suspicion`, `sofa` and `onset` hold
-the definition of sepsis. The settings `onset`, `onset_time` and `label_hours_*` choose the rule, the time of the onset and the
+The code reads releases 2.x and 3.x and the demo alike, by the columns in `tables.TABLES`. `sofa` and `onset` hold the
+definition of sepsis. The settings `onset`, `onset_time` and `label_hours_*` choose the rule, the time of the onset and the
 duration of the label.
 """
 
 import logging
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,15 +15,27 @@ import numpy as np
 
 from clai.errors import InputError
 from replication.datasets.fetch import Raw
-from replication.datasets.mimic_iv.contents import check_patients, coverage, flow_of
-from replication.datasets.mimic_iv.events import average_vitals, read_events
-from replication.datasets.mimic_iv.items import VITALS
-from replication.datasets.mimic_iv.onset import RULES, TIMES, find_onsets
-from replication.datasets.mimic_iv.sofa import score_sofa
-from replication.datasets.mimic_iv.stays import select_cohort, select_stays
-from replication.datasets.mimic_iv.suspicion import read_treatment
-from replication.datasets.mimic_iv.tables import TABLES, connect, count, executing, naming_memory
-from replication.datasets.mimic_iv.ventilation import find_ventilation
+from replication.datasets.mimic_iv.onset import (
+    RULES,
+    TIMES,
+    find_onsets,
+    flow_of,
+    read_treatment,
+    select_cohort,
+    select_stays,
+)
+from replication.datasets.mimic_iv.sofa import coverage, find_ventilation, read_events, score_sofa
+from replication.datasets.mimic_iv.tables import (
+    FAHRENHEIT,
+    TABLES,
+    VITALS,
+    check_patients,
+    connect,
+    count,
+    executing,
+    naming_memory,
+    run,
+)
 from replication.datasets.recordings import Rows, write
 
 if TYPE_CHECKING:
@@ -44,6 +56,46 @@ def label(database: "DuckDBPyConnection", settings: Mapping[str, Any]) -> list[d
     score_sofa(database)
     find_onsets(database, settings["onset"], settings["onset_time"])
     return exclusions
+
+
+def average_vitals(database: "DuckDBPyConnection", ranges: Mapping[str, Sequence[float]]) -> list[dict[str, Any]]:
+    """Create the table `vitals`: stay_id, hour, variable, value, the mean of the measurements of an hour.
+
+    ranges: lowest and highest value by variable; measurements outside do not count. Returns their number by variable.
+    """
+    named = ", ".join(f"({item}, '{name}')" for name in ranges for item in VITALS[name])
+    limits = ", ".join(f"('{name}', {low}, {high})" for name, (low, high) in ranges.items())
+    run(
+        database,
+        f"""
+        CREATE TABLE readings AS
+        SELECT stay_id, hour, variable,
+            CASE WHEN c.item = {FAHRENHEIT} THEN (c.value - 32) / 1.8 ELSE c.value END AS reading
+        FROM chart c JOIN (VALUES {named}) AS names(item, variable) ON c.item = names.item
+        WHERE c.value IS NOT NULL
+    """,
+        "the vital signs in icu/chartevents",
+    )
+    run(
+        database,
+        f"""
+        CREATE TABLE vitals AS
+        SELECT stay_id, hour, variable, avg(reading) AS value
+        FROM readings JOIN (VALUES {limits}) AS limits(variable, low, high) USING (variable)
+        WHERE reading BETWEEN low AND high GROUP BY ALL
+    """,
+        "the vital signs in icu/chartevents",
+    )
+    return [
+        {
+            "reason": f"values of {name} outside {low:g} to {high:g}",
+            "count": count(
+                database,
+                f"SELECT count(*) FROM readings WHERE variable = '{name}' AND NOT reading BETWEEN {low} AND {high}",
+            ),
+        }
+        for name, (low, high) in ranges.items()
+    ]
 
 
 def hourly_rows(database: "DuckDBPyConnection", settings: Mapping[str, Any]) -> Rows:

@@ -1,13 +1,31 @@
-"""The onset of sepsis: organ failure, by SOFA, close to a suspicion of infection."""
+"""Which stays are kept, and the onset of sepsis in them: organ failure, by SOFA, close to a suspicion of infection.
 
+A suspicion is an antibiotic and a culture close to each other (Seymour et al. 2016).
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from replication.datasets.mimic_iv.suspicion import find_suspicions
-from replication.datasets.mimic_iv.tables import run
+from replication.datasets.mimic_iv.tables import count, run, texts
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+# Stems of the names of systemic antibiotics, matched anywhere in the drug: generic names, and brands that occur alone.
+ANTIBIOTICS = (
+    "amikacin|amoxicillin|ampicillin|augmentin|azithromycin|aztreonam|bactrim|cef|cephalexin|chloramphenicol|cipro|"
+    "clarithromycin|clindamycin|colisti|dalbavancin|daptomycin|dicloxacillin|doripenem|doxycycline|ertapenem|erythromycin|"
+    "fidaxomicin|flagyl|fosfomycin|gentamicin|imipenem|levofloxacin|linezolid|meropenem|metronidazole|minocycline|"
+    "moxifloxacin|nafcillin|nitrofurantoin|ofloxacin|oritavancin|oxacillin|penicillin|piperacillin|polymyxin|quinupristin|"
+    "rifampin|streptomycin|sulfamethoxazole|sulfadiazine|tedizolid|telavancin|tetracycline|ticarcillin|tigecycline|"
+    "tobramycin|trimethoprim|unasyn|vancomycin|zosyn"
+)
+INTRAVENOUS_ROUTES = ("IV", "IV DRIP", "IV BOLUS", "IVPCA", "PB")
+SYSTEMIC_ROUTES = (*INTRAVENOUS_ROUTES, "IVT", "IM", "PO", "PO/NG", "ORAL", "NG", "J TUBE", "G TUBE")
+NOT_SYSTEMIC = "ophth|otic|cream|ointment|oint|gel|topical|desensitization|lock|enema|irrigation"
+LONGEST_PAUSE = 24
+"""Hours between two orders of antibiotics that continue one another: doses may lie a day apart."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +56,148 @@ TIMES = {
     "earliest": "least(suspicion, sofa)",
 }
 """The time of the onset, by value of the setting `onset_time`."""
+
+
+def leave_out(database: "DuckDBPyConnection", rules: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+    """Delete stays by rules (reason, SQL condition) in order; return reason, count and number left for each."""
+    exclusions = []
+    for reason, rule in rules:
+        dropped = count(database, f"SELECT count(*) FROM stays WHERE {rule}")
+        run(database, f"DELETE FROM stays WHERE {rule}", "the stays")
+        exclusions.append({"reason": reason, "count": dropped, "left": count(database, "SELECT count(*) FROM stays")})
+    return exclusions
+
+
+def select_stays(database: "DuckDBPyConnection", settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Create the table `stays`: subject_id, stay_id, intime, outtime, hours (of the stay, cut at `maximum_hours`).
+
+    Returns the exclusions by each rule, as `leave_out` does.
+    """
+    run(
+        database,
+        """
+        CREATE TABLE stays AS
+        SELECT CAST(i.subject_id AS BIGINT) AS subject_id, CAST(i.stay_id AS BIGINT) AS stay_id,
+            CAST(i.intime AS TIMESTAMP) AS intime, CAST(i.outtime AS TIMESTAMP) AS outtime,
+            CAST(p.anchor_age AS INTEGER) + year(CAST(i.intime AS TIMESTAMP)) - CAST(p.anchor_year AS INTEGER) AS age,
+            CAST(ceil(epoch(CAST(i.outtime AS TIMESTAMP) - CAST(i.intime AS TIMESTAMP)) / 3600) AS INTEGER) AS hours,
+            row_number() OVER (PARTITION BY i.subject_id ORDER BY CAST(i.intime AS TIMESTAMP)) AS number
+        FROM icustays i JOIN patients p ON CAST(i.subject_id AS BIGINT) = CAST(p.subject_id AS BIGINT)
+        """,
+        "icu/icustays and hosp/patients",
+    )
+    total = count(database, "SELECT count(*) FROM icustays")
+    known = count(database, "SELECT count(*) FROM stays")
+    exclusions = [
+        {"reason": "stays of patients whom hosp/patients does not have", "count": total - known, "left": known}
+    ]
+    rules = [
+        (f"stays of patients younger than {settings['minimum_age']} years", f"age < {settings['minimum_age']}"),
+        ("stays without an end", "hours IS NULL"),
+    ]
+    if settings["first_stay_only"]:
+        rules.append(("later stays of the same patient", "number > 1"))
+    rules.append((f"stays shorter than {settings['minimum_hours']} hours", f"hours < {settings['minimum_hours']}"))
+    exclusions += leave_out(database, rules)
+    longest = settings["maximum_hours"]
+    beyond = count(database, f"SELECT coalesce(sum(greatest(hours - {longest}, 0)), 0) FROM stays")
+    exclusions.append({"reason": f"hours after hour {longest} of a stay", "count": beyond})
+    run(database, f"UPDATE stays SET hours = least(hours, {longest})", "the stays")
+    return exclusions
+
+
+def select_cohort(database: "DuckDBPyConnection", settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Delete stays by onset, cohort and lack of vital signs; return the exclusions as `leave_out` does."""
+    earliest = settings["minimum_onset_hours"]
+    rules = [
+        (
+            f"stays with an onset before hour {earliest}",
+            f"stay_id IN (SELECT stay_id FROM onsets WHERE onset < {earliest})",
+        ),
+        ("stays without a vital sign", "stay_id NOT IN (SELECT stay_id FROM vitals WHERE hour >= 0)"),
+    ]
+    if settings["cohort"] == "sepsis_only":
+        rules.append(("stays without an onset of sepsis", "stay_id NOT IN (SELECT stay_id FROM onsets)"))
+    return leave_out(database, rules)
+
+
+def flow_of(exclusions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the flow of the cohort (CONSORT): the number of all stays, then the number left after each rule."""
+    steps = [item for item in exclusions if "left" in item]
+    first = {"step": "ICU stays in the tables", "n": steps[0]["count"] + steps[0]["left"], "unit": "stays"}
+    return [first] + [
+        {"step": f"after leaving out {item['reason']}", "n": item["left"], "unit": "stays"} for item in steps
+    ]
+
+
+def read_treatment(database: "DuckDBPyConnection") -> None:
+    """Create the tables antibiotics (subject_id, time, stop, intravenous) and cultures (subject_id, time).
+
+    Antibiotics are orders of systemic ones; `stop` is not before `time`. A culture with a date alone counts from midnight.
+    """
+    run(
+        database,
+        f"""
+        CREATE TABLE antibiotics AS
+        SELECT DISTINCT CAST(p.subject_id AS BIGINT) AS subject_id, CAST(p.starttime AS TIMESTAMP) AS time,
+            greatest(CAST(p.starttime AS TIMESTAMP), CAST(p.stoptime AS TIMESTAMP)) AS stop,
+            upper(p.route) IN ({texts(INTRAVENOUS_ROUTES)}) AS intravenous
+        FROM prescriptions p
+        WHERE p.starttime IS NOT NULL AND upper(p.route) IN ({texts(SYSTEMIC_ROUTES)})
+            AND regexp_matches(lower(p.drug), '{ANTIBIOTICS}') AND NOT regexp_matches(lower(p.drug), '{NOT_SYSTEMIC}')
+        """,
+        "hosp/prescriptions.csv.gz",
+    )
+    run(
+        database,
+        """
+        CREATE TABLE cultures AS
+        SELECT DISTINCT CAST(subject_id AS BIGINT) AS subject_id,
+            coalesce(CAST(charttime AS TIMESTAMP), CAST(chartdate AS TIMESTAMP)) AS time
+        FROM microbiologyevents
+        """,
+        "hosp/microbiologyevents.csv.gz",
+    )
+
+
+def find_suspicions(database: "DuckDBPyConnection", intravenous_hours: int | None) -> None:
+    """Create the table `suspicions`: subject_id, time.
+
+    An antibiotic within 72 h after a culture is a suspicion at the time of the culture; a culture within 24 h after an
+    antibiotic is one at the time of the antibiotic.
+
+    intravenous_hours: an antibiotic counts only if intravenous ones continue for so long from its start, as ordered; None for
+    all systemic antibiotics.
+    """
+    counted = "antibiotics"
+    if intravenous_hours is not None:
+        counted = f"""(
+            SELECT subject_id, time FROM (
+                SELECT subject_id, time, max(stop) OVER (PARTITION BY subject_id, course) AS until FROM (
+                    SELECT *, sum(first) OVER (PARTITION BY subject_id ORDER BY time, stop ROWS UNBOUNDED PRECEDING) AS course
+                    FROM (
+                        SELECT *, CASE WHEN time <= INTERVAL {LONGEST_PAUSE} HOUR + max(stop) OVER (PARTITION BY subject_id
+                            ORDER BY time, stop ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) THEN 0 ELSE 1 END AS first
+                        FROM antibiotics WHERE intravenous
+                    )
+                )
+            ) WHERE until >= time + INTERVAL {intravenous_hours} HOUR
+        )"""
+    run(
+        database,
+        f"""
+        CREATE TABLE suspicions AS
+        WITH counted AS (SELECT * FROM {counted})
+        SELECT DISTINCT subject_id, time FROM (
+            SELECT c.subject_id, c.time FROM cultures c JOIN counted a ON a.subject_id = c.subject_id
+                AND a.time BETWEEN c.time AND c.time + INTERVAL 72 HOUR
+            UNION ALL
+            SELECT a.subject_id, a.time FROM counted a JOIN cultures c ON a.subject_id = c.subject_id
+                AND c.time > a.time AND c.time <= a.time + INTERVAL 24 HOUR
+        )
+        """,
+        "cultures and antibiotics",
+    )
 
 
 def find_onsets(database: "DuckDBPyConnection", rule: str, time: str) -> None:

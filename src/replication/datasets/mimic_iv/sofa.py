@@ -1,36 +1,163 @@
 """SOFA, the sepsis-related organ failure assessment, of every hour of a stay.
 
 The thresholds are those of Vincent et al. (1996). Inputs and windows follow `sofa` in mimic-code
-(https://github.com/MIT-LCP/mimic-code), the reference for MIMIC-IV; docs/data.md says where they differ.
+(https://github.com/MIT-LCP/mimic-code), the reference for MIMIC-IV, and so do the rules of `find_ventilation`; docs/data.md says
+where they differ.
 """
 
+import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from replication.datasets.mimic_iv.items import (
-    ARTERIAL,
-    BILIRUBIN,
-    CHARTED_FIO2,
-    CREATININE,
-    DOPAMINE,
-    EPINEPHRINE,
-    EYE,
-    FIO2,
-    HEART_RATE,
-    INTUBATED,
-    MOTOR,
-    NOREPINEPHRINE,
-    PAO2,
-    PLATELETS,
-    SPECIMEN,
-    VERBAL,
-    VITALS,
-)
-from replication.datasets.mimic_iv.tables import run
+from replication.datasets.mimic_iv.tables import HEART_RATE, VITALS, count, run, texts
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+logger = logging.getLogger(__name__)
+
+EYE, VERBAL, MOTOR = 220739, 223900, 223901
+CHARTED_FIO2 = 223835
+VENTILATOR_MODE, HAMILTON_MODE, OXYGEN_DEVICE = 223849, 229314, 226732
+# Items of hosp/labevents; SPECIMEN says where a blood gas was drawn.
+PAO2, FIO2, SPECIMEN = 50821, 50816, 52033
+PLATELETS, BILIRUBIN, CREATININE = 51265, 50885, 50912
+NOREPINEPHRINE, EPINEPHRINE, DOPAMINE, DOBUTAMINE = 221906, 221289, 221662, 221653
+# Foley, void, condom catheter, ileoconduit, suprapubic, nephrostomies, straight catheter, ureteral stents.
+URINE = (226559, 226560, 226561, 226584, 226563, 226564, 226565, 226567, 226557, 226558)
+# Irrigation of the bladder: what goes in comes out with the urine.
+IRRIGANT_IN, IRRIGANT_AND_URINE_OUT = 227488, 227489
+
+ARTERIAL = "ART."
+INTUBATED = "No Response-ETT"  # charted for speech under a tube
+TUBE = "Endotracheal tube"
+TRACHEOSTOMY = ("Tracheostomy tube", "Trach mask")
+# Devices of OXYGEN_DEVICE, without the blanks that some end with, that say a patient is not ventilated through a tube.
+OTHER_DEVICES = (
+    "Bipap mask", "CPAP mask", "High flow nasal cannula", "Non-rebreather", "Face tent", "Aerosol-cool", "Venti mask",
+    "Medium conc mask", "Ultrasonic neb", "Vapomist", "Oxymizer", "High flow neb", "Nasal cannula", "None",
+)  # fmt: skip
+# Modes of a ventilator that breathes through a tube; "Standby" is none of them.
+INVASIVE_MODES = (
+    "(S) CMV", "APRV", "APRV/Biphasic+ApnPress", "APRV/Biphasic+ApnVol", "APV (cmv)", "Ambient", "Apnea Ventilation", "CMV",
+    "CMV/ASSIST", "CMV/ASSIST/AutoFlow", "CMV/AutoFlow", "CPAP/PPS", "CPAP/PSV", "CPAP/PSV+Apn TCPL", "CPAP/PSV+ApnPres",
+    "CPAP/PSV+ApnVol", "MMV", "MMV/AutoFlow", "MMV/PSV", "MMV/PSV/AutoFlow", "P-CMV", "PCV+", "PCV+/PSV", "PCV+Assist",
+    "PRES/AC", "PRVC/AC", "PRVC/SIMV", "PSV/SBT", "SIMV", "SIMV/AutoFlow", "SIMV/PRES", "SIMV/PSV", "SIMV/PSV/AutoFlow",
+    "SIMV/VOL", "SYNCHRON MASTER", "SYNCHRON SLAVE", "VOL/AC",
+)  # fmt: skip
+INVASIVE_HAMILTON_MODES = (
+    "APRV", "APV (cmv)", "Ambient", "(S) CMV", "P-CMV", "SIMV", "APV (simv)", "P-SIMV", "VS", "ASV",
+)  # fmt: skip
+MASK_HAMILTON_MODES = ("DuoPaP", "NIV", "NIV-ST")
+# Charted items whose text is read; the numbers of the others suffice.
+_WITH_TEXT = (VERBAL, VENTILATOR_MODE, HAMILTON_MODE, OXYGEN_DEVICE)
+LONGEST_GAP = 14
+"""Hours without a charted device or mode after which an interval has ended."""
 COMPONENTS = ("respiration", "coagulation", "liver", "circulation", "consciousness", "kidney")
+
+
+def read_events(database: "DuckDBPyConnection") -> None:
+    """Create the tables chart, labs, pressors and urine with the events of `stays`.
+
+    `hour` is the hour of the stay, negative before it. labs begins 24 h before the stay, and also has what was measured
+    outside the ICU.
+    """
+    vitals = [item for vital in VITALS.values() for item in vital]
+    logger.info("reading icu/chartevents")
+    run(
+        database,
+        f"""
+        CREATE TABLE chart AS
+        SELECT s.stay_id, CAST(c.charttime AS TIMESTAMP) AS time,
+            CAST(floor(epoch(CAST(c.charttime AS TIMESTAMP) - s.intime) / 3600) AS INTEGER) AS hour,
+            CAST(c.itemid AS INTEGER) AS item, number(c.valuenum) AS value,
+            CASE WHEN c.itemid IN ({texts(_WITH_TEXT)}) THEN trim(c.value) END AS text
+        FROM chartevents c JOIN stays s ON CAST(c.stay_id AS BIGINT) = s.stay_id
+        WHERE c.itemid IN ({texts([*vitals, EYE, MOTOR, CHARTED_FIO2, *_WITH_TEXT])})
+        """,
+        "icu/chartevents.csv.gz",
+    )
+    logger.info("reading hosp/labevents")
+    run(
+        database,
+        f"""
+        CREATE TABLE labs AS
+        SELECT s.stay_id, CAST(l.specimen_id AS BIGINT) AS specimen, CAST(l.charttime AS TIMESTAMP) AS time,
+            CAST(floor(epoch(CAST(l.charttime AS TIMESTAMP) - s.intime) / 3600) AS INTEGER) AS hour,
+            CAST(l.itemid AS INTEGER) AS item, number(l.valuenum) AS value,
+            CASE WHEN l.itemid = '{SPECIMEN}' THEN l.value END AS text
+        FROM (SELECT * FROM labevents
+              WHERE itemid IN ({texts([PAO2, FIO2, PLATELETS, BILIRUBIN, CREATININE])}) AND valuenum IS NOT NULL
+                  OR itemid = '{SPECIMEN}') l
+        JOIN stays s ON CAST(l.subject_id AS BIGINT) = s.subject_id
+            AND CAST(l.charttime AS TIMESTAMP) BETWEEN s.intime - INTERVAL 24 HOUR AND s.outtime
+        """,
+        "hosp/labevents.csv.gz",
+    )
+    run(
+        database,
+        f"""
+        CREATE TABLE pressors AS
+        SELECT s.stay_id, CAST(i.itemid AS INTEGER) AS item,
+            CAST(floor(epoch(CAST(i.starttime AS TIMESTAMP) - s.intime) / 3600) AS INTEGER) AS first_hour,
+            CAST(floor(epoch(CAST(i.endtime AS TIMESTAMP) - s.intime) / 3600) AS INTEGER) AS last_hour,
+            number(i.rate) * CASE i.rateuom WHEN 'mg/kg/min' THEN 1000
+                WHEN 'mcg/min' THEN 1 / nullif(number(i.patientweight), 0) ELSE 1 END AS rate
+        FROM inputevents i JOIN stays s ON CAST(i.stay_id AS BIGINT) = s.stay_id
+        WHERE i.itemid IN ({texts([NOREPINEPHRINE, EPINEPHRINE, DOPAMINE, DOBUTAMINE])})
+            AND number(i.rate) > 0 AND coalesce(i.statusdescription, '') <> 'Rewritten'
+        """,
+        "icu/inputevents.csv.gz",
+    )
+    run(
+        database,
+        f"""
+        CREATE TABLE urine AS
+        SELECT s.stay_id, CAST(o.charttime AS TIMESTAMP) AS time,
+            CAST(floor(epoch(CAST(o.charttime AS TIMESTAMP) - s.intime) / 3600) AS INTEGER) AS hour,
+            sum(CASE WHEN o.itemid = '{IRRIGANT_IN}' THEN -abs(number(o.value)) ELSE number(o.value) END) AS value
+        FROM outputevents o JOIN stays s ON CAST(o.stay_id AS BIGINT) = s.stay_id
+        WHERE o.itemid IN ({texts([*URINE, IRRIGANT_IN, IRRIGANT_AND_URINE_OUT])}) GROUP BY ALL
+        """,
+        "icu/outputevents.csv.gz",
+    )
+
+
+def find_ventilation(database: "DuckDBPyConnection") -> None:
+    """Create the table `ventilation`: stay_id, begin, until, the intervals of invasive ventilation.
+
+    Each charted device or mode says whether the patient is ventilated through a tube, or says nothing ("Standby"). An interval
+    ends where the next one says otherwise, or at its last one before a gap; a single one makes no interval.
+    """
+    run(
+        database,
+        f"""
+        CREATE TABLE ventilation AS
+        WITH charted AS (
+            SELECT stay_id, time, max(text) FILTER (item = {OXYGEN_DEVICE}) AS device,
+                max(text) FILTER (item = {VENTILATOR_MODE}) AS mode, max(text) FILTER (item = {HAMILTON_MODE}) AS hamilton
+            FROM chart WHERE item IN ({OXYGEN_DEVICE}, {VENTILATOR_MODE}, {HAMILTON_MODE}) GROUP BY ALL
+        ), known AS (
+            SELECT stay_id, time, CASE WHEN device IN ({texts(TRACHEOSTOMY)}) THEN false
+                WHEN device = '{TUBE}' OR mode IN ({texts(INVASIVE_MODES)}) OR hamilton IN ({texts(INVASIVE_HAMILTON_MODES)})
+                THEN true
+                WHEN device IN ({texts(OTHER_DEVICES)}) OR hamilton IN ({texts(MASK_HAMILTON_MODES)}) THEN false END AS invasive
+            FROM charted
+        ), neighbours AS (
+            SELECT *, lag(invasive) OVER w AS before, lead(time) OVER w AS next,
+                lag(time) OVER (PARTITION BY stay_id, invasive ORDER BY time) AS last
+            FROM known WHERE invasive IS NOT NULL WINDOW w AS (PARTITION BY stay_id ORDER BY time)
+        ), numbered AS (
+            SELECT *, sum(CASE WHEN before = invasive AND date_diff('hour', last, time) < {LONGEST_GAP} THEN 0 ELSE 1 END)
+                OVER (PARTITION BY stay_id ORDER BY time) AS number
+            FROM neighbours
+        )
+        SELECT stay_id, min(time) AS begin,
+            max(CASE WHEN date_diff('hour', time, next) < {LONGEST_GAP} THEN next ELSE time END) AS until
+        FROM numbered WHERE invasive GROUP BY stay_id, number HAVING min(time) <> max(time)
+        """,
+        "the ventilation in icu/chartevents",
+    )
 
 
 def score_sofa(database: "DuckDBPyConnection") -> None:
@@ -177,3 +304,28 @@ def _urine_a_day(database: "DuckDBPyConnection") -> None:
         """,
         "the urine in icu/outputevents",
     )
+
+
+def coverage(database: "DuckDBPyConnection") -> dict[str, int]:
+    """Count the stays that have each ingredient of labels and variables at least once.
+
+    Call after `read_events`, `find_ventilation` and `read_treatment`.
+    """
+    chart: dict[str, Sequence[int]] = {f"vital sign {name}": items for name, items in VITALS.items()}
+    chart |= {"coma scale, eyes": (EYE,), "coma scale, speech": (VERBAL,), "coma scale, movement": (MOTOR,)}
+    labs = {"PaO2": PAO2, "platelets": PLATELETS, "bilirubin": BILIRUBIN, "creatinine": CREATININE}
+    sources = {
+        name: f"(SELECT stay_id FROM chart WHERE item IN ({', '.join(map(str, items))}))"
+        for name, items in chart.items()
+    }
+    sources |= {name: f"(SELECT stay_id FROM labs WHERE item = {item})" for name, item in labs.items()}
+    sources |= {
+        "FiO2": f"(SELECT stay_id FROM labs WHERE item = {FIO2} UNION ALL "
+        f"SELECT stay_id FROM chart WHERE item = {CHARTED_FIO2})",
+        "mechanical ventilation": "ventilation",
+        "vasopressors": "pressors",
+        "urine": "urine",
+        "cultures": "(SELECT stay_id FROM stays WHERE subject_id IN (SELECT subject_id FROM cultures))",
+        "antibiotics": "(SELECT stay_id FROM stays WHERE subject_id IN (SELECT subject_id FROM antibiotics))",
+    }
+    return {name: count(database, f"SELECT count(DISTINCT stay_id) FROM {rows}") for name, rows in sources.items()}

@@ -1,7 +1,8 @@
-"""The csv.gz tables of MIMIC-IV as views of a DuckDB database, and the errors of its statements."""
+"""The csv.gz tables of MIMIC-IV as views of a DuckDB database, the errors of its statements, and whose patients they have."""
 
 import csv
 import gzip
+import hashlib
 import re
 import zlib
 from collections.abc import Iterator, Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clai.errors import InputError
+from replication.datasets.fetch import Raw
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -26,6 +28,20 @@ TABLES = {
     "icu/outputevents": "stay_id charttime itemid value",
 }
 CSV = """delim = ',', quote = '"', escape = '"'"""
+# Items of icu/chartevents for each vital sign; FAHRENHEIT is in degrees Fahrenheit.
+VITALS = {
+    "HR": (220045,),
+    "O2Sat": (220277,),
+    "Temp": (223761, 223762),
+    "SBP": (220050, 225309, 220179),
+    "MAP": (220052, 225312, 220181),
+    "DBP": (220051, 225310, 220180),
+    "Resp": (220210, 224690),
+}
+HEART_RATE, FAHRENHEIT = 220045, 223761
+DEMO = "mimic-iv-demo"
+DEMO_PATIENTS = "sha256:d8fbf1dba4534445e7c41921ec97fc2d9c8bb78a664700ede29884b0facf533e"
+"""Checksum of the sorted subject_id of the demo's 100 patients, one a line."""
 
 
 def locate(folder: Path) -> dict[str, Path]:
@@ -159,3 +175,26 @@ def count(database: "DuckDBPyConnection", sql: str) -> int:
 def texts(values: Sequence[int | str]) -> str:
     """Return the values as SQL texts, separated by commas."""
     return ", ".join(f"'{value}'" for value in values)
+
+
+def patients_checksum(database: "DuckDBPyConnection") -> str:
+    """Return `sha256:hex` of the sorted subject_id in hosp/patients, one a line."""
+    with executing("hosp/patients"):
+        rows = database.execute("SELECT CAST(subject_id AS BIGINT) AS id FROM patients ORDER BY id").fetchall()
+    return "sha256:" + hashlib.sha256("".join(f"{row[0]}\n" for row in rows).encode()).hexdigest()
+
+
+def check_patients(database: "DuckDBPyConnection", raw: Raw) -> None:
+    """Raise InputError when the demo's patients pass for MIMIC-IV, or others, whose data are not open, for the demo's."""
+    demo = patients_checksum(database) == DEMO_PATIENTS
+    if demo and raw.access.startswith("credentialed"):
+        raise InputError(
+            f"datasets.{raw.dataset}.path: found the 100 patients of the open demo in {raw.path}, expected MIMIC-IV. Set "
+            f"datasets.{DEMO}.path to this folder and run {DEMO}, or correct datasets.{raw.dataset}.path."
+        )
+    if not demo and raw.access.startswith("open"):
+        raise InputError(
+            f"datasets.{raw.dataset}.path: found other patients than the 100 of the open demo in {raw.path}, expected "
+            "these alone, because the rows of others may not be passed on. Set datasets.mimic-iv.path to this folder and run "
+            f"mimic-iv, or correct datasets.{raw.dataset}.path."
+        )
