@@ -188,8 +188,8 @@ def small_mimic() -> dict[str, list[list[str]]]:
 MIMIC: dict[str, Any] = {
     "title": "M", "memory_gb": 0.5, "cohort": "all", "minimum_age": 18, "minimum_hours": 12, "maximum_hours": 336,
     "minimum_onset_hours": 7,
-    "first_stay_only": True, "onset": "challenge2019", "onset_time": "earliest", "label_hours_before": 6,
-    "label_hours_after": None, "folds": 2, "development_share": None,
+    "first_stay_only": True, "onset": "challenge2019", "label_hours_before": 6,
+    "folds": 2, "development_share": None,
     "variables": VARIABLES,
 }  # fmt: skip
 

@@ -47,9 +47,7 @@ MIMIC: dict[str, Any] = {
     "minimum_onset_hours": 2,
     "first_stay_only": True,
     "onset": "sepsis3",
-    "onset_time": "suspicion",
     "label_hours_before": 6,
-    "label_hours_after": None,
 }
 START = datetime.datetime(2150, 1, 1, 7, 20)
 
@@ -138,7 +136,7 @@ class Ward:
     def onsets(self, tmp_path: Path, time: str = "suspicion", rule: str = "sepsis3", **changes: Any) -> dict[int, int]:
         """Onset hour by stay number."""
         with self.database(tmp_path) as database:
-            mimic_iv.label(database, MIMIC | {"onset": rule, "onset_time": time} | changes)
+            mimic_iv.label(database, MIMIC | {"onset": rule} | changes, time)
             return {stay - 100: hour for stay, hour in database.execute("SELECT * FROM onsets").fetchall()}
 
     def sofa(self, tmp_path: Path) -> dict[int, list[int]]:

@@ -26,7 +26,6 @@ from support.mimic_code import build
 REPOSITORY = Path(__file__).parents[2]
 DATASETS = load_settings(REPOSITORY)["datasets"]
 EVERY_STAY = {"minimum_age": 0, "minimum_hours": 0, "maximum_hours": 10**6, "first_stay_only": False}
-SEPSIS3 = {"onset": "sepsis3", "onset_time": "suspicion"}
 HOURS = 12_428
 """Of the demo's 140 stays."""
 SCORED = {
@@ -66,7 +65,7 @@ def folder() -> Path:
 @pytest.fixture(scope="module")
 def labelled(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
     with connect(folder, tmp_path_factory.mktemp("demo"), 2) as database:
-        mimic_iv.label(database, EVERY_STAY | SEPSIS3)
+        mimic_iv.label(database, EVERY_STAY | {"onset": "sepsis3"}, "suspicion")
         yield database
 
 

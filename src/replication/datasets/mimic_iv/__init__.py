@@ -1,8 +1,7 @@
 """MIMIC-IV: hourly vital signs and Sepsis-3 labels of ICU stays, read by DuckDB from the csv.gz tables.
 
 The code reads releases 2.x and 3.x and the demo alike, by the columns in `tables.TABLES`. `sofa` and `onset` hold the
-definition of sepsis. The settings `onset`, `onset_time` and `label_hours_*` choose the rule, the time of the onset and the
-duration of the label.
+definition of sepsis, of which the setting `onset` chooses the rule.
 """
 
 import logging
@@ -17,7 +16,6 @@ from clai.errors import InputError
 from replication.datasets.fetch import Raw
 from replication.datasets.mimic_iv.onset import (
     RULES,
-    TIMES,
     find_onsets,
     flow_of,
     read_treatment,
@@ -33,7 +31,6 @@ from replication.datasets.mimic_iv.tables import (
     connect,
     count,
     executing,
-    naming_memory,
     run,
 )
 from replication.datasets.recordings import Rows, write
@@ -47,14 +44,17 @@ FILES = tuple(f"**/{table}.csv{ending}" for table in TABLES for ending in (".gz"
 EXPECTS = "the folder of MIMIC-IV (2.x, 3.x or the demo), itself or one above it, with hosp/ and icu/"
 
 
-def label(database: "DuckDBPyConnection", settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Create the tables stays, those of their events, sofa and onsets; return the exclusions of stays by each rule."""
+def label(database: "DuckDBPyConnection", settings: Mapping[str, Any], time: str = "earliest") -> list[dict[str, Any]]:
+    """Create the tables stays, those of their events, sofa and onsets; return the exclusions of stays by each rule.
+
+    time: of the onset, a key of `onset.TIMES`.
+    """
     exclusions = select_stays(database, settings)
     read_events(database)
     read_treatment(database)
     find_ventilation(database)
     score_sofa(database)
-    find_onsets(database, settings["onset"], settings["onset_time"])
+    find_onsets(database, settings["onset"], time)
     return exclusions
 
 
@@ -102,11 +102,9 @@ def hourly_rows(database: "DuckDBPyConnection", settings: Mapping[str, Any]) -> 
     """Return every hour of every stay in `stays`, with its label."""
     names = list(settings["variables"])
     columns = ", ".join(f"max(v.value) FILTER (v.variable = '{name}') AS \"{name}\"" for name in names)
-    after = settings["label_hours_after"]
-    until = "" if after is None else f" AND g.hour <= o.onset + {after}"
     sql = f"""
         SELECT s.subject_id, g.stay_id, g.hour,
-            coalesce(g.hour >= o.onset - {settings["label_hours_before"]}{until}, false) AS y, {columns}
+            coalesce(g.hour >= o.onset - {settings["label_hours_before"]}, false) AS y, {columns}
         FROM grid g JOIN stays s USING (stay_id) LEFT JOIN onsets o USING (stay_id)
             LEFT JOIN vitals v ON v.stay_id = g.stay_id AND v.hour = g.hour
         WHERE g.hour >= 0 GROUP BY ALL ORDER BY g.stay_id, g.hour
@@ -126,19 +124,13 @@ def hourly_rows(database: "DuckDBPyConnection", settings: Mapping[str, Any]) -> 
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
     """Select the stays, average the vital signs by the hour, find the onsets and write the folds.
 
-    Raises InputError for an unknown onset, the demo in place of MIMIC-IV or the reverse, a variable without items, a table
-    that is missing or malformed, and when memory or disk space runs out.
+    Raises InputError for the demo in place of MIMIC-IV or the reverse, a variable without items, a table that is missing or
+    malformed, and when memory or disk space runs out.
     """
-    for key, known in (("onset", RULES), ("onset_time", TIMES)):
-        if settings[key] not in known:
-            raise InputError(
-                f"datasets.{raw.dataset}.{key}: found '{settings[key]}', expected one of {', '.join(known)}"
-            )
     if unknown := [name for name in settings["variables"] if name not in VITALS]:
         raise InputError(f"datasets.{raw.dataset}.variables: {', '.join(unknown)} is none of {', '.join(VITALS)}")
     out_dir.parent.mkdir(parents=True, exist_ok=True)
     with (
-        naming_memory(raw.dataset, settings["memory_gb"]),
         tempfile.TemporaryDirectory(prefix=f".{out_dir.name}-duckdb-", dir=out_dir.parent) as scratch,
         connect(raw.path, Path(scratch), settings["memory_gb"]) as database,
     ):
@@ -153,11 +145,9 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
             raise InputError(f"{raw.path}: found no onset of sepsis; the tables have no {', no '.join(lacking)}")
         exclusions += select_cohort(database, settings) + outside
         rows = hourly_rows(database, settings)
-    after = settings["label_hours_after"]
-    end = "the end of the stay" if after is None else f"{after} hours after it"
     rule = (
         f"1 from {settings['label_hours_before']} hours before the onset of sepsis ({RULES[settings['onset']].words}, "
-        f"time: {settings['onset_time']}) to {end}"
+        "time: earliest) to the end of the stay"
     )
     extra = {
         "flow": flow_of(exclusions),

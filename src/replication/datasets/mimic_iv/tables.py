@@ -1,7 +1,5 @@
 """The csv.gz tables of MIMIC-IV as views of a DuckDB database, the errors of its statements, and whose patients they have."""
 
-import csv
-import gzip
 import hashlib
 import re
 import zlib
@@ -69,10 +67,11 @@ def locate(folder: Path) -> dict[str, Path]:
 
 def header(path: Path) -> list[str]:
     """Return the column names of a table; raises InputError when it cannot be read."""
+    import pandas as pd
+
     try:
-        with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as stream:
-            return next(csv.reader([stream.readline(2**16)]), [])
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error) as error:
+        return list(pd.read_csv(path, nrows=0, index_col=False))
+    except (ValueError, OSError, EOFError, zlib.error) as error:  # The text of an error may quote rows of patients.
         raise InputError(f"{path}: cannot be read as a table ({type(error).__name__}). Replace the file.") from None
 
 
@@ -110,10 +109,6 @@ def connect(folder: Path, scratch: Path, memory_gb: float) -> "DuckDBPyConnectio
     return database
 
 
-class MemoryLimitError(InputError):
-    """The database reached its `memory_gb`; the message continues one that begins with this key."""
-
-
 @contextmanager
 def executing(what: str) -> Iterator[None]:
     """Turn errors of the database within the block into InputErrors that name what it read, and say what to do.
@@ -133,8 +128,8 @@ def executing(what: str) -> Iterator[None]:
                 "again; nothing was left behind."
             ) from None
         if isinstance(error, duckdb.OutOfMemoryException):
-            raise MemoryLimitError(
-                f"the database ran out of this memory at {what}. Raise it as far as the machine allows, and run again."
+            raise InputError(
+                f"memory_gb: the database ran out of this memory at {what}. Raise it as far as the machine allows, and run again."
             ) from None
         parts = [type(error).__name__]
         parts += re.findall(r"on Line: \d+|Expected Number of Columns: \d+ Found: \d+", text)
@@ -147,15 +142,6 @@ def executing(what: str) -> Iterator[None]:
             f"{what}: found what is not a table of MIMIC-IV as distributed ({', '.join(dict.fromkeys(parts))}). Replace the "
             "file; its rows are not shown here."
         ) from None
-
-
-@contextmanager
-def naming_memory(dataset: str, memory_gb: float) -> Iterator[None]:
-    """Put the key and its value before the message of a MemoryLimitError within the block."""
-    try:
-        yield
-    except MemoryLimitError as error:
-        raise InputError(f"datasets.{dataset}.memory_gb: found {memory_gb}; {error}") from None
 
 
 def run(database: "DuckDBPyConnection", sql: str, what: str) -> None:
