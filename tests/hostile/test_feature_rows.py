@@ -272,7 +272,7 @@ def test_tables_of_mimic(attack: Attack, mimic: dict[str, list[list[str]]]) -> N
 FEATURES: dict[str, Any] = {
     "title": "F", "label_column": "stage", "classes": None, "group_column": "subject", "feature_columns": "all others",
     "test_share": 0.3,
-    "validation_share": 0.3, "checksum": None,
+    "validation_share": 0.3,
 }  # fmt: skip
 CELLS = [["subject", "stage", "delta", "theta"]] + [
     [f"s{n // 4}", "NW"[n % 2], f"{n * 0.37 % 5:.2f}", f"{n * 0.11 % 3:.2f}"] for n in range(24)

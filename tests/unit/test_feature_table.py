@@ -12,7 +12,6 @@ import torch
 
 from clai.errors import InputError
 from replication.datasets import feature_table
-from replication.datasets.checksums import checksum_of
 from replication.datasets.feature_table import columns_of, labels_of
 from replication.datasets.fetch import obtain
 from replication.datasets.prepare import prepare
@@ -24,7 +23,7 @@ from support.loopback import ONCE, entry
 
 TABLE = Path(__file__).parents[2] / "workflow" / "config" / "data_sources.csv"
 SETTINGS: dict[str, Any] = {
-    "title": "Wards", "checksum": None, "label_column": "outcome", "classes": None, "group_column": "patient",
+    "title": "Wards", "label_column": "outcome", "classes": None, "group_column": "patient",
     "feature_columns": "all others", "test_share": 0.3, "validation_share": 0.3,
 }  # fmt: skip
 
@@ -221,18 +220,10 @@ def test_too_few_groups_and_a_constant_feature_are_refused(csv: Path, tmp_path: 
         prepared(csv, tmp_path / "out")
 
 
-def test_a_stated_checksum_is_compared(csv: Path, tmp_path: Path) -> None:
-    stated = checksum_of(csv)
-    assert prepared(csv, tmp_path / "out", checksum=stated).info["files"][0]["checksum"] == stated
-    csv.write_text(csv.read_text() + "\n")
-    with pytest.raises(InputError, match=rf"found checksum sha256:\w+, expected {stated} \(`checksum` of the entry\)"):
-        prepared(csv, tmp_path / "again", checksum=stated)
-
-
 def test_an_entry_without_a_key_is_told_which(csv: Path, tmp_path: Path) -> None:
     raw = obtain("wards", entry("feature_table", path=str(csv)), TABLE, tmp_path, None, ONCE, False)
-    with pytest.raises(InputError, match=r"datasets\.wards: found no group_column, checksum, expected label_column, "):
-        prepare(raw, tmp_path / "out", {k: v for k, v in SETTINGS.items() if k not in ("group_column", "checksum")}, 0)
+    with pytest.raises(InputError, match=r"datasets\.wards: found no group_column, expected label_column, "):
+        prepare(raw, tmp_path / "out", {k: v for k, v in SETTINGS.items() if k != "group_column"}, 0)
 
 
 def test_a_folder_with_two_tables_is_refused(csv: Path, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ LARGEST_TABLE = 2**31
 _BLOCK = 2**20
 _SMALLEST_ROW = 16  # bytes of a label and a group in memory
 SETTINGS = (
-    "label_column", "classes", "group_column", "feature_columns", "test_share", "validation_share", "checksum",
+    "label_column", "classes", "group_column", "feature_columns", "test_share", "validation_share",
 )  # fmt: skip
 """Keys of the dataset's entry."""
 
@@ -229,12 +229,6 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
             f"datasets.{raw.dataset}.path: found {len(tables)} tables in {raw.path}, expected one. Set it to one file."
         )
     (path,) = tables
-    found = raw.files[0]["checksum"]
-    if settings["checksum"] not in (None, found):
-        raise InputError(
-            f"{path}: found checksum {found}, expected {settings['checksum']} (`checksum` of the entry). The file is "
-            "damaged or of another version: replace it, or correct the entry."
-        )
     features = choose_columns(path, columns_of(path), settings)
     label, group = settings["label_column"], settings["group_column"]
     table = read_table(path, features, [label, group])

@@ -70,7 +70,7 @@ def header(path: Path) -> list[str]:
     import pandas as pd
 
     try:
-        return list(pd.read_csv(path, nrows=0, index_col=False))
+        return [str(name) for name in pd.read_csv(path, nrows=0, index_col=False)]
     except (ValueError, OSError, EOFError, zlib.error) as error:  # The text of an error may quote rows of patients.
         raise InputError(f"{path}: cannot be read as a table ({type(error).__name__}). Replace the file.") from None
 
