@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,8 +22,6 @@ TARGETS = ("paper_figures/mini/table1.tex", "results/mini/challenge2019/evidence
 FOLDERS = ("results/mini", "paper_figures/mini")
 ACCIDENTS = 3
 """Accidents of a seed."""
-ACCIDENTS_SEEN = "accidents"
-"""Name under which a test reports its accidents."""
 ROOM = 64
 """MiB of the file system that a disturbed copy lies on; it takes a third."""
 PATIENCE = 600
@@ -97,7 +94,6 @@ class Chaos:
     seed: int
     disk: Path | None
     said: list[str] = field(default_factory=list)
-    kinds: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -147,7 +143,6 @@ class Chaos:
     def accident(self) -> None:
         """Let the next accident of the seed happen."""
         kind = self.draw.choice(list(KINDS))
-        self.kinds.append(kind)
         self.notes.append(kind)
         if kind != "altered output" and not self.draw.randrange(2):
             alter_outputs(self)  # so that there is something to be done
@@ -303,13 +298,4 @@ KINDS: dict[str, Callable[[Chaos], None]] = {
     "read-only folder": forbid_writing,
     "two commands at once": give_it_twice,
 }
-"""The accidents by the names that docs/rerunning.md gives them."""
-
-
-def table(seeds: Sequence[Sequence[str]]) -> str:
-    """Return how often each accident happened to the seeds that passed, as a table of Markdown."""
-    counts = Counter(kind for kinds in seeds for kind in kinds)
-    rows = [f"| {kind} | {counts[kind]} |" for kind in KINDS]
-    heads = ["| accident | times |", "| --- | ---: |"]
-    total = f"| all, in {len(seeds)} seeds, each with outputs equal to the byte | {counts.total()} |"
-    return "\n".join([*heads, *rows, total])
+"""The accidents by name."""

@@ -139,10 +139,9 @@ def check_refusal(error: InputError, named: Sequence[str]) -> None:
 
 @dataclass
 class Attack:
-    """Attacks on parsers from one test, in `folder`; `counts` has cases and refusals of each parser."""
+    """Attacks on parsers from one test, in `folder`."""
 
     folder: Path
-    counts: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def __call__(
         self,
@@ -158,7 +157,7 @@ class Attack:
         """Let a parser read `cases` inputs, each in an empty folder.
 
         Args:
-            parser: name in the table of docs/data.md.
+            parser: its name in messages.
             strategy: of the inputs.
             lay: writes an input into the folder.
             parse: reads what lies in the folder. It may leave its result in the folder `out` there, and raises AssertionError for
@@ -169,8 +168,7 @@ class Attack:
         Raises:
             Escape: as the module says; Hypothesis shows the smallest input that it finds.
         """
-        counted = self.counts.setdefault(parser, {"cases": 0, "refused": 0})
-        number = 0
+        number = refused = 0
         self.warm_up(lay, parse, valid)
         if self.attempt(lay, parse, valid, named):
             raise AssertionError(f"{parser}: the valid input was refused")
@@ -181,17 +179,16 @@ class Attack:
         )  # fmt: skip
         @given(strategy)
         def each(case: Case) -> None:
-            nonlocal number
+            nonlocal number, refused
             number += 1
-            counted["refused"] += self.attempt(lay, parse, case, named)
+            refused += self.attempt(lay, parse, case, named)
 
         if SEED is not None:
             each = seed(int(SEED))(each)
         with within_memory():
             each()
-        counted["cases"] += number
         assert number >= round(cases * SCALE), f"{parser}: {number} cases, expected {cases}: the strategy has too few"
-        assert 0 < counted["refused"] < counted["cases"], f"{parser}: the inputs are all alike to it: {counted}"
+        assert 0 < refused < number, f"{parser}: refused {refused} of {number} inputs, which are all alike to it"
 
     def place(self) -> Path:
         """Return an empty folder for an input."""

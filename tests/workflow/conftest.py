@@ -1,10 +1,6 @@
-"""Copies of the working tree, fresh or with the miniature pipeline run in them; and the accidents that tests have survived.
-
-With CLAI_CHAOS_PAGE their table goes into that page.
-"""
+"""Copies of the working tree, fresh or with the miniature pipeline run in them."""
 
 import fcntl
-import os
 import shutil
 from pathlib import Path
 
@@ -12,8 +8,6 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
-from replication.report.documents import replace_block
-from support.chaos import ACCIDENTS_SEEN, table
 from support.copies import Tree, copy_of_repository
 
 ALONE = "test_chaos.py"
@@ -73,15 +67,3 @@ def run_everything(folder: Path) -> Tree:
     run = tree.snakemake("--cores", "4", "all")
     assert run.returncode == 0, run.stdout[-20000:]
     return tree
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Write the accidents of all seeds, once every one of them has passed."""
-    place = os.environ.get("CLAI_CHAOS_PAGE")
-    if hasattr(session.config, "workerinput") or exitstatus or not place:
-        return
-    reports = session.config.pluginmanager.get_plugin("terminalreporter").getreports("passed")
-    seeds = [dict(report.user_properties)[ACCIDENTS_SEEN] for report in reports if report.user_properties]
-    page = Path(place)
-    page.write_text(replace_block(page.read_text(), "chaos", table(seeds)))

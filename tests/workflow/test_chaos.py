@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.chaos import ACCIDENTS, ACCIDENTS_SEEN, FOLDERS, TARGETS, Chaos, outcome, small_disk, thin_copy
+from support.chaos import ACCIDENTS, FOLDERS, TARGETS, Chaos, outcome, small_disk, thin_copy
 from support.copies import Tree
 
 pytestmark = pytest.mark.slow
@@ -27,9 +27,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Tree:
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_outputs_are_equal_to_the_byte_after_accidents(
-    seed: int, undisturbed: Tree, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_outputs_are_equal_to_the_byte_after_accidents(seed: int, undisturbed: Tree, tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk") as mounted:
         tree = Tree(tmp_path / "disk" / "copy")
         shutil.copytree(undisturbed.path, tree.path)
@@ -49,4 +47,3 @@ def test_outputs_are_equal_to_the_byte_after_accidents(
         found = outcome(tree)
         assert sorted(found) == sorted(expected), chaos
         assert [name for name in expected if found[name] != expected[name]] == [], chaos
-    request.node.user_properties.append((ACCIDENTS_SEEN, chaos.kinds))
