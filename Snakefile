@@ -10,7 +10,6 @@ configfile: "config.yaml"
 include: "workflow/rules/common.smk"
 include: "workflow/rules/changes.smk"
 include: "workflow/rules/inputs.smk"
-include: "workflow/rules/pages.smk"
 include: "workflow/rules/download.smk"
 include: "workflow/rules/preprocess.smk"
 include: "workflow/rules/train.smk"
@@ -23,7 +22,6 @@ include: "workflow/rules/theory.smk"
 include: "workflow/rules/benchmark.smk"
 include: "workflow/rules/tables.smk"
 include: "workflow/rules/figures.smk"
-include: "workflow/rules/report.smk"
 include: "workflow/rules/publish.smk"
 include: "workflow/rules/verify.smk"
 
@@ -35,7 +33,6 @@ localrules:
     all,
     mini,
     outputs,
-    pages,
     evidence,
 
 
@@ -75,12 +72,3 @@ rule evidence:
         all_evidence(f"results/{config['evidence']}", settings("real")),
     message:
         "Compute the evidence behind tables and figures, and render nothing."
-
-
-rule pages:
-    input:
-        pages_in("report"),
-        "report/verify.html",
-        pages_in("report/mini") if config["evidence"] == "published" else [],
-    message:
-        "Make the pages that `make report` puts into one file."

@@ -111,12 +111,12 @@ def test_published_data_is_real() -> None:
 def test_readme_shows_the_published_results() -> None:
     readme = Path("README.md").read_text()
     block = readme_results(evidence(), PRINTED)
-    assert readme == replace_block(readme, "results", block), "run `make readme`"
+    assert readme == replace_block(readme, "results", block), "run workflow/scripts/update_readme.py"
 
 
 def test_theory_note_shows_the_published_checks() -> None:
     note = Path("docs/theory.md").read_text()
-    assert note == replace_block(note, "checks", theory_checks(evidence())), "run `make readme`"
+    assert note == replace_block(note, "checks", theory_checks(evidence())), "run workflow/scripts/update_readme.py"
 
 
 def test_models_alone_have_the_mean_metrics_of_their_runs() -> None:

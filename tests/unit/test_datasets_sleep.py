@@ -324,7 +324,7 @@ def test_a_channel_or_rate_that_is_not_there_is_named(raw_folder: Path, tmp_path
 def test_memory_does_not_grow_with_the_number_of_recordings(
     raw_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Peak of what Python and numpy allocate; benchmarks/scaling.py measures the process on whole nights."""
+    """Peak of what Python and numpy allocate."""
     monkeypatch.setattr("replication.datasets.prepared._CHUNK_VALUES", 2**18)  # less than the smaller of the two sets
     peaks = []
     for copies in (1, 4):

@@ -20,9 +20,7 @@ from replication.runs.outputs import (
     evidence_files,
     evidence_inputs,
     files_of_outputs,
-    heading_of,
     prediction_files,
-    title_of,
 )
 from replication.runs.settings import load_settings
 from replication.runs.tuning import PREFIX
@@ -56,8 +54,6 @@ def test_every_output_shows_datasets_and_studies_that_are_configured() -> None:
 
 
 def test_words_of_an_output() -> None:
-    assert [title_of(name) for name in ("table1", "figureS4", "claims")] == ["Table 1", "Figure S4", "Claims"]
-    assert heading_of("Sepsis detection on hours: AUROC and more.") == "Sepsis detection"
     assert descriptions(["wide", BENCHMARK, THEORY], REAL) == {
         "wide": {"title": "CIFAR-10, study wide", "needs": REAL["studies"]["wide"]["needs"]},
         BENCHMARK: {name: REAL["benchmark"][name] for name in ("title", "needs")},

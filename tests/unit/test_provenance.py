@@ -4,7 +4,6 @@ import json
 import shlex
 import shutil
 import subprocess
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -264,35 +263,6 @@ def test_command_prints_numbers_runs_data_settings_and_versions(
     assert '    torch: "2"' in lines
 
 
-def test_command_traces_the_results_in_the_readme(table1: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    readme = table1.parents[1] / "README.md"
-    for suffix in (".csv", ".json"):
-        table1.with_stem("table3").with_suffix(suffix).write_text(table1.with_suffix(suffix).read_text())
-    rows = [
-        "| Data | Model | Accuracy | n |", "| --- | --- | --- | --- |", "| CIFAR-10 (JPEG copy) | CLaI-C | 80 -> 82.4 | 3 |",
-        "| PathMNIST | not run | | |", "", "| Option | Value |", "| --- | --- |", "| a | b |",
-    ]  # fmt: skip
-    readme.write_text("\n".join(rows))
-    assert main(["provenance", str(readme)]) == 0
-    _, _, clai_c, pathmnist, *common = capsys.readouterr().out.split("\n\n")
-    assert "80 -> 82.4" in clai_c
-    assert [line.split(":")[0] for line in clai_c.splitlines()[1:]] == [
-        f"    <- cifar10/clai-c/seed{s}" for s in range(3)
-    ]
-    assert "not run" in pathmnist
-    assert not any("Option" in part for part in common)
-
-
-def test_a_readme_without_results_is_refused(table1: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    readme = table1.parents[1] / "README.md"
-    for suffix in (".csv", ".json"):
-        table1.with_stem("table3").with_suffix(suffix).write_text(table1.with_suffix(suffix).read_text())
-    readme.write_text("# Title\n")
-    with pytest.raises(SystemExit):
-        main(["provenance", str(readme)])
-    assert "has no table of results" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("suffix", "content"),
     [
@@ -319,20 +289,6 @@ def test_a_damaged_file_beside_an_output_is_named(
     error = capsys.readouterr().err
     assert f"{damaged}: cannot be read" in error
     assert "Render it again" in error
-
-
-def test_a_table_of_the_readme_without_its_columns_is_named(
-    table1: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shutil.copytree(table1.parents[1], tmp_path / "repository")
-    folder = tmp_path / "repository" / table1.parent.name
-    for name, kind in product(("table1", "table3"), (".csv", ".json")):
-        shutil.copyfile(table1.with_suffix(kind), folder / f"{name}{kind}")
-    (folder / "table3.csv").write_text("dataset,mo\n")
-    (folder.parent / "README.md").write_text("# Title\n")
-    with pytest.raises(SystemExit, match="1"):
-        main(["provenance", str(folder.parent / "README.md")])
-    assert "table3.csv: found no column model, data" in capsys.readouterr().err
 
 
 def test_what_has_no_csv_and_json_beside_it_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,19 +12,19 @@ import pytest
 import yaml
 
 from replication.datasets.sources import read_sources
-from replication.report.documents import replace_block
-from replication.report.evidence import Evidence
-from replication.report.printed_values import read_printed_values
-from replication.report.tables.readme import readme_results
-from replication.runs.models import MODELS
-from replication.runs.outputs import BENCHMARK, descriptions
-from replication.runs.settings import DEFAULTS, load_settings
+from replication.runs.outputs import BENCHMARK
+from replication.runs.settings import load_settings
 
 REPOSITORY = Path(__file__).parents[2]
 WORKFLOW = REPOSITORY / "workflow"
 CONFIG: dict[str, Any] = load_settings(REPOSITORY)
 OWN_SOURCES = [name for name, entry in CONFIG["datasets"].items() if "raw_of" not in entry]
-DOCUMENTS = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md")), REPOSITORY / "envs" / "README.md"]
+DOCUMENTS = [
+    REPOSITORY / "README.md",
+    REPOSITORY / "CONTRIBUTING.md",
+    *sorted((REPOSITORY / "docs").glob("*.md")),
+    REPOSITORY / "envs" / "README.md",
+]
 
 
 @pytest.mark.parametrize("dataset", OWN_SOURCES)
@@ -49,49 +49,15 @@ def test_sources_name_no_dataset_that_is_not_configured() -> None:
         assert {row["dataset"] for row in csv.DictReader(stream)} == set(OWN_SOURCES)
 
 
-@pytest.mark.parametrize("file", DEFAULTS)
-def test_comments_of_the_configuration_stand_above_their_keys(file: str) -> None:
-    """Every setting has one above it, above a mapping that holds it, or where the same key stands first."""
-    explained: set[str] = set()
-    bare: dict[int, str] = {}
-    blocks: list[tuple[int, bool]] = []
-    lines = (REPOSITORY / file).read_text().splitlines()
-    for number, (above, line) in enumerate(zip(["", *lines], lines, strict=False), 1):
-        assert len(line) < 100, f"line {number} is too long"
-        if not line.lstrip().startswith("#"):
-            assert " #" not in line, f"line {number}: the comment is beside its key, not above it"
-            assert not re.search(r"<<|[:,\[] ?[&*]\w", line), f"line {number}: an anchor, an alias or a merge key"
-        if match := re.match(r"( *)([\w-]+):( |$)", line):
-            indent, key = len(match[1]), match[2]
-            blocks = [block for block in blocks if block[0] < indent]
-            if above.lstrip().startswith("#"):
-                explained.add(key)
-            elif not line.endswith(":") and not any(known for _, known in blocks) and key not in explained:
-                bare[number] = key
-            blocks.append((indent, key in explained))
-    names = {*MODELS, *CONFIG["variants"], "title", "needs"}
-    assert {number: key for number, key in bare.items() if key not in names} == {}
-
-
-def test_configuration_of_a_replicator_is_short() -> None:
-    assert len((REPOSITORY / "config.yaml").read_text().splitlines()) < 160
-
-
-def test_every_script_belongs_to_a_rule_and_every_rule_has_its_script() -> None:
+def test_every_script_belongs_to_a_rule_or_a_command_and_every_rule_has_its_script() -> None:
     named = {
         name
         for file in [REPOSITORY / "Snakefile", *(WORKFLOW / "rules").glob("*.smk")]
         for name in re.findall(r'"\.\./scripts/(\w+)\.py"', file.read_text())
     }
-    named |= set(re.findall(r"workflow/scripts/(\w+)\.py", (REPOSITORY / "Makefile").read_text()))
+    for file in (REPOSITORY / "Makefile", REPOSITORY / "CONTRIBUTING.md"):
+        named |= set(re.findall(r"workflow/scripts/(\w+)\.py", file.read_text()))
     assert named == {path.stem for path in (WORKFLOW / "scripts").glob("*.py")}
-
-
-@pytest.mark.parametrize("file", sorted((WORKFLOW / "rules").glob("*.smk")), ids=lambda path: path.name)
-def test_every_rule_has_a_message_a_log_and_a_script(file: Path) -> None:
-    for rule in re.split(r"^ *rule\b.*:\n", file.read_text(), flags=re.MULTILINE)[1:]:
-        for directive in ("message:", "log:", "script:"):
-            assert directive in rule
 
 
 def test_profile_of_the_cluster_and_the_makefile_name_rules_that_exist() -> None:
@@ -107,18 +73,20 @@ def test_profile_of_the_cluster_and_the_makefile_name_rules_that_exist() -> None
     assert all(f"{BENCHMARK}/evidence" in path for path in re.findall(r"results/\S+", makefile) if "evidence" in path)
 
 
-def test_results_in_the_readme_are_those_published() -> None:
-    expected = descriptions(CONFIG["datasets"], CONFIG)
-    evidence = Evidence.found(REPOSITORY / "results" / "published", expected)
-    block = readme_results(evidence, read_printed_values(WORKFLOW / "config" / "printed_values.csv"))
-    readme = (REPOSITORY / "README.md").read_text()
-    assert readme == replace_block(readme, "results", block), "run `make readme`"
+def anchors(document: Path) -> set[str]:
+    """Return the anchors that a page gets from its headings: lower case, hyphens for spaces, no other punctuation."""
+    headings = re.findall(r"^#+ (.+)$", document.read_text(), flags=re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(REPOSITORY)))
-def test_documents_link_to_files_that_exist(document: Path) -> None:
-    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text()):
-        assert (document.parent / target).exists(), target
+@pytest.mark.parametrize(
+    "document", [*DOCUMENTS, REPOSITORY / "CHANGELOG.md"], ids=lambda path: str(path.relative_to(REPOSITORY))
+)
+def test_links_lead_to_files_and_headings_that_exist(document: Path) -> None:
+    for target, anchor in re.findall(r"\]\(((?!https:)[^)#]*)(?:#([^)]*))?\)", document.read_text()):
+        page = document.parent / target if target else document
+        assert page.exists(), target
+        assert not anchor or anchor in anchors(page), f"{target}#{anchor}"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(REPOSITORY)))

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -68,26 +67,6 @@ def test_numerical_checks_have_a_record_and_the_claims_show_it(miniature: Tree) 
     assert digest(settings) == record["config_hash"]
     claims = json.loads((miniature.path / "paper_figures/mini/claims.json").read_text())
     assert record["run"] in claims["runs"]
-
-
-def test_crate_has_the_evidence_that_each_output_is_rendered_from(miniature: Tree) -> None:
-    run = miniature.snakemake("report/mini/crate.zip")
-    assert run.returncode == 0, run.stdout[-20000:]
-    with zipfile.ZipFile(miniature.path / "report/mini/crate.zip") as crate:
-        entities = {e["@id"]: e for e in json.loads(crate.read("ro-crate-metadata.json"))["@graph"]}
-    results = miniature.path / "results"
-    for name, datasets in (("table1", MULTICLASS), ("table2", []), ("tableS2", [*MULTICLASS, *SEPSIS])):
-        files = {
-            str(f.relative_to(miniature.path))
-            for d in datasets
-            for f in (results / "mini" / d / "evidence").iterdir()
-            if f.suffix != ".npz"  # predictions, which no output shows
-        }
-        assert {entity["@id"] for entity in entities[f"#render-{name}"].get("object", [])} == files
-    claims = {entity["@id"] for entity in entities["#render-claims"]["object"]}
-    assert {
-        f"results/mini/theory/evidence/{name}" for name in ("theory.csv", "runs.jsonl", "runs_shared.json")
-    } < claims
 
 
 def test_no_temporary_file_is_left(miniature: Tree) -> None:

@@ -26,7 +26,7 @@ from replication.runs.controls import (
     traced_runs,
 )
 from replication.runs.jobs import WORKFLOW
-from replication.runs.library import code_files, library_files
+from replication.runs.library import library_files
 from replication.runs.identity import RunId
 from replication.runs.models import CELLS, CLAI, EMBEDDING_BASELINES, MODELS, fitted_by
 from replication.runs.outputs import (
@@ -49,14 +49,10 @@ from replication.runs.outputs import (
     evidence_inputs,
     files_of_outputs,
     forms_of,
-    heading_of,
     kind_of,
     prediction_files,
     published_models,
-    record_files,
-    title_of,
 )
-from replication.runs.quickest import quickest_run
 from replication.runs.record import file_digest
 
 os.environ[WORKFLOW] = str(os.getpid())  # jobs stop when this process is gone

@@ -174,16 +174,6 @@ def descriptions_for(output):
     return descriptions(evidence_behind(output, settings("real")), settings("real"))
 
 
-def records_of_all(wildcards):
-    """The records of every run behind the outputs beside this one."""
-    return record_files(evidence_root(wildcards), settings_behind(wildcards))
-
-
-def rendered(wildcards):
-    """Every rendered file beside an output."""
-    return files_of_outputs(f"paper_figures/{wildcards.mini}".rstrip("/"))
-
-
 def predicted(wildcards):
     """The datasets whose evidence has predictions."""
     root, whole = evidence_root(wildcards), settings_behind(wildcards)
@@ -230,11 +220,3 @@ def tracked_outputs(wildcards):
     return [
         f"paper_figures/{wildcards.mini}{name}.{form}" for name in (*VERIFIED_TABLES, CLAIMS) for form in forms_of(name)
     ]
-
-
-def trained_again(wildcards):
-    """The quickest published run of data at hand, as it is trained here; nothing unless `verify` asks for it."""
-    if config["verify"] != "train":
-        return []
-    run = quickest_run(Path(evidence_root(wildcards)), at_hand(wildcards), TRAINED)
-    return [] if run is None else f"{computed_below(wildcards)}/{run}/metrics.csv"

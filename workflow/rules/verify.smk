@@ -1,6 +1,5 @@
 # Published numbers computed again from published predictions, compared with the tables; with data at hand also from published
-# models, or by a training. Requires evidence with predictions and the outputs rendered from it; leaves report/{mini}verify.csv
-# and .html.
+# models. Requires evidence with predictions and the outputs rendered from it; leaves report/{mini}verify.csv.
 
 
 rule verify_dataset:
@@ -69,7 +68,6 @@ rule compare_published:
         models=lambda wildcards: [
             f"results/verify/{wildcards.mini}{name}/models.csv" for name in with_models(wildcards)
         ],
-        trained=trained_again,
         outputs=rendered_here,
         evidence=evidence_of(CLAIMS),
         captions=[f"workflow/report/{name}.rst" for name in (*VERIFIED_TABLES, CLAIMS)],
@@ -78,13 +76,7 @@ rule compare_published:
         choices="workflow/config/choices.csv",
         library=library("compare_published"),
     output:
-        numbers="report/{mini}verify.csv",
-        page=report(
-            "report/{mini}verify.html",
-            category="Verification",
-            subcategory=evidence_title,
-            labels={"output": "Verification", "shows": "Published numbers computed again"},
-        ),
+        "report/{mini}verify.csv",
     log:
         "logs/{mini}compare_published.log",
     localrule: True
@@ -97,7 +89,6 @@ rule compare_published:
         # Another content of them compares again, though no rule makes the tracked ones.
         contents=lambda wildcards: file_digest([file for file in tracked_outputs(wildcards) if Path(file).exists()]),
         datasets={name: descriptions_for(name) for name in (*VERIFIED_TABLES, CLAIMS)},
-        synthetic=lambda wildcards: settings_behind(wildcards)["miniature"],
     message:
         "Compare tables and verdicts with those computed here."
     script:
@@ -107,7 +98,6 @@ rule compare_published:
 rule verify:
     input:
         "report/verify.csv",
-        "report/verify.html",
     log:
         "logs/verify.log",
     localrule: True
@@ -123,7 +113,6 @@ rule verify:
 rule verify_mini:
     input:
         "report/mini/verify.csv",
-        "report/mini/verify.html",
     log:
         "logs/verify_mini.log",
     localrule: True

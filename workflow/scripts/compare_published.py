@@ -1,6 +1,5 @@
 """Compare tracked tables, pages and verdicts with those of recomputed evidence, and gather all comparisons."""
 
-import json
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,8 +11,7 @@ from replication.report.printed_values import read_printed_values
 from replication.report.tables.choices import read_choices
 from replication.report.tables.parts import Sources
 from replication.report.tables.shift import read_reported_values
-from replication.report.verification import frame_of, of_outputs, of_training, recomputed_evidence, verification_page
-from replication.runs.identity import RunId
+from replication.report.verification import frame_of, of_outputs, recomputed_evidence
 from replication.runs.jobs import start_job
 from replication.runs.outputs import CLAIMS
 
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
     from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
-given, asked, made = snakemake.input, snakemake.params, snakemake.output
+given, asked = snakemake.input, snakemake.params
 values = [
     read(Path(path))
     for read, path in (
@@ -45,10 +43,6 @@ with tempfile.TemporaryDirectory() as folder:
         {Path(path).stem: Path(path).read_text() for path in given.captions},
         files,
     )
-for path in [given.trained] if given.trained else []:
-    run, seconds = RunId.parse(path), json.loads(Path(path).with_name("run.json").read_text())["wall_seconds"]
-    numbers.append(of_training(run, published.metrics(run.dataset), pd.read_csv(path), seconds))
 parts = [pd.read_csv(path, dtype={"published": str, "here": str}) for path in (*given.numbers, *given.models)]
 every = pd.concat([*parts, frame_of(numbers)], ignore_index=True)
-every.to_csv(made.numbers, index=False)
-Path(made.page).write_text(verification_page(every, asked.synthetic))
+every.to_csv(snakemake.output[0], index=False)

@@ -1,8 +1,8 @@
-"""Fill the figures and blocks of README.md and docs/ from the published evidence; run from the repository root."""
+"""Fill the generated blocks of README.md and docs/theory.md from the published evidence; run from the repository root."""
 
 from pathlib import Path
 
-from replication.report.documents import fill_figures, replace_block
+from replication.report.documents import replace_block
 from replication.report.evidence import Evidence
 from replication.report.printed_values import read_printed_values
 from replication.report.tables.readme import readme_results
@@ -16,5 +16,3 @@ results = readme_results(evidence, read_printed_values(Path("workflow/config/pri
 for place, name, block in (("README.md", "results", results), ("docs/theory.md", "checks", theory_checks(evidence))):
     document = Path(place)
     document.write_text(replace_block(document.read_text(), name, block))
-for page in (Path("docs/findings.md"), Path("docs/data.md")):
-    page.write_text(fill_figures(page.read_text(), page))

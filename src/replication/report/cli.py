@@ -14,8 +14,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command `clai` and return its exit status."""
     parser = argparse.ArgumentParser(prog="clai", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    provenance = commands.add_parser("provenance", help="the runs behind each number of a table, a figure or README.md")
-    provenance.add_argument("output", type=Path, help="such as paper_figures/table3.tex, or README.md")
+    provenance = commands.add_parser("provenance", help="the runs behind each number of a table or a figure")
+    provenance.add_argument("output", type=Path, help="such as paper_figures/table3.tex")
     settings = commands.add_parser("settings", help="the settings of a run, from all files of the configuration")
     settings.add_argument("dataset", help="a dataset or a study, such as cifar10")
     settings.add_argument("model", help="a model of the dataset, or a cell of the study, such as clai-m")

@@ -1,4 +1,4 @@
-"""Provenance: the runs behind each number of a rendered output, or of the results in README.md."""
+"""Provenance: the runs behind each number of a rendered output."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,7 +9,6 @@ import pandas as pd
 
 from clai.errors import InputError
 from replication.report.evidence import run_dataset, run_model
-from replication.report.labels import model_title
 from replication.report.sidecars import records_behind, settings_by_hash
 from replication.runs.identity import RunId
 
@@ -19,10 +18,6 @@ UNITS = ("seed", "fold")
 """Columns that narrow these runs down."""
 FILES = "files"
 """Column of the claims that names their evidence files, separated by semicolons."""
-README, README_HEADER = "README.md", ["Data", "Model"]
-"""The page whose tables of results begin with these columns."""
-README_TABLES, README_KEYS = ("table1", "table3"), [*KEYS, "data"]
-"""The outputs that README.md's results are taken from, and their columns that find the runs of a row."""
 NO_RUN = "    no run of a model: counts of the data, the paper's text, or not run"
 
 Read = TypeVar("Read")
@@ -40,15 +35,11 @@ def describe(path: Path) -> str:
     """Return each number of an output with the runs behind it, then their data, settings and versions.
 
     Args:
-        path: any form of a rendered output, such as `paper_figures/table3.tex`, or `README.md`.
+        path: any form of a rendered output, such as `paper_figures/table3.tex`.
 
     Raises:
         InputError: the CSV and JSON beside the output are missing, or the evidence lacks a run that the JSON names.
     """
-    return _describe_readme(path) if path.name == README else _describe_output(path)
-
-
-def _describe_output(path: Path) -> str:
     frame, content = read_beside(path)
     root = evidence_root(path, content["evidence"])
     records = records_behind(content["runs"], root)
@@ -71,7 +62,7 @@ def read_beside(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
         if not file.exists():
             raise InputError(
                 f"{file} is missing: name a table, a figure or the page of claims, such as paper_figures/table1.tex, whose CSV "
-                "and JSON lie beside it, or README.md"
+                "and JSON lie beside it"
             )
     return _read(files[0], pd.read_csv), _read(files[1], _content)
 
@@ -145,58 +136,6 @@ def _trace_claim(row: pd.DataFrame, records: Sequence[dict[str, Any]]) -> Traced
 def _matches(record: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     identity = {"dataset": run_dataset(record), "model": run_model(record), **{unit: record[unit] for unit in UNITS}}
     return all(identity[key] == value for key, value in wanted.items())
-
-
-def _describe_readme(path: Path) -> str:
-    """Trace each row of README.md's results by the dataset and model of tables 1 and 3, whose cells it shows."""
-    files = [path.parent / "paper_figures" / f"{name}.csv" for name in README_TABLES]
-    outputs = [read_beside(file) for file in files]
-    records: dict[str, dict[str, Any]] = {}
-    keys: dict[tuple[str, str], tuple[str, str]] = {}
-    for file, (frame, content) in zip(files, outputs, strict=True):
-        if missing := [name for name in README_KEYS if name not in frame]:
-            raise InputError(
-                f"{file}: found no column {', '.join(missing)}, expected {', '.join(README_KEYS)}. Render it again"
-            )
-        for record in records_behind(content["runs"], evidence_root(path, content["evidence"])):
-            records[record["run"]] = record
-        for dataset, model, data in frame[README_KEYS].drop_duplicates().itertuples(index=False):
-            keys[str(data), model_title(str(model))] = str(dataset), str(model)
-    lines = [f"{path}: results, from results/{outputs[0][1]['evidence']}", ""]
-    for header, rows in results_in(path.read_text()):
-        lines += [header, ""]
-        for row in rows:
-            title, shown_model, *_ = _cells(row)
-            key = keys.get((title, shown_model))
-            behind = [record for record in records.values() if (run_dataset(record), run_model(record)) == key]
-            lines += [row, *(map(_run, behind) if behind else [NO_RUN]), ""]
-    if len(lines) == 2:
-        raise InputError(
-            f"{path} has no table of results; expected one whose header begins with {' and '.join(README_HEADER)}. "
-            "Run `make readme`"
-        )
-    return "\n".join([*lines, *_common_parts(list(records.values()))]).rstrip() + "\n"
-
-
-def results_in(text: str) -> list[tuple[str, list[str]]]:
-    """Return the header and the rows of each Markdown table of results.
-
-    >>> results_in("| Data | Model | n |\\n| --- | --- | --- |\\n| CIFAR-10 | CLaI-M | 3 |\\n\\n| File |\\n| --- |\\n| a |")
-    [('| Data | Model | n |', ['| CIFAR-10 | CLaI-M | 3 |'])]
-    """
-    tables: list[tuple[str, list[str]]] = []
-    above = ""
-    for line in text.splitlines():
-        if line.startswith("|") and not above.startswith("|"):
-            tables.append((line, []))
-        elif line.startswith("|") and not line.startswith("| ---"):
-            tables[-1][1].append(line)
-        above = line
-    return [(header, rows) for header, rows in tables if _cells(header)[:2] == README_HEADER]
-
-
-def _cells(row: str) -> list[str]:
-    return [cell.strip() for cell in row.strip("|").split("|")]
 
 
 def _rows(rows: pd.DataFrame, shown: int = 40) -> list[str]:

@@ -80,13 +80,11 @@ class Interval:
         return replace(self, mean=self.mean - constant, low=self.low - constant, high=self.high - constant)
 
 
-def interval(values: pd.Series, prediction: bool = False) -> Interval:
-    """Return the 95 % t-interval of the mean of `values`; of one further value, instead, with `prediction`.
+def interval(values: pd.Series) -> Interval:
+    """Return the 95 % t-interval of the mean of `values`.
 
     The variance of a mean over folds is corrected for shared training data: see the head of this module. Of k folds, each is
-    1 / (k - 1) of the size of the others. Where some folds have no value, n stands for k, which widens the interval. A
-    further value over folds is one on independent data, whose variance is (1 + n_test / n_train) s^2, because s^2 lacks what
-    folds share.
+    1 / (k - 1) of the size of the others. Where some folds have no value, n stands for k, which widens the interval.
 
     Args:
         values: an index with the name of a unit of `UNITS`, as `replicates` gives.
@@ -100,8 +98,7 @@ def interval(values: pd.Series, prediction: bool = False) -> Interval:
         raise ValueError(f"the index of {n} values has the name {unit}, expected one of {list(UNITS)}: name it")
     if n < 2:
         return Interval(mean, float("nan"), float("nan"), n, unit)
-    shared = 1 / (n - 1) if unit == "fold" else 0.0
-    variance = 1 / n + shared + (1 + shared) * prediction
+    variance = 1 / n + (1 / (n - 1) if unit == "fold" else 0.0)
     half = float(stdtrit(n - 1, (1 + LEVEL) / 2) * sd * np.sqrt(variance))
     return Interval(mean, mean - half, mean + half, n, unit)
 

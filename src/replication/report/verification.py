@@ -4,7 +4,6 @@ Published predictions are rounded (`experiments.predictions`), which leaves what
 The tolerance of every other number is half a unit of the last digit that tables print, of the limits of intervals a whole one.
 """
 
-import html
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
@@ -18,9 +17,7 @@ from replication.report.captions import caption
 from replication.report.claims.judgement import judge
 from replication.report.claims.page import claims_page
 from replication.report.evidence import Evidence
-from replication.report.html_pages import page, sortable
 from replication.report.recomputation import recompute
-from replication.report.statistics import interval, replicates
 from replication.report.tables.multiclass import FURTHER_METRICS, TABLE1_METRICS
 from replication.report.tables.parts import Sources
 from replication.report.tables.render import render
@@ -272,37 +269,13 @@ def of_model(run: RunId, published: pd.DataFrame, here: pd.DataFrame, same_preci
     return Number("models", f"{run}, {metric}", f"{one:.6g}", f"{other:.6g}", agreement, seconds)
 
 
-def of_training(run: RunId, published: pd.DataFrame, here: pd.DataFrame, seconds: float) -> Number:
-    """Compare a run that was trained here with the prediction interval of the published runs of its model.
-
-    The interval is that of one further value: t (n - 1 degrees of freedom) times s sqrt(1 + 1 / n).
-
-    published: metrics of all runs in the main reading. here: the `metrics.csv` of the run.
-    """
-    main = here[here["rule"].fillna("").isin(MAIN_RULES) & here["shares"].fillna("").isin(MAIN_SHARES)]
-    metric = "accuracy" if "accuracy" in set(main["metric"]) else "auroc"
-    value = float(main.loc[main["metric"] == metric, "value"].iloc[0])
-    rows = published[(published["model"] == run.model) & (published["metric"] == metric)]
-    predicted = interval(replicates(rows), prediction=True)
-    inside = predicted.low <= value <= predicted.high
-    text = f"{predicted.low:.6g} to {predicted.high:.6g}"
-    return Number(
-        "training",
-        f"{run}, {metric} in the prediction interval of n = {predicted.n}",
-        text,
-        f"{value:.6g}",
-        Agreement.WITHIN if inside else Agreement.DIFFERS,
-        seconds,
-    )
-
-
 def frame_of(numbers: Iterable[Number]) -> pd.DataFrame:
     """Return numbers as rows."""
     return pd.DataFrame(list(numbers), columns=list(Number._fields))
 
 
 def summary(numbers: pd.DataFrame) -> str:
-    """Return every number of tables, verdicts, models and trainings as lines, and of other sources counts and what differs."""
+    """Return every number of tables, verdicts and models as lines, and of other sources counts and what differs."""
     single = numbers[~numbers["source"].str.endswith(".csv") | (numbers["agreement"] == Agreement.DIFFERS)]
     lines = [_line("number", "published", "here", "verdict")]
     for row in single.astype(str).to_dict("records"):
@@ -323,16 +296,6 @@ def summary(numbers: pd.DataFrame) -> str:
 
 def _line(name: str, published: str, here: str, agreement: str) -> str:
     return f"{name:<70} {published:>24} {here:>24}  {agreement}"
-
-
-def verification_page(numbers: pd.DataFrame, synthetic: bool) -> str:
-    """Return the page of the report: what differs, and every number."""
-    different = numbers[numbers["agreement"] == Agreement.DIFFERS]
-    counts = ", ".join(f"{int((numbers['agreement'] == a).sum())} {a}" for a in Agreement)
-    words = "Every number below was computed again on this machine from published predictions, and compared."
-    head = f"<p>{words}</p>\n<p>{len(numbers)} numbers: {html.escape(counts)}.</p>\n"
-    body = head + (sortable(different) if len(different) else "") + "\n<h2>All numbers</h2>\n" + sortable(numbers)
-    return page("Verification", body, synthetic)
 
 
 def recomputed_evidence(evidence: Evidence, folder: Path, files: Mapping[str, Mapping[str, pd.DataFrame]]) -> Evidence:

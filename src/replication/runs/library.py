@@ -36,14 +36,6 @@ def library_files(repository: Path, script: Path, *modules: str) -> list[str]:
     return sorted(str(path.relative_to(repository)) for path in files)
 
 
-def code_files(repository: Path) -> list[str]:
-    """Return the files that it takes to run the workflow again, the Snakefile first, relative to the repository."""
-    single = ["Snakefile", "config.yaml", "pyproject.toml", "README.md", "LICENSE", "CITATION.cff"]
-    patterns = ["workflow/**/*", "src/**/*.py", "profiles/*/config.yaml", "envs/*"]
-    files = sorted(path for pattern in patterns for path in repository.glob(pattern) if path.is_file())
-    return single + [str(path.relative_to(repository)) for path in files if path.suffix != ".pyc"]
-
-
 @cache
 def _imports(path: Path) -> tuple[str, ...]:
     """Return the dotted names of this repository that a file imports."""

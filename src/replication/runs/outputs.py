@@ -4,7 +4,6 @@ An output is a function of evidence folders `results/<evidence>/<name>/evidence/
 `theory`. Everything else that lists outputs or evidence files derives from here.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -119,20 +118,6 @@ def kind_of(output: str) -> str:
     return next(kind for kind in _FORMS if output.startswith(kind))
 
 
-def title_of(output: str) -> str:
-    """Return an output's name in words.
-
-    >>> title_of("tableS3")
-    'Table S3'
-    """
-    return re.sub(r"^(table|figure)", lambda kind: f"{kind[0].capitalize()} ", output) if output != CLAIMS else "Claims"
-
-
-def heading_of(caption: str) -> str:
-    """Return what an output shows in a few words: the beginning of its caption."""
-    return re.split(r"[:.(;,]| (?:on|for) ", caption)[0].strip()
-
-
 def forms_of(output: str) -> tuple[str, ...]:
     """Return the endings of an output's files."""
     return _FORMS[kind_of(output)]
@@ -242,11 +227,6 @@ def all_evidence(root: str, settings: Mapping[str, Any]) -> list[str]:
         for files in (evidence_files, prediction_files)
         for file in files(root, name, settings)
     ]
-
-
-def record_files(root: str, settings: Mapping[str, Any]) -> list[str]:
-    """Return the files below `root` that hold the records of runs, there or computable."""
-    return [file for file in all_evidence(root, settings) if Path(file).name in RECORDS]
 
 
 def evidence_inputs(output: str, root: str, settings: Mapping[str, Any]) -> list[str]:

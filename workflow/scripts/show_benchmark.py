@@ -1,4 +1,4 @@
-"""Print the comparisons of the benchmark: `python benchmarks/show.py BENCHMARK_CSV`, as `make benchmark` does.
+"""Print the comparisons of the benchmark: `python workflow/scripts/show_benchmark.py BENCHMARK_CSV`, as `make benchmark` does.
 
 The records beside the CSV say on what it was measured.
 """
