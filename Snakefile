@@ -8,7 +8,6 @@ configfile: "config.yaml"
 
 
 include: "workflow/rules/common.smk"
-include: "workflow/rules/changes.smk"
 include: "workflow/rules/inputs.smk"
 include: "workflow/rules/download.smk"
 include: "workflow/rules/preprocess.smk"
@@ -34,10 +33,6 @@ localrules:
     mini,
     outputs,
     evidence,
-
-
-onstart:
-    share_imports()
 
 
 onsuccess:

@@ -5,7 +5,6 @@ import gc
 import logging
 import os
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from replication.runs.jobs import THREAD_VARIABLES, WORKFLOW, remove_finished_checkpoints, start_job, use_threads
+from replication.runs.jobs import THREAD_VARIABLES, remove_finished_checkpoints, start_job, use_threads
 from replication.runs.settings import load_settings
 
 REPOSITORY = Path(__file__).parents[2]
@@ -113,22 +112,6 @@ def test_processes_started_later_have_the_same_number(monkeypatch: pytest.Monkey
     finally:
         use_threads(1)
     assert done.stdout.strip() == "2"
-
-
-def test_a_job_is_stopped_when_its_workflow_was_killed(tmp_path: Path) -> None:
-    workflow = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(120)"])
-    code = "import time; from replication.runs.jobs import start_job; "
-    code += f"start_job({str(tmp_path / 'log')!r}); print('on', flush=True)"
-    environment = os.environ | {WORKFLOW: str(workflow.pid)}
-    command = [sys.executable, "-c", f"{code}; time.sleep(120)"]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as job:
-        assert job.stdout is not None
-        assert job.stdout.readline() == "on\n"
-        with pytest.raises(subprocess.TimeoutExpired):
-            job.wait(1)
-        workflow.kill()
-        workflow.wait()
-        assert job.wait(60) == -signal.SIGTERM
 
 
 @pytest.mark.parametrize("last", ["run.json", "embedded.safetensors"])

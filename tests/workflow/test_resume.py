@@ -79,29 +79,6 @@ def test_stopped_workflow_saves_and_leaves(tree: Tree, number: signal.Signals) -
     assert checkpoint(tree).exists()
 
 
-def test_workflow_is_stopped_while_it_finishes_a_job(tmp_path: Path) -> None:
-    """Snakemake holds its lock then; its handler of SIGTERM wants the same lock in the same thread."""
-    tree = copy_of_repository(tmp_path / "copy")
-    targets = [f"results/mini/raw/{name}/sources.csv" for name in ("cifar10", "pathmnist", "challenge2019")]
-    noting, begun = tree.path / "src/replication/runs/output_checksums.py", tree.path / "begun"
-    slow = (
-        f"    def note(self, output: str) -> None:\n        import time; Path({str(begun)!r}).touch(); time.sleep(2)\n"
-    )
-    text = noting.read_text().replace("    def note(self, output: str) -> None:\n", slow)
-    assert "sleep" in text
-    noting.write_text(text)
-    running = start(tree, "--cores", "1", *targets)
-    wait(running, begun.exists)
-    running.terminate()
-    try:
-        said = running.communicate(timeout=300)[0]
-    finally:
-        if running.poll() is None:
-            os.killpg(running.pid, signal.SIGKILL)
-    assert "Will exit after finishing currently running jobs" in said
-    assert 1 <= sum((tree.path / target).exists() for target in targets) < len(targets)
-
-
 def test_second_workflow_in_the_folder_is_refused(tree: Tree) -> None:
     running = training(tree)
     os.killpg(running.pid, signal.SIGSTOP)  # or else a short training may be done before the second has started

@@ -7,7 +7,8 @@ rule fit_embedding_baseline:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
         embedded=baseline_embeddings,
-        library=library_of_baseline,
+        library=TRAINING,
+        measures=MEASURES,
     output:
         metrics="results/{evidence}/{dataset}/{model}/{run}/metrics.csv",
         reliability="results/{evidence}/{dataset}/{model}/{run}/reliability.csv",
@@ -33,7 +34,7 @@ rule fit_embedding_baseline:
 rule fit_hourly_classifiers:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
-        library=library("fit_row_classifiers"),
+        library=EVALUATION,
     output:
         metrics=expand("results/{{evidence}}/{{dataset}}/{model}/{{run}}/metrics.csv", model=OF_HOURS),
         reliability=expand("results/{{evidence}}/{{dataset}}/{model}/{{run}}/reliability.csv", model=OF_HOURS),
@@ -60,7 +61,7 @@ rule fit_hourly_classifiers:
 rule fit_feature_classifiers:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
-        library=library("fit_row_classifiers"),
+        library=EVALUATION,
     output:
         metrics=expand("results/{{evidence}}/{{dataset}}/{model}/{{run}}/metrics.csv", model=OF_FEATURES),
         reliability=expand("results/{{evidence}}/{{dataset}}/{model}/{{run}}/reliability.csv", model=OF_FEATURES),
@@ -85,7 +86,7 @@ rule fit_feature_classifiers:
 rule fit_deep_kernel_gp:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
-        library=library("fit_deep_kernel_gp"),
+        library=TRAINING,
     output:
         metrics="results/{evidence}/{dataset}/deep-kernel-gp/{run}/metrics.csv",
         reliability="results/{evidence}/{dataset}/deep-kernel-gp/{run}/reliability.csv",

@@ -4,7 +4,7 @@
 
 rule measure_benchmark:
     input:
-        library=library("measure_benchmark"),
+        library=[*TRAINING, *library("replication/benchmark")],
     output:
         measured=f"results/{{evidence}}/{BENCHMARK}/evidence/benchmark.csv",
         records=f"results/{{evidence}}/{BENCHMARK}/evidence/runs.jsonl",

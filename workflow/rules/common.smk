@@ -1,5 +1,4 @@
 # What the wildcards of the other files stand for: settings, runs, evidence, files of the library. Makes no files.
-import os
 import sys
 from functools import cache
 from pathlib import Path
@@ -25,8 +24,7 @@ from replication.runs.controls import (
     signal_runs,
     traced_runs,
 )
-from replication.runs.jobs import WORKFLOW
-from replication.runs.library import library_files
+from replication.runs.jobs import remove_finished_checkpoints
 from replication.runs.identity import RunId
 from replication.runs.models import CELLS, CLAI, EMBEDDING_BASELINES, MODELS, fitted_by
 from replication.runs.outputs import (
@@ -55,7 +53,21 @@ from replication.runs.outputs import (
 )
 from replication.runs.record import file_digest
 
-os.environ[WORKFLOW] = str(os.getpid())  # jobs stop when this process is gone
+
+def library(*folders):
+    """The Python files of these folders of src; those of the miniature's generators only where they are named."""
+    files = [path for folder in folders for path in Path("src", folder).rglob("*.py")]
+    return sorted(
+        str(path) for path in files if "miniature" not in path.parts or folders == ("replication/datasets/miniature",)
+    )
+
+
+# What a job rests on: an edit to one of these files runs it again.
+DATA = library("replication/datasets", "replication/runs")
+TRAINING = [*library("clai", "replication/models"), *DATA]
+MEASURES = library("replication/experiments", "replication/metrics")
+EVALUATION = [*TRAINING, *MEASURES]
+RENDERING = library("replication/report", "replication/benchmark", "replication/metrics", "replication/runs")
 
 OF_HOURS = fitted_by("fit_row_classifiers")  # one job fits them all
 OF_FEATURES = [model for model in OF_HOURS if not MODELS[model].recordings_only]

@@ -6,7 +6,7 @@
 rule train_traced:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
-        library=library("train_traced"),
+        library=[*TRAINING, "src/replication/experiments/objectives.py"],
     output:
         model="results/{evidence}/{dataset}/{embedding}/{run}/traced/model.safetensors",
         alignment="results/{evidence}/{dataset}/{embedding}/{run}/traced/alignment.csv",
@@ -33,7 +33,7 @@ rule fit_read_outs:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
         model=model_of_embedding,
-        library=library("fit_read_outs"),
+        library=EVALUATION,
     output:
         "results/{evidence}/{dataset}/{embedding}/{run}/read_outs.csv",
     log:
@@ -58,7 +58,7 @@ rule compare_classes:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
         model=model_of_embedding,
-        library=library("compare_classes"),
+        library=EVALUATION,
     output:
         "results/{evidence}/{dataset}/{embedding}/{run}/similarity.csv",
     log:
@@ -83,7 +83,7 @@ rule compare_rules:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
         model="results/{evidence}/{dataset}/{embedding}/{run}/model.safetensors",
         embedded="results/{evidence}/{dataset}/{embedding}/{run}/embedded.safetensors",
-        library=library("compare_rules"),
+        library=EVALUATION,
     output:
         "results/{evidence}/{dataset}/{embedding}/{run}/agreement.csv",
     log:
@@ -106,7 +106,7 @@ rule fit_bandwidth:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
         weights="results/{evidence}/{dataset}/models/{embedding}/model.safetensors",
         record="results/{evidence}/{dataset}/models/{embedding}/model.json",
-        library=library("fit_bandwidth"),
+        library=EVALUATION,
     output:
         "results/{evidence}/{dataset}/{embedding}/{run}/bandwidth.csv",
     log:
@@ -130,7 +130,7 @@ rule describe_signals:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
         model="results/{evidence}/{dataset}/{embedding}/{run}/model.safetensors",
-        library=library("describe_signals"),
+        library=EVALUATION,
     output:
         "results/{evidence}/{dataset}/{embedding}/{run}/latent.csv",
     log:
@@ -153,7 +153,7 @@ rule describe_signals:
 rule summarise_controls:
     input:
         tables=files_of_control,
-        library=library("summarise_controls"),
+        library=EVALUATION,
     output:
         "results/{evidence}/{dataset}/evidence/{control}.csv",
     log:

@@ -9,7 +9,7 @@ localrules:
 
 rule make_miniature:
     input:
-        library=library("make_miniature"),
+        library=library("replication/datasets/miniature"),
     output:
         table="results/mini/raw/{dataset}/sources.csv",
     log:
@@ -28,7 +28,7 @@ rule make_miniature:
 rule fetch_source:
     input:
         table=source_table,
-        library=library_of_source("fetch_source"),
+        library=DATA,
     output:
         manifest="results/{evidence}/{dataset}/raw.json",
         resources="results/{evidence}/{dataset}/download_resources.json",

@@ -9,7 +9,7 @@ rule evaluate_clai:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
         model=rules.train_model.output.model,
-        library=library("evaluate_clai"),
+        library=EVALUATION,
     output:
         embedded="results/{evidence}/{dataset}/{model}/{run}/embedded.safetensors",
         metrics="results/{evidence}/{dataset}/{model}/{run}/metrics.csv",
@@ -39,7 +39,7 @@ rule evaluate_cross_entropy:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
         model="results/{evidence}/{dataset}/cross-entropy/{run}/model.safetensors",
-        library=library("evaluate_cross_entropy"),
+        library=EVALUATION,
     output:
         metrics="results/{evidence}/{dataset}/cross-entropy/{run}/metrics.csv",
         reliability="results/{evidence}/{dataset}/cross-entropy/{run}/reliability.csv",
@@ -64,7 +64,7 @@ rule evaluate_supervised_contrastive:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
         model="results/{evidence}/{dataset}/supervised-contrastive/{run}/model.safetensors",
-        library=library("evaluate_supervised_contrastive"),
+        library=EVALUATION,
     output:
         metrics="results/{evidence}/{dataset}/supervised-contrastive/{run}/metrics.csv",
         reliability="results/{evidence}/{dataset}/supervised-contrastive/{run}/reliability.csv",
@@ -89,7 +89,7 @@ rule project_embeddings:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
         embedded=first_runs,
-        library=library("project_embeddings"),
+        library=EVALUATION,
     output:
         tsne="results/{evidence}/{dataset}/evidence/tsne.csv.gz",
         stages="results/{evidence}/{dataset}/evidence/stages.csv.gz",
@@ -117,7 +117,7 @@ rule summarise_dataset:
         evaluations=files_of_runs("evaluation.json", TRAINED),
         downloading=resources_of_download,
         preparing="results/{evidence}/{dataset}/prepare_resources.json",
-        library=library("summarise_dataset"),
+        library=EVALUATION,
     output:
         metrics="results/{evidence}/{dataset}/evidence/metrics.csv",
         reliability="results/{evidence}/{dataset}/evidence/reliability.csv",
@@ -141,7 +141,7 @@ rule summarise_similarity:
     input:
         similarity=files_of_runs("similarity.csv", CLAI),
         controls=similarities_of_controls,
-        library=library("summarise_similarity"),
+        library=EVALUATION,
     output:
         "results/{evidence}/{dataset}/evidence/similarity.csv",
     log:
@@ -159,7 +159,7 @@ rule summarise_predictions:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
         predictions=files_of_runs("predictions.npz", MODELS),
-        library=library("summarise_predictions"),
+        library=EVALUATION,
     output:
         intervals="results/{evidence}/{dataset}/evidence/intervals.csv",
         decision="results/{evidence}/{dataset}/evidence/decision.csv",
@@ -179,7 +179,7 @@ rule summarise_predictions:
 rule gather_samples:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
-        library=library("gather_samples"),
+        library=EVALUATION,
     output:
         "results/{evidence}/{dataset}/evidence/samples.npz",
     log:
@@ -197,7 +197,7 @@ rule gather_predictions:
     input:
         predictions=files_of_model("predictions.npz"),
         metrics=files_of_model("metrics.csv"),
-        library=library("gather_predictions"),
+        library=EVALUATION,
     output:
         "results/{evidence}/{dataset}/evidence/predictions_{model}.npz",
     log:
@@ -217,7 +217,7 @@ rule compare_models:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
         predictions=files_of_runs("predictions.npz", MODELS),
-        library=library("compare_models"),
+        library=EVALUATION,
     output:
         "results/{evidence}/{dataset}/evidence/comparisons.csv",
     log:
@@ -239,7 +239,7 @@ rule summarise_signals:
         embedded=files_of_runs("embedded.safetensors", CLAI),
         latent=files_of_runs("latent.npz", LATENT),
         controls=signals_of_controls,
-        library=library("summarise_signals"),
+        library=EVALUATION,
     output:
         signals="results/{evidence}/{dataset}/evidence/signals.csv",
         latent="results/{evidence}/{dataset}/evidence/latent.csv",

@@ -10,7 +10,7 @@ for name in FIGURES:
             evidence=evidence_of(name),
             caption=f"workflow/report/{name}.rst",
             printed_values="workflow/config/printed_values.csv",
-            library=library("draw_figure"),
+            library=RENDERING,
         output:
             pdf=f"paper_figures/{{mini}}{name}.pdf",
             png=f"paper_figures/{{mini}}{name}.png",

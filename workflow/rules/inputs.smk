@@ -1,16 +1,6 @@
 # Input functions: which files a rule reads, by its wildcards. Makes no files.
 
 
-def library(script, *modules):
-    """The files of the library that a script, and modules that it imports by name, rest on."""
-    return library_files(REPOSITORY, REPOSITORY / "workflow" / "scripts" / f"{script}.py", *modules)
-
-
-def library_of_source(script):
-    """Input function: these files with the module that reads the wildcards' dataset."""
-    return lambda wildcards: library(script, f"replication.datasets.{settings_of(wildcards)['dataset']['source']}")
-
-
 def source_table(wildcards):
     """The table of files, addresses and checksums of a dataset; the miniature's is written beside its files."""
     whole = settings(wildcards.evidence)
@@ -73,24 +63,10 @@ def of_first_run(name):
     return file
 
 
-def library_of_baseline(wildcards):
-    """The files of the library behind a baseline on embeddings, with the module that the registry names."""
-    return library("fit_embedding_baseline", MODELS[wildcards.model].fit.split(":")[0])
-
-
 def baseline_embeddings(wildcards):
     """The embeddings that a baseline is fitted on."""
     model = settings_of(wildcards)["baselines"]["embedding"]
     return f"results/{wildcards.evidence}/{wildcards.dataset}/{model}/{wildcards.run}/embedded.safetensors"
-
-
-def library_of_cell(wildcards):
-    """The files of the library behind a cell, with the module that fits its model."""
-    model = settings_of(wildcards)["model"]
-    modules = [CELLS[MODELS[model].rule].split(":")[0]]
-    if model in EMBEDDING_BASELINES:
-        modules.append(MODELS[model].fit.split(":")[0])
-    return library("run_cell", *modules)
 
 
 def embeddings_of_cell(wildcards):

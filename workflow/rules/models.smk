@@ -10,7 +10,7 @@ rule pack_model:
         metrics=of_first_run("metrics.csv"),
         training=of_first_run("run.json"),
         evaluation=of_first_run("evaluation.json"),
-        library=library("pack_model"),
+        library=EVALUATION,
     output:
         weights="results/{evidence}/{dataset}/models/{model}/model.safetensors",
         record="results/{evidence}/{dataset}/models/{model}/model.json",
@@ -37,7 +37,7 @@ rule picture_votes:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
         weights=f"results/{{evidence}}/{{dataset}}/models/{PICTURED_MODEL}/model.safetensors",
         record=f"results/{{evidence}}/{{dataset}}/models/{PICTURED_MODEL}/model.json",
-        library=library("picture_votes"),
+        library=EVALUATION,
     output:
         "results/{evidence}/{dataset}/evidence/votes.csv.gz",
     log:

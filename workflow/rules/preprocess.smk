@@ -6,7 +6,7 @@
 rule prepare_dataset:
     input:
         raw=raw_manifest,
-        library=library_of_source("prepare_dataset"),
+        library=DATA,
     output:
         description="results/{evidence}/{dataset}/prepared/dataset.json",
         resources="results/{evidence}/{dataset}/prepare_resources.json",

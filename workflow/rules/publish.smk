@@ -6,7 +6,7 @@ rule publish:
     input:
         evidence=lambda wildcards: all_evidence("results/real", settings("real")),
         models=lambda wildcards: published_models("results/real", settings("real")),
-        library=library("publish"),
+        library=[*RENDERING, *EVALUATION],
     output:
         "results/real/published.json",
     log:

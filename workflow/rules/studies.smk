@@ -7,7 +7,7 @@ rule run_cell:
     input:
         prepared=study_dataset,
         embedded=embeddings_of_cell,
-        library=library_of_cell,
+        library=TRAINING,
     output:
         metrics="results/{evidence}/{study}/{cell}/{run}/metrics.csv",
         history="results/{evidence}/{study}/{cell}/{run}/history.csv",
@@ -47,7 +47,7 @@ ruleorder: run_predicted_cell > run_cell
 use rule gather_samples as gather_samples_of_study with:
     input:
         prepared=study_dataset,
-        library=library("gather_samples"),
+        library=EVALUATION,
     output:
         "results/{evidence}/{study}/evidence/samples.npz",
     log:
@@ -62,7 +62,7 @@ use rule gather_predictions as gather_predictions_of_cell with:
     input:
         predictions=files_of_cell("predictions.npz"),
         metrics=files_of_cell("metrics.csv"),
-        library=library("gather_predictions"),
+        library=EVALUATION,
     output:
         "results/{evidence}/{study}/evidence/predictions_{cell}.npz",
     log:
@@ -76,7 +76,7 @@ use rule gather_predictions as gather_predictions_of_cell with:
 rule embed_study:
     input:
         prepared=study_dataset,
-        library=library("embed_study"),
+        library=TRAINING,
     output:
         embedded="results/{evidence}/{study}/{model}/{run}/embedded.safetensors",
     log:
@@ -103,7 +103,7 @@ rule summarise_study:
         metrics=files_of_cells("metrics.csv"),
         history=files_of_cells("history.csv"),
         records=files_of_cells("run.json"),
-        library=library("summarise_study"),
+        library=EVALUATION,
     output:
         metrics="results/{evidence}/{study}/evidence/metrics.csv",
         history="results/{evidence}/{study}/evidence/history.csv",

@@ -13,7 +13,7 @@ for name in TABLES:
             printed_values="workflow/config/printed_values.csv",
             reported_values="workflow/config/reported_values.csv",
             choices="workflow/config/choices.csv",
-            library=library("render_table"),
+            library=RENDERING,
         output:
             tex=f"paper_figures/{{mini}}{name}.tex",
             csv=f"paper_figures/{{mini}}{name}.csv",
@@ -40,7 +40,7 @@ rule render_claims:
         evidence=evidence_of(CLAIMS),
         caption="workflow/report/claims.rst",
         printed_values="workflow/config/printed_values.csv",
-        library=library("render_claims"),
+        library=RENDERING,
     output:
         md="paper_figures/{mini}claims.md",
         csv="paper_figures/{mini}claims.csv",

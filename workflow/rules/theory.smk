@@ -3,7 +3,7 @@
 
 rule check_theory:
     input:
-        library=library("check_theory"),
+        library=EVALUATION,
     output:
         found=f"results/{{evidence}}/{THEORY}/evidence/theory.csv",
         records=f"results/{{evidence}}/{THEORY}/evidence/runs.jsonl",

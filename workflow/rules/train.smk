@@ -5,7 +5,7 @@
 rule train_model:
     input:
         prepared="results/{evidence}/{dataset}/prepared/dataset.json",
-        library=library("train_model"),
+        library=TRAINING,
     output:
         model="results/{evidence}/{dataset}/{model}/{run}/model.safetensors",
         history="results/{evidence}/{dataset}/{model}/{run}/history.csv",

@@ -10,7 +10,7 @@ rule verify_dataset:
         predictions=lambda wildcards: prediction_files(
             evidence_root(wildcards), wildcards.dataset, settings_behind(wildcards)
         ),
-        library=library("verify_dataset"),
+        library=[*RENDERING, *EVALUATION],
     output:
         numbers="results/verify/{mini}{dataset}/numbers.csv",
         evidence=directory("results/verify/{mini}{dataset}/evidence"),
@@ -38,7 +38,7 @@ rule verify_models:
         evidence=lambda wildcards: evidence_files(
             evidence_root(wildcards), wildcards.dataset, settings_behind(wildcards)
         ),
-        library=library("verify_models", "replication.experiments.published"),
+        library=[*RENDERING, *EVALUATION],
     output:
         "results/verify/{mini}{dataset}/models.csv",
     log:
@@ -74,7 +74,7 @@ rule compare_published:
         printed_values="workflow/config/printed_values.csv",
         reported_values="workflow/config/reported_values.csv",
         choices="workflow/config/choices.csv",
-        library=library("compare_published"),
+        library=[*RENDERING, *EVALUATION],
     output:
         "report/{mini}verify.csv",
     log:

@@ -19,8 +19,7 @@ from clai.calibration import fit_temperature
 from clai.inference import ParzenMeans, decide, log_posteriors, mean_of_views, parzen_means
 from clai.kernels import Kernel
 from replication.experiments.published_model import References
-from replication.metrics.classification import expected_calibration_error, multiclass_metrics
-from replication.metrics.roc_auc import roc_auc
+from replication.metrics.classification import expected_calibration_error, multiclass_metrics, roc_auc
 from replication.models.embedding import Embedded
 
 Floats = NDArray[np.float64]

@@ -33,11 +33,24 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from clai.errors import InputError
-from replication.metrics.roc_auc import roc_auc
 
 logger = logging.getLogger(__name__)
 
 Floats = NDArray[np.float64]
+
+
+def roc_auc(positive: ArrayLike, score: ArrayLike, name: str = "class 1") -> float:
+    """Return the area under the ROC curve of scores (N,) for outcomes (N,) in {0, 1}.
+
+    NaN where one outcome does not occur; a warning then says so of the class `name`.
+    """
+    from sklearn.metrics import roc_auc_score
+
+    positive = np.asarray(positive).astype(bool)
+    if positive.all() or not positive.any():
+        logger.warning("%s is %s among the labels: its ROC-AUC is NaN", name, "alone" if positive.all() else "missing")
+        return float("nan")
+    return float(roc_auc_score(positive, score))
 
 
 def multiclass_metrics(y: ArrayLike, probabilities: ArrayLike, *, bins: int) -> dict[str, float]:

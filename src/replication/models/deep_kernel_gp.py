@@ -12,6 +12,7 @@ import gpytorch
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
 from torch import Tensor, nn
 
 from clai.batches import Items, Splits
@@ -20,7 +21,6 @@ from clai.encoders import ConditionedHead, Encoder, build_trunk
 from clai.learning import batchwise_learning, class_draw, draw_shift
 from clai.stability import finite
 from clai.trainer import Epoch, TrainingSettings
-from replication.metrics.roc_auc import roc_auc
 from replication.models.gaussian_process import SparseProcess
 
 
@@ -101,7 +101,9 @@ def train_deep_kernel_gp(
     def validate() -> Epoch:
         mean, labels = finite(model.latent(splits.val).mean), splits.val.labels
         # One class alone has no area under the curve, which is no divergence.
-        return {"validation_auroc": roc_auc(labels.numpy(), mean.numpy())} if len(labels.unique()) > 1 else {}
+        return (
+            {"validation_auroc": float(roc_auc_score(labels.numpy(), mean.numpy()))} if len(labels.unique()) > 1 else {}
+        )
 
     return model, batchwise_learning(model, objective, items, training, validate, checkpoint)
 

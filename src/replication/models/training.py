@@ -18,7 +18,6 @@ from clai.kernels import Kernel, build
 from clai.learning import collaborative_learning
 from clai.stability import finite
 from clai.trainer import Epoch
-from replication.metrics.roc_auc import roc_auc
 from replication.models.cross_entropy import train_cross_entropy
 from replication.models.embedding import classifier_outputs, draw_items, embed, labels_of, place, similarity_means
 from replication.models.read_out import fit_trunk_read_out, read_out_scores
@@ -131,7 +130,9 @@ def train_contrastive(run: Run, checkpoint: Checkpoint) -> tuple[Encoder, list[E
         predicted = scores > 0 if scores.ndim == 1 else scores.argmax(1)
         row = {"validation_accuracy": float((predicted == labels).mean())}
         if scores.ndim == 1 and len(set(labels)) > 1:
-            row["validation_auroc"] = roc_auc(labels, scores)
+            from sklearn.metrics import roc_auc_score  # slow to import, and many classes need none
+
+            row["validation_auroc"] = float(roc_auc_score(labels, scores))
         return row
 
     settings = run.settings["baselines"]["supervised_contrastive"]
@@ -174,7 +175,9 @@ def _validation(run: Run, trained: Trained, constants: Epoch) -> Callable[[], Ep
         row = {**constants, "validation_accuracy": float((predict_labels(f) == validation.y).double().mean())}
         # One class alone has no area under the curve, which is no divergence.
         if run.conditions == 1 and len(validation.y.unique()) > 1:
-            row["validation_auroc"] = roc_auc(validation.y.numpy(), f[0].numpy())
+            from sklearn.metrics import roc_auc_score  # slow to import, and many classes need none
+
+            row["validation_auroc"] = float(roc_auc_score(validation.y.numpy(), f[0].numpy()))
         return row
 
     return validate

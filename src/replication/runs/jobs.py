@@ -4,10 +4,7 @@ import errno
 import gc
 import logging
 import os
-import signal
 import sys
-import threading
-import time
 from pathlib import Path
 from types import TracebackType
 
@@ -19,10 +16,6 @@ logger = logging.getLogger("replication")
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """Variables that libraries of threads read once, when they are loaded."""
-
-WORKFLOW = "CLAI_WORKFLOW_PID"
-"""Variable with the number of the Snakemake process that started the job."""
-_GLANCE = 0.5  # seconds between two looks at that process
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # Words for it in torch's messages: on the CPU, on the GPU, and from the libraries that torch calls there.
@@ -47,9 +40,6 @@ def start_job(log: str | Path, lower: str = "") -> None:
     An uncaught `InputError` shows as its message alone. Any other exception shows with its traceback, and with advice where
     memory or disk space ran out.
 
-    If the Snakemake process that `WORKFLOW` names is gone, killed for instance, this process gets SIGTERM within a second. It
-    would otherwise write the same files as the job that the next command starts.
-
     Call it after the imports. It takes their objects out of Python's garbage collection, which would otherwise go through all of
     torch again and again, and once more at the end.
 
@@ -58,8 +48,6 @@ def start_job(log: str | Path, lower: str = "") -> None:
         lower: the settings that decide how much memory the job needs; advice names them if memory runs out.
     """
     gc.freeze()
-    if WORKFLOW in os.environ:
-        threading.Thread(target=_stop_after, args=(int(os.environ[WORKFLOW]),), daemon=True).start()
     handlers: list[logging.Handler] = [logging.FileHandler(log, mode="w"), logging.StreamHandler(sys.stderr)]
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", handlers=handlers)
     logging.captureWarnings(True)
@@ -73,17 +61,6 @@ def start_job(log: str | Path, lower: str = "") -> None:
             logger.error("error: %s", advice)
 
     sys.excepthook = hook
-
-
-def _stop_after(workflow: int) -> None:
-    """Send SIGTERM to this process when the process `workflow` is gone."""
-    while True:
-        try:
-            os.kill(workflow, 0)
-        except ProcessLookupError:
-            os.kill(os.getpid(), signal.SIGTERM)
-            return
-        time.sleep(_GLANCE)
 
 
 def _advice(error: BaseException, lower: str) -> str | None:
