@@ -38,7 +38,6 @@ def settings() -> dict[str, Any]:
         "embedding_size": 4,
         "encoder": {"trunk": "resnet2d", "width": 4, "blocks": [1, 1], "pool": False},
         "training": whole["training"] | {"batch_size": 4, "precision": "float32"},
-        "benchmark": whole["benchmark"] | {"epoch": whole["benchmark"]["epoch"] | {"image_size": 8}},
     }
 
 

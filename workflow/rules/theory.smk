@@ -14,7 +14,7 @@ rule check_theory:
         "../../envs/environment.yaml"
     threads: 1
     params:
-        settings=lambda wildcards: settings(wildcards.evidence)["theory"],
+        settings=lambda wildcards: run_settings.select(settings(wildcards.evidence), ["miniature"]),
     message:
         "Check decision rules, the alignment bound and the loss floors numerically."
     script:

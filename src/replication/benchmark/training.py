@@ -22,6 +22,8 @@ from replication.benchmark.timing import Row, time_in_turn, wait
 from replication.models.training import build_clai, build_classifier
 
 CHANNELS = 3
+IMAGE_SIZE = 32
+"""Pixels a side."""
 SCHEDULES = ("printed", "sequential", "joint", "linear")
 
 
@@ -30,7 +32,7 @@ class TrainingCase:
     """An epoch to be measured.
 
     variant: `printed` (Algorithm 3), `sequential` or `joint` (both with all references), or `linear` (joint with one
-    reference). settings: those of config.yaml for one dataset, with its `benchmark` block.
+    reference). settings: those of config.yaml for one dataset.
     """
 
     variant: str
@@ -247,8 +249,7 @@ def images(items: int, image_size: int, classes: int) -> tuple[np.ndarray, np.nd
 
 def _tensors(case: TrainingCase) -> tuple[Tensor, Tensor]:
     """Return normalised random images (N, 3, H, W), channels-last in memory, and labels (N,), both on the device."""
-    size = case.settings["benchmark"]["epoch"]["image_size"]
-    x, labels = images(case.batches * case.batch_size, size, max(case.classes, 2))
+    x, labels = images(case.batches * case.batch_size, IMAGE_SIZE, max(case.classes, 2))
     normalised = ((torch.from_numpy(x).float() - 127.5) / 64).permute(0, 3, 1, 2)
     return normalised.to(case.device), torch.from_numpy(labels).to(case.device)
 

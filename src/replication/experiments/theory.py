@@ -29,24 +29,42 @@ from clai.kernels import Kernel, MahalanobisGaussian, build
 
 Row = tuple[str, str, str, float]
 
+SEEDS = (0, 1, 2)
+CHECKS: dict[str, dict[str, Any]] = {
+    "parzen": {
+        "shares": [0.02, 0.1, 0.3, 0.5],
+        "bandwidths": [0.5, 2.0],
+        "distance": 2.0,
+        "size": 2,
+        "samples": 1000,
+    },
+    "bound": {"sizes": [8, 64], "draws": 200},
+    "floor": {"sizes": [8, 32], "shares": [0.1, 0.2, 0.5], "points": 300, "steps": 300, "learning_rate": 0.1},
+    "ideal": {"shares": [0.02, 0.1, 0.5], "points": 300},
+    "collapse": {"shares": [0.02, 0.1, 0.5], "points": 300, "step": 0.001},
+}
+"""The arguments of each check, under its name."""
+MINIATURE_SEEDS = (0,)
+MINIATURE_CHECKS = CHECKS | {"floor": CHECKS["floor"] | {"sizes": [8], "points": 150}}
 
-def check_all(settings: Mapping[str, Mapping[str, Any]], seeds: Sequence[int]) -> pd.DataFrame:
+
+def check_all(checks: Mapping[str, Mapping[str, Any]], seeds: Sequence[int]) -> pd.DataFrame:
     """Run all checks with every seed.
 
     Args:
-        settings: the arguments of each check, under its name: `parzen`, `bound`, `floor`, `ideal`, `collapse`. The last two draw
-            nothing and run once.
+        checks: as `CHECKS`. `ideal` and `collapse` draw nothing and run once.
+        seeds: of the random draws.
 
     Returns:
         Columns check, setting, quantity, value.
     """
     rows: list[Row] = []
     for seed in seeds:
-        rows += check_parzen(**settings["parzen"], seed=seed)
-        rows += check_bound(**settings["bound"], seed=seed)
-        rows += check_floor(**settings["floor"], seed=seed)
-    rows += check_ideal(**settings["ideal"])
-    rows += check_collapse(**settings["collapse"])
+        rows += check_parzen(**checks["parzen"], seed=seed)
+        rows += check_bound(**checks["bound"], seed=seed)
+        rows += check_floor(**checks["floor"], seed=seed)
+    rows += check_ideal(**checks["ideal"])
+    rows += check_collapse(**checks["collapse"])
     return pd.DataFrame(rows, columns=["check", "setting", "quantity", "value"])
 
 

@@ -26,13 +26,14 @@ DEFAULTS = (
     "workflow/config/tuning.yaml",
     "workflow/config/baselines.yaml",
     "workflow/config/evaluation.yaml",
-    "workflow/config/benchmark.yaml",
 )
 """Files of the defaults, relative to the repository; no two of them set the same key."""
 MINIATURE = "workflow/config/mini.yaml"
 SCHEMA = "workflow/config/schema.yaml"
+BENCHMARK_DATASET = "cifar10"
+"""The dataset whose settings of encoder and training are measured."""
 
-_NOT_OF_A_DATASET = ("datasets", "theory", "studies", "variants", "tuning", "tuned", "benchmark")
+_NOT_OF_A_DATASET = ("datasets", "studies", "variants", "tuning", "tuned")
 _NOT_OF_PREPARATION = ("overrides", "models", "needs", "limits", "credentialed", "tuned_as")
 
 
@@ -262,8 +263,8 @@ def preparation_settings(settings: Mapping[str, Any], dataset: str) -> dict[str,
 
 
 def benchmark_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the benchmark reads: its own settings, and how its dataset's models are trained and evaluated."""
-    merged = dataset_settings(settings, settings["benchmark"]["dataset"])
+    """Return what the benchmark reads: how the models of `BENCHMARK_DATASET` are trained."""
+    merged = dataset_settings(settings, BENCHMARK_DATASET)
     keys = [
         "device",
         "threads",
@@ -275,7 +276,7 @@ def benchmark_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
         "miniature",
         "baselines.supervised_contrastive.temperature",
     ]
-    return select(merged, keys) | {"benchmark": settings["benchmark"]}
+    return select(merged, keys)
 
 
 def effective_settings(settings: Mapping[str, Any], name: str, model: str) -> dict[str, Any]:
@@ -414,7 +415,6 @@ def _check_names(settings: Mapping[str, Any], repository: Path) -> None:
         _expect(name, datasets, "datasets", "run")
     for name in settings["run_studies"]:
         _expect(name, studies, "studies", "run_studies")
-    _expect(settings["benchmark"]["dataset"], datasets, "datasets", "benchmark.dataset")
     for name, study in studies.items():
         _expect(study["dataset"], datasets, "datasets", f"studies.{name}.dataset")
         if study["scored_on"] == "development" and datasets[study["dataset"]].get("development_share") is None:
