@@ -9,18 +9,16 @@ import pytest
 
 from replication.report.claims.judgement import judge
 from replication.report.claims.page import claims_frame
-from replication.report.documents import replace_block
+from replication.report.documents import readme_results, replace_block, theory_checks
 from replication.report.evidence import Evidence
 from replication.report.figures.render import FIGURES
 from replication.report.figures.render import render as draw
 from replication.report.printed_values import read_printed_values
 from replication.report.sidecars import csv_text
-from replication.report.tables.choices import read_choices
-from replication.report.tables.parts import Sources
-from replication.report.tables.readme import readme_results
+from replication.report.tables.layout import Sources
 from replication.report.tables.render import TABLES, render
-from replication.report.tables.shift import read_reported_values
-from replication.report.tables.theory_checks import theory_checks
+from replication.report.tables.supplement_accuracy import read_reported_values
+from replication.report.tables.supplement_data import read_choices
 from replication.runs.outputs import CLAIMS, descriptions, evidence_behind
 from replication.runs.record import digest
 from replication.runs.settings import load_settings

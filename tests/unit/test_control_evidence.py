@@ -15,9 +15,9 @@ from replication.report.claims.verdict import Outcome
 from replication.report.evidence import Evidence
 from replication.report.printed_values import read_printed_values
 from replication.report.statistics import Interval
-from replication.report.tables.bandwidth import READINGS
-from replication.report.tables.parts import Sources
+from replication.report.tables.layout import Sources
 from replication.report.tables.render import render
+from replication.report.tables.supplement_accuracy import READINGS
 from replication.runs.columns import COLUMNS
 from replication.runs.controls import EMBEDDINGS, READ_OUTS
 from support.evidence_fixture import EXPECTED, STUDIES, write_benchmark, write_evidence, write_studies

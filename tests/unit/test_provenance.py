@@ -17,9 +17,9 @@ from replication.report.printed_values import read_printed_values
 from replication.report.provenance import trace
 from replication.report.publication import publish
 from replication.report.sidecars import csv_text, records_behind, sidecar
-from replication.report.tables.choices import read_choices
-from replication.report.tables.parts import Sources
+from replication.report.tables.layout import Sources
 from replication.report.tables.render import render
+from replication.report.tables.supplement_data import read_choices
 from replication.runs.identity import RunId
 from replication.runs.record import Recorder, commit, digest, read_records, with_evaluation, write_records
 from support.evidence_fixture import EXPECTED, write_evidence

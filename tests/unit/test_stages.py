@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from replication.report.evidence import Evidence
-from replication.report.tables.parts import Sources
-from replication.report.tables.stages import MEASURES, stages_frame, stages_tex
+from replication.report.tables.layout import Sources
+from replication.report.tables.supplement_cost import MEASURES, stages_frame, stages_tex
 from replication.runs.columns import COLUMNS
 from replication.runs.resources import StageMeter, disk_mb
 from support.evidence_fixture import EXPECTED, write_evidence

@@ -11,17 +11,15 @@ import pytest
 
 from clai.errors import InputError
 from replication.report import evidence
-from replication.report.documents import replace_block
+from replication.report.documents import readme_results, replace_block
 from replication.report.evidence import Evidence
 from replication.report.labels import MINI_NOTE, RULES, SHARES
-from replication.report.latex import escape
 from replication.report.printed_values import read_printed_values
 from replication.report.sidecars import csv_text
-from replication.report.tables.choices import read_choices, setting_text
-from replication.report.tables.parts import Sources, Table, number
-from replication.report.tables.readme import readme_results
-from replication.report.tables.render import TABLES, render
-from replication.report.tables.shift import read_reported_values
+from replication.report.tables.layout import Sources, escape, number
+from replication.report.tables.render import TABLES, Table, render
+from replication.report.tables.supplement_accuracy import read_reported_values
+from replication.report.tables.supplement_data import read_choices, setting_text
 from replication.runs.outputs import evidence_behind
 from replication.runs.settings import load_settings
 from support.evidence_fixture import (

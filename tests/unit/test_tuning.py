@@ -9,9 +9,9 @@ import pytest
 
 from clai.errors import InputError
 from replication.report.evidence import Evidence
-from replication.report.tables.parts import Sources
+from replication.report.tables.layout import Sources
 from replication.report.tables.render import render
-from replication.report.tables.tuning import best_trials
+from replication.report.tables.supplement_studies import best_trials
 from replication.runs.record import read_records, write_records
 from replication.runs.settings import (
     cell_settings,

@@ -10,8 +10,8 @@ from clai.errors import InputError
 from replication.experiments.predictions import BYTES
 from replication.report.evidence import Evidence, _read_csv
 from replication.report.recomputation import models_alone
-from replication.report.tables.multiclass import TABLE1_METRICS
-from replication.report.tables.parts import result_rows
+from replication.report.tables.layout import result_rows
+from replication.report.tables.paper import TABLE1_METRICS
 from replication.report.verification import (
     Agreement,
     compare,

@@ -8,9 +8,9 @@ import pandas as pd
 
 from replication.report.evidence import Evidence
 from replication.report.printed_values import read_printed_values
-from replication.report.tables.choices import read_choices
-from replication.report.tables.parts import Sources
-from replication.report.tables.shift import read_reported_values
+from replication.report.tables.layout import Sources
+from replication.report.tables.supplement_accuracy import read_reported_values
+from replication.report.tables.supplement_data import read_choices
 from replication.report.verification import frame_of, of_outputs, recomputed_evidence
 from replication.runs.jobs import start_job
 from replication.runs.outputs import CLAIMS

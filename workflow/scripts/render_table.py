@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 from replication.report.evidence import Evidence
 from replication.report.printed_values import read_printed_values
 from replication.report.sidecars import csv_text, sidecar
-from replication.report.tables.choices import read_choices
-from replication.report.tables.parts import Sources
+from replication.report.tables.layout import Sources
 from replication.report.tables.render import render
-from replication.report.tables.shift import read_reported_values
+from replication.report.tables.supplement_accuracy import read_reported_values
+from replication.report.tables.supplement_data import read_choices
 from replication.runs.jobs import start_job
 
 if TYPE_CHECKING:

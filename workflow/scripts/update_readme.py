@@ -2,11 +2,9 @@
 
 from pathlib import Path
 
-from replication.report.documents import replace_block
+from replication.report.documents import readme_results, replace_block, theory_checks
 from replication.report.evidence import Evidence
 from replication.report.printed_values import read_printed_values
-from replication.report.tables.readme import readme_results
-from replication.report.tables.theory_checks import theory_checks
 from replication.runs.outputs import descriptions
 from replication.runs.settings import load_settings
 

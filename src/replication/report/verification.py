@@ -18,9 +18,10 @@ from replication.report.claims.judgement import judge
 from replication.report.claims.page import claims_page
 from replication.report.evidence import Evidence
 from replication.report.recomputation import recompute
-from replication.report.tables.multiclass import FURTHER_METRICS, TABLE1_METRICS
-from replication.report.tables.parts import Sources
+from replication.report.tables.layout import Sources
+from replication.report.tables.paper import TABLE1_METRICS
 from replication.report.tables.render import render
+from replication.report.tables.supplement_accuracy import FURTHER_METRICS
 from replication.runs.columns import COLUMNS
 from replication.runs.identity import RunId
 from replication.runs.outputs import CLAIMS, VERIFIED_TABLES

@@ -6,7 +6,7 @@ from matplotlib.lines import Line2D
 
 from replication.report.evidence import Evidence
 from replication.report.figures.parts import WIDTH, Drawn, band, model_handles, new_figure, short_title, style_of
-from replication.report.tables.parts import in_order
+from replication.report.tables.layout import in_order
 
 COLUMNS = ["dataset", "model", "threshold", "net_benefit", "sd", "n"]
 PANELS = {

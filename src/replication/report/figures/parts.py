@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 
 from replication.report.evidence import Evidence
 from replication.report.labels import CLASS_COLOURS, model_title
-from replication.report.tables.parts import in_order
+from replication.report.tables.layout import in_order
 from replication.runs.models import MODELS, Model
 
 # PDF fonts are subset at every save, and each step would be reported.

@@ -6,7 +6,7 @@ import pandas as pd
 
 from replication.report.evidence import Evidence
 from replication.report.figures.parts import WIDTH, Drawn, model_handles, new_figure, short_title, style_of
-from replication.report.tables.parts import in_order
+from replication.report.tables.layout import in_order
 
 COLUMNS = ["dataset", "model", "kind", "mapping", "bin", "n", "confidence", "accuracy"]
 MAPPINGS = {"raw": "as given", "calibrated": "calibrated"}

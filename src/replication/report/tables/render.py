@@ -1,71 +1,63 @@
 """All tables by name: evidence -> tidy frame -> LaTeX."""
 
-from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import pandas as pd
 
 from replication.report.captions import caption
 from replication.report.evidence import run_dataset, run_model
-from replication.report.latex import HEADER
 from replication.report.tables import (
-    ablation,
-    bandwidth,
-    benchmark,
-    choices,
-    classes,
-    comparisons,
-    datasets,
-    fast_trunk,
-    multiclass,
-    read_outs,
-    readings,
-    resources,
-    rules,
-    sepsis,
-    shift,
-    stages,
-    trunk,
-    tuning,
+    paper,
+    supplement_accuracy,
+    supplement_cost,
+    supplement_data,
+    supplement_sepsis,
+    supplement_studies,
 )
-from replication.report.tables.parts import Metric, Sources, Table
-
-FrameOf = Callable[[Sources], pd.DataFrame]
-TexOf = Callable[[pd.DataFrame, Sources, str], str]
+from replication.report.tables.layout import HEADER, FrameOf, Sources, TexOf, results, results_tex
+from replication.report.tables.supplement_sepsis import DETECTION_METRICS
 
 TABLES: dict[str, tuple[FrameOf, TexOf]] = {
-    "table1": (multiclass.table1_frame, multiclass.table1_tex),
-    "table2": (classes.classes_frame, classes.classes_tex),
-    "table3": (sepsis.table3_frame, sepsis.table3_tex),
-    "tableS1": (choices.choices_frame, choices.choices_tex),
-    "tableS2": (datasets.datasets_frame, datasets.datasets_tex),
-    "tableS3": (resources.resources_frame, resources.resources_tex),
-    "tableS4": (rules.rules_frame, rules.rules_tex),
-    "tableS5": (ablation.decisions_frame, ablation.decisions_tex),
-    "tableS6": (sepsis.detection_frame, sepsis.detection_tex),
-    "tableS7": (benchmark.benchmark_frame, benchmark.benchmark_tex),
-    "tableS8": (multiclass.further_frame, multiclass.further_tex),
-    "tableS9": (sepsis.calibration_frame, sepsis.calibration_tex),
-    "tableS10": (sepsis.brier_frame, sepsis.brier_tex),
-    "tableS11": (ablation.training_frame, ablation.training_tex),
-    "tableS12": (fast_trunk.methods_frame, fast_trunk.methods_tex),
-    "tableS13": (fast_trunk.trials_frame, fast_trunk.trials_tex),
-    "tableS14": (shift.shift_frame, shift.shift_tex),
-    "tableS15": (readings.readings_frame, readings.readings_tex),
-    "tableS16": (comparisons.comparisons_frame, comparisons.comparisons_tex),
-    "tableS17": (tuning.tuning_frame, tuning.tuning_tex),
-    "tableS18": (trunk.trunk_frame, trunk.trunk_tex),
-    "tableS19": (read_outs.read_outs_frame, read_outs.read_outs_tex),
-    "tableS20": (stages.stages_frame, stages.stages_tex),
-    "tableS21": (bandwidth.bandwidth_frame, bandwidth.bandwidth_tex),
+    "table1": (paper.table1_frame, paper.table1_tex),
+    "table2": (paper.table2_frame, paper.table2_tex),
+    "table3": (paper.table3_frame, paper.table3_tex),
+    "tableS1": (supplement_data.choices_frame, supplement_data.choices_tex),
+    "tableS2": (supplement_data.datasets_frame, supplement_data.datasets_tex),
+    "tableS3": (supplement_cost.resources_frame, supplement_cost.resources_tex),
+    "tableS4": (supplement_accuracy.rules_frame, supplement_accuracy.rules_tex),
+    "tableS5": (supplement_studies.decisions_frame, supplement_studies.decisions_tex),
+    "tableS6": (
+        supplement_sepsis.detection_frame,
+        partial(results_tex, metrics=DETECTION_METRICS, label="tab:sepsis"),
+    ),
+    "tableS7": (supplement_cost.benchmark_frame, supplement_cost.benchmark_tex),
+    "tableS8": results(supplement_accuracy.FURTHER_METRICS, "tab:further", paper.TABLE1_MODELS),
+    "tableS9": results(supplement_sepsis.CALIBRATION_METRICS, "tab:sepsis_calibration"),
+    "tableS10": results(supplement_sepsis.BRIER_METRICS, "tab:sepsis_brier"),
+    "tableS11": (supplement_studies.training_frame, supplement_studies.training_tex),
+    "tableS12": (supplement_studies.methods_frame, supplement_studies.methods_tex),
+    "tableS13": (supplement_studies.trials_frame, supplement_studies.trials_tex),
+    "tableS14": (supplement_accuracy.shift_frame, supplement_accuracy.shift_tex),
+    "tableS15": (supplement_sepsis.readings_frame, supplement_sepsis.readings_tex),
+    "tableS16": (supplement_accuracy.comparisons_frame, supplement_accuracy.comparisons_tex),
+    "tableS17": (supplement_studies.tuning_frame, supplement_studies.tuning_tex),
+    "tableS18": results(supplement_sepsis.TRUNK_METRICS, "tab:trunk"),
+    "tableS19": (supplement_accuracy.read_outs_frame, supplement_accuracy.read_outs_tex),
+    "tableS20": (supplement_cost.stages_frame, supplement_cost.stages_tex),
+    "tableS21": (supplement_accuracy.bandwidth_frame, supplement_accuracy.bandwidth_tex),
 }
 
-METRIC_COLUMNS: list[Metric] = [
-    *fast_trunk.METHOD_METRICS,
-    *sepsis.TABLE3_METRICS, *sepsis.DETECTION_METRICS, *sepsis.CALIBRATION_METRICS, *sepsis.BRIER_METRICS,
-    *ablation.DECISION_METRICS, *ablation.CALIBRATION_METRICS, *ablation.TRAINING_METRICS,
-    shift.VALIDATION, shift.SHIFT, *multiclass.FURTHER_METRICS, *multiclass.TABLE1_METRICS,
-]  # fmt: skip
-"""The metrics of all tables; of two with the same key the later one has the name that serves everywhere."""
+
+@dataclass(frozen=True)
+class Table:
+    """A rendered table: its tidy frame, LaTeX source, full caption and the records of the runs behind it."""
+
+    frame: pd.DataFrame
+    tex: str
+    caption: str
+    runs: list[dict[str, Any]]
 
 
 def render(name: str, sources: Sources, fixed_caption: str) -> Table:

@@ -1,0 +1,160 @@
+"""Tables 1 to 3 of the paper."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from replication.report.evidence import Evidence
+from replication.report.labels import CLASS_COLOURS, CLASS_LABELS, CLASS_TITLES, MAJORITY, model_title
+from replication.report.printed_values import printed_value
+from replication.report.tables.layout import (
+    RESULT_COLUMNS,
+    Metric,
+    Sources,
+    cells,
+    chosen,
+    escape,
+    floating,
+    group,
+    grouped,
+    model_lines,
+    models_of,
+    named,
+    result_rows,
+    row,
+)
+from replication.runs.models import CLAI
+
+TABLE1_METRICS = [
+    *chosen("accuracy precision recall"),
+    Metric("f1", "F1-score", percent=True),
+    *chosen("roc_auc ece"),
+]
+TABLE1_MODELS = [*CLAI, "cross-entropy"]
+"""The models that have a row for every dataset, run or not; others have one where they were run."""
+
+TABLE3_METRICS = chosen("auroc auprc f1 ece prevalence")
+TABLE3_MODELS = [*CLAI, "student-t-mixture"]
+PAPERS_COHORT = "mimic-iv"
+"""The dataset that the printed values of table 3 belong to. They stand in its rows alone: no other cohort compares with them."""
+
+
+def table1_frame(sources: Sources) -> pd.DataFrame:
+    """Return results by dataset, model and metric. The paper's row names no model: its values stand beside both CLaI models."""
+    evidence = sources.evidence
+    rows: list[dict[str, Any]] = []
+    for dataset in evidence.expected:
+        models = models_of(evidence, dataset, TABLE1_MODELS)
+        rows += result_rows(evidence, dataset, models, TABLE1_METRICS, printed_for(sources, dataset))
+        rows += _majority_rows(evidence, dataset)
+    return pd.DataFrame(rows, columns=RESULT_COLUMNS)
+
+
+def printed_for(sources: Sources, dataset: str) -> Callable[[str, str], float]:
+    """Return the function of model and metric that gives the paper's value in table 1; nan for models that it does not have."""
+
+    def printed(model: str, metric: str) -> float:
+        values = sources.printed_values if model in CLAI else sources.printed_values.iloc[:0]
+        return printed_value(values, "table1", dataset, metric)[0]
+
+    return printed
+
+
+def _majority_rows(evidence: Evidence, dataset: str) -> list[dict[str, Any]]:
+    """Return accuracy, and recall, its equal, of naming always the class that is most frequent in training."""
+    if not evidence.has(dataset):
+        return []
+    splits = evidence.description(dataset)["splits"]
+    train, test = (splits[name]["counts"] for name in ("train", "test"))
+    accuracy = 100 * test[train.index(max(train))] / sum(test)
+    shared = {"dataset": dataset, "model": MAJORITY, "mean": accuracy, "n": 1, "data": evidence.data(dataset)}
+    return [shared | {"metric": metric} for metric in ("accuracy", "recall")]
+
+
+def table1_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
+    """Return table 1; the first row of each dataset that the paper has is the paper's."""
+    evidence = sources.evidence
+    groups = []
+    for dataset in evidence.expected:
+        part = frame[frame["dataset"] == dataset]
+        lines = [paper_line(part, evidence, dataset, TABLE1_METRICS)] if part["printed"].notna().any() else []
+        lines += own_lines(part, evidence, dataset, TABLE1_METRICS)
+        groups.append(group(evidence.title(dataset), len(TABLE1_METRICS) + 1, lines))
+    head = row("Model", *(metric.title for metric in TABLE1_METRICS))
+    return grouped(head, groups, "l" + "c" * len(TABLE1_METRICS), text, "tab:results", evidence.miniature)
+
+
+def paper_line(frame: pd.DataFrame, evidence: Evidence, dataset: str, metrics: Sequence[Metric]) -> str:
+    """Return the row with the paper's values, from a dataset's part of a frame; it names the data where ours are others."""
+    intended = evidence.expected[dataset]["title"]
+    paper = "Paper" if evidence.title(dataset) == intended else f"Paper, on {intended}"
+    return named(paper, *cells(frame[frame["model"] == CLAI[0]], metrics, "printed", None))
+
+
+def own_lines(frame: pd.DataFrame, evidence: Evidence, dataset: str, metrics: Sequence[Metric]) -> list[str]:
+    """Return a row for each model of a dataset, or one that says why there are none."""
+    if evidence.has(dataset):
+        return model_lines(frame, metrics)
+    reason = rf"\multicolumn{{{len(metrics)}}}{{l}}{{\emph{{{escape(evidence.not_run(dataset))}}}}}"
+    return [named("This work", reason)]
+
+
+def table2_frame(sources: Sources) -> pd.DataFrame:
+    """Return the paper's class indices, labels and colours: columns dataset, index, label, colour."""
+    rows = [
+        {"dataset": key, "index": index, "label": label, "colour": CLASS_COLOURS[index]}
+        for key, labels in CLASS_LABELS.items()
+        for index, label in enumerate(labels)
+    ]
+    return pd.DataFrame(rows)
+
+
+def table2_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
+    """Return table 2, a block of columns for each dataset."""
+    heads = [rf"\multicolumn{{3}}{{c}}{{{escape(CLASS_TITLES[key])}}}" for key in CLASS_LABELS]
+    trims = ["r", *["lr"] * (len(heads) - 2), "l"]
+    rules = " ".join(rf"\cmidrule({trim}){{{3 * i + 1}-{3 * i + 3}}}" for i, trim in enumerate(trims))
+    body = row(*heads) + rules + "\n" + row(*["Index", "Label", "Colour"] * len(heads)) + "\\midrule\n"
+    entries = {(entry["dataset"], entry["index"]): entry for entry in frame.to_dict("records")}
+    for index in range(max(map(len, CLASS_LABELS.values()))):
+        blocks = [_class_cells(entries.get((key, index))) for key in CLASS_LABELS]
+        body += row(*(cell for block in blocks for cell in block))
+    return floating(body, "clc" * len(heads), text, "tab:class_mappings", sources.evidence.miniature)
+
+
+def _class_cells(entry: Mapping[Any, Any] | None) -> list[str]:
+    if entry is None:
+        return ["", "", ""]
+    colour = str(entry["colour"]).lstrip("#").upper()
+    swatch = rf"\textcolor[HTML]{{{colour}}}{{\rule{{0.8em}}{{0.8em}}}}"
+    return [str(entry["index"]), escape(str(entry["label"])), swatch]
+
+
+def table3_frame(sources: Sources) -> pd.DataFrame:
+    """Return results by cohort, model and metric; `printed_sd` is the spread that the paper prints."""
+    evidence = sources.evidence
+    rows: list[dict[str, Any]] = []
+    for dataset in evidence.expected:
+        rows += result_rows(evidence, dataset, models_of(evidence, dataset, TABLE3_MODELS), TABLE3_METRICS)
+    for entry in rows:
+        values = sources.printed_values if entry["dataset"] == PAPERS_COHORT else sources.printed_values.iloc[:0]
+        entry["printed"], entry["printed_sd"] = printed_value(values, "table3", entry["model"], entry["metric"])
+    return pd.DataFrame(rows, columns=[*RESULT_COLUMNS, "printed_sd"])
+
+
+def table3_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
+    """Return table 3: the printed values first, then a group of rows for each cohort."""
+    evidence, span = sources.evidence, len(TABLE3_METRICS) + 1
+    printed = frame[frame["printed"].notna()].groupby("model", sort=False)
+    lines = [
+        named(model_title(str(model)), *cells(part, TABLE3_METRICS, "printed", "printed_sd")) for model, part in printed
+    ]
+    groups = [group("MIMIC-IV, the paper's values", span, lines)]
+    for dataset in evidence.expected:
+        own = model_lines(frame[frame["dataset"] == dataset], TABLE3_METRICS)
+        rows = own if evidence.has(dataset) else evidence.not_run(dataset)
+        groups.append(group(f"{evidence.title(dataset)}, this work", span, rows))
+    head = row("Model", *(metric.title for metric in TABLE3_METRICS))
+    columns = "l" + "c" * len(TABLE3_METRICS)
+    return grouped(head, groups, columns, text, "tab:detection_UQ_experiments", evidence.miniature)
