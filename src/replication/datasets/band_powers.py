@@ -17,7 +17,7 @@ import pandas as pd
 
 from clai.errors import InputError
 from replication.datasets.fetch import matching
-from replication.datasets.sleep_edf import CLASSES, EXPECTS, FILES, Night, open_signal, pairs, selected, usable_nights
+from replication.datasets.sleep_edf import CLASSES, EXPECTS, FILES, Night, open_edf, pairs, selected, usable_nights
 
 logger = logging.getLogger(__name__)
 
@@ -45,16 +45,13 @@ def log_band_powers(epochs: npt.NDArray[np.float64], rate: float) -> npt.NDArray
 def night_powers(night: Night, channels: Sequence[str], samples: int) -> npt.NDArray[np.float64]:
     """Return the log band powers (N, channels, bands) of the N epochs to keep of a recording; `samples` of an epoch."""
     limits = [limit for band in BANDS.values() for limit in band]
-    first, last = int(night.epochs[0]), int(night.epochs[-1])
-    signal = open_signal(night.psg, channels).load_data(verbose="error")
+    first, stop = night.starts[0], night.starts[-1] + samples
+    signal = open_edf(night.psg, channels).load_data(verbose="error")
     signal.filter(min(limits), max(limits), verbose="error")
-    crop = signal.get_data(picks=list(channels), start=first * samples, stop=(last + 1) * samples)
-    spread = crop.std(axis=1, keepdims=True)
-    if not spread.all():
-        flat = ", ".join(name for name, value in zip(channels, spread[:, 0], strict=True) if not value)
-        raise InputError(f"{night.psg}: found the same value throughout {flat}, expected an EEG. Leave the file out.")
-    whole = ((crop - crop.mean(axis=1, keepdims=True)) / spread).reshape(len(channels), -1, samples)
-    return log_band_powers(whole[:, night.epochs - first].transpose(1, 0, 2), signal.info["sfreq"])
+    crop = signal.get_data(picks=list(channels), start=first, stop=stop)
+    standardised = (crop - crop.mean(axis=1, keepdims=True)) / crop.std(axis=1, keepdims=True)
+    epochs = np.lib.stride_tricks.sliding_window_view(standardised, samples, axis=1)[:, night.starts - first]
+    return log_band_powers(epochs.transpose(1, 0, 2), signal.info["sfreq"])
 
 
 def band_power_table(folder: Path, settings: Mapping[str, Any]) -> pd.DataFrame:
@@ -78,17 +75,14 @@ def band_power_table(folder: Path, settings: Mapping[str, Any]) -> pd.DataFrame:
     short = [name.split()[-1].replace("-", "_").lower() for name in channels]
     names = [f"{channel}_{band}" for channel in short for band in BANDS]
     parts = []
-    for night in [night for night in nights if len(night.epochs)]:
+    for night in nights:
         powers = night_powers(night, channels, samples)
         logger.info("%s: %d epochs", night.psg.name, len(powers))
         part = pd.DataFrame(powers.reshape(len(powers), -1), columns=names)
         part.insert(0, "stage", np.array(STAGES)[night.stages])
-        part.insert(0, "onset_s", (night.epochs * settings["epoch_seconds"]).astype(int))
-        for column, text in (
-            ("night", night.psg.name[5]),
-            ("subject", night.psg.name[3:5]),
-            ("recording", night.psg.name[:6]),
-        ):
+        part.insert(0, "onset_s", (night.starts / settings["sampling_rate"]).astype(int))
+        name = night.psg.name[:6]
+        for column, text in (("night", name[5]), ("subject", name[3:5]), ("recording", name)):
             part.insert(0, column, text)
         parts.append(part)
     return pd.concat(parts, ignore_index=True)

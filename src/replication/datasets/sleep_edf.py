@@ -1,15 +1,16 @@
 """Sleep-EDF: pairs of a polysomnogram (EDF) and a hypnogram (EDF+ annotations), cut into scored epochs.
 
 Stages 3 and 4 become N3; movement time and unscored time are dropped (paper, section 6.1). File names are
-SC4ssNE0-PSG.edf with subject ss and night N. Both files of a pair begin at the same moment; the hypnogram ends after the
-signal.
+SC4ssNE0-PSG.edf with subject ss and night N. mne reads the files; what it would repair by a guess is refused.
 """
 
 import logging
 import math
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,17 +33,19 @@ WAKE, MOVEMENT, UNSCORED = 0, -1, -2
 STAGES = {
     "Sleep stage W": WAKE,
     "Sleep stage 1": 1,
+    "Sleep stage N1": 1,
     "Sleep stage 2": 2,
+    "Sleep stage N2": 2,
     "Sleep stage 3": 3,
     "Sleep stage 4": 3,
+    "Sleep stage N3": 3,
     "Sleep stage R": 4,
     "Movement time": MOVEMENT,
     "Sleep stage ?": UNSCORED,
 }
 NAME = re.compile(r"SC4(?P<subject>\d\d)(?P<night>\d)\w\w-(?P<kind>PSG|Hypnogram)\.edf")
-UNITS = ("uV", "µV", "mV", "V")
-LONGEST_ANNOTATION = 1e6  # seconds
-_EPOCHS_AT_ONCE = 120
+GUESSED = "Number of records|Invalid measurement date|Scaling factor|Physical range"
+"""Warnings of mne about what it replaces by a guess: the length, the start, and the scale of a channel."""
 
 Key = tuple[int, int]
 """Subject and night."""
@@ -53,115 +56,104 @@ class Unusable(InputError):
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(
-            f"{path}: {reason}. Delete the file and run again, or set `unusable` to skip to leave such recordings out."
+            f"{path}: {reason}. Correct the entry or replace the file; or set `unusable` to skip to leave such recordings out."
         )
         self.reason = f"{path.name}: {reason}"
 
 
 @dataclass(frozen=True)
 class Night:
-    """A recording: its signal file, its subject, the indices (N,) of the epochs to keep, and their stages (N,) in 0..4."""
+    """A recording: its signal file, its subject, the first sample (N,) of each epoch to keep, and their stages (N,) in 0..4."""
 
     psg: Path
     subject: int
-    epochs: npt.NDArray[np.int64]
+    starts: npt.NDArray[np.int64]
     stages: npt.NDArray[np.int64]
 
 
-def stage_of_epochs(
-    onsets: Sequence[float], durations: Sequence[float], descriptions: Sequence[str], epochs: int, seconds: float
-) -> npt.NDArray[np.int64]:
-    """Return the stage (epochs,) of each epoch of a signal: 0..4, MOVEMENT or UNSCORED.
-
-    An epoch that no single annotation covers wholly is UNSCORED. Annotations after the last epoch have no effect.
-
-    onsets, durations: in seconds, onsets from the start of the signal. epochs: number of whole epochs in the signal.
-    seconds: of an epoch. Raises InputError for an unknown description and for an impossible time.
-    """
-    stage = np.full(epochs, UNSCORED, dtype=np.int64)
-    for onset, duration, description in zip(onsets, durations, descriptions, strict=True):
-        if description not in STAGES:
-            raise InputError(f"annotation '{description}' at {onset:g} s is none of {', '.join(STAGES)}")
-        if not (abs(onset) < LONGEST_ANNOTATION and 0 <= duration < LONGEST_ANNOTATION):
-            raise InputError(f"annotation '{description}' at {onset:g} s lasts {duration:g} s, which no night does")
-        first, last = int(np.ceil(onset / seconds)), int(np.floor((onset + duration) / seconds))
-        stage[max(first, 0) : max(last, 0)] = STAGES[description]
-    return stage
-
-
-def within_sleep(stages: npt.NDArray[np.int64], margin: int | None) -> npt.NDArray[np.bool_]:
-    """Return (N,) whether each epoch lies within `margin` epochs of the time from first to last sleep.
-
-    stages: (N,). All epochs do when margin is None or there is no sleep.
-    """
-    keep = np.ones(len(stages), dtype=bool)
-    asleep = np.flatnonzero(stages > WAKE)
-    if margin is not None and len(asleep):
-        keep[: max(asleep[0] - margin, 0)] = False
-        keep[asleep[-1] + margin + 1 :] = False
-    return keep
-
-
-@dataclass(frozen=True)
-class Header:
-    """The header of an EDF file: label, unit and samples in a data record of each signal; `seconds` of a data record."""
-
-    labels: list[str]
-    units: list[str]
-    samples: list[int]
-    seconds: float
-
-    def rate(self, channel: str) -> float:
-        """Return the sampling rate of a channel in Hz."""
-        return self.samples[self.labels.index(channel)] / self.seconds
-
-
-def read_header(path: Path) -> Header:
-    """Read the header of an EDF file; raises Unusable for another file, a contradiction, or a wrong file size."""
-    size = path.stat().st_size
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Raise Unusable for an InputError, for whatever mne raises within the block, and for the warnings GUESSED."""
     try:
-        with path.open("rb") as stream:
-            fixed = stream.read(256)
-            count = int(fixed[252:256])
-            if fixed[:8] != b"0       " or not 1 <= count <= 512:
-                raise ValueError(f"version {fixed[:8]!r}, {count} signals")
-            rest = stream.read(256 * count).decode("latin1")
-        start, records, seconds = int(fixed[184:192]), int(fixed[236:244]), float(fixed[244:252])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.filterwarnings("error", GUESSED)
+            yield
+    except InputError as error:
+        raise Unusable(path, str(error)) from None
+    except Exception as error:
+        raise Unusable(path, f"cannot be read as EDF ({error})") from error
 
-        def field(offset: int, width: int) -> list[str]:
-            return [rest[offset * count + width * i :][:width].strip() for i in range(count)]
 
-        labels, units, samples = field(0, 16), field(96, 8), [int(n) for n in field(216, 8)]
-        ranges = [[float(v) for v in field(at, 8)] for at in (104, 112, 120, 128)]
-    except ValueError as error:
-        raise Unusable(path, f"not an EDF file ({error})") from error
-    if start != 256 * (count + 1) or records < 1 or not 0 <= seconds < 1e5 or min(samples) < 1:
-        raise Unusable(
-            path,
-            f"the header states {records} data records of {seconds:g} s, {min(samples)} or more samples of each signal "
-            f"in one, and its own length as {start} bytes for {count} signals, which cannot be",
-        )
-    for label, low, high, lowest, highest in zip(labels, *ranges, strict=True):
-        scale = all(map(math.isfinite, (low, high, lowest, highest))) and low != high and lowest < highest
-        # Of the largest samples of 16 bits, so that none overflows in single precision, whatever its unit
-        if not scale or not all(
-            abs(low + (sample - lowest) * ((high - low) / (highest - lowest))) < 1e12 for sample in (-32768, 32767)
-        ):
-            raise Unusable(
-                path, f"the header maps {lowest:g}..{highest:g} of {label} to {low:g}..{high:g}, which is no scale"
-            )
-    record = 2 * sum(samples)
-    expected = start + record * records
-    if size < expected:
-        raise Unusable(
-            path,
-            f"found {size} bytes, expected {expected} for the {records} data records of its header: the file is truncated",
-        )
-    if size >= expected + record and labels != ["EDF Annotations"]:
-        raise Unusable(
-            path, f"found {size} bytes, expected {expected}: more data than the {records} data records of its header"
-        )
-    return Header(labels, units, samples, seconds)
+def open_edf(path: Path, channels: Sequence[str] | None = None) -> Any:
+    """Open an EDF file as an `mne.io.Raw` of some or all channels, without reading samples; raises Unusable."""
+    import mne
+
+    with path.open("rb") as file:
+        header = file.read(256)
+    if header[:8] != b"0       ":
+        raise Unusable(path, f"found a file that begins with {header[:8]!r}, expected EDF")
+    if header[192:197] == b"EDF+D":
+        raise Unusable(path, "found pauses in the recording (EDF+D), expected one without")
+    with reading(path):
+        return mne.io.read_raw_edf(path, include=channels, stim_channel=None, preload=False, verbose="warning")
+
+
+def check_channels(psg: Path, channels: Sequence[str], rate: float) -> None:
+    """Raise Unusable unless the file has each channel once, at `rate` Hz and in volts or parts of them.
+
+    mne would raise a slower channel to the rate of the fastest, and take an unknown unit for volts.
+    """
+    whole = open_edf(psg)
+    contents = f"it has {', '.join(whole.ch_names)}, begins at {whole.info['meas_date']:%H.%M.%S} and lasts {whole.duration:g} s"
+    for channel in channels:
+        alone = open_edf(psg, [channel])
+        if (count := len(alone.ch_names)) != 1:
+            raise Unusable(psg, f"found {count or 'no'} channel {channel}, expected one (`channels`); {contents}")
+        if not math.isclose(alone.info["sfreq"], rate):
+            found = f"{alone.info['sfreq']:g} Hz"
+            raise Unusable(psg, f"found {found}, expected {rate:g} Hz (`sampling_rate`) in {channel}; {contents}")
+        if alone._orig_units[channel] not in ("µV", "mV", "V"):
+            raise Unusable(psg, f"found another unit than uV, mV or V in {channel}")
+
+
+def scored_epochs(
+    signal: Any, marks: Any, seconds: float, later: float = 0
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]:
+    """Return the first sample and the stage of each annotated epoch (N,), and how many are annotated outside the signal.
+
+    A stage is 0..4, MOVEMENT or UNSCORED. An annotation without duration lasts until the next one.
+
+    signal: an `mne.io.Raw`, to which the annotations go. marks: `mne.Annotations`. seconds: of an epoch. later: seconds from the
+    start of the signal to that of the hypnogram. Raises InputError for annotations that are unknown or overlap, and where none
+    is in the signal.
+    """
+    import mne
+
+    if unknown := sorted(set(marks.description) - set(STAGES)):
+        raise InputError(f"found the annotations {', '.join(unknown)}; expected {', '.join(STAGES)}")
+    lasting = np.diff(marks.onset, append=max(signal.duration - later, 0))
+    durations = np.where(marks.duration > 0, marks.duration, lasting.clip(0))
+    signal.set_annotations(mne.Annotations(marks.onset + later, durations, marks.description), emit_warning=False)
+    if not len(signal.annotations):
+        raise InputError(f"found no annotation within the {signal.duration:g} s of the signal, expected some")
+    events, _ = mne.events_from_annotations(signal, STAGES, chunk_duration=seconds, verbose="error")
+    if (np.diff(events[:, 0]) < round(seconds * signal.info["sfreq"])).any():
+        raise InputError("found annotations that overlap, expected one stage at a time")
+    return events[:, 0], events[:, 2], int((durations // seconds).sum()) - len(events)
+
+
+def within_sleep(
+    starts: npt.NDArray[np.int64], stages: npt.NDArray[np.int64], margin: float | None
+) -> npt.NDArray[np.bool_]:
+    """Return (N,) whether each epoch lies within `margin` samples of the time from first to last sleep.
+
+    starts, stages: (N,). All epochs do when margin is None or there is no sleep.
+    """
+    asleep = starts[stages > WAKE]
+    if margin is None or not len(asleep):
+        return np.ones(len(starts), dtype=bool)
+    return (starts >= asleep.min() - margin) & (starts <= asleep.max() + margin)
 
 
 def selected(keys: Iterable[Key], settings: Mapping[str, Any]) -> set[Key]:
@@ -171,19 +163,14 @@ def selected(keys: Iterable[Key], settings: Mapping[str, Any]) -> set[Key]:
     """
     available = sorted(set(keys))
     subjects = {subject for subject, _ in available}
-    if settings["subjects"] is not None:
-        if absent := sorted(set(settings["subjects"]) - subjects):
-            raise InputError(
-                f"subjects: found no recording of {', '.join(map(str, absent))}; expected some of "
-                f"{', '.join(map(str, sorted(subjects)))}"
-            )
-        subjects = set(settings["subjects"])
-    first = {subject: min(night for s, night in available if s == subject) for subject in subjects}
-    return {
-        (subject, night)
-        for subject, night in available
-        if subject in subjects and (settings["nights"] == "all" or night == first[subject])
-    }
+    wanted = subjects if settings["subjects"] is None else set(settings["subjects"])
+    if absent := sorted(wanted - subjects):
+        raise InputError(
+            f"subjects: found no recording of {', '.join(map(str, absent))}; expected some of "
+            f"{', '.join(map(str, sorted(subjects)))}"
+        )
+    first = dict(reversed(available))
+    return {(s, night) for s, night in available if s in wanted and (settings["nights"] == "all" or night == first[s])}
 
 
 def _key(name: str, where: object) -> tuple[Key, str]:
@@ -218,8 +205,8 @@ def pairs(paths: Sequence[Path]) -> dict[Key, dict[str, Path]]:
 def read_night(files: Mapping[str, Path], key: Key, settings: Mapping[str, Any], dropped: Counter[str]) -> Night:
     """Select the scored epochs of a recording, and count the others in `dropped` by reason.
 
-    Raises Unusable for a recording that lacks one of its files or a channel, is damaged, or has another sampling rate or
-    unit.
+    Raises Unusable for a recording that lacks one of its files, is damaged, has no scored epoch, or has a channel that
+    `check_channels` refuses or that is flat.
     """
     import mne
 
@@ -227,63 +214,47 @@ def read_night(files: Mapping[str, Path], key: Key, settings: Mapping[str, Any],
         (path,) = files.values()
         raise Unusable(path, f"found no partner for subject {key[0]}, night {key[1]}; expected PSG and Hypnogram")
     psg, hypnogram = files["PSG"], files["Hypnogram"]
-    header, _ = read_header(psg), read_header(hypnogram)
     seconds, rate, channels = settings["epoch_seconds"], settings["sampling_rate"], settings["channels"]
-    if missing := [c for c in channels if c not in header.labels]:
-        raise Unusable(psg, f"found no channel {', '.join(missing)}; expected the ones of `channels` in config.yaml")
-    for channel in channels:
-        if header.seconds == 0 or header.rate(channel) != rate:
-            found_rate = header.rate(channel) if header.seconds else math.nan
-            raise Unusable(psg, f"found {found_rate:g} Hz, expected {rate:g} Hz (`sampling_rate`) in {channel}")
-        if (unit := header.units[header.labels.index(channel)]) not in UNITS:
-            raise Unusable(psg, f"found the unit '{unit}', expected one of {', '.join(UNITS)} in {channel}")
-    try:
-        signal = open_signal(psg, channels)
+    check_channels(psg, channels, rate)
+    signal = open_edf(psg, channels)
+    later = (open_edf(hypnogram).info["meas_date"] - signal.info["meas_date"]).total_seconds()
+    with reading(hypnogram):
         marks = mne.read_annotations(hypnogram)
-    except (ValueError, RuntimeError, OSError, AssertionError, IndexError) as error:
-        raise Unusable(psg, f"it or its hypnogram cannot be read ({error})") from error
-    start = signal.info["meas_date"]
-    if marks.orig_time is not None and start is not None and marks.orig_time != start:
-        raise Unusable(hypnogram, f"begins at {marks.orig_time}, its signal {psg.name} at {start}; expected the same")
-    count = int(signal.n_times // round(seconds * rate))
-    try:
-        stages = stage_of_epochs(marks.onset, marks.duration, marks.description, count, seconds)
-    except InputError as error:
-        raise Unusable(hypnogram, str(error)) from None
-    beyond = sum(
-        max(0, int((o + d) // seconds) - max(count, int(o // seconds)))
-        for o, d in zip(marks.onset, marks.duration, strict=True)
-    )
-    minutes = settings["trim_wake_minutes"]
-    near = within_sleep(stages, None if minutes is None else round(minutes * 60 / seconds))
+        starts, stages, outside = scored_epochs(signal, marks, seconds, later)
     scored = stages >= 0
-    dropped["annotated after the end of the signal"] += beyond
-    dropped["movement time"] += int((stages == MOVEMENT).sum())
-    dropped["not scored"] += int((stages == UNSCORED).sum())
+    if not scored.any():
+        raise Unusable(hypnogram, f"found no scored epoch within the signal {psg.name}, expected some")
+    minutes = settings["trim_wake_minutes"]
+    near = within_sleep(starts, stages, None if minutes is None else minutes * 60 * rate)
+    night = Night(psg, key[0], starts[scored & near], stages[scored & near])
+    spread = np.ptp(signals_of(night, channels, samples_kept(settings)), axis=(0, 2))
+    for channel in [name for name, value in zip(channels, spread, strict=True) if not 0 < value < np.inf]:
+        raise Unusable(psg, f"found no signal that varies in {channel}, expected an EEG")
+    moving = int((stages == MOVEMENT).sum())
+    dropped["annotated after the end of the signal"] += outside
+    dropped["movement time"] += moving
+    dropped["not scored"] += int(signal.n_times // round(seconds * rate) - scored.sum()) - moving
     if minutes is not None:
         dropped[f"wake more than {minutes:g} minutes before or after sleep"] += int((scored & ~near).sum())
-    epochs = np.flatnonzero(scored & near)
-    return Night(psg, key[0], epochs, stages[epochs])
+    return night
 
 
-def open_signal(psg: Path, channels: Sequence[str]) -> Any:
-    """Open the channels of a signal file without reading them, as an `mne.io.Raw`."""
-    import mne
+def samples_kept(settings: Mapping[str, Any]) -> int:
+    """Return the number of samples that are taken from each epoch; raises InputError for more than an epoch has."""
+    seconds = settings["signal_seconds"] or settings["epoch_seconds"]
+    if seconds > settings["epoch_seconds"]:
+        raise InputError(
+            f"signal_seconds: found {seconds:g}, expected at most epoch_seconds, {settings['epoch_seconds']:g}"
+        )
+    return round(seconds * settings["sampling_rate"])
 
-    return mne.io.read_raw_edf(psg, include=list(channels), stim_channel=None, preload=False, verbose="error")
 
-
-def epochs_of(night: Night, channels: Sequence[str], samples: int) -> Iterator[npt.NDArray[np.float32]]:
-    """Yield the epochs to keep in order, float32 (n, channels, samples) in microvolt, an hour of signal at a time."""
-    signal = open_signal(night.psg, channels)
-    for first in range(0, int(signal.n_times // samples), _EPOCHS_AT_ONCE):
-        kept = night.epochs[(night.epochs >= first) & (night.epochs < first + _EPOCHS_AT_ONCE)]
-        if not len(kept):
-            continue
-        stop = min((first + _EPOCHS_AT_ONCE) * samples, signal.n_times // samples * samples)
-        microvolt = 1e6 * signal.get_data(picks=list(channels), start=first * samples, stop=stop)
-        whole = microvolt.reshape(len(channels), -1, samples)[:, kept - first]
-        yield whole.transpose(1, 0, 2).astype(np.float32)
+def signals_of(night: Night, channels: Sequence[str], samples: int) -> npt.NDArray[np.float32]:
+    """Return the first `samples` of each epoch to keep, float32 (N, channels, samples) in microvolt."""
+    first, stop = night.starts[0], night.starts[-1] + samples
+    microvolt = 1e6 * open_edf(night.psg, channels).get_data(picks=list(channels), start=first, stop=stop)
+    windows = np.lib.stride_tricks.sliding_window_view(microvolt, samples, axis=1)[:, night.starts - first]
+    return windows.transpose(1, 0, 2).astype(np.float32)
 
 
 def usable_nights(
@@ -310,34 +281,30 @@ def usable_nights(
 
 
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
-    """Score the epochs of every recording, divide the subjects and stream the signals into the split arrays."""
+    """Score the epochs of every recording, divide the subjects and stream the signals into the split arrays.
+
+    Raises InputError for recordings that cannot be used, and for a signal longer than an epoch.
+    """
+    samples, channels = samples_kept(settings), list(settings["channels"])
     dropped: Counter[str] = Counter()
     recordings = pairs(raw.find())
     selection = selected(recordings, settings)
     selected_files = {key: files for key, files in recordings.items() if key in selection}
     nights, unusable = usable_nights(selected_files, settings, dropped)
     subjects = np.array([night.subject for night in nights])
-    parts = dict(
-        zip(
-            SPLITS,
-            group_split(subjects, settings["test_share"], settings["validation_share"], seed, "subjects"),
-            strict=True,
-        )
-    )
-    samples = round(settings["epoch_seconds"] * settings["sampling_rate"])
-    channels = list(settings["channels"])
+    drawn = group_split(subjects, settings["test_share"], settings["validation_share"], seed, "subjects")
+    parts = dict(zip(SPLITS, drawn, strict=True))
     with writing(out_dir) as writer:
         for split in SPLITS:
             members = [night for night in nights if night.subject in parts[split]]
-            n = sum(len(night.epochs) for night in members)
+            n = sum(len(night.starts) for night in members)
             with writer.stream(f"x_{split}", (n, len(channels), samples), np.float32) as append:
                 for night in members:
-                    logger.info("%s: %d epochs for %s", night.psg.name, len(night.epochs), split)
-                    for epochs in epochs_of(night, channels, samples):
-                        append(epochs)
+                    logger.info("%s: %d epochs for %s", night.psg.name, len(night.starts), split)
+                    append(signals_of(night, channels, samples))
             writer.array(f"y_{split}", np.concatenate([night.stages for night in members]))
             writer.array(
-                f"groups_{split}", np.repeat([night.subject for night in members], [len(m.epochs) for m in members])
+                f"groups_{split}", np.repeat([night.subject for night in members], [len(m.starts) for m in members])
             )
         flow = [("recordings found", len(recordings)), ("asked for by `subjects` and `nights`", len(selection))]
         flow += [("usable", len(nights)), *((f"of them for {s}", _count(subjects, parts[s])) for s in SPLITS)]

@@ -10,7 +10,7 @@ from replication.datasets.miniature.sleep_edf import sleepedf
 
 _SETTINGS = {
     "subjects": None, "nights": "all", "unusable": "refuse", "channels": ["EEG Fpz-Cz", "EEG Pz-Oz"], "sampling_rate": 100,
-    "epoch_seconds": 30, "trim_wake_minutes": 6,
+    "epoch_seconds": 30, "signal_seconds": None, "trim_wake_minutes": 6,
 }  # fmt: skip
 
 
