@@ -69,14 +69,14 @@ def write_predicted_evidence(root: Path) -> Path:
     for model in ("clai-m", "cross-entropy"):
         samples, runs, temperature = multiclass(model, seeds=3)
         save_samples(folder / "samples.npz", samples)
-        save_predictions(folder / f"predictions_{model}.npz", runs, dict.fromkeys(runs, temperature), ece_bins=15)
+        save_predictions(folder / f"predictions_{model}.npz", runs, dict.fromkeys(runs, temperature))
         both[model] = {run.seed: Predicted(part["probability"], part["calibrated"]) for run, part in runs.items()}
         for run, part in runs.items():
-            metrics = measure(Tested(samples.y, samples.group, None), Predictions(**part), bins=15)
+            metrics = measure(Tested(samples.y, samples.group, None), Predictions(**part))
             frame = gather({str(run): _frame(metrics | {"temperature": temperature}, model)}, COLUMNS["metrics.csv"])
             tables[str(run)] = frame
     gather(tables, COLUMNS["metrics.csv"]).to_csv(folder / "metrics.csv", index=False)
-    comparisons = compare_models(samples.y, samples.group, both, 15, draws=60, seed=0)
+    comparisons = compare_models(samples.y, samples.group, both, draws=60)
     comparisons.to_csv(folder / "comparisons.csv", index=False, float_format="%.6g")
     return folder
 
@@ -97,7 +97,7 @@ def stored_small(folder: Path, classes: int) -> dict[str, dict[str, bytes]]:
         samples, runs, temperature = multiclass(n=60, seeds=1)
         temperatures = dict.fromkeys(runs, temperature)
     save_samples(folder / "samples.npz", samples)
-    save_predictions(folder / "runs.npz", runs, temperatures, ece_bins=15)
+    save_predictions(folder / "runs.npz", runs, temperatures)
     found = {}
     for name in ("samples", "runs"):
         with zipfile.ZipFile(folder / f"{name}.npz") as archive:

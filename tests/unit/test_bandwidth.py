@@ -47,7 +47,7 @@ def references(n: int = 200) -> References:
 
 
 def measured(kernel: Kernel, val: Embedded, test: Embedded) -> pd.Series:
-    frame = measure_bandwidth(kernel, references(), val, test, powers=POWERS, decimals=1, bins=10)
+    frame = measure_bandwidth(kernel, references(), val, test, powers=POWERS, decimals=1)
     assert list(frame) == BANDWIDTH_COLUMNS
     return frame.set_index(["reading", "metric"])["value"]
 
@@ -126,7 +126,7 @@ def test_posterior_of_a_class_falls_with_the_number_of_the_others() -> None:
             torch.where(one > 0, 0.0, math.log(ratio)), torch.where(one > 0, math.log(ratio), 0.0),
             torch.full((classes, 1), 1 / classes), torch.zeros(classes, classes), torch.zeros(classes, classes),
         )  # fmt: skip
-        found = merits_of_conditions(means, np.arange(classes), bins=10)
+        found = merits_of_conditions(means, np.arange(classes))
         assert found["own"] == pytest.approx(1 / (1 + (classes - 1) * ratio))
         assert found["ratio"] == pytest.approx(ratio)
 

@@ -12,7 +12,6 @@ from replication.metrics.classification import multiclass_metrics
 from replication.metrics.comparisons import METRICS, Predicted, _weights, compare_models, paired_difference
 
 Floats = NDArray[np.float64]
-BINS = 15
 
 
 def predicted(y: NDArray[np.int64], seed: int, skill: float) -> Predicted:
@@ -29,10 +28,10 @@ def three_models() -> tuple[NDArray[np.int64], dict[str, dict[int, Predicted]]]:
 
 def test_values_are_mean_differences_of_the_metrics_of_table1_over_common_seeds() -> None:
     y, runs = three_models()
-    table = compare_models(y, np.arange(240), runs, BINS, draws=20, seed=0).set_index(["model", "other", "metric"])
+    table = compare_models(y, np.arange(240), runs, draws=20, seed=0).set_index(["model", "other", "metric"])
     of_runs = {
-        (model, seed): multiclass_metrics(y, one.probability, bins=BINS)
-        | {"ece_scaled": multiclass_metrics(y, one.calibrated, bins=BINS)["ece"]}
+        (model, seed): multiclass_metrics(y, one.probability)
+        | {"ece_scaled": multiclass_metrics(y, one.calibrated)["ece"]}
         for model, of_seeds in runs.items()
         for seed, one in of_seeds.items()
     }
@@ -59,7 +58,7 @@ def test_a_draw_counts_each_sample_as_often_as_its_group_was_drawn() -> None:
     y, runs = three_models()
     groups, draws = np.arange(240) // 8, 60
     first, second = runs["good"][1], runs["bad"][1]
-    table = compare_models(y, groups, {"a": {1: first}, "b": {1: second}}, BINS, draws, seed=3)
+    table = compare_models(y, groups, {"a": {1: first}, "b": {1: second}}, draws, seed=3)
     pair, alone = (
         table[part].set_index("metric")
         for part in (table["other"] == "b", table["model"].eq("a") & table["other"].eq(""))
@@ -68,11 +67,11 @@ def test_a_draw_counts_each_sample_as_often_as_its_group_was_drawn() -> None:
     drawn = [np.repeat(np.arange(240), weight[groups]) for weight in counts]
     for metric in ("accuracy", "macro_f1", "ece", "roc_auc"):
         differences = [
-            multiclass_metrics(y[rows], first.probability[rows], bins=BINS)[metric]
-            - multiclass_metrics(y[rows], second.probability[rows], bins=BINS)[metric]
+            multiclass_metrics(y[rows], first.probability[rows])[metric]
+            - multiclass_metrics(y[rows], second.probability[rows])[metric]
             for rows in drawn
         ]
-        own = [multiclass_metrics(y[rows], first.probability[rows], bins=BINS)[metric] for rows in drawn]
+        own = [multiclass_metrics(y[rows], first.probability[rows])[metric] for rows in drawn]
         for found, values in ((pair, differences), (alone, own)):
             half = stats.t.ppf(0.975, 29) * np.std(values, ddof=1) * np.sqrt(30 / 29)
             assert found.loc[metric, "high"] - found.loc[metric, "value"] == pytest.approx(half)
@@ -106,7 +105,7 @@ def test_an_interval_by_sleeper_is_wider_than_one_by_epoch_where_sleepers_differ
     probability[hard[sleeper]] = 1 / 3
     runs["b"][0] = Predicted(probability, probability)
     by_epoch, by_sleeper = (
-        compare_models(y, groups, runs, BINS, 100, seed=0).set_index(["other", "metric"]).loc[("b", "accuracy")]
+        compare_models(y, groups, runs, 100, seed=0).set_index(["other", "metric"]).loc[("b", "accuracy")]
         for groups in (np.arange(1000), sleeper)
     )
     assert by_sleeper["high"] - by_sleeper["low"] > 1.5 * (by_epoch["high"] - by_epoch["low"])
@@ -115,12 +114,12 @@ def test_an_interval_by_sleeper_is_wider_than_one_by_epoch_where_sleepers_differ
 def test_models_without_a_common_seed_are_not_compared() -> None:
     y, runs = three_models()
     with pytest.raises(ValueError, match=r"found the seeds \[0, 1, 2\] and \[7, 8\], expected some in common"):
-        compare_models(y, np.arange(240), {"a": runs["good"], "b": {7: runs["bad"][1], 8: runs["bad"][2]}}, BINS, 2, 0)
+        compare_models(y, np.arange(240), {"a": runs["good"], "b": {7: runs["bad"][1], 8: runs["bad"][2]}}, draws=2)
 
 
 def test_equal_predictions_give_no_interval() -> None:
     y, runs = three_models()
-    table = compare_models(y, np.arange(240), {"a": runs["good"], "b": runs["good"]}, BINS, 10, seed=0)
+    table = compare_models(y, np.arange(240), {"a": runs["good"], "b": runs["good"]}, draws=10)
     table = table[table["other"] == "b"]
     assert (table["value"] == 0).all()
     assert table[["low", "high", "p"]].isna().all().all()

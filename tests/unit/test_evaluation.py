@@ -18,7 +18,7 @@ from replication.models.run import Run
 from replication.runs.identity import RunId
 
 KERNEL = MahalanobisGaussian(2, "identity")
-SETTINGS: dict[str, Any] = {"inference": {"references": "all"}, "evaluation": {"ece_bins": 15}}
+SETTINGS: dict[str, Any] = {"inference": {"references": "all"}}
 
 
 def embedded(classes: int, n: int = 200) -> dict[str, Embedded]:

@@ -14,7 +14,6 @@ from replication.runs.identity import RunId
 from replication.runs.record import read_records, write_records
 from support.predictions import multiclass, write_predicted_evidence
 
-EVALUATION = {"ece_bins": 15, "decision_thresholds": []}
 LAST = RunId("pathmnist", "clai-m", 2)
 MODELS = ("clai-m", "cross-entropy")
 
@@ -78,7 +77,7 @@ def target(whole: Path, tmp_path: Path) -> Path:
 
 
 def test_a_further_seed_joins_published_evidence_as_if_made_with_it(target: Path, whole: Path, tmp_path: Path) -> None:
-    changed = add_runs([LAST], tmp_path / "real", target.parents[1], EVALUATION)
+    changed = add_runs([LAST], tmp_path / "real", target.parents[1])
     assert {Path(file).name for file in changed} == {
         "comparisons.csv", "metrics.csv", "predictions_clai-m.npz", "runs.jsonl",
     }  # fmt: skip
@@ -97,8 +96,8 @@ def test_a_run_takes_the_place_of_a_published_one_as_if_made_with_the_others(
     """The published run of the first seed has other figures and predictions than the one that replaces it."""
     first, root, real = RunId("pathmnist", "clai-m", 0), target.parents[1], tmp_path / "real"
     with pytest.raises(InputError, match=rf"found no run {LAST}, expected one to replace"):
-        add_runs([LAST], real, root, EVALUATION, replace=True)
-    add_runs([LAST], real, root, EVALUATION)
+        add_runs([LAST], real, root, replace=True)
+    add_runs([LAST], real, root)
     metrics = pd.read_csv(whole / "metrics.csv", dtype=str, keep_default_na=False)
     write_run(real, first, metrics)
     replaced = (metrics["model"] == first.model) & (metrics["seed"] == "0")
@@ -108,7 +107,7 @@ def test_a_run_takes_the_place_of_a_published_one_as_if_made_with_the_others(
     with np.load(path) as arrays:
         others = {name: part for name, part in arrays.items() if not name.startswith(first.replicate)}
         np.savez(path, **{f"seed0/{name.split('/')[1]}": part for name, part in others.items()}, **others)
-    changed = add_runs([first], real, root, EVALUATION, replace=True)
+    changed = add_runs([first], real, root, replace=True)
     assert {"metrics.csv", "predictions_clai-m.npz"} <= {Path(file).name for file in changed}
     for name in ("metrics.csv", "predictions_clai-m.npz", "runs.jsonl", "runs_shared.json"):
         assert (target / name).read_bytes() == (whole / name).read_bytes(), name
@@ -123,7 +122,7 @@ def test_the_run_of_a_published_model_is_not_replaced(target: Path, tmp_path: Pa
     write_run(tmp_path / "real", run, metrics)
     before = {file.name: file.read_bytes() for file in target.iterdir()}
     with pytest.raises(InputError, match=r"pathmnist/clai-m/seed0 is the first run of its model"):
-        add_runs([run], tmp_path / "real", target.parents[1], EVALUATION, replace=True)
+        add_runs([run], tmp_path / "real", target.parents[1], replace=True)
     assert {file.name: file.read_bytes() for file in target.iterdir()} == before
 
 
@@ -143,7 +142,7 @@ def test_a_study_takes_further_cells_with_the_times_of_their_epochs(tmp_path: Pa
     (place / "metrics.csv").write_text("rule,metric,value\nprinted,accuracy,0.75\n")
     (place / "history.csv").write_text("epoch\n1\n2\n")
     (place / "run.json").write_text(json.dumps(record(run)))
-    add_runs([run], tmp_path / "real", tmp_path / "published", EVALUATION)
+    add_runs([run], tmp_path / "real", tmp_path / "published")
     assert (folder / "metrics.csv").read_text().splitlines()[1:] == [
         "recipe,full,0,,printed,accuracy,0.50",
         "recipe,full_fast,0,,printed,accuracy,0.75",
@@ -185,7 +184,7 @@ def test_controls_of_a_published_run_join_its_evidence_and_nothing_else_changes(
     controlled: Path, tmp_path: Path
 ) -> None:
     before = {file.name: file.read_bytes() for file in controlled.iterdir()}
-    changed = add_runs([PUBLISHED, UNTRAINED], tmp_path / "real", controlled.parents[1], EVALUATION)
+    changed = add_runs([PUBLISHED, UNTRAINED], tmp_path / "real", controlled.parents[1])
     assert changed == ["pathmnist/evidence/read_outs.csv"]
     assert (controlled / "read_outs.csv").read_text().splitlines()[1:] == [
         "clai-m,0,vote,accuracy,0.70",
@@ -198,7 +197,7 @@ def test_controls_of_a_published_run_join_its_evidence_and_nothing_else_changes(
     with pytest.raises(
         InputError, match=r"clai-m/seed1 is published already, and .* has nothing that its evidence lacks"
     ):
-        add_runs([PUBLISHED], tmp_path / "real", controlled.parents[1], EVALUATION)
+        add_runs([PUBLISHED], tmp_path / "real", controlled.parents[1])
 
 
 def test_controls_of_another_model_than_the_published_one_are_refused(controlled: Path, tmp_path: Path) -> None:
@@ -207,16 +206,16 @@ def test_controls_of_another_model_than_the_published_one_are_refused(controlled
     for changed in (HISTORY.replace("0.125", "0.1251"), HISTORY + "3,0.1,0.6\n"):
         history.write_text(changed)
         with pytest.raises(InputError, match="another training than the published one of pathmnist/clai-m/seed1"):
-            add_runs([PUBLISHED], real, root, EVALUATION)
+            add_runs([PUBLISHED], real, root)
     history.unlink()
     with pytest.raises(InputError, match=r"history.csv is missing, expected the history of a trained model"):
-        add_runs([PUBLISHED], real, root, EVALUATION)
+        add_runs([PUBLISHED], real, root)
     prepared.write_text('{"arrays": {"x_test": {"sha256": "ab"}}}')
     with pytest.raises(InputError, match="found other arrays"):
-        add_runs([UNTRAINED], real, root, EVALUATION)
+        add_runs([UNTRAINED], real, root)
     prepared.unlink()
     with pytest.raises(InputError, match=r"dataset.json is missing, expected the prepared data"):
-        add_runs([UNTRAINED], real, root, EVALUATION)
+        add_runs([UNTRAINED], real, root)
     assert (controlled / "read_outs.csv").read_text().count("\n") == 3
 
 
@@ -225,7 +224,7 @@ def test_a_traced_training_of_a_further_seed_joins_with_its_alignment_and_read_o
 ) -> None:
     run, root = RunId("pathmnist", "alignment-m", 1), controlled.parents[1]
     with pytest.raises(InputError, match=r"alignment-m/seed1/traced/alignment.csv is missing, expected a finished run"):
-        add_runs([run], tmp_path / "real", root, EVALUATION)
+        add_runs([run], tmp_path / "real", root)
     columns = "epoch,kernel,alignment,centred_alignment,class_alignment\n"
     (controlled / "alignment.csv").write_text(f"model,seed,{columns}alignment-m,0,1,cosine,0.25,0.5,\n")
     traced = tmp_path / "real" / str(run) / "traced"
@@ -233,13 +232,13 @@ def test_a_traced_training_of_a_further_seed_joins_with_its_alignment_and_read_o
     (traced / "alignment.csv").write_text(f"{columns}1,cosine,0.75,0.5,\n")
     (traced / "run.json").write_text(json.dumps(record(run)))
     (traced.parent / "read_outs.csv").write_text(READ_OUTS)
-    changed = add_runs([run], tmp_path / "real", root, EVALUATION)
+    changed = add_runs([run], tmp_path / "real", root)
     assert {Path(file).name for file in changed} == {"alignment.csv", "read_outs.csv", "runs.jsonl", "runs_shared.json"}
     assert (controlled / "alignment.csv").read_text().splitlines()[-1] == "alignment-m,1,1,cosine,0.75,0.5,"
     assert (controlled / "read_outs.csv").read_text().splitlines()[-1] == "alignment-m,1,vote,accuracy,0.75"
     assert str(run) in [entry["run"] for entry in read_records(controlled)]
     with pytest.raises(InputError, match="is published already"):
-        add_runs([run], tmp_path / "real", root, EVALUATION)
+        add_runs([run], tmp_path / "real", root)
 
 
 def test_a_published_run_without_epochs_has_nothing_to_add(controlled: Path, tmp_path: Path) -> None:
@@ -252,7 +251,7 @@ def test_a_published_run_without_epochs_has_nothing_to_add(controlled: Path, tmp
         place.mkdir(parents=True, exist_ok=True)
         (place / "history.csv").write_text("epoch,loss\n")
         with pytest.raises(InputError, match="gradient-boosting/seed0 is published already"):
-            add_runs([run], tmp_path / "real", controlled.parents[1], EVALUATION)
+            add_runs([run], tmp_path / "real", controlled.parents[1])
 
 
 @pytest.mark.parametrize(
@@ -273,7 +272,7 @@ def test_a_run_that_does_not_belong_to_the_published_ones_is_refused_and_changes
     path = tmp_path / "real" / str(LAST) / "run.json"
     path.write_text(json.dumps(record(LAST, **changes)))
     with pytest.raises(InputError, match=message):
-        add_runs([LAST], tmp_path / "real", target.parents[1], EVALUATION)
+        add_runs([LAST], tmp_path / "real", target.parents[1])
     assert {file.name: file.read_bytes() for file in target.iterdir()} == before
 
 
@@ -287,17 +286,17 @@ def test_a_run_in_the_precision_of_another_machine_belongs_to_the_published_ones
         }
     write_records(target, records)
     (tmp_path / "real" / str(LAST) / "run.json").write_text(json.dumps(record(LAST, settings=settings)))
-    assert add_runs([LAST], tmp_path / "real", target.parents[1], EVALUATION)
+    assert add_runs([LAST], tmp_path / "real", target.parents[1])
 
 
 def test_what_is_missing_is_named(target: Path, tmp_path: Path) -> None:
     root, real = target.parents[1], tmp_path / "real"
     with pytest.raises(InputError, match=r"seed7/metrics.csv is missing, expected a finished run"):
-        add_runs([RunId("pathmnist", "clai-m", 7)], real, root, EVALUATION)
+        add_runs([RunId("pathmnist", "clai-m", 7)], real, root)
     with pytest.raises(InputError, match="found a run of a fold"):
-        add_runs([RunId("pathmnist", "clai-m", 2, 1)], real, root, EVALUATION)
+        add_runs([RunId("pathmnist", "clai-m", 2, 1)], real, root)
     with pytest.raises(InputError, match="found no evidence, expected some"):
-        add_runs([RunId("cifar10", "clai-m", 0)], real, root, EVALUATION)
+        add_runs([RunId("cifar10", "clai-m", 0)], real, root)
     for text, message in (
         ("{", "expected JSON"),
         ("[]", "no JSON object"),
@@ -305,11 +304,11 @@ def test_what_is_missing_is_named(target: Path, tmp_path: Path) -> None:
     ):
         (real / str(LAST) / "run.json").write_text(text)
         with pytest.raises(InputError, match=message):
-            add_runs([LAST], real, root, EVALUATION)
+            add_runs([LAST], real, root)
     (real / str(LAST) / "run.json").write_text(json.dumps(record(LAST)))
     (real / str(LAST) / "predictions.npz").unlink()
     with pytest.raises(InputError, match=r"predictions.npz is missing"):
-        add_runs([LAST], real, root, EVALUATION)
+        add_runs([LAST], real, root)
 
 
 def test_published_predictions_that_are_damaged_are_named_and_nothing_changes(target: Path, tmp_path: Path) -> None:
@@ -317,5 +316,5 @@ def test_published_predictions_that_are_damaged_are_named_and_nothing_changes(ta
     path.write_bytes(path.read_bytes()[:-40])
     before = {file.name: file.read_bytes() for file in target.iterdir()}
     with pytest.raises(InputError, match=r"predictions_clai-m\.npz"):
-        add_runs([LAST], tmp_path / "real", target.parents[1], EVALUATION)
+        add_runs([LAST], tmp_path / "real", target.parents[1])
     assert {file.name: file.read_bytes() for file in target.iterdir()} == before

@@ -35,7 +35,7 @@ def stored(
     """What the files hold after both were written and read."""
     save_samples(folder / "samples.npz", samples)
     temperatures = dict.fromkeys(runs, temperature)
-    save_predictions(folder / "predictions_clai-m.npz", runs, temperatures, ece_bins=15, decision_thresholds=THRESHOLDS)
+    save_predictions(folder / "predictions_clai-m.npz", runs, temperatures)
     read = load_samples(folder / "samples.npz", classes)
     assert np.array_equal(read.y, samples.y)
     assert np.array_equal(read.group, samples.group)
@@ -116,7 +116,7 @@ def test_another_mapping_to_probabilities_is_refused(tmp_path: Path) -> None:
     for given in runs.values():
         given["probability"] = given["probability"] ** 2
     with pytest.raises(InputError, match="MAPPINGS"):
-        save_predictions(tmp_path / "predictions_gp.npz", runs, {}, ece_bins=15)
+        save_predictions(tmp_path / "predictions_gp.npz", runs, {})
 
 
 def test_predictions_of_other_samples_are_refused(tmp_path: Path) -> None:

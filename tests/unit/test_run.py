@@ -23,7 +23,7 @@ from replication.runs.settings import load_settings, merge, model_settings
 
 CPU = torch.device("cpu")
 MINI = load_settings(Path(__file__).parents[2], mini=True)
-SETTINGS: dict[str, Any] = {"threads": 1, "normalise_test_separately": True, "evaluation": {"ece_bins": 10}}
+SETTINGS: dict[str, Any] = {"threads": 1, "normalise_test_separately": True}
 SETTINGS["training"] = {
     "samples": None,
     "augmentation": NO_AUGMENTATION,
@@ -72,7 +72,6 @@ def test_a_state_is_resumed_by_the_same_fit_alone(tmp_path: Path) -> None:
         return run.checkpoint(tmp_path / "checkpoint.pt", 60, [str(file)]).fingerprint
 
     first = fingerprint(run_of(RunId("stays", "gp", 0, 1)))
-    assert fingerprint(run_of(RunId("stays", "gp", 0, 1), evaluation={"ece_bins": 5})) == first
     others = [run_of(RunId("stays", "gp", 1, 0)), run_of(RunId("stays", "constant", 0, 1))]
     others.append(run_of(RunId("stays", "gp", 0, 1), threads=2))
     assert first not in map(fingerprint, others)

@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def verified(folder: Path) -> pd.DataFrame:
-    return frame_of(of_dataset(evidence_of(folder), "pathmnist", 15)[0])
+    return frame_of(of_dataset(evidence_of(folder), "pathmnist")[0])
 
 
 def evidence_of(folder: Path) -> Evidence:
@@ -81,13 +81,13 @@ def test_models_alone_are_added_to_comparisons_that_lack_them_once(folder: Path)
     whole = path.read_text()
     pairs = "".join(line for line in whole.splitlines(keepends=True) if ",," not in line)
     path.write_text(pairs)
-    lines = models_alone(evidence_of(folder), "pathmnist", 15)
+    lines = models_alone(evidence_of(folder), "pathmnist")
     assert [line.split(",")[:3] for line in lines.splitlines()] == [
         line.split(",")[:3] for line in whole.splitlines() if ",," in line
     ]
     path.write_text(pairs + lines)
     _read_csv.cache_clear()
-    assert models_alone(evidence_of(folder), "pathmnist", 15) == ""
+    assert models_alone(evidence_of(folder), "pathmnist") == ""
     assert set(verified(folder)["agreement"]) <= {Agreement.EQUAL, Agreement.WITHIN}
 
 
@@ -122,7 +122,7 @@ def test_a_changed_table_is_found_and_rows_without_predictions_say_so(folder: Pa
     write_evidence(tmp_path / "published", ["cifar10"], theory=False)
     expected = EXPECTED | {"cifar10": {"title": "CIFAR-10", "needs": "a download"}}
     published = Evidence.found(tmp_path / "published", expected)
-    _, files = of_dataset(published, "pathmnist", 15)
+    _, files = of_dataset(published, "pathmnist")
     here = recomputed_evidence(published, tmp_path / "here", {"pathmnist": files})
 
     def table(evidence: Evidence) -> pd.DataFrame:

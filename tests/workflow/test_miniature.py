@@ -168,20 +168,11 @@ def planned_with(miniature: Tree, tmp_path: Path) -> Callable[[str], dict[str, i
     return planned
 
 
-@pytest.mark.parametrize(
-    "setting", ["inference: {block: 500}", "datasets: {mimic-iv: {memory_gb: 5.5}}", "download: {retries: 9}"]
-)
+@pytest.mark.parametrize("setting", ["datasets: {mimic-iv: {memory_gb: 5.5}}", "download: {retries: 9}"])
 def test_setting_that_decides_no_result_runs_nothing_again(
     setting: str, planned_with: Callable[[str], dict[str, int]]
 ) -> None:
     assert planned_with(setting) == {}
-
-
-def test_setting_of_evaluation_leaves_trained_models_alone(planned_with: Callable[[str], dict[str, int]]) -> None:
-    assert planned_with("evaluation: {decision_thresholds: [0.1]}") == {}
-    planned = planned_with("evaluation: {ece_bins: 7}")
-    assert {"evaluate_clai", "evaluate_cross_entropy", "fit_hourly_classifiers"} <= planned.keys()
-    assert not planned.keys() & {"train_model", *DATA_RULES}
 
 
 def test_setting_of_the_vote_leaves_the_others_alone(planned_with: Callable[[str], dict[str, int]]) -> None:

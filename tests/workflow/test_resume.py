@@ -115,20 +115,6 @@ def test_state_of_another_split_is_not_resumed_from(tree: Tree) -> None:
     assert "resumed after" not in log(tree)
 
 
-def test_training_of_a_cell_goes_on_though_its_evaluation_changed(tree: Tree) -> None:
-    run = "mini/ablation/full_zero/seed0"
-    state = tree.path / "results" / run / "checkpoint.pt"
-    arguments = ("--cores", "1", f"results/{run}/metrics.csv", "--config", "checkpoint_seconds=0")
-    running = start(tree, *arguments)
-    wait(running, state.exists)
-    os.killpg(running.pid, signal.SIGTERM)
-    running.communicate()
-    (tree.path / "own.yaml").write_text("evaluation: {ece_bins: 7}\ninference: {block: 100}\n")
-    resumed = tree.snakemake(*arguments, "--configfile", "own.yaml")
-    assert resumed.returncode == 0, resumed.stdout
-    assert "resumed after" in (tree.path / "logs" / run / "run_cell.log").read_text()
-
-
 def test_killed_workflow_resumes_to_the_same_bytes(tree: Tree, miniature: Tree) -> None:
     running = training(tree)
     os.killpg(running.pid, signal.SIGKILL)

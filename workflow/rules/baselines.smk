@@ -22,7 +22,7 @@ rule fit_embedding_baseline:
         "../../envs/environment.yaml"
     threads: threads_of
     params:
-        settings=read_by_model("evaluation.ece_bins"),
+        settings=read_by_model(),
         fit=lambda wildcards: MODELS[wildcards.model].fit,
         checkpoint="results/{evidence}/{dataset}/{model}/{run}/checkpoint.pt",
     message:
@@ -49,7 +49,7 @@ rule fit_hourly_classifiers:
         "../../envs/environment.yaml"
     threads: threads_of
     params:
-        settings=read_by(OF_HOURS[0], "evaluation.ece_bins", together=OF_HOURS),
+        settings=read_by(OF_HOURS[0], together=OF_HOURS),
         models=OF_HOURS,
     message:
         "Fit classifiers of single hours of {wildcards.dataset} ({wildcards.evidence}, {wildcards.run})."
@@ -75,7 +75,7 @@ rule fit_feature_classifiers:
         "../../envs/environment.yaml"
     threads: threads_of
     params:
-        settings=only("threads", *FEATURE_BLOCKS, "training.samples", "evaluation.ece_bins", together=OF_FEATURES),
+        settings=only("threads", *FEATURE_BLOCKS, "training.samples", together=OF_FEATURES),
         models=OF_FEATURES,
     message:
         "Fit classifiers of rows of {wildcards.dataset} ({wildcards.evidence}, {wildcards.run})."
@@ -101,7 +101,7 @@ rule fit_deep_kernel_gp:
     resources:
         gpu=1,
     params:
-        settings=read_by("deep-kernel-gp", "evaluation.ece_bins"),
+        settings=read_by("deep-kernel-gp"),
         checkpoint="results/{evidence}/{dataset}/deep-kernel-gp/{run}/checkpoint.pt",
     message:
         "Train a deep-kernel Gaussian process on {wildcards.dataset} ({wildcards.evidence}, {wildcards.run})."

@@ -46,7 +46,7 @@ rule fit_read_outs:
     resources:
         gpu=1,
     params:
-        settings=read_by_embedding("controls.read_outs", "evaluation.ece_bins"),
+        settings=read_by_embedding("controls.read_outs"),
     message:
         "Fit read-outs of the embedding {wildcards.embedding} of {wildcards.dataset} ({wildcards.evidence}), {wildcards.run}."
     script:
@@ -71,7 +71,7 @@ rule compare_classes:
     resources:
         gpu=1,
     params:
-        settings=read_by_embedding("evaluation.similarity_samples"),
+        settings=read_by_embedding(),
     message:
         "Compare the classes of {wildcards.dataset} in the embedding {wildcards.embedding} ({wildcards.evidence}, {wildcards.run})."
     script:
@@ -119,7 +119,7 @@ rule fit_bandwidth:
     resources:
         gpu=1,
     params:
-        settings=only("controls.bandwidth", "evaluation.ece_bins"),
+        settings=only("controls.bandwidth"),
     message:
         "Fit the Parzen window of {wildcards.embedding} on {wildcards.dataset} ({wildcards.evidence}, {wildcards.run})."
     script:

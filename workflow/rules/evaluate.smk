@@ -27,7 +27,7 @@ rule evaluate_clai:
     resources:
         gpu=1,
     params:
-        settings=read_by_model("evaluation.ece_bins", "evaluation.similarity_samples"),
+        settings=read_by_model(),
         kernel=lambda wildcards: MODELS[wildcards.model].kernel,
     message:
         "Embed {wildcards.dataset} with {wildcards.model} ({wildcards.evidence}, {wildcards.run}) and let its references vote."
@@ -53,7 +53,7 @@ rule evaluate_cross_entropy:
     resources:
         gpu=1,
     params:
-        settings=read_by("cross-entropy", "evaluation.ece_bins"),
+        settings=read_by("cross-entropy"),
     message:
         "Evaluate cross-entropy on {wildcards.dataset} ({wildcards.evidence}, {wildcards.run})."
     script:
@@ -78,7 +78,7 @@ rule evaluate_supervised_contrastive:
     resources:
         gpu=1,
     params:
-        settings=read_by("supervised-contrastive", "evaluation.ece_bins"),
+        settings=read_by("supervised-contrastive"),
     message:
         "Read out the trunk of supervised contrastive learning on {wildcards.dataset} ({wildcards.evidence}, {wildcards.run})."
     script:
@@ -169,7 +169,7 @@ rule summarise_predictions:
         "../../envs/environment.yaml"
     threads: 1
     params:
-        settings=only("evaluation.bootstrap", "evaluation.decision_thresholds", "validation_share_recordings"),
+        settings=only("validation_share_recordings"),
     message:
         "Draw intervals by patient and decision curves for {wildcards.dataset} ({wildcards.evidence})."
     script:
@@ -205,8 +205,6 @@ rule gather_predictions:
     conda:
         "../../envs/environment.yaml"
     threads: 1
-    params:
-        settings=only("evaluation.ece_bins", "evaluation.decision_thresholds"),
     message:
         "Round and pack the predictions of {wildcards.model} on {wildcards.dataset} ({wildcards.evidence})."
     script:
@@ -225,8 +223,6 @@ rule compare_models:
     conda:
         "../../envs/environment.yaml"
     threads: 1
-    params:
-        settings=only("evaluation.bootstrap", "evaluation.ece_bins"),
     message:
         "Compare the models of {wildcards.dataset} ({wildcards.evidence}) over seeds and test samples together."
     script:

@@ -23,7 +23,7 @@ rule pack_model:
         "../../envs/environment.yaml"
     threads: threads_of
     params:
-        settings=read_by_model("evaluation.ece_bins", "embedding_size", "kernel"),
+        settings=read_by_model("embedding_size", "kernel"),
         references=lambda wildcards: settings(wildcards.evidence)["published_models"]["references"],
         limits=lambda wildcards: settings(wildcards.evidence)["datasets"][wildcards.dataset].get("limits", []),
     message:

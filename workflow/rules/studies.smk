@@ -21,7 +21,7 @@ rule run_cell:
         gpu=1,
     params:
         settings=read_by_model(
-            "evaluation.ece_bins", "model", "scored_on", "training.samples", "split_seed", "development_test_share"
+            "model", "scored_on", "training.samples", "split_seed", "development_test_share"
         ),
         checkpoint="results/{evidence}/{study}/{cell}/{run}/checkpoint.pt",
     message:

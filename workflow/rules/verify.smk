@@ -24,7 +24,6 @@ rule verify_dataset:
     params:
         root=evidence_root,
         datasets=lambda wildcards: descriptions([wildcards.dataset], settings_behind(wildcards)),
-        bins=lambda wildcards: settings_behind(wildcards)["evaluation"]["ece_bins"],
     message:
         "Compute metrics and intervals of {wildcards.dataset} from its published predictions."
     script:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
-settings = snakemake.params.settings["evaluation"]
 data = prepared.load(Path(snakemake.input.prepared).parent)
 y = np.asarray(data["y_test"])
 # The epochs of a sleeper resemble each other; images stand for themselves.
@@ -24,5 +23,5 @@ for path in snakemake.input.predictions:
     run = RunId.parse(path)
     with np.load(path, allow_pickle=False) as arrays:
         runs.setdefault(run.model, {})[run.seed] = Predicted(arrays["probability"], arrays["calibrated"])
-comparisons = compare_models(y, groups, runs, settings["ece_bins"], settings["bootstrap"], seed=0)
+comparisons = compare_models(y, groups, runs)
 comparisons.to_csv(snakemake.output[0], index=False, float_format="%.6g")

@@ -28,5 +28,4 @@ measure_bandwidth(
     test,
     powers=bandwidth["powers"],
     decimals=bandwidth["decimals"],
-    bins=settings["evaluation"]["ece_bins"],
 ).to_csv(snakemake.output[0], index=False)

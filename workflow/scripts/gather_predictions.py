@@ -11,6 +11,4 @@ if TYPE_CHECKING:
 
 start_job(snakemake.log[0])
 predictions, temperatures = predictions_of_runs(snakemake.input.predictions, snakemake.input.metrics)
-evaluation = snakemake.params.settings["evaluation"]
-bins, thresholds = evaluation["ece_bins"], evaluation["decision_thresholds"]
-save_predictions(snakemake.output[0], predictions, temperatures, bins, thresholds)
+save_predictions(snakemake.output[0], predictions, temperatures)

@@ -15,16 +15,15 @@ if TYPE_CHECKING:
     from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
-settings = snakemake.params.settings["evaluation"]
 data = prepared.load(Path(snakemake.input.prepared).parent)
 folds, curves = [], {}
 for paths, fold in predicted_folds(data, snakemake.params.settings, snakemake.input.predictions):
     folds.append(fold)
     for model, path in paths.items():
-        curves[path] = net_benefit(fold.y, fold.calibrated[model], settings["decision_thresholds"])
+        curves[path] = net_benefit(fold.y, fold.calibrated[model])
 models = list(dict.fromkeys(model for fold in folds for model in fold.scores))  # seeds may differ by model
 compared = [model for model in ("gradient-boosting", "student-t-mixture") if model in models]
-intervals = patient_intervals(folds, models, compared, settings["bootstrap"], seed=0)
+intervals = patient_intervals(folds, models, compared)
 intervals.to_csv(snakemake.output.intervals, index=False, float_format="%.6g")
 decision = gather(curves, ["model", "seed", "fold", "threshold", "net_benefit", "always"])
 pd.DataFrame(decision).to_csv(snakemake.output.decision, index=False, float_format="%.6g")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 start_job(snakemake.log[0])
 evidence = Evidence.of_files(Path(snakemake.params.root), snakemake.params.datasets, snakemake.input.evidence)
-numbers, files = of_dataset(evidence, snakemake.wildcards.dataset, snakemake.params.bins)
+numbers, files = of_dataset(evidence, snakemake.wildcards.dataset)
 frame_of(numbers).to_csv(snakemake.output.numbers, index=False)
 Path(snakemake.output.evidence).mkdir(parents=True, exist_ok=True)
 for name, frame in files.items():

@@ -62,7 +62,6 @@ def measure_bandwidth(
     *,
     powers: Sequence[float],
     decimals: int,
-    bins: int,
 ) -> pd.DataFrame:
     """Return figures of merit on test samples of the posterior by windows of two widths, and of f, as it stands and scaled.
 
@@ -73,7 +72,6 @@ def measure_bandwidth(
         test: samples that are scored once.
         powers: of the Parzen form, ascending, 1 among them. The best is refined between its neighbours.
         decimals: to which one of the readings of ROC-AUC rounds f.
-        bins: number of bins of the calibration error.
 
     Returns:
         `BANDWIDTH_COLUMNS`, all fractions but log loss (nats), power and temperature. For the readings
@@ -99,9 +97,9 @@ def measure_bandwidth(
     for reading, power in (("parzen", 1.0), ("parzen-power", gamma)):
         of_test, of_val = means(test, power), means(val, power)
         scores, scores_val = (_scores(log_posteriors(part)) for part in (of_test, of_val))
-        measured |= _scaled(reading, power, scores, y, fit_temperature(scores_val, y_val), bins)
-        measured[f"{reading}-condition"] = merits_of_conditions(of_test, y, bins)
-    measured |= _scaled("softmax", 1.0, f, y, fit_temperature(f_val, y_val), bins)
+        measured |= _scaled(reading, power, scores, y, fit_temperature(scores_val, y_val))
+        measured[f"{reading}-condition"] = merits_of_conditions(of_test, y)
+    measured |= _scaled("softmax", 1.0, f, y, fit_temperature(f_val, y_val))
     measured |= {reading: {"roc_auc": value} for reading, value in coarser_roc_auc(y, f, decimals).items()}
     rows = [(reading, metric, value) for reading, values in measured.items() for metric, value in values.items()]
     return pd.DataFrame(rows, columns=BANDWIDTH_COLUMNS)
@@ -126,20 +124,20 @@ def log_loss(y: Labels, scores: Floats) -> float:
     return float(-log_softmax(scores, axis=1)[np.arange(len(y)), y].mean())
 
 
-def merits(y: Labels, scores: Floats, bins: int) -> dict[str, float]:
+def merits(y: Labels, scores: Floats) -> dict[str, float]:
     """Return accuracy, mean_confidence, ece, log_loss and roc_auc of softmax of scores (N, C)."""
-    metrics = multiclass_metrics(y, np.exp(log_softmax(scores, axis=1)), bins=bins)
+    metrics = multiclass_metrics(y, np.exp(log_softmax(scores, axis=1)))
     chosen = {name: metrics[name] for name in ("accuracy", "mean_confidence", "ece", "roc_auc")}
     return {**chosen, "log_loss": log_loss(y, scores)}
 
 
-def merits_of_conditions(means: ParzenMeans, y: Labels, bins: int) -> dict[str, float]:
+def merits_of_conditions(means: ParzenMeans, y: Labels) -> dict[str, float]:
     """Return ece, own, sum and ratio of the posteriors of single conditions, as `measure_bandwidth` explains them.
 
     means: of N samples to K classes. y: (N,) class indices.
     """
     posterior = np.exp(_scores(log_posteriors(means)))
-    errors = [expected_calibration_error(p, (y == k).astype(float), bins=bins) for k, p in enumerate(posterior.T)]
+    errors = [expected_calibration_error(p, (y == k).astype(float)) for k, p in enumerate(posterior.T)]
     log_ratio = _scores(means.log_negative - means.log_positive)
     own = np.arange(len(y)), y
     return {
@@ -165,11 +163,11 @@ def coarser_roc_auc(y: Labels, f: Floats, decimals: int) -> Mapping[str, float]:
 
 
 def _scaled(
-    reading: str, power: float, scores: Floats, y: Labels, temperature: float, bins: int
+    reading: str, power: float, scores: Floats, y: Labels, temperature: float
 ) -> dict[str, Mapping[str, float]]:
     """Return the merits of scores (N, C) as they are and over the temperature, by reading."""
     readings = {reading: 1.0, f"{reading}-temperature": temperature}
-    return {name: {"power": power, "temperature": by, **merits(y, scores / by, bins)} for name, by in readings.items()}
+    return {name: {"power": power, "temperature": by, **merits(y, scores / by)} for name, by in readings.items()}
 
 
 def _scores(values: Tensor) -> Floats:

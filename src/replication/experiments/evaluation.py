@@ -46,6 +46,8 @@ from replication.models.splits import recording_rows
 from replication.runs.identity import RunId
 
 Floats = NDArray[np.float64]
+SIMILARITY_SAMPLES = 200
+"""Test samples of a class behind the mean similarity of two classes (claim 12)."""
 
 
 class Scored(NamedTuple):
@@ -196,14 +198,13 @@ def evaluate_rows(run: Run, score: Floats, score_val: Floats) -> Evaluation:
 
 def evaluate_multiclass(run: Run, test: Scored, val: Scored) -> Evaluation:
     """Evaluate scores (N, C), which softmax turns into probabilities; the temperature is fitted on validation samples."""
-    bins = run.settings["evaluation"]["ece_bins"]
     temperature = fit_temperature(val.score, val.y)
     raw, scaled = scaled_softmax(test.score, 1.0), scaled_softmax(test.score, temperature)
-    metrics = multiclass_metrics(test.y, raw, bins=bins)
-    metrics["ece_scaled"] = multiclass_metrics(test.y, scaled, bins=bins)["ece"]
+    metrics = multiclass_metrics(test.y, raw)
+    metrics["ece_scaled"] = multiclass_metrics(test.y, scaled)["ece"]
     metrics["temperature"] = temperature
     diagrams = [
-        reliability(*top_label(test.y, probability), bins=bins).assign(kind="top-label", mapping=mapping)
+        reliability(*top_label(test.y, probability)).assign(kind="top-label", mapping=mapping)
         for mapping, probability in (("raw", raw), ("calibrated", scaled))
     ]
     predictions = _predictions(test.score, raw, scaled)
@@ -215,7 +216,7 @@ def evaluate_binary(run: Run, test: Scored, probability: Floats, val: Scored) ->
 
     Calibration and the thresholds for F1 and for alarms are fitted on validation samples.
     """
-    bins, utilities = run.settings["evaluation"]["ece_bins"], utilities_of(run)
+    utilities = utilities_of(run)
     calibrated = fit_logistic(val.score, val.y)(test.score)
     metrics = binary_metrics(
         test.y,
@@ -224,14 +225,13 @@ def evaluate_binary(run: Run, test: Scored, probability: Floats, val: Scored) ->
         calibrated,
         threshold=0.0,
         threshold_validation=choose_threshold(val.y, val.score),
-        bins=bins,
     )
     predictions = _predictions(test.score, probability, calibrated)
     if utilities is not None:
         predictions["alarm"] = test.score > choose_alarm_threshold(utilities.val, val.score)
         metrics["utility"] = utility_score(utilities.test, predictions["alarm"])
     diagrams = [
-        reliability(predicted, outcome, bins=bins).assign(kind=kind, mapping=mapping)
+        reliability(predicted, outcome).assign(kind=kind, mapping=mapping)
         for mapping, p in (("raw", probability), ("calibrated", calibrated))
         for kind, (predicted, outcome) in (
             ("top-label", top_label(test.y, of_classes(p))),
@@ -253,16 +253,16 @@ def _predictions(score: Floats, probability: Floats, calibrated: Floats) -> dict
 def class_similarity(run: Run, kernel: Kernel, embedded: Embedded) -> pd.DataFrame:
     """Return the mean similarity of pairs of samples of two classes, averaged over conditions.
 
-    At most `evaluation.similarity_samples` samples of each class are drawn, with the run's seed.
+    At most `SIMILARITY_SAMPLES` samples of each class are drawn, with the run's seed.
 
     Returns:
         Columns class_a, class_b, similarity.
     """
-    samples, generator = run.settings["evaluation"]["similarity_samples"], torch.Generator().manual_seed(run.id.seed)
+    generator = torch.Generator().manual_seed(run.id.seed)
     drawn = []
     for k in range(run.classes):
         members = (embedded.y == k).nonzero()[:, 0]
-        drawn.append(embedded.z[:, members[torch.randperm(len(members), generator=generator)[:samples]]])
+        drawn.append(embedded.z[:, members[torch.randperm(len(members), generator=generator)[:SIMILARITY_SAMPLES]]])
     with torch.no_grad():
         rows = [
             {"class_a": a, "class_b": b, "similarity": float(kernel(drawn[a], drawn[b]).mean())}

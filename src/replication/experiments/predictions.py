@@ -20,7 +20,7 @@ numbers of groups, recordings and folds, as differences from sample to sample. T
 
 import io
 import zipfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,8 @@ from clai.errors import InputError
 from replication.datasets.archives import opened_zip, reading
 from replication.datasets.prepared import Prepared
 from replication.datasets.splits import DEVELOPMENT
+from replication.metrics.bootstrap import DECISION_THRESHOLDS
+from replication.metrics.classification import ECE_BINS
 from replication.runs.identity import RunId
 
 Floats = NDArray[np.float64]
@@ -138,16 +140,12 @@ def save_predictions(
     path: str | Path,
     runs: Mapping[RunId, Mapping[str, NDArray[np.float32]]],
     temperatures: Mapping[RunId, float],
-    ece_bins: int,
-    decision_thresholds: Sequence[float] = (),
 ) -> None:
     """Write `predictions_<model>.npz`.
 
     Args:
         runs: by run the arrays of its `predictions.npz`.
         temperatures: of the runs with more than two classes.
-        ece_bins: of the calibration errors.
-        decision_thresholds: calibrated probabilities of decision curves, for two classes.
 
     Raises:
         InputError: a run has scores that are not finite.
@@ -157,10 +155,7 @@ def save_predictions(
         if not np.isfinite(given["score"]).all():
             raise InputError(f"{run}: found scores that are not finite, expected numbers. Compute the run again")
         score = given["score"].astype(np.float64)
-        if score.ndim == 2:
-            parts = _of_classes(score, temperatures[run], ece_bins)
-        else:
-            parts = _of_two(score, given, ece_bins, decision_thresholds)
+        parts = _of_classes(score, temperatures[run]) if score.ndim == 2 else _of_two(score, given)
         arrays |= {f"{run.replicate}/{name}": values for name, values in parts.items()}
     _write(path, arrays)
 
@@ -192,7 +187,7 @@ def leave_out(path: Path, replicates: Collection[str]) -> None:
         path.unlink()
 
 
-def _of_classes(score: Floats, temperature: float, ece_bins: int) -> dict[str, NDArray[Any]]:
+def _of_classes(score: Floats, temperature: float) -> dict[str, NDArray[Any]]:
     """Return the levels (N, C) of the distances to the largest score, finer ones for samples that would move, and constants."""
     distance = score.max(axis=1, keepdims=True) - score
     largest, top = float(distance.max()) or 1.0, score.argmax(axis=1)
@@ -201,7 +196,7 @@ def _of_classes(score: Floats, temperature: float, ece_bins: int) -> dict[str, N
     rounded = _distances(levels, largest, number)
     moved = np.zeros(len(score), dtype=bool)
     for scale in (1.0, temperature):
-        moved |= np.not_equal(*(_bin_of_confidence(d, scale, ece_bins) for d in (distance, rounded)))
+        moved |= np.not_equal(*(_bin_of_confidence(d, scale) for d in (distance, rounded)))
     return {
         "levels": _bytes_apart(levels),
         "moved": _bytes_apart(np.diff(np.flatnonzero(moved), prepend=0), FINE_BYTES),
@@ -226,14 +221,12 @@ def _distances(levels: NDArray[Any], largest: float, number: int) -> Floats:
     return np.where(levels > 0, largest * ((levels - 0.5) / number) ** 2, 0.0)
 
 
-def _bin_of_confidence(distance: Floats, temperature: float, ece_bins: int) -> NDArray[np.intp]:
+def _bin_of_confidence(distance: Floats, temperature: float) -> NDArray[np.intp]:
     confidence = scaled_softmax(-distance, temperature).max(axis=1)
-    return np.digitize(confidence, np.linspace(0, 1, ece_bins + 1))
+    return np.digitize(confidence, np.linspace(0, 1, ECE_BINS + 1))
 
 
-def _of_two(
-    score: Floats, given: Mapping[str, NDArray[Any]], ece_bins: int, decision_thresholds: Sequence[float]
-) -> dict[str, NDArray[Any]]:
+def _of_two(score: Floats, given: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """Return bins of the scores (N,) with their limits, and how probabilities and alarms follow from scores."""
     mapping = next((n for n, to in MAPPINGS.items() if np.abs(to(score) - given["probability"]).max() < CLOSE), None)
     if mapping is None:
@@ -242,10 +235,10 @@ def _of_two(
             "the model's own to MAPPINGS of replication.experiments.predictions"
         )
     slope, intercept = _logistic(score, given["calibrated"].astype(np.float64))
-    limits = np.r_[0.5, np.arange(1, ece_bins) / ece_bins]
+    limits = np.r_[0.5, np.arange(1, ECE_BINS) / ECE_BINS]
     edges = [
         *(2 * limits - 1 if mapping == "half" else logit(limits)),
-        *((logit(np.r_[limits, decision_thresholds]) - intercept) / (slope or np.inf)),
+        *((logit(np.r_[limits, DECISION_THRESHOLDS]) - intercept) / (slope or np.inf)),
     ]
     threshold = np.inf
     if "alarm" in given:

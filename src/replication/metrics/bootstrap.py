@@ -22,6 +22,10 @@ from replication.metrics.challenge_utility import HourlyUtility
 
 Floats = NDArray[np.float64]
 METRICS = ("auroc", "auprc", "utility")
+DRAWS = 1000
+"""Draws of patients or test samples behind an interval, the number that Efron & Tibshirani (1993) advise for its limits."""
+DECISION_THRESHOLDS = (0.01, 0.02, 0.03, 0.05, 0.1, 0.15, 0.2)
+"""Probabilities at which the net benefit of alarms is given."""
 LEVEL = 0.95
 """Coverage of all intervals."""
 JACKKNIFE_GROUPS = 200
@@ -184,7 +188,7 @@ def bca_limits(value: float, draws: Floats, jackknife: Sequence[Floats]) -> tupl
 
 
 def patient_intervals(
-    folds: Sequence[Fold], models: Sequence[str], against: Sequence[str], draws: int, seed: int
+    folds: Sequence[Fold], models: Sequence[str], against: Sequence[str], draws: int = DRAWS, seed: int = 0
 ) -> pd.DataFrame:
     """Return 95 % BCa intervals of each metric, and of its differences to the models in `against`.
 
@@ -291,7 +295,9 @@ def _by_patient(fold: Fold, model: str, rows: NDArray[np.intp], count: int) -> t
     return earned, silent, most
 
 
-def net_benefit(y: ArrayLike, probability: ArrayLike, thresholds: Sequence[float]) -> pd.DataFrame:
+def net_benefit(
+    y: ArrayLike, probability: ArrayLike, thresholds: Sequence[float] = DECISION_THRESHOLDS
+) -> pd.DataFrame:
     """Return the decision curve of alarms above each probability threshold (Vickers & Elkin 2006).
 
     Net benefit is the share of true alarms minus the share of false alarms times the odds of the threshold. An alarm in

@@ -34,6 +34,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from clai.errors import InputError
 
+ECE_BINS = 15
+"""Equal-width bins of the calibration error, the field's usual number."""
+
 logger = logging.getLogger(__name__)
 
 Floats = NDArray[np.float64]
@@ -53,7 +56,7 @@ def roc_auc(positive: ArrayLike, score: ArrayLike, name: str = "class 1") -> flo
     return float(roc_auc_score(positive, score))
 
 
-def multiclass_metrics(y: ArrayLike, probabilities: ArrayLike, *, bins: int) -> dict[str, float]:
+def multiclass_metrics(y: ArrayLike, probabilities: ArrayLike, *, bins: int = ECE_BINS) -> dict[str, float]:
     """Return the metrics of table 1.
 
     y: (N,) class indices. probabilities: (N, C), rows on the simplex. bins: number of bins of the ECE (top-label).
@@ -90,7 +93,7 @@ def binary_metrics(
     *,
     threshold: float,
     threshold_validation: float,
-    bins: int,
+    bins: int = ECE_BINS,
 ) -> dict[str, float]:
     """Return the metrics of table 3.
 
@@ -149,7 +152,7 @@ def of_classes(probability: Floats) -> Floats:
     return np.stack([1 - probability, probability], axis=1)
 
 
-def expected_calibration_error(probability: ArrayLike, outcome: ArrayLike, *, bins: int) -> float:
+def expected_calibration_error(probability: ArrayLike, outcome: ArrayLike, *, bins: int = ECE_BINS) -> float:
     """Return the ECE of probabilities (N,) of outcomes (N,) in {0, 1}.
 
     Equal to the last bit to `torchmetrics.functional.classification.binary_calibration_error` with norm l1, whose import
@@ -169,7 +172,7 @@ def expected_calibration_error(probability: ArrayLike, outcome: ArrayLike, *, bi
     return float(((observed / filled - confidence / filled).abs() * (n / n.sum())).sum())
 
 
-def reliability(probability: ArrayLike, outcome: ArrayLike, *, bins: int) -> pd.DataFrame:
+def reliability(probability: ArrayLike, outcome: ArrayLike, *, bins: int = ECE_BINS) -> pd.DataFrame:
     """Return the rows of a reliability diagram: bin (from 0), n, confidence (mean probability), accuracy (mean outcome).
 
     Bins are those of `expected_calibration_error`. A bin contains its lower edge, the last one also 1. Empty bins have no
@@ -188,7 +191,7 @@ def reliability(probability: ArrayLike, outcome: ArrayLike, *, bins: int) -> pd.
     )
 
 
-def brier_parts(probability: ArrayLike, outcome: ArrayLike, *, bins: int) -> dict[str, float]:
+def brier_parts(probability: ArrayLike, outcome: ArrayLike, *, bins: int = ECE_BINS) -> dict[str, float]:
     """Return brier_reliability, brier_resolution and brier_uncertainty over the bins of `reliability`."""
     table = reliability(probability, outcome, bins=bins)
     share, rate = table["n"] / table["n"].sum(), float(np.mean(np.asarray(outcome, dtype=np.float64)))

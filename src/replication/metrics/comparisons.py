@@ -25,8 +25,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
-from replication.metrics.bootstrap import DRAWS_AT_ONCE, LEVEL, Ranked
-from replication.metrics.classification import top_label
+from replication.metrics.bootstrap import DRAWS, DRAWS_AT_ONCE, LEVEL, Ranked
+from replication.metrics.classification import ECE_BINS, top_label
 from replication.runs.columns import COLUMNS
 
 Floats = NDArray[np.float64]
@@ -53,9 +53,8 @@ def compare_models(
     y: NDArray[np.int64],
     groups: NDArray[np.int64],
     runs: Mapping[str, Mapping[int, Predicted]],
-    bins: int,
-    draws: int,
-    seed: int,
+    draws: int = DRAWS,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """Return the differences in `METRICS` between each model and each one behind it, then the `METRICS` of each model alone.
 
@@ -66,7 +65,6 @@ def compare_models(
         y: class indices of the test samples (N,).
         groups: of samples that resemble each other (N,); the bootstrap draws them together.
         runs: by model, in the order of tables, and by seed.
-        bins: number of bins of the calibration errors.
         draws: number of bootstrap samples, at least 2.
         seed: of the draws, which all runs share.
 
@@ -80,7 +78,7 @@ def compare_models(
     for model, of_seeds in runs.items():
         measured[model] = {}
         for number, predicted in of_seeds.items():
-            measure = _measure_of(y, group, len(names), predicted, bins)
+            measure = _measure_of(y, group, len(names), predicted)
             parts = [measure(weights[i : i + DRAWS_AT_ONCE].astype(float)) for i in range(0, draws + 1, DRAWS_AT_ONCE)]
             measured[model][number] = np.concatenate(parts)
     rows = []
@@ -162,7 +160,7 @@ def paired_difference(of_seeds: Floats, drawn: Floats, groups: int) -> Differenc
 
 
 def _measure_of(
-    y: NDArray[np.int64], group: NDArray[np.intp], count: int, predicted: Predicted, bins: int
+    y: NDArray[np.int64], group: NDArray[np.intp], count: int, predicted: Predicted
 ) -> Callable[[Floats], Floats]:
     """Return the function from weights of groups (draws, count) to `METRICS` (draws, metrics).
 
@@ -174,8 +172,8 @@ def _measure_of(
     columns = [np.ones((len(y), 1)), correct[:, None], labels, called, labels * called]
     for probability in predicted:
         confidence, hit = top_label(y, probability)
-        place = np.digitize(confidence, np.linspace(0, 1, bins + 1)[1:-1])
-        columns.append(np.eye(bins)[place] * (confidence - hit)[:, None])
+        place = np.digitize(confidence, np.linspace(0, 1, ECE_BINS + 1)[1:-1])
+        columns.append(np.eye(ECE_BINS)[place] * (confidence - hit)[:, None])
     per_sample = np.concatenate(columns, axis=1)
     sums = np.stack([np.bincount(group, weights=column, minlength=count) for column in per_sample.T], axis=1)
     ends = np.cumsum([column.shape[1] for column in columns])[:-1]

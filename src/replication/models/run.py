@@ -115,14 +115,12 @@ class Run:
     def checkpoint(self, path: str | Path, seconds: float, files: Sequence[str]) -> Checkpoint:
         """Return the checkpoint of the run's fit.
 
-        A state is resumed from only if settings, files and device are the same. The settings of the evaluation do not count:
-        they change nothing of a fit.
+        A state is resumed from only if settings, files and device are the same.
 
         Args:
             path: of the checkpoint's file.
             seconds: between two writes.
             files: data and code that decide the fit.
         """
-        settings = {key: value for key, value in self.settings.items() if key != "evaluation"}
-        fingerprint = digest([settings, str(self.id), file_digest(list(files)), self.device.type])
+        fingerprint = digest([self.settings, str(self.id), file_digest(list(files)), self.device.type])
         return Checkpoint(Path(path), fingerprint, seconds)

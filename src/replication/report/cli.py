@@ -95,10 +95,8 @@ def _answer(options: argparse.Namespace) -> str:
     if options.command == "add-runs":
         from replication.report.further_runs import add_runs
         from replication.report.plan import PUBLISHED
-        from replication.runs.settings import load_settings
 
-        evaluation = load_settings(Path())["evaluation"]
-        changed = add_runs(options.runs, options.source, PUBLISHED, evaluation, options.replace)
+        changed = add_runs(options.runs, options.source, PUBLISHED, options.replace)
         return "".join(f"{PUBLISHED / file}\n" for file in changed)
     if options.command == "band-powers":
         from replication.datasets.band_powers import write_table

@@ -34,16 +34,13 @@ _DESCRIPTION = "dataset.json"
 _CHOSEN_BY_HARDWARE = "training.precision"
 
 
-def add_runs(
-    runs: Sequence[RunId], source: Path, target: Path, evaluation: Mapping[str, Any], replace: bool = False
-) -> list[str]:
+def add_runs(runs: Sequence[RunId], source: Path, target: Path, replace: bool = False) -> list[str]:
     """Add finished runs to the evidence of their datasets or studies.
 
     Args:
         runs: of datasets without folds, whose folders lie below `source`.
         source: such as results/real.
         target: folder of published evidence, results/published.
-        evaluation: the settings of this name; bins of calibration errors among them.
         replace: let the runs take the place of published ones, with all that these have.
 
     Returns:
@@ -70,7 +67,7 @@ def add_runs(
             if replace:
                 _refuse_pictured(here, published, records)
                 _withdraw(here, root / name / "evidence", records)
-            _add(here, source, root, evaluation, further)
+            _add(here, source, root, further)
         files = [file for name in names for file in sorted((root / name / "evidence").iterdir())]
         changed = [file for file in files if not _same(file, target / file.relative_to(root))]
         publish(files, root, target)
@@ -85,7 +82,6 @@ def _add(
     runs: Sequence[RunId],
     source: Path,
     root: Path,
-    evaluation: Mapping[str, Any],
     records: Mapping[RunId, dict[str, Any]],
 ) -> None:
     """Add runs of one dataset or study to the copy of its evidence below `root`; `records` are those of unpublished ones."""
@@ -103,9 +99,9 @@ def _add(
     if not models or not (folder / SAMPLES).exists():
         return
     for model in models:
-        _add_predictions([source / str(run) for run in records if run.model == model], folder, model, evaluation)
+        _add_predictions([source / str(run) for run in records if run.model == model], folder, model)
     if (folder / COMPARISONS).exists():
-        here = recompute(Evidence.found(root, {name: {"title": name, "needs": ""}}), name, evaluation["ece_bins"])
+        here = recompute(Evidence.found(root, {name: {"title": name, "needs": ""}}), name)
         _replace_comparisons(folder / COMPARISONS, here[COMPARISONS], set(models))
 
 
@@ -279,14 +275,14 @@ def _append(path: Path, further: pd.DataFrame) -> None:
     rows.iloc[order].to_csv(path, index=False)
 
 
-def _add_predictions(folders: Sequence[Path], evidence: Path, model: str, evaluation: Mapping[str, Any]) -> None:
+def _add_predictions(folders: Sequence[Path], evidence: Path, model: str) -> None:
     path, further = evidence / predictions_of(model), evidence / f"further_{predictions_of(model)}"
     files = [[folder / file for folder in folders] for file in ("predictions.npz", "metrics.csv")]
     for file in files[0]:
         if not file.exists():
             raise InputError(f"{file} is missing, expected the predictions of a finished run. Compute the run again")
     scores, temperatures = predictions_of_runs(*files)
-    save_predictions(further, scores, temperatures, evaluation["ece_bins"], evaluation["decision_thresholds"])
+    save_predictions(further, scores, temperatures)
     join_predictions(path, *([path] if path.exists() else []), further)
     further.unlink()
 

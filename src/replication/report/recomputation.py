@@ -24,7 +24,6 @@ from replication.runs.columns import COLUMNS
 from replication.runs.gather import gather
 from replication.runs.identity import RunId
 from replication.runs.outputs import SAMPLES, predictions_of
-from replication.runs.settings import load_settings
 
 NOT_RECOMPUTED = ("f1_validation", "temperature", "standard_error")
 """Metrics that need validation samples, or the references of a vote."""
@@ -43,11 +42,8 @@ def has_predictions(evidence: Evidence, dataset: str) -> bool:
     return evidence.path(dataset, SAMPLES).exists()
 
 
-def recompute(evidence: Evidence, dataset: str, bins: int) -> dict[str, pd.DataFrame]:
+def recompute(evidence: Evidence, dataset: str) -> dict[str, pd.DataFrame]:
     """Return evidence files of a dataset, by name, computed from its predictions; `metrics.csv` has the recomputed rows alone.
-
-    Args:
-        bins: number of bins of the calibration errors.
 
     Raises:
         InputError: a file is damaged, or does not belong to the samples.
@@ -61,14 +57,14 @@ def recompute(evidence: Evidence, dataset: str, bins: int) -> dict[str, pd.DataF
     voting = set(published.loc[published["rule"] == PRINTED_RULE, "model"])
     tables = {}
     for run, predictions in runs.items():
-        measured = measure(tested[run.fold], predictions, bins)
+        measured = measure(tested[run.fold], predictions)
         rule, shares = (PRINTED_RULE, PRINTED_SHARES) if run.model in voting else ("", "")
         tables[str(run)] = pd.DataFrame(
             {"rule": rule, "shares": shares, "metric": list(measured), "value": list(measured.values())}
         )
     found = {"metrics.csv": gather(tables, COLUMNS["metrics.csv"])}
     if samples.fold is None:
-        return found | _comparisons(evidence, dataset, samples, runs, bins)
+        return found | _comparisons(evidence, dataset, samples, runs)
     return found | _of_patients(evidence, dataset, runs, tested)
 
 
@@ -88,11 +84,11 @@ def _tested(samples: Samples, fold: int | None, before: float | None) -> Tested:
     return Tested(y, samples.group[rows], utility)
 
 
-def measure(tested: Tested, predictions: Predictions, bins: int) -> dict[str, float]:
+def measure(tested: Tested, predictions: Predictions) -> dict[str, float]:
     """Return the metrics of a run, without `NOT_RECOMPUTED`."""
     if predictions.score.ndim == 2:
-        metrics = multiclass_metrics(tested.y, predictions.probability, bins=bins)
-        metrics["ece_scaled"] = expected_calibration_error(*top_label(tested.y, predictions.calibrated), bins=bins)
+        metrics = multiclass_metrics(tested.y, predictions.probability)
+        metrics["ece_scaled"] = expected_calibration_error(*top_label(tested.y, predictions.calibrated))
         return metrics
     metrics = binary_metrics(
         tested.y,
@@ -101,7 +97,6 @@ def measure(tested: Tested, predictions: Predictions, bins: int) -> dict[str, fl
         predictions.calibrated,
         threshold=0.0,
         threshold_validation=float("nan"),
-        bins=bins,
     )
     if tested.utility is not None and predictions.alarm is not None:
         metrics["utility"] = utility_score(tested.utility, predictions.alarm)
@@ -109,7 +104,7 @@ def measure(tested: Tested, predictions: Predictions, bins: int) -> dict[str, fl
 
 
 def _comparisons(
-    evidence: Evidence, dataset: str, samples: Samples, runs: dict[RunId, Predictions], bins: int
+    evidence: Evidence, dataset: str, samples: Samples, runs: dict[RunId, Predictions]
 ) -> dict[str, pd.DataFrame]:
     """Return the differences between models, as `compare_models` makes them; nothing where none are published."""
     published = evidence.frame(dataset, "comparisons.csv")
@@ -121,7 +116,7 @@ def _comparisons(
         if of_model:
             by_model[model] = {seed: Predicted(part.probability, part.calibrated) for seed, part in of_model.items()}
     draws = int(published["draws"].iloc[0])
-    return {"comparisons.csv": compare_models(samples.y, samples.group, by_model, bins, draws, seed=0)}
+    return {"comparisons.csv": compare_models(samples.y, samples.group, by_model, draws, seed=0)}
 
 
 def _of_patients(
@@ -158,18 +153,17 @@ def _of_patients(
     return found
 
 
-def models_alone(evidence: Evidence, dataset: str, bins: int) -> str:
+def models_alone(evidence: Evidence, dataset: str) -> str:
     """Return the rows of each model alone that the published comparisons of a dataset lack, as lines of the file."""
     published = evidence.frame(dataset, "comparisons.csv")
-    here = recompute(evidence, dataset, bins)["comparisons.csv"]
+    here = recompute(evidence, dataset)["comparisons.csv"]
     alone = here[(here["other"] == "") & ~here["model"].isin(published.loc[published["other"].isna(), "model"])]
     return alone.to_csv(index=False, header=False, float_format="%.6g")
 
 
 if __name__ == "__main__":
-    settings = load_settings(Path())
     for name in sys.argv[1:]:
         found = Evidence.found(Path("results/published"), {name: {"title": name, "needs": ""}})
-        lines = models_alone(found, name, settings["evaluation"]["ece_bins"])
+        lines = models_alone(found, name)
         with found.path(name, "comparisons.csv").open("a") as file:
             file.write(lines)

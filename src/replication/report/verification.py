@@ -134,14 +134,14 @@ def _indexed(frame: pd.DataFrame, keys: Sequence[str]) -> dict[tuple[str, ...], 
     return rows
 
 
-def of_dataset(evidence: Evidence, dataset: str, bins: int) -> tuple[list[Number], dict[str, pd.DataFrame]]:
+def of_dataset(evidence: Evidence, dataset: str) -> tuple[list[Number], dict[str, pd.DataFrame]]:
     """Recompute a dataset from its predictions.
 
     Returns:
         The comparison of each number, and the evidence files with recomputed numbers in place of published ones.
     """
     started = time.perf_counter()
-    here = recompute(evidence, dataset, bins)
+    here = recompute(evidence, dataset)
     seconds = round(time.perf_counter() - started, 1)
     published = evidence.frame(dataset, "metrics.csv")
     keys = KEYS["metrics.csv"]

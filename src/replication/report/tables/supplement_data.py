@@ -62,7 +62,7 @@ def read_choices(path: Path) -> pd.DataFrame:
 def choices_frame(sources: Sources) -> pd.DataFrame:
     """Return setting, question, value and reason of every choice.
 
-    The value is what the runs recorded. Where no run recorded one it is that of the settings, and without a setting the code's.
+    The value is what the runs recorded. Where no run recorded one it is that of the settings or of the code.
 
     Raises:
         InputError: a row names a setting that is not there.
@@ -89,6 +89,8 @@ def setting_text(setting: str, settings: Mapping[str, Any], recorded: Mapping[st
     """
     base = _look_up(settings, setting)
     if base is _ABSENT:
+        base = _constants().get(setting, _ABSENT)
+    if base is _ABSENT:
         raise InputError(
             f"workflow/config/choices.csv: the setting {setting!r} is not in the settings; "
             f"name one of theirs ({', '.join(sorted(settings))}, with dots below) or remove the row"
@@ -103,6 +105,17 @@ def setting_text(setting: str, settings: Mapping[str, Any], recorded: Mapping[st
         if values and values != texts[:1]:
             texts.append(f"{key}: {' or '.join(values)}")
     return "; ".join(texts)
+
+
+def _constants() -> dict[str, Any]:
+    """Return the choices that settings of published runs name and that are constants now.
+
+    The imports are slow, and no other table needs them.
+    """
+    from replication.metrics.bootstrap import DRAWS
+    from replication.metrics.classification import ECE_BINS
+
+    return {"evaluation.ece_bins": ECE_BINS, "evaluation.bootstrap": DRAWS}
 
 
 def _look_up(settings: Any, dotted: str) -> Any:
