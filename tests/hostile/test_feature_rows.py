@@ -17,8 +17,7 @@ from clai.errors import InputError
 from replication.datasets import feature_table
 from replication.datasets.fetch import Raw
 from replication.datasets.mimic_iv import tables
-from replication.datasets.miniature import mimic_iv as miniature
-from replication.datasets.miniature.challenge2019 import HEADER
+from replication.datasets.miniature import icu
 from replication.datasets.prepare import prepare
 from replication.datasets.prepared import load
 from support.damage import NUMBERS, TEXTS, archives_of, damaged, lying_zip, raw, zipped
@@ -88,7 +87,7 @@ def altered_cells(draw: st.DrawFn, rows: list[list[str]]) -> list[list[str]]:
 
 def hours(septic: bool) -> list[list[str]]:
     """Return a record of Challenge 2019: its header and six hours."""
-    names, rng = HEADER.split("|"), np.random.default_rng(int(septic))
+    names, rng = icu.HEADER.split("|"), np.random.default_rng(int(septic))
     rows = [names]
     for hour in range(6):
         known = {"ICULOS": str(hour + 1), "SepsisLabel": str(int(septic and hour > 2))}
@@ -170,7 +169,7 @@ def small_mimic() -> dict[str, list[list[str]]]:
     from tempfile import TemporaryDirectory
 
     with TemporaryDirectory() as temporary:
-        written = miniature.mimic_iv(Path(temporary), np.random.default_rng(0))
+        written = icu.mimic_iv(Path(temporary), np.random.default_rng(0))
         whole = {
             p.relative_to(temporary).as_posix(): list(csv.reader(io.StringIO(gzip.decompress(p.read_bytes()).decode())))
             for p in written

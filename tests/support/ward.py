@@ -21,7 +21,7 @@ from replication.datasets.mimic_iv.sofa import (
     URINE,
 )
 from replication.datasets.mimic_iv.tables import connect
-from replication.datasets.miniature.mimic_iv import COLUMNS, write_tables
+from replication.datasets.miniature.icu import COLUMNS, write_tables
 from replication.datasets.prepare import prepare
 from replication.datasets.prepared import Prepared, load
 

@@ -22,8 +22,8 @@ from replication.datasets.fetch import obtain
 from replication.datasets.interrupted import exit_on_sigterm
 from replication.datasets.mimic_iv import tables
 from replication.datasets.mimic_iv.tables import connect, locate, run
+from replication.datasets.miniature.icu import write_tables
 from replication.datasets.miniature.make import make
-from replication.datasets.miniature.mimic_iv import write_tables
 from replication.datasets.prepare import prepare
 from replication.datasets.prepared import load
 from support.loopback import ONCE, entry

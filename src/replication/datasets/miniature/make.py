@@ -13,12 +13,10 @@ import numpy as np
 
 from clai.errors import InputError
 from replication.datasets.checksums import checksum_of
-from replication.datasets.miniature.band_powers import sleepedf_bands
-from replication.datasets.miniature.challenge2019 import challenge2019
 from replication.datasets.miniature.cifar10 import cifar10
+from replication.datasets.miniature.icu import challenge2019, mimic_iv
 from replication.datasets.miniature.medmnist import pathmnist
-from replication.datasets.miniature.mimic_iv import mimic_iv
-from replication.datasets.miniature.sleep_edf import sleepedf
+from replication.datasets.miniature.sleep import sleepedf, sleepedf_bands
 from replication.datasets.sources import COLUMNS
 
 TABLE = "sources.csv"

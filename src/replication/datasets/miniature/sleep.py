@@ -1,11 +1,14 @@
-"""A miniature of Sleep-EDF: pairs of EDF signals and EDF+ hypnograms."""
+"""Miniatures of Sleep-EDF: pairs of EDF signals and EDF+ hypnograms, and their table of band powers."""
 
 import datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from replication.datasets.band_powers import write_table
 
 # Power in five bands (delta, theta, alpha, sigma, beta) for wake, N1, N2, N3 and REM, relative to the background.
 _BANDS = ((0.5, 4), (4, 8), (8, 12), (12, 15), (15, 30))
@@ -15,6 +18,10 @@ _BAND_POWER = np.array(
 )  # fmt: skip
 # Stage (0 wake to 4 REM) and number of epochs, in the order of the night.
 _NIGHT = ((0, 22), (1, 3), (2, 8), (3, 5), (2, 6), (4, 5), (1, 2), (2, 7), (3, 3), (2, 4), (4, 6), (0, 8))
+_SETTINGS = {
+    "subjects": None, "nights": "all", "unusable": "refuse", "channels": ["EEG Fpz-Cz", "EEG Pz-Oz"], "sampling_rate": 100,
+    "epoch_seconds": 30, "signal_seconds": None, "trim_wake_minutes": 6,
+}  # fmt: skip
 
 
 def _eeg(stages: NDArray[Any], rate: int, seconds: int, gain: float, rng: np.random.Generator) -> NDArray[Any]:
@@ -82,3 +89,12 @@ def sleepedf(folder: Path, rng: np.random.Generator) -> list[Path]:
 
 def _stage_of(description: str) -> int:
     return {"1": 1, "2": 2, "3": 3, "4": 3, "R": 4}.get(description[-1], 0)
+
+
+def sleepedf_bands(folder: Path, rng: np.random.Generator) -> list[Path]:
+    """Write the band powers of a night of each of six subjects, computed by the code for the real recordings."""
+    table = folder / "band-powers.csv.gz"
+    with TemporaryDirectory() as recordings:
+        sleepedf(Path(recordings), rng)
+        write_table(Path(recordings), table, _SETTINGS)
+    return [table]
