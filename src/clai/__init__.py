@@ -1,7 +1,7 @@
 """Collaborative Learning and Inference (CLaI): kernels learned by alignment for Bayes classification.
 
-`CLaIClassifier` is the method as a scikit-learn estimator. `load` reads a published model and needs the extra `replication`.
-Their first use imports them, so that parts of the package that need no PyTorch do not wait for it.
+`CLaIClassifier` is the method as a scikit-learn estimator. `load` reads a published model. Their first use imports them, so
+that a program that needs `clai.errors` alone does not wait for PyTorch.
 """
 
 from importlib import import_module
@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from clai.estimator import CLaIClassifier
+    from clai.published_model import load
 
-# By name the module that has it. The root imports nothing from the layers above it, of which `load` is one.
-_HOMES = {"CLaIClassifier": "clai.estimator", "load": "replication.experiments.published_model"}
+_HOMES = {"CLaIClassifier": "clai.estimator", "load": "clai.published_model"}
+"""By name the module that has it."""
 
-__all__ = ["CLaIClassifier", "load"]
+__all__ = ["CLaIClassifier", "__version__", "load"]
+__version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:

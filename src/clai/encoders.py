@@ -343,3 +343,22 @@ def build_trunk(settings: Mapping[str, Any], inputs: int) -> nn.Module:
     if kind == "mlp":
         return MLP(inputs, width, settings["layers"])
     raise ValueError(f"encoder.trunk is {kind!r}, expected resnet2d, convnet, resnet1d, mlp, hours or gru")
+
+
+def build_encoder(settings: Mapping[str, Any], inputs: int, conditions: int, seed: int) -> Encoder:
+    """Build an untrained encoder, initialised from the seed; with one condition its head is a projection of all classes."""
+    torch.default_generator.manual_seed(seed)
+    trunk = build_trunk(settings["encoder"], inputs)
+    return Encoder(trunk, ConditionedHead(int(trunk.features), conditions, settings["embedding_size"]))  # type: ignore[arg-type]
+
+
+def build_classifier(settings: Mapping[str, Any], inputs: int, classes: int, seed: int) -> Classifier:
+    """Build an untrained trunk with logits, initialised from the seed."""
+    torch.default_generator.manual_seed(seed)
+    trunk = build_trunk(settings["encoder"], inputs)
+    return Classifier(trunk, int(trunk.features), classes)  # type: ignore[arg-type]
+
+
+def place(module: nn.Module, device: torch.device) -> None:
+    """Move a module to a device, in the memory layout that convolutions prefer."""
+    module.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]

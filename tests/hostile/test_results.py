@@ -13,8 +13,8 @@ from safetensors.torch import save
 from torch import nn
 
 from clai.errors import InputError
+from clai.tensors import fill_module, load_tensors
 from replication.models.embedding import load_embedded
-from replication.models.tensors import fill_module
 from replication.report.publication import publish
 from replication.runs.record import read_records
 from support.damage import NAMES, TEXTS, damaged, some_damaged
@@ -73,7 +73,8 @@ def tensor_files(tensors: Mapping[str, torch.Tensor]) -> st.SearchStrategy[bytes
 def test_models(attack: Attack) -> None:
     def parse(folder: Path) -> None:
         module = nn.Linear(3, 2)
-        fill_module(module, folder / "model.safetensors")
+        path = folder / "model.safetensors"
+        fill_module(module, load_tensors(path), path)
         assert all(p.dtype == torch.float32 and p.isfinite().all() for p in module.parameters())
 
     attack(

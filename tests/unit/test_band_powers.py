@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 from clai.errors import InputError
+from replication.__main__ import main
 from replication.datasets.band_powers import BANDS, band_power_table, log_band_powers, write_table
 from replication.datasets.miniature.make import make
-from replication.report.cli import main
 
 RATE = 100
 SETTINGS: dict[str, Any] = {

@@ -12,6 +12,7 @@ from clai.alignment import one_vs_rest
 from clai.calibration import fit_temperature
 from clai.inference import ParzenMeans, log_posteriors, parzen_means
 from clai.kernels import KERNELS, Cosine, Kernel, MahalanobisGaussian
+from clai.published_model import References
 from replication.experiments.bandwidth import (
     BANDWIDTH_COLUMNS,
     Power,
@@ -21,7 +22,6 @@ from replication.experiments.bandwidth import (
     measure_bandwidth,
     merits_of_conditions,
 )
-from replication.experiments.published_model import References
 from replication.models.embedding import Embedded
 from replication.runs.controls import control_runs
 from replication.runs.outputs import evidence_files

@@ -1,41 +1,62 @@
-"""The method works where the core dependencies alone are installed."""
+"""The wheel holds the method alone, and works where its dependencies and Pillow are the only packages."""
 
-import importlib
+import base64
+import csv
+import gzip
+import json
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
 from importlib import metadata
 from pathlib import Path
+from zipfile import ZipFile
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import clai
 
 REPOSITORY = Path(__file__).parents[2]
+PUBLISHED = REPOSITORY / "results" / "published"
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+NEEDED = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["images"]]
 
-SCRIPT = """
+PREAMBLE = """
 import sys
 import warnings
 from importlib.machinery import PathFinder
 
-absent = set(sys.argv[1:])
+wheel, absent = sys.argv[1], set(sys.argv[2].split())
 
 
 class CorePath(PathFinder):
-    '''Find no package that a core install would not have.'''
+    '''Find no package that such an installation would not have.'''
 
     @classmethod
     def find_spec(cls, name, path=None, target=None):
         return None if name.partition(".")[0] in absent else super().find_spec(name, path, target)
 
 
+sys.path.insert(0, wheel)
 sys.meta_path[sys.meta_path.index(PathFinder)] = CorePath
 warnings.simplefilter("ignore")
-try:
-    import pandas
-except ModuleNotFoundError:
-    pass
-else:
-    raise SystemExit("pandas can be imported: the hook does not work")
+for package in ("pandas", "replication"):
+    try:
+        __import__(package)
+    except ModuleNotFoundError:
+        pass
+    else:
+        raise SystemExit(f"{package} can be imported: the hook does not work")
 
+import clai
+
+assert clai.__file__.startswith(wheel), clai.__file__
+"""
+
+ESTIMATOR = """
 from sklearn.datasets import make_moons
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -52,15 +73,12 @@ except ValueError as error:
 else:
     raise SystemExit("training at this learning rate did not diverge")
 check_estimator(CLaIClassifier(epochs=10), on_skip=None)
+"""
 
-from replication.report.cli import main
+COMMAND = """
+from clai.cli import main
 
-try:
-    main(["provenance", "README.md"])
-except SystemExit as end:
-    assert end.code == 1
-else:
-    raise SystemExit("the command clai did not refuse")
+sys.exit(main(sys.argv[3:]))
 """
 
 
@@ -80,25 +98,85 @@ def requirements(distributions: list[str]) -> set[str]:
     return names
 
 
-def test_core_dependencies_are_those_of_the_method() -> None:
-    assert {re.split(r"[^\w.-]", line)[0] for line in PROJECT["dependencies"]} == {
-        "torch", "numpy", "scipy", "scikit-learn",
-    }  # fmt: skip
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, unpacked; built from a copy, since building leaves files beside the sources."""
+    folder = tmp_path_factory.mktemp("wheel")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(REPOSITORY / name, folder)
+    shutil.copytree(REPOSITORY / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    build = (
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "--no-index",
+        "--wheel-dir",
+        "made",
+        ".",
+    )
+    subprocess.run([sys.executable, *build], cwd=folder, check=True)
+    (built,) = (folder / "made").iterdir()
+    with ZipFile(built) as archive:
+        archive.extractall(folder / "unpacked")
+    return folder / "unpacked"
 
 
-def test_the_estimator_fits_predicts_and_keeps_its_contract_without_the_extras() -> None:
-    core = requirements(PROJECT["dependencies"])
+def run_alone(wheel: Path, script: str, *arguments: str) -> str:
+    """Run a script where the wheel, its dependencies and Pillow are all that can be imported; return what it prints."""
+    needed = requirements(NEEDED)
     absent = {
         package
         for package, distributions in metadata.packages_distributions().items()
-        if package != "clai" and not core & {name.lower().replace("_", "-") for name in distributions}
+        if package != "clai" and not needed & {name.lower().replace("_", "-") for name in distributions}
     }
-    assert absent >= {"pandas", "gpytorch", "linear_operator", "safetensors", "yaml"}
-    result = subprocess.run([sys.executable, "-c", SCRIPT, *absent], capture_output=True, text=True, check=False)
+    assert absent >= {"pandas", "jsonschema", "gpytorch", "linear_operator", "yaml"}
+    command = [sys.executable, "-c", PREAMBLE + script, str(wheel), " ".join([*absent, "replication"]), *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr[-2000:]
-    assert "pandas is not installed; the command clai needs the extra `replication`" in result.stderr
+    return result.stdout
 
 
-def test_the_entry_point_of_the_command_exists() -> None:
-    module, function = PROJECT["scripts"]["clai"].split(":")
-    assert callable(getattr(importlib.import_module(module), function))
+def test_the_wheel_holds_the_method_alone(wheel: Path) -> None:
+    assert sorted(path.name for path in wheel.iterdir()) == ["clai", f"clai-{clai.__version__}.dist-info"]
+    assert (wheel / "clai" / "py.typed").exists()
+    points = (wheel / f"clai-{clai.__version__}.dist-info" / "entry_points.txt").read_text()
+    assert "clai = clai.cli:main" in points
+
+
+def test_the_estimator_fits_predicts_and_keeps_its_contract(wheel: Path) -> None:
+    run_alone(wheel, ESTIMATOR)
+
+
+def test_the_command_gives_the_published_votes_about_published_pictures(wheel: Path, tmp_path: Path) -> None:
+    with gzip.open(PUBLISHED / "pathmnist" / "evidence" / "votes.csv.gz", "rt", newline="") as file:
+        rows = list(csv.DictReader(file))
+    images = [row for row in rows if row["role"] == "image"]
+    for row in images:
+        pixels = np.frombuffer(base64.b64decode(row["pixels"]), np.uint8).reshape(28, 28, 3)
+        Image.fromarray(pixels).save(tmp_path / f"{row['image']}.png")
+    folder = PUBLISHED / "pathmnist" / "models" / "clai-m"
+    entries = json.loads(run_alone(wheel, COMMAND, "predict", str(folder), str(tmp_path), "--votes", "1", "--json"))
+    by_image = {Path(entry["input"]).stem: entry for entry in entries}
+    assert by_image.keys() == {row["image"] for row in images}
+    for row in images:
+        entry = by_image[row["image"]]
+        assert entry["label"] == row["predicted"]
+        # The evidence has the votes of the weights in float32; the model has the trunk's in float16.
+        assert entry["scores"][entry["label"]] == pytest.approx(float(row["vote"]), abs=0.01)
+        for role, votes in entry["votes"].items():
+            first = next(other for other in rows if (other["image"], other["role"]) == (row["image"], role))
+            assert votes[0]["item"] == int(first["item"])
+
+
+def test_the_command_reads_a_table_of_features(wheel: Path, tmp_path: Path) -> None:
+    folder, table = PUBLISHED / "sleepedf-bands" / "models" / "clai-c", tmp_path / "rows.csv.gz"
+    model = clai.load(folder)
+    x = np.random.default_rng(0).normal(model.record["input"]["mean"], model.record["input"]["sd"], (5, 10)).round(3)
+    with gzip.open(table, "wt", newline="") as file:
+        csv.writer(file).writerows([["night", *model.record["input"]["names"]], *([7, *row] for row in x.tolist())])
+    entries = json.loads(run_alone(wheel, COMMAND, "predict", str(folder), str(table), "--json"))
+    assert [entry["label"] for entry in entries] == model.predict(x).tolist()
+    assert np.allclose([list(entry["scores"].values()) for entry in entries], model.scores(x), atol=1e-5)

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from clai.errors import InputError
-from replication.report.cli import main
+from replication.__main__ import main
 from replication.report.evidence import Evidence
 from replication.report.printed_values import read_printed_values
 from replication.report.provenance import trace

@@ -1,11 +1,12 @@
 """A published model gives what its run gave, says which references vote, and is refused where it is not as published."""
 
 import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,18 +16,18 @@ from safetensors import safe_open
 
 import clai
 from clai.batches import NO_AUGMENTATION
-from clai.encoders import Classifier
+from clai.cli import main
+from clai.encoders import Classifier, build_classifier
 from clai.errors import InputError
+from clai.published_model import PublishedModel, keeps_weights
 from replication.datasets.prepared import Prepared
 from replication.experiments import published
 from replication.experiments.evaluation import evaluate_clai
-from replication.experiments.published_model import PublishedModel, keeps_weights
 from replication.experiments.vote_pictures import vote_pictures
 from replication.models.embedding import Embedded, embed_splits
 from replication.models.run import Run
 from replication.models.splits import drawn_rows
-from replication.models.training import Trained, build_clai, build_classifier
-from replication.report.cli import main
+from replication.models.training import Trained, build_clai
 from replication.report.model_cards import card
 from replication.report.published_models import publish_models
 from replication.runs.identity import RunId
@@ -105,37 +106,64 @@ def packed(folder: Path, run: Run, references: int = 30) -> tuple[PublishedModel
     return clai.load(folder), metrics, embedded
 
 
+Published = tuple[PublishedModel, Run, pd.DataFrame, Path]
+PublishedBy = Callable[[str, int, str], Published]
+
+
+@pytest.fixture(scope="module")
+def publish(tmp_path_factory: pytest.TempPathFactory) -> PublishedBy:
+    """From model, classes and kind to a published model that keeps all references, its run, the run's metrics and its folder."""
+    made: dict[Any, Published] = {}
+
+    def find(model: str, classes: int, kind: str) -> Published:
+        key = (model, classes, kind)
+        if key not in made:
+            folder, run = tmp_path_factory.mktemp("published") / "model", run_of(*key)
+            loaded, metrics, _ = packed(folder, run, references=1000)
+            made[key] = (loaded, run, metrics, folder)
+        return made[key]
+
+    return find
+
+
+@pytest.fixture
+def images_model(publish: PublishedBy) -> Published:
+    return publish("clai-m", 3, "images")
+
+
+@pytest.fixture
+def rows_model(publish: PublishedBy) -> Published:
+    return publish("clai-m", 2, "features")
+
+
 CASES = [
     ("clai-m", 3, "images"), ("clai-c", 3, "images"), ("clai-c", 2, "images"), ("clai-m", 2, "features"),
     ("cross-entropy", 3, "images"), ("cross-entropy", 2, "features"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("model", "classes", "kind"), CASES)
+@pytest.mark.parametrize("case", CASES)
 def test_a_model_that_keeps_all_references_predicts_as_its_run(
-    tmp_path: Path, model: str, classes: int, kind: str
+    publish: PublishedBy, case: tuple[str, int, str]
 ) -> None:
-    run = run_of(model, classes, kind)
-    loaded, metrics, _ = packed(tmp_path / "model", run, references=1000)
-    x, y = np.asarray(run.data["x_test"]), np.asarray(run.data["y_test"])
-    names = np.asarray(loaded.classes)
-    main = metrics[metrics["rule"].isin(["printed", ""])]
-    if classes > 2:
-        expected = main.loc[main["metric"] == "accuracy", "value"].iloc[0]
+    loaded, run, metrics, _ = publish(*case)
+    x, y, names = np.asarray(run.data["x_test"]), np.asarray(run.data["y_test"]), np.asarray(loaded.classes)
+    main_rule = metrics[metrics["rule"].isin(["printed", ""])]
+    if case[1] > 2:
+        expected = main_rule.loc[main_rule["metric"] == "accuracy", "value"].iloc[0]
         assert (loaded.predict(x) == names[y]).mean() == expected
     else:
         assert loaded.scores(x).shape == (len(x),)
         assert ((loaded.scores(x) > 0) == (loaded.predict(x) == names[1])).all()
-    assert loaded.record["metrics"]["run"].keys() == loaded.record["metrics"]["published"].keys() | {
-        name for name in ("standard_error",) if model != "cross-entropy"
-    }
+    published_metrics, of_run = loaded.record["metrics"]["published"], loaded.record["metrics"]["run"]
+    assert of_run.keys() - {"standard_error"} == published_metrics.keys()
     probabilities = loaded.probabilities(x)
-    assert probabilities.shape == (len(x), classes)
+    assert probabilities.shape == (len(x), case[1])
     assert np.allclose(probabilities.sum(1), 1)
 
 
 @pytest.mark.parametrize("model", ["clai-m", "cross-entropy"])
-def test_weights_that_autocast_rounds_are_published_rounded_and_change_no_bit(tmp_path: Path, model: str) -> None:
+def test_weights_that_autocast_rounds_are_published_rounded_and_change_no_bit(model: str) -> None:
     run = run_of(model, 3)
     trained = trained_for(run)
     network = trained.encoder if isinstance(trained, Trained) else trained
@@ -158,8 +186,7 @@ def test_the_weights_of_the_trunk_are_published_in_half_the_bits(tmp_path: Path,
     trained = trained_for(run)
     assert isinstance(trained, Trained)
     loaded, _, _ = packed(tmp_path / "model", run)
-    assert isinstance(loaded.model, Trained)
-    read = loaded.model.encoder.trunk.state_dict()
+    read = loaded.network.trunk.state_dict()
     for name, tensor in trained.encoder.trunk.state_dict().items():
         assert torch.allclose(read[name], tensor, rtol=2.0**-bits, atol=1e-7), name
     with safe_open(tmp_path / "model" / "model.safetensors", "pt") as file:
@@ -167,15 +194,14 @@ def test_the_weights_of_the_trunk_are_published_in_half_the_bits(tmp_path: Path,
     assert keeps_weights(tmp_path / "model") == (precision == "bfloat16")
 
 
-@pytest.mark.parametrize(("model", "classes", "kind"), CASES[:4])
-def test_the_votes_of_all_references_add_up_to_the_score(tmp_path: Path, model: str, classes: int, kind: str) -> None:
-    run = run_of(model, classes, kind)
-    loaded, _, _ = packed(tmp_path / "model", run)
+@pytest.mark.parametrize("case", CASES[:4])
+def test_the_votes_of_all_references_add_up_to_the_score(publish: PublishedBy, case: tuple[str, int, str]) -> None:
+    loaded, run, _, _ = publish(*case)
     x = np.asarray(run.data["x_test"])[:7]
     scores, labels = loaded.scores(x), loaded.predict(x)
     for row, votes in enumerate(loaded.votes(x, k=1000)):
         own = loaded.classes.index(votes.label)
-        score = scores[row, own] if classes > 2 else abs(scores[row])
+        score = scores[row, own] if case[1] > 2 else abs(scores[row])
         assert votes.label == labels[row]
         assert votes.score == pytest.approx(score)
         assert sum(vote.vote for vote in votes.support + votes.opposition) == pytest.approx(score, abs=2e-5)
@@ -188,8 +214,7 @@ def test_the_votes_of_all_references_add_up_to_the_score(tmp_path: Path, model: 
 
 
 def test_a_mirrored_vote_is_the_mean_of_both_views(tmp_path: Path) -> None:
-    inference = {**SETTINGS["inference"], "mirror": True}
-    run = run_of("clai-m", 3, inference=inference)
+    run = run_of("clai-m", 3, inference={**SETTINGS["inference"], "mirror": True})
     loaded, _, embedded = packed(tmp_path / "model", run, references=1000)
     assert embedded["test"].z_mirrored is not None
     x = np.asarray(run.data["x_test"])[:5]
@@ -198,36 +223,39 @@ def test_a_mirrored_vote_is_the_mean_of_both_views(tmp_path: Path) -> None:
     assert sum(vote.vote for vote in votes.support + votes.opposition) == pytest.approx(votes.score, abs=2e-5)
 
 
-def test_cross_entropy_has_no_votes(tmp_path: Path) -> None:
-    run = run_of("cross-entropy", 3)
-    loaded, _, _ = packed(tmp_path / "model", run)
+def test_cross_entropy_has_no_votes(publish: PublishedBy) -> None:
+    loaded, run, _, _ = publish("cross-entropy", 3, "images")
     with pytest.raises(InputError, match="without references, expected one of Collaborative Learning"):
         loaded.votes(run.data["x_test"][:1])
 
 
 @pytest.mark.parametrize(
-    ("x", "found"),
+    ("kind", "x", "found"),
     [
-        (np.zeros((2, 6, 7, 3), np.uint8), r"uint8 \[2, 6, 7, 3\], expected uint8 of shape \(samples, 6, 6, 3\)"),
-        (np.zeros((6, 6, 3), np.uint8), r"a single sample is an array of one"),
-        (np.zeros((1, 6, 6, 3)), r"float64 \[1, 6, 6, 3\], expected uint8"),
-        (np.zeros((0, 6, 6, 3), np.uint8), r"found uint8 \[0, 6, 6, 3\]"),
+        ("images", np.zeros((2, 6, 7, 3), np.uint8), r"found uint8 \[2, 6, 7, 3\], expected uint8 of shape \(samples, 6, 6, 3\)"),
+        ("images", np.zeros((6, 6, 3), np.uint8), "a single sample is an array of one"),
+        ("images", np.zeros((1, 6, 6, 3)), r"float64 \[1, 6, 6, 3\], expected uint8"),
+        ("images", np.zeros((0, 6, 6, 3), np.uint8), r"found uint8 \[0, 6, 6, 3\]"),
+        ("features", [[1.0, np.nan, 2.0]], "not finite"),
+        ("features", [[1.0, 2.0, 3.0], [1.0]], "cannot be made an array"),
+        ("features", np.ones((2, 3)) * 1j, "found complex128"),
+        ("features", pd.DataFrame({"red": [1.0], "green": [1.0]}), "x: found no column blue, expected red, green, blue"),
     ],
-)
-def test_an_input_of_another_form_is_named(tmp_path: Path, x: Any, found: str) -> None:
-    loaded, _, _ = packed(tmp_path / "model", run_of("clai-c", 3))
+)  # fmt: skip
+def test_an_input_of_another_form_is_named(publish: PublishedBy, kind: str, x: Any, found: str) -> None:
     with pytest.raises(InputError, match=found):
-        loaded.predict(x)
+        publish("clai-m", 3 if kind == "images" else 2, kind)[0].predict(x)
 
 
-def test_a_feature_that_is_not_finite_is_refused(tmp_path: Path) -> None:
-    loaded, _, _ = packed(tmp_path / "model", run_of("clai-m", 2, "features"))
-    with pytest.raises(InputError, match="not finite"):
-        loaded.predict([[1.0, np.nan, 2.0]])
+def test_columns_of_a_data_frame_go_by_their_names(rows_model: Published) -> None:
+    loaded, run, _, _ = rows_model
+    x = np.asarray(run.data["x_test"])[:4]
+    frame = pd.DataFrame(x, columns=["red", "green", "blue"])
+    np.testing.assert_array_equal(loaded.scores(frame[["blue", "red", "green"]]), loaded.scores(x))
 
 
-def test_altered_weights_are_refused_before_they_are_parsed(tmp_path: Path) -> None:
-    packed(tmp_path / "model", run_of("clai-c", 3))
+def test_altered_weights_are_refused_before_they_are_parsed(tmp_path: Path, images_model: Published) -> None:
+    shutil.copytree(images_model[3], tmp_path / "model")
     weights = tmp_path / "model" / "model.safetensors"
     content = bytearray(weights.read_bytes())
     content[-1] ^= 1
@@ -239,19 +267,24 @@ def test_altered_weights_are_refused_before_they_are_parsed(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("key", "value", "named"),
     [
-        ("format", 2, "at format"),
-        ("model", "gp", "at model"),
+        ("format", 2, "found 2 at format, expected 1"),
+        ("settings.kernel.name", "laplacian", "with the kernel 'laplacian'"),
         ("population", [20, 20], "a population that contradicts"),
         ("population", [20, 20, 1], "the references"),
-        ("calibration", {"slope": 1.0, "intercept": 0.0}, "a calibration that contradicts"),
-        ("settings.encoder.width", 8, "in another shape"),
-        ("settings.encoder.width", 10**9, "at settings.encoder.width"),
-        ("input.sd", [1.0, 1.0, 0.0], r"at input\.sd\.2"),
-        ("data.classes", ["ash", "ash", "birch"], r"at data\.classes"),
+        ("calibration", {"slope": 1.0, "intercept": 0.0}, r"found nothing at calibration\.temperature"),
+        ("settings.encoder.width", 8, "found .* tensors that are not those of the network"),
+        ("settings.encoder.width", 10**9, "found 1000000000 at settings.encoder.width, expected a whole number from 1 to 4096"),
+        ("settings.encoder.width", True, "found True at settings.encoder.width"),
+        ("settings.encoder", "resnet2d", "found nothing at settings.encoder.trunk"),
+        ("input.sd", [1.0, 1.0, 0.0], r"at input\.sd, expected a list of 1 to 65536, each a number from 1e-30 to 1e\+30"),
+        ("input.mean", [1.0, 1.0, float("nan")], r"at input\.mean"),
+        ("data.classes", ["ash", "ash", "birch"], r"a data\.classes that contradicts"),
     ],
-)
-def test_a_record_that_contradicts_the_weights_is_refused(tmp_path: Path, key: str, value: Any, named: str) -> None:
-    packed(tmp_path / "model", run_of("clai-c", 3))
+)  # fmt: skip
+def test_a_record_that_contradicts_the_weights_is_refused(
+    tmp_path: Path, images_model: Published, key: str, value: Any, named: str
+) -> None:
+    shutil.copytree(images_model[3], tmp_path / "model")
     path = tmp_path / "model" / "model.json"
     record = json.loads(path.read_text())
     *blocks, last = key.split(".")
@@ -266,10 +299,10 @@ def test_a_record_that_contradicts_the_weights_is_refused(tmp_path: Path, key: s
 
 @pytest.mark.parametrize("model", ["clai-m", "clai-c", "cross-entropy"])
 def test_a_published_model_is_evaluated_as_its_run_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, publish: PublishedBy, model: str
 ) -> None:
-    run = run_of(model, 3)
-    _, metrics, _ = packed(tmp_path / "model", run)
+    _, run, metrics, folder = publish(model, 3, "images")
+    shutil.copytree(folder, tmp_path / "model")
     path = tmp_path / "model" / "model.json"
     record = json.loads(path.read_text())
     del record["record"]["evaluation"]["settings"]["training"]["augmentation"]["border"]  # as before it could be set
@@ -289,19 +322,25 @@ def test_a_published_model_is_evaluated_as_its_run_was(
     assert (frame["value"][accuracy].to_numpy() == metrics["value"][metrics["metric"] == "accuracy"].to_numpy()).all()
 
 
-def test_other_data_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = run_of("clai-c", 3)
-    packed(tmp_path / "model", run)
+def test_other_data_are_refused(monkeypatch: pytest.MonkeyPatch, images_model: Published) -> None:
+    _, run, _, folder = images_model
     info = {**run.data.info, "files": [{"file": "pictures.zip", "checksum": "sha256:cd"}]}
     other = Run(Prepared(info, run.data.arrays), run.settings, run.id, run.device)
     monkeypatch.setattr(published, "Run", SimpleNamespace(open=lambda *_, **__: other))
     with pytest.raises(InputError, match="on which the model was trained"):
-        published.evaluate(tmp_path / "model", tmp_path)
+        published.evaluate(folder, folder)
 
 
-def test_pictures_show_rightly_classified_images_first_and_the_votes_about_each(tmp_path: Path) -> None:
-    run = run_of("clai-m", 3)
-    loaded, _, _ = packed(tmp_path / "model", run)
+def test_a_record_whose_run_has_no_name_is_refused(tmp_path: Path, rows_model: Published) -> None:
+    shutil.copytree(rows_model[3], tmp_path / "model")
+    record = tmp_path / "model" / "model.json"
+    record.write_text(record.read_text().replace('"run": "pictures/clai-m/seed0"', '"run": "garbled"'))
+    with pytest.raises(InputError, match=r"model\.json: garbled names no run"):
+        published.reopen(tmp_path / "model", tmp_path)
+
+
+def test_pictures_show_rightly_classified_images_first_and_the_votes_about_each(images_model: Published) -> None:
+    loaded, run, _, _ = images_model
     frame = vote_pictures(loaded, run.data, images=1, references=2, seed=0)
     images = frame[frame["role"] == "image"]
     assert list(images["label"] == images["predicted"]) in ([True, False], [True], [False])
@@ -309,63 +348,18 @@ def test_pictures_show_rightly_classified_images_first_and_the_votes_about_each(
     assert (frame.loc[frame["role"] == "for", "label"] == frame.loc[frame["role"] == "for", "predicted"]).all()
 
 
-def test_the_card_names_licence_limits_and_both_accuracies(tmp_path: Path) -> None:
-    loaded, _, _ = packed(tmp_path / "model", run_of("clai-m", 3))
-    text = (tmp_path / "model" / "README.md").read_text()
-    assert "# CLaI-M on Pictures" in text
-    assert "Licence: CC0-1.0" in text
-    assert "- One limit." in text
-    assert "normalised with statistics of the test set" in text
+def test_the_card_names_licence_limits_and_both_accuracies(images_model: Published) -> None:
+    loaded, _, _, folder = images_model
+    text = (folder / "README.md").read_text()
+    for part in (
+        "# CLaI-M on Pictures",
+        "Licence: CC0-1.0",
+        "- One limit.",
+        "normalised with statistics of the test set",
+    ):
+        assert part in text
     for metrics in loaded.record["metrics"].values():
         assert f"{metrics['accuracy']:.4f}" in text
-
-
-def save_images(folder: Path, images: Any) -> None:
-    folder.mkdir()
-    for number, pixels in enumerate(images):
-        Image.fromarray(pixels).save(folder / f"{number}.png")
-
-
-def test_the_command_prints_labels_and_votes_of_a_folder_of_images(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = run_of("clai-m", 3)
-    loaded, _, _ = packed(tmp_path / "model", run)
-    x = np.asarray(run.data["x_test"])[:3]
-    save_images(tmp_path / "images", x)
-    assert main(["predict", str(tmp_path / "model"), str(tmp_path / "images"), "--votes", "2", "--json"]) == 0
-    entries = json.loads(capsys.readouterr().out)
-    assert [entry["label"] for entry in entries] == list(loaded.predict(x))
-    assert np.allclose([list(entry["scores"].values()) for entry in entries], loaded.scores(x))
-    assert [len(entry["votes"]["against"]) for entry in entries] == [2, 2, 2]
-    assert main(["predict", str(tmp_path / "model"), str(tmp_path / "images" / "0.png"), "--votes", "1"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith(f"{tmp_path / 'images' / '0.png'}: {entries[0]['label']} (")
-    assert [line.split()[0] for line in lines[1:]] == ["for", "against"]
-
-
-def test_the_command_refuses_an_image_of_another_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    packed(tmp_path / "model", run_of("clai-c", 3))
-    save_images(tmp_path / "images", [np.zeros((5, 6, 3), np.uint8)])
-    with pytest.raises(SystemExit, match="1"):
-        main(["predict", str(tmp_path / "model"), str(tmp_path / "images")])
-    assert "0.png: found an image of 6 x 5 pixels, expected 6 x 6" in capsys.readouterr().err
-
-
-def test_the_command_reads_rows_of_features_by_the_names_of_their_columns(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = run_of("clai-m", 2, "features")
-    loaded, _, _ = packed(tmp_path / "model", run)
-    x = np.asarray(run.data["x_test"])[:4]
-    table = pd.DataFrame(x, columns=["red", "green", "blue"])
-    table[["blue", "red", "green"]].to_csv(tmp_path / "rows.csv", index=False)
-    assert main(["predict", str(tmp_path / "model"), str(tmp_path / "rows.csv"), "--json"]) == 0
-    assert [entry["label"] for entry in json.loads(capsys.readouterr().out)] == list(loaded.predict(x))
-    table[["red", "green"]].to_csv(tmp_path / "rows.csv", index=False)
-    with pytest.raises(SystemExit, match="1"):
-        main(["predict", str(tmp_path / "model"), str(tmp_path / "rows.csv")])
-    assert "rows.csv: found no column blue" in capsys.readouterr().err
 
 
 def test_references_of_a_run_on_some_samples_are_named_by_their_place_among_all(tmp_path: Path) -> None:
@@ -379,63 +373,99 @@ def test_references_of_a_run_on_some_samples_are_named_by_their_place_among_all(
     assert set(places) <= set(drawn)
 
 
+@pytest.fixture
+def pictures(tmp_path: Path, images_model: Published) -> Path:
+    """A folder of three test images."""
+    (tmp_path / "images").mkdir()
+    for number, pixels in enumerate(np.asarray(images_model[1].data["x_test"])[:3]):
+        Image.fromarray(pixels).save(tmp_path / "images" / f"{number}.png")
+    return tmp_path / "images"
+
+
+def test_the_command_prints_labels_and_votes_of_a_folder_of_images(
+    images_model: Published, pictures: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    loaded, run, _, folder = images_model
+    x = np.asarray(run.data["x_test"])[:3]
+    assert main(["predict", str(folder), str(pictures), "--votes", "2", "--json"]) == 0
+    entries = json.loads(capsys.readouterr().out)
+    assert [entry["label"] for entry in entries] == list(loaded.predict(x))
+    assert np.allclose([list(entry["scores"].values()) for entry in entries], loaded.scores(x))
+    assert [len(entry["votes"]["against"]) for entry in entries] == [2, 2, 2]
+    assert main(["predict", str(folder), str(pictures / "0.png"), "--votes", "1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"{pictures / '0.png'}: {entries[0]['label']} (")
+    assert [line.split()[0] for line in lines[1:]] == ["for", "against"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("red,green,blue\n1,2,3,4\n5,6,7,8\n", "found rows that cannot be read"),
-        ("red,green,blue\n1,2,3\n5,6,7,8\n", "found rows that cannot be read"),
-        ("red,green,blue,red\n1,2,3,4\n", "found more than one column 'red'"),
-        ("red,green,blue\n1,2,3\n5,6\n", "found nothing in column 'blue' at line 3"),
-        ("red,green,blue\n1,2,x\n", "found 'x' in column 'blue' at line 2"),
-        ("red,green,blue\n", "found no row"),
+        ("red,green\n1,2\n", ": found no column 'blue', expected one"),
+        ("red,green,blue,red\n1,2,3,4\n", ": found 2 columns 'red', expected one"),
+        ("red,green,blue\n1,2,3,4\n", ":2: found 4 values, expected 3"),
+        ("red,green,blue\n1,2,3\n5,6\n", ":3: found 2 values, expected 3"),
+        ("red,green,blue\n1,2,\n", ":2: found '' in column 'blue', expected a finite number"),
+        ("red,green,blue\n1,2,x\n", ":2: found 'x' in column 'blue'"),
+        ("red,green,blue\n1,2,1e39\n", ":2: found '1e39' in column 'blue'"),
+        ("red,green,blue\n", ": found no row"),
+        ("", ": found no column 'red'"),
+        ("red,green,blue\n1,2,\xff\n", ": cannot be read"),
+        (None, ": cannot be read"),
     ],
-)
-def test_the_command_refuses_rows_that_do_not_fit_their_header(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, message: str
+)  # fmt: skip
+def test_the_command_refuses_a_table_that_does_not_fit(
+    tmp_path: Path, rows_model: Published, capsys: pytest.CaptureFixture[str], text: str | None, message: str
 ) -> None:
-    packed(tmp_path / "model", run_of("clai-m", 2, "features"))
-    (tmp_path / "rows.csv").write_text(text)
+    if text is not None:
+        (tmp_path / "rows.csv").write_bytes(text.encode("latin1"))
     with pytest.raises(SystemExit, match="1"):
-        main(["predict", str(tmp_path / "model"), str(tmp_path / "rows.csv")])
+        main(["predict", str(rows_model[3]), str(tmp_path / "rows.csv")])
     printed = capsys.readouterr()
-    assert f"rows.csv: {message}" in printed.err
+    assert f"rows.csv{message}" in printed.err
     assert printed.out == ""
 
 
-def test_the_command_reads_every_form_of_a_table_of_features(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("0.png", np.zeros((5, 6, 3), np.uint8), "0.png: found an image of 6 x 5 pixels, expected 6 x 6"),
+        ("0.png", b"no picture", "0.png: cannot be decoded as an image"),
+        ("0.txt", b"no picture", "found no image in it, expected .jpg, .jpeg, .png files"),
+    ],
+)
+def test_the_command_refuses_a_picture_that_does_not_fit(
+    tmp_path: Path, images_model: Published, capsys: pytest.CaptureFixture[str], name: str, content: Any, message: str
 ) -> None:
-    run = run_of("clai-m", 2, "features")
-    packed(tmp_path / "model", run)
-    features = pd.DataFrame(np.asarray(run.data["x_test"])[:3], columns=["red", "green", "blue"])
-    features.to_csv(tmp_path / "rows.csv", index=False)
-    features.to_csv(tmp_path / "rows.csv.gz")  # with a column for the index, which has no name
-    with duckdb.connect() as database:
-        database.execute(f"COPY (SELECT * FROM features) TO '{tmp_path / 'rows.parquet'}'")
-    scores = []
-    for name, first in (("rows.csv", 2), ("rows.csv.gz", 2), ("rows.parquet", 1)):
-        assert main(["predict", str(tmp_path / "model"), str(tmp_path / name), "--json"]) == 0
-        entries = json.loads(capsys.readouterr().out)
-        assert [entry["input"] for entry in entries] == [f"{tmp_path / name}:{first + n}" for n in range(3)]
-        scores.append([entry["scores"] for entry in entries])
-    assert scores[0] == scores[1] == scores[2]
+    if isinstance(content, bytes):
+        (tmp_path / name).write_bytes(content)
+    else:
+        Image.fromarray(content).save(tmp_path / name)
+    with pytest.raises(SystemExit, match="1"):
+        main(["predict", str(images_model[3]), str(tmp_path)])
+    assert message in capsys.readouterr().err
 
 
-def test_the_command_computes_the_scores_of_an_input_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = run_of("clai-m", 3)
-    packed(tmp_path / "model", run)
-    save_images(tmp_path / "images", np.asarray(run.data["x_test"])[:2])
-    computed: list[int] = []
-    scores = PublishedModel._scores_of
-    monkeypatch.setattr(PublishedModel, "_scores_of", lambda model, x: computed.append(len(x)) or scores(model, x))
-    assert main(["predict", str(tmp_path / "model"), str(tmp_path / "images"), "--json"]) == 0
-    assert computed == [2]
+@pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz"])
+def test_the_command_reads_rows_of_features_by_the_names_of_their_columns(
+    tmp_path: Path, rows_model: Published, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    loaded, run, _, folder = rows_model
+    x = np.asarray(run.data["x_test"])[:4]
+    table = pd.DataFrame(x, columns=["red", "green", "blue"])
+    table[["blue", "red", "green"]].to_csv(tmp_path / name)  # with a column for the index, which has no name
+    assert main(["predict", str(folder), str(tmp_path / name), "--json"]) == 0
+    entries = json.loads(capsys.readouterr().out)
+    assert [entry["input"] for entry in entries] == [f"{tmp_path / name}:{line}" for line in range(2, 6)]
+    assert [entry["scores"]["birch"] for entry in entries] == loaded.scores(x).tolist()
 
 
-def test_publishing_replaces_a_models_folder_and_refuses_uncommitted_changes(tmp_path: Path) -> None:
+def test_publishing_replaces_a_models_folder_and_refuses_uncommitted_changes(
+    tmp_path: Path, images_model: Published
+) -> None:
     source, target = tmp_path / "real", tmp_path / "published"
-    place = Path("pictures/models/clai-c")
-    packed(source / place, run_of("clai-c", 3))
+    place = Path("pictures/models/clai-m")
+    shutil.copytree(images_model[3], source / place)
     files = sorted((source / place).iterdir())
     (target / place).mkdir(parents=True)
     (target / place / "old").write_text("old")
@@ -448,41 +478,15 @@ def test_publishing_replaces_a_models_folder_and_refuses_uncommitted_changes(tmp
         publish_models(files, source, target)
 
 
-def test_a_models_folder_that_cannot_be_replaced_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_models_folder_that_cannot_be_replaced_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, images_model: Published
+) -> None:
     source, target = tmp_path / "real", tmp_path / "published"
-    place = Path("pictures/models/clai-c")
-    packed(source / place, run_of("clai-c", 3))
+    place = Path("pictures/models/clai-m")
+    shutil.copytree(images_model[3], source / place)
     (target / place).mkdir(parents=True)
     (target / place / "old").write_text("old")
     fail_to_replace(monkeypatch, target / place, at=1)
     with pytest.raises(OSError, match="No space left"):
         publish_models(sorted((source / place).iterdir()), source, target)
     assert [path.relative_to(target) for path in target.rglob("*") if path.is_file()] == [place / "old"]
-
-
-def test_columns_of_a_data_frame_go_by_their_names(tmp_path: Path) -> None:
-    run = run_of("clai-m", 2, "features")
-    loaded, _, _ = packed(tmp_path / "model", run)
-    x = np.asarray(run.data["x_test"])[:4]
-    frame = pd.DataFrame(x, columns=["red", "green", "blue"])
-    np.testing.assert_array_equal(loaded.scores(frame[["blue", "red", "green"]]), loaded.scores(x))
-    with pytest.raises(InputError, match="x: found no column blue, expected red, green, blue"):
-        loaded.scores(frame[["red", "green"]])
-
-
-@pytest.mark.parametrize(
-    ("x", "message"),
-    [([[1.0, 2.0, 3.0], [1.0]], "cannot be made an array"), (np.ones((2, 3)) * 1j, "found complex128")],
-)
-def test_inputs_that_are_no_rows_of_numbers_are_refused(tmp_path: Path, x: Any, message: str) -> None:
-    loaded, _, _ = packed(tmp_path / "model", run_of("clai-m", 2, "features"))
-    with pytest.raises(InputError, match=message):
-        loaded.predict(x)
-
-
-def test_a_record_whose_run_has_no_name_is_refused(tmp_path: Path) -> None:
-    packed(tmp_path / "model", run_of("clai-m", 2, "features"))
-    record = tmp_path / "model" / "model.json"
-    record.write_text(record.read_text().replace('"run": "pictures/clai-m/seed0"', '"run": "garbled"'))
-    with pytest.raises(InputError, match=r"model\.json: garbled names no run"):
-        published.reopen(tmp_path / "model", tmp_path)

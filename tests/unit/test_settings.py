@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from clai.errors import InputError
-from replication.report.cli import main
+from replication.__main__ import main
 from replication.runs.models import EMBEDDING_BASELINES, MODELS
 from replication.runs.settings import (
     DEFAULTS,

@@ -13,7 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from clai.batches import NO_AUGMENTATION, Vectors
 from clai.checkpoints import Checkpoint
-from clai.encoders import MLP, ConditionedHead, Encoder, ResNet2d
+from clai.encoders import MLP, ConditionedHead, Encoder, ResNet2d, build_classifier
 from clai.inference import RULES, SHARES
 from clai.kernels import Cosine
 from clai.learning import collaborative_learning, encoder_passes
@@ -24,7 +24,7 @@ from replication.experiments.operations import operations_per_item
 from replication.experiments.studies import run_cell
 from replication.models.run import Run
 from replication.models.splits import recording_rows
-from replication.models.training import build_clai, build_classifier
+from replication.models.training import build_clai
 from replication.runs.columns import COLUMNS
 from replication.runs.gather import gather, with_times
 from replication.runs.identity import RunId

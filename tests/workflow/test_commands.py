@@ -1,6 +1,6 @@
 """Every command that a document or a record prints works as it is printed, in a fresh copy of the repository.
 
-Snakemake, make and the scripts are asked what they would do; `clai` answers for good where it needs no data.
+Snakemake, make and the scripts are asked what they would do; `python -m replication` answers where it needs no data.
 """
 
 import re
@@ -60,8 +60,9 @@ def tried(tree: Tree, command: Command) -> list[str]:
     if program == "make":
         return ["make", "--dry-run", *words]
     if program == "clai":
-        needs_data = len(words) == 1 or words[0] in ("add-runs", "band-powers", "predict")
-        return [sys.executable, "-m", "replication.report.cli", *words, *(["--help"] if needs_data else [])]
+        return [sys.executable, "-m", "clai", *words, "--help"]
+    if words[:2] == ["-m", "replication"] and len(words) > 3 and words[2] not in ("publish", "band-powers"):
+        return [sys.executable, *words]
     if program == "pytest":
         return [sys.executable, "-m", "pytest", "--collect-only", "--quiet", *words]
     return [sys.executable, *words, "--help"]
@@ -78,7 +79,7 @@ def succeeds(tree: Tree, command: Command) -> None:
 def test_commands_are_found() -> None:
     readme = PRINTED[REPOSITORY / "README.md"]
     assert ("snakemake", "--cores", "8", "all", "--config", "evidence=real") in readme
-    assert ("clai", "settings", "cifar10", "clai-m") in readme
+    assert ("python", "-m", "replication", "settings", "cifar10", "clai-m") in readme
     assert ("make", "report") in readme
     assert len(DISTINCT) > 30
     assert sum(len(command) - 1 for command in RECORDED) > 100

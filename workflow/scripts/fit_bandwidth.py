@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clai.encoders import place
 from replication.experiments.bandwidth import measure_bandwidth
 from replication.experiments.published import reopen
-from replication.models.embedding import draw_items, embed, place
+from replication.models.embedding import draw_items, embed
 from replication.runs.jobs import start_job
 
 if TYPE_CHECKING:
@@ -15,14 +16,13 @@ start_job(snakemake.log[0])
 inputs, settings = snakemake.input, snakemake.params.settings
 bandwidth = settings["controls"]["bandwidth"]
 published, run = reopen(Path(inputs.record).parent, Path(inputs.prepared).parent)
-encoder, kernel = published.model
-place(encoder, run.device)
+place(published.network, run.device)
 val, test = (
-    embed(encoder, items, run.training.precision, draw_items(items, count, run.id.seed), run.mirror)
+    embed(published.network, items, run.training.precision, draw_items(items, count, run.id.seed), run.mirror)
     for items, count in ((run.splits.val, bandwidth["validation_samples"]), (run.splits.test, None))
 )
 measure_bandwidth(
-    kernel,
+    published.kernel,
     published.references,
     val,
     test,

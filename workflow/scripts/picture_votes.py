@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clai.published_model import load
 from replication.datasets import prepared
-from replication.experiments.published_model import load
 from replication.experiments.vote_pictures import vote_pictures
 from replication.runs.jobs import start_job, use_threads
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 start_job(snakemake.log[0])
 evaluate = resolve_name("replication.experiments.published:evaluate")
-keeps_weights = resolve_name("replication.experiments.published_model:keeps_weights")
+keeps_weights = resolve_name("clai.published_model:keeps_weights")
 evidence = Evidence.of_files(Path(snakemake.params.root), snakemake.params.datasets, snakemake.input.evidence)
 metrics = evidence.metrics(snakemake.wildcards.dataset)
 here = choose_precision("auto", choose_device("auto"))

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from clai.batches import Images
-from clai.encoders import ConvNet
+from clai.encoders import ConvNet, build_classifier
 from clai.learning import collaborative_learning
 from clai.trainer import Precision, TrainingSettings, precision_context
 from replication.benchmark.timing import Row, time_in_turn
@@ -19,7 +19,7 @@ from replication.benchmark.training import CHANNELS, images, placed
 from replication.models.cross_entropy import train_cross_entropy
 from replication.models.hardware import choose_precision
 from replication.models.supervised_contrastive import train_supervised_contrastive
-from replication.models.training import build_clai, build_classifier
+from replication.models.training import build_clai
 
 INSTRUCTIONS = "ONEDNN_MAX_CPU_ISA"
 """Environment variable that limits oneDNN to some instructions of the processor; DEFAULT is no limit."""

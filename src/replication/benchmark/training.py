@@ -12,14 +12,14 @@ from torch import Tensor, nn
 
 from clai import algorithms_as_printed as printed
 from clai.batches import Vectors
-from clai.encoders import Encoder
+from clai.encoders import Encoder, build_classifier
 from clai.kernels import Kernel, MahalanobisGaussian
 from clai.learning import collaborative_learning
 from clai.trainer import TrainingSettings, precision_context
 from replication.benchmark.analysis import predicted_seconds
 from replication.benchmark.memory import peak, peaks_alone
 from replication.benchmark.timing import Row, time_in_turn, wait
-from replication.models.training import build_clai, build_classifier
+from replication.models.training import build_clai
 
 CHANNELS = 3
 IMAGE_SIZE = 32

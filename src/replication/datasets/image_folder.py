@@ -12,9 +12,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from clai.errors import InputError
+from clai.pictures import SUFFIXES, read_picture
 from replication.datasets.archives import opened_zip, reader
 from replication.datasets.fetch import Raw
 from replication.datasets.prepared import writing
@@ -23,7 +23,7 @@ from replication.datasets.splits import stratified_validation
 FILES = ("**/*.jpg", "**/*.jpeg", "**/*.png")
 EXPECTS = "a folder or a zip of images in <split>/<class>/<file> with the splits train and test"
 LARGEST_IMAGE = 2**24  # bytes of a file
-SUFFIXES = {".jpg": "JPEG", ".jpeg": "JPEG", ".png": "PNG"}
+ADVICE = "Replace the file, or correct `image_size` in config.yaml."
 
 
 @contextmanager
@@ -73,29 +73,6 @@ def index(names: list[str], path: Path) -> dict[str, dict[str, list[str]]]:
     return images
 
 
-def decode(data: bytes, size: int, name: str) -> npt.NDArray[np.uint8]:
-    """Return the RGB pixels uint8 (size, size, 3) of an encoded image.
-
-    Raises InputError, naming the file, for an image of another size or one that cannot be decoded.
-    """
-    from PIL import Image
-
-    try:
-        # Of the other formats that Pillow reads, some start a program.
-        with Image.open(io.BytesIO(data), formats=sorted(set(SUFFIXES.values()))) as image:
-            if image.size != (size, size):
-                width, height = image.size
-                raise InputError(
-                    f"{name}: found an image of {width} x {height} pixels, expected {size} x {size} "
-                    "(`image_size` in config.yaml). Replace the file or correct the setting."
-                )
-            return np.asarray(image.convert("RGB"))
-    except (InputError, MemoryError):
-        raise
-    except Exception as error:  # A damaged image can raise almost any error.
-        raise InputError(f"{name}: cannot be decoded as an image ({error}). Replace the file.") from error
-
-
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
     """Decode the images, and draw `validation_share` of each training class for validation."""
     write(raw, raw.path, out_dir, settings, seed, lambda _: {})
@@ -131,7 +108,7 @@ def write(
             with writer.stream(f"x_{split}", (len(rows), size, size, 3), np.uint8) as append:
                 for row in rows:
                     name = files[source][row][0]
-                    pixels = decode(read(name), size, f"{path}: {name}")
+                    pixels = read_picture(io.BytesIO(read(name)), (size, size), 3, f"{path}: {name}", ADVICE)
                     digests[source][row] = hashlib.sha256(np.ascontiguousarray(pixels).data).digest()
                     append(pixels[None])
             writer.array(f"y_{split}", labels[source][rows])

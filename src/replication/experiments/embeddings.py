@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from clai.encoders import Classifier, Encoder
+from clai.encoders import Classifier, Encoder, place
 from clai.kernels import Cosine, Kernel, MahalanobisGaussian
-from replication.models.embedding import Embedded, draw_items, labels_of, outputs, place
+from replication.models.embedding import Embedded, draw_items, labels_of, outputs
 from replication.models.run import Run
 from replication.models.training import Trained, build_clai, load_clai, load_classifier, load_contrastive
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from clai.calibration import fit_logistic, fit_temperature, scaled_softmax
-from clai.encoders import Classifier, Encoder
+from clai.encoders import Classifier, Encoder, place
 from clai.inference import (
     RULES,
     SHARES,
@@ -39,7 +39,7 @@ from replication.metrics.classification import (
     reliability,
     top_label,
 )
-from replication.models.embedding import Embedded, classifier_outputs, place, similarity_means
+from replication.models.embedding import Embedded, classifier_outputs, similarity_means
 from replication.models.read_out import fit_trunk_read_out, read_out_scores
 from replication.models.run import Run
 from replication.models.splits import recording_rows

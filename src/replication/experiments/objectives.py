@@ -13,18 +13,18 @@ from torch import nn
 
 from clai.alignment import TargetMatrix, alignment_scores, one_vs_rest, target_matrix
 from clai.checkpoints import Checkpoint
-from clai.encoders import Classifier, ConvNet, Encoder
+from clai.encoders import Classifier, ConvNet, Encoder, build_classifier, build_encoder, place
 from clai.errors import InputError
 from clai.learning import collaborative_learning
 from clai.trainer import Epoch
 from replication.experiments.embeddings import settle, views_of
 from replication.models.cross_entropy import train_cross_entropy
-from replication.models.embedding import draw_items, labels_of, outputs, place
+from replication.models.embedding import draw_items, labels_of, outputs
 from replication.models.objectives import train_by_alignment, train_prototypical
 from replication.models.run import Run
 from replication.models.supervised_contrastive import train_supervised_contrastive
 from replication.models.supervised_contrastive import views_of as augmented_views_of
-from replication.models.training import Trained, build_clai, build_classifier, build_encoder
+from replication.models.training import Trained, build_clai
 
 ALIGNMENTS = ("alignment", "centred_alignment", "class_alignment")
 TRACE_COLUMNS = ["epoch", "kernel", *ALIGNMENTS]

@@ -17,10 +17,11 @@ from torch import Tensor, nn
 from clai.batches import NO_AUGMENTATION
 from clai.calibration import fit_logistic
 from clai.checkpoints import write_whole
-from clai.encoders import Classifier
+from clai.encoders import Classifier, place
 from clai.errors import InputError
 from clai.inference import decide, mean_of_views, parzen_means, probabilities, sample_references
 from clai.kernels import Kernel
+from clai.published_model import FORMAT, RECORD, REFERENCES, PublishedModel, References, load
 from replication.datasets.hourly_inputs import hourly_names
 from replication.datasets.prepared import DESCRIPTION, normalisation
 from replication.experiments.evaluation import (
@@ -31,8 +32,7 @@ from replication.experiments.evaluation import (
     evaluate_cross_entropy,
     evaluate_multiclass,
 )
-from replication.experiments.published_model import FORMAT, RECORD, REFERENCES, PublishedModel, References, load
-from replication.models.embedding import Embedded, classifier_outputs, embed_splits, place
+from replication.models.embedding import Embedded, classifier_outputs, embed_splits
 from replication.models.run import Run
 from replication.models.splits import drawn_rows, recording_rows
 from replication.models.training import Trained
@@ -79,9 +79,10 @@ def pack(
         record: of the run, with its evaluation.
         metrics: of the run, columns rule, metric and value.
     """
-    tensors, kept = rounded(model, run), None
+    tensors, kernel, kept = rounded(model, run), dict(run.settings["kernel"]), None
     if isinstance(model, Trained):
         assert embedded is not None
+        kernel["name"] = model.kernel.name
         kept = draw_references(embedded["train"], references, run.id.seed)
         test, val = (_votes(run, model.kernel, embedded[part], kept) for part in ("test", "val"))
         tensors |= dict(zip(REFERENCES, (kept.z.half(), kept.y, _places(run, kept.item)), strict=True))
@@ -107,7 +108,7 @@ def pack(
             "settings": {
                 "embedding_size": settings["embedding_size"],
                 "encoder": dict(settings["encoder"]),
-                "kernel": dict(settings["kernel"]),
+                "kernel": kernel,
                 "mirror": run.mirror,
                 "precision": run.training.precision,
             },
@@ -217,11 +218,11 @@ def evaluate(folder: str | Path, prepared: str | Path) -> pd.DataFrame:
     """
     published, run = reopen(folder, prepared)
     with _reading_record(folder):
-        if isinstance(published.model, Classifier):
-            metrics = evaluate_cross_entropy(run, published.model).metrics
+        if isinstance(published.network, Classifier):
+            metrics = evaluate_cross_entropy(run, published.network).metrics
         else:
-            encoder, kernel = published.model
-            metrics = evaluate_clai(run, kernel, embed_splits(run, encoder)).metrics
+            assert published.kernel is not None
+            metrics = evaluate_clai(run, published.kernel, embed_splits(run, published.network)).metrics
     return metrics.assign(dataset=run.id.dataset, model=run.id.model, seed=run.id.seed, fold=run.id.fold)[
         COLUMNS["metrics.csv"]
     ]

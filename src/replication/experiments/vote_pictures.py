@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from clai.published_model import PublishedModel
 from replication.datasets.prepared import Prepared
-from replication.experiments.published_model import PublishedModel
 from replication.runs.columns import COLUMNS
 
 

@@ -12,13 +12,13 @@ from torch import Tensor, nn
 
 from clai.batches import Items, Splits
 from clai.checkpoints import write_whole
-from clai.encoders import Classifier, Encoder
+from clai.encoders import Classifier, Encoder, place
 from clai.errors import InputError
 from clai.inference import ParzenMeans, mean_of_views, parzen_means, sample_references
 from clai.kernels import Kernel
+from clai.tensors import load_tensors
 from clai.trainer import Precision, precision_context
 from replication.models.run import Run
-from replication.models.tensors import load_tensors
 
 # Items whose output is computed at once.
 _BLOCK = 512
@@ -34,11 +34,6 @@ class Embedded(NamedTuple):
     def vectors(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return the embeddings of all conditions side by side, (N, K L), and the labels (N,)."""
         return self.z.permute(1, 0, 2).flatten(1).double().numpy(), self.y.numpy()
-
-
-def place(module: nn.Module, device: torch.device) -> None:
-    """Move a module to a device, in the memory layout that convolutions prefer."""
-    module.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
 def draw_items(items: Items, count: int | None, seed: int) -> Tensor:

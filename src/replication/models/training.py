@@ -5,25 +5,24 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
 from clai.alignment import one_vs_rest
 from clai.checkpoints import Checkpoint, write_whole
-from clai.encoders import Classifier, ConditionedHead, ConvNet, Encoder, build_trunk
+from clai.encoders import Classifier, ConvNet, Encoder, build_classifier, build_encoder, place
 from clai.errors import InputError
 from clai.inference import decide, predict_labels
 from clai.kernels import Kernel, build
 from clai.learning import collaborative_learning
 from clai.stability import finite
+from clai.tensors import fill_module, load_tensors
 from clai.trainer import Epoch
 from replication.models.cross_entropy import train_cross_entropy
-from replication.models.embedding import classifier_outputs, draw_items, embed, labels_of, place, similarity_means
+from replication.models.embedding import classifier_outputs, draw_items, embed, labels_of, similarity_means
 from replication.models.read_out import fit_trunk_read_out, read_out_scores
 from replication.models.run import Run
 from replication.models.supervised_contrastive import train_supervised_contrastive, views_of
-from replication.models.tensors import fill_module
 from replication.runs.models import MODELS
 
 # Two thousand images have 1.9 million patches of 12 values; more would change the filters by less than the seed.
@@ -44,20 +43,6 @@ def build_clai(settings: Mapping[str, Any], model: str, inputs: int, conditions:
         raise ValueError(f"{model} has no kernel: expected a model of Collaborative Learning")
     encoder = build_encoder(settings, inputs, conditions, seed)
     return Trained(encoder, build(kernel, settings["embedding_size"], settings["kernel"]["metric"]))
-
-
-def build_encoder(settings: Mapping[str, Any], inputs: int, conditions: int, seed: int) -> Encoder:
-    """Build an untrained encoder, initialised from the seed; with one condition its head is a projection of all classes."""
-    torch.default_generator.manual_seed(seed)
-    trunk = build_trunk(settings["encoder"], inputs)
-    return Encoder(trunk, ConditionedHead(int(trunk.features), conditions, settings["embedding_size"]))  # type: ignore[arg-type]
-
-
-def build_classifier(settings: Mapping[str, Any], inputs: int, classes: int, seed: int) -> Classifier:
-    """Build an untrained trunk with logits, initialised from the seed."""
-    torch.default_generator.manual_seed(seed)
-    trunk = build_trunk(settings["encoder"], inputs)
-    return Classifier(trunk, int(trunk.features), classes)  # type: ignore[arg-type]
 
 
 def train(run: Run, checkpoint: Checkpoint) -> tuple[Trained | Classifier | Encoder, list[Epoch]]:
@@ -222,7 +207,7 @@ def load_contrastive(run: Run, path: str | Path) -> Encoder:
 
 def _load(path: str | Path, model: Trained | Classifier | Encoder) -> None:
     module = _module(model)
-    fill_module(module, path)
+    fill_module(module, load_tensors(path), path)
     module.eval()
 
 

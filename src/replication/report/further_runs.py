@@ -235,7 +235,7 @@ def _refuse_other_training(run: RunId, folder: Path, evidence: Path) -> None:
     if len(here) != len(there) or not np.allclose(here[measured], there[measured], rtol=1e-9, atol=0, equal_nan=True):
         raise InputError(
             f"{file}: found another training than the published one of {run}, expected the same history. Train it on the "
-            f"hardware and with the versions of the published run (clai provenance), or publish {run.dataset} whole"
+            f"hardware and with the versions of the published run, or publish {run.dataset} whole"
         )
 
 

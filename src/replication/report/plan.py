@@ -1,4 +1,4 @@
-"""`clai plan`: the runs that the evidence of this machine still needs, and their time as published records tell it."""
+"""The runs that the evidence of this machine still needs, and their time as published records tell it."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from clai.errors import InputError
-from replication.experiments.published_model import RECORD, load
+from clai.published_model import RECORD, load
 from replication.report.publication import OPEN_LICENCES, exchange
 
 LARGEST_MODEL = 4 * 2**20

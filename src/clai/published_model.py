@@ -1,32 +1,29 @@
 """A published model: read without trust, it gives labels, scores, probabilities and the references that vote for an input.
 
 A folder holds it: `model.json` says what the weights are and how an input must look, `model.safetensors` has the weights and, for
-a model of Collaborative Learning, its references. Neither format holds code. `clai.load` reads the folder, and
-`replication.experiments.published` writes it.
+a model of Collaborative Learning, its references. Neither format holds code.
 """
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jsonschema
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
+from clai import kernels
 from clai.calibration import LogisticCalibration, scaled_softmax
-from clai.encoders import Classifier, Hourly
+from clai.encoders import Classifier, Encoder, Hourly, build_classifier, build_encoder, place
 from clai.errors import InputError
 from clai.inference import ParzenMeans, decide, mean_of_views, parzen_means
+from clai.kernels import Kernel
+from clai.tensors import fill_module, load_tensors
 from clai.trainer import precision_context
-from replication.models.embedding import place
-from replication.models.tensors import load_tensors
-from replication.models.training import Trained, build_clai, build_classifier
-from replication.runs.models import CLAI
 
 RECORD, WEIGHTS = "model.json", "model.safetensors"
 """Files of a published model that `load` reads."""
@@ -37,6 +34,8 @@ REFERENCES = ("reference.z", "reference.y", "reference.item")
 LARGEST_RECORD = 2**20
 """Largest size of a `model.json`, in bytes."""
 
+# The paper's models of Collaborative Learning. Another one names its kernel in the block `kernel`; a classifier has none.
+_KERNELS = {"clai-m": "gaussian", "clai-c": "cosine"}
 # Samples whose output is computed at once; as in `replication.models.embedding`, since rounding may depend on it.
 _BLOCK = 512
 _ADVICE = "Restore the folder of the model as it was published."
@@ -44,59 +43,68 @@ _ADVICE = "Restore the folder of the model as it was published."
 Floats = NDArray[np.float64]
 
 
-def _integer(most: int, least: int = 1) -> dict[str, Any]:
-    return {"type": "integer", "minimum": least, "maximum": most}
+class _Rule(NamedTuple):
+    """What a value of `model.json` must be: in words, and as a test."""
+
+    expected: str
+    holds: Callable[[Any], bool]
 
 
-_NUMBER = {"type": "number", "minimum": -1e30, "maximum": 1e30}
-_POSITIVE = {"type": "number", "exclusiveMinimum": 0, "maximum": 1e30}
-_TEXT = {"type": "string", "maxLength": 1000}
+def _one_of(*values: Any) -> _Rule:
+    return _Rule(" or ".join(map(str, values)), lambda value: value in values)
 
 
-def _object(**properties: Any) -> dict[str, Any]:
-    return {"type": "object", "required": list(properties), "properties": properties}
+def _integer(most: int, least: int = 1) -> _Rule:
+    return _Rule(f"a whole number from {least} to {most}", lambda value: type(value) is int and least <= value <= most)
 
 
-def _list(items: Mapping[str, Any], most: int, least: int = 1) -> dict[str, Any]:
-    return {"type": "array", "items": items, "minItems": least, "maxItems": most}
+def _number(least: float, most: float) -> _Rule:
+    return _Rule(
+        f"a number from {least:g} to {most:g}", lambda value: type(value) in (int, float) and least <= value <= most
+    )
 
+
+def _list(items: _Rule, most: int, least: int = 1) -> _Rule:
+    def holds(value: Any) -> bool:
+        return isinstance(value, list) and least <= len(value) <= most and all(map(items.holds, value))
+
+    return _Rule(f"a list of {least} to {most}, each {items.expected}", holds)
+
+
+_TEXT = _Rule("a text of at most 1000 characters", lambda value: isinstance(value, str) and len(value) <= 1000)
+_SWITCH = _Rule("true or false", lambda value: isinstance(value, bool))
+_BLOCK_OF_VALUES = _Rule("a block of values", lambda value: isinstance(value, dict))
+_ANY_NUMBER, _POSITIVE = _number(-1e30, 1e30), _number(1e-30, 1e30)
 
 # The bounds keep a hostile record from asking for a network that takes hours to build.
-SCHEMA = _object(
-    format={"const": FORMAT},
-    run=_TEXT,
-    model={"enum": [*CLAI, "cross-entropy"]},
-    data=_object(
-        dataset=_TEXT,
-        title=_TEXT,
-        licence=_TEXT,
-        kind={"enum": ["images", "signals", "features", "recordings"]},
-        classes={**_list(_TEXT, 1000, 2), "uniqueItems": True},
-    ),
-    input=_object(
-        shape=_list(_integer(65536), 3), names=_list(_TEXT, 65536), mean=_list(_NUMBER, 65536), sd=_list(_POSITIVE, 65536)
-    ),
-    settings=_object(
-        embedding_size=_integer(4096),
-        encoder=_object(
-            trunk={"enum": ["resnet2d", "convnet", "resnet1d", "mlp", "hours", "gru"]},
-            width=_integer(4096),
-            blocks=_list(_integer(16), 8),
-            pool={"type": "boolean"},
-            layers=_integer(16),
-            dropout={"type": "number", "minimum": 0, "maximum": 1},
-        ),
-        kernel=_object(metric={"enum": ["full", "diagonal", "scalar", "identity"]}),
-        mirror={"type": "boolean"},
-        precision={"enum": ["bfloat16", "float32"]},
-    ),
-    population=_list(_integer(2**40), 1000, 0),
-    calibration={"anyOf": [_object(temperature=_POSITIVE), _object(slope=_NUMBER, intercept=_NUMBER)]},
-    sha256={"type": "string", "pattern": "^[0-9a-f]{64}$"},
-    metrics={"type": "object"},
-    record={"type": "object"},
-)  # fmt: skip
-"""JSON schema of `model.json`."""
+_RULES: dict[str, _Rule] = {
+    "format": _one_of(FORMAT),
+    "run": _TEXT,
+    "model": _TEXT,
+    "data.dataset": _TEXT,
+    "data.title": _TEXT,
+    "data.licence": _TEXT,
+    "data.kind": _one_of("images", "signals", "features", "recordings"),
+    "data.classes": _list(_TEXT, 1000, 2),
+    "input.shape": _list(_integer(65536), 3),
+    "input.names": _list(_TEXT, 65536),
+    "input.mean": _list(_ANY_NUMBER, 65536),
+    "input.sd": _list(_POSITIVE, 65536),
+    "settings.embedding_size": _integer(4096),
+    "settings.encoder.trunk": _one_of("resnet2d", "convnet", "resnet1d", "mlp", "hours", "gru"),
+    "settings.encoder.width": _integer(4096),
+    "settings.encoder.blocks": _list(_integer(16), 8),
+    "settings.encoder.pool": _SWITCH,
+    "settings.encoder.layers": _integer(16),
+    "settings.encoder.dropout": _number(0, 1),
+    "settings.kernel.metric": _one_of("full", "diagonal", "scalar", "identity"),
+    "settings.mirror": _SWITCH,
+    "settings.precision": _one_of("bfloat16", "float32"),
+    "population": _list(_integer(2**40), 1000, 0),
+    "sha256": _Rule("64 hexadecimal digits", lambda value: isinstance(value, str) and len(value) == 64),
+    "metrics": _BLOCK_OF_VALUES,
+    "record": _BLOCK_OF_VALUES,
+}
 
 
 class Vote(NamedTuple):
@@ -175,7 +183,8 @@ class PublishedModel:
     """
 
     record: Mapping[str, Any]
-    model: Trained | Classifier
+    network: Encoder | Classifier
+    kernel: Kernel | None
     references: References | None
 
     @property
@@ -245,21 +254,19 @@ class PublishedModel:
         for start in range(0, len(array), _BLOCK):
             yield _normalised(array[start : start + _BLOCK], kind, mean, sd)
 
-    def _views(self, x: Any) -> list[Any]:
-        """Return an input and, where the model looks at it, its mirror image."""
-        return [x, x.flip(-1)] if self.record["settings"]["mirror"] else [x]
-
     @torch.no_grad()
-    def _outputs(self, module: nn.Module, x: Any) -> list[Tensor]:
-        """Return a module's output of each view."""
+    def _outputs(self, x: Any) -> list[Tensor]:
+        """Return the network's output for an input and, where the model looks at it, for its mirror image."""
+        views = [x, x.flip(-1)] if self.record["settings"]["mirror"] else [x]
         with precision_context(torch.device("cpu"), self.record["settings"]["precision"]):
-            return [module(view) for view in self._views(x)]
+            return [self.network(view) for view in views]
 
     def _scores_of(self, x: Any) -> Floats:
-        if isinstance(self.model, Classifier):
-            logits = torch.stack(self._outputs(self.model, x)).mean(0).double()
-            return self._finite(logits if logits.shape[1] > 2 else logits[:, 1] - logits[:, 0])
-        return self._decision(self._outputs(self.model.encoder, x))
+        outputs = self._outputs(x)
+        if self.kernel is not None:
+            return self._decision(outputs)
+        logits = torch.stack(outputs).mean(0).double()
+        return self._finite(logits if logits.shape[1] > 2 else logits[:, 1] - logits[:, 0])
 
     def _decision(self, embeddings: list[Tensor]) -> Floats:
         """Return f as `scores` has it, by the embeddings (K, N, L) of each view."""
@@ -277,29 +284,28 @@ class PublishedModel:
 
     @torch.no_grad()
     def _means(self, embeddings: list[Tensor]) -> ParzenMeans:
+        assert self.kernel is not None
         assert self.references is not None
-        assert isinstance(self.model, Trained)
         z_reference, y, _, population = self.references
-        means = [parzen_means(self.model.kernel, z, z_reference, y, population, _BLOCK) for z in embeddings]
+        means = [parzen_means(self.kernel, z, z_reference, y, population, _BLOCK) for z in embeddings]
         return means[0] if len(means) == 1 else mean_of_views(*means)
 
     @torch.no_grad()
     def _votes_of(self, x: Any, k: int) -> Iterator[Votes]:
-        if self.references is None or isinstance(self.model, Classifier):
+        if self.kernel is None or self.references is None:
             raise InputError(
                 f"{self.record['run']}: found a model without references, expected one of Collaborative Learning "
-                f"({', '.join(CLAI)}), whose references vote. Load such a model."
+                f"({', '.join(_KERNELS)}), whose references vote. Load such a model."
             )
-        embeddings = self._outputs(self.model.encoder, x)
+        embeddings = self._outputs(x)
         scores = self._decision(embeddings)
         decided = _decided(scores)
         y, item, weights = self.references.y, self.references.item, self.references.weights()
         for row, label in enumerate(decided.tolist()):
             condition = label if scores.ndim > 1 else 0
             reference = self.references.z[condition]
-            similarity = torch.stack(
-                [self.model.kernel(z[condition, row : row + 1], reference)[0] for z in embeddings]
-            ).mean(0)
+            views = [self.kernel(z[condition, row : row + 1], reference)[0] for z in embeddings]
+            similarity = torch.stack(views).mean(0)
             vote = torch.where(y == label, 1, -1) * similarity * weights
             order = similarity.argsort(descending=True, stable=True)
             sides = [
@@ -337,14 +343,20 @@ def load(folder: str | Path) -> PublishedModel:
     Raises:
         InputError: a file is missing, is damaged, has another checksum than the record says, or does not fit the record.
     """
-    folder = Path(folder)
-    record, weights = read_record(folder / RECORD), folder / WEIGHTS
+    record, weights = read_record(Path(folder, RECORD)), Path(folder, WEIGHTS)
     found = _sha256(weights)
     if found != record["sha256"]:
         raise InputError(f"{weights}: found sha256 {found}, expected {record['sha256']} as {RECORD} says. {_ADVICE}")
     tensors = load_tensors(weights)
     references = _references(weights, {name: tensors.pop(name) for name in REFERENCES if name in tensors}, record)
-    return PublishedModel(record, _model(weights, tensors, record), references)
+    network, kernel = _network(record)
+    module = network if kernel is None else nn.ModuleList([network, kernel])
+    halves = (torch.bfloat16, torch.float16)
+    single = {name: tensor.float() if tensor.dtype in halves else tensor for name, tensor in tensors.items()}
+    fill_module(module, single, weights)
+    module.requires_grad_(False).eval()
+    place(module, torch.device("cpu"))
+    return PublishedModel(record, network, kernel, references)
 
 
 def keeps_weights(folder: str | Path) -> bool:
@@ -354,44 +366,57 @@ def keeps_weights(folder: str | Path) -> bool:
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """Return a `model.json`; raises InputError, naming file and key, where it is missing, or is not as `SCHEMA` has it."""
+    """Return a `model.json`; raise InputError, naming file and key, where it is missing, or is not as `_RULES` have it."""
     try:
         with path.open("rb") as file:
             content = file.read(LARGEST_RECORD + 1)
         if len(content) > LARGEST_RECORD:
             raise ValueError(f"more than {LARGEST_RECORD} bytes")
-        record = json.loads(content.decode("utf-8"), parse_constant=_refuse_constant)
-        jsonschema.Draft202012Validator(SCHEMA).validate(record)
-    except jsonschema.ValidationError as error:
-        key = ".".join(str(part) for part in error.absolute_path) or "the whole"
-        raise InputError(
-            f"{path}: found at {key} what is no part of a published model ({error.message:.200}), expected format "
-            f"{FORMAT}. {_ADVICE}"
-        ) from None
+        record = json.loads(content.decode("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(
             f"{path}: cannot be read ({error}), expected the record of a published model as JSON. {_ADVICE}"
         ) from None
+    for key, rule in _RULES.items():
+        _expect(path, record, key, rule)
     _check_agreement(path, record)
     return dict(record)
 
 
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is no JSON")
+def _expect(path: Path, record: Any, key: str, rule: _Rule) -> None:
+    """Raise InputError unless the rule holds for the value at a dotted key."""
+    value = record
+    for part in key.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    if not rule.holds(value):
+        found = "nothing" if value is None else f"{value!r:.100}"
+        raise InputError(f"{path}: found {found} at {key}, expected {rule.expected}. {_ADVICE}")
+
+
+def _kernel_of(record: Mapping[str, Any]) -> str | None:
+    """Return the name of a model's kernel; None for a classifier."""
+    name = record["settings"]["kernel"].get("name", _KERNELS.get(record["model"]))
+    return None if name is None else str(name)
 
 
 def _check_agreement(path: Path, record: Mapping[str, Any]) -> None:
     """Raise InputError where parts of a record contradict each other."""
-    kind, shape = record["data"]["kind"], record["input"]["shape"]
-    classes, clai = len(record["data"]["classes"]), record["model"] in CLAI
+    kernel = _kernel_of(record)
+    if kernel not in kernels.KERNELS and record["model"] != "cross-entropy":
+        raise InputError(
+            f"{path}: found {record['model']!r:.100} at model with the kernel {kernel!r:.100}, expected cross-entropy, or one of "
+            f"the kernels {', '.join(kernels.KERNELS)}. {_ADVICE}"
+        )
+    kind, shape, classes = record["data"]["kind"], record["input"]["shape"], len(record["data"]["classes"])
     dimensions = {"images": 3, "signals": 2, "features": 1, "recordings": 1}[kind]
     channels = shape[2] if kind == "images" and len(shape) == 3 else shape[0]
     counts = [len(record["input"][key]) for key in ("mean", "sd")]
+    calibration = {"temperature": _POSITIVE} if classes > 2 else {"slope": _ANY_NUMBER, "intercept": _ANY_NUMBER}
     wrong = {
+        "data.classes": len(set(record["data"]["classes"])) != classes,
         "input.shape": len(shape) != dimensions or int(np.prod(shape, dtype=object)) > 2**24,
         "input.mean": kind != "recordings" and counts != [channels, channels],
-        "population": len(record["population"]) != (classes if clai else 0),
-        "calibration": ("temperature" in record["calibration"]) != (classes > 2),
+        "population": len(record["population"]) != (0 if kernel is None else classes),
         "settings.mirror": record["settings"]["mirror"] and kind != "images",
         "settings.encoder.trunk": (record["settings"]["encoder"]["trunk"] in ("hours", "gru"))
         != (kind == "recordings"),
@@ -402,6 +427,8 @@ def _check_agreement(path: Path, record: Mapping[str, Any]) -> None:
                 f"{path}: found a {key} that contradicts the kind {kind}, the shape {shape} or the {classes} classes, expected "
                 f"parts that belong together. {_ADVICE}"
             )
+    for name, rule in calibration.items():
+        _expect(path, record, f"calibration.{name}", rule)
 
 
 def _sha256(path: Path) -> str:
@@ -416,22 +443,17 @@ def _sha256(path: Path) -> str:
 
 def _references(path: Path, tensors: Mapping[str, Tensor], record: Mapping[str, Any]) -> References | None:
     """Return the references of a model of Collaborative Learning; raise InputError where they are not as the record says."""
-    if record["model"] not in CLAI and not tensors:
+    votes = _kernel_of(record) is not None
+    if not votes and not tensors:
         return None
     classes, size = len(record["data"]["classes"]), record["settings"]["embedding_size"]
     conditions = classes if classes > 2 else 1
-    z, y, item = (tensors.get(name) for name in REFERENCES)
-    fits = z is not None and y is not None and item is not None and record["model"] in CLAI
-    if fits:
-        assert z is not None
-        assert y is not None
-        assert item is not None
-        population = torch.tensor(record["population"])
+    if votes and len(tensors) == len(REFERENCES):
+        z, y, item = (tensors[name] for name in REFERENCES)
         fits = (z.ndim, z.dtype) == (3, torch.float16) and (len(z), z.shape[2]) == (conditions, size)
         fits = fits and all((t.dtype, t.shape) == (torch.int64, z.shape[1:2]) for t in (y, item))
-        fits = fits and len(y) > 0 and int(y.min()) >= 0 and int(y.max()) < classes and int(item.min()) >= 0
-        if fits:
-            counts = torch.bincount(y, minlength=classes)
+        if fits and len(y) > 0 and int(y.min()) >= 0 and int(y.max()) < classes and int(item.min()) >= 0:
+            counts, population = torch.bincount(y, minlength=classes), torch.tensor(record["population"])
             if bool((counts > 0).all()) and bool((counts <= population).all()):
                 return References(z.float(), y, item, population)
     found = {name: (tensor.dtype, *tensor.shape) for name, tensor in tensors.items()}
@@ -442,29 +464,12 @@ def _references(path: Path, tensors: Mapping[str, Tensor], record: Mapping[str, 
     )
 
 
-def _model(path: Path, tensors: Mapping[str, Tensor], record: Mapping[str, Any]) -> Trained | Classifier:
-    """Return the network of the record with these weights, ready to evaluate."""
+def _network(record: Mapping[str, Any]) -> tuple[Encoder | Classifier, Kernel | None]:
+    """Return the untrained network of a record and its kernel, on the device `meta`: shapes without numbers take no memory."""
     settings, shape, classes = record["settings"], record["input"]["shape"], len(record["data"]["classes"])
-    inputs = shape[2] if record["data"]["kind"] == "images" else shape[0]
-    # A network on the device `meta` has shapes and no numbers: what the weights do not fill takes no memory.
+    inputs, kernel = shape[2] if record["data"]["kind"] == "images" else shape[0], _kernel_of(record)
     with torch.random.fork_rng(devices=[]), torch.device("meta"):
-        model: Trained | Classifier
-        if record["model"] in CLAI:
-            model = build_clai(settings, record["model"], inputs, classes if classes > 2 else 1, seed=0)
-        else:
-            model = build_classifier(settings, inputs, classes, seed=0)
-    module = nn.ModuleList(model) if isinstance(model, Trained) else model
-    own = module.state_dict()
-    halves = (torch.bfloat16, torch.float16)
-    single = {name: tensor.float() if tensor.dtype in halves else tensor for name, tensor in tensors.items()}
-    shapes = [{name: (t.dtype, t.shape) for name, t in state.items()} for state in (single, own)]
-    if shapes[0] != shapes[1]:
-        odd = sorted(name for name in {**shapes[0], **shapes[1]} if shapes[0].get(name) != shapes[1].get(name))
-        raise InputError(
-            f"{path}: found tensors that the network of {RECORD} lacks, lacks them, or has in another shape "
-            f"({', '.join(odd[:3])}), expected its {len(own)}. {_ADVICE}"
-        )
-    module.load_state_dict(single, assign=True)
-    module.requires_grad_(False).eval()
-    place(module, torch.device("cpu"))
-    return model
+        if kernel is None:
+            return build_classifier(settings, inputs, classes, seed=0), None
+        encoder = build_encoder(settings, inputs, classes if classes > 2 else 1, seed=0)
+        return encoder, kernels.build(kernel, settings["embedding_size"], settings["kernel"]["metric"])

@@ -1,4 +1,4 @@
-"""The command `clai`: predictions of a published model, settings, times and further runs of evidence, band powers."""
+"""The command `python -m replication`: settings, provenance, times, published runs and band powers."""
 
 import argparse
 import os
@@ -11,8 +11,8 @@ from replication.runs.identity import RunId
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command `clai` and return its exit status."""
-    parser = argparse.ArgumentParser(prog="clai", description=__doc__)
+    """Run the command and return its exit status."""
+    parser = argparse.ArgumentParser(prog="python -m replication", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     provenance = commands.add_parser("provenance", help="the runs behind each number of a table or a figure")
     provenance.add_argument("output", type=Path, help="such as paper_figures/table3.tex")
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     plan.add_argument("--configfile", type=Path, nargs="+", default=[], help="your own settings, as for Snakemake")
     further = commands.add_parser(
-        "add-runs", help="add finished runs to published evidence: seeds, cells of a study, controls of a run"
+        "publish", help="add finished runs to published evidence: seeds, cells of a study, controls of a run"
     )
     further.add_argument("runs", type=_run, nargs="+", help="such as cifar10/clai-m/seed3")
     further.add_argument(
@@ -46,24 +46,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     bands.add_argument("table", type=Path, help="the table to write, .csv or .csv.gz")
     bands.add_argument("--configfile", type=Path, nargs="+", default=[], help="your own settings, as for Snakemake")
-    predictions = commands.add_parser("predict", help="labels, probabilities and votes by a published model")
-    predictions.add_argument("model", type=Path, help="its folder, such as results/published/pathmnist/models/clai-m")
-    predictions.add_argument("inputs", type=Path, nargs="+", help="images, folders of images, or tables of features")
-    predictions.add_argument(
-        "--votes", type=_count, default=0, metavar="K", help="show the K references most similar for and against"
-    )
-    predictions.add_argument("--json", action="store_true", help="print JSON, with the scores of all classes")
     options = parser.parse_args(arguments)
     try:
         sys.stdout.write(_answer(options))
     except InputError as error:
         parser.exit(1, f"error: {error}\n")
-    except ModuleNotFoundError as error:
-        parser.exit(
-            1,
-            f"error: {error.name} is not installed; the command clai needs the extra `replication`, but found the method alone: "
-            'pip install ".[replication]"\n',
-        )
     return 0
 
 
@@ -92,7 +79,7 @@ def _answer(options: argparse.Namespace) -> str:
         from replication.report.plan import plan_text
 
         return plan_text(Path(), options.configfile, options.cores)
-    if options.command == "add-runs":
+    if options.command == "publish":
         from replication.report.further_runs import add_runs
         from replication.report.plan import PUBLISHED
 
@@ -104,10 +91,6 @@ def _answer(options: argparse.Namespace) -> str:
 
         settings = load_settings(Path(), merge(*(read_yaml(file) for file in options.configfile)))
         return write_table(options.recordings, options.table, settings["datasets"]["sleepedf"])
-    if options.command == "predict":
-        from replication.report.prediction import predict
-
-        return predict(options.model, options.inputs, options.votes, options.json)
     from replication.report.provenance import describe
 
     return describe(options.output)

@@ -1,0 +1,185 @@
+"""The command `clai`: predictions of a published model for pictures, or for tables of features."""
+
+import argparse
+import csv
+import gzip
+import json
+import sys
+import zlib
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clai.errors import InputError
+from clai.pictures import SUFFIXES, read_picture
+from clai.published_model import PublishedModel, Vote, load
+
+# Pictures or rows that are in memory at a time.
+_BLOCK = 512
+# A feature's largest value: that of float32.
+_LARGEST = float(np.finfo(np.float32).max)
+
+Inputs = Iterator[tuple[list[str], NDArray[Any]]]
+"""Names and arrays of inputs, in blocks."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command `clai` and return its exit status."""
+    parser = argparse.ArgumentParser(prog="clai", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    predictions = commands.add_parser("predict", help="labels, probabilities and votes by a published model")
+    predictions.add_argument("model", type=Path, help="its folder, such as results/published/pathmnist/models/clai-m")
+    predictions.add_argument("inputs", type=Path, nargs="+", help="images, folders of images, or tables of features")
+    predictions.add_argument(
+        "--votes", type=_count, default=0, metavar="K", help="show the K references most similar for and against"
+    )
+    predictions.add_argument("--json", action="store_true", help="print JSON, with the scores of all classes")
+    options = parser.parse_args(arguments)
+    try:
+        sys.stdout.write(predict(options.model, options.inputs, options.votes, options.json))
+    except InputError as error:
+        parser.exit(1, f"error: {error}\n")
+    except ModuleNotFoundError as error:
+        parser.exit(1, f'error: {error.name} is not installed; to read pictures, pip install "clai[images]"\n')
+    return 0
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected a number from 0")
+    return int(text)
+
+
+def predict(folder: Path, inputs: Sequence[Path], votes: int, as_json: bool) -> str:
+    """Return the predictions of a published model as text, a line an input and below it its votes, or as JSON.
+
+    Args:
+        folder: of the model.
+        inputs: images and folders of images, or tables of features, .csv or .csv.gz.
+        votes: references to show for and against each prediction; 0: none.
+        as_json: a list of objects with input, label, probability, scores and votes.
+
+    Raises:
+        InputError: the model is damaged or takes no such inputs; or an input is missing, is damaged or has another size.
+    """
+    model = load(folder)
+    kind = model.record["data"]["kind"]
+    if kind not in ("images", "features"):
+        raise InputError(
+            f"{folder}: found a model of {kind}, expected one of images or features. Call clai.load and give it arrays"
+        )
+    blocks = _images(model, inputs) if kind == "images" else _rows(model, inputs)
+    entries = [entry for names, x in blocks for entry in _entries(model, names, x, votes)]
+    return json.dumps(entries, indent=1) + "\n" if as_json else "".join(_lines(entry) for entry in entries)
+
+
+def _entries(model: PublishedModel, names: Sequence[str], x: NDArray[Any], votes: int) -> list[dict[str, Any]]:
+    scores = model.scores(x)
+    probabilities, labels = model.calibrated(scores), model.decided(scores)
+    by_class = scores if scores.ndim > 1 else np.stack([-scores, scores], axis=1)
+    entries = [
+        {
+            "input": name,
+            "label": str(label),
+            "probability": float(probability[model.classes.index(label)]),
+            "scores": dict(zip(model.classes, row.tolist(), strict=True)),
+        }
+        for name, label, probability, row in zip(names, labels, probabilities, by_class, strict=True)
+    ]
+    if votes:
+        for entry, vote in zip(entries, model.votes(x, votes), strict=True):
+            entry["votes"] = {
+                "for": [reference._asdict() for reference in vote.support],
+                "against": [reference._asdict() for reference in vote.opposition],
+            }
+    return entries
+
+
+def _lines(entry: dict[str, Any]) -> str:
+    text = f"{entry['input']}: {entry['label']} ({entry['probability']:.3f})\n"
+    for side, references in entry.get("votes", {}).items():
+        for reference in (Vote(**values) for values in references):
+            text += (
+                f"  {side:7} training sample {reference.item}, {reference.label}: similarity {reference.similarity:+.3f}, "
+                f"vote {reference.vote:+.5f}\n"
+            )
+    return text
+
+
+def _images(model: PublishedModel, inputs: Sequence[Path]) -> Inputs:
+    """Yield names and pixels (N, height, width, channels) of images."""
+    height, width, channels = model.record["input"]["shape"]
+    advice = "Crop or scale it as the training images were, or name another file"
+    files = [file for path in inputs for file in _files(path)]
+    for start in range(0, len(files), _BLOCK):
+        block = files[start : start + _BLOCK]
+        pixels = [read_picture(file, (height, width), channels, str(file), advice) for file in block]
+        yield [str(file) for file in block], np.stack(pixels)
+
+
+def _files(path: Path) -> list[Path]:
+    """Return a file, or the images directly in a folder by name."""
+    if not path.is_dir():
+        return [path]
+    files = sorted(file for file in path.iterdir() if file.suffix.lower() in SUFFIXES)
+    if not files:
+        raise InputError(f"{path}: found no image in it, expected {', '.join(SUFFIXES)} files. Name another folder")
+    return files
+
+
+def _rows(model: PublishedModel, inputs: Sequence[Path]) -> Inputs:
+    """Yield places and features (N, features) of the rows of each table."""
+    for path in inputs:
+        rows = _rows_of(path, model.record["input"]["names"])
+        while block := list(islice(rows, _BLOCK)):
+            places, values = zip(*block, strict=True)
+            yield list(places), np.array(values, dtype=np.float32)
+
+
+def _rows_of(path: Path, names: Sequence[str]) -> Iterator[tuple[str, list[float]]]:
+    """Yield place and features of each row of a table, whose header names the features in any order."""
+    opened = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
+            lines = csv.reader(file)
+            header = next(lines, [])
+            columns = [_column(path, header, name) for name in names]
+            for fields in lines:
+                place = f"{path}:{lines.line_num}"
+                if len(fields) != len(header):
+                    raise InputError(
+                        f"{place}: found {len(fields)} values, expected {len(header)} as in the header. Correct it"
+                    )
+                yield place, [_number(fields[n], place, name) for n, name in zip(columns, names, strict=True)]
+            if lines.line_num < 2:
+                raise InputError(f"{path}: found no row, expected samples below the header. Name another file")
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(
+            f"{path}: cannot be read ({error}), expected a table as .csv or .csv.gz. Name another file"
+        ) from error
+
+
+def _column(path: Path, header: Sequence[str], name: str) -> int:
+    """Return the position of a column; raise InputError where the header does not have it once."""
+    if (found := header.count(name)) != 1:
+        raise InputError(
+            f"{path}: found {found or 'no'} column{'s' * (found > 1)} '{name}', expected one. Correct the header"
+        )
+    return header.index(name)
+
+
+def _number(text: str, where: str, column: str) -> float:
+    """Return a number that float32 can hold; raise InputError for another text."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = float("nan")
+    if not abs(number) <= _LARGEST:
+        raise InputError(
+            f"{where}: found '{text}' in column '{column}', expected a finite number. Correct or remove the row"
+        )
+    return number
