@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+import clai
 from replication.datasets.sources import read_sources
 from replication.runs.outputs import BENCHMARK
 from replication.runs.settings import load_settings
@@ -135,5 +136,5 @@ def test_jobs_do_not_wait_for_libraries_that_they_do_not_use(modules: str, spare
 def test_versions_and_names_agree() -> None:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
     citation = yaml.safe_load((REPOSITORY / "CITATION.cff").read_text())
-    assert citation["version"] == project["version"]
+    assert citation["version"] == clai.__version__
     assert citation["license"] == project["license"]
