@@ -44,8 +44,6 @@ def thin_copy(folder: Path) -> Tree:
     path = tree.path / "workflow" / "config" / "mini.yaml"
     mini = yaml.safe_load(path.read_text())
     mini |= {"run": ["cifar10", "challenge2019"], "run_studies": [], "seeds": [0], "model_seeds": {}}
-    mini |= {"tsne": {"samples": 60, "perplexity": 5, "iterations": 250}, "stages": {"samples": 60}}
-    mini["evaluation"]["bootstrap"] = 10
     mini["datasets"]["cifar10"] |= {"models": ["clai-c", "cross-entropy"], "overrides": {"training": {"epochs": 3}}}
     recordings = {"encoder": {"width": 8}, "training": {"epochs": 3, "batch_size": 8}}
     mini["datasets"]["challenge2019"] |= {"models": ["clai-m"], "overrides": recordings}

@@ -47,7 +47,7 @@ def references(n: int = 200) -> References:
 
 
 def measured(kernel: Kernel, val: Embedded, test: Embedded) -> pd.Series:
-    frame = measure_bandwidth(kernel, references(), val, test, powers=POWERS, decimals=1)
+    frame = measure_bandwidth(kernel, references(), val, test, powers=POWERS)
     assert list(frame) == BANDWIDTH_COLUMNS
     return frame.set_index(["reading", "metric"])["value"]
 

@@ -15,8 +15,6 @@ from replication.experiments.latent_signals import (
     trace_signals,
 )
 
-RULE = {"minimum_hours_before": 3, "minimum_event_hours": 2}
-
 
 def test_spread_is_the_distance_of_the_outermost_signals() -> None:
     assert spread(np.array([[0.0, 3.0, 1.0], [2.0, 2.0, 2.0]])).tolist() == [3.0, 0.0]
@@ -34,10 +32,10 @@ def test_stay_shown_is_the_median_of_those_that_qualify() -> None:
     stays = {1: [0, 0, 0, 1, 1], 2: [0, 1, 1, 1], 3: [0] * 9, 4: [0, 0, 0, 0, 1, 1, 1], 5: [0, 0, 0, 1, 1, 1]}
     recording = np.repeat(list(stays), [len(y) for y in stays.values()])
     y = np.concatenate(list(stays.values()))
-    assert choose_stay(recording, y, RULE) == 5
-    assert choose_stay(recording, y, {**RULE, "minimum_hours_before": 50}) == 4
+    assert choose_stay(recording, y, 3, 2) == 5
+    assert choose_stay(recording, y, 50, 2) == 4
     with pytest.raises(ValueError, match="no recording has a positive hour"):
-        choose_stay(recording, np.zeros_like(y), RULE)
+        choose_stay(recording, np.zeros_like(y))
 
 
 def test_signals_that_converge_in_events_have_a_negative_effect() -> None:
@@ -69,14 +67,14 @@ def test_a_dataset_without_collaborative_learning_shows_its_other_signals(tmp_pa
     for path in paths:
         path.parent.mkdir(parents=True)
         np.savez(path, mean=np.arange(4.0), sd=np.ones(4))
-    stay, statistics = trace_signals(data, [], [str(path) for path in paths], RULE)
+    stay, statistics = trace_signals(data, [], [str(path) for path in paths])
     assert list(stay) == SIGNAL_COLUMNS
     assert list(stay["value"]) == [0, 1, 2, 3]  # of the first seed alone
     assert statistics.keys() == {str(path) for path in paths}
 
 
 def test_a_dataset_without_signals_has_empty_tables_of_them() -> None:
-    stay, statistics = trace_signals(Prepared({}, {}), [], [], RULE)
+    stay, statistics = trace_signals(Prepared({}, {}), [], [])
     assert list(stay) == SIGNAL_COLUMNS
     assert stay.empty
     assert statistics == {}

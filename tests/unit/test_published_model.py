@@ -341,7 +341,7 @@ def test_a_record_whose_run_has_no_name_is_refused(tmp_path: Path, rows_model: P
 
 def test_pictures_show_rightly_classified_images_first_and_the_votes_about_each(images_model: Published) -> None:
     loaded, run, _, _ = images_model
-    frame = vote_pictures(loaded, run.data, images=1, references=2, seed=0)
+    frame = vote_pictures(loaded, run.data, 0, images=1, references=2)
     images = frame[frame["role"] == "image"]
     assert list(images["label"] == images["predicted"]) in ([True, False], [True], [False])
     assert set(frame.groupby("image").size()) == {5}

@@ -150,7 +150,7 @@ def test_overrides_may_change_what_a_dataset_or_a_study_reads_and_nothing_else()
     shared = [key for key in properties if str(properties[key].get("$ref", "")).startswith("#/$defs/shared/")]
     assert "hourly" in shared
     assert [key for key in shared if not accepts("datasets", "mimic-iv", key)] == []
-    refused = ["seeds", "model_seeds", "tsne", "stages", "votes", "figure4"]
+    refused = ["seeds", "model_seeds"]
     assert [key for key in ["seeds", *shared] if not accepts("studies", "ablation", key)] == refused
 
 
@@ -221,9 +221,7 @@ def test_run_reads_its_own_settings_and_no_others() -> None:
     with pytest.raises(InputError, match=r"setting baselines\.svm: found none in the configuration"):
         select(REAL, ["baselines.svm"])
     for model in MODELS.values():
-        assert (
-            not {"seeds", "tsne", "figure4", "datasets"} & select(dataset_settings(REAL, "cifar10"), model.reads).keys()
-        )
+        assert not {"seeds", "datasets"} & select(dataset_settings(REAL, "cifar10"), model.reads).keys()
 
 
 def test_limits_of_memory_decide_neither_raw_files_nor_prepared_form() -> None:

@@ -133,16 +133,6 @@ def test_edited_caption_redraws_its_output_only(miniature: Tree) -> None:
         assert miniature.planned("all")["render_table1"] == 2
 
 
-def test_setting_of_a_picture_reruns_no_training(miniature: Tree) -> None:
-    path = miniature.path / "workflow" / "config" / "mini.yaml"
-    mini = yaml.safe_load(path.read_text())
-    mini["tsne"]["perplexity"] += 1
-    with edited(path, yaml.safe_dump(mini)):
-        planned = miniature.planned("mini")
-    assert {"project_embeddings", "draw_figure2"} <= planned.keys()
-    assert not planned.keys() & (DATA_RULES | TRAINING)
-
-
 def test_setting_of_one_dataset_reruns_no_other(miniature: Tree) -> None:
     path = miniature.path / "workflow" / "config" / "mini.yaml"
     mini = yaml.safe_load(path.read_text())

@@ -21,7 +21,7 @@ rule train_traced:
     resources:
         gpu=1,
     params:
-        settings=read_by_embedding("controls.traced"),
+        settings=read_by_embedding(),
         checkpoint="results/{evidence}/{dataset}/{embedding}/{run}/traced/checkpoint.pt",
     message:
         "Train by {wildcards.embedding} on {wildcards.dataset} ({wildcards.evidence}), {wildcards.run}, and trace its alignment."
@@ -46,7 +46,7 @@ rule fit_read_outs:
     resources:
         gpu=1,
     params:
-        settings=read_by_embedding("controls.read_outs"),
+        settings=read_by_embedding(),
     message:
         "Fit read-outs of the embedding {wildcards.embedding} of {wildcards.dataset} ({wildcards.evidence}), {wildcards.run}."
     script:
@@ -94,7 +94,7 @@ rule compare_rules:
         "../../envs/environment.yaml"
     threads: threads_of
     params:
-        settings=read_by_embedding("controls.agreement"),
+        settings=read_by_embedding(),
     message:
         "Compare the printed rule with the Parzen-window Bayes rule on {wildcards.dataset} ({wildcards.evidence}, {wildcards.run})."
     script:
@@ -118,8 +118,6 @@ rule fit_bandwidth:
     threads: threads_of
     resources:
         gpu=1,
-    params:
-        settings=only("controls.bandwidth"),
     message:
         "Fit the Parzen window of {wildcards.embedding} on {wildcards.dataset} ({wildcards.evidence}, {wildcards.run})."
     script:

@@ -99,7 +99,7 @@ rule project_embeddings:
         "../../envs/environment.yaml"
     threads: 1
     params:
-        settings=only("threads", "embedding_size", "encoder", "kernel", "hourly", "tsne", "stages"),
+        settings=only("threads", "embedding_size", "encoder", "kernel", "hourly"),
     message:
         "Project {wildcards.dataset}'s test embeddings ({wildcards.evidence}) to two dimensions."
     script:
@@ -244,8 +244,6 @@ rule summarise_signals:
     conda:
         "../../envs/environment.yaml"
     threads: 1
-    params:
-        settings=only("figure4"),
     message:
         "Trace the latent signals of one stay of {wildcards.dataset} ({wildcards.evidence}) and summarise all stays."
     script:

@@ -24,7 +24,6 @@ rule pack_model:
     threads: threads_of
     params:
         settings=read_by_model("embedding_size", "kernel"),
-        references=lambda wildcards: settings(wildcards.evidence)["published_models"]["references"],
         limits=lambda wildcards: settings(wildcards.evidence)["datasets"][wildcards.dataset].get("limits", []),
     message:
         "Pack {wildcards.model} of {wildcards.dataset} ({wildcards.evidence}) with its references, and write its card."
@@ -46,7 +45,7 @@ rule picture_votes:
         "../../envs/environment.yaml"
     threads: 1
     params:
-        settings=only("threads", "votes"),
+        settings=only("threads"),
     message:
         "Show which references of {wildcards.dataset} ({wildcards.evidence}) vote for and against the class of test images."
     script:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clai.encoders import place
-from replication.experiments.bandwidth import measure_bandwidth
+from replication.experiments.bandwidth import VALIDATION_SAMPLES, measure_bandwidth
 from replication.experiments.published import reopen
 from replication.models.embedding import draw_items, embed
 from replication.runs.jobs import start_job
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
-inputs, settings = snakemake.input, snakemake.params.settings
-bandwidth = settings["controls"]["bandwidth"]
+inputs = snakemake.input
 published, run = reopen(Path(inputs.record).parent, Path(inputs.prepared).parent)
 place(published.network, run.device)
 val, test = (
+<<<<<<< HEAD
     embed(published.network, items, run.training.precision, draw_items(items, count, run.id.seed), run.mirror)
     for items, count in ((run.splits.val, bandwidth["validation_samples"]), (run.splits.test, None))
 )
@@ -29,3 +29,9 @@ measure_bandwidth(
     powers=bandwidth["powers"],
     decimals=bandwidth["decimals"],
 ).to_csv(snakemake.output[0], index=False)
+=======
+    embed(encoder, items, run.training.precision, draw_items(items, count, run.id.seed), run.mirror)
+    for items, count in ((run.splits.val, VALIDATION_SAMPLES), (run.splits.test, None))
+)
+measure_bandwidth(kernel, published.references, val, test).to_csv(snakemake.output[0], index=False)
+>>>>>>> af71de6 (Keep sizes of controls and figures in the code)

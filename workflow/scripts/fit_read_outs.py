@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from replication.experiments.embeddings import embed_parts, open_view
-from replication.experiments.read_outs import measure_read_outs
+from replication.experiments.read_outs import SAMPLES, VALIDATION_SAMPLES, measure_read_outs
 from replication.models.embedding import draw_items
 from replication.models.run import Run
 from replication.runs.identity import RunId
@@ -12,14 +12,13 @@ from replication.runs.jobs import start_job
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
-start_job(snakemake.log[0], lower="controls.read_outs.samples")
+start_job(snakemake.log[0])
 inputs, output, params = snakemake.input, snakemake.output, snakemake.params
 run = Run.open(inputs.prepared, params.settings, RunId.parse(output[0]))
 view = open_view(run, snakemake.wildcards.embedding, inputs.model or None)
-read_outs = run.settings["controls"]["read_outs"]
 drawn = {
-    "train": draw_items(run.splits.train, read_outs["samples"], run.id.seed),
-    "val": draw_items(run.splits.val, read_outs["validation_samples"], run.id.seed),
+    "train": draw_items(run.splits.train, SAMPLES, run.id.seed),
+    "val": draw_items(run.splits.val, VALIDATION_SAMPLES, run.id.seed),
     "test": None,
 }
 measure_read_outs(run, view.kernel, embed_parts(run, view, drawn)).to_csv(output[0], index=False)

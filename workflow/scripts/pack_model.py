@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from replication.experiments.published import pack
+from replication.experiments.published import KEPT_REFERENCES, pack
 from replication.models.embedding import load_embedded
 from replication.models.run import Run
 from replication.models.training import load_clai, load_classifier
@@ -24,6 +24,6 @@ run = Run.open(given.prepared, params.settings, RunId.parse(given.model))
 records = [json.loads(Path(path).read_text()) for path in (given.training, given.evaluation)]
 embedded = load_embedded(given.embedded) if given.embedded else None
 model = load_clai(run, given.model) if given.embedded else load_classifier(run, given.model)
-packed = pack(run, model, embedded, params.references, with_evaluation(*records), pd.read_csv(given.metrics))
+packed = pack(run, model, embedded, KEPT_REFERENCES, with_evaluation(*records), pd.read_csv(given.metrics))
 record = packed.save(made.record, made.weights)
 Path(made.card).write_text(card(record, params.limits))

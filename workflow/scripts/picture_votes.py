@@ -16,6 +16,6 @@ settings = snakemake.params.settings
 use_threads(settings["threads"])
 model = load(Path(snakemake.input.record).parent)
 data = prepared.load(Path(snakemake.input.prepared).parent)
-frame = vote_pictures(model, data, **settings["votes"], seed=model.record["record"]["seed"])
+frame = vote_pictures(model, data, model.record["record"]["seed"])
 # gzip writes the time into its header unless told not to
 frame.to_csv(snakemake.output[0], index=False, float_format="%.5f", compression={"method": "gzip", "mtime": 0})

@@ -13,7 +13,7 @@ from replication.runs.jobs import start_job
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
-start_job(snakemake.log[0], lower="tsne.samples")
+start_job(snakemake.log[0])
 settings, embedded = snakemake.params.settings, [Path(path) for path in snakemake.input.embedded]
 runs = [Run.open(snakemake.input.prepared, settings, RunId.parse(path)) for path in embedded]
 tsne, stages = project(

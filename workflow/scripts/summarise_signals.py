@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 
 start_job(snakemake.log[0])
 data = prepared.load(Path(snakemake.input.prepared).parent)
-stay, statistics = trace_signals(
-    data, snakemake.input.embedded, snakemake.input.latent, snakemake.params.settings["figure4"]
-)
+stay, statistics = trace_signals(data, snakemake.input.embedded, snakemake.input.latent)
 statistics |= {path: pd.read_csv(path) for path in snakemake.input.controls}
 stay.to_csv(snakemake.output.signals, index=False, float_format="%.5g")
 gather(statistics, ["model", "seed", "fold", "quantity", "value"]).to_csv(snakemake.output.latent, index=False)

@@ -25,6 +25,12 @@ from replication.models.embedding import Embedded
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 BANDWIDTH_COLUMNS = ["reading", "metric", "value"]
+VALIDATION_SAMPLES = 4000
+"""Validation samples that choose power and temperatures; all where there are fewer."""
+POWERS = (0.25, 0.5, 1, 2, 4, 8, 16, 32, 64)
+"""Of the Parzen form, ascending, 1 among them; the best is refined between its neighbours."""
+DECIMALS = 1
+"""To which f is rounded before one of the areas under the ROC curve."""
 # Of log gamma; the log loss is flat around its minimum.
 _TOLERANCE = 0.01
 
@@ -59,9 +65,7 @@ def measure_bandwidth(
     references: References,
     val: Embedded,
     test: Embedded,
-    *,
-    powers: Sequence[float],
-    decimals: int,
+    powers: Sequence[float] = POWERS,
 ) -> pd.DataFrame:
     """Return figures of merit on test samples of the posterior by windows of two widths, and of f, as it stands and scaled.
 
@@ -71,7 +75,6 @@ def measure_bandwidth(
         val: samples that choose power and temperatures, with embeddings (K, N, L).
         test: samples that are scored once.
         powers: of the Parzen form, ascending, 1 among them. The best is refined between its neighbours.
-        decimals: to which one of the readings of ROC-AUC rounds f.
 
     Returns:
         `BANDWIDTH_COLUMNS`, all fractions but log loss (nats), power and temperature. For the readings
@@ -100,7 +103,7 @@ def measure_bandwidth(
         measured |= _scaled(reading, power, scores, y, fit_temperature(scores_val, y_val))
         measured[f"{reading}-condition"] = merits_of_conditions(of_test, y)
     measured |= _scaled("softmax", 1.0, f, y, fit_temperature(f_val, y_val))
-    measured |= {reading: {"roc_auc": value} for reading, value in coarser_roc_auc(y, f, decimals).items()}
+    measured |= {reading: {"roc_auc": value} for reading, value in coarser_roc_auc(y, f).items()}
     rows = [(reading, metric, value) for reading, values in measured.items() for metric, value in values.items()]
     return pd.DataFrame(rows, columns=BANDWIDTH_COLUMNS)
 
@@ -148,7 +151,7 @@ def merits_of_conditions(means: ParzenMeans, y: Labels) -> dict[str, float]:
     }
 
 
-def coarser_roc_auc(y: Labels, f: Floats, decimals: int) -> Mapping[str, float]:
+def coarser_roc_auc(y: Labels, f: Floats, decimals: int = DECIMALS) -> Mapping[str, float]:
     """Return the area under the ROC curve of each class against the rest, averaged, of f (N, C) and of what is left of it.
 
     Returns:

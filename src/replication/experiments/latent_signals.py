@@ -1,6 +1,6 @@
 """Latent signals of intensive-care stays: embeddings and Gaussian-process latents over the hours (figure 4, claim 11)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -15,6 +15,8 @@ from replication.runs.identity import RunId
 
 Floats = NDArray[np.floating[Any]]
 SIGNAL_COLUMNS = ["model", "hour", "signal", "value", "sd", "event"]
+HOURS_BEFORE, EVENT_HOURS = 12, 4
+"""Hours before the event, and of it, that the stay of figure 4 has at least."""
 
 
 class LatentSignals(NamedTuple):
@@ -33,7 +35,7 @@ class LatentSignals(NamedTuple):
 
 
 def trace_signals(
-    data: Prepared, embedded: Sequence[str], latent: Sequence[str], settings: Mapping[str, Any]
+    data: Prepared, embedded: Sequence[str], latent: Sequence[str]
 ) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
     """Trace one stay in every model, and describe the signals of all stays in every run.
 
@@ -42,7 +44,6 @@ def trace_signals(
     Args:
         embedded: paths of runs' embeddings.
         latent: paths of runs' latent processes.
-        settings: config.yaml's `figure4`, for `choose_stay`.
 
     Returns:
         The stay (`SIGNAL_COLUMNS`), and the columns quantity and value of each run by path.
@@ -60,7 +61,7 @@ def trace_signals(
             quantities = {key: quantities[key] for key in ("roughness", "n_stays")}
         statistics[path] = pd.DataFrame({"quantity": list(quantities), "value": list(quantities.values())})
         if run.fold == 0 and run.seed == first_seed:
-            stay = recording == choose_stay(recording, y, settings)
+            stay = recording == choose_stay(recording, y)
             sd = None if signals.sd is None else signals.sd[stay]
             frame = stay_signals(LatentSignals(signals.mean[stay], sd), hours[stay], y[stay])
             shown.append(frame.assign(model=run.model))
@@ -85,17 +86,21 @@ def roughness(signals: Floats) -> Floats:
     return np.divide(bend, deviation, out=np.full(len(bend), np.nan), where=deviation > 0)
 
 
-def choose_stay(recording: NDArray[np.int64], y: NDArray[np.int64], settings: Mapping[str, Any]) -> int:
+def choose_stay(
+    recording: NDArray[np.int64],
+    y: NDArray[np.int64],
+    hours_before: int = HOURS_BEFORE,
+    event_hours: int = EVENT_HOURS,
+) -> int:
     """Choose the stay that figure 4 shows, by rule and not by eye.
 
-    A recording qualifies with at least `minimum_hours_before` hours before its first positive hour and `minimum_event_hours`
-    positive hours. The choice is the recording of median length among these, and the lowest id among equals. If none qualifies,
-    it is the recording with most hours before its event.
+    A recording qualifies with at least `hours_before` hours before its first positive hour and `event_hours` positive hours.
+    The choice is the recording of median length among these, and the lowest id among equals. If none qualifies, it is the
+    recording with most hours before its event.
 
     Args:
         recording: recording of each hour, (rows,).
         y: label of each hour, (rows,).
-        settings: config.yaml's `figure4`.
 
     Raises:
         ValueError: no recording has a positive hour.
@@ -107,9 +112,7 @@ def choose_stay(recording: NDArray[np.int64], y: NDArray[np.int64], settings: Ma
     stays = stays[stays["event"] > 0]
     if stays.empty:
         raise ValueError("no recording has a positive hour to show")
-    enough = stays[
-        (stays["before"] >= settings["minimum_hours_before"]) & (stays["event"] >= settings["minimum_event_hours"])
-    ]
+    enough = stays[(stays["before"] >= hours_before) & (stays["event"] >= event_hours)]
     if enough.empty:
         return int(stays["before"].idxmax())
     ordered = enough.sort_values("hours", kind="stable")

@@ -27,6 +27,8 @@ from replication.models.supervised_contrastive import views_of as augmented_view
 from replication.models.training import Trained, build_clai
 
 ALIGNMENTS = ("alignment", "centred_alignment", "class_alignment")
+VALIDATION_SAMPLES = 1000
+"""Validation samples behind an alignment."""
 TRACE_COLUMNS = ["epoch", "kernel", *ALIGNMENTS]
 
 
@@ -48,11 +50,11 @@ def train_traced(
     trunk = (model.encoder if isinstance(model, Trained) else model).trunk
     if isinstance(trunk, ConvNet):
         raise InputError(
-            f"{run.id}: found the trunk convnet, expected one that is not whitened. Take the dataset out of "
-            "controls.traced.datasets, or give it another encoder.trunk"
+            f"{run.id}: found the trunk convnet, expected one that is not whitened. Give the dataset "
+            "another encoder.trunk"
         )
     place(module, run.device)
-    positions = draw_items(run.splits.val, run.settings["controls"]["traced"]["validation_samples"], run.id.seed)
+    positions = draw_items(run.splits.val, VALIDATION_SAMPLES, run.id.seed)
     untrained = copy.deepcopy(model)
     settle(run, untrained.encoder if isinstance(untrained, Trained) else untrained)
     first = {"epoch": 0, **measure_alignment(run, objective, untrained, positions)}

@@ -17,6 +17,16 @@ from replication.models.run import Run
 Floats = NDArray[np.floating[Any]]
 TSNE_COLUMNS = ["model", "x", "y", "label"]
 STAGE_COLUMNS = ["stage", "x", "y", "label"]
+TSNE_SAMPLES = 5000
+"""Test samples in figure 2."""
+COMPONENTS = 50
+"""Principal components that t-SNE sees."""
+PERPLEXITY = 30
+"""The effective number of neighbours of a sample in t-SNE."""
+ITERATIONS = 1000
+"""Steps of t-SNE's gradient descent."""
+STAGE_SAMPLES = 1500
+"""Test samples in figure 1."""
 
 
 def draw_samples(count: int, most: int, seed: int) -> NDArray[np.int64]:
@@ -33,19 +43,18 @@ def kernel_coordinates(kernel: Kernel, embedded: Embedded, positions: NDArray[np
 def tsne(run: Run, kernel: Kernel, test: Embedded) -> pd.DataFrame:
     """Project test embeddings of all conditions side by side by t-SNE (van der Maaten & Hinton 2008).
 
-    Each drawn sample is described by its K L coordinates, reduced by PCA first. Settings are those of config.yaml's `tsne`.
+    Each drawn sample is described by its K L coordinates, reduced by PCA first.
 
     Returns:
         x, y, label of the drawn samples.
     """
-    settings = run.settings["tsne"]
-    drawn = draw_samples(len(test.y), settings["samples"], run.id.seed)
+    drawn = draw_samples(len(test.y), TSNE_SAMPLES, run.id.seed)
     coordinates = np.concatenate(kernel_coordinates(kernel, test, drawn), axis=1)
-    components = min(settings["components"], *coordinates.shape)
+    components = min(COMPONENTS, *coordinates.shape)
     reduced = PCA(components, svd_solver="full").fit_transform(coordinates)
     view = TSNE(
-        perplexity=min(settings["perplexity"], (len(reduced) - 1) / 3),
-        max_iter=settings["iterations"],
+        perplexity=min(PERPLEXITY, (len(reduced) - 1) / 3),
+        max_iter=ITERATIONS,
         init="pca",
         random_state=run.id.seed,
         n_jobs=1,
@@ -56,13 +65,12 @@ def tsne(run: Run, kernel: Kernel, test: Embedded) -> pd.DataFrame:
 def stages(run: Run, kernel: Kernel, test: Embedded) -> pd.DataFrame:
     """Project test samples to their first two principal components, before and after the encoder.
 
-    Stage 0 shows the samples as the encoder receives them, stage k the embeddings phi(., k) of condition k, from 1. Settings are
-    those of config.yaml's `stages`.
+    Stage 0 shows the samples as the encoder receives them, stage k the embeddings phi(., k) of condition k, from 1.
 
     Returns:
         stage, x, y, label of the drawn samples.
     """
-    drawn = draw_samples(len(test.y), run.settings["stages"]["samples"], run.id.seed)
+    drawn = draw_samples(len(test.y), STAGE_SAMPLES, run.id.seed)
     before = run.data["x_test"].reshape(len(test.y), -1)[drawn].astype(np.float64)
     parts = [before, *kernel_coordinates(kernel, test, drawn)]
     views = [PCA(2, svd_solver="full").fit_transform(part) for part in parts]

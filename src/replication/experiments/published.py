@@ -40,6 +40,8 @@ from replication.runs.columns import COLUMNS
 from replication.runs.identity import RunId
 from replication.runs.record import checksums
 
+KEPT_REFERENCES = 400
+"""Training samples that vote in a published model, as many of each class, weighted by its share."""
 _DATA = ("dataset", "title", "version", "licence", "kind", "classes", "source", "miniature")
 
 

@@ -5,7 +5,7 @@ all test samples. CLaI has an embedding for each condition. A read-out of all cl
 in which distances order pairs as the kernel does. Where it needs a kernel, it has the mean over conditions of the learned one.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +27,18 @@ from replication.models.run import Run
 Floats = NDArray[np.float64]
 READ_OUT_COLUMNS = ["read_out", "metric", "value"]
 METRICS = ("accuracy", "roc_auc", "ece_scaled")
+SAMPLES = 3000
+"""Training samples that every read-out is fitted on."""
+VALIDATION_SAMPLES = 2000
+"""Validation samples that choose a width, a penalty or a number of neighbours."""
+WIDTHS = (0.1, 0.2, 0.3, 0.5)
+"""Of the Gaussian windows, in root mean square distances."""
+INVERSE_PENALTIES = (0.1, 1, 10)
+"""Scikit-learn's C, of the support vector machine and the regression."""
+NEIGHBOURS = (1, 5, 20, 50, 100)
+"""Numbers of nearest neighbours."""
+COMPONENTS, COMPONENT_SAMPLES, COMPONENT_STEPS = 32, 1000, 30
+"""Dimensions that neighbourhood components analysis keeps, its training samples, and the limit of its steps."""
 # Rows of scores that a read-out computes at once.
 _ROWS = 4096
 
@@ -54,7 +66,7 @@ def measure_read_outs(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]
     """Fit every read-out and return its figures of merit on the test samples.
 
     Args:
-        run: of a dataset with more than two classes; its settings hold `controls.read_outs`.
+        run: of a dataset with more than two classes.
         kernel: compares the embeddings.
         embedded: the samples to fit on (`train`), to choose on (`val`) and to score (`test`).
 
@@ -78,25 +90,25 @@ def measure_read_outs(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]
 
 
 def _fit_all(run: Run, kernel: Kernel, train: Split, val: Split, test: Split) -> Iterator[tuple[str, Fitted]]:
-    settings, classes, seed = run.settings["controls"]["read_outs"], run.classes, run.id.seed
+    classes, seed = run.classes, run.id.seed
     means_val, means = (_parzen_means(run, kernel, part.embedded, train.embedded) for part in (val, test))
     for read_out, rule in (("vote", lambda m: decide(m, "printed")), ("parzen", log_posteriors)):
         yield read_out, Fitted(rule(means_val).double().T.numpy(), rule(means).double().T.numpy())
-    yield "kernel-density", _density(train, val, test, settings["widths"], classes)
-    yield "svm", _choose(settings["inverse_penalty"], lambda c: _machine(kernel, train, c, classes, seed), val, test)
+    yield "kernel-density", _density(train, val, test, WIDTHS, classes)
+    yield "svm", _choose(INVERSE_PENALTIES, lambda c: _machine(kernel, train, c, classes, seed), val, test)
     centroid = NearestCentroid().fit(train.x, train.y)
     yield "centroid", Fitted(centroid.decision_function(val.x), centroid.decision_function(test.x))
-    yield "neighbours", _choose(settings["neighbours"], lambda k: _neighbours(train, k), val, test)
+    yield "neighbours", _choose(NEIGHBOURS, lambda k: _neighbours(train, k), val, test)
     components = NeighborhoodComponentsAnalysis(
-        settings["components"], init="pca", max_iter=settings["component_steps"], random_state=seed
+        min(COMPONENTS, train.x.shape[1]), init="pca", max_iter=COMPONENT_STEPS, random_state=seed
     )
-    drawn = np.sort(np.random.default_rng(seed).permutation(len(train.y))[: settings["component_samples"]])
+    drawn = np.sort(np.random.default_rng(seed).permutation(len(train.y))[:COMPONENT_SAMPLES])
     components.fit(train.x[drawn], train.y[drawn])
     near, near_val, near_test = (part._replace(x=components.transform(part.x)) for part in (train, val, test))
-    yield "components", _choose(settings["neighbours"], lambda k: _neighbours(near, k), near_val, near_test)
+    yield "components", _choose(NEIGHBOURS, lambda k: _neighbours(near, k), near_val, near_test)
     linear, penalty = fit_logistic_regression(
         train.x, train.y, val.x, val.y,
-        inverse_penalty=settings["inverse_penalty"], samples_per_class=len(train.y), seed=seed,
+        inverse_penalty=INVERSE_PENALTIES, samples_per_class=len(train.y), seed=seed,
     )  # fmt: skip
     yield "linear", Fitted(linear.scores(val.x), linear.scores(test.x), penalty)
 
@@ -113,7 +125,7 @@ def _parzen_means(run: Run, kernel: Kernel, part: Embedded, references: Embedded
     return parzen_means(kernel, z, z_references, references.y)
 
 
-def _choose(values: list[Any], fit: Callable[[Any], Scores], val: Split, test: Split) -> Fitted:
+def _choose(values: Sequence[Any], fit: Callable[[Any], Scores], val: Split, test: Split) -> Fitted:
     """Fit a read-out with each value; keep the one that decides most validation samples rightly, the first of equals."""
     read_outs = {value: fit(value) for value in values}
     scores = {value: read_out(val) for value, read_out in read_outs.items()}
@@ -148,7 +160,7 @@ def _neighbours(train: Split, count: int) -> Scores:
     return lambda part: _in_blocks(lambda rows: np.log(classifier.predict_proba(part.x[rows]) * count + 1), len(part.y))
 
 
-def _density(train: Split, val: Split, test: Split, widths: list[float], classes: int) -> Fitted:
+def _density(train: Split, val: Split, test: Split, widths: Sequence[float], classes: int) -> Fitted:
     """Fit the Bayes rule with Gaussian windows on the coordinates; validation samples choose the width.
 
     A width is in units of the root mean square distance of the training samples from their mean.

@@ -16,6 +16,8 @@ from replication.models.embedding import Embedded, similarity_means
 from replication.models.run import Run
 
 AGREEMENT_COLUMNS = ["share", "quantity", "value"]
+SAMPLES = 200
+"""Test samples that scikit-learn's density estimate decides as well."""
 # exp(-d^2 / (2 h^2)) is the Parzen form exp(-d^2) of the kernel's coordinates at this width.
 _WIDTH = float(np.sqrt(0.5))
 
@@ -24,7 +26,7 @@ def measure_agreement(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]
     """Return how often the rules `printed` and `parzen` decide alike on the test samples of a run of CLaI-M.
 
     Args:
-        run: its settings hold `controls.agreement` and `inference`.
+        run: its settings hold `inference`.
         kernel: the learned Gaussian kernel, whose Parzen form is a density up to a constant.
         embedded: the training samples are references, as in the run's evaluation.
 
@@ -38,9 +40,7 @@ def measure_agreement(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]
     test, references = embedded["test"], embedded["train"]
     means = similarity_means(run, kernel, test, references)
     printed, parzen = (decide(means, rule) > 0 for rule in ("printed", "parzen"))
-    checked = np.random.default_rng(run.id.seed).permutation(len(test.y))[
-        : run.settings["controls"]["agreement"]["samples"]
-    ]
+    checked = np.random.default_rng(run.id.seed).permutation(len(test.y))[:SAMPLES]
     rows: list[tuple[float, str, float]] = []
     for k, share in enumerate(means.share[:, 0].tolist()):
         density = _density_rule(run, kernel, embedded, k, share, checked)

@@ -12,14 +12,22 @@ from clai.published_model import PublishedModel
 from replication.datasets.prepared import Prepared
 from replication.runs.columns import COLUMNS
 
+IMAGES = 2
+"""Test images that are classified rightly, and as many that are not."""
+REFERENCES = 5
+"""References for the predicted class, and as many against it."""
 
-def vote_pictures(model: PublishedModel, data: Prepared, images: int, references: int, seed: int) -> pd.DataFrame:
+
+def vote_pictures(
+    model: PublishedModel, data: Prepared, seed: int, images: int = IMAGES, references: int = REFERENCES
+) -> pd.DataFrame:
     """Return test images and the references with the strongest votes about them.
 
     Args:
         model: published, of Collaborative Learning, for images.
         data: the prepared images on which it was trained.
-        images: to show of those that are classified rightly, and of those that are not; drawn with the seed.
+        seed: of the draw of images.
+        images: to show of those that are classified rightly, and of those that are not.
         references: to show for and against the predicted class.
 
     Returns:

@@ -4,6 +4,7 @@ A classifier is fitted on a sample of the frequent classes and all of the rare o
 differ from those of all rows by a constant for each class (King & Zeng 2001), which is added here.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -87,7 +88,7 @@ def fit_logistic_regression(
     x_val: NDArray[np.float32],
     y_val: ArrayLike,
     *,
-    inverse_penalty: list[float],
+    inverse_penalty: Sequence[float],
     samples_per_class: int,
     seed: int,
 ) -> tuple[Shifted, float]:

@@ -46,8 +46,8 @@ def _may_be_published(folder: Path, files: Iterable[Path]) -> bool:
     for file in files:
         if file.is_symlink() or file.stat().st_size > LARGEST_MODEL:
             raise InputError(
-                f"{file}: found a link or more than {LARGEST_MODEL} bytes, expected a small file. Lower "
-                "published_models.references, or publish a smaller encoder"
+                f"{file}: found a link or more than {LARGEST_MODEL} bytes, expected a small file. Publish "
+                "a smaller encoder"
             )
     for part in (record["record"], record["record"].get("evaluation", record["record"])):
         if part.get("dirty", True) is not False or not isinstance(part.get("commit"), str):

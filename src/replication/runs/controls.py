@@ -13,6 +13,11 @@ from replication.runs.identity import RunId
 from replication.runs.models import CLAI, MODELS, fitted_by
 from replication.runs.settings import is_sepsis, runs_of_model, seeds_of
 
+SEEDS = (0, 1, 2)
+"""Seeds of the runs that controls rest on, as far as a model has them: controls need a direction, not a small interval."""
+MINIATURE_SEEDS = (0,)
+TRACED_DATASETS = ("sleepedf-bands",)
+"""Where trainings by all objectives are traced: a training takes a minute there. Their trunk must not be whitened."""
 UNTRAINED = "untrained"
 INPUTS = "inputs"
 
@@ -81,10 +86,10 @@ def control_runs(settings: Mapping[str, Any], dataset: str, control: str) -> lis
 
 
 def read_out_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
-    """Return the runs of a dataset's embeddings that read-outs are fitted on: with the seeds of `controls`, if they have them."""
-    if dataset not in settings["controls"]["read_outs"]["datasets"]:
+    """Return the runs of a dataset's embeddings that read-outs are fitted on: with `SEEDS`, if they have them."""
+    if not settings["datasets"][dataset].get("read_outs", False):
         return []
-    traced = dataset in settings["controls"]["traced"]["datasets"]
+    traced = dataset in TRACED_DATASETS
     models = settings["datasets"][dataset]["models"]
     return [
         run
@@ -96,7 +101,7 @@ def read_out_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
 
 def traced_runs(settings: Mapping[str, Any], dataset: str, objectives: Sequence[str] = OBJECTIVES) -> list[RunId]:
     """Return the traced trainings of a dataset by these objectives."""
-    if dataset not in settings["controls"]["traced"]["datasets"]:
+    if dataset not in TRACED_DATASETS:
         return []
     return [run for name in objectives for run in runs_of(settings, dataset, name)]
 
@@ -110,7 +115,7 @@ def compared_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
 
 
 def voting_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
-    """Return the runs of CLaI-M whose rules are compared: those with the seeds of `controls`, on every fold."""
+    """Return the runs of CLaI-M whose rules are compared: those with `SEEDS`, on every fold."""
     if "clai-m" not in settings["datasets"][dataset]["models"]:
         return []
     return runs_of(settings, dataset, "clai-m")
@@ -118,7 +123,7 @@ def voting_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
 
 def packed_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
     """Return the runs of CLaI whose packed models show what the width of the Parzen window does: the first of each model."""
-    if dataset not in settings["controls"]["bandwidth"]["datasets"]:
+    if not settings["datasets"][dataset].get("read_outs", False):
         return []
     models = [model for model in CLAI if model in settings["datasets"][dataset]["models"]]
     return [runs_of_model(settings, dataset, model)[0] for model in models]
@@ -133,8 +138,8 @@ def signal_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
 
 
 def runs_of(settings: Mapping[str, Any], dataset: str, name: str) -> list[RunId]:
-    """Return the runs of an embedding with the seeds of `controls`; of a trained model those that the dataset has as well."""
-    seeds = settings["controls"]["seeds"]
+    """Return the runs of an embedding with `SEEDS`; of a trained model those that the dataset has as well."""
+    seeds = MINIATURE_SEEDS if settings["miniature"] else SEEDS
     if name in fitted_by("train_model"):
         return [run for run in runs_of_model(settings, dataset, name) if run.seed in seeds]
     return [RunId(dataset, name, seed) for seed in seeds if seed in seeds_of(settings, dataset)]

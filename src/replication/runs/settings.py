@@ -25,7 +25,6 @@ DEFAULTS = (
     "workflow/config/studies.yaml",
     "workflow/config/tuning.yaml",
     "workflow/config/baselines.yaml",
-    "workflow/config/evaluation.yaml",
 )
 """Files of the defaults, relative to the repository; no two of them set the same key."""
 MINIATURE = "workflow/config/mini.yaml"
@@ -34,7 +33,7 @@ BENCHMARK_DATASET = "cifar10"
 """The dataset whose settings of encoder and training are measured."""
 
 _NOT_OF_A_DATASET = ("datasets", "studies", "variants", "tuning", "tuned")
-_NOT_OF_PREPARATION = ("overrides", "models", "needs", "limits", "credentialed", "tuned_as")
+_NOT_OF_PREPARATION = ("overrides", "models", "read_outs", "needs", "limits", "credentialed", "tuned_as")
 
 
 def load_settings(

@@ -112,10 +112,19 @@ def _constants() -> dict[str, Any]:
 
     The imports are slow, and no other table needs them.
     """
+    from replication.experiments import read_outs
     from replication.metrics.bootstrap import DRAWS
     from replication.metrics.classification import ECE_BINS
+    from replication.runs.controls import SEEDS, TRACED_DATASETS
 
-    return {"evaluation.ece_bins": ECE_BINS, "evaluation.bootstrap": DRAWS}
+    return {
+        "evaluation.ece_bins": ECE_BINS,
+        "evaluation.bootstrap": DRAWS,
+        "controls.seeds": SEEDS,
+        "controls.traced.datasets": TRACED_DATASETS,
+        "controls.read_outs.samples": read_outs.SAMPLES,
+        "controls.read_outs.components": read_outs.COMPONENTS,
+    }
 
 
 def _look_up(settings: Any, dotted: str) -> Any:
