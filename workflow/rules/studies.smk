@@ -20,9 +20,7 @@ rule run_cell:
     resources:
         gpu=1,
     params:
-        settings=read_by_model(
-            "model", "scored_on", "training.samples", "split_seed", "development_test_share"
-        ),
+        settings=read_by_model("model", "scored_on", "training.samples", "split_seed", "development_test_share"),
         checkpoint="results/{evidence}/{study}/{cell}/{run}/checkpoint.pt",
     message:
         "Fit and measure {wildcards.cell} of the study {wildcards.study} ({wildcards.evidence}), {wildcards.run}."

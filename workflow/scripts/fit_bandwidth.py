@@ -17,21 +17,7 @@ inputs = snakemake.input
 published, run = reopen(Path(inputs.record).parent, Path(inputs.prepared).parent)
 place(published.network, run.device)
 val, test = (
-<<<<<<< HEAD
     embed(published.network, items, run.training.precision, draw_items(items, count, run.id.seed), run.mirror)
-    for items, count in ((run.splits.val, bandwidth["validation_samples"]), (run.splits.test, None))
-)
-measure_bandwidth(
-    published.kernel,
-    published.references,
-    val,
-    test,
-    powers=bandwidth["powers"],
-    decimals=bandwidth["decimals"],
-).to_csv(snakemake.output[0], index=False)
-=======
-    embed(encoder, items, run.training.precision, draw_items(items, count, run.id.seed), run.mirror)
     for items, count in ((run.splits.val, VALIDATION_SAMPLES), (run.splits.test, None))
 )
-measure_bandwidth(kernel, published.references, val, test).to_csv(snakemake.output[0], index=False)
->>>>>>> af71de6 (Keep sizes of controls and figures in the code)
+measure_bandwidth(published.kernel, published.references, val, test).to_csv(snakemake.output[0], index=False)
