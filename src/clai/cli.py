@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from clai.errors import InputError
 from clai.pictures import SUFFIXES, read_picture
-from clai.published_model import PublishedModel, Vote, load
+from clai.published_model import PublishedModel, load
 
 # Pictures or rows that are in memory at a time.
 _BLOCK = 512
@@ -101,11 +101,10 @@ def _entries(model: PublishedModel, names: Sequence[str], x: NDArray[Any], votes
 
 def _lines(entry: dict[str, Any]) -> str:
     text = f"{entry['input']}: {entry['label']} ({entry['probability']:.3f})\n"
-    for side, references in entry.get("votes", {}).items():
-        for reference in (Vote(**values) for values in references):
-            text += (
-                f"  {side:7} training sample {reference.item}, {reference.label}: similarity {reference.similarity:+.3f}, "
-                f"vote {reference.vote:+.5f}\n"
+    for side, votes in entry.get("votes", {}).items():
+        for vote in votes:
+            text += "  {0:7} training sample {item}, {label}: similarity {similarity:+.3f}, vote {vote:+.5f}\n".format(
+                side, **vote
             )
     return text
 

@@ -359,12 +359,6 @@ def load(folder: str | Path) -> PublishedModel:
     return PublishedModel(record, network, kernel, references)
 
 
-def keeps_weights(folder: str | Path) -> bool:
-    """Return whether the weights compute what those of the run did: not where they are rounded to float16."""
-    tensors = load_tensors(Path(folder) / WEIGHTS)
-    return all(tensor.dtype != torch.float16 for name, tensor in tensors.items() if name not in REFERENCES)
-
-
 def read_record(path: Path) -> dict[str, Any]:
     """Return a `model.json`; raise InputError, naming file and key, where it is missing, or is not as `_RULES` have it."""
     try:

@@ -126,25 +126,22 @@ def use(folder: Path) -> None:
         assert ((probabilities >= 0) & (probabilities <= 1)).all()
 
 
-def attacked(attack: Attack, files: Mapping[str, bytes], strategy: Any, cases: int) -> None:
-    attack(
-        "published models (JSON, safetensors)", strategy, lay, use,
-        valid=dict(files), named=("model.json", "model.safetensors"), cases=cases,
-    )  # fmt: skip
-
-
-def test_damaged_files(attack: Attack, files: dict[str, bytes]) -> None:
-    attacked(attack, files, some_damaged(files), 300)
-
-
-def test_records_that_lie(attack: Attack, files: dict[str, bytes]) -> None:
+def lying(files: Mapping[str, bytes]) -> st.SearchStrategy[Mapping[str, bytes]]:
+    """Records that lie about the weights."""
     content = files["model.safetensors"]
-    strategy = records().map(lambda record: {**files, "model.json": text(record, content)})
-    attacked(attack, files, strategy, 500)
+    return records().map(lambda record: {**files, "model.json": text(record, content)})
 
 
-def test_weights_that_do_not_fit_under_a_right_checksum(attack: Attack, files: dict[str, bytes]) -> None:
-    strategy = weights(files["model.safetensors"]).map(
+def unfit(files: Mapping[str, bytes]) -> st.SearchStrategy[Mapping[str, bytes]]:
+    """Weights that do not fit, under a right checksum."""
+    return weights(files["model.safetensors"]).map(
         lambda content: {"model.safetensors": content, "model.json": text(RECORD, content)}
     )
-    attacked(attack, files, strategy, 300)
+
+
+@pytest.mark.parametrize(("strategy", "cases"), [(some_damaged, 300), (lying, 500), (unfit, 300)])
+def test_published_models(attack: Attack, files: dict[str, bytes], strategy: Any, cases: int) -> None:
+    attack(
+        "published models (JSON, safetensors)", strategy(files), lay, use,
+        valid=files, named=("model.json", "model.safetensors"), cases=cases,
+    )  # fmt: skip

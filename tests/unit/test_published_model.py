@@ -19,7 +19,7 @@ from clai.batches import NO_AUGMENTATION
 from clai.cli import main
 from clai.encoders import Classifier, build_classifier
 from clai.errors import InputError
-from clai.published_model import PublishedModel, keeps_weights
+from clai.published_model import PublishedModel
 from replication.datasets.prepared import Prepared
 from replication.experiments import published
 from replication.experiments.evaluation import evaluate_clai
@@ -32,7 +32,6 @@ from replication.report.model_cards import card
 from replication.report.published_models import publish_models
 from replication.runs.identity import RunId
 from replication.runs.record import checksums
-from support.disks import fail_to_replace
 
 SETTINGS: dict[str, Any] = {
     "threads": 1, "device": "cpu", "embedding_size": 4, "kernel": {"metric": "full"}, "normalise_test_separately": True,
@@ -191,7 +190,7 @@ def test_the_weights_of_the_trunk_are_published_in_half_the_bits(tmp_path: Path,
         assert torch.allclose(read[name], tensor, rtol=2.0**-bits, atol=1e-7), name
     with safe_open(tmp_path / "model" / "model.safetensors", "pt") as file:
         assert file.get_tensor("0.trunk.stem.0.weight").dtype.itemsize == 2
-    assert keeps_weights(tmp_path / "model") == (precision == "bfloat16")
+    assert published.keeps_weights(tmp_path / "model") == (precision == "bfloat16")
 
 
 @pytest.mark.parametrize("case", CASES[:4])
@@ -476,17 +475,3 @@ def test_publishing_replaces_a_models_folder_and_refuses_uncommitted_changes(
     (source / place / "model.json").write_text(json.dumps(record))
     with pytest.raises(InputError, match="uncommitted changes"):
         publish_models(files, source, target)
-
-
-def test_a_models_folder_that_cannot_be_replaced_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, images_model: Published
-) -> None:
-    source, target = tmp_path / "real", tmp_path / "published"
-    place = Path("pictures/models/clai-m")
-    shutil.copytree(images_model[3], source / place)
-    (target / place).mkdir(parents=True)
-    (target / place / "old").write_text("old")
-    fail_to_replace(monkeypatch, target / place, at=1)
-    with pytest.raises(OSError, match="No space left"):
-        publish_models(sorted((source / place).iterdir()), source, target)
-    assert [path.relative_to(target) for path in target.rglob("*") if path.is_file()] == [place / "old"]

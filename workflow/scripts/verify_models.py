@@ -3,9 +3,9 @@
 import json
 import time
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
+from replication.experiments.published import evaluate, keeps_weights
 from replication.models.hardware import choose_device, choose_precision
 from replication.report.evidence import Evidence
 from replication.report.verification import frame_of, of_model
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
-evaluate = resolve_name("replication.experiments.published:evaluate")
-keeps_weights = resolve_name("clai.published_model:keeps_weights")
 evidence = Evidence.of_files(Path(snakemake.params.root), snakemake.params.datasets, snakemake.input.evidence)
 metrics = evidence.metrics(snakemake.wildcards.dataset)
 here = choose_precision("auto", choose_device("auto"))

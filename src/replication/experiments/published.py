@@ -21,7 +21,8 @@ from clai.encoders import Classifier, place
 from clai.errors import InputError
 from clai.inference import decide, mean_of_views, parzen_means, probabilities, sample_references
 from clai.kernels import Kernel
-from clai.published_model import FORMAT, RECORD, REFERENCES, PublishedModel, References, load
+from clai.published_model import FORMAT, RECORD, REFERENCES, WEIGHTS, PublishedModel, References, load
+from clai.tensors import load_tensors
 from replication.datasets.hourly_inputs import hourly_names
 from replication.datasets.prepared import DESCRIPTION, normalisation
 from replication.experiments.evaluation import (
@@ -253,6 +254,12 @@ def reopen(folder: str | Path, prepared: str | Path) -> tuple[PublishedModel, Ru
         run = Run.open(Path(prepared) / DESCRIPTION, settings, run_id)
         _expect_data(Path(folder), run.data.info, record["data"])
     return published, run
+
+
+def keeps_weights(folder: str | Path) -> bool:
+    """Return whether the weights compute what those of the run did: not where they are rounded to float16."""
+    tensors = load_tensors(Path(folder) / WEIGHTS)
+    return all(tensor.dtype != torch.float16 for name, tensor in tensors.items() if name not in REFERENCES)
 
 
 @contextmanager
