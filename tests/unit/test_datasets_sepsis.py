@@ -2,6 +2,7 @@
 
 import os
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -250,6 +251,24 @@ def test_zips_and_their_folders_give_the_same_rows_and_both_at_once_are_refused(
     np.testing.assert_array_equal(a.recordings, b.recordings)
     with pytest.raises(InputError, match="records appear twice"):
         read([archive, *records], ["HR", "Resp"])
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda whole: b"",
+        lambda whole: b"<html>not found</html>",
+        lambda whole: whole[: len(whole) // 2],
+        lambda whole: whole[:200] + bytes(200) + whole[400:],
+        lambda whole: bytes(len(whole)),
+    ],
+    ids=["empty", "HTML page", "cut short", "zeros within", "zeros"],
+)
+def test_a_damaged_zip_is_named(challenge_folder: Path, tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / "training_setA.zip"
+    path.write_bytes(damage((challenge_folder / path.name).read_bytes()))
+    with pytest.raises(InputError, match=r"training_setA\.zip"):
+        read([path], ["HR", "Resp"])
 
 
 # The real records

@@ -1,16 +1,13 @@
 """A table of features, CSV or Parquet: a row a sample, with numbers, a label and a group that stays in one split.
 
 The entry in the configuration names the columns. A group is what samples resemble each other in: a subject, a patient, a
-site.
+site. pandas reads CSV, duckdb Parquet.
 """
 
-import csv
-import gzip
-import io
 import warnings
-import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,30 +24,31 @@ FILES = ("*.csv", "*.csv.gz", "*.parquet")
 TABLE = "one table with a header, .csv, .csv.gz or .parquet"
 EXPECTS = f"{TABLE}, of the columns that the dataset's entry names"
 ALL_OTHERS = "all others"
-LARGEST_TABLE = 2**31
-"""Bytes of a table unpacked; band powers of all recordings of Sleep-EDF take 20 million."""
-_BLOCK = 2**20
-_SMALLEST_ROW = 16  # bytes of a label and a group in memory
-SETTINGS = (
-    "label_column", "classes", "group_column", "feature_columns", "test_share", "validation_share",
-)  # fmt: skip
+SETTINGS = ("label_column", "classes", "group_column", "feature_columns", "test_share", "validation_share")
 """Keys of the dataset's entry."""
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn whatever a library raises about a table within the block, and warnings of pandas, into one InputError."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            yield
+    except Exception as error:  # A damaged file can make a parser raise almost any error.
+        raise InputError(
+            f"{path}: found a table that cannot be read ({error}), expected {TABLE}. Replace it."
+        ) from error
 
 
 def columns_of(path: Path) -> list[str]:
     """Return the names of a table's columns in order; raises InputError for a file without a header or a name that repeats."""
-    if path.suffix == ".parquet":
-        names = [str(name) for name in _parquet(path, "SELECT * FROM read_parquet(?) LIMIT 0")]
-    else:
-        try:
-            with io.TextIOWrapper(io.BytesIO(_unpacked(path)), encoding="utf-8-sig", newline="") as stream:
-                names = next(csv.reader(stream), [])
-        except (UnicodeDecodeError, csv.Error) as error:
-            raise InputError(
-                f"{path}: cannot be read as text ({error}); expected {TABLE}. Replace the file."
-            ) from error
-    if not names:
-        raise InputError(f"{path}: found an empty file, expected {TABLE}. Replace the file.")
+    with reading(path):
+        if path.suffix == ".parquet":
+            names = [str(name) for name in _parquet("SELECT * FROM read_parquet(?) LIMIT 0", path)]
+        else:  # as a row, because pandas renames columns that repeat
+            header = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False, encoding="utf-8-sig")
+            names = header.iloc[0].tolist()
     if repeated := [name for name, count in Counter(names).items() if count > 1]:
         raise InputError(
             f"{path}: found more than one column {_named(repeated)}, expected every name once. Rename or remove columns."
@@ -86,92 +84,41 @@ def read_table(path: Path, features: Sequence[str], texts: Sequence[str]) -> pd.
 
     Raises InputError, naming file, column and row, for a value that is missing, no number or not finite.
     """
-    wanted = [*features, *texts]
-    if path.suffix == ".parquet":
-        listed = ['"' + name.replace('"', '""') + '"' for name in wanted]
-        lengths = " + ".join(f"coalesce(sum(strlen(CAST({name} AS VARCHAR))), 0)" for name in listed)
-        _refuse_size(path, int(_parquet(path, f"SELECT {lengths} AS bytes FROM read_parquet(?)")["bytes"].iloc[0]))
-        table = _parquet(path, f"SELECT {', '.join(listed)} FROM read_parquet(?)")
-    else:
-        content = io.BytesIO(_unpacked(path))
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error", pd.errors.ParserWarning)
-                # Without index_col=False a first row longer than the header would shift all columns, and with `usecols` longer
-                # rows would lose their ends.
-                table = pd.read_csv(
-                    content,
-                    index_col=False,
-                    dtype=dict.fromkeys(texts, str),
-                    na_values={name: ["", "nan", "NaN", "NA"] for name in features} | {name: [""] for name in texts},
-                    keep_default_na=False,
-                    skip_blank_lines=False,
-                    encoding="utf-8-sig",
-                    low_memory=False,
-                )[wanted]
-        except (
-            ValueError,
-            KeyError,
-            OverflowError,
-            pd.errors.ParserWarning,
-        ) as error:  # pandas' own errors are ValueErrors
-            raise InputError(
-                f"{path}: found rows that cannot be read ({error}), expected {TABLE}. Replace the file."
-            ) from error
+    with reading(path):
+        if path.suffix == ".parquet":
+            table = _parquet("SELECT * FROM read_parquet(?)", path)[[*features, *texts]]
+        else:
+            table = pd.read_csv(
+                path,
+                index_col=False,  # Otherwise a first row longer than the header would shift all columns.
+                dtype=dict.fromkeys(texts, str),
+                na_values={name: ["", "nan", "NaN", "NA"] for name in features} | {name: [""] for name in texts},
+                keep_default_na=False,
+                skip_blank_lines=False,
+                encoding="utf-8-sig",
+                low_memory=False,
+            )[[*features, *texts]]
     if table.empty:
         raise InputError(f"{path}: found no row, expected samples. Replace the file.")
     for name in texts:
         _refuse(path, table[name].isna(), name, "nothing", "a value")
         table[name] = table[name].astype(str)
     for name in features:
-        _refuse(path, table[name].isna(), name, "nothing", "a number")
-        if not pd.api.types.is_numeric_dtype(
-            table[name]
-        ):  # pandas takes a moment of time for a number, and fails at lists.
-            other = [not isinstance(value, (str, int, float)) for value in table[name]]
-            _refuse(path, np.array(other), name, table[name].astype(str), "a number")
-        values = pd.to_numeric(table[name], errors="coerce")
-        _refuse(path, values.isna(), name, table[name], "a number")
-        _refuse(path, ~(values.abs() <= np.finfo(np.float32).max), name, table[name], "a finite number")
+        column = table[name]
+        _refuse(path, column.isna(), name, "nothing", "a number")
+        number = pd.api.types.is_numeric_dtype(column)
+        values = column if number else pd.to_numeric(column.astype(str), errors="coerce")
+        _refuse(path, ~(values.abs() <= np.finfo(np.float32).max), name, column, "a finite number")
         table[name] = values
     return table
 
 
-def _unpacked(path: Path) -> bytes:
-    """Return the bytes of a text file, unpacked; raises InputError for a damaged file, or one larger than LARGEST_TABLE."""
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-            content = bytearray()
-            while len(content) <= LARGEST_TABLE and (block := stream.read(_BLOCK)):
-                content += block
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{path}: cannot be read as text ({error}); expected {TABLE}. Replace the file.") from error
-    _refuse_size(path, len(content))
-    return bytes(content)
-
-
-def _refuse_size(path: Path, size: int) -> None:
-    """Raise InputError for a table whose values take more bytes than LARGEST_TABLE."""
-    if size > LARGEST_TABLE:
-        raise InputError(
-            f"{path}: found more than {LARGEST_TABLE} bytes unpacked, expected a table that fits into memory. Leave out columns "
-            "or rows."
-        )
-
-
-def _parquet(path: Path, query: str) -> pd.DataFrame:
-    """Return the result of a query on a Parquet file; raises InputError for a file of another kind, or with too many rows."""
+def _parquet(query: str, path: Path) -> pd.DataFrame:
+    """Return the result of a query on a Parquet file."""
     import duckdb
 
-    # Without a temporary folder nothing is left beside the file.
-    limits: dict[str, Any] = {"memory_limit": "4GB", "temp_directory": "", "threads": 1}
-    try:
-        with duckdb.connect(config=limits) as database:
-            counted = database.execute("SELECT num_rows FROM parquet_file_metadata(?)", [str(path)]).fetchone()
-            _refuse_size(path, int(counted[0]) * _SMALLEST_ROW if counted else 0)
-            return database.execute(query, [str(path)]).df()
-    except (duckdb.Error, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as Parquet ({error}). Replace the file.") from error
+    with duckdb.connect(config={"temp_directory": "", "threads": 1}) as database:
+        return database.execute(query, [str(path)]).df()
 
 
 def first_row(path: Path) -> int:

@@ -1,4 +1,4 @@
-"""psv, csv.gz and Parquet: whatever a table holds, it gives rows of numbers and labels, or a message."""
+"""psv and csv.gz of the sepsis sources: whatever a table holds, it gives rows of numbers and labels, or a message."""
 
 import csv
 import gzip
@@ -9,21 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import strategies as st
 
 from clai.errors import InputError
-from replication.datasets import feature_table
 from replication.datasets.fetch import Raw
 from replication.datasets.mimic_iv import tables
 from replication.datasets.miniature import icu
 from replication.datasets.prepare import prepare
 from replication.datasets.prepared import load
-from support.damage import NUMBERS, TEXTS, archives_of, damaged, lying_zip, raw, zipped
+from support.damage import NUMBERS, TEXTS, damaged, raw
 from support.hostile import OUT, Attack, Escape
-
-REGULAR = 0o100000
 
 
 def lay(folder: Path, files: Mapping[str, bytes]) -> None:
@@ -143,24 +139,6 @@ def test_psv_in_a_folder(attack: Attack) -> None:
     )
 
 
-def test_psv_in_a_zip(attack: Attack) -> None:
-    attack(
-        "psv (Challenge 2019)",
-        st.one_of(
-            archives_of(RECORDS),
-            lying_zip(RECORDS),
-            ONE_RECORD.map(
-                lambda c: zipped([(n, c if n == "p000002.psv" else r, REGULAR) for n, r in RECORDS.items()])
-            ),
-        ),
-        lambda folder, content: lay(folder, {"training_setA.zip": content}),
-        lambda folder: sepsis(folder, "challenge2019", CHALLENGE, folder / "training_setA.zip"),
-        valid=zipped([(name, content, REGULAR) for name, content in RECORDS.items()]),
-        named=("training_setA.zip", "datasets.sepsis"),
-        cases=1000,
-    )
-
-
 # The csv.gz tables of MIMIC-IV
 
 
@@ -204,27 +182,6 @@ def packed(rows: list[list[str]]) -> bytes:
     return gzip.compress(raw(text.getvalue()), 1, mtime=0)
 
 
-def test_headers_of_mimic(attack: Attack, mimic: dict[str, list[list[str]]]) -> None:
-    name = "icu/icustays.csv.gz"
-    whole = packed(mimic[name])
-    attack(
-        "csv.gz tables (MIMIC-IV)",
-        st.one_of(
-            altered_cells(mimic[name]).map(packed),
-            damaged(whole, head=40),
-            damaged(gzip.decompress(whole)).map(lambda content: gzip.compress(content, 1)),
-            st.sampled_from((b"", b"\n", b"\0" * 100, b"a" * 2**22, b'"' + b"a\n" * 2**20)).map(
-                lambda content: gzip.compress(content, 1)
-            ),
-        ),
-        lambda folder, content: lay(folder, {name: content}),
-        lambda folder: tables.header(folder / name),
-        valid=whole,
-        named=(name,),
-        cases=1500,
-    )
-
-
 def test_tables_of_mimic(attack: Attack, mimic: dict[str, list[list[str]]]) -> None:
     whole = {name: packed(rows) for name, rows in mimic.items()}
     used = {f"{table}.csv.gz": columns.split() for table, columns in tables.TABLES.items()}
@@ -263,100 +220,4 @@ def test_tables_of_mimic(attack: Attack, mimic: dict[str, list[list[str]]]) -> N
         valid=whole,
         named=("datasets.sepsis",),
         cases=200,
-    )
-
-
-# Tables of features
-
-FEATURES: dict[str, Any] = {
-    "title": "F", "label_column": "stage", "classes": None, "group_column": "subject", "feature_columns": "all others",
-    "test_share": 0.3,
-    "validation_share": 0.3,
-}  # fmt: skip
-CELLS = [["subject", "stage", "delta", "theta"]] + [
-    [f"s{n // 4}", "NW"[n % 2], f"{n * 0.37 % 5:.2f}", f"{n * 0.11 % 3:.2f}"] for n in range(24)
-]
-TABLE = text_table(CELLS, ",")
-
-
-def features(folder: Path, file: str, settings: Mapping[str, Any] = FEATURES) -> None:
-    """Prepare a table of features, and check that they are finite."""
-    files = ({"file": file, "checksum": "sha256:0"},)
-    prepare(
-        Raw("bands", "feature_table", "1", folder / file, files, "licence", "as provided", True),
-        folder / OUT,
-        settings,
-        0,
-    )
-    data = load(folder / OUT)
-    assert all(np.isfinite(array).all() for array in data.arrays.values())
-    assert len(data.info["classes"]) > 1
-
-
-def test_csv_of_features(attack: Attack) -> None:
-    attack(
-        "feature tables (CSV)",
-        st.one_of(altered_cells(CELLS).map(lambda t: text_table(t, ",")), damaged(TABLE, head=60)),
-        lambda folder, content: lay(folder, {"t.csv": content}),
-        lambda folder: features(folder, "t.csv"),
-        valid=TABLE,
-        named=("t.csv", "datasets.bands"),
-        cases=1500,
-    )
-
-
-def test_packed_csv_of_features(attack: Attack, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feature_table, "LARGEST_TABLE", 2**20)
-    whole = gzip.compress(TABLE, 1, mtime=0)
-    bomb = b"subject,stage,delta\n" + b"a,N,1\n" * 2**20
-    attack(
-        "feature tables (CSV)",
-        st.one_of(
-            damaged(whole, head=20),
-            st.sampled_from((bomb, b"a" * 2**24, bytes(2**24))).map(lambda c: gzip.compress(c, 9)),
-        ),
-        lambda folder, content: lay(folder, {"t.csv.gz": content}),
-        lambda folder: features(folder, "t.csv.gz"),
-        valid=whole,
-        named=("t.csv.gz", "datasets.bands"),
-        cases=700,
-    )
-
-
-def parquet(frame: pd.DataFrame, scratch: Path) -> bytes:
-    """Return a table as Parquet."""
-    import duckdb
-
-    with duckdb.connect() as database:
-        database.register("frame", frame)
-        database.execute(f"COPY frame TO '{scratch}' (FORMAT parquet)")
-    content = scratch.read_bytes()
-    scratch.unlink()
-    return content
-
-
-def test_parquet_of_features(attack: Attack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feature_table, "LARGEST_TABLE", 2**22)
-    scratch = tmp_path / "scratch.parquet"
-    frame = pd.read_csv(io.BytesIO(TABLE))
-    whole = parquet(frame, scratch)
-    odd = [
-        frame.assign(delta=["x"] * 24), frame.assign(delta=[None] * 24), frame.assign(delta=np.inf),
-        frame.assign(delta=1e300), frame.assign(delta=[[1.0]] * 24),
-        frame.assign(delta=[{"a": 1}] * 24), frame.assign(delta=pd.Timestamp(0)), frame.assign(delta=[b"\xff"] * 24),
-        frame.assign(stage=1.5), frame.assign(stage=[[1]] * 24),
-        frame.assign(subject=[None] * 24), frame[:0], frame[["delta"]], frame.assign(stage=[b"\xff", b"a"] * 12),
-        frame.assign(delta=[True, False] * 12),
-        frame.loc[np.zeros(10**6, dtype=int)], frame.assign(subject=pd.Timedelta(1)),
-        frame.rename(columns={"delta": "a\0b"}), frame.rename(columns={"delta": 'a"b'}),
-    ]  # fmt: skip
-    files = [parquet(one, scratch) for one in odd]
-    attack(
-        "feature tables (Parquet)",
-        st.one_of(damaged(whole, head=20), damaged(whole, head=len(whole)), st.sampled_from(files), st.just(TABLE)),
-        lambda folder, content: lay(folder, {"t.parquet": content}),
-        lambda folder: features(folder, "t.parquet"),
-        valid=whole,
-        named=("t.parquet", "datasets.bands"),
-        cases=150,
     )
