@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from clai.alignment import Target
 from clai.checkpoints import Checkpoint, Draws, global_generators, seeded_generators, set_global_generators
-from clai.errors import InputError
+from clai.optimisers import build_optimisers
 from clai.stability import FAILURES, divergence
 
 logger = logging.getLogger("clai")
@@ -105,7 +105,14 @@ class Trainer:
     ) -> None:
         self.model, self.settings, self.steps_per_epoch = model, settings, steps_per_epoch
         self.make_steps, self.validate, self.checkpoint = steps, validate, checkpoint
-        self.optimisers = _optimisers(model, settings)
+        self.optimisers = build_optimisers(
+            model,
+            settings.optimiser,
+            learning_rate=settings.learning_rate,
+            momentum=settings.momentum,
+            weight_decay=settings.weight_decay,
+            rounded=settings.precision == "bfloat16",
+        )
         self.schedulers = [_scheduler(optimiser, settings, steps_per_epoch) for optimiser in self.optimisers]
         self.generator = torch.Generator().manual_seed(settings.seed)
         self.device = next(model.parameters()).device
@@ -236,91 +243,6 @@ class Trainer:
         diverged = divergence(self.model, losses, self.rates, number, self.steps_per_epoch, advice, error)
         if diverged is not None:
             raise diverged from error
-
-
-class _Muon(torch.optim.Muon):
-    """Muon (Jordan 2024) for convolutions: the weights (outputs, inputs, ...) of each are a matrix (outputs, all others).
-
-    Args:
-        rounded: orthogonalise in bfloat16, as torch does. A CPU that emulates bfloat16 may take longer for that than for all
-            else of a step.
-    """
-
-    def __init__(self, weights: list[nn.Parameter], *, rounded: bool, **settings: Any) -> None:
-        matrices = [nn.Parameter(weight.detach().flatten(1).clone()) for weight in weights]
-        super().__init__(matrices, adjust_lr_fn="match_rms_adamw", **settings)
-        self.weights, self.rounded = weights, rounded
-
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        matrices = self.param_groups[0]["params"]
-        for weight, matrix in zip(self.weights, matrices, strict=True):
-            matrix.copy_(weight.flatten(1))
-            matrix.grad = None if weight.grad is None else weight.grad.flatten(1)
-        if self.rounded:
-            super().step(closure)
-        else:
-            self._step_unrounded()
-        for weight, matrix in zip(self.weights, matrices, strict=True):
-            weight.copy_(matrix.view_as(weight))
-
-    def _step_unrounded(self) -> None:
-        """Do what torch's step does, in the precision of the weights."""
-        group = self.param_groups[0]
-        for matrix in [matrix for matrix in group["params"] if matrix.grad is not None]:
-            mean = self.state[matrix].setdefault("momentum_buffer", torch.zeros_like(matrix.grad))
-            mean.lerp_(matrix.grad, 1 - group["momentum"])
-            direction = _orthogonalised(matrix.grad.lerp(mean, group["momentum"]), group)
-            matrix.mul_(1 - group["lr"] * group["weight_decay"])
-            matrix.add_(direction, alpha=-0.2 * math.sqrt(max(matrix.shape)) * group["lr"])  # match_rms_adamw
-
-
-def _orthogonalised(matrix: Tensor, group: Mapping[str, Any]) -> Tensor:
-    """Bring the singular values of a matrix near 1 by Newton-Schulz iterations, with the coefficients of a group of Muon."""
-    a, b, c = group["ns_coefficients"]
-    tall = matrix.shape[0] > matrix.shape[1]
-    x = matrix.T if tall else matrix
-    x = x / x.norm().clamp(min=group["eps"])
-    for _ in range(group["ns_steps"]):
-        gram = x @ x.T
-        x = torch.addmm(x, torch.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
-    return x.T if tall else x
-
-
-def _optimisers(model: nn.Module, settings: TrainingSettings) -> list[torch.optim.Optimizer]:
-    """Build the optimisers; only `muon` needs two, since it serves matrices that map features to features and nothing else."""
-    of_muon = _named_by(model, "muon") if settings.optimiser == "muon" else set()
-    # Decay shrinks matrices of weights. Vectors are biases and scales of BatchNorm, which it would not regularise.
-    undecayed = _named_by(model, "undecayed") | {id(p) for p in model.parameters() if p.ndim <= 1}
-    rest = [parameter for parameter in model.parameters() if id(parameter) not in of_muon]
-    groups = [
-        {"params": [p for p in rest if id(p) not in undecayed], "weight_decay": settings.weight_decay},
-        {"params": [p for p in rest if id(p) in undecayed], "weight_decay": 0.0},
-    ]
-    if settings.optimiser == "sgd":
-        momentum = settings.momentum
-        return [torch.optim.SGD(groups, lr=settings.learning_rate, momentum=momentum, nesterov=momentum > 0)]
-    optimisers: list[torch.optim.Optimizer] = [torch.optim.AdamW(groups, lr=settings.learning_rate)]
-    if settings.optimiser == "muon":
-        if not of_muon:
-            raise InputError(
-                "training.optimiser: found muon, expected adamw or sgd, because the trunk has no convolutions for it"
-            )
-        optimisers.append(
-            _Muon(
-                [parameter for parameter in model.parameters() if id(parameter) in of_muon],
-                rounded=settings.precision == "bfloat16",
-                lr=settings.learning_rate,
-                weight_decay=settings.weight_decay,
-                momentum=settings.momentum,
-            )
-        )
-    return optimisers
-
-
-def _named_by(model: nn.Module, attribute: str) -> set[int]:
-    """Return the identities of the parameters that modules name in an attribute of theirs."""
-    return {id(getattr(module, name)) for module in model.modules() for name in getattr(module, attribute, ())}
 
 
 def _scheduler(
