@@ -252,7 +252,6 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
             learning_rate_schedule="one_cycle",
             warmup=0.25,
             precision=self.precision,
-            compile=False,
             schedule=self.schedule,
             references=self.references,
             reference_reduction="mean",

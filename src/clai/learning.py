@@ -15,9 +15,8 @@ one pass: each item is embedded once an epoch, so the cost is linear, and BatchN
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -28,7 +27,7 @@ from clai.checkpoints import Checkpoint
 from clai.encoders import Encoder
 from clai.errors import InputError
 from clai.kernels import Kernel
-from clai.trainer import Epoch, Figures, Steps, Trainer, TrainingSettings, compiled, precision_context
+from clai.trainer import Epoch, Figures, TrainingSettings, precision_context, train
 
 
 def collaborative_learning(
@@ -46,150 +45,135 @@ def collaborative_learning(
         encoder, kernel: trained in place.
         data: training items.
         conditions: C for a multiclass task, 1 for a binary one.
-        settings, validate, checkpoint: as `clai.trainer.Trainer` takes them.
+        settings, validate, checkpoint: as `clai.trainer.train` takes them.
 
     Returns:
         The history, a row an epoch: epoch, loss, alignment, centred_alignment (means over steps and conditions), pairs
         (similarities computed), learning_rate (of the step to come), and the figures of `validate`.
 
     Raises:
-        DivergenceError: see `clai.trainer.Trainer.train`.
+        DivergenceError: see `clai.trainer.train`.
         InputError: there are fewer than two batches.
     """
-    batches = len(data) // settings.batch_size
-    if batches < 2:
+    if len(data) < 2 * settings.batch_size:
         raise InputError(
-            f"training.batch_size {settings.batch_size} makes {batches} batches of {len(data)} items; at least 2 are needed: "
-            "give a smaller number"
+            f"training.batch_size {settings.batch_size} makes {len(data) // settings.batch_size} batches of {len(data)} items; "
+            "at least 2 are needed: give a smaller number"
         )
-    model = nn.ModuleList([encoder, kernel])
-    view = compiled(encoder, settings)
-    groups = _groups(batches, settings.references)
-    rounds = _rounds(conditions, settings)
-
-    def steps(generator: torch.Generator) -> Steps:
-        context = Context(view, kernel, data, conditions, settings, generator)
-        for condition in rounds:
-            order = torch.randperm(len(data), generator=generator)[: batches * settings.batch_size]
-            blocks = order.split(settings.batch_size)
-            for group in groups:
-                yield Step(context, blocks[group.start : group.stop], condition)
-
-    return Trainer(model, steps, len(rounds) * len(groups), settings, validate, checkpoint).train()
+    return train(
+        nn.ModuleList([encoder, kernel]),
+        partial(collaborative_step, encoder, kernel, data, conditions, settings),
+        settings,
+        validate,
+        checkpoint,
+        items=len(data),
+        batches=_groups(len(data), settings),
+        passes=_passes(conditions, settings),
+    )
 
 
-def _rounds(conditions: int, settings: TrainingSettings) -> list[int | None]:
-    """Return the conditions of each pass over the data; None stands for all at once."""
+def _passes(conditions: int, settings: TrainingSettings) -> list[int | None]:
+    """Return the condition of each pass over the data in an epoch; None stands for all at once."""
     return [None] if settings.schedule == "joint" else list(range(conditions))
 
 
-def _groups(batches: int, references: int | Literal["all"]) -> list[range]:
-    """Return the batches of each step, the anchor first: with every later batch, or in disjoint groups of n + 1."""
-    if references == "all":
-        return [range(anchor, batches) for anchor in range(batches - 1)]
-    size = min(references + 1, batches)
-    return [range(anchor, anchor + size) for anchor in range(0, batches - size + 1, size)]
+def _groups(items: int, settings: TrainingSettings) -> list[slice]:
+    """Return the place of the items of each step, an anchor batch and its references, in the shuffled order.
+
+    The references are all later batches, or a group is n + 1 batches that no other group has.
+    """
+    size, batches = settings.batch_size, items // settings.batch_size
+    if settings.references == "all":
+        return [slice(anchor * size, batches * size) for anchor in range(batches - 1)]
+    group = min(settings.references + 1, batches)
+    return [slice(anchor * size, (anchor + group) * size) for anchor in range(0, batches - group + 1, group)]
 
 
-@dataclass(frozen=True)
-class Context:
-    """Hold what all steps of a training share.
+def collaborative_step(
+    encoder: Encoder,
+    kernel: Kernel,
+    data: Items,
+    conditions: int,
+    settings: TrainingSettings,
+    items: Tensor,
+    condition: int | None,
+    generator: torch.Generator,
+) -> Figures:
+    """Compare an anchor batch with its references: leave gradients in the parameters and return the figures.
 
     Args:
         encoder, kernel: in training.
-        data: training items.
-        conditions: C for a multiclass task, 1 for a binary one.
-        settings: of the training.
+        data, conditions, settings: as in `collaborative_learning`.
+        items: (n,), the anchor batch and then each reference batch.
+        condition: the class in question; None for all at once.
         generator: draws augmentation, and samples where `samples_per_class` bounds them.
     """
-
-    encoder: Encoder
-    kernel: Kernel
-    data: Items
-    conditions: int
-    settings: TrainingSettings
-    generator: torch.Generator
-
-
-@dataclass(frozen=True)
-class Step:
-    """Compare an anchor batch with its references, when called: leave gradients in the parameters and return the figures.
-
-    Args:
-        context: of the training.
-        blocks: items of the anchor batch, then of each reference batch.
-        condition: the class in question; None for all at once.
-    """
-
-    context: Context
-    blocks: tuple[Tensor, ...]
-    condition: int | None
-
-    def __call__(self) -> Figures:
-        one_by_one = self.context.settings.references == "all"
-        figures = self._one_by_one() if one_by_one else self._together()
-        summary = {key: torch.stack([row[key] for row in figures]).mean() for key in figures[0]}
-        summary["pairs"] = summary["pairs"] * len(figures)
-        return summary
-
-    def _one_by_one(self) -> list[Figures]:
-        """Embed one reference at a time and free its graph before the next."""
-        ((embedded, signs),) = self._embed(self.blocks[:1])
+    blocks = items.split(settings.batch_size)
+    scale = 1 / (len(blocks) - 1) if settings.reference_reduction == "mean" else 1.0
+    rows = []
+    if settings.references == "all":
+        # Embed one reference at a time and free its graph before the next.
+        ((embedded, signs),) = _embed(encoder, data, conditions, settings, blocks[:1], condition, generator)
         anchor = embedded.detach().requires_grad_()
-        rows = []
-        for block in self.blocks[1:]:
-            (reference,) = self._embed((block,))
-            loss, figures = self._compare((anchor, signs), reference)
-            (loss * self._scale).backward()
+        for block in blocks[1:]:
+            (reference,) = _embed(encoder, data, conditions, settings, (block,), condition, generator)
+            loss, figures = _compare(kernel, settings, (anchor, signs), reference)
+            (loss * scale).backward()
             rows.append(figures)
         embedded.backward(anchor.grad)
-        return rows
-
-    def _together(self) -> list[Figures]:
-        """Embed the anchor and all references in one pass."""
-        anchor, *references = self._embed(self.blocks)
-        total = torch.zeros((), device=anchor[0].device, dtype=anchor[0].dtype)
-        rows = []
+    else:
+        # Embed the anchor and all references in one pass.
+        first, *references = _embed(encoder, data, conditions, settings, blocks, condition, generator)
+        total = torch.zeros((), device=first[0].device, dtype=first[0].dtype)
         for reference in references:
-            loss, figures = self._compare(anchor, reference)
-            total = total + loss * self._scale
+            loss, figures = _compare(kernel, settings, first, reference)
+            total = total + loss * scale
             rows.append(figures)
         total.backward()
-        return rows
+    summary = {key: torch.stack([row[key] for row in rows]).mean() for key in rows[0]}
+    summary["pairs"] = summary["pairs"] * len(rows)
+    return summary
 
-    @property
-    def _scale(self) -> float:
-        return 1 / (len(self.blocks) - 1) if self.context.settings.reference_reduction == "mean" else 1.0
 
-    def _embed(self, blocks: tuple[Tensor, ...]) -> list[tuple[Tensor, Tensor]]:
-        """Embed blocks of items in one pass; return embeddings (K, n, L) and signs (K, n) of the samples drawn of each."""
-        encoder, data, settings = self.context.encoder, self.context.data, self.context.settings
-        x, labels = data.batch(torch.cat(blocks), self.context.generator)
-        with precision_context(encoder.head.weight.device, settings.precision):
-            embedded = encoder(x, self.condition)
-        signs = one_vs_rest(labels, self.context.conditions).to(embedded.dtype)
-        if self.condition is not None:
-            signs = signs[self.condition : self.condition + 1]
-        sizes = data.sizes(list(blocks))
-        parts = []
-        for z, y, s in zip(embedded.split(sizes, dim=1), labels.split(sizes), signs.split(sizes, dim=1), strict=True):
-            drawn = class_draw(y, settings.samples_per_class, self.context.generator)
-            parts.append((z[:, drawn], s[:, drawn]))
-        return parts
+def _embed(
+    encoder: Encoder,
+    data: Items,
+    conditions: int,
+    settings: TrainingSettings,
+    blocks: tuple[Tensor, ...],
+    condition: int | None,
+    generator: torch.Generator,
+) -> list[tuple[Tensor, Tensor]]:
+    """Embed blocks of items in one pass; return embeddings (K, n, L) and signs (K, n) of the samples drawn of each."""
+    x, labels = data.batch(torch.cat(blocks), generator)
+    with precision_context(encoder.head.weight.device, settings.precision):
+        embedded = encoder(x, condition)
+    signs = one_vs_rest(labels, conditions).to(embedded.dtype)
+    if condition is not None:
+        signs = signs[condition : condition + 1]
+    sizes = data.sizes(list(blocks))
+    parts = []
+    for z, y, s in zip(embedded.split(sizes, dim=1), labels.split(sizes), signs.split(sizes, dim=1), strict=True):
+        drawn = class_draw(y, settings.samples_per_class, generator)
+        parts.append((z[:, drawn], s[:, drawn]))
+    return parts
 
-    def _compare(self, anchor: tuple[Tensor, Tensor], reference: tuple[Tensor, Tensor]) -> tuple[Tensor, Figures]:
-        """Return the loss, a mean over conditions, of an anchor and a reference batch, and the figures of the history."""
-        (z_anchor, y_anchor), (z_reference, y_reference) = anchor, reference
-        similarity = self.context.kernel(z_anchor, z_reference)
-        target = target_matrix(y_anchor, y_reference, self.context.settings.target)
-        if self.context.settings.pair_weighting == "balanced":
-            target = balanced(target, y_anchor, y_reference)
-        loss = alignment_loss(similarity, target).mean()
-        with torch.no_grad():
-            raw, centred = alignment_scores(similarity, target)
-            figures = {"loss": loss.detach(), "alignment": raw.mean(), "centred_alignment": centred.mean()}
-        figures["pairs"] = torch.tensor(float(similarity.numel()))
-        return loss, figures
+
+def _compare(
+    kernel: Kernel, settings: TrainingSettings, anchor: tuple[Tensor, Tensor], reference: tuple[Tensor, Tensor]
+) -> tuple[Tensor, Figures]:
+    """Return the loss, a mean over conditions, of an anchor and a reference batch, and the figures of the history."""
+    (z_anchor, y_anchor), (z_reference, y_reference) = anchor, reference
+    similarity = kernel(z_anchor, z_reference)
+    target = target_matrix(y_anchor, y_reference, settings.target)
+    if settings.pair_weighting == "balanced":
+        target = balanced(target, y_anchor, y_reference)
+    loss = alignment_loss(similarity, target).mean()
+    with torch.no_grad():
+        raw, centred = alignment_scores(similarity, target)
+        figures = {"loss": loss.detach(), "alignment": raw.mean(), "centred_alignment": centred.mean()}
+    figures["pairs"] = torch.tensor(float(similarity.numel()))
+    return loss, figures
 
 
 def class_draw(labels: Tensor, most: int | None, generator: torch.Generator) -> Tensor | slice:
@@ -218,24 +202,27 @@ def batchwise_learning(
         views: how often an item is in its batch, each time with an augmentation of its own.
 
     Returns:
-        The history, a row an epoch: epoch, loss, learning_rate and the figures of `validate`.
-
-    Raises:
-        DivergenceError: see `clai.trainer.Trainer.train`.
+        The history, a row an epoch: epoch, loss, learning_rate and the figures of `validate`. Errors are those of
+        `clai.trainer.train`.
     """
-    group = group_size(settings, len(data))
+    size = group_size(settings, len(data))
+    batches = [slice(first, first + size) for first in range(0, len(data) - size + 1, size)]
+    step = partial(batchwise_step, objective, data, views)
+    return train(model, step, settings, validate, checkpoint, items=len(data), batches=batches)
 
-    def steps(generator: torch.Generator) -> Steps:
-        def step(items: Tensor) -> Figures:
-            loss = objective(*data.batch(items.repeat(views), generator))
-            loss.backward()
-            return {"loss": loss.detach()}
 
-        order = torch.randperm(len(data), generator=generator)
-        for items in order[: len(data) // group * group].split(group):
-            yield partial(step, items)
-
-    return Trainer(model, steps, len(data) // group, settings, validate, checkpoint).train()
+def batchwise_step(
+    objective: Callable[[Any, Tensor], Tensor],
+    data: Items,
+    views: int,
+    items: Tensor,
+    condition: None,
+    generator: torch.Generator,
+) -> Figures:
+    """Compute the loss of a batch: leave its gradient in the parameters and return it; there are no conditions."""
+    loss = objective(*data.batch(items.repeat(views), generator))
+    loss.backward()
+    return {"loss": loss.detach()}
 
 
 def draw_shift(data: Items, settings: TrainingSettings) -> Tensor:
@@ -265,6 +252,5 @@ def group_size(settings: TrainingSettings, items: int) -> int:
 
 def encoder_passes(items: int, conditions: int, settings: TrainingSettings) -> float:
     """Return the items that an epoch of `collaborative_learning` sends through the encoder and back, relative to `items`."""
-    groups = _groups(items // settings.batch_size, settings.references)
-    embedded = sum(len(group) for group in groups) * settings.batch_size
-    return len(_rounds(conditions, settings)) * embedded / items
+    embedded = sum(group.stop - group.start for group in _groups(items, settings))
+    return len(_passes(conditions, settings)) * embedded / items

@@ -23,7 +23,7 @@ def finite(outputs: Tensor) -> Tensor:
     return outputs
 
 
-def divergence(
+def refuse_divergence(
     module: nn.Module,
     losses: Sequence[Tensor],
     rates: Sequence[float],
@@ -31,8 +31,8 @@ def divergence(
     steps: int,
     advice: str,
     error: Exception | None = None,
-) -> DivergenceError | None:
-    """Return the error to raise if an epoch has so far left the finite numbers or exploded, else None.
+) -> None:
+    """Raise DivergenceError if an epoch has so far left the finite numbers or exploded.
 
     Args:
         module: in training; its parameters must be finite.
@@ -53,15 +53,15 @@ def divergence(
         values += [math.nan] * (len(rates) - len(values))
     bad = [i for i, value in enumerate(values) if not abs(value) <= EXPLODED] or ([len(values) - 1] if broken else [])
     if not bad:
-        return None
+        return
     at = bad[0]
     weights = "" if finite_weights else " and weights are not finite"
     if finite_weights and abs(values[at]) <= EXPLODED:
         weights = " but what the weights give is not finite"
-    return DivergenceError(
+    raise DivergenceError(
         f"training diverged in epoch {epoch}: at step {at + 1} of {steps} the loss is {values[at]:.3g}{weights}, "
         f"the learning rate {rates[at]:.3g}; {advice}"
-    )
+    ) from error
 
 
 def _is_numerical(error: Exception, parameters: Sequence[Tensor]) -> bool:

@@ -92,7 +92,7 @@ class Chaos:
         self.draw = random.Random(self.seed)
 
     def command(self, *targets: str) -> list[str]:
-        return self.tree.command("--cores", "2", *(targets or TARGETS), "--config", "checkpoint_seconds=0.1")
+        return self.tree.command("--cores", "2", *(targets or TARGETS))
 
     def start(
         self, prefix: tuple[str, ...] = (), targets: Sequence[str] = (), **more: object

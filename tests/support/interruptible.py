@@ -24,7 +24,6 @@ from replication.datasets.prepared import Prepared
 from replication.experiments import deep_kernel_gp
 from replication.models import training as training_of_models
 from replication.models.run import Run
-from replication.models.student_t_mixture import choose_student_t_mixture
 from replication.runs.identity import RunId
 from replication.runs.jobs import use_threads
 from replication.runs.settings import load_settings
@@ -82,35 +81,20 @@ def trained(model: str, kind: str, training: Mapping[str, Any], checkpoint: Chec
     return module.state_dict(), pd.DataFrame(history)
 
 
-def clouds() -> tuple[Any, Any]:
-    generator = np.random.default_rng(0)
-    y = np.arange(600) % 2
-    return generator.standard_t(4, size=(600, 4)) + y[:, None], y
-
-
-def mixture(checkpoint: Checkpoint) -> tuple[Any, pd.DataFrame]:
-    fitted, chosen = choose_student_t_mixture(
-        *clouds(), *clouds(), components=[1, 2], degrees_of_freedom=[3, 10], variance=0.99, regularisation=1e-3,
-        samples_per_class=200, iterations=500, tolerance=1e-7, seed=0, checkpoint=checkpoint,
-    )  # fmt: skip
-    return {}, pd.DataFrame(fitted.scores(clouds()[0])).assign(**chosen)
-
-
 FITS: dict[str, Callable[[Checkpoint], tuple[Any, pd.DataFrame]]] = {
     "clai-m": partial(trained, "clai-m", "pictures", {}),
     "clai-c, class after class": partial(
-        trained, "clai-c", "pictures", {"schedule": "sequential", "references": "all", "epochs": 2}
+        trained, "clai-c", "pictures", {"schedule": "sequential", "references": "all"}
     ),
     "clai-m, convnet": partial(trained, "clai-m", "small pictures", {"optimiser": "muon", "momentum": 0.9}),
     "clai-m, stays": partial(trained, "clai-m", "stays", {}),
     "cross-entropy": partial(trained, "cross-entropy", "pictures", {}),
     "deep-kernel-gp, stays": partial(trained, "deep-kernel-gp", "stays", {}),
-    "student-t-mixture": mixture,
 }
 
 
-def fit(name: str, folder: Path, seconds: float, room: int | None) -> None:
-    """Fit, with a state saved every so many seconds, and leave `parameters` and `table` in the folder.
+def fit(name: str, folder: Path, room: int | None = None) -> None:
+    """Fit, and leave `parameters` and `table` in the folder.
 
     Args:
         room: largest size of a file in bytes, as on a disk that is full.
@@ -118,7 +102,7 @@ def fit(name: str, folder: Path, seconds: float, room: int | None) -> None:
     use_threads(1)
     if room is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
-    with Checkpoint(folder / "checkpoint.pt", name, seconds) as checkpoint:
+    with Checkpoint(folder / "checkpoint.pt", name) as checkpoint:
         state, table = FITS[name](checkpoint)
     parameters = save({key: value.contiguous() for key, value in state.items()})
     write_whole(folder / "table", table.to_csv().encode())
@@ -127,9 +111,9 @@ def fit(name: str, folder: Path, seconds: float, room: int | None) -> None:
         left.unlink()
 
 
-def start(name: str, folder: Path, seconds: float, room: int | None = None) -> BaseProcess:
+def start(name: str, folder: Path, room: int | None = None) -> BaseProcess:
     """`fit` in a process of its own, forked from one that has imported everything and computed nothing."""
-    running = _forks().Process(target=fit, args=(name, folder, seconds, room))
+    running = _forks().Process(target=fit, args=(name, folder, room))
     running.start()
     return running
 

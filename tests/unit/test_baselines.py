@@ -40,7 +40,7 @@ MIXTURE: dict[str, Any] = {
 TRAINING: dict[str, Any] = {
     "epochs": 30, "batch_size": 8, "optimiser": "adamw", "learning_rate": 0.02, "momentum": 0.0, "weight_decay": 0.0,
     "learning_rate_schedule": "one_cycle", "warmup": 0.25, "precision": "float32", "schedule": "joint", "references": 1,
-    "reference_reduction": "mean", "pair_weighting": "none", "samples_per_class": None, "compile": False,
+    "reference_reduction": "mean", "pair_weighting": "none", "samples_per_class": None,
 }  # fmt: skip
 PROCESS: dict[str, Any] = {
     "inducing_points": 32,

@@ -1,5 +1,6 @@
 """Batches: normalisation, augmentation, and what the encoder sees of a recording."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from clai.batches import NO_AUGMENTATION, Images, Recordings
 from clai.encoders import ConditionedHead, Encoder, ResNet2d
 from clai.errors import InputError
 from clai.kernels import MahalanobisGaussian
-from clai.learning import Context, Step
+from clai.learning import collaborative_step
 from clai.trainer import TrainingSettings
 
 CPU = torch.device("cpu")
@@ -127,8 +128,8 @@ def test_a_step_on_a_gpu_never_waits_for_it() -> None:
     for wait in ("default", "error"):  # the first step sets things up
         torch.cuda.set_sync_debug_mode(wait)
         try:
-            blocks = torch.randperm(64, generator=generator).split(32)
-            Step(Context(encoder, kernel, data, 3, settings, generator), blocks, None)()
+            items = torch.randperm(64, generator=generator)
+            collaborative_step(encoder, kernel, data, 3, replace(settings, batch_size=32), items, None, generator)
             optimiser.step()
         finally:
             torch.cuda.set_sync_debug_mode("default")

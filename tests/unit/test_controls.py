@@ -53,7 +53,7 @@ def rows_run(name: str, classes: int = CLASSES, **overrides: Any) -> Run:
 
 
 def checkpoint(folder: Path, name: str) -> Checkpoint:
-    return Checkpoint(folder / f"{name}.pt", "", 1e9)
+    return Checkpoint(folder / f"{name}.pt", "")
 
 
 def clouds(n: int, separation: float, seed: int, conditions: int = CLASSES) -> Embedded:

@@ -195,7 +195,7 @@ def test_the_kernel_fits_the_library(laplacian: Any) -> None:
 def test_the_kernels_model_trains_and_votes(tmp_path: Path) -> None:
     use_threads(1)
     run = run_of("clai-l")
-    trained, history = train_clai(run, Checkpoint(tmp_path / "checkpoint.pt", "a", 3600))
+    trained, history = train_clai(run, Checkpoint(tmp_path / "checkpoint.pt", "a"))
     assert "floor" not in history[-1]
     assert accuracy(evaluate_clai(run, trained.kernel, embed_splits(run, trained.encoder)).metrics) > 0.6
 
@@ -203,11 +203,10 @@ def test_the_kernels_model_trains_and_votes(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("nearest_centroid")
 def test_the_baseline_is_fitted_on_embeddings(tmp_path: Path) -> None:
     use_threads(1)
-    checkpoint = Checkpoint(tmp_path / "checkpoint.pt", "a", 3600)
-    trained, _ = train_clai(run_of("clai-c"), checkpoint)
+    trained, _ = train_clai(run_of("clai-c"), Checkpoint(tmp_path / "checkpoint.pt", "a"))
     run = run_of("nearest-centroid")
     embedded = embed_splits(run, trained.encoder)
-    baseline, choices = fit_embedding_baseline(run, embedded, checkpoint)
+    baseline, choices = fit_embedding_baseline(run, embedded)
     assert choices == {}
     assert accuracy(evaluate_embedding_baseline(run, baseline, embedded).metrics) > 0.6
 

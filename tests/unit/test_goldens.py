@@ -105,7 +105,7 @@ def fitted(dataset: str, model: str, folder: Path, scratch: Path) -> dict[str, A
     fold = 0 if dataset in ("mimic-iv", "challenge2019") else None
     run = Run.open(folder / "dataset.json", settings, RunId(dataset, model, 0, fold))
     state: dict[str, Any] = {}
-    with Checkpoint(scratch / "checkpoint.pt", "golden", 1e9) as checkpoint:
+    with Checkpoint(scratch / "checkpoint.pt", "golden") as checkpoint:
         if model in ("gp", "gradient-boosting", "logistic-regression", "constant"):
             rows = [(items.x.numpy(), items.labels.numpy()) for items in run.splits]
             classifier, _ = fit_row_classifier(model, rows[0], rows[1], settings["baselines"], 0)
@@ -114,8 +114,7 @@ def fitted(dataset: str, model: str, folder: Path, scratch: Path) -> dict[str, A
             of_clai = Run.open(folder / "dataset.json", settings, RunId(dataset, "clai-c", 0, fold))
             encoder, _ = train(of_clai, checkpoint)[0]
             embedded = embed_splits(of_clai, encoder)
-            with Checkpoint(scratch / "mixture.pt", "golden", 1e9) as own:
-                baseline, _ = fit_embedding_baseline(run, embedded, own)
+            baseline, _ = fit_embedding_baseline(run, embedded)
             evaluation = evaluate_embedding_baseline(run, baseline, embedded)
         elif model == "deep-kernel-gp":
             process, _ = deep_kernel_gp.train(run, checkpoint)

@@ -1,7 +1,6 @@
 """The fast schedules have the gradients of the algorithms as printed, to rounding."""
 
 import copy
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
@@ -29,7 +28,6 @@ PRINTED = TrainingSettings(
     learning_rate_schedule="constant",
     warmup=0.0,
     precision="float64",
-    compile=False,
     schedule="sequential",
     references="all",
     reference_reduction="sum",
@@ -185,17 +183,6 @@ def test_drawing_as_many_samples_as_a_batch_has_changes_nothing(references: int 
         ends.append(encoder.state_dict())
     for name, value in ends[0].items():
         torch.testing.assert_close(value, ends[1][name], rtol=0, atol=1e-12)
-
-
-@pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
-def test_a_compiled_encoder_learns_the_same() -> None:
-    """To rounding, and into the parameters of the encoder that was given."""
-    fast, plain, start = (model("batchnorm", 3, "gaussian") for _ in range(3))
-    x, labels = data(3)
-    settings = replace(PRINTED, schedule="joint", references=1)
-    collaborative_learning(*fast, Vectors(x, labels), 3, replace(settings, compile=True), dict, None)
-    collaborative_learning(*plain, Vectors(x, labels), 3, settings, dict, None)
-    assert_same_state(list(fast), list(plain), list(start))
 
 
 def test_shift_of_draws_is_the_log_share_of_all_samples_over_that_of_the_draws() -> None:

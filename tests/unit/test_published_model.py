@@ -41,7 +41,7 @@ SETTINGS: dict[str, Any] = {
 }  # fmt: skip
 SETTINGS["training"] = {
     "epochs": 1, "batch_size": 4, "optimiser": "adamw", "learning_rate": 0.01, "momentum": 0.0, "weight_decay": 0.0,
-    "learning_rate_schedule": "one_cycle", "warmup": 0.25, "precision": "bfloat16", "compile": False, "schedule": "joint",
+    "learning_rate_schedule": "one_cycle", "warmup": 0.25, "precision": "bfloat16", "schedule": "joint",
     "references": 1, "reference_reduction": "mean", "pair_weighting": "none", "samples_per_class": None, "samples": None,
     "augmentation": NO_AUGMENTATION,
 }  # fmt: skip

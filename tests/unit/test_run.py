@@ -69,7 +69,7 @@ def test_a_state_is_resumed_by_the_same_fit_alone(tmp_path: Path) -> None:
     file.write_text("first")
 
     def fingerprint(run: Run) -> str:
-        return run.checkpoint(tmp_path / "checkpoint.pt", 60, [str(file)]).fingerprint
+        return run.checkpoint(tmp_path / "checkpoint.pt", [str(file)]).fingerprint
 
     first = fingerprint(run_of(RunId("stays", "gp", 0, 1)))
     others = [run_of(RunId("stays", "gp", 1, 0)), run_of(RunId("stays", "constant", 0, 1))]
@@ -99,7 +99,7 @@ def test_a_batch_of_more_than_half_the_training_items_is_refused_before_training
         "pictures/cross-entropy/seed0: found training.batch_size 3 and 4 training images, expected .* to 2 or less"
     )
     with pytest.raises(InputError, match=refusal):
-        train(run, Checkpoint(tmp_path / "state", "", 60.0))
+        train(run, Checkpoint(tmp_path / "state", ""))
 
 
 @pytest.mark.parametrize(("septic", "part"), [([0, 1], "training"), ([0, 1, 2], None)])
@@ -124,7 +124,7 @@ def test_a_run_whose_rows_lack_a_class_is_refused(septic: list[int], part: str |
 
 @pytest.mark.parametrize(("whitening", "least", "most"), [(0.0005, 0.7, 1.5), (1e4, 0.0, 0.1)])
 def test_images_of_all_classes_decide_how_the_convnet_whitens(
-    whitening: float, least: float, most: float, monkeypatch: pytest.MonkeyPatch
+    whitening: float, least: float, most: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Prepared images stand in the order of their classes. Here they are of two colours."""
     monkeypatch.setattr(training, "_IMAGES_TO_WHITEN", 40)
@@ -140,7 +140,7 @@ def test_images_of_all_classes_decide_how_the_convnet_whitens(
     }
     settings = merge(model_settings(MINI, "cifar10", "cross-entropy"), own, {"normalise_test_separately": False})
     run = Run(Prepared(info, arrays), settings, RunId("cifar10", "cross-entropy", 0), CPU)
-    encoder, _ = train(run, Checkpoint(Path("unused"), "", 1e9))
+    encoder, _ = train(run, Checkpoint(tmp_path / "checkpoint.pt", ""))
     images = run.splits.train.batch(torch.arange(100), None)[0]
     responses = torch.nn.functional.conv2d(images, encoder.trunk.whitening).transpose(0, 1).flatten(1)  # type: ignore[union-attr]
     assert least < responses.square().mean(1).max() < most

@@ -71,7 +71,7 @@ def settings(model: str, **training: Any) -> dict[str, Any]:
 def test_every_model_learns_the_classes_and_is_measured(model: str, tmp_path: Path) -> None:
     use_threads(1)
     run = Run(data(), settings(model), RunId("study", "cell", 0), CPU)
-    checkpoint = Checkpoint(tmp_path / "checkpoint.pt", "a", 3600)
+    checkpoint = Checkpoint(tmp_path / "checkpoint.pt", "a")
     cell = run_cell(run, checkpoint)
     accuracy = cell.metrics[cell.metrics["metric"] == "accuracy"].set_index("rule")["value"]
     assert set(accuracy.index) == (set(RULES) if model in CLAI else {""})
@@ -87,7 +87,7 @@ def test_every_model_learns_the_classes_and_is_measured(model: str, tmp_path: Pa
     assert cell.history["operations"].tolist() == pytest.approx(
         [views * 64 * epoch * per_item for epoch in range(1, 13)]
     )
-    times = checkpoint.times()
+    times = checkpoint.times
     assert len(times["epoch_seconds"]) == len(times["validation_seconds"]) == 12
     parts = sum(times["epoch_seconds"]) + sum(times["validation_seconds"])
     assert 0 < parts < cell.figures["training_seconds"] + 0.01, "the whole has two decimals, a part four"
@@ -113,7 +113,7 @@ def settings_of_recordings(**own: Any) -> dict[str, Any]:
 def test_a_cell_learns_and_is_measured_on_recordings_by_every_rule_and_both_shares(tmp_path: Path) -> None:
     use_threads(1)
     run = Run(recordings(), settings_of_recordings(), RunId("study", "cell", 0, 1), CPU)
-    cell = run_cell(run, Checkpoint(tmp_path / "checkpoint.pt", "a", 3600))
+    cell = run_cell(run, Checkpoint(tmp_path / "checkpoint.pt", "a"))
     value = cell.metrics.set_index(["rule", "shares", "metric"])["value"]
     assert value["printed", "equal", "auroc"] > 0.8
     assert {"utility", "auprc", "ece_positive_rate"} <= set(cell.metrics["metric"])
@@ -168,7 +168,7 @@ def test_passes_are_what_the_encoder_is_sent(schedule: Any, references: Any) -> 
     given = TrainingSettings(
         epochs=1, batch_size=8, optimiser="adamw", learning_rate=1e-3, momentum=0.0, weight_decay=0.0,
         learning_rate_schedule="constant",
-        warmup=0.25, precision="float32", compile=False, schedule=schedule, references=references, reference_reduction="mean",
+        warmup=0.25, precision="float32", schedule=schedule, references=references, reference_reduction="mean",
         pair_weighting="none", samples_per_class=None, target="zero", seed=0,
     )  # fmt: skip
     items = Counted(torch.randn(60, 3), torch.arange(60) % 3)

@@ -15,7 +15,7 @@ from replication.models.supervised_contrastive import fit_read_out, train_superv
 
 SETTINGS = TrainingSettings(
     epochs=1, batch_size=4, optimiser="sgd", learning_rate=1e-9, momentum=0.0, weight_decay=0.0,
-    learning_rate_schedule="constant", warmup=0.25, precision="float32", compile=False, schedule="joint", references=1,
+    learning_rate_schedule="constant", warmup=0.25, precision="float32", schedule="joint", references=1,
     reference_reduction="mean", pair_weighting="none", samples_per_class=None, target="zero", seed=0,
 )  # fmt: skip
 READ_OUT: dict[str, Any] = {"inverse_penalty": 1.0, "neighbours": 5, "samples_per_class": 1000, "seed": 0}

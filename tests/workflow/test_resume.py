@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 RUN = "results/mini/cifar10/clai-m/seed0"
 DATA = "results/mini/cifar10/prepared"
 RESULTS = ("model.safetensors", "history.csv")
-ARGUMENTS = ("--cores", "1", *(f"{RUN}/{name}" for name in RESULTS), "--config", "checkpoint_seconds=0.1")
+ARGUMENTS = ("--cores", "1", *(f"{RUN}/{name}" for name in RESULTS))
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def wait(running: subprocess.Popen[str], condition: Callable[[], bool]) -> None:
 
 
 def training(tree: Tree, *settings: str) -> subprocess.Popen[str]:
-    """A workflow, with more settings on its command line, whose training has saved its state since it started."""
+    """A workflow, with these arguments more on its command line, whose training has saved its state since it started."""
     state = checkpoint(tree)
     before = state.stat().st_mtime_ns if state.exists() else 0
     running = start(tree, *ARGUMENTS, *settings)
@@ -108,7 +108,7 @@ def test_full_disk_leaves_everything_as_it_was(tree: Tree) -> None:
 
 def test_state_of_another_split_is_not_resumed_from(tree: Tree) -> None:
     """Epochs on another split may have seen what are test samples now."""
-    running = training(tree, "split_seed=1")
+    running = training(tree, "--config", "split_seed=1")
     os.killpg(running.pid, signal.SIGTERM)
     running.communicate()
     assert "belongs to other data, settings, code or device: starting anew" in log(tree)
@@ -138,8 +138,7 @@ def test_training_whose_end_was_not_noted_is_not_done_again(tree: Tree, miniatur
     """As when the main process is killed after the job, and before it has asked the cluster about it."""
     again = ("--forcerun", "train_model", "--")
     arguments = ("--cores", "1", *again, *(f"{RUN}/{name}" for name in RESULTS))
-    # Saved after every step and every epoch: a state saved by the clock would be that of any of the last of them.
-    finished = tree.snakemake("--no-hooks", "--config", "checkpoint_seconds=0", *arguments)
+    finished = tree.snakemake("--no-hooks", *arguments)
     assert finished.returncode == 0, finished.stdout
     assert checkpoint(tree).exists()
     resumed = tree.snakemake(*arguments)

@@ -31,7 +31,6 @@ STOPPED, ORPHANED = "cifar10/clai-c/seed1", "cifar10/clai-c/seed0"
 HURRIED = PREEMPTED  # once more, when the rest is done
 # Nothing of the profile is changed but how long Snakemake waits between questions: here is no queue to wait in.
 HERE = ["--workflow-profile", "profiles/slurm", "--slurm-init-seconds-before-status-checks", "3"]
-HERE += ["--config", "checkpoint_seconds=0.2"]
 STARTS_SECONDS, SNAKEMAKE_MB = 180, 400  # of a job beyond its record; docs/cluster.md has what was measured
 SUBMITTED = os.environ.get("CLAI_SLURM", "")
 """What of the miniature pipeline is submitted: the `models` that accidents befall, a `part`, or the `whole`. Each job imports

@@ -24,7 +24,6 @@ rule fit_embedding_baseline:
     params:
         settings=read_by_model(),
         fit=lambda wildcards: MODELS[wildcards.model].fit,
-        checkpoint="results/{evidence}/{dataset}/{model}/{run}/checkpoint.pt",
     message:
         "Fit {wildcards.model} on {wildcards.dataset}'s embeddings ({wildcards.evidence}, {wildcards.run})."
     script:

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 start_job(snakemake.log[0], lower="training.batch_size, training.references or encoder.width")
 inputs, output, params = snakemake.input, snakemake.output, snakemake.params
 run = Run.open(inputs.prepared, params.settings, RunId.parse(output.embedded))
-with run.checkpoint(
-    params.checkpoint, snakemake.config["checkpoint_seconds"], [inputs.prepared, *inputs.library]
-) as checkpoint:
+with run.checkpoint(params.checkpoint, [inputs.prepared, *inputs.library]) as checkpoint:
     trained, _ = train_clai(run, checkpoint)
 save_embedded(output.embedded, embed_splits(run, trained.encoder))

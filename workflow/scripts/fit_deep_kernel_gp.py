@@ -17,9 +17,7 @@ start_job(snakemake.log[0], lower="training.batch_size or baselines.gp.inducing_
 inputs, output, params = snakemake.input, snakemake.output, snakemake.params
 run = Run.open(inputs.prepared, params.settings, RunId.parse(output.metrics))
 recorder = run.recorder()
-with run.checkpoint(
-    params.checkpoint, snakemake.config["checkpoint_seconds"], [inputs.prepared, *inputs.library]
-) as checkpoint:
+with run.checkpoint(params.checkpoint, [inputs.prepared, *inputs.library]) as checkpoint:
     model, history = train(run, checkpoint)
 evaluation, latent = evaluate(run, model)
 evaluation.save(output.metrics, output.reliability, output.predictions)
@@ -29,7 +27,7 @@ recorder.write(
     disk_mb=disk_mb(output),
     earlier_seconds=checkpoint.earlier,
     earlier_cpu_seconds=checkpoint.earlier_cpu,
-    **checkpoint.times(),
+    **checkpoint.times,
     history=history,
     command=f"snakemake {output.metrics}",
 )

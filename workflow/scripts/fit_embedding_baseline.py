@@ -21,17 +21,12 @@ start_job(snakemake.log[0], lower=f"the sizes under baselines.{settings_block(sn
 run = Run.open(inputs.prepared, params.settings, RunId.parse(output.metrics))
 recorder = run.recorder()
 embedded = load_embedded(inputs.embedded)
-with run.checkpoint(
-    params.checkpoint, snakemake.config["checkpoint_seconds"], [inputs.embedded, *inputs.library]
-) as checkpoint:
-    baseline, choices = fit_embedding_baseline(run, embedded, checkpoint)
+baseline, choices = fit_embedding_baseline(run, embedded)
 evaluation = evaluate_embedding_baseline(run, baseline, embedded)
 evaluation.save(output.metrics, output.reliability, output.predictions)
 recorder.write(
     output.record,
     disk_mb=disk_mb(output),
-    earlier_seconds=checkpoint.earlier,
-    earlier_cpu_seconds=checkpoint.earlier_cpu,
     **choices,
     command=f"snakemake {output.metrics}",
 )

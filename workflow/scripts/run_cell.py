@@ -20,7 +20,6 @@ run = Run.open(inputs.prepared, params.settings, RunId.parse(output.metrics))
 recorder = run.recorder()
 with run.checkpoint(
     params.checkpoint,
-    snakemake.config["checkpoint_seconds"],
     [inputs.prepared, *([inputs.embedded] if inputs.embedded else []), *inputs.library],
 ) as checkpoint:
     given = {"embedded": load_embedded(inputs.embedded)} if inputs.embedded else {}
@@ -34,7 +33,7 @@ recorder.write(
     disk_mb=disk_mb(output),
     earlier_seconds=checkpoint.earlier,
     earlier_cpu_seconds=checkpoint.earlier_cpu,
-    **checkpoint.times(),
+    **checkpoint.times,
     **cell.figures,
     command=f"snakemake {output.metrics}",
 )

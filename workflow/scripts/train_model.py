@@ -17,9 +17,7 @@ start_job(snakemake.log[0], lower="training.batch_size, training.references or e
 inputs, output, params = snakemake.input, snakemake.output, snakemake.params
 run = Run.open(inputs.prepared, params.settings, RunId.parse(output.model))
 recorder = run.recorder()
-with run.checkpoint(
-    params.checkpoint, snakemake.config["checkpoint_seconds"], [inputs.prepared, *inputs.library]
-) as checkpoint:
+with run.checkpoint(params.checkpoint, [inputs.prepared, *inputs.library]) as checkpoint:
     model, history = train(run, checkpoint)
 save_model(output.model, model)
 pd.DataFrame(history).to_csv(output.history, index=False)
@@ -28,7 +26,7 @@ recorder.write(
     disk_mb=disk_mb(output),
     earlier_seconds=checkpoint.earlier,
     earlier_cpu_seconds=checkpoint.earlier_cpu,
-    **checkpoint.times(),
+    **checkpoint.times,
     pairs=sum(row.get("pairs", 0) for row in history),
     command=f"snakemake {output.model}",
 )

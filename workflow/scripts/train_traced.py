@@ -15,9 +15,7 @@ start_job(snakemake.log[0], lower="training.batch_size or encoder.width")
 inputs, output, params = snakemake.input, snakemake.output, snakemake.params
 run = Run.open(inputs.prepared, params.settings, RunId.parse(output.model))
 recorder = run.recorder()
-with run.checkpoint(
-    params.checkpoint, snakemake.config["checkpoint_seconds"], [inputs.prepared, *inputs.library]
-) as checkpoint:
+with run.checkpoint(params.checkpoint, [inputs.prepared, *inputs.library]) as checkpoint:
     model, trace = train_traced(run, snakemake.wildcards.embedding, checkpoint)
 save_model(output.model, model)
 trace.to_csv(output.alignment, index=False)
@@ -25,6 +23,6 @@ recorder.write(
     output.record,
     earlier_seconds=checkpoint.earlier,
     earlier_cpu_seconds=checkpoint.earlier_cpu,
-    **checkpoint.times(),
+    **checkpoint.times,
     command=f"snakemake {output.model}",
 )

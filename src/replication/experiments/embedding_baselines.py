@@ -2,7 +2,7 @@
 
 The registry names the function that fits a baseline (`replication.runs.models`). It is called as
 
-    fit(z, y, z_val, y_val, seed=seed, checkpoint=checkpoint, **settings)
+    fit(z, y, z_val, y_val, seed=seed, **settings)
 
 with training and validation embeddings (N, D) and class indices (N,), and its block of settings. It returns an
 `EmbeddingBaseline`, and the choices that the run's record should tell.
@@ -45,9 +45,7 @@ def settings_block(model: str) -> str:
     return model.replace("-", "_")
 
 
-def fit_embedding_baseline(
-    run: Run, embedded: Mapping[str, Embedded], checkpoint: Checkpoint
-) -> tuple[EmbeddingBaseline, dict[str, Any]]:
+def fit_embedding_baseline(run: Run, embedded: Mapping[str, Embedded]) -> tuple[EmbeddingBaseline, dict[str, Any]]:
     """Fit the run's model on training embeddings, with the settings of its block in `baselines`, if there is one.
 
     Raises:
@@ -58,7 +56,7 @@ def fit_embedding_baseline(
         raise ValueError(f"{run.model} has no `fit` in replication.runs.models: expected a baseline on embeddings")
     settings = run.settings["baselines"].get(settings_block(run.model), {})
     (z, y), (z_val, y_val) = embedded["train"].vectors(), embedded["val"].vectors()
-    baseline, choices = resolve_name(function)(z, y, z_val, y_val, seed=run.id.seed, checkpoint=checkpoint, **settings)
+    baseline, choices = resolve_name(function)(z, y, z_val, y_val, seed=run.id.seed, **settings)
     return baseline, choices
 
 
@@ -73,13 +71,13 @@ def evaluate_embedding_baseline(run: Run, baseline: EmbeddingBaseline, embedded:
 
 
 def fit_cell(run: Run, checkpoint: Checkpoint, embedded: Mapping[str, Embedded]) -> Cell:
-    """Fit and evaluate the baseline of a cell of a study on these embeddings of all splits.
+    """Fit and evaluate the baseline of a cell of a study on these embeddings of all splits; it keeps no checkpoint.
 
     The figures are `training_seconds`, without the training of the embeddings, and the baseline's choices.
     """
     started = time.perf_counter()
-    baseline, choices = fit_embedding_baseline(run, embedded, checkpoint)
-    seconds = checkpoint.earlier + time.perf_counter() - started
+    baseline, choices = fit_embedding_baseline(run, embedded)
+    seconds = time.perf_counter() - started
     scored = {**embedded, "test": embedded[run.scored_split]}
     metrics = evaluate_embedding_baseline(run, baseline, scored).metrics
     return Cell(metrics, NO_HISTORY, {"training_seconds": round(seconds, 2), **choices})

@@ -10,7 +10,7 @@ from clai.batches import Items
 from clai.checkpoints import Checkpoint
 from clai.encoders import Classifier
 from clai.learning import batchwise_learning, class_draw, draw_shift
-from clai.trainer import Epoch, TrainingSettings, compiled, precision_context
+from clai.trainer import Epoch, TrainingSettings, precision_context
 
 
 def train_cross_entropy(
@@ -29,11 +29,10 @@ def train_cross_entropy(
         The history. Other arguments and errors are those of `clai.learning.batchwise_learning`.
     """
     device = classifier.logits.weight.device
-    network = compiled(classifier, training)
 
     def objective(x: Any, labels: Tensor) -> Tensor:
         with precision_context(device, training.precision):
-            logits = network(x)
+            logits = classifier(x)
         drawn = class_draw(labels, training.samples_per_class, torch.default_generator)
         return nn.functional.cross_entropy(logits[drawn], labels[drawn])
 

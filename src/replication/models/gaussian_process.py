@@ -20,7 +20,7 @@ from torch import Tensor
 from clai.alignment import one_vs_rest
 from clai.checkpoints import seeded_generators
 from clai.errors import InputError
-from clai.stability import FAILURES, divergence
+from clai.stability import FAILURES, refuse_divergence
 
 Floats = NDArray[np.float64]
 
@@ -147,9 +147,7 @@ def fit_gaussian_process(
                     optimiser.step()
             except FAILURES as error:
                 rates = [learning_rate] * (len(losses) + 1)
-                if failure := divergence(process, losses, rates, epoch, steps, advice, error):
-                    raise failure from error
+                refuse_divergence(process, losses, rates, epoch, steps, advice, error)
                 raise
-            if failure := divergence(process, losses, [learning_rate] * steps, epoch, steps, advice):
-                raise failure
+            refuse_divergence(process, losses, [learning_rate] * steps, epoch, steps, advice)
     return GaussianProcess(scaler, process, likelihood)

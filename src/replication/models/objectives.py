@@ -15,7 +15,7 @@ from clai.checkpoints import Checkpoint
 from clai.encoders import Encoder
 from clai.kernels import Kernel
 from clai.learning import batchwise_learning
-from clai.trainer import Epoch, TrainingSettings, compiled, precision_context
+from clai.trainer import Epoch, TrainingSettings, precision_context
 
 
 def train_prototypical(
@@ -33,11 +33,11 @@ def train_prototypical(
     Returns:
         The history. Other arguments and errors are those of `clai.learning.batchwise_learning`.
     """
-    network, device = compiled(encoder, training), encoder.head.weight.device
+    device = encoder.head.weight.device
 
     def objective(x: Any, labels: Tensor) -> Tensor:
         with precision_context(device, training.precision):
-            z = network(x)[0]
+            z = encoder(x)[0]
         half = len(z) // 2
         return prototypical_loss(z[:half], labels[:half], z[half:], labels[half:])
 
@@ -76,11 +76,11 @@ def train_by_alignment(
     Returns:
         The history. Other arguments and errors are those of `clai.learning.collaborative_learning`.
     """
-    network, device = compiled(encoder, training), encoder.head.weight.device
+    device = encoder.head.weight.device
 
     def objective(x: Any, labels: Tensor) -> Tensor:
         with precision_context(device, training.precision):
-            z = network(x)
+            z = encoder(x)
         signs, half = one_vs_rest(labels, conditions).to(z.dtype), len(labels) // 2
         target = target_matrix(signs[:, :half], signs[:, half:], training.target)
         return 1 - alignment_scores(kernel(z[:, :half], z[:, half:]), target)[1].mean()

@@ -112,15 +112,14 @@ class Run:
         """Begin the run's record; its clock starts here."""
         return Recorder(self.id, self.settings, self.data.info, self.device.type)
 
-    def checkpoint(self, path: str | Path, seconds: float, files: Sequence[str]) -> Checkpoint:
+    def checkpoint(self, path: str | Path, files: Sequence[str]) -> Checkpoint:
         """Return the checkpoint of the run's fit.
 
         A state is resumed from only if settings, files and device are the same.
 
         Args:
             path: of the checkpoint's file.
-            seconds: between two writes.
             files: data and code that decide the fit.
         """
         fingerprint = digest([self.settings, str(self.id), file_digest(list(files)), self.device.type])
-        return Checkpoint(Path(path), fingerprint, seconds)
+        return Checkpoint(Path(path), fingerprint)

@@ -5,20 +5,17 @@ The densities are fitted by expectation-maximisation with the package `studenttm
 
 import itertools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from sklearn.decomposition import PCA
 from sklearn.metrics import roc_auc_score
 from studenttmixture import EMStudentMixture
 
-from clai.checkpoints import Checkpoint
 from clai.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -63,7 +60,6 @@ def fit_student_t_mixture(
     iterations: int,
     tolerance: float,
     seed: int,
-    fits: "Fits | None" = None,
 ) -> StudentTMixture:
     """Fit one mixture to each class.
 
@@ -81,7 +77,6 @@ def fit_student_t_mixture(
         tolerance: change of the mean log-likelihood at which a fit has converged. A fit that does not converge within
             the limit is repeated, with a warning, at ten times the tolerance, up to 1e-2.
         seed: of the subsample and of the initial k-means.
-        fits: where finished fits to the same data are kept; None to keep none.
 
     Raises:
         InputError: a class is missing or has fewer than four samples, embeddings are constant or not finite, or a fit
@@ -102,8 +97,7 @@ def fit_student_t_mixture(
     mixtures = []
     for label, count in enumerate(counts):
         rows = generator.permutation(np.flatnonzero(y == label))[:samples_per_class]
-        fitted = partial(
-            _fit_one,
+        mixture = _fit_one(
             whitening.transform(z[rows]),
             label,
             components=min(components, (min(int(count), samples_per_class) - 1) // 3),
@@ -113,40 +107,8 @@ def fit_student_t_mixture(
             tolerance=tolerance,
             seed=seed,
         )
-        place = f"{components} components, {degrees_of_freedom:g} degrees of freedom, class {label}"
-        mixtures.append(fitted() if fits is None else fits.kept(place, fitted))
+        mixtures.append(mixture)
     return StudentTMixture(whitening, mixtures, counts / counts.sum())
-
-
-class Fits:
-    """Finished fits of single classes, kept in a checkpoint."""
-
-    def __init__(self, checkpoint: Checkpoint) -> None:
-        self.checkpoint = checkpoint
-        saved = checkpoint.load()
-        self.done: dict[str, dict[str, Any]] = {} if saved is None else saved["fits"]
-
-    def kept(self, place: str, fitted: Callable[[], EMStudentMixture]) -> EMStudentMixture:
-        """Return the kept fit of a place, or fit it now. A fit that did not converge raises its InputError again.
-
-        Args:
-            place: class and settings, in words.
-            fitted: fits the mixture.
-        """
-        if place not in self.done:
-            try:
-                state = vars(fitted())
-            except InputError as error:
-                state = {"error": str(error)}
-            # A checkpoint holds tensors, not arrays.
-            self.done[place] = {k: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for k, v in state.items()}
-            self.checkpoint.offer(place, lambda: {"fits": self.done})
-        if "error" in self.done[place]:
-            raise InputError(self.done[place]["error"])
-        mixture = EMStudentMixture()
-        state = self.done[place]
-        vars(mixture).update({k: v.numpy() if isinstance(v, torch.Tensor) else v for k, v in state.items()})
-        return mixture
 
 
 def choose_student_t_mixture(
@@ -157,7 +119,6 @@ def choose_student_t_mixture(
     *,
     components: Sequence[int],
     degrees_of_freedom: Sequence[float],
-    checkpoint: Checkpoint | None = None,
     **settings: Any,
 ) -> tuple[StudentTMixture, dict[str, Any]]:
     """Fit a mixture for every combination of components and degrees of freedom, and choose the best on validation samples.
@@ -169,7 +130,6 @@ def choose_student_t_mixture(
         z, y: training embeddings (N, L) and class indices (N,).
         z_val, y_val: validation embeddings (M, L) and class indices (M,), both classes among them.
         components, degrees_of_freedom: the values to combine.
-        checkpoint: where to keep finished fits; None to keep none.
         settings: the other arguments of `fit_student_t_mixture`.
 
     Returns:
@@ -178,12 +138,11 @@ def choose_student_t_mixture(
     Raises:
         InputError: no combination converges.
     """
-    fits = None if checkpoint is None else Fits(checkpoint)
     candidates: list[tuple[float, StudentTMixture, dict[str, Any]]] = []
     for count, freedom in itertools.product(components, degrees_of_freedom):
         combination: dict[str, Any] = {"components": count, "degrees_of_freedom": freedom}
         try:
-            mixture = fit_student_t_mixture(z, y, **combination, **settings, fits=fits)
+            mixture = fit_student_t_mixture(z, y, **combination, **settings)
         except InputError as error:
             logger.warning("left out %s: %s", combination, error)
             last = error

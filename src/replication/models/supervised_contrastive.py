@@ -19,7 +19,7 @@ from clai.batches import Items
 from clai.checkpoints import Checkpoint
 from clai.encoders import Encoder
 from clai.learning import batchwise_learning, class_draw
-from clai.trainer import Epoch, TrainingSettings, compiled, precision_context
+from clai.trainer import Epoch, TrainingSettings, precision_context
 from replication.models.logistic_regression import RowClassifier, class_sample, fit_logistic_regression
 
 Floats = NDArray[np.float64]
@@ -67,11 +67,10 @@ def train_supervised_contrastive(
     from pytorch_metric_learning.losses import SupConLoss
 
     head, loss = encoder.head, SupConLoss(temperature=temperature)
-    network = compiled(encoder, training)
 
     def objective(x: Any, labels: Tensor) -> Tensor:
         with precision_context(head.weight.device, training.precision):
-            z = network(x)[0]
+            z = encoder(x)[0]
         drawn = class_draw(labels, training.samples_per_class, torch.default_generator)
         return loss(z[drawn], labels[drawn])
 
