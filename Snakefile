@@ -21,7 +21,6 @@ include: "workflow/rules/theory.smk"
 include: "workflow/rules/benchmark.smk"
 include: "workflow/rules/tables.smk"
 include: "workflow/rules/figures.smk"
-include: "workflow/rules/publish.smk"
 include: "workflow/rules/verify.smk"
 
 
@@ -65,5 +64,6 @@ rule outputs:
 rule evidence:
     input:
         all_evidence(f"results/{config['evidence']}", settings("real")),
+        published_models("results/real", settings("real")) if config["evidence"] == "real" else [],
     message:
-        "Compute the evidence behind tables and figures, and render nothing."
+        "Compute the evidence behind tables and figures and the models to publish, and render nothing."

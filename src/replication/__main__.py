@@ -1,13 +1,11 @@
 """The command `python -m replication`: settings, provenance, times, published runs and band powers."""
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from clai.errors import InputError
-from replication.runs.identity import RunId
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,20 +22,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     plan = commands.add_parser(
         "plan", help="the runs of evidence=real that are left, and their time by published records"
     )
-    plan.add_argument(
-        "--cores", type=_count, default=os.cpu_count(), help="that share the work (default: all, %(default)s)"
-    )
     plan.add_argument("--configfile", type=Path, nargs="+", default=[], help="your own settings, as for Snakemake")
-    further = commands.add_parser(
-        "publish", help="add finished runs to published evidence: seeds, cells of a study, controls of a run"
-    )
-    further.add_argument("runs", type=_run, nargs="+", help="such as cifar10/clai-m/seed3")
-    further.add_argument(
+    publish = commands.add_parser("publish", help="add finished runs to the published evidence, or replace some of it")
+    publish.add_argument("what", nargs="*", help="datasets, studies and runs, such as cifar10 or cifar10/clai-m/seed3")
+    publish.add_argument("--replace", nargs="+", default=[], help="the same, in place of what is published")
+    publish.add_argument(
         "--source", type=Path, default=Path("results/real"), help="folder of the runs (default: %(default)s)"
     )
-    further.add_argument(
-        "--replace", action="store_true", help="let them take the place of the published runs of the same names"
-    )
+    publish.add_argument("--configfile", type=Path, nargs="+", default=[], help="your own settings, as for Snakemake")
     bands = commands.add_parser(
         "band-powers", help="the table of band powers of Sleep-EDF's recordings (sleepedf-bands)"
     )
@@ -60,31 +52,21 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _run(text: str) -> RunId:
-    try:
-        run = RunId.parse(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    if str(run) != text.rstrip("/"):
-        raise argparse.ArgumentTypeError(f"found {text!r}, expected a run such as {run}")
-    return run
-
-
 def _answer(options: argparse.Namespace) -> str:
     if options.command == "settings":
         from replication.runs.settings import settings_text
 
         return settings_text(Path(), options.dataset, options.model, options.configfile, options.mini)
-    if options.command == "plan":
-        from replication.report.plan import plan_text
+    if options.command in ("plan", "publish"):
+        from replication.report.plan import PUBLISHED, plan_text
+        from replication.report.publish import publish
+        from replication.runs.settings import load_settings, merge, read_yaml
 
-        return plan_text(Path(), options.configfile, options.cores)
-    if options.command == "publish":
-        from replication.report.further_runs import add_runs
-        from replication.report.plan import PUBLISHED
-
-        changed = add_runs(options.runs, options.source, PUBLISHED, options.replace)
-        return "".join(f"{PUBLISHED / file}\n" for file in changed)
+        settings = load_settings(Path(), merge(*(read_yaml(file) for file in options.configfile)))
+        if options.command == "plan":
+            return plan_text(Path(), settings)
+        changed = publish(options.what, options.source, Path(PUBLISHED), settings, options.replace)
+        return "".join(f"{PUBLISHED}/{file}\n" for file in changed)
     if options.command == "band-powers":
         from replication.datasets.band_powers import write_table
         from replication.runs.settings import load_settings, merge, read_yaml

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from safetensors.torch import save
 from torch import nn
 
-from clai.errors import InputError
 from clai.tensors import fill_module, load_tensors
 from replication.models.embedding import load_embedded
-from replication.report.publication import publish
+from replication.report.publish import promote
 from replication.runs.record import read_records
 from support.damage import NAMES, TEXTS, damaged, some_damaged
 from support.evidence_fixture import write_evidence
@@ -141,9 +140,10 @@ def test_evidence(attack: Attack, evidence: dict[str, bytes]) -> None:
 
     def parse(folder: Path) -> None:
         source = folder / "real"
-        files = sorted((source / "challenge2019" / "evidence").iterdir())
-        for name in publish(files, source, folder / OUT):
-            copy, original = folder / OUT / name, source / name
+        files = {file.relative_to(source): file for file in (source / "challenge2019" / "evidence").iterdir()}
+        promote(files, folder / OUT)
+        for copy in (folder / OUT / "challenge2019" / "evidence").iterdir():
+            original = files[copy.relative_to(folder / OUT)]
             assert not copy.is_symlink()
             assert not original.is_symlink()
             assert copy.read_bytes() == original.read_bytes()
@@ -193,9 +193,3 @@ def test_evidence(attack: Attack, evidence: dict[str, bytes]) -> None:
         named=("challenge2019/evidence", "runs.jsonl"),
         cases=1000,
     )
-
-
-def test_a_file_from_elsewhere_is_not_published(tmp_path: Path) -> None:
-    (tmp_path / "elsewhere.csv").write_text("a\n")
-    with pytest.raises(InputError, match=r"elsewhere\.csv lies outside"):
-        publish([tmp_path / "real" / ".." / "elsewhere.csv"], tmp_path / "real", tmp_path / OUT)

@@ -15,7 +15,6 @@ from replication.__main__ import main
 from replication.report.evidence import Evidence
 from replication.report.printed_values import read_printed_values
 from replication.report.provenance import trace
-from replication.report.publication import publish
 from replication.report.sidecars import csv_text, records_behind, sidecar
 from replication.report.tables.layout import Sources
 from replication.report.tables.render import render
@@ -168,17 +167,6 @@ def test_records_without_their_shared_parts_are_refused(tmp_path: Path) -> None:
     (tmp_path / "runs_shared.json").unlink()
     with pytest.raises(InputError, match=r"runs_shared\.json is missing"):
         read_records(tmp_path)
-
-
-def test_a_run_evaluated_with_uncommitted_changes_is_not_published(tmp_path: Path) -> None:
-    folder = tmp_path / "real" / "cifar10" / "evidence"
-    folder.mkdir(parents=True)
-    write_records(folder, [evaluated()])
-    copied = publish(sorted(folder.iterdir()), tmp_path / "real", tmp_path / "published")
-    assert copied == ["cifar10/evidence/runs.jsonl", "cifar10/evidence/runs_shared.json"]
-    write_records(folder, [evaluated(dirty=True)])
-    with pytest.raises(InputError, match="uncommitted changes on eeee"):
-        publish(sorted(folder.iterdir()), tmp_path / "real", tmp_path / "published")
 
 
 def test_an_output_names_its_runs_and_keeps_no_record(table1: Path) -> None:

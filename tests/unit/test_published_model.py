@@ -29,7 +29,7 @@ from replication.models.run import Run
 from replication.models.splits import drawn_rows
 from replication.models.training import Trained, build_clai
 from replication.report.model_cards import card
-from replication.report.published_models import publish_models
+from replication.report.publish import promote
 from replication.runs.identity import RunId
 from replication.runs.record import checksums
 
@@ -465,13 +465,15 @@ def test_publishing_replaces_a_models_folder_and_refuses_uncommitted_changes(
     source, target = tmp_path / "real", tmp_path / "published"
     place = Path("pictures/models/clai-m")
     shutil.copytree(images_model[3], source / place)
-    files = sorted((source / place).iterdir())
+    files = {place / file.name: file for file in sorted((source / place).iterdir())}
     (target / place).mkdir(parents=True)
     (target / place / "old").write_text("old")
-    assert publish_models(files, source, target) == [str(place / file.name) for file in files]
-    assert [file.read_bytes() for file in sorted((target / place).iterdir())] == [file.read_bytes() for file in files]
+    promote(files, target)
+    assert {path.name: path.read_bytes() for path in (target / place).iterdir()} == {
+        file.name: file.read_bytes() for file in files.values()
+    }
     record = json.loads((source / place / "model.json").read_text())
     record["record"]["dirty"] = True
     (source / place / "model.json").write_text(json.dumps(record))
     with pytest.raises(InputError, match="uncommitted changes"):
-        publish_models(files, source, target)
+        promote(files, target)

@@ -116,8 +116,7 @@ def test_code_of_the_readme_runs() -> None:
     ("modules", "spared"),
     [
         (
-            "replication.report.tables.render, replication.report.claims.page, replication.report.figures.render, "
-            "replication.report.publication",
+            "replication.report.tables.render, replication.report.claims.page, replication.report.figures.render",
             "torch, sklearn, scipy.stats",
         ),
         (

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from replication.report.plan import runs_left
 from replication.runs.identity import RunId
 from replication.runs.outputs import files_of_outputs
 from replication.runs.settings import load_settings, runs_of_model
@@ -36,7 +37,7 @@ def test_target_can_be_planned(shared_tree: Tree, arguments: list[str]) -> None:
     "arguments",
     [
         ["all"],
-        ["publish"],
+        ["evidence"],
         files_of_outputs("paper_figures"),
         ["all", "--workflow-profile", "profiles/slurm"],
     ],
@@ -44,6 +45,13 @@ def test_target_can_be_planned(shared_tree: Tree, arguments: list[str]) -> None:
 )
 def test_target_can_be_planned_on_real_data(shared_tree: Tree, arguments: list[str]) -> None:
     assert shared_tree.planned(*arguments, "--config", "evidence=real")
+
+
+def test_the_plan_counts_the_runs_of_the_dry_run(shared_tree: Tree) -> None:
+    run = shared_tree.snakemake("--dry-run", "evidence", "--config", "evidence=real")
+    made = set(re.findall(r"results/real/[^ ,]+/seed[^ ,]+metrics\.csv", run.stdout))
+    left = runs_left(shared_tree.path, load_settings(shared_tree.path))
+    assert {f"results/real/{run}/metrics.csv" for run in left} == made
 
 
 def test_full_run_covers_all_models_seeds_and_folds_that_the_configuration_names(shared_tree: Tree) -> None:
@@ -62,7 +70,7 @@ def test_settings_of_the_page_on_running_plan_the_runs_that_they_name(tree: Tree
     (settings,) = re.findall(r"```yaml\n(.*?)```", (REPOSITORY / "docs" / "running.md").read_text(), flags=re.DOTALL)
     (tree.path / "local.yaml").write_text(settings)
     runs = runs_of_cifar10(load_settings(REPOSITORY))
-    for target in ("outputs", "publish"):
+    for target in ("outputs", "evidence"):
         planned = tree.planned(target, "--configfile", "local.yaml", "--config", "evidence=real")
         assert planned["train_model"] == len(runs)
         assert planned["prepare_dataset"] == 1

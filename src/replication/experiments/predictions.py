@@ -173,14 +173,14 @@ def join_predictions(path: Path, *parts: Path) -> None:
     _write_runs(path, runs)
 
 
-def leave_out(path: Path, replicates: Collection[str]) -> None:
-    """Remove runs, such as `seed0`, from a file of predictions; the file goes where no run is left.
+def keep_runs(path: Path, replicates: Collection[str]) -> None:
+    """Keep these runs, such as `seed0`, of a file of predictions; the file goes where none is left.
 
     Raises:
         InputError: the file cannot be read.
     """
     with _Archive(path) as arrays:
-        kept = {run: members for run, members in arrays.members_by_run().items() if run.replicate not in replicates}
+        kept = {run: members for run, members in arrays.members_by_run().items() if run.replicate in replicates}
     if kept:
         _write_runs(path, kept)
     else:

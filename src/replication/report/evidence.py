@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from clai.errors import InputError
-from replication.report.publication import PATIENT_LEVEL, read_description, shows_patients
+from replication.report.patients import PATIENT_LEVEL, read_description, shows_patients
 from replication.runs.columns import COLUMNS
 from replication.runs.identity import RunId
 from replication.runs.record import read_records

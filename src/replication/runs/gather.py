@@ -1,5 +1,6 @@
 """Gather the tables of single runs into the evidence of a dataset or study."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -8,7 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from replication.runs.columns import COLUMNS, STUDY_HISTORY
 from replication.runs.identity import RunId
+from replication.runs.record import write_records
 
 
 def gather(tables: Mapping[str, pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
@@ -50,3 +53,23 @@ def predictions_of_runs(
         fitted = pd.read_csv(path, keep_default_na=False).query("metric == 'temperature' and rule in ['printed', '']")
         temperatures |= {RunId.parse(path): float(value) for value in fitted["value"]}
     return scores, temperatures
+
+
+def gather_study(runs: Sequence[Path], prepared: Path, samples: int | None, folder: Path) -> None:
+    """Write the metrics, histories and records of a study's runs to an evidence folder, and what its data are.
+
+    Args:
+        runs: their folders.
+        prepared: `dataset.json` of the prepared data.
+        samples: training samples that the study uses; None for all.
+    """
+    records = {run: json.loads((run / "run.json").read_text()) for run in runs}
+    metrics = {str(run): pd.read_csv(run / "metrics.csv") for run in runs}
+    histories = {str(run): with_times(pd.read_csv(run / "history.csv"), records[run]) for run in runs}
+    gather(metrics, COLUMNS["metrics.csv"]).to_csv(folder / "metrics.csv", index=False)
+    gather(histories, STUDY_HISTORY).to_csv(folder / "history.csv", index=False)
+    write_records(folder, records.values())
+    description = json.loads(prepared.read_text())
+    if samples is not None:
+        description["title"] += f", {samples:,} of {description['splits']['train']['n']:,} training samples"
+    (folder / "dataset.json").write_text(json.dumps(description, indent=1, sort_keys=True) + "\n")

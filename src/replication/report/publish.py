@@ -1,0 +1,353 @@
+"""Publication: finished runs become tracked evidence, and what is published stays.
+
+A dataset or study without published evidence is published whole, a dataset with its packed models. Otherwise the runs are added
+that the published evidence lacks: their rows, records and predictions. A study need not be finished: its tables say how many runs
+they rest on. Comparisons between models are computed again where a model has further runs. All other rows stay as they are, byte
+for byte.
+"""
+
+import io
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from clai.errors import InputError
+from clai.published_model import load
+from replication.experiments.predictions import join_predictions, keep_runs
+from replication.report.evidence import Evidence
+from replication.report.patients import is_open, read_description, withheld
+from replication.report.recomputation import recompute
+from replication.runs.gather import gather_study
+from replication.runs.identity import RunId
+from replication.runs.outputs import (
+    BENCHMARK,
+    SAMPLES,
+    THEORY,
+    evidence_files,
+    prediction_files,
+    predictions_of,
+    published_models,
+)
+from replication.runs.record import RUNS, read_records, write_records
+from replication.runs.settings import runs_of_study
+
+LARGEST = {".npz": 3 * 2**20, ".safetensors": 4 * 2**20}
+"""Largest tracked files in bytes: predictions of a model, which need 1.5 MB for a million hours, and weights with references."""
+LARGEST_TABLE = 2 * 2**20
+"""The same of every other file. Git keeps every version of it."""
+_DESCRIPTION, _COMPARISONS, _INTERVALS = "dataset.json", "comparisons.csv", "intervals.csv"
+_PAIR = ["model", "other", "metric"]
+_TRAININGS = ("history.csv", "alignment.csv")
+_TIMES = ("seconds", "validation_seconds")
+_CHOSEN_BY_HARDWARE = "training.precision"
+
+Key = tuple[str, str, str]
+"""Model, seed and fold of a run, as tables have them."""
+
+
+def publish(
+    what: Sequence[str], source: Path, target: Path, settings: Mapping[str, Any], replace: Sequence[str] = ()
+) -> list[str]:
+    """Publish datasets, studies and single runs.
+
+    Args:
+        what: names of datasets and studies, of which all runs are meant, and runs such as `cifar10/clai-m/seed3`.
+        source: folder of the evidence to publish, such as results/real.
+        target: folder of the published evidence, results/published.
+        settings: all settings of the runs.
+        replace: names whose published evidence is replaced whole, and runs that take the place of published ones.
+
+    Returns:
+        The changed files, relative to `target`.
+
+    Raises:
+        InputError: what was asked for is unfinished, was made with uncommitted changes, belongs to other data or settings than
+            the published runs, or is published already. Nothing has been changed then.
+    """
+    asked = list(dict.fromkeys([*what, *replace]))
+    files: dict[Path, Path] = {}
+    with tempfile.TemporaryDirectory() as temporary:
+        for name in dict.fromkeys(text.partition("/")[0] for text in asked):
+            here, published = source / name / "evidence", target / name / "evidence"
+            unfinished = name in settings["studies"] and not (here / RUNS).exists()
+            if name in replace or not (published.is_dir() or unfinished):
+                files |= _whole(name, source, settings)
+                continue
+            if unfinished:
+                here = Path(temporary, "study", name, "evidence")
+                _gather_finished(name, source, settings, here)
+            if not published.is_dir():
+                files |= _below(here.parents[1], here)
+                continue
+            merged = Path(temporary, target.name, name, "evidence")
+            shutil.copytree(published, merged)
+            runs = [_run(text) for text in asked if text != name and text.startswith(f"{name}/")]
+            again = [run for run in runs if str(run) in replace]
+            _withdraw(again, merged, published.with_name("models"))
+            _add(runs, here, merged)
+            files |= _below(merged.parents[1], merged)
+        changed = {place for place, file in files.items() if not _same(file, target / place)}
+        folders = {place.parent for place in changed}
+        promote({place: file for place, file in files.items() if place.parent in folders}, target)
+    return sorted(map(str, changed))
+
+
+def _run(text: str) -> RunId:
+    try:
+        return RunId.parse(text)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+
+
+def _gather_finished(name: str, source: Path, settings: Mapping[str, Any], folder: Path) -> None:
+    """Gather the finished runs of a study that is not finished."""
+    study = settings["studies"][name]
+    runs = [source / str(run) for run in runs_of_study(settings, name)]
+    finished = [run for run in runs if (run / "metrics.csv").exists()]
+    if not finished:
+        raise InputError(
+            f"{source / name}: found no finished run, expected some. Compute one: snakemake {runs[0]}/metrics.csv"
+        )
+    folder.mkdir(parents=True)
+    samples = study["overrides"].get("training", {}).get("samples")
+    gather_study(finished, source / study["dataset"] / "prepared" / _DESCRIPTION, samples, folder)
+    cells = dict.fromkeys(RunId.parse(run).model for run in finished)
+    for file in map(Path, prediction_files(str(source), name, settings)):
+        if file.name in (SAMPLES, *map(predictions_of, cells)):
+            shutil.copyfile(_existing(file), folder / file.name)
+
+
+def _whole(name: str, source: Path, settings: Mapping[str, Any]) -> dict[Path, Path]:
+    """Return the files of all evidence and models of a name by their places; raise InputError where one is not computed yet."""
+    known = [*settings["datasets"], *settings["studies"], BENCHMARK, THEORY]
+    if name not in known:
+        raise InputError(f"found no dataset and no study {name}, expected one of {', '.join(known)}")
+    files = [find(str(source), name, settings) for find in (evidence_files, prediction_files)]
+    models = [file for file in published_models(str(source), settings) if Path(file).parts[-4] == name]
+    return {file.relative_to(source): _existing(file) for file in map(Path, [*files[0], *files[1], *models])}
+
+
+def _below(root: Path, folder: Path) -> dict[Path, Path]:
+    return {file.relative_to(root): file for file in sorted(folder.iterdir())}
+
+
+def _existing(file: Path) -> Path:
+    if file.is_symlink() or not file.is_file():
+        state = "a link" if file.is_symlink() else "no file"
+        raise InputError(f"{file}: found {state}, expected a file of evidence. Compute it: snakemake {file}")
+    return file
+
+
+def _same(file: Path, other: Path) -> bool:
+    return other.exists() and file.read_bytes() == other.read_bytes()
+
+
+def _withdraw(runs: Sequence[RunId], evidence: Path, models: Path) -> None:
+    """Remove published runs from a copy of their evidence; raise InputError for one that must stay."""
+    records = read_records(evidence)
+    names = [record["run"] for record in records]
+    for run in runs:
+        if str(run) not in names:
+            raise InputError(f"{run} is not published, expected a run to replace. Publish it without --replace")
+        first = next(name for name in names if RunId.parse(name).model == run.model)
+        if str(run) == first and models.is_dir():
+            raise InputError(
+                f"{run} is the first run of its model, of which pictures and published models are; expected a later one. Replace "
+                f"all of {run.dataset}: --replace {run.dataset}"
+            )
+    stay = [record for record in records if record["run"] not in map(str, runs)]
+    write_records(evidence, stay)
+    for model in {run.model for run in runs}:
+        if (path := evidence / predictions_of(model)).exists():
+            others = [RunId.parse(record["run"]) for record in stay]
+            keep_runs(path, {run.replicate for run in others if run.model == model})
+    gone = {_key(run) for run in runs}
+    for path, table in _tables(evidence).items():
+        stays = np.array([key not in gone for key in _keys(table)], dtype=bool)
+        if not stays.all():
+            table[stays].to_csv(path, index=False)
+
+
+def _add(runs: Sequence[RunId], here: Path, evidence: Path) -> None:
+    """Add to a copy of published evidence what it lacks of `runs`, or of all runs without any, from the evidence `here`."""
+    wanted = {_key(run) for run in runs}
+    published = read_records(evidence)
+    known = {_key(RunId.parse(record["run"])) for record in published}
+    added: set[Key] = set()
+    theirs = _tables(here)
+    for path, table in _tables(evidence).items():
+        rows = theirs.get(here / path.name, table[:0])
+        lacking = set(_keys(rows)) - set(_keys(table))
+        lacking = lacking & wanted if wanted else lacking
+        if lacking:
+            further = rows[[key in lacking for key in _keys(rows)]].reindex(columns=table.columns, fill_value="")
+            _in_order(pd.concat([table, further], ignore_index=True)).to_csv(path, index=False)
+            added |= lacking
+    for run in runs:
+        if _key(run) not in added:
+            raise InputError(
+                f"{run}: found nothing in {here} that the published evidence lacks, expected a further run"
+            )
+    if not added:
+        return
+    _refuse_others(added & known, here, evidence)
+    new = [record for record in read_records(here) if _key(RunId.parse(record["run"])) in added - known]
+    for record in new:
+        _refuse_unlike(record, published)
+    write_records(evidence, [*published, *new])
+    further_runs = [RunId.parse(record["run"]) for record in new]
+    if further_runs and (evidence / _INTERVALS).exists():
+        raise InputError(
+            f"{further_runs[0]}: intervals over patients need all runs. Replace all: --replace {evidence.parent.name}"
+        )
+    if (evidence / SAMPLES).exists():
+        for model in dict.fromkeys(run.model for run in further_runs):
+            _add_predictions({run.replicate for run in further_runs if run.model == model}, model, here, evidence)
+    if further_runs and (evidence / _COMPARISONS).exists():
+        _compare_again({run.model for run in further_runs}, evidence)
+
+
+def _refuse_others(controls: set[Key], here: Path, evidence: Path) -> None:
+    """Raise InputError unless both have the same arrays, and published runs with further controls the same training."""
+    file = here / _DESCRIPTION
+    if read_description(file).get("arrays") != read_description(evidence / _DESCRIPTION).get("arrays"):
+        raise InputError(
+            f"{file}: found other arrays than those of the published evidence. Replace it whole, or leave it"
+        )
+    for name in _TRAININGS:
+        if not ((here / name).exists() and (evidence / name).exists()):
+            continue
+        ours, theirs = _text(here / name), _text(evidence / name)
+        columns = [column for column in theirs if column in ours and column not in _TIMES]
+        for key in sorted(controls & set(_keys(theirs))):
+            one, other = (table[[k == key for k in _keys(table)]][columns].to_numpy() for table in (ours, theirs))
+            if not np.array_equal(one, other):
+                raise InputError(
+                    f"{here / name}: found another training of {key[0]}, seed {key[1]}, expected the published one. "
+                    "Train it on the hardware and with the versions of the published run"
+                )
+
+
+def _refuse_unlike(record: Mapping[str, Any], published: Iterable[Mapping[str, Any]]) -> None:
+    """Raise InputError unless a run has the raw data of the published runs, and the settings of those of its model."""
+    run = RunId.parse(record["run"])
+    for other in published:
+        if other["data"] != record["data"]:
+            raise InputError(f"{run}: found other raw data than those of the published run {other['run']}")
+        if RunId.parse(other["run"]).model == run.model:
+            for difference in _differences(record["settings"], other["settings"]):
+                raise InputError(
+                    f"{run}: found {difference} in the published run {other['run']}, expected the same settings. Replace all: "
+                    f"--replace {run.dataset}"
+                )
+
+
+def _differences(here: Mapping[str, Any], there: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """Yield where two settings differ. A setting that one of them lacks is newer than its run, and has changed nothing."""
+    for key in sorted(here.keys() & there.keys()):
+        path = f"{prefix}{key}"
+        if isinstance(here[key], Mapping) and isinstance(there[key], Mapping):
+            yield from _differences(here[key], there[key], f"{path}.")
+        elif here[key] != there[key] and path != _CHOSEN_BY_HARDWARE:
+            yield f"{path} {here[key]} here and {there[key]}"
+
+
+def _tables(evidence: Path) -> dict[Path, pd.DataFrame]:
+    """Return the tables that have rows of single runs, as text, so that writing them again changes no number."""
+    tables = {path: _text(path) for path in sorted(evidence.glob("*.csv"))}
+    return {path: table for path, table in tables.items() if {"model", "seed"} <= set(table.columns)}
+
+
+def _text(source: Path | io.StringIO) -> pd.DataFrame:
+    return pd.read_csv(source, dtype=str, keep_default_na=False)
+
+
+def _key(run: RunId) -> Key:
+    return run.model, str(run.seed), "" if run.fold is None else str(run.fold)
+
+
+def _keys(table: pd.DataFrame) -> list[Key]:
+    """Return which run each row is of."""
+    folds = table["fold"] if "fold" in table else [""] * len(table)
+    return list(zip(table["model"], table["seed"], folds, strict=True))
+
+
+def _in_order(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows with those of a model together, by seed and fold; models stay in their order."""
+    models = {model: place for place, model in enumerate(dict.fromkeys(rows["model"]))}
+    order = [(models[model], int(seed), int(fold or -1)) for model, seed, fold in _keys(rows)]
+    return rows.iloc[sorted(range(len(rows)), key=order.__getitem__)]
+
+
+def _add_predictions(replicates: set[str], model: str, here: Path, evidence: Path) -> None:
+    path, further = evidence / predictions_of(model), evidence / f"further_{predictions_of(model)}"
+    shutil.copyfile(_existing(here / predictions_of(model)), further)
+    keep_runs(further, replicates)
+    join_predictions(path, *([path] if path.exists() else []), further)
+    further.unlink()
+
+
+def _compare_again(models: set[str], evidence: Path) -> None:
+    """Compute the comparisons of these models from their predictions, in place of the published ones."""
+    name, path = evidence.parent.name, evidence / _COMPARISONS
+    found = Evidence.found(evidence.parents[1], {name: {"title": name, "needs": ""}})
+    computed = _text(io.StringIO(recompute(found, name)[_COMPARISONS].to_csv(index=False, float_format="%.6g")))
+    published = _text(path)
+    if missing := models - set(published["model"]) - set(published["other"]):
+        raise InputError(f"{path.name}: found no rows of {', '.join(sorted(missing))}. Replace all: --replace {name}")
+    concerned = published["model"].isin(models) | published["other"].isin(models)
+    replaced = computed.set_index(_PAIR).loc[pd.MultiIndex.from_frame(published[concerned][_PAIR])].reset_index()
+    replaced.index = published.index[concerned]
+    pd.concat([published[~concerned], replaced[published.columns]]).sort_index().to_csv(path, index=False)
+
+
+def promote(files: Mapping[Path, Path], target: Path) -> None:
+    """Copy files of evidence and of packed models to their places below `target`, whose folders are replaced whole.
+
+    What shows single patients stays out unless the licence of their data is open.
+
+    Raises:
+        InputError: a run was made with uncommitted changes, or a file is a link or too large. Nothing has been copied then.
+    """
+    kept = {place: file for place, file in files.items() if not withheld(_existing(file))}
+    for file in kept.values():
+        largest = LARGEST.get(file.suffix, LARGEST_TABLE)
+        if file.stat().st_size > largest:
+            raise InputError(
+                f"{file} has {file.stat().st_size} bytes, more than the {largest} of a tracked file: show less"
+            )
+    for place, folder in {place.parent: file.parent for place, file in kept.items()}.items():
+        if place.parent.name != "models":
+            _refuse_uncommitted(read_records(folder), folder / RUNS)
+            continue
+        record = load(folder).record
+        _refuse_uncommitted([record["record"] | {"run": record["run"]}], folder)
+        if record["data"]["kind"] == "recordings" and not is_open(record["data"]["licence"]):
+            kept = {other: file for other, file in kept.items() if other.parent != place}
+    target.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".publish-", dir=target) as temporary:
+        for place, file in kept.items():
+            new = Path(temporary, place)
+            new.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, new)
+        for folder in sorted({place.parent for place in kept}):  # all is written and checked; git has what they replace
+            shutil.rmtree(target / folder, ignore_errors=True)
+            (target / folder).parent.mkdir(parents=True, exist_ok=True)
+            os.replace(Path(temporary, folder), target / folder)
+
+
+def _refuse_uncommitted(records: Iterable[Mapping[str, Any]], file: Path) -> None:
+    """Raise InputError if the code of a run, or of its evaluation, was not that of a commit; an unknown state counts as none."""
+    for record in records:
+        for part in (record, record.get("evaluation", record)):
+            if part.get("dirty", True) is not False or not isinstance(part.get("commit"), str):
+                raise InputError(
+                    f"{file}: run {record['run']} was made with uncommitted changes on {part.get('commit')}; published runs must "
+                    "be those of a commit. Commit, delete the run and compute it again"
+                )

@@ -1,0 +1,363 @@
+"""Published evidence grows by finished runs, loses none, and shows no single patient of a credentialed source."""
+
+import errno
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from clai.errors import InputError
+from replication.datasets.sources import read_sources
+from replication.report.evidence import Evidence
+from replication.report.figures.render import render
+from replication.report.patients import OPEN_LICENCES, is_open, shows_patients
+from replication.report.publish import LARGEST, LARGEST_TABLE, promote, publish
+from replication.runs.identity import RunId
+from replication.runs.outputs import published_models
+from replication.runs.record import read_records, write_records
+from replication.runs.settings import load_settings, runs_of_study
+from support.evidence_fixture import EXPECTED, write_evidence
+from support.predictions import write_predicted_evidence
+
+REPOSITORY = Path(__file__).parents[2]
+SETTINGS = load_settings(REPOSITORY)
+TABLE = REPOSITORY / "workflow" / "config" / "data_sources.csv"
+SEPSIS = ["mimic-iv", "challenge2019"]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return every file below a folder, by its place there."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+# What may be tracked
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """Evidence of a full run on both sepsis datasets, with the licences that the table of sources states."""
+    root = tmp_path / "results" / "real"
+    write_evidence(root, SEPSIS)
+    for dataset in SEPSIS:
+        path = root / dataset / "evidence" / "dataset.json"
+        licence = read_sources(TABLE, dataset)[0].licence
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"licence": licence}))
+    return root
+
+
+def promoted(source: Path, target: Path) -> set[str]:
+    promote({file.relative_to(source): file for file in sorted(source.glob("*/evidence/*"))}, target)
+    return set(contents(target))
+
+
+def test_rows_of_single_patients_are_published_only_where_the_licence_allows_it(source: Path, tmp_path: Path) -> None:
+    files = promoted(source, tmp_path / "published")
+    assert "challenge2019/evidence/signals.csv" in files
+    assert "mimic-iv/evidence/signals.csv" not in files
+    assert {f"mimic-iv/evidence/{name}" for name in ("metrics.csv", "latent.csv", "dataset.json")} <= files
+
+
+def test_predictions_of_patients_are_withheld_like_their_rows_and_those_of_images_are_not() -> None:
+    closed = {"title": "a", "licence": "not stated"}
+    for file in ("samples.npz", "predictions_gp.npz"):
+        assert shows_patients(file, closed | {"kind": "recordings"})
+        assert shows_patients(file, closed | {"kind": "features"})
+        assert not shows_patients(file, closed | {"kind": "images"})
+        assert not shows_patients(file, {"title": "a", "licence": "CC-BY-4.0", "kind": "recordings"})
+    assert shows_patients("signals.csv", closed | {"kind": "images"})
+
+
+def test_a_stay_published_before_its_licence_was_looked_at_is_removed(source: Path, tmp_path: Path) -> None:
+    stale = tmp_path / "published" / "mimic-iv" / "evidence" / "signals.csv"
+    stale.parent.mkdir(parents=True)
+    stale.write_text("a patient")
+    promoted(source, tmp_path / "published")
+    assert not stale.exists()
+
+
+def test_figures_drawn_from_a_full_run_show_no_such_patient_either(source: Path) -> None:
+    """They are written to a tracked folder, whatever evidence they are drawn from."""
+    evidence = Evidence.found(source, {key: EXPECTED[key] for key in SEPSIS})
+    assert evidence.frame("mimic-iv", "signals.csv").empty
+    frame = render("figure4", evidence, "Signals.", pd.DataFrame())[1]
+    assert set(frame["dataset"]) == {"challenge2019"}
+
+
+def test_the_prepared_forms_identify_nobody_in_what_is_published(source: Path, tmp_path: Path) -> None:
+    """Every published table of a credentialed source is an aggregate: it has no column of a patient, a stay or an hour."""
+    promoted(source, tmp_path / "published")
+    for path in (tmp_path / "published" / "mimic-iv" / "evidence").glob("*.csv"):
+        assert not {"subject_id", "stay_id", "hour", "recording", "patient"} & set(pd.read_csv(path).columns)
+
+
+@pytest.mark.parametrize(
+    "licence", ["", "not stated", "CC-BY-NC-4.0", "PhysioNet Credentialed Health Data License 1.5.0"]
+)
+def test_what_is_not_known_to_be_open_is_withheld(licence: str) -> None:
+    assert shows_patients("signals.csv", {"licence": licence})
+    assert not shows_patients("metrics.csv", {"licence": licence})
+
+
+def test_the_open_sources_are_open_and_the_credentialed_one_is_not() -> None:
+    licences = {dataset: read_sources(TABLE, dataset)[0].licence for dataset in ("sleepedf", *SEPSIS)}
+    assert {key: is_open(licence) for key, licence in licences.items()} == {
+        "sleepedf": True, "mimic-iv": False, "challenge2019": True
+    }  # fmt: skip
+    assert is_open("ODC-By-1.0") == ("ODC-By-1.0" in OPEN_LICENCES)
+
+
+def test_no_model_of_credentialed_data_is_asked_for() -> None:
+    own = load_settings(REPOSITORY, {"run": ["mimic-iv", "pathmnist"], "datasets": {"mimic-iv": {"path": "p"}}})
+    assert {file.split("/")[2] for file in published_models("results/real", own)} == {"pathmnist"}
+
+
+@pytest.mark.parametrize(("file", "largest"), [("predictions_gp.npz", LARGEST[".npz"]), ("latent.csv", LARGEST_TABLE)])
+def test_large_files_are_refused_and_nothing_is_copied(source: Path, tmp_path: Path, file: str, largest: int) -> None:
+    path = source / "challenge2019" / "evidence" / file
+    path.write_bytes(bytes(largest))
+    assert f"challenge2019/evidence/{file}" in promoted(source, tmp_path / "published")
+    shutil.rmtree(tmp_path / "published")
+    path.write_bytes(bytes(largest + 1))
+    with pytest.raises(InputError, match=rf"{file} has \d+ bytes"):
+        promoted(source, tmp_path / "published")
+    assert not (tmp_path / "published").exists()
+
+
+@pytest.mark.parametrize("name", ["challenge2019", "theory"])
+@pytest.mark.parametrize("change", [{"dirty": True}, {"commit": None}, {"evaluation": {"commit": "c0ffee"}}])
+def test_runs_of_uncommitted_code_are_refused(source: Path, tmp_path: Path, name: str, change: dict[str, Any]) -> None:
+    folder = source / name / "evidence"
+    first, *others = read_records(folder)
+    write_records(folder, [first | change, *others])
+    with pytest.raises(InputError, match=rf"run {first['run']} was made with uncommitted changes .* compute it again"):
+        promoted(source, tmp_path / "published")
+    assert not (tmp_path / "published").exists()
+
+
+def test_a_link_is_refused(source: Path, tmp_path: Path) -> None:
+    file = source / "challenge2019" / "evidence" / "metrics.csv"
+    file.rename(tmp_path / "elsewhere.csv")
+    file.symlink_to(tmp_path / "elsewhere.csv")
+    with pytest.raises(InputError, match=r"metrics\.csv: found a link"):
+        promoted(source, tmp_path / "published")
+
+
+def test_a_full_disk_leaves_what_was_published(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "published"
+    promoted(source, target)
+    before = contents(target)
+
+    def copy(file: Path, place: Path) -> None:
+        place.write_bytes(b"new")
+        if "mimic-iv" in place.parts:
+            raise OSError(errno.ENOSPC, "No space left on device", str(place))
+
+    monkeypatch.setattr(shutil, "copyfile", copy)
+    with pytest.raises(OSError, match="No space left"):
+        promoted(source, target)
+    assert contents(target) == before
+
+
+# How it grows
+
+LAST = "pathmnist/clai-m/seed2"
+
+
+def record(run: RunId, **changes: Any) -> dict[str, Any]:
+    """Return the record of a clean run."""
+    own = {
+        "seed": run.seed,
+        "fold": run.fold,
+        "threads": 1,
+        "epoch_seconds": [2.0, 3.0],
+        "validation_seconds": [0.5, 0.5],
+    }
+    settings = {"model": run.model, "training": {"epochs": 2, "precision": "bfloat16"}}
+    shared = {"settings": settings, "versions": {}, "data": {"raw.zip": "sha256:ab"}}
+    return {"run": str(run), "commit": "c0ffee", "dirty": False, **own, **shared, **changes}
+
+
+@pytest.fixture
+def real(tmp_path: Path) -> Path:
+    """Evidence of three seeds of two models, and of read-outs of theirs and of an untrained network."""
+    folder = write_predicted_evidence(tmp_path / "real")
+    models = ("clai-m", "cross-entropy")
+    steps = [(model, seed, epoch) for model in models for seed in range(3) for epoch in (1, 2)]
+    rows = [f"pathmnist,{model},{seed},,{epoch},0.{epoch}{seed}\n" for model, seed, epoch in steps]
+    (folder / "history.csv").write_text("dataset,model,seed,fold,epoch,loss\n" + "".join(rows))
+    read_outs = [f"{model},{seed},vote,accuracy,0.7{seed}\n" for model in ("clai-m", "untrained") for seed in range(3)]
+    (folder / "read_outs.csv").write_text("model,seed,read_out,metric,value\n" + "".join(read_outs))
+    runs = [RunId("pathmnist", model, seed) for model in models for seed in range(3)]
+    write_records(folder, [record(run) for run in runs])
+    return tmp_path / "real"
+
+
+@pytest.fixture
+def target(real: Path, tmp_path: Path) -> Path:
+    """The same without the last seed of CLaI-M, and with read-outs of the first seeds alone."""
+    target = tmp_path / "published"
+    shutil.copytree(real, target)
+    folder = target / "pathmnist" / "evidence"
+    for name in ("metrics.csv", "history.csv", "read_outs.csv"):
+        table = pd.read_csv(folder / name, dtype=str, keep_default_na=False)
+        gone = (
+            (table["seed"] != "0") if name == "read_outs.csv" else (table["model"] == "clai-m") & (table["seed"] == "2")
+        )
+        table[~gone].to_csv(folder / name, index=False)
+    with np.load(folder / "predictions_clai-m.npz") as arrays:
+        kept = {name: part for name, part in arrays.items() if not name.startswith("seed2")}
+    np.savez(folder / "predictions_clai-m.npz", **kept)
+    comparisons = pd.read_csv(folder / "comparisons.csv", dtype=str, keep_default_na=False)
+    comparisons.loc[comparisons["model"] == "clai-m", ["value", "low", "high", "p"]] = "0"
+    comparisons.to_csv(folder / "comparisons.csv", index=False)
+    write_records(folder, [entry for entry in read_records(folder) if entry["run"] != LAST])
+    return target
+
+
+def test_further_runs_join_as_if_made_with_the_others(target: Path, real: Path) -> None:
+    here, there = (root / "pathmnist" / "evidence" for root in (target, real))
+    changed = publish(["pathmnist"], real, target, SETTINGS)
+    assert {Path(file).name for file in changed} >= {"comparisons.csv", "metrics.csv", "read_outs.csv", "runs.jsonl"}
+    for file in there.iterdir():
+        if file.name != "comparisons.csv":
+            assert (here / file.name).read_bytes() == file.read_bytes(), file.name
+    compared, expected = (pd.read_csv(folder / "comparisons.csv") for folder in (here, there))
+    pd.testing.assert_frame_equal(compared, expected, atol=2e-3)
+    alone = compared["model"] == "cross-entropy"
+    assert compared[alone].equals(expected[alone])  # the other model's own rows were not touched
+    assert publish(["pathmnist"], real, target, SETTINGS) == []
+
+
+def test_a_run_that_is_named_joins_alone(target: Path, real: Path) -> None:
+    publish([LAST], real, target, SETTINGS)
+    folder = target / "pathmnist" / "evidence"
+    assert LAST in [entry["run"] for entry in read_records(folder)]
+    read_outs = pd.read_csv(folder / "read_outs.csv")
+    assert set(zip(read_outs["model"], read_outs["seed"], strict=True)) == {
+        ("clai-m", 0),
+        ("untrained", 0),
+        ("clai-m", 2),
+    }
+    with pytest.raises(InputError, match=f"{LAST}: found nothing .* that the published evidence lacks"):
+        publish([LAST], real, target, SETTINGS)
+
+
+def test_controls_of_a_published_run_join_if_its_training_is_the_published_one(target: Path, real: Path) -> None:
+    run = "pathmnist/clai-m/seed1"
+    path = real / "pathmnist" / "evidence" / "history.csv"
+    text, before = path.read_text(), contents(target)
+    path.write_text(text.replace("clai-m,1,,2,0.21", "clai-m,1,,2,0.22"))
+    with pytest.raises(InputError, match="found another training of clai-m, seed 1"):
+        publish([run], real, target, SETTINGS)
+    assert contents(target) == before
+    path.write_text(text)
+    assert publish([run, "pathmnist/untrained/seed1"], real, target, SETTINGS) == ["pathmnist/evidence/read_outs.csv"]
+
+
+def test_a_run_takes_the_place_of_a_published_one_on_demand(target: Path, real: Path) -> None:
+    first, folder = "pathmnist/clai-m/seed0", target / "pathmnist" / "evidence"
+    with pytest.raises(InputError, match=f"{LAST} is not published, expected a run to replace"):
+        publish([], real, target, SETTINGS, replace=[LAST])
+    publish([LAST], real, target, SETTINGS)
+    accuracy = "clai-m,0,,printed,population,accuracy,0."
+    text = (folder / "metrics.csv").read_text()
+    (folder / "metrics.csv").write_text(text.replace(accuracy, f"{accuracy}1"))
+    publish([], real, target, SETTINGS, replace=[first])
+    for name in ("metrics.csv", "history.csv", "predictions_clai-m.npz", "runs.jsonl", "runs_shared.json"):
+        assert (folder / name).read_bytes() == (real / "pathmnist" / "evidence" / name).read_bytes(), name
+    (target / "pathmnist" / "models").mkdir()
+    with pytest.raises(InputError, match=f"{first} is the first run of its model"):
+        publish([], real, target, SETTINGS, replace=[first])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"dirty": True}, f"{LAST} was made with uncommitted changes"),
+        ({"data": {"raw.zip": "sha256:cd"}}, f"{LAST}: found other raw data"),
+        ({"settings": {"model": "clai-m", "training": {"epochs": 3}}}, f"{LAST}: found training.epochs 3 here and 2"),
+    ],
+)
+def test_a_run_that_does_not_belong_to_the_published_ones_is_refused_and_changes_nothing(
+    target: Path, real: Path, changes: dict[str, Any], message: str
+) -> None:
+    before, folder = contents(target), real / "pathmnist" / "evidence"
+    others = [entry for entry in read_records(folder) if entry["run"] != LAST]
+    write_records(folder, [*others, record(RunId.parse(LAST), **changes)])
+    with pytest.raises(InputError, match=message):
+        publish(["pathmnist"], real, target, SETTINGS)
+    assert contents(target) == before
+
+
+def test_a_run_in_the_precision_of_another_machine_belongs_to_the_published_ones(target: Path, real: Path) -> None:
+    folder = real / "pathmnist" / "evidence"
+    others = [entry for entry in read_records(folder) if entry["run"] != LAST]
+    settings = {"model": "clai-m", "training": {"epochs": 2, "precision": "float32"}}
+    write_records(folder, [*others, record(RunId.parse(LAST), settings=settings)])
+    assert publish(["pathmnist"], real, target, SETTINGS)
+
+
+def test_other_arrays_and_damaged_predictions_are_refused(target: Path, real: Path) -> None:
+    before, folder = contents(target), real / "pathmnist" / "evidence"
+    predictions = folder / "predictions_clai-m.npz"
+    whole = predictions.read_bytes()
+    predictions.write_bytes(whole[:-40])
+    with pytest.raises(InputError, match=r"predictions_clai-m\.npz"):
+        publish(["pathmnist"], real, target, SETTINGS)
+    predictions.write_bytes(whole)
+    description = folder / "dataset.json"
+    description.write_text(json.dumps(json.loads(description.read_text()) | {"arrays": {"x_test": {"sha256": "ab"}}}))
+    with pytest.raises(InputError, match="found other arrays"):
+        publish(["pathmnist"], real, target, SETTINGS)
+    assert contents(target) == before
+
+
+def test_what_is_published_is_replaced_whole_on_demand_alone(source: Path, tmp_path: Path) -> None:
+    target, file = tmp_path / "published", source / "theory" / "evidence" / "theory.csv"
+    assert "theory/evidence/theory.csv" in publish(["theory"], source, target, SETTINGS)
+    file.write_text(file.read_text() + "one,more,row,1\n")
+    assert publish(["theory"], source, target, SETTINGS) == []
+    assert publish([], source, target, SETTINGS, replace=["theory"]) == ["theory/evidence/theory.csv"]
+
+
+def test_a_dataset_is_published_whole_or_not_at_all(source: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"challenge2019/evidence/\S+: found no file, .* Compute it: snakemake"):
+        publish(["challenge2019"], source, tmp_path / "published", SETTINGS)
+    with pytest.raises(InputError, match="found no dataset and no study cifar11"):
+        publish(["cifar11"], source, tmp_path / "published", SETTINGS)
+    assert not (tmp_path / "published").exists()
+
+
+def test_a_study_is_published_run_by_run(tmp_path: Path) -> None:
+    real, target, name = tmp_path / "real", tmp_path / "published", "product-cifar10"
+    first, second, *_ = runs_of_study(SETTINGS, name)
+    prepared = real / "cifar10" / "prepared" / "dataset.json"
+    prepared.parent.mkdir(parents=True)
+    prepared.write_text('{"title": "CIFAR-10", "licence": "CC-BY-4.0", "kind": "images"}')
+
+    def finish(run: RunId) -> None:
+        place = real / str(run)
+        place.mkdir(parents=True)
+        (place / "metrics.csv").write_text("rule,metric,value\nprinted,accuracy,0.75\n")
+        (place / "history.csv").write_text("epoch\n1\n2\n")
+        (place / "run.json").write_text(json.dumps(record(run)))
+
+    with pytest.raises(InputError, match="found no finished run"):
+        publish([name], real, target, SETTINGS)
+    finish(first)
+    publish([name], real, target, SETTINGS)
+    folder = target / name / "evidence"
+    before = {file: (folder / file).read_text() for file in ("metrics.csv", "history.csv")}
+    finish(second)
+    publish([name], real, target, SETTINGS)
+    for file, text in before.items():
+        assert (folder / file).read_text().startswith(text)
+    history = pd.read_csv(folder / "history.csv")
+    assert history[["seed", "seconds", "validation_seconds"]].to_numpy().tolist() == [
+        [run.seed, seconds, other] for run in (first, second) for seconds, other in ((2.0, 0.5), (5.0, 1.0))
+    ]
+    assert [entry["run"] for entry in read_records(folder)] == sorted(map(str, (first, second)))
