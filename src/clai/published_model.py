@@ -20,7 +20,7 @@ from clai import kernels
 from clai.calibration import LogisticCalibration, scaled_softmax
 from clai.encoders import Classifier, Encoder, Hourly, build_classifier, build_encoder, place
 from clai.errors import InputError
-from clai.inference import ParzenMeans, decide, mean_of_views, parzen_means
+from clai.inference import decide, mean_of_views, parzen_means
 from clai.kernels import Kernel
 from clai.tensors import fill_module, load_tensors
 from clai.trainer import precision_context
@@ -268,9 +268,14 @@ class PublishedModel:
         logits = torch.stack(outputs).mean(0).double()
         return self._finite(logits if logits.shape[1] > 2 else logits[:, 1] - logits[:, 0])
 
+    @torch.no_grad()
     def _decision(self, embeddings: list[Tensor]) -> Floats:
         """Return f as `scores` has it, by the embeddings (K, N, L) of each view."""
-        f = decide(self._means(embeddings), "printed").double()
+        assert self.kernel is not None
+        assert self.references is not None
+        z_reference, y, _, population = self.references
+        means = [parzen_means(self.kernel, z, z_reference, y, population, _BLOCK) for z in embeddings]
+        f = decide(means[0] if len(means) == 1 else mean_of_views(*means), "printed").double()
         return self._finite(f.T if len(f) > 1 else f[0])
 
     def _finite(self, scores: Tensor) -> Floats:
@@ -281,14 +286,6 @@ class PublishedModel:
                 f"{RECORD}, and {WEIGHTS} against the published one."
             )
         return scores.numpy()
-
-    @torch.no_grad()
-    def _means(self, embeddings: list[Tensor]) -> ParzenMeans:
-        assert self.kernel is not None
-        assert self.references is not None
-        z_reference, y, _, population = self.references
-        means = [parzen_means(self.kernel, z, z_reference, y, population, _BLOCK) for z in embeddings]
-        return means[0] if len(means) == 1 else mean_of_views(*means)
 
     @torch.no_grad()
     def _votes_of(self, x: Any, k: int) -> Iterator[Votes]:

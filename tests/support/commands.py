@@ -17,8 +17,8 @@ Command = tuple[str, ...]
 def commands_in(page: str) -> list[Command]:
     """The commands of a Markdown page, as words: lines indented by four spaces, and inline code that begins with a program.
 
-    >>> commands_in("Run `make test\\nlint`, not `snakemake`:\\n\\n    cd clai && clai settings a b # prints them\\n")
-    [('cd', 'clai'), ('clai', 'settings', 'a', 'b'), ('make', 'test', 'lint')]
+    >>> commands_in("Run `make test\\nlint`, not `snakemake`:\\n\\n    cd clai && clai predict a b # prints them\\n")
+    [('cd', 'clai'), ('clai', 'predict', 'a', 'b'), ('make', 'test', 'lint')]
     """
     text = re.sub(r"^ *```.*?^ *```$", "", page, flags=re.DOTALL | re.MULTILINE)
     found = [part for line in re.findall(r"^ {4}(\S.*)$", text, flags=re.MULTILINE) for part in parts_of(line)]
