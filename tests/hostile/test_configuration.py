@@ -5,7 +5,6 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from replication.datasets.sources import read_sources
 from replication.runs.settings import (
     cells,
     dataset_settings,
@@ -124,23 +123,4 @@ def test_values_of_settings(attack: Attack) -> None:
         valid={"training": {"epochs": 3}},
         named=("config",),
         cases=400,
-    )
-
-
-SOURCES = (REPOSITORY / "workflow/config/data_sources.csv").read_bytes()
-SHORT = b"\n".join(line for line in SOURCES.split(b"\n") if not line or line.startswith((b"dataset,", b"cifar10,")))
-
-
-def test_table_of_sources(attack: Attack) -> None:
-    attack(
-        "configuration (data_sources)",
-        st.one_of(
-            damaged(SHORT, head=len(SHORT)),
-            st.sampled_from(TEXTS).map(lambda text: SHORT.replace(b"cifar-10-python.tar.gz", raw(text))),
-        ),
-        lambda folder, content: (folder / "sources.csv").write_bytes(content),
-        lambda folder: read_sources(folder / "sources.csv", "cifar10"),
-        valid=SHORT,
-        named=("sources.csv",),
-        cases=1000,
     )

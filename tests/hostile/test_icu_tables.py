@@ -13,11 +13,11 @@ import pytest
 from hypothesis import strategies as st
 
 from clai.errors import InputError
-from replication.datasets.fetch import Raw
 from replication.datasets.mimic_iv import tables
 from replication.datasets.miniature import icu
 from replication.datasets.prepare import prepare
 from replication.datasets.prepared import load
+from replication.datasets.sources import Raw
 from support.damage import NUMBERS, TEXTS, damaged, raw
 from support.hostile import OUT, Attack, Escape
 

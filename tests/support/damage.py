@@ -3,7 +3,6 @@
 import io
 import stat
 import struct
-import tarfile
 import zipfile
 from collections.abc import Mapping
 from typing import Any
@@ -121,23 +120,6 @@ def zipped(members: list[tuple[str, bytes, int]]) -> bytes:
             info = zipfile.ZipInfo("replaced", date_time=(2020, 1, 1, 0, 0, 0))
             info.filename, info.external_attr, info.create_system = name, mode << 16, 3
             archive.writestr(info, content, compress_type=zipfile.ZIP_DEFLATED)
-    return packed.getvalue()
-
-
-def tarred(members: list[tuple[str, bytes, int]], pax: Mapping[str, str] | None = None) -> bytes:
-    """Return a tar of members, links and special files among them; `pax` are further records of the first member."""
-    kinds = {
-        stat.S_IFLNK: tarfile.SYMTYPE, stat.S_IFIFO: tarfile.FIFOTYPE, stat.S_IFCHR: tarfile.CHRTYPE,
-        stat.S_IFBLK: tarfile.BLKTYPE, stat.S_IFSOCK: tarfile.LNKTYPE, stat.S_IFDIR: tarfile.DIRTYPE,
-    }  # fmt: skip
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT if pax else tarfile.GNU_FORMAT) as archive:
-        for number, (name, content, mode) in enumerate(members):
-            info = tarfile.TarInfo(name)
-            info.type, info.linkname = kinds.get(mode, tarfile.REGTYPE), "/etc/passwd" if mode in kinds else ""
-            info.size = 0 if mode in kinds else len(content)
-            info.pax_headers = dict(pax) if pax and not number else {}
-            archive.addfile(info, io.BytesIO(content) if mode not in kinds else None)
     return packed.getvalue()
 
 

@@ -1,18 +1,11 @@
 """A file server on loopback with the faults that real ones have, and settings for fetching from it."""
 
-import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
-
-from replication.datasets.download import DownloadLimits
-
-ONCE = DownloadLimits(retries=0, pause=0, timeout=5, parallel=1)
-"""One attempt, no waiting."""
 
 
 def entry(source: str, **further: Any) -> dict[str, Any]:
@@ -28,24 +21,12 @@ class Server:
     address: str
     files: dict[str, bytes] = field(default_factory=dict)
     faults: dict[str, list[str]] = field(default_factory=dict)
-    requests: list[tuple[str, str | None]] = field(default_factory=list)
-    """Path and range asked for, in order."""
+    requests: list[str] = field(default_factory=list)
+    """Paths asked for, in order."""
     released: threading.Event = field(default_factory=threading.Event)
-    together: int = 0
-    most_together: int = 0
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def url(self, name: str) -> str:
         return f"{self.address}/{name}"
-
-    def folder(self, folder: Path, below: str = "") -> None:
-        """Serve all files of a folder."""
-        for path in folder.rglob("*"):
-            if path.is_file():
-                self.files[f"{below}{path.relative_to(folder).as_posix()}"] = path.read_bytes()
-
-    def ranges(self, name: str) -> list[str | None]:
-        return [asked for path, asked in self.requests if path == name]
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -57,18 +38,8 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         state: Server = self.server.state
         name = self.path.lstrip("/").partition("?")[0]
-        with state.lock:
-            state.requests.append((name, self.headers.get("Range")))
-            fault = state.faults.get(name, []).pop(0) if state.faults.get(name) else ""
-            state.together += 1
-            state.most_together = max(state.together, state.most_together)
-        try:
-            self.answer(state, name, fault)
-        finally:
-            with state.lock:
-                state.together -= 1
-
-    def answer(self, state: Server, name: str, fault: str) -> None:
+        state.requests.append(name)
+        fault = state.faults.get(name, []).pop(0) if state.faults.get(name) else ""
         if fault.isdigit() or name not in state.files:
             self.send_error(int(fault) if fault else 404)
             return
@@ -79,34 +50,18 @@ class Handler(BaseHTTPRequestHandler):
             self.end_headers()
             return
         content = state.files[name]
-        asked = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
-        start = int(asked[1]) if asked and fault != "ignore range" else 0
-        if start >= len(content) > 0 and asked:
-            self.send_error(416)
-            return
-        self.send_response(206 if start else 200)
-        if start:
-            shown = 0 if fault == "wrong range" else start
-            self.send_header("Content-Range", f"bytes {shown}-{len(content) - 1}/{len(content)}")
-        body = content[start:]
-        if fault != "no length":
-            self.send_header("Content-Length", str(len(body)))
-        if fault == "gzip":
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        if "gzip" in self.headers.get(
+            "Accept-Encoding", ""
+        ):  # as some servers say of any .gz, where a client accepts it
             self.send_header("Content-Encoding", "gzip")
         self.end_headers()
-        if fault == "cut":
-            self.wfile.write(body[: len(body) // 2])
-            self.wfile.flush()
-            self.close_connection = True
-            return
+        self.wfile.write(content[: len(content) // 2] if fault in ("cut", "stall") else content)
+        self.wfile.flush()
         if fault == "stall":
-            self.wfile.write(body[: len(body) // 2])
-            self.wfile.flush()
             state.released.wait(20)
-            return
-        if fault == "slow":
-            state.released.wait(0.2)
-        self.wfile.write(body)
+        self.close_connection = True
 
 
 @contextmanager

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from replication.datasets import mimic_iv
-from replication.datasets.checksums import describe_files
-from replication.datasets.fetch import Raw
+from replication.datasets.files import describe_files
 from replication.datasets.mimic_iv.sofa import (
     CHARTED_FIO2,
     FIO2,
@@ -24,6 +23,7 @@ from replication.datasets.mimic_iv.tables import connect
 from replication.datasets.miniature.icu import COLUMNS, write_tables
 from replication.datasets.prepare import prepare
 from replication.datasets.prepared import Prepared, load
+from replication.datasets.sources import Raw
 
 RANGES = {
     "HR": [20, 300],

@@ -11,14 +11,15 @@ import pytest
 
 from clai.errors import InputError
 from replication.datasets.challenge2019 import parse, read
-from replication.datasets.fetch import Raw, matching, obtain
+from replication.datasets.files import matching
 from replication.datasets.miniature.make import make
 from replication.datasets.miniature.zips import write_zip
 from replication.datasets.prepare import prepare
 from replication.datasets.prepared import Prepared, load
 from replication.datasets.recordings import Rows, outside_to_missing, write
+from replication.datasets.sources import Raw, obtain
 from replication.datasets.splits import DEVELOPMENT, patient_folds, require_classes
-from support.loopback import ONCE, entry
+from support.loopback import entry
 from support.ward import RANGES
 
 CHALLENGE: dict[str, Any] = {
@@ -164,7 +165,7 @@ def test_a_record_may_lie_at_the_top_of_a_zip(tmp_path: Path) -> None:
 
 
 def challenge(folder: Path, out: Path, **changes: Any) -> Prepared:
-    raw = obtain("challenge2019", entry("challenge2019"), folder / "sources.csv", folder, None, ONCE, True)
+    raw = obtain("challenge2019", entry("challenge2019"), folder / "sources.csv", folder, True)
     prepare(raw, out, CHALLENGE | changes, 0)
     return load(out)
 
@@ -279,7 +280,7 @@ def test_the_real_challenge_has_its_published_counts(tmp_path: Path) -> None:
     if path is None:
         pytest.skip("set CLAI_CHALLENGE2019 to the folder of the Challenge 2019 zips")
     table = Path(__file__).parents[2] / "workflow" / "config" / "data_sources.csv"
-    raw = obtain("challenge2019", entry("challenge2019", path=path), table, tmp_path, None, ONCE, False)
+    raw = obtain("challenge2019", entry("challenge2019", path=path), table, tmp_path, False)
     prepare(raw, tmp_path / "prepared", CHALLENGE | {"folds": 5}, 0)
     data = load(tmp_path / "prepared")
     assert data.info["splits"]["all"]["n"] == 790_215 + 761_995

@@ -15,8 +15,7 @@ import pandas as pd
 import pytest
 
 from clai.errors import InputError
-from replication.datasets.download import verify
-from replication.datasets.fetch import matching, obtain
+from replication.datasets.files import matching
 from replication.datasets.miniature.make import make
 from replication.datasets.prepare import prepare
 from replication.datasets.prepared import Prepared, load
@@ -30,9 +29,9 @@ from replication.datasets.sleep_edf import (
     selected,
     within_sleep,
 )
-from replication.datasets.sources import read_sources
+from replication.datasets.sources import obtain, read_sources, verify
 from replication.datasets.splits import group_split
-from support.loopback import ONCE, entry
+from support.loopback import entry
 
 SETTINGS: dict[str, Any] = {
     "title": "SleepEDF",
@@ -116,7 +115,7 @@ def raw_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def prepared(raw_folder: Path, out: Path, **changes: Any) -> Prepared:
-    raw = obtain("sleepedf", entry("sleep_edf"), raw_folder / "sources.csv", raw_folder, None, ONCE, True)
+    raw = obtain("sleepedf", entry("sleep_edf"), raw_folder / "sources.csv", raw_folder, True)
     prepare(raw, out, SETTINGS | changes, 0)
     return load(out)
 
@@ -199,7 +198,7 @@ def own(raw_folder: Path, tmp_path: Path) -> Path:
 def prepared_from(folder: Path, out: Path, **changes: Any) -> Prepared:
     table = Path(__file__).parents[2] / "workflow" / "config" / "data_sources.csv"
     prepare(
-        obtain("sleepedf", entry("sleep_edf", path=str(folder)), table, out, None, ONCE, False),
+        obtain("sleepedf", entry("sleep_edf", path=str(folder)), table, out, False),
         out,
         SETTINGS | changes,
         0,
@@ -380,7 +379,7 @@ def test_the_real_set_has_153_recordings_and_78_with_one_a_subject() -> None:
 
 def test_only_the_recordings_asked_for_are_fetched_and_prepared(raw_folder: Path, tmp_path: Path) -> None:
     chosen = {"subjects": [0, 2, 3]}
-    raw = obtain("sleepedf", entry("sleep_edf", **chosen), raw_folder / "sources.csv", raw_folder, None, ONCE, True)
+    raw = obtain("sleepedf", entry("sleep_edf", **chosen), raw_folder / "sources.csv", raw_folder, True)
     assert len(raw.files) == 6
     prepare(raw, tmp_path / "p", SETTINGS | chosen, 0)
     data = load(tmp_path / "p")
@@ -419,7 +418,7 @@ def signal_of(hypnogram: Path, out: Path, rate: int) -> tuple[Path, Any]:
 def test_real_hypnograms_are_the_official_ones_and_are_read_whole(hypnograms: list[Path]) -> None:
     rows = {row.file: row for row in read_sources(Path("workflow/config/data_sources.csv"), "sleepedf")}
     for path in hypnograms:
-        verify(path, rows[path.name])
+        verify(path, rows[path.name].checksum, "sleepedf")
         marks = mne.read_annotations(path)
         seconds = int(max(marks.onset + marks.duration))
         signal = mne.io.RawArray(np.zeros((1, seconds)), mne.create_info(["EEG"], 1), verbose="error")

@@ -19,9 +19,9 @@ from clai import kernels
 from clai.batches import NO_AUGMENTATION
 from clai.checkpoints import Checkpoint
 from clai.errors import InputError
-from replication.datasets.fetch import obtain
 from replication.datasets.prepare import prepare
 from replication.datasets.prepared import Prepared, load
+from replication.datasets.sources import obtain
 from replication.experiments.embedding_baselines import evaluate_embedding_baseline, fit_embedding_baseline
 from replication.experiments.evaluation import evaluate_clai
 from replication.models.embedding import embed_splits
@@ -31,7 +31,6 @@ from replication.runs import models
 from replication.runs.identity import RunId
 from replication.runs.jobs import use_threads
 from replication.runs.settings import load_settings
-from support.loopback import ONCE
 
 REPOSITORY = Path(__file__).parents[2]
 TEXT = (REPOSITORY / "docs" / "extending.md").read_text()
@@ -77,7 +76,7 @@ def test_the_module_prepares_what_the_entry_names(tmp_path: Path) -> None:
     table = write_pictures(tmp_path / "digits.csv")
     settings = entries()["digits"] | {"path": str(tmp_path / "digits.csv")}
     sources = REPOSITORY / "workflow" / "config" / "data_sources.csv"
-    raw = obtain("digits", settings, sources, tmp_path / "raw", None, ONCE, False)
+    raw = obtain("digits", settings, sources, tmp_path / "raw", False)
     prepare(raw, tmp_path / "prepared", settings, 0)
     data = load(tmp_path / "prepared")
     assert data["x_test"].shape == (10, 8, 8, 1)
@@ -92,7 +91,7 @@ def test_the_module_refuses_what_it_does_not_expect(tmp_path: Path) -> None:
     write_pictures(tmp_path / "digits.csv").drop(columns="p7").to_csv(tmp_path / "digits.csv", index=False)
     settings = entries()["digits"] | {"path": str(tmp_path / "digits.csv")}
     sources = REPOSITORY / "workflow" / "config" / "data_sources.csv"
-    raw = obtain("digits", settings, sources, tmp_path / "raw", None, ONCE, False)
+    raw = obtain("digits", settings, sources, tmp_path / "raw", False)
     with pytest.raises(InputError, match=r"digits\.csv: found no column p7"):
         prepare(raw, tmp_path / "prepared", settings, 0)
     assert not (tmp_path / "prepared").exists()
@@ -106,14 +105,26 @@ def test_the_entry_of_a_table_prepares_it(tmp_path: Path) -> None:
     duckdb.sql(f"COPY ({rows}) TO '{path}' (FORMAT parquet)")
     settings = entries()["wards"] | {"path": str(path)}
     sources = REPOSITORY / "workflow" / "config" / "data_sources.csv"
-    prepare(obtain("wards", settings, sources, tmp_path / "raw", None, ONCE, False), tmp_path / "out", settings, 0)
+    prepare(obtain("wards", settings, sources, tmp_path / "raw", False), tmp_path / "out", settings, 0)
     data = load(tmp_path / "out")
     assert (data.info["variables"], data.info["classes"]) == (["pulse", "weight"], ["0", "1", "2"])
     assert [data.info["splits"][split]["groups"] for split in ("train", "val", "test")] == [13, 3, 4]
 
 
+def test_the_entry_of_arrays_prepares_them(tmp_path: Path) -> None:
+    path, subjects = tmp_path / "windows.npz", np.repeat(np.arange(10), 15)
+    x = np.random.default_rng(0).normal(size=(150, 1, 500))
+    np.savez(path, x=x, y=np.arange(150) % 5, groups=subjects)
+    settings = entries()["windows"] | {"path": str(path)}
+    sources = REPOSITORY / "workflow" / "config" / "data_sources.csv"
+    prepare(obtain("windows", settings, sources, tmp_path / "raw", False), tmp_path / "out", settings, 0)
+    data = load(tmp_path / "out")
+    assert (data.info["kind"], data.info["classes"]) == ("signals", ["W", "N1", "N2", "N3", "REM"])
+    assert [data.info["splits"][split]["subjects"] for split in ("train", "val", "test")] == [6, 2, 2]
+
+
 def test_the_entries_of_the_page_are_valid_settings() -> None:
-    assert entries().keys() == {"bloodmnist", "digits", "wards"}
+    assert entries().keys() == {"bloodmnist", "digits", "pets", "wards", "windows"}
     whole = {"$defs": SCHEMA["$defs"], **SCHEMA["properties"]["datasets"]}
     jsonschema.Draft202012Validator(whole).validate(entries())
 

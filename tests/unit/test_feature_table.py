@@ -12,13 +12,13 @@ import torch
 
 from clai.errors import InputError
 from replication.datasets.feature_table import labels_of
-from replication.datasets.fetch import obtain
 from replication.datasets.prepare import prepare
 from replication.datasets.prepared import Prepared, load
+from replication.datasets.sources import obtain
 from replication.datasets.splits import group_split
 from replication.models.splits import splits_of
 from replication.runs.identity import RunId
-from support.loopback import ONCE, entry
+from support.loopback import entry
 
 TABLE = Path(__file__).parents[2] / "workflow" / "config" / "data_sources.csv"
 SETTINGS: dict[str, Any] = {
@@ -42,7 +42,7 @@ def wards(patients: int = 10) -> pd.DataFrame:
 
 
 def prepared(path: Path, out: Path, **changes: Any) -> Prepared:
-    raw = obtain("wards", entry("feature_table", path=str(path)), TABLE, out, None, ONCE, False)
+    raw = obtain("wards", entry("feature_table", path=str(path)), TABLE, out, False)
     prepare(raw, out, SETTINGS | changes, 0)
     return load(out)
 
@@ -231,7 +231,7 @@ def test_too_few_groups_and_a_constant_feature_are_refused(csv: Path, tmp_path: 
 
 
 def test_an_entry_without_a_key_is_told_which(csv: Path, tmp_path: Path) -> None:
-    raw = obtain("wards", entry("feature_table", path=str(csv)), TABLE, tmp_path, None, ONCE, False)
+    raw = obtain("wards", entry("feature_table", path=str(csv)), TABLE, tmp_path, False)
     with pytest.raises(InputError, match=r"datasets\.wards: found no group_column, expected label_column, "):
         prepare(raw, tmp_path / "out", {k: v for k, v in SETTINGS.items() if k != "group_column"}, 0)
 

@@ -14,10 +14,9 @@ import pytest
 import torch
 
 from clai.checkpoints import Checkpoint
-from replication.datasets.download import DownloadLimits
-from replication.datasets.fetch import obtain
 from replication.datasets.miniature.make import make
 from replication.datasets.prepare import prepare
+from replication.datasets.sources import obtain
 from replication.experiments import deep_kernel_gp
 from replication.experiments.embedding_baselines import evaluate_embedding_baseline, fit_embedding_baseline
 from replication.experiments.evaluation import (
@@ -69,8 +68,7 @@ def prepared(dataset: str, folder: Path) -> Path:
     """Prepare the miniature of a dataset from its raw files; return the folder."""
     owner = raw_dataset(SETTINGS, dataset)
     table = make(owner, folder / "raw", SETTINGS["miniature_seed"])
-    limits = DownloadLimits(**SETTINGS["download"])
-    raw = obtain(dataset, source_settings(SETTINGS, owner), table, folder / "raw", None, limits, True)
+    raw = obtain(dataset, source_settings(SETTINGS, owner), table, folder / "raw", True)
     entry = preparation_settings(SETTINGS, dataset) | {"memory_gb": 2}
     prepare(raw, folder / "prepared", entry, SETTINGS["split_seed"])
     return folder / "prepared"

@@ -14,13 +14,12 @@ import pytest
 
 from clai.errors import InputError
 from replication.datasets import mimic_iv
-from replication.datasets.fetch import obtain
 from replication.datasets.mimic_iv.sofa import COMPONENTS
 from replication.datasets.mimic_iv.tables import connect
 from replication.datasets.prepare import prepare
 from replication.datasets.prepared import load
+from replication.datasets.sources import obtain
 from replication.runs.settings import load_settings
-from support.loopback import ONCE
 from support.mimic_code import build
 
 REPOSITORY = Path(__file__).parents[2]
@@ -124,7 +123,7 @@ def test_each_hour_scores_as_by_mimic_code_and_all_its_septic_stays_are_found(
 def test_its_entry_prepares_it_as_it_stands(folder: Path, tmp_path: Path) -> None:
     settings = DATASETS["mimic-iv-demo"] | {"path": str(folder)}
     table = REPOSITORY / "workflow" / "config" / "data_sources.csv"
-    raw = obtain("mimic-iv-demo", settings, table, tmp_path, None, ONCE, False)
+    raw = obtain("mimic-iv-demo", settings, table, tmp_path, False)
     prepare(raw, tmp_path / "prepared", settings, 0)
     info = load(tmp_path / "prepared").info
     assert (info["licence"], info["access"]) == ("ODbL-1.0", "open")
@@ -136,6 +135,6 @@ def test_its_entry_prepares_it_as_it_stands(folder: Path, tmp_path: Path) -> Non
 def test_it_does_not_pass_for_mimic_iv(folder: Path, tmp_path: Path) -> None:
     settings = DATASETS["mimic-iv"] | {"path": str(folder)}
     table = REPOSITORY / "workflow" / "config" / "data_sources.csv"
-    raw = obtain("mimic-iv", settings, table, tmp_path, None, ONCE, False)
+    raw = obtain("mimic-iv", settings, table, tmp_path, False)
     with pytest.raises(InputError, match=r"datasets\.mimic-iv\.path: found the 100 patients of the open demo"):
         prepare(raw, tmp_path / "prepared", settings, 0)

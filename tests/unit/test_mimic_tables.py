@@ -3,30 +3,24 @@
 import csv
 import gzip
 import io
-import os
-import signal
-import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pytest
 
-from clai.checkpoints import STOPPED
 from clai.errors import InputError
 from replication.datasets import mimic_iv
-from replication.datasets.fetch import obtain
-from replication.datasets.interrupted import exit_on_sigterm
 from replication.datasets.mimic_iv import tables
 from replication.datasets.mimic_iv.tables import connect, locate, run
 from replication.datasets.miniature.icu import write_tables
 from replication.datasets.miniature.make import make
 from replication.datasets.prepare import prepare
 from replication.datasets.prepared import load
-from support.loopback import ONCE, entry
+from replication.datasets.sources import obtain
+from support.loopback import entry
 from support.ward import MIMIC, mimic, small_ward
 
 
@@ -99,7 +93,7 @@ def small_tables(tmp_path: Path) -> Path:
 
 def rows_of(folder: Path, out: Path, dataset: str = "mimic-iv") -> dict[str, Any]:
     table = Path(__file__).parents[2] / "workflow" / "config" / "data_sources.csv"
-    raw = obtain(dataset, entry("mimic_iv", path=str(folder)), table, out, None, ONCE, False)
+    raw = obtain(dataset, entry("mimic_iv", path=str(folder)), table, out, False)
     prepare(raw, out, MIMIC, 0)
     data = load(out)
     return {name: np.asarray(values) for name, values in data.arrays.items()}
@@ -170,28 +164,12 @@ def test_the_demo_and_mimic_iv_do_not_pass_for_each_other(
 # Interrupted attempts
 
 
-def test_asked_to_stop_it_leaves_no_rows_and_the_status_of_a_stopped_training(
-    small_tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(database: duckdb.DuckDBPyConnection) -> None:
-        assert [path.name[:17] for path in out.iterdir()] == [".prepared-duckdb-"]
-        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
-        database.execute("SELECT sum(x.range * y.range % 7) FROM range(1000000) x, range(1000000) y")
-
-    out = tmp_path / "out"
-    monkeypatch.setattr(mimic_iv, "score_sofa", interrupted)
-    with pytest.raises(SystemExit) as left, exit_on_sigterm():
-        rows_of(small_tables, out / "prepared")
-    assert left.value.code == STOPPED
-    assert not list(out.iterdir())
-    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-
-
-def test_what_a_killed_attempt_left_is_removed_and_nothing_else(small_tables: Path, tmp_path: Path) -> None:
-    for name in (".prepared-k1ll_d00", ".prepared-duckdb-k1ll_d00", ".prepared-2-k1ll_d00", ".prepared-notes"):
+def test_what_a_killed_attempt_left_is_removed(small_tables: Path, tmp_path: Path) -> None:
+    """Temporary folders hold rows of patients."""
+    for name in (".prepared-k1ll_d00", ".prepared-duckdb-k1ll_d00", "other"):
         (tmp_path / "out" / name / "spill").mkdir(parents=True)
     rows_of(small_tables, tmp_path / "out" / "prepared")
-    assert {p.name for p in (tmp_path / "out").iterdir()} == {"prepared", ".prepared-2-k1ll_d00", ".prepared-notes"}
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {"prepared", "other"}
 
 
 # Tables that are not what they seem
@@ -261,7 +239,7 @@ def test_no_statement_shows_rows_when_it_fails(small_tables: Path, tmp_path: Pat
 
 def test_miniature_stays_are_about_half_septic_and_prepared_from_end_to_end(tmp_path: Path) -> None:
     table = make("mimic-iv", tmp_path / "raw", 5)
-    raw = obtain("mimic-iv", entry("mimic_iv"), table, tmp_path / "raw", None, ONCE, True)
+    raw = obtain("mimic-iv", entry("mimic_iv"), table, tmp_path / "raw", True)
     prepare(raw, tmp_path / "prepared", MIMIC | {"minimum_hours": 12}, 0)
     data = load(tmp_path / "prepared")
     groups, y = np.asarray(data["groups_all"]), np.asarray(data["y_all"])

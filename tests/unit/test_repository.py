@@ -37,8 +37,8 @@ def test_sources_of_every_dataset_are_verifiable(dataset: str) -> None:
         assert row.version
         assert row.licence
         assert row.access
-        assert all(url.startswith("https://") for url in row.urls)
-        assert row.checksum or row.content or "no checksum" in row.access or row.access.startswith("credentialed")
+        assert not row.url or row.url.startswith("https://")
+        assert row.checksum or "no checksum" in row.access or row.access.startswith("credentialed")
         if row.checksum:
             algorithm, value = row.checksum.split(":")
             assert re.fullmatch(r"[0-9a-f]+", value)
@@ -120,7 +120,7 @@ def test_code_of_the_readme_runs() -> None:
             "torch, sklearn, scipy.stats",
         ),
         (
-            "replication.datasets.prepare, replication.datasets.fetch, replication.datasets.prepared",
+            "replication.datasets.prepare, replication.datasets.sources, replication.datasets.prepared",
             "torch, sklearn, pandas",
         ),
         ("replication.models.training", "sklearn, torchmetrics, torchvision, torch._dynamo, matplotlib"),

@@ -4,7 +4,6 @@ import csv
 import hashlib
 import zipfile
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,13 +11,12 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from replication.datasets.fetch import obtain
 from replication.datasets.miniature.make import make
 from replication.datasets.prepare import prepare
 from replication.datasets.prepared import load
-from replication.datasets.sources import COLUMNS
+from replication.datasets.sources import COLUMNS, obtain
 from replication.runs.settings import load_settings
-from support.loopback import ONCE, Server, serving
+from support.loopback import Server, serving
 
 REPOSITORY = Path(__file__).parents[2]
 CONFIG = load_settings(REPOSITORY)
@@ -64,14 +62,14 @@ def serve(dataset: str, server: Server, folder: Path) -> Path:
                 algorithm = row["checksum"].partition(":")[0]
                 checksum = f"{algorithm}:{hashlib.new(algorithm, content).hexdigest()}"
             url = f"{server.address}{path}" + (f"?{address.query}" if address.query else "")
-            writer.writerow(row | {"file": name, "url": url, "mirrors": "", "size": "", "checksum": checksum})
+            writer.writerow(row | {"file": name, "url": url, "checksum": checksum})
     return table
 
 
 def some_faults(server: Server) -> None:
-    """The first request for every file is cut off, the second met by an error, the third by a full answer to a range."""
+    """The first request for every file is cut off, the second met by an error."""
     for name in server.files:
-        server.faults[name] = ["cut", "503", "ignore range"]
+        server.faults[name] = ["cut", "503"]
 
 
 def moved(server: Server) -> None:
@@ -84,16 +82,16 @@ def moved(server: Server) -> None:
 @pytest.mark.parametrize("trouble", [some_faults, moved])
 @pytest.mark.parametrize("dataset", ["pathmnist", "cifar10", "sleepedf", "challenge2019"])
 def test_a_source_is_downloaded_and_prepared_through_faults(
-    tmp_path: Path, dataset: str, trouble: Callable[[Server], None]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dataset: str, trouble: Callable[[Server], None]
 ) -> None:
+    monkeypatch.setattr("pooch.core.time.sleep", lambda _: None)
     settings: dict[str, Any] = CONFIG["datasets"][dataset] | MINI["datasets"][dataset]
-    limits = replace(ONCE, retries=3, parallel=3)
     with serving() as server:
         table = serve(dataset, server, tmp_path)
         trouble(server)
-        raw = obtain(dataset, settings, table, tmp_path / "raw", None, limits, False)
+        raw = obtain(dataset, settings, table, tmp_path / "raw", False)
         asked = len(server.requests)
-        again = obtain(dataset, settings, table, tmp_path / "raw", None, limits, False)
+        again = obtain(dataset, settings, table, tmp_path / "raw", False)
         assert len(server.requests) == asked, "what is there is not downloaded again"
     assert again == raw
     assert not [path for path in (tmp_path / "raw").rglob("*") if path.name.startswith(".")]

@@ -40,7 +40,6 @@ rule fetch_source:
         settings=lambda wildcards: run_settings.source_settings(settings(wildcards.evidence), wildcards.dataset),
         folder=raw_folder,
         miniature=lambda wildcards: settings(wildcards.evidence)["miniature"],
-        mirror=lambda wildcards: settings(wildcards.evidence)["mirror"],
     message:
         "Find or download the raw files of {wildcards.dataset} ({wildcards.evidence}) and verify them."
     script:

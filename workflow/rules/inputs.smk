@@ -3,8 +3,8 @@
 
 def source_table(wildcards):
     """The table of files, addresses and checksums of a dataset; the miniature's is written beside its files."""
-    whole = settings(wildcards.evidence)
-    return f"results/mini/raw/{wildcards.dataset}/sources.csv" if whole["miniature"] else whole["data_sources"]
+    mini = settings(wildcards.evidence)["miniature"]
+    return f"results/mini/raw/{wildcards.dataset}/sources.csv" if mini else "workflow/config/data_sources.csv"
 
 
 def raw_folder(wildcards):

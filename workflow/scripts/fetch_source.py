@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from replication.datasets.download import DownloadLimits
-from replication.datasets.fetch import obtain
+from replication.datasets.sources import obtain
 from replication.runs.jobs import start_job
 from replication.runs.resources import MIB, StageMeter
 
@@ -19,8 +18,6 @@ raw = obtain(
     params.settings,
     table=Path(snakemake.input.table),
     folder=Path(params.folder),
-    mirror=params.mirror,
-    limits=DownloadLimits(**snakemake.config["download"]),
     miniature=params.miniature,
 )
 raw.write(Path(snakemake.output.manifest))

@@ -4,9 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from replication.datasets.fetch import Raw
-from replication.datasets.interrupted import exit_on_sigterm
 from replication.datasets.prepare import prepare
+from replication.datasets.sources import Raw
 from replication.runs.jobs import start_job
 from replication.runs.resources import StageMeter, disk_mb
 
@@ -20,6 +19,5 @@ raw = Raw.read(Path(snakemake.input.raw))
 raw.check_sizes(Path(snakemake.input.raw))
 raw = replace(raw, dataset=snakemake.wildcards.dataset)
 settings = snakemake.params.settings | {"memory_gb": snakemake.resources.memory_gb}
-with exit_on_sigterm():
-    prepare(raw, Path(snakemake.output.description).parent, settings, snakemake.params.seed)
+prepare(raw, Path(snakemake.output.description).parent, settings, snakemake.params.seed)
 meter.write(snakemake.output.resources, disk_mb(Path(snakemake.output.description).parent.iterdir()))

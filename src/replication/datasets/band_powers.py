@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from clai.errors import InputError
-from replication.datasets.fetch import matching
+from replication.datasets.files import matching
 from replication.datasets.sleep_edf import CLASSES, EXPECTS, FILES, Night, open_edf, pairs, selected, usable_nights
 
 logger = logging.getLogger(__name__)

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from clai.errors import InputError
 from clai.segments import segments
-from replication.datasets.archives import opened_zip, reader
-from replication.datasets.fetch import Raw
+from replication.datasets.files import opened_zip, reading
 from replication.datasets.recordings import Rows, outside_to_missing, positive_recordings, write
+from replication.datasets.sources import Raw
 
 FILES = ("**/p*.psv", "*training_set*.zip", "*challenge-2019*.zip")
 EXPECTS = "a zip of .psv records, or a folder with such zips or with training_setA/ and training_setB/"
@@ -41,10 +41,11 @@ def records(paths: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
             yield str(path), path.read_bytes()
             continue
         with opened_zip(path, LARGEST_RECORD) as archive:
-            read_member = reader(archive, path)
             for name in sorted(archive.namelist()):
                 if NAME.fullmatch(Path(name).name):
-                    yield f"{path}: {name}", read_member(name)
+                    with reading(f"{path}: {name}", "a record"):
+                        content = archive.read(name)
+                    yield f"{path}: {name}", content
 
 
 def parse(batch: Sequence[tuple[str, bytes]], variables: Sequence[str]) -> Rows:

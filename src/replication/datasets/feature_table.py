@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from clai.errors import InputError
-from replication.datasets.fetch import Raw
 from replication.datasets.prepared import SPLITS, writing
+from replication.datasets.sources import Raw
 from replication.datasets.splits import group_split
 
 FILES = ("*.csv", "*.csv.gz", "*.parquet")

@@ -1,104 +1,81 @@
-"""Images as files in `<split>/<class>/<file>`, in a folder or a zip.
+"""Pictures as files in `<split>/<class>/<file>`, in a folder or an archive, as torchvision's `ImageFolder` reads them.
 
-The classes are the folder names in alphabetical order, which for CIFAR-10 is the order of the paper (table 2). A zip is read
-in place. The title names the format, because a lossy copy changes pixels.
+Endings and order are torchvision's. Classes are the folders below `train` and `test`, in alphabetical order, which for
+CIFAR-10 is the order of the paper (table 2). Below a class pictures may lie at any depth. Unlike torchvision, hidden folders are
+no classes, and links in a circle are refused (`files.matching`). The title names the format, because a lossy copy changes pixels.
 """
 
-import hashlib
-import io
-from collections.abc import Callable, Iterator, Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from clai.errors import InputError
 from clai.pictures import SUFFIXES, read_picture
-from replication.datasets.archives import opened_zip, reader
-from replication.datasets.fetch import Raw
+from replication.datasets.files import matching, unpack_archive
 from replication.datasets.prepared import writing
+from replication.datasets.sources import Raw
 from replication.datasets.splits import stratified_validation
 
-FILES = ("**/*.jpg", "**/*.jpeg", "**/*.png")
-EXPECTS = "a folder or a zip of images in <split>/<class>/<file> with the splits train and test"
-LARGEST_IMAGE = 2**24  # bytes of a file
+FILES = tuple(f"**/*{suffix}" for suffix in SUFFIXES)
+EXPECTS = "a folder, zip or tar of pictures in <split>/<class>/<file> with the splits train and test"
+LARGEST = 2**28  # bytes of a file in an archive
 ADVICE = "Replace the file, or correct `image_size` in config.yaml."
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[tuple[list[str], Callable[[str], bytes]]]:
-    """Open a folder or a zip: the names of its files, and a function from a name to its bytes."""
+def opened(path: Path, out_dir: Path) -> Iterator[Path]:
+    """Give the folder of the pictures; an archive is unpacked beside `out_dir` for the time of the block."""
     if path.is_dir():
-
-        def read(name: str) -> bytes:
-            if (size := (path / name).stat().st_size) > LARGEST_IMAGE:
-                raise InputError(
-                    f"{path / name}: found {size} bytes, expected at most {LARGEST_IMAGE}. Replace the file."
-                )
-            return (path / name).read_bytes()
-
-        yield [p.relative_to(path).as_posix() for p in path.rglob("*") if p.is_file()], read
+        yield path
         return
-    with opened_zip(path, LARGEST_IMAGE) as archive:
-        yield [info.filename for info in archive.infolist() if not info.is_dir()], reader(archive, path)
+    out_dir.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{out_dir.name}-", dir=out_dir.parent) as folder:
+        unpack_archive(path, Path(folder), str, LARGEST)
+        yield Path(folder)
 
 
-def index(names: list[str], path: Path) -> dict[str, dict[str, list[str]]]:
-    """Return the names of images by split ("train", "test") and class, sorted.
+def listed(folder: Path, path: Path) -> dict[str, dict[str, list[Path]]]:
+    """Return the pictures below `folder` by split ("train", "test") and class, sorted.
 
-    The last three parts of a name are split, class and file. Raises InputError when a split is missing, the splits do
-    not have the same classes, or the name of a class cannot be printed.
+    path: the folder or archive for messages. Raises InputError when a split is missing, the splits do not have the same classes,
+    or the name of a class cannot be printed.
     """
-    images: dict[str, dict[str, list[str]]] = {"train": {}, "test": {}}
-    for name in sorted(names):
-        parts = PurePosixPath(name).parts
-        is_image = PurePosixPath(name).suffix.lower() in SUFFIXES and not parts[-1].startswith(".")
-        if is_image and len(parts) >= 3 and parts[-3] in images:
-            if not parts[-2].isprintable():
-                raise InputError(
-                    f"{path}: found the folder '{parts[-2]}', expected the name of a class. Rename the folder."
-                )
-            images[parts[-3]].setdefault(parts[-2], []).append(name)
-    for split, classes in images.items():
+    pictures: dict[str, dict[str, list[Path]]] = {"train": {}, "test": {}}
+    for picture in matching(folder, FILES):
+        parts = picture.relative_to(folder).parts
+        split = next((i for i, part in enumerate(parts[:-2]) if part in pictures), None)
+        if split is not None:
+            pictures[parts[split]].setdefault(parts[split + 1], []).append(picture)
+    for name, classes in pictures.items():
         if not classes:
             raise InputError(
-                f"{path}: found no image under {split}/<class>/; expected {', '.join(SUFFIXES)} files there"
+                f"{path}: found no picture under {name}/<class>/; expected {', '.join(SUFFIXES)} files there"
             )
-    if images["train"].keys() != images["test"].keys():
-        only = sorted(images["train"].keys() ^ images["test"].keys())
+        if unprintable := [name for name in classes if not name.isprintable()]:
+            raise InputError(f"{path}: found the folder '{unprintable[0]}', expected the name of a class. Rename it.")
+    if only := sorted(pictures["train"].keys() ^ pictures["test"].keys()):
         raise InputError(
             f"{path}: classes {', '.join(only)} are in one of train/ and test/ only; expected them in both"
         )
-    return images
+    return pictures
 
 
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
-    """Decode the images, and draw `validation_share` of each training class for validation."""
-    write(raw, raw.path, out_dir, settings, seed, lambda _: {})
-
-
-def write(
-    raw: Raw,
-    path: Path,
-    out_dir: Path,
-    settings: Mapping[str, Any],
-    seed: int,
-    further: Callable[[str], Mapping[str, Any]],
-) -> None:
-    """Write the prepared form of the images in a folder or zip.
-
-    further: from the checksum of all pixels to more entries of `dataset.json`. The checksum is the sha256 of the sha256 of
-    each decoded image in the order of names, training before test.
-    """
+    """Read the pictures, and draw `validation_share` of each training class for validation."""
     size = settings["image_size"]
-    with writing(out_dir) as writer, opened(path) as (names, read):
-        images = index(names, path)
-        classes = sorted(images["train"])
-        formats = sorted({SUFFIXES[PurePosixPath(name).suffix.lower()] for c in images["train"].values() for name in c})
-        files = {split: [(n, k) for k, c in enumerate(classes) for n in images[split][c]] for split in images}
-        labels = {split: np.array([k for _, k in pairs], dtype=np.int64) for split, pairs in files.items()}
-        digests = {split: [b""] * len(pairs) for split, pairs in files.items()}
+    with opened(raw.path, out_dir) as folder, writing(out_dir) as writer:
+        pictures = listed(folder, raw.path)
+        classes = sorted(pictures["train"])
+        files = {split: [p for name in classes for p in of_split[name]] for split, of_split in pictures.items()}
+        labels = {
+            split: np.repeat(np.arange(len(classes)), [len(of_split[name]) for name in classes])
+            for split, of_split in pictures.items()
+        }
+        left_out = len(matching(folder, ["**/*"])) - len(files["train"]) - len(files["test"])
         train, val = stratified_validation(labels["train"], settings["validation_share"], seed)
         for split, source, rows in (
             ("train", "train", train),
@@ -107,12 +84,11 @@ def write(
         ):
             with writer.stream(f"x_{split}", (len(rows), size, size, 3), np.uint8) as append:
                 for row in rows:
-                    name = files[source][row][0]
-                    pixels = read_picture(io.BytesIO(read(name)), (size, size), 3, f"{path}: {name}", ADVICE)
-                    digests[source][row] = hashlib.sha256(np.ascontiguousarray(pixels).data).digest()
-                    append(pixels[None])
+                    path = files[source][row]
+                    name = f"{raw.path}: {path.relative_to(folder)}"
+                    append(read_picture(path, (size, size), 3, name, ADVICE)[None])
             writer.array(f"y_{split}", labels[source][rows])
-        checksum = hashlib.sha256(b"".join(digests["train"] + digests["test"])).hexdigest()
+        formats = sorted({SUFFIXES[path.suffix.lower()] for path in files["train"]})
         writer.describe(
             raw.description(f"{settings['title']} ({'/'.join(formats)} copy)")
             | {
@@ -123,7 +99,6 @@ def write(
                 "sampling_rate": None,
                 "split_rule": f"train and test folders as given; {settings['validation_share']:g} of each training "
                 f"class held out for validation (seed {seed})",
-                "exclusions": [],
+                "exclusions": [{"reason": "files that are no pictures of a class", "count": left_out}] * (left_out > 0),
             }
-            | dict(further(f"sha256:{checksum}"))
         )

@@ -39,34 +39,10 @@ SPLITS = ("train", "val", "test")
 _CHUNK_VALUES = 2**22
 
 
-class Slices:
-    """An `.npy` file read by slices of its first axis; the pages of a memory map would add up in memory."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        with path.open("rb") as file:
-            np.lib.format.read_magic(file)
-            self.shape, fortran, self.dtype = np.lib.format.read_array_header_1_0(file)
-            if fortran:
-                raise ValueError(f"{path}: found columns one after another, expected rows (C order)")
-            self.offset = file.tell()
-        self.ndim = len(self.shape)
-
-    def __len__(self) -> int:
-        return int(self.shape[0])
-
-    def __getitem__(self, rows: slice) -> Array:
-        start, stop, _ = rows.indices(len(self))
-        row = int(np.prod(self.shape[1:]))
-        offset = self.offset + start * row * self.dtype.itemsize
-        values = np.fromfile(self.path, self.dtype, max(stop - start, 0) * row, offset=offset)
-        return values.reshape(-1, *self.shape[1:])
-
-
-def statistics(x: Array | Slices, axis: int, rows: Array | None = None) -> tuple[Array, Array]:
+def statistics(x: Array, axis: int, rows: Array | None = None) -> tuple[Array, Array]:
     """Return the mean and the population standard deviation of each channel, in one pass over slices of the first axis.
 
-    x: any number of axes, in memory or read by slices; NaN is a missing value. axis: the channel axis, not the first.
+    x: any number of axes, in memory or mapped; NaN is a missing value. axis: the channel axis, not the first.
     rows: bool (len(x),), the rows to use; all when None. Returns two float64 arrays (channels,), NaN for a channel
     without a value.
     """
@@ -99,7 +75,7 @@ def statistics(x: Array | Slices, axis: int, rows: Array | None = None) -> tuple
 
 
 def normalisation(
-    x: Array | Slices, kind: str, channels: Sequence[str], rows: Array | None, what: str
+    x: Array, kind: str, channels: Sequence[str], rows: Array | None, what: str
 ) -> dict[str, list[float]]:
     """Return the mean and sd of each channel in the form of `dataset.json`.
 
@@ -158,9 +134,10 @@ class Writer:
         checksum = hashlib.sha256(values.data).hexdigest()
         self.written[name] = {"shape": [int(n) for n in values.shape], "dtype": str(values.dtype), "sha256": checksum}
 
-    def read(self, name: str) -> Array:
-        """Read a written array."""
-        array: Array = np.load(self.folder / f"{name}.npy", allow_pickle=False)
+    def read(self, name: str, mapped: bool = False) -> Array:
+        """Read a written array, or map one that is not empty into memory."""
+        path = self.folder / f"{name}.npy"
+        array: Array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
         return array
 
     def describe(self, description: Mapping[str, Any]) -> None:
@@ -183,7 +160,7 @@ class Writer:
             for part, rows in parts.items():
                 if part.startswith("fold"):  # A run computes its own statistics, but its channels must vary.
                     beside = ~rows & (folds != DEVELOPMENT)
-                    normalisation(Slices(self.folder / "x_all.npy"), kind, names, beside, f"x_all without {part}")
+                    normalisation(self.read("x_all", mapped=True), kind, names, beside, f"x_all without {part}")
         else:
             for split in SPLITS:
                 splits[split] = _counts(self.read(f"y_{split}"), len(classes))
@@ -194,7 +171,7 @@ class Writer:
                     splits[split][unit] = len(np.unique(self.read(f"groups_{split}")))
             for split in ("train",) if kind == "features" else ("train", "test"):
                 name = f"x_{split}"
-                statistics_used[split] = normalisation(Slices(self.folder / f"{name}.npy"), kind, names, None, name)
+                statistics_used[split] = normalisation(self.read(name, mapped=True), kind, names, None, name)
         complete = dict(description) | {"splits": splits, "normalisation": statistics_used, "arrays": self.written}
         text = json.dumps(complete, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
         (self.folder / DESCRIPTION).write_text(text + "\n", encoding="utf-8")

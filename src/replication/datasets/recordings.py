@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from clai.errors import InputError
-from replication.datasets.fetch import Raw
 from replication.datasets.prepared import writing
+from replication.datasets.sources import Raw
 from replication.datasets.splits import DEVELOPMENT, draw_patients, patient_folds, require_classes
 
 CLASSES = ["no sepsis", "sepsis"]

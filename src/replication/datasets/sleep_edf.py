@@ -19,9 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from clai.errors import InputError
-from replication.datasets.fetch import Raw
 from replication.datasets.prepared import SPLITS, writing
-from replication.datasets.sources import Row
+from replication.datasets.sources import Raw, Row
 from replication.datasets.splits import group_split
 
 logger = logging.getLogger(__name__)

@@ -1,21 +1,101 @@
-"""The table of sources, which says where the raw files of each dataset come from, and the modules that read them.
+"""The raw files of a dataset: which it needs, where they come from, and a manifest of the verified ones.
 
-The table (`workflow/config/data_sources.csv`) lists the files: dataset, version, file, url, mirrors (separated by spaces, tried
-in order), size (bytes), checksum (`algorithm:hex`, or TREE and hex), licence, access.
+A source is a module of this package; an entry of `datasets` in the configuration names it. The table of sources
+(`workflow/config/data_sources.csv`) lists the files of each dataset, with address, checksum (`algorithm:hex`) and licence.
 """
 
 import csv
-import hashlib
 import importlib.util
-from dataclasses import dataclass
+import json
+import logging
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatch
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from clai.errors import InputError
-from replication.datasets.checksums import TREE
+from replication.datasets.files import TREE, checksum_of, describe_files, matching
 
-COLUMNS = ("dataset", "version", "file", "url", "mirrors", "size", "checksum", "licence", "access")
+logger = logging.getLogger(__name__)
+
+COLUMNS = ("dataset", "version", "file", "url", "checksum", "licence", "access")
+RETRIES = 3  # further attempts at an address
+TIMEOUT = 60.0  # seconds without a byte after which an attempt has failed
+
+
+@dataclass(frozen=True)
+class Row:
+    """A file in the table of sources; an address or a checksum that is not stated is empty."""
+
+    dataset: str
+    version: str
+    file: str
+    url: str
+    checksum: str
+    licence: str
+    access: str
+
+
+@dataclass(frozen=True)
+class Raw:
+    """The verified raw files of a dataset, as `raw.json` holds them.
+
+    path: the folder, or the single file, that the module of the source reads. files: file, size and checksum of each.
+    """
+
+    dataset: str
+    source: str
+    version: str
+    path: Path
+    files: tuple[dict[str, Any], ...]
+    licence: str
+    access: str
+    miniature: bool
+
+    def description(self, title: str) -> dict[str, Any]:
+        """Return the entries of `dataset.json` that say where the data come from."""
+        values = asdict(self) | {"title": f"{title} (miniature synthetic)" if self.miniature else title}
+        return {key: value for key, value in values.items() if key != "path"} | {"files": list(self.files)}
+
+    def find(self) -> list[Path]:
+        """Return the files of the manifest, or, where it records trees, all files in `path` that the source reads."""
+        if self.path.is_file():
+            return [self.path]
+        if any(f["checksum"].startswith(TREE) for f in self.files):
+            return matching(self.path, source_module(self.source).FILES)
+        return [self.path / f["file"] for f in self.files]
+
+    def check_sizes(self, manifest: Path) -> None:
+        """Raise InputError, naming file and sizes, for a file that is missing or has another size than in `manifest`.
+
+        Compares sizes only, which is fast, and leaves out files that the manifest records as trees.
+        """
+        for listed in self.files:
+            path = self.path if self.path.is_file() else self.path / listed["file"]
+            if listed["checksum"].startswith(TREE):
+                continue
+            state = f"has {path.stat().st_size} bytes" if path.is_file() else "is not there"
+            if state != f"has {listed['size']} bytes":
+                raise InputError(
+                    f"{self.dataset}: {path} {state}, expected {listed['size']} bytes as {manifest} has it: the raw files have "
+                    "changed since they were verified. Put the file back; or have them verified and recorded anew, with "
+                    f"`--forcerun {manifest}` added to your snakemake command."
+                )
+
+    def write(self, path: Path) -> None:
+        """Write the manifest `raw.json`."""
+        values = asdict(self) | {"path": str(self.path), "files": list(self.files)}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(values, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, path: Path) -> "Raw":
+        """Read a manifest that `write` wrote."""
+        values = json.loads(path.read_text(encoding="utf-8"))
+        return cls(**values | {"path": Path(values["path"]), "files": tuple(values["files"])})
 
 
 def source_module(source: str) -> Any:
@@ -28,8 +108,9 @@ def source_module(source: str) -> Any:
     - `prepare(raw, out_dir, settings, seed)`;
     - optionally `choose(rows, settings)`: the rows of the table of sources that the settings need;
     - optionally `catalogued(settings)`: rows that the source itself knows, beside those of the table;
-    - optionally `content(path)`: the checksum of what it reads there, for an archive that its server packs on demand;
-    - optionally `OFFICIAL_ONLY = True`: what `path` names, too, must have the checksum of the table.
+    - optionally `unpack(paths, folder)`: the files that it reads, taken out of an archive into `folder`;
+    - optionally `OFFICIAL_ONLY = True`: what `path` names, too, must have the checksums of the table;
+    - optionally `ALGORITHM`: that of the checksums in the manifest, where it is not sha256.
 
     Raises InputError if there is no such module.
     """
@@ -43,73 +124,155 @@ def source_module(source: str) -> Any:
     return module
 
 
-@dataclass(frozen=True)
-class Row:
-    """A file in the table of sources; the size None and the checksums "" mean not stated.
-
-    checksum: of the file. content: of what the source reads in it (`content` of its module), where the file itself is packed
-    anew for each download.
-    """
-
-    dataset: str
-    version: str
-    file: str
-    urls: tuple[str, ...]
-    size: int | None
-    checksum: str
-    licence: str
-    access: str
-    content: str = ""
-
-
 def read_sources(table: Path, dataset: str) -> list[Row]:
-    """Return the rows of `dataset` in a table of sources, which may be none.
+    """Return the rows of `dataset` in a table of sources, which may be none."""
+    with table.open(newline="", encoding="utf-8") as stream:
+        return [Row(**line) for line in csv.DictReader(stream) if line["dataset"] == dataset]
 
-    Raises InputError for a file that is no table, other columns than COLUMNS, or a malformed row or value.
+
+def verify(path: Path, checksum: str, dataset: str) -> None:
+    """Raise InputError, naming dataset, file, expected and found, unless a file has the checksum `algorithm:hex`.
+
+    The one file without a checksum, which its server packs on demand, must be a complete zip.
     """
-    try:
-        with table.open(newline="", encoding="utf-8") as stream:
-            header, *lines = csv.reader(stream)
-    except (OSError, ValueError, csv.Error) as error:
+    if checksum:
+        expected, found = checksum, checksum_of(path, checksum.partition(":")[0])
+    else:
+        expected = "a complete zip"
+        found = expected if zipfile.is_zipfile(path) else "another file"
+    if found != expected:
         raise InputError(
-            f"{table}: cannot be read as a table ({error}), expected CSV in UTF-8. Correct the file."
-        ) from error
-    if tuple(header) != COLUMNS:
-        raise InputError(
-            f"{table}: found columns {', '.join(header)}, expected {', '.join(COLUMNS)}. Correct the file."
+            f"{dataset}: {path}: found {found}, expected {expected}. The file is cut short, damaged or of another version. "
+            "Replace it, or remove it to have it downloaded, and run again."
         )
-    rows = []
-    for number, line in enumerate(lines, 2):
-        if line[:1] != [dataset]:
-            continue
-        if len(line) != len(COLUMNS):
-            raise InputError(
-                f"{table}, line {number}: found {len(line)} fields, expected {len(COLUMNS)}. Correct the line."
-            )
-        rows.append(_row(dict(zip(COLUMNS, line, strict=True)), f"{table}, line {number}"))
-    return rows
 
 
-def _row(values: dict[str, str], where: str) -> Row:
-    """Return a line of the table of sources as a Row; raises InputError, naming the line, for a malformed value."""
-    stated = values["checksum"]
-    checksum, content = ("", stated) if stated.startswith(TREE) else (stated, "")
-    if checksum and checksum.partition(":")[0] not in hashlib.algorithms_guaranteed:
-        raise InputError(f"{where}: checksum '{checksum}' is not algorithm:hex with a known algorithm")
-    if values["size"] and not (values["size"].isascii() and values["size"].isdigit() and len(values["size"]) < 20):
-        raise InputError(f"{where}: size '{values['size']}' is not a number of bytes")
-    if not values["file"].isprintable():
-        raise InputError(f"{where}: file '{values['file']}' is no name of a file")
-    if Path(values["file"]).is_absolute() or ".." in Path(values["file"]).parts:
-        raise InputError(f"{where}: file '{values['file']}' leaves the folder of its dataset")
-    return Row(
-        dataset=values["dataset"],
-        version=values["version"],
-        file=values["file"],
-        urls=tuple(u for u in (values["url"], *values["mirrors"].split()) if u),
-        size=int(values["size"]) if values["size"] else None,
-        checksum=checksum,
-        licence=values["licence"],
-        access=values["access"],
-        content=content,
+def download(dataset: str, rows: Sequence[Row], folder: Path) -> None:
+    """Verify the files of `rows` that are in `folder`, and download the others, one after another.
+
+    A file gets its name when it has arrived whole. Raises InputError, which says where to put the file by hand, when an address
+    does not deliver after RETRIES.
+    """
+    import pooch
+
+    store = pooch.create(
+        path=folder,
+        base_url="",
+        registry={row.file: row.checksum or None for row in rows},
+        urls={row.file: row.url for row in rows},
+        retry_if_failed=RETRIES,
     )
+    # Without "identity" a server may declare a .gz as compressed text, which would arrive unpacked.
+    downloader = pooch.HTTPDownloader(
+        progressbar=True, chunk_size=2**16, timeout=TIMEOUT, headers={"Accept-Encoding": "identity"}
+    )
+    for number, row in enumerate(rows, 1):
+        path = folder / row.file
+        if not path.is_file():
+            try:
+                store.fetch(row.file, downloader=downloader)
+            except (OSError, ValueError) as error:  # requests' errors are OSErrors, pooch's ValueErrors
+                raise InputError(
+                    f"{dataset}: {row.file} could not be obtained ({error}). Access: {row.access}. Put the file at "
+                    f"{path.resolve()} by hand and run again."
+                ) from error
+        verify(path, row.checksum, dataset)
+        logger.info("%s: file %d of %d, %s, is verified", dataset, number, len(rows), row.file)
+
+
+def obtain(dataset: str, settings: Mapping[str, Any], table: Path, folder: Path, miniature: bool) -> Raw:
+    """Return the verified raw files of a dataset.
+
+    With `path` in the settings (a file or folder of the user) nothing is downloaded, and the files are recorded with their
+    checksums. They are of the published version where they have the published checksums. Otherwise `folder` must have, or
+    gets, the files that `table` lists.
+
+    Args:
+        settings: the dataset's entry in config.yaml: `source`, `path` and the keys that `choose` of the source reads.
+        folder: where downloads go.
+
+    Raises:
+        InputError: naming `datasets.<dataset>.path` when `path` does not exist, holds nothing that the source reads, or is
+            needed and not set; also for a file that cannot be had, or is not the one that it must be.
+    """
+    key = f"datasets.{dataset}.path"
+    module = source_module(settings["source"])
+    stated = read_sources(table, dataset)
+    last = [pattern.rpartition("/")[2] for pattern in module.FILES]
+    rows = [row for row in stated if any(fnmatch(Path(row.file).name, pattern) for pattern in last)]
+    rows += module.catalogued(settings) if hasattr(module, "catalogued") else []
+    official: Row | None = None
+    if settings["path"] is None:
+        needed = module.choose(rows, settings) if hasattr(module, "choose") else rows
+        if not needed:
+            access = f"access: {stated[0].access}" if stated else f"{table} has no row of it"
+            raise InputError(
+                f"{key} is not set, and source '{settings['source']}' has nothing to download ({access}). Set {key} to "
+                f"your copy: {module.EXPECTS}."
+            )
+        download(dataset, needed, folder)
+        path, paths, official = folder, [folder / row.file for row in needed], needed[0]
+    else:
+        path = Path(settings["path"]).expanduser()
+        paths = _own_files(path, module, key)
+    given = paths
+    if hasattr(module, "unpack"):
+        paths = module.unpack(paths, folder)
+        path = paths[0].parent
+    try:
+        official = official or _published(dataset, paths, rows, getattr(module, "OFFICIAL_ONLY", False))
+    except InputError:
+        for unpacked in set(paths) - set(given):
+            unpacked.unlink()
+        raise
+    described = official or (stated[0] if stated else None)
+    return Raw(
+        dataset=dataset,
+        source=settings["source"],
+        version=official.version if official else "as provided",
+        path=path,
+        files=tuple(
+            describe_files(paths, path.parent if path.is_file() else path, getattr(module, "ALGORITHM", "sha256"))
+        ),
+        licence=described.licence if described else "not stated",
+        access=described.access if described else "as provided",
+        miniature=miniature,
+    )
+
+
+def _own_files(path: Path, module: Any, key: str) -> list[Path]:
+    """Return the files that a source reads at the user's `path`; raises InputError, naming the key, where there are none."""
+    if not path.exists():
+        raise InputError(
+            f"{key}: {path} does not exist; expected {module.EXPECTS}. Correct {key}, or set it to null to use the "
+            "files of data_dir."
+        )
+    paths = [path] if path.is_file() else matching(path, module.FILES)
+    if not paths:
+        raise InputError(f"{key}: found no {' or '.join(module.FILES)} in {path}; expected {module.EXPECTS}")
+    return paths
+
+
+def _published(dataset: str, paths: Sequence[Path], rows: Sequence[Row], required: bool) -> Row | None:
+    """Return the first of the rows whose checksums the files have; None unless each file has one.
+
+    required: whether a file without one is refused, and the names must be those of the rows, too.
+    """
+    by_checksum = {row.checksum: row for row in reversed(rows) if row.checksum}
+    algorithms = sorted({checksum.partition(":")[0] for checksum in by_checksum})
+    found = []
+    for path in paths:
+        checksums = [checksum_of(path, algorithm) for algorithm in algorithms]
+        row = next((by_checksum[checksum] for checksum in checksums if checksum in by_checksum), None)
+        if required and (row is None or Path(row.file).name != path.name):
+            raise InputError(
+                f"datasets.{dataset}.path: {path} has checksum {', '.join(checksums)}, not the official one of its name. "
+                "Replace the file by the official one, or name another source in the entry."
+            )
+        if row is None:
+            if by_checksum:
+                logger.info("%s: %s has none of the published checksums: recorded as provided", dataset, path)
+            return None
+        found.append(row)
+    logger.info("%s: every file (%d) has its published checksum: %s", dataset, len(found), found[0].version)
+    return found[0]

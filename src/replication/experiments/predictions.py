@@ -31,7 +31,7 @@ from scipy.special import expit, logit
 
 from clai.calibration import LogisticCalibration, scaled_softmax
 from clai.errors import InputError
-from replication.datasets.archives import opened_zip, reading
+from replication.datasets.files import opened_zip, reading
 from replication.datasets.prepared import Prepared
 from replication.datasets.splits import DEVELOPMENT
 from replication.metrics.bootstrap import DECISION_THRESHOLDS
@@ -326,7 +326,7 @@ class _Archive:
         """Return the content of each member, as it is, by the run that it is of; raise InputError for a member of none."""
         content: dict[RunId, dict[str, bytes]] = {_run_of(name): {} for name in self.replicates()}
         for name in self.archive.namelist():
-            with reading(self.path, name), self.archive.open(name) as stream:
+            with reading(f"{self.path}: {name}", "predictions"), self.archive.open(name) as stream:
                 content[_run_of(name.rpartition("/")[0])][name] = stream.read()
         return content
 
@@ -349,7 +349,7 @@ class _Archive:
         """Return an array of this type, dimensions and number of values; raise InputError for any other."""
         if not self.has(name):
             raise _bad(self.path, f"no array {name}")
-        with reading(self.path, name), self.archive.open(f"{name}.npy") as stream:
+        with reading(f"{self.path}: {name}", "predictions"), self.archive.open(f"{name}.npy") as stream:
             content = io.BytesIO(stream.read())
         try:
             version = np.lib.format.read_magic(content)

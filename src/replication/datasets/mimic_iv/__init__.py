@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clai.errors import InputError
-from replication.datasets.fetch import Raw
 from replication.datasets.mimic_iv.onset import (
     RULES,
     find_onsets,
@@ -34,6 +33,7 @@ from replication.datasets.mimic_iv.tables import (
     run,
 )
 from replication.datasets.recordings import Rows, write
+from replication.datasets.sources import Raw
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

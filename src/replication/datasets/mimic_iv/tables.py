@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clai.errors import InputError
-from replication.datasets.fetch import Raw
+from replication.datasets.sources import Raw
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from clai.errors import InputError
-from replication.datasets.checksums import checksum_of
+from replication.datasets.files import checksum_of
 from replication.datasets.miniature.cifar10 import cifar10
 from replication.datasets.miniature.icu import challenge2019, mimic_iv
 from replication.datasets.miniature.medmnist import pathmnist
@@ -47,6 +47,6 @@ def make(dataset: str, folder: Path, seed: int) -> Path:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(COLUMNS)
         for path in files:
-            name, size = path.relative_to(folder).as_posix(), path.stat().st_size
-            writer.writerow([dataset, VERSION, name, "", "", size, checksum_of(path), "generated", "generated"])
+            name = path.relative_to(folder).as_posix()
+            writer.writerow([dataset, VERSION, name, "", checksum_of(path), "generated", "generated"])
     return table

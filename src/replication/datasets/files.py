@@ -1,0 +1,145 @@
+"""Files from outside: their checksums, archives of them, and the one message for a file that cannot be read."""
+
+import hashlib
+import os
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from clai.errors import InputError
+
+LISTED_ONE_BY_ONE = 1000  # More files than this are recorded as one tree a folder, to keep dataset.json short.
+TREE = "sha256-tree:"
+
+
+@contextmanager
+def reading(path: Path | str, expected: str) -> Iterator[None]:
+    """Turn whatever a library raises about a file within the block into one InputError.
+
+    path: the file, and where it helps the part of it. expected: what the file should be.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:  # A damaged file can make a parser raise almost any error.
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+        raise InputError(f"{path}: cannot be read ({said}); expected {expected}. Replace the file.") from error
+
+
+def checksum_of(path: Path, algorithm: str = "sha256") -> str:
+    """Return `algorithm:hex` of the bytes of a file."""
+    with path.open("rb") as stream:
+        return f"{algorithm}:{hashlib.file_digest(stream, algorithm).hexdigest()}"
+
+
+def describe_files(paths: Iterable[Path], base: Path, algorithm: str = "sha256") -> list[dict[str, Any]]:
+    """Return file (relative to `base`), size and checksum of each path, sorted.
+
+    More than LISTED_ONE_BY_ONE files become one entry for each folder, with the checksum of its tree: TREE and the sha256 of
+    the lines "name checksum".
+    """
+    entries = [
+        {"file": p.relative_to(base).as_posix(), "size": p.stat().st_size, "checksum": checksum_of(p, algorithm)}
+        for p in sorted(paths)
+    ]
+    if len(entries) <= LISTED_ONE_BY_ONE:
+        return entries
+    trees: dict[str, list[dict[str, Any]]] = {}
+    for entry in entries:
+        trees.setdefault(str(Path(str(entry["file"])).parent), []).append(entry)
+    return [
+        {
+            "file": f"{name}/ ({len(members)} files)",
+            "size": sum(m["size"] for m in members),
+            "checksum": TREE
+            + hashlib.sha256("".join(f"{m['file']} {m['checksum']}\n" for m in members).encode()).hexdigest(),
+        }
+        for name, members in sorted(trees.items())
+    ]
+
+
+def matching(folder: Path, patterns: Sequence[str]) -> list[Path]:
+    """Return the files below `folder` that match one of the patterns in upper or lower case, sorted.
+
+    patterns: of a name in `folder` itself, or after "**/" of a name at any depth. Links to folders are followed; hidden files
+    and folders are left out. Raises InputError, naming the link, for links in a circle.
+    """
+    found = []
+    for root, folders, names in os.walk(folder, followlinks=True):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for path in (Path(root, name) for name in folders):
+            if path.is_symlink() and Path(root).resolve().is_relative_to(path.resolve()):
+                raise InputError(
+                    f"{path}: found a link to a folder that holds it, expected no circle. Remove the link."
+                )
+        found += [Path(root, name) for name in names if not name.startswith(".")]
+    anywhere = [f"*{pattern[2:]}".lower() for pattern in patterns if pattern.startswith("**/")]
+    at_the_top = [pattern.lower() for pattern in patterns if not pattern.startswith("**/")]
+
+    def wanted(name: str) -> bool:
+        return any(fnmatchcase(f"/{name}", pattern) for pattern in anywhere) or (
+            "/" not in name and any(fnmatchcase(name, pattern) for pattern in at_the_top)
+        )
+
+    return sorted(path for path in found if wanted(path.relative_to(folder).as_posix().lower()))
+
+
+def unpack_archive(archive: Path, folder: Path, target: Callable[[str], str | None], largest: int) -> list[Path]:
+    """Extract members of a zip or tar into `folder`, and return their paths, sorted.
+
+    target: from the name of a member to the name that it gets in `folder`; None leaves it out. Links and other special
+    members stay out. Neither library writes outside `folder`. Raises InputError, naming the archive, for one that is damaged,
+    and for a member of more than `largest` bytes.
+    """
+
+    extracted = set()
+
+    def name_of(member: str, size: int) -> str | None:
+        if (name := target(member)) is None:
+            return None
+        if size > largest:
+            raise InputError(
+                f"{archive}: member '{member}' has {size} bytes, expected at most {largest}. Replace the archive."
+            )
+        extracted.add(folder / name)
+        return name
+
+    with reading(archive, "a zip or a tar"):
+        if zipfile.is_zipfile(archive):
+            with zipfile.ZipFile(archive) as packed:
+                for info in packed.infolist():
+                    if not info.is_dir() and (name := name_of(info.filename, info.file_size)) is not None:
+                        info.filename = name
+                        packed.extract(info, folder)
+        else:
+            with tarfile.open(archive) as tar:
+                for member in tar:
+                    if member.isreg() and (name := name_of(member.name, member.size)) is not None:
+                        tar.extract(member.replace(name=name), folder, filter="data")
+    return sorted(extracted)
+
+
+@contextmanager
+def opened_zip(path: Path, largest: int) -> Iterator[zipfile.ZipFile]:
+    """Open a zip whose members are read in memory.
+
+    Raises InputError, naming the archive, for one that is damaged, for a member that unpacks to more than `largest` bytes, and
+    for a member that takes as much memory as the archive demands.
+    """
+    with reading(path, "a zip"):
+        archive = zipfile.ZipFile(path)
+    with archive:
+        for info in archive.infolist():
+            # zipfile takes as much memory as a header says, before it reads, and other methods than deflate do so, too.
+            told = max(info.file_size - largest, info.compress_size - path.stat().st_size)
+            if told > 0 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise InputError(
+                    f"{path}: member '{info.filename}' unpacks to {info.file_size} bytes or is not packed by deflate; expected "
+                    f"at most {largest} bytes. Replace the archive."
+                )
+        yield archive
