@@ -1,0 +1,134 @@
+"""One `.npz` with `x`, `y` and, where samples belong together, `groups`; the shape of `x` says what it holds.
+
+    images    (N, height, width, channels) uint8
+    signals   (N, channels, samples), windows of one length
+    features  (N, features)
+
+`y` has the class of each sample: its number in the `classes` of the entry, from 0, or its name. All samples of a group, such as
+a subject, are in one split. docs/extending.md has an entry to copy.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clai.errors import InputError
+from replication.datasets.files import reading
+from replication.datasets.prepared import SPLITS, writing
+from replication.datasets.sources import Raw
+from replication.datasets.splits import group_split, stratified_validation
+
+FILES = ("*.npz",)
+EXPECTS = "one .npz with the arrays x, y and, where samples belong together, groups"
+KINDS = {4: "images", 3: "signals", 2: "features"}
+SETTINGS = ("classes", "channels", "units", "sampling_rate", "test_share", "validation_share")
+"""Keys of the dataset's entry."""
+
+Array = npt.NDArray[Any]
+
+
+def read_arrays(path: Path) -> tuple[Array, Array, Array | None]:
+    """Return x, y and the groups; raises InputError for arrays that are missing, of objects, or do not fit together."""
+    with reading(path, EXPECTS), np.load(path, allow_pickle=False) as archive:
+        x, y, groups = (archive[name] if name in archive.files else None for name in ("x", "y", "groups"))
+        found = ", ".join(archive.files)
+    if x is None or y is None:
+        raise InputError(f"{path}: found the arrays {found}, expected x, y and, if any, groups. Rename or add them.")
+    if x.ndim not in KINDS or x.dtype.kind not in "iuf" or (x.dtype == np.uint8) != (x.ndim == 4) or not x.size:
+        raise InputError(
+            f"{path}: found x as {x.dtype} {x.shape}, expected images uint8 (N, height, width, channels), or as other numbers "
+            "signals (N, channels, samples) or features (N, features). Correct the array."
+        )
+    for name, labels in (("y", y), ("groups", groups)):
+        if labels is not None and (labels.shape != x.shape[:1] or labels.dtype.kind not in "iuU"):
+            raise InputError(
+                f"{path}: found {name} as {labels.dtype} {labels.shape} beside x {x.shape}, expected a number or a text for "
+                "each sample. Correct the array."
+            )
+    if x.ndim < 4:
+        with np.errstate(over="ignore"):
+            x = x.astype(np.float32)
+        if not (finite := np.isfinite(x)).all():
+            place = tuple(int(i) for i in np.argwhere(~finite)[0])
+            raise InputError(
+                f"{path}: found in x at {place}, counted from 0, no finite number that float32 can hold, expected one. "
+                "Correct or remove the sample."
+            )
+    return x, y, groups
+
+
+def classes_of(path: Path, y: Array, classes: Sequence[Any] | None) -> tuple[list[str], npt.NDArray[np.int64]]:
+    """Return the names of the classes and the class index of each sample.
+
+    classes: names in the order of class indices; None for those found in y, sorted. Raises InputError unless y has each class
+    and nothing else, and at least two.
+    """
+    found = np.unique(y)
+    names = [str(name) for name in (found if classes is None else classes)]
+    if classes is not None and y.dtype.kind != "U":
+        index = y.astype(np.int64)
+    else:
+        numbers = {name: k for k, name in enumerate(names)}
+        index = np.array([numbers.get(name, -1) for name in y.astype(str)], dtype=np.int64)
+    if len(names) < 2 or set(index.tolist()) != set(range(len(names))):
+        raise InputError(
+            f"{path}: found {', '.join(str(label) for label in found[:20])} in y, expected two or more classes: each of "
+            f"{', '.join(names)}, by name or by number from 0 to {len(names) - 1}. Correct y, or `classes` in the entry."
+        )
+    return names, index
+
+
+def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
+    """Read the arrays, divide the samples and write each split."""
+    if missing := [key for key in SETTINGS if key not in settings]:
+        raise InputError(
+            f"datasets.{raw.dataset}: found no {', '.join(missing)}, expected {', '.join(SETTINGS)}. Add them to the entry "
+            "(docs/extending.md has one to copy)."
+        )
+    path, *others = raw.find()
+    if others:
+        raise InputError(f"datasets.{raw.dataset}.path: found {len(others) + 1} files, expected one. Set it to one.")
+    x, y, groups = read_arrays(path)
+    kind, count = KINDS[x.ndim], x.shape[1 if x.ndim == 3 else -1]
+    channels = settings["channels"] or [f"{'feature' if x.ndim == 2 else 'channel'} {n + 1}" for n in range(count)]
+    if len(channels) != count or (settings["sampling_rate"] is not None) != (kind == "signals"):
+        raise InputError(
+            f"{path}: found {kind} with {count} channels or features, but {len(channels)} names in `channels` and the "
+            f"`sampling_rate` {settings['sampling_rate']}, expected a name for each, and a rate for signals alone. Correct it."
+        )
+    classes, y = classes_of(path, y, settings["classes"])
+    test, validation = settings["test_share"], settings["validation_share"]
+    if groups is None:
+        rest, tested = stratified_validation(y, test, seed)
+        trained, validated = stratified_validation(y[rest], validation, seed)
+        parts, unit = [rest[trained], rest[validated], tested], "each class"
+    else:
+        groups = np.unique(groups, return_inverse=True)[1].astype(np.int64)
+        drawn = group_split(groups, test, validation, seed, "groups")
+        parts, unit = [np.flatnonzero(np.isin(groups, part)) for part in drawn], "the groups"
+    with writing(out_dir) as writer:
+        for split, rows in zip(SPLITS, parts, strict=True):
+            if absent := [name for k, name in enumerate(classes) if not (y[rows] == k).any()]:
+                raise InputError(
+                    f"{path}: found no sample of {', '.join(absent)} in the groups for {split}, expected every class in each. "
+                    "Change test_share or validation_share of the entry, or split_seed, or leave the class out."
+                )
+            writer.array(f"x_{split}", x[rows])
+            writer.array(f"y_{split}", y[rows])
+            if groups is not None:
+                writer.array(f"groups_{split}", groups[rows])
+        writer.describe(
+            raw.description(settings["title"])
+            | {
+                "kind": kind,
+                "classes": classes,
+                "variables" if kind == "features" else "channels": channels,
+                "units": [settings["units"]] * count,
+                "sampling_rate": settings["sampling_rate"],
+                "split_rule": f"{test:g} of {unit} for test, {validation:g} of the others for validation (seed {seed})",
+                "exclusions": [],
+            }
+        )

@@ -1,0 +1,106 @@
+"""Arrays of the user: the shape says what they hold, groups stay together, and what does not fit is refused by name."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clai.errors import InputError
+from replication.datasets.prepare import prepare
+from replication.datasets.prepared import Prepared, load
+from replication.datasets.sources import Raw
+
+N = 24
+ENTRY: dict[str, Any] = {
+    "title": "Own", "classes": ["rest", "task"], "channels": None, "units": "microvolt", "sampling_rate": 100,
+    "test_share": 0.25, "validation_share": 0.25,
+}  # fmt: skip
+ARRAYS: dict[str, Any] = {
+    "x": np.random.default_rng(0).normal(size=(N, 2, 50)), "y": np.arange(N) % 2, "groups": np.arange(N) // 3,
+}  # fmt: skip
+
+
+def own(folder: Path) -> Raw:
+    return Raw("own", "arrays", "as provided", folder / "own.npz", (), "not stated", "as provided", False)
+
+
+def read_arrays(folder: Path, arrays: dict[str, Any], **changes: Any) -> Prepared:
+    np.savez(folder / "own.npz", **{name: array for name, array in arrays.items() if array is not None})
+    prepare(own(folder), folder / "out", ENTRY | changes, 0)
+    return load(folder / "out")
+
+
+@pytest.mark.parametrize(
+    ("x", "kind", "settings"),
+    [
+        (ARRAYS["x"], "signals", {"channels": ["C3", "C4"]}),
+        (np.arange(N * 18).reshape(N, 3, 3, 2).astype(np.uint8), "images", {"sampling_rate": None}),
+        (ARRAYS["x"][:, 0].astype(np.float32), "features", {"sampling_rate": None}),
+    ],
+)
+@pytest.mark.parametrize("groups", [ARRAYS["groups"], np.char.add("s", ARRAYS["groups"].astype(str)), None])
+@pytest.mark.parametrize("names", [False, True])
+def test_arrays_are_prepared_by_their_shape(
+    tmp_path: Path, x: Any, kind: str, settings: dict[str, Any], groups: Any, names: bool
+) -> None:
+    y = np.array(["rest", "task"])[ARRAYS["y"]] if names else ARRAYS["y"]
+    data = read_arrays(tmp_path, {"x": x, "y": y, "groups": groups}, **settings)
+    assert data.info["kind"] == kind
+    assert data.info["classes"] == ["rest", "task"]
+    assert sum(part["n"] for part in data.info["splits"].values()) == N
+    assert data["x_train"].dtype == (np.uint8 if kind == "images" else np.float32)
+    rows = {part.tobytes(): k for k, part in enumerate(x.astype(data["x_train"].dtype))}
+    seen: dict[str, set[int]] = {}
+    for split in ("train", "val", "test"):
+        found = [rows[np.asarray(part).tobytes()] for part in data[f"x_{split}"]]
+        np.testing.assert_array_equal(data[f"y_{split}"], ARRAYS["y"][found])
+        seen[split] = {int(ARRAYS["groups"][row]) for row in found}
+        if groups is not None:
+            np.testing.assert_array_equal(data[f"groups_{split}"], ARRAYS["groups"][found])
+    if groups is not None:
+        assert not seen["train"] & (seen["test"] | seen["val"])
+        assert not seen["val"] & seen["test"]
+
+
+def test_classes_that_the_entry_does_not_name_are_those_found(tmp_path: Path) -> None:
+    assert read_arrays(tmp_path, ARRAYS | {"y": ARRAYS["y"] + 10}, classes=None).info["classes"] == ["10", "11"]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "settings", "message"),
+    [
+        ({"y": None}, {}, "found the arrays x, groups, expected x, y"),
+        ({"x": np.array([{}] * N, dtype=object)}, {}, "cannot be read .*Object arrays cannot be loaded"),
+        ({"x": np.zeros((N, 5, 5), np.uint8)}, {}, r"found x as uint8 \(24, 5, 5\), expected images uint8 \(N, height"),
+        ({"x": np.zeros(N)}, {}, r"found x as float64 \(24,\)"),
+        ({"x": np.zeros((0, 2, 50))}, {}, r"found x as float64 \(0, 2, 50\)"),
+        ({"x": np.where(np.arange(N * 100).reshape(N, 2, 50) == 105, np.nan, 1)}, {}, r"found in x at \(1, 0, 5\)"),
+        ({"x": np.full((N, 2, 50), 1e39)}, {}, r"found in x at \(0, 0, 0\), counted from 0, no finite number"),
+        ({"y": ARRAYS["y"][1:]}, {}, r"found y as int64 \(23,\) beside x \(24, 2, 50\)"),
+        ({"y": ARRAYS["y"] * 0.5}, {}, "found y as float64"),
+        ({"y": ARRAYS["y"] + 1}, {}, "found 1, 2 in y, expected two or more classes: each of rest, task, .* from 0 to 1"),
+        ({"y": ARRAYS["y"] * 0}, {}, "found 0 in y"),
+        ({"y": np.array(["rest", "Task"])[ARRAYS["y"]]}, {}, "found Task, rest in y"),
+        ({"groups": np.where(ARRAYS["groups"] == 1, np.nan, 1)}, {}, "found groups as float64"),
+        ({"groups": ARRAYS["groups"] // 4}, {}, "found 2 groups, expected at least 3"),
+        ({"y": (ARRAYS["groups"] == 0).astype(int)}, {}, "found no sample of task in the groups for"),
+        ({}, {"channels": ["C3"]}, "found signals with 2 channels or features, but 1 names"),
+        ({}, {"sampling_rate": None}, "found signals .* the `sampling_rate` None, .* a rate for signals alone"),
+    ],
+)  # fmt: skip
+def test_arrays_that_do_not_fit_are_refused(
+    tmp_path: Path, arrays: dict[str, Any], settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=rf"(own\.npz|datasets\.own): {message}"):
+        read_arrays(tmp_path, ARRAYS | arrays, **settings)
+    assert {p.name for p in tmp_path.iterdir()} == {"own.npz"}
+
+
+@pytest.mark.parametrize("content", [b"", b"<html>Please log in</html>", b"PK\x03\x04 cut off"])
+def test_a_file_that_is_no_npz_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "own.npz").write_bytes(content)
+    with pytest.raises(InputError, match=r"own\.npz: cannot be read .*expected one \.npz"):
+        prepare(own(tmp_path), tmp_path / "out", ENTRY, 0)
+    with pytest.raises(InputError, match=r"datasets\.own: found no units, expected classes, channels"):
+        prepare(own(tmp_path), tmp_path / "out", {k: v for k, v in ENTRY.items() if k != "units"}, 0)
