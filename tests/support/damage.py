@@ -5,7 +5,6 @@ import stat
 import struct
 import zipfile
 from collections.abc import Mapping
-from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
@@ -138,9 +137,3 @@ def lying_zip(draw: st.DrawFn, members: Mapping[str, bytes]) -> bytes:
             form, number % 2 ** (8 * struct.calcsize(form))
         )
     return bytes(data)
-
-
-def archives_of(members: Mapping[str, bytes], pack: Any = zipped) -> SearchStrategy[bytes]:
-    """Return archives with altered members, and archives that are damaged themselves."""
-    whole = pack([(name, content, stat.S_IFREG) for name, content in members.items()])
-    return st.one_of(altered_members(members).map(pack), damaged(whole))
