@@ -214,33 +214,22 @@ def replace_signals(path: Path, signals: list[Any], record_seconds: float = 30) 
     )
 
 
-def spoil(path: Path, offset: int, field: bytes) -> None:
-    content = bytearray(path.read_bytes())
-    content[offset : offset + len(field)] = field
-    path.write_bytes(content)
+def changed(kind: str, change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
+    """A fault of a file of subject 2."""
 
-
-def spoilt(offset: int, field: bytes, kind: str = "E0-PSG") -> Callable[[Path], None]:
-    return lambda folder: spoil(folder / f"SC4021{kind}.edf", offset, field)
-
-
-def cut_short(kind: str) -> Callable[[Path], None]:
     def fault(folder: Path) -> None:
         path = folder / f"SC4021{kind}.edf"
-        path.write_bytes(path.read_bytes()[:-20])
+        path.write_bytes(change(path.read_bytes()))
 
     return fault
+
+
+def with_field(offset: int, field: bytes, kind: str = "E0-PSG") -> Callable[[Path], None]:
+    return changed(kind, lambda whole: whole[:offset] + field + whole[offset + len(field) :])
 
 
 def without(kind: str) -> Callable[[Path], None]:
     return lambda folder: (folder / f"SC4021{kind}.edf").unlink()
-
-
-def other_content(kind: str, content: bytes) -> Callable[[Path], None]:
-    def fault(folder: Path) -> None:
-        (folder / f"SC4021{kind}.edf").write_bytes(content)
-
-    return fault
 
 
 def flat(folder: Path) -> None:
@@ -252,43 +241,37 @@ def flat(folder: Path) -> None:
     replace_signals(path, signals)
 
 
-def all_unscored(folder: Path) -> None:
-    path = folder / "SC4021EC-Hypnogram.edf"
-    path.write_bytes(re.sub(rb"Sleep stage [W1-4R]|Movement time", b"Sleep stage ?", path.read_bytes()))
-
-
-def stage_named(name: bytes) -> Callable[[Path], None]:
-    def fault(folder: Path) -> None:
-        path = folder / "SC4021EC-Hypnogram.edf"
-        path.write_bytes(path.read_bytes().replace(b"Sleep stage R", name))
-
-    return fault
-
-
+PSG, HYPNOGRAM = "E0-PSG", "EC-Hypnogram"
+STAGE = re.compile(rb"Sleep stage [W1-4R]|Movement time")
 OF_SIGNALS = 256 + 3 * 104
 """Where a miniature's header has the ranges of its three signals, eight characters each."""
 FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
-    "no hypnogram": (without("EC-Hypnogram"), r"E0-PSG\.edf: found no partner for subject 2, night 1"),
-    "no signal": (without("E0-PSG"), r"EC-Hypnogram\.edf: found no partner"),
-    "signal cut short": (cut_short("E0-PSG"), r"E0-PSG\.edf: cannot be read as EDF \(Number of records"),
-    "hypnogram cut short": (cut_short("EC-Hypnogram"), r"EC-Hypnogram\.edf: cannot be read as EDF"),
-    "HTML page": (other_content("E0-PSG", b"<html>not found</html>" * 30), r"E0-PSG\.edf: found a file that begins with b'<html"),
-    "empty signal": (other_content("E0-PSG", b""), r"E0-PSG\.edf: found a file that begins with b''"),
-    "empty hypnogram": (other_content("EC-Hypnogram", b""), r"EC-Hypnogram\.edf: found a file that begins with b''"),
-    "another rate": (spoilt(244, b"60      "), r"E0-PSG\.edf: found 50 Hz, expected 100 Hz .* in EEG Fpz-Cz; it has "),
-    "slower channel": (spoilt(256 + 16, b"EMG submental   EEG Pz-Oz       "), r"E0-PSG\.edf: found 1 Hz, .* in EEG Pz-Oz"),
-    "no such channel": (spoilt(256, b"Fpz-Cz          "), r"E0-PSG\.edf: found no channel EEG Fpz-Cz, .* it has Fpz-Cz, "),
-    "channel twice": (spoilt(256 + 16, b"EEG Fpz-Cz      "), r"E0-PSG\.edf: found 2 channel EEG Fpz-Cz, expected one"),
-    "unknown unit": (spoilt(256 + 3 * 96, b"kV      "), r"E0-PSG\.edf: found another unit"),
-    "pauses": (spoilt(192, b"EDF+D"), r"E0-PSG\.edf: found pauses in the recording"),
-    "no start": (spoilt(88, b"X" * 96), r"E0-PSG\.edf: cannot be read as EDF \(Invalid measurement date"),
-    "number of records": (spoilt(236, b"2       "), r"E0-PSG\.edf: cannot be read as EDF \(Number of records"),
-    "length of the header": (spoilt(184, b"99999   "), r"E0-PSG\.edf: cannot be read as EDF"),
-    "no scale": (spoilt(OF_SIGNALS, b"192     "), r"E0-PSG\.edf: cannot be read as EDF \(Physical range"),
-    "infinite scale": (spoilt(OF_SIGNALS, b"inf     "), r"E0-PSG\.edf: "),
+    "no hypnogram": (without(HYPNOGRAM), r"E0-PSG\.edf: found no partner for subject 2, night 1"),
+    "no signal": (without(PSG), r"EC-Hypnogram\.edf: found no partner"),
+    "signal cut short": (changed(PSG, lambda whole: whole[:-20]), r"E0-PSG\.edf: cannot be read as EDF \(Number of records"),
+    "hypnogram cut short": (changed(HYPNOGRAM, lambda whole: whole[:-20]), r"EC-Hypnogram\.edf: cannot be read as EDF"),
+    "HTML page": (changed(PSG, lambda _: b"<html>" * 99), r"E0-PSG\.edf: found a file that begins with b'<html"),
+    "empty signal": (changed(PSG, lambda _: b""), r"E0-PSG\.edf: found a file that begins with b''"),
+    "empty hypnogram": (changed(HYPNOGRAM, lambda _: b""), r"EC-Hypnogram\.edf: found a file that begins with b''"),
+    "another rate": (with_field(244, b"60      "), r"E0-PSG\.edf: found 50 Hz, expected 100 Hz .* in EEG Fpz-Cz; it has "),
+    "slower channel": (with_field(256 + 16, b"EMG submental   EEG Pz-Oz       "), r"E0-PSG\.edf: found 1 Hz, .* in EEG Pz-Oz"),
+    "no such channel": (with_field(256, b"Fpz-Cz          "), r"E0-PSG\.edf: found no channel EEG Fpz-Cz, .* it has Fpz-Cz, "),
+    "channel twice": (with_field(256 + 16, b"EEG Fpz-Cz      "), r"E0-PSG\.edf: found 2 channel EEG Fpz-Cz, expected one"),
+    "unknown unit": (with_field(256 + 3 * 96, b"kV      "), r"E0-PSG\.edf: found another unit"),
+    "pauses": (with_field(192, b"EDF+D"), r"E0-PSG\.edf: found pauses in the recording"),
+    "no start": (with_field(88, b"X" * 96), r"E0-PSG\.edf: cannot be read as EDF \(Invalid measurement date"),
+    "number of records": (with_field(236, b"2       "), r"E0-PSG\.edf: cannot be read as EDF \(Number of records"),
+    "length of the header": (with_field(184, b"99999   "), r"E0-PSG\.edf: cannot be read as EDF"),
+    "no scale": (with_field(OF_SIGNALS, b"192     "), r"E0-PSG\.edf: cannot be read as EDF \(Physical range"),
+    "infinite scale": (with_field(OF_SIGNALS, b"inf     "), r"E0-PSG\.edf: "),
     "flat channel": (flat, r"E0-PSG\.edf: found no signal that varies in EEG Pz-Oz"),
-    "nothing scored": (all_unscored, r"EC-Hypnogram\.edf: found no scored epoch"),
-    "unknown stage": (stage_named(b"Sleep stage X"), r"EC-Hypnogram\.edf: found the annotations Sleep stage X"),
+    "nothing scored": (
+        changed(HYPNOGRAM, lambda whole: STAGE.sub(b"Sleep stage ?", whole)), r"EC-Hypnogram\.edf: found no scored epoch"
+    ),
+    "unknown stage": (
+        changed(HYPNOGRAM, lambda whole: whole.replace(b"stage R", b"stage X")),
+        r"EC-Hypnogram\.edf: found the annotations Sleep stage X",
+    ),
 }  # fmt: skip
 
 
@@ -313,7 +296,7 @@ def test_a_recording_that_cannot_be_used_is_named_and_refused_or_skipped(
 
 def test_a_hypnogram_that_starts_later_is_moved(raw_folder: Path, tmp_path: Path) -> None:
     folder = own(raw_folder, tmp_path)
-    spoil(folder / "SC4021EC-Hypnogram.edf", 176, b"16.13.30")
+    with_field(176, b"16.13.30", "EC-Hypnogram")(folder)
     moved, before = prepared_from(folder, tmp_path / "a"), prepared_from(raw_folder, tmp_path / "b")
     (split,) = [s for s in SPLITS if 2 in before[f"groups_{s}"]]
     rows = [np.flatnonzero(data[f"groups_{split}"] == 2) for data in (before, moved)]
