@@ -17,7 +17,7 @@ import pandas as pd
 
 from clai.errors import InputError
 from replication.datasets.files import matching
-from replication.datasets.sleep_edf import CLASSES, EXPECTS, FILES, Night, open_edf, pairs, selected, usable_nights
+from replication.datasets.sleep_edf import CLASSES, EXPECTS, FILES, Night, open_edf, usable_nights
 
 logger = logging.getLogger(__name__)
 
@@ -68,9 +68,7 @@ def band_power_table(folder: Path, settings: Mapping[str, Any]) -> pd.DataFrame:
     """
     if not (paths := matching(folder, FILES)):
         raise InputError(f"{folder}: found no {' or '.join(FILES)}, expected {EXPECTS}. Correct the folder.")
-    recordings = pairs(paths)
-    chosen = {key: recordings[key] for key in sorted(selected(recordings, settings))}
-    nights, _ = usable_nights(chosen, settings, Counter())
+    nights, *_ = usable_nights(paths, settings, Counter())
     channels, samples = settings["channels"], round(settings["epoch_seconds"] * settings["sampling_rate"])
     short = [name.split()[-1].replace("-", "_").lower() for name in channels]
     names = [f"{channel}_{band}" for channel in short for band in BANDS]

@@ -257,26 +257,29 @@ def signals_of(night: Night, channels: Sequence[str], samples: int) -> npt.NDArr
 
 
 def usable_nights(
-    recordings: Mapping[Key, Mapping[str, Path]], settings: Mapping[str, Any], dropped: Counter[str]
-) -> tuple[list[Night], list[str]]:
-    """Return the usable recordings, and for each other one the reason.
+    paths: Sequence[Path], settings: Mapping[str, Any], dropped: Counter[str]
+) -> tuple[list[Night], list[str], list[tuple[str, int]]]:
+    """Return the usable ones of the recordings that the settings select, the reasons against others, and counts by step.
 
     Raises Unusable for the first unusable recording when the setting `unusable` is `refuse`, and InputError when no recording
     is usable.
     """
+    recordings = pairs(paths)
+    selection = sorted(selected(recordings, settings))
     nights: list[Night] = []
     reasons: list[str] = []
-    for key, files in recordings.items():
+    for key in selection:
         try:
-            nights.append(read_night(files, key, settings, dropped))
+            nights.append(read_night(recordings[key], key, settings, dropped))
         except Unusable as error:
             if settings["unusable"] == "refuse":
                 raise
             logger.warning("skipped: %s", error)
             reasons.append(error.reason)
     if not nights:
-        raise InputError(f"none of {len(recordings)} recordings can be used; the first: {reasons[0]}")
-    return nights, reasons
+        raise InputError(f"none of {len(selection)} recordings can be used; the first: {reasons[0]}")
+    asked = "asked for by `subjects` and `nights`"
+    return nights, reasons, [("recordings found", len(recordings)), (asked, len(selection)), ("usable", len(nights))]
 
 
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
@@ -286,27 +289,21 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
     """
     samples, channels = samples_kept(settings), list(settings["channels"])
     dropped: Counter[str] = Counter()
-    recordings = pairs(raw.find())
-    selection = selected(recordings, settings)
-    selected_files = {key: files for key, files in recordings.items() if key in selection}
-    nights, unusable = usable_nights(selected_files, settings, dropped)
+    nights, unusable, flow = usable_nights(raw.find(), settings, dropped)
     subjects = np.array([night.subject for night in nights])
     drawn = group_split(subjects, settings["test_share"], settings["validation_share"], seed, "subjects")
     parts = dict(zip(SPLITS, drawn, strict=True))
     with writing(out_dir) as writer:
         for split in SPLITS:
             members = [night for night in nights if night.subject in parts[split]]
-            n = sum(len(night.starts) for night in members)
-            with writer.stream(f"x_{split}", (n, len(channels), samples), np.float32) as append:
+            lengths = [len(night.starts) for night in members]
+            with writer.stream(f"x_{split}", (sum(lengths), len(channels), samples), np.float32) as append:
                 for night in members:
                     logger.info("%s: %d epochs for %s", night.psg.name, len(night.starts), split)
                     append(signals_of(night, channels, samples))
             writer.array(f"y_{split}", np.concatenate([night.stages for night in members]))
-            writer.array(
-                f"groups_{split}", np.repeat([night.subject for night in members], [len(m.starts) for m in members])
-            )
-        flow = [("recordings found", len(recordings)), ("asked for by `subjects` and `nights`", len(selection))]
-        flow += [("usable", len(nights)), *((f"of them for {s}", _count(subjects, parts[s])) for s in SPLITS)]
+            writer.array(f"groups_{split}", np.repeat([night.subject for night in members], lengths))
+            flow.append((f"of them for {split}", len(members)))
         writer.describe(
             raw.description(settings["title"])
             | {
@@ -322,8 +319,3 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
                 + [{"reason": reason, "count": count} for reason, count in dropped.items()],
             }
         )
-
-
-def _count(subjects: npt.NDArray[np.int64], part: npt.NDArray[np.int64]) -> int:
-    """Return the number of recordings (N,) whose subject is in `part`."""
-    return int(np.isin(subjects, part).sum())
