@@ -62,7 +62,7 @@ def refused(tmp_path: Path) -> Callable[..., str]:
         with pytest.raises(InputError) as caught:
             prepared(path, tmp_path / "out", **changes)
         assert not (tmp_path / "out").exists()
-        assert f"{path}: found " in str(caught.value)
+        assert f"{path}: " in str(caught.value)
         return str(caught.value)
 
     return message
@@ -155,12 +155,8 @@ def test_a_missing_label_or_group_an_unknown_label_and_an_empty_line_are_named(r
 
 def test_rows_longer_than_the_header_are_refused_and_shift_no_column(refused: Callable[..., str]) -> None:
     header, *rows = wards().to_csv(index=False).splitlines()
-    assert "found a table that cannot be read" in refused(
-        "\n".join([header, *(f"{n},{row}" for n, row in enumerate(rows))]) + "\n"
-    )
-    assert "found a table that cannot be read" in refused(
-        "\n".join([header, rows[0], f"{rows[1]},1", *rows[2:]]) + "\n"
-    )
+    assert "cannot be read" in refused("\n".join([header, *(f"{n},{row}" for n, row in enumerate(rows))]) + "\n")
+    assert "cannot be read" in refused("\n".join([header, rows[0], f"{rows[1]},1", *rows[2:]]) + "\n")
 
 
 def test_moments_of_time_are_no_numbers(tmp_path: Path) -> None:
@@ -206,7 +202,7 @@ def test_a_damaged_table_is_named(tmp_path: Path, suffix: str, damage: str) -> N
         database.register("wards", wards())
         database.execute(f"COPY wards TO '{path}'")
     path.write_bytes(DAMAGE[damage](path.read_bytes()))
-    with pytest.raises(InputError, match=rf"wards{suffix}: found "):
+    with pytest.raises(InputError, match=rf"wards{suffix}: (found|cannot be read) "):
         prepared(path, tmp_path / "out")
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
 

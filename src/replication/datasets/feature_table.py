@@ -6,8 +6,7 @@ site. pandas reads CSV, duckdb Parquet.
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from clai.errors import InputError
+from replication.datasets.files import reading
 from replication.datasets.prepared import SPLITS, writing
 from replication.datasets.sources import Raw
 from replication.datasets.splits import group_split
@@ -28,22 +28,9 @@ SETTINGS = ("label_column", "classes", "group_column", "feature_columns", "test_
 """Keys of the dataset's entry."""
 
 
-@contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Turn whatever a library raises about a table within the block, and warnings of pandas, into one InputError."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            yield
-    except Exception as error:  # A damaged file can make a parser raise almost any error.
-        raise InputError(
-            f"{path}: found a table that cannot be read ({error}), expected {TABLE}. Replace it."
-        ) from error
-
-
 def columns_of(path: Path) -> list[str]:
     """Return the names of a table's columns in order; raises InputError for a file without a header or a name that repeats."""
-    with reading(path):
+    with reading(path, TABLE):
         if path.suffix == ".parquet":
             names = [str(name) for name in _parquet("SELECT * FROM read_parquet(?) LIMIT 0", path)]
         else:  # as a row, because pandas renames columns that repeat
@@ -84,7 +71,7 @@ def read_table(path: Path, features: Sequence[str], texts: Sequence[str]) -> pd.
 
     Raises InputError, naming file, column and row, for a value that is missing, no number or not finite.
     """
-    with reading(path):
+    with reading(path, TABLE), warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
         if path.suffix == ".parquet":
             table = _parquet("SELECT * FROM read_parquet(?)", path)[[*features, *texts]]
         else:
