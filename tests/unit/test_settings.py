@@ -217,7 +217,7 @@ def test_a_study_on_development_patients_has_no_folds_and_needs_such_patients() 
 
 
 def test_run_reads_its_own_settings_and_no_others() -> None:
-    assert select(REAL, ["threads", "baselines.gp.epochs"]) == {"threads": 2, "baselines": {"gp": {"epochs": 10}}}
+    assert select(REAL, ["threads", "baselines.gp.epochs"]) == {"threads": 1, "baselines": {"gp": {"epochs": 10}}}
     with pytest.raises(InputError, match=r"setting baselines\.svm: found none in the configuration"):
         select(REAL, ["baselines.svm"])
     for model in MODELS.values():
