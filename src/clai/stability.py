@@ -1,7 +1,6 @@
 """Divergence of training: how to recognise it, and the error that tells the user."""
 
 import math
-import sys
 from collections.abc import Sequence
 
 import torch
@@ -13,7 +12,7 @@ EXPLODED = 1e3
 """Loss above which training has diverged. The alignment loss is at most 4; cross-entropy over C classes starts at log C."""
 
 FAILURES = (ArithmeticError, RuntimeError, ValueError)
-"""Errors that torch, GPyTorch and scikit-learn raise for values that are not finite, and for other reasons too."""
+"""Errors that torch and scikit-learn raise for values that are not finite, and for other reasons too."""
 
 
 def finite(outputs: Tensor) -> Tensor:
@@ -44,9 +43,8 @@ def refuse_divergence(
         error: failure of a step or of the validation after it; None for none.
     """
     parameters = list(module.parameters())
-    finite_weights = all(
-        bool(p.isfinite().all()) for p in parameters
-    )  # the gradient of a finite loss need not be finite
+    # The gradient of a finite loss need not be finite.
+    finite_weights = all(bool(p.isfinite().all()) for p in parameters)
     broken = not finite_weights or (error is not None and _is_numerical(error, parameters))
     values = torch.stack([loss.float() for loss in losses]).tolist() if losses else []
     if broken:
@@ -66,9 +64,5 @@ def refuse_divergence(
 
 def _is_numerical(error: Exception, parameters: Sequence[Tensor]) -> bool:
     """Say whether an exception reports a numerical failure, or weights have exploded."""
-    known: tuple[type[Exception], ...] = (FloatingPointError, torch.linalg.LinAlgError)
-    # Errors of GPyTorch. Only a process that has imported its module can meet them, and the method works without it.
-    gpytorch = sys.modules.get("linear_operator.utils.errors")
-    if gpytorch is not None:
-        known += (gpytorch.NanError, gpytorch.NotPSDError)
-    return isinstance(error, known) or not all(bool((p.abs() <= EXPLODED).all()) for p in parameters)
+    known = isinstance(error, (FloatingPointError, torch.linalg.LinAlgError))
+    return known or not all(bool((p.abs() <= EXPLODED).all()) for p in parameters)

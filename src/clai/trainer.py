@@ -8,9 +8,9 @@ import contextlib
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Literal, Self
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -53,19 +53,6 @@ class TrainingSettings:
     samples_per_class: int | None
     target: Target
     seed: int
-
-    @classmethod
-    def of(cls, settings: Mapping[str, Any], conditions: int, seed: int) -> Self:
-        """Take the settings of a run from the blocks `training` and `target` of a dataset's settings.
-
-        Args:
-            settings: of one dataset; further keys of `training` are left alone.
-            conditions: C for a multiclass task, 1 for a binary one, which have a target each.
-            seed: of the run.
-        """
-        names = [field.name for field in fields(cls) if field.name not in ("target", "seed")]
-        target = settings["target"]["multiclass" if conditions > 1 else "binary"]
-        return cls(**{name: settings["training"][name] for name in names}, target=target, seed=seed)
 
 
 def precision_context(device: torch.device, precision: Precision) -> contextlib.AbstractContextManager[Any]:

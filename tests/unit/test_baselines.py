@@ -14,7 +14,6 @@ from studenttmixture import EMStudentMixture
 
 from clai.batches import Recordings, Splits
 from clai.errors import DivergenceError, InputError
-from clai.trainer import TrainingSettings
 from replication.models.deep_kernel_gp import prevalence_shift, train_deep_kernel_gp
 from replication.models.gaussian_process import GaussianProcess, fit_gaussian_process
 from replication.models.row_classifiers import (
@@ -25,6 +24,7 @@ from replication.models.row_classifiers import (
     fit_process_of_rows,
     fit_row_classifier,
 )
+from replication.models.run import training_settings
 from replication.models.student_t_mixture import choose_student_t_mixture, fit_student_t_mixture
 
 MIXTURE: dict[str, Any] = {
@@ -245,7 +245,7 @@ def test_deep_kernel_process_learns_what_its_recordings_show() -> None:
 
     splits = Splits(items(300), items(100), items(200))
     config = {"target": {"binary": "product"}, "training": TRAINING | {"samples_per_class": 15}}
-    training = TrainingSettings.of(config, conditions=1, seed=0)
+    training = training_settings(config, conditions=1, seed=0)
     model, history = train_deep_kernel_gp(
         splits, training, encoder={"trunk": "hours", "width": 16, "layers": 2, "dropout": 0.0}, embedding_size=4,
         inducing_points=16, device=torch.device("cpu"), checkpoint=None,

@@ -14,7 +14,7 @@ from clai.encoders import ConditionedHead, Encoder, ResNet2d
 from clai.errors import InputError
 from clai.kernels import MahalanobisGaussian
 from clai.learning import collaborative_step
-from clai.trainer import TrainingSettings
+from replication.models.run import training_settings
 
 CPU = torch.device("cpu")
 
@@ -124,7 +124,7 @@ def test_a_step_on_a_gpu_never_waits_for_it() -> None:
     encoder = Encoder(trunk, ConditionedHead(trunk.features, 3, 4)).to(device, memory_format=torch.channels_last)
     kernel = MahalanobisGaussian(4, "full").to(device)
     optimiser = torch.optim.AdamW([*encoder.parameters(), *kernel.parameters()])
-    settings = TrainingSettings.of(yaml.safe_load((Path(__file__).parents[2] / "config.yaml").read_text()), 3, 0)
+    settings = training_settings(yaml.safe_load((Path(__file__).parents[2] / "config.yaml").read_text()), 3, 0)
     for wait in ("default", "error"):  # the first step sets things up
         torch.cuda.set_sync_debug_mode(wait)
         try:

@@ -15,7 +15,6 @@ from clai.batches import Vectors
 from clai.encoders import ConditionedHead, Encoder
 from clai.kernels import Cosine, build
 from clai.learning import collaborative_learning
-from clai.trainer import TrainingSettings
 from replication.benchmark import analysis
 from replication.benchmark.analysis import predicted_seconds
 from replication.benchmark.classifiers import measure_classifiers
@@ -25,6 +24,7 @@ from replication.benchmark.memory import peak, peaks_alone
 from replication.benchmark.timing import COLUMNS
 from replication.benchmark.training import SCHEDULES, measure_exact
 from replication.models.hardware import choose_precision
+from replication.models.run import training_settings
 from replication.runs.settings import load_settings
 
 CPU = torch.device("cpu")
@@ -65,7 +65,7 @@ def test_predictions_count_the_passes_that_each_schedule_makes(variant: str) -> 
     trunk = Counting()
     encoder = Encoder(trunk, ConditionedHead(4, CLASSES, 2))
     x, y = torch.randn(BATCHES * BATCH, 3), torch.arange(BATCHES * BATCH) % CLASSES
-    base = TrainingSettings.of(settings(), CLASSES, 0)
+    base = training_settings(settings(), CLASSES, 0)
     given = replace(
         base, epochs=1, batch_size=BATCH, schedule="sequential" if variant == "sequential" else "joint",
         references=1 if variant == "linear" else "all",

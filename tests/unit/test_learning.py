@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from linear_operator.utils.errors import NotPSDError
 
 from clai.alignment import Target, alignment_loss, target_matrix
 from clai.batches import Vectors
@@ -14,10 +13,12 @@ from clai.checkpoints import Checkpoint
 from clai.encoders import MLP, Classifier, ConditionedHead, ConvNet, Encoder, ResNet2d
 from clai.errors import DivergenceError, InputError
 from clai.kernels import Cosine, MahalanobisGaussian, Metric
-from clai.learning import batchwise_learning, collaborative_learning
+from clai.learning import collaborative_learning
 from clai.optimisers import build_optimisers
 from clai.stability import EXPLODED
 from clai.trainer import TrainingSettings
+from replication.models.batchwise import batchwise_learning
+from replication.models.run import training_settings
 from support.interruptible import trained
 
 SETTINGS = TrainingSettings(
@@ -103,7 +104,7 @@ def test_step_that_breaks_down_is_named_and_any_other_error_passes() -> None:
     torch.manual_seed(0)
     classifier = Classifier(MLP(3, 8, 1), 8, 3)
     with pytest.raises(DivergenceError, match="at step 1 of 4 the loss is nan, the learning rate"):
-        batchwise_learning(classifier, failing(NotPSDError("not PSD")), data(), SETTINGS, dict, None)
+        batchwise_learning(classifier, failing(torch.linalg.LinAlgError("not PSD")), data(), SETTINGS, dict, None)
     for error in (RuntimeError("shapes differ"), ValueError("no such label"), KeyError("x")):
         with pytest.raises(type(error)) as raised:
             batchwise_learning(classifier, failing(error), data(), SETTINGS, dict, None)
@@ -220,8 +221,8 @@ def test_weight_decay_leaves_vectors_and_the_metric_alone(metric: Metric) -> Non
 def test_settings_of_a_run_come_from_its_blocks_training_and_target() -> None:
     training = {key: value for key, value in dataclasses.asdict(SETTINGS).items() if key not in ("target", "seed")}
     blocks = {"training": training | {"samples": None}, "target": {"multiclass": "zero", "binary": "product"}}
-    assert TrainingSettings.of(blocks, 3, 0) == SETTINGS
-    assert TrainingSettings.of(blocks, 1, 5) == dataclasses.replace(SETTINGS, target="product", seed=5)
+    assert training_settings(blocks, 3, 0) == SETTINGS
+    assert training_settings(blocks, 1, 5) == dataclasses.replace(SETTINGS, target="product", seed=5)
 
 
 def test_short_runs_have_a_schedule_too() -> None:

@@ -13,8 +13,9 @@ from clai import algorithms_as_printed as printed
 from clai.batches import Vectors
 from clai.encoders import MLP, ConditionedHead, Encoder
 from clai.kernels import Kernel, build
-from clai.learning import class_draw, collaborative_learning, draw_shift
+from clai.learning import class_draw, collaborative_learning
 from clai.trainer import TrainingSettings
+from replication.models.batchwise import draw_shift
 
 BATCH, EPOCHS, ETA, SEED, SIZE = 5, 2, 0.1, 3, 4
 

@@ -18,6 +18,7 @@ from replication.benchmark.timing import Row, time_in_turn
 from replication.benchmark.training import CHANNELS, images, placed
 from replication.models.cross_entropy import train_cross_entropy
 from replication.models.hardware import choose_precision
+from replication.models.run import training_settings
 from replication.models.supervised_contrastive import train_supervised_contrastive
 from replication.models.training import build_clai
 
@@ -158,7 +159,7 @@ def _data(settings: Mapping[str, Any], items: int, image_size: int, classes: int
 
 def _learning(settings: Mapping[str, Any], classes: int) -> TrainingSettings:
     """Return the settings of an epoch of the linear schedule, in the precision that the settings name."""
-    base = TrainingSettings.of(settings, classes, 0)
+    base = training_settings(settings, classes, 0)
     return replace(base, epochs=1, schedule="joint", references=1)
 
 

@@ -19,6 +19,7 @@ from clai.trainer import TrainingSettings, precision_context
 from replication.benchmark.analysis import predicted_seconds
 from replication.benchmark.memory import peak, peaks_alone
 from replication.benchmark.timing import Row, time_in_turn, wait
+from replication.models.run import training_settings
 from replication.models.training import build_clai
 
 CHANNELS = 3
@@ -181,7 +182,7 @@ def _prepare_epoch(case: TrainingCase, model: str) -> tuple[Callable[[], object]
     x, labels = _tensors(case)
     trained = build_clai(case.settings, model, CHANNELS, case.classes, 0)
     encoder, kernel = placed(trained.encoder, device), trained.kernel.to(device)
-    base = TrainingSettings.of(case.settings, case.classes, 0)
+    base = training_settings(case.settings, case.classes, 0)
     learning = replace(
         base, epochs=1, batch_size=case.batch_size, optimiser="sgd", momentum=0.0, learning_rate=1e-3,
         weight_decay=0.0, learning_rate_schedule="constant", reference_reduction="sum", target="product",

@@ -6,10 +6,11 @@ import pandas as pd
 
 from clai.checkpoints import Checkpoint
 from clai.encoders import Classifier, Encoder
-from clai.learning import encoder_passes, group_size
+from clai.learning import encoder_passes
 from replication.experiments.evaluation import evaluate_clai, evaluate_cross_entropy, evaluate_supervised_contrastive
 from replication.experiments.operations import operations_per_item
 from replication.experiments.studies import Cell
+from replication.models.batchwise import group_size
 from replication.models.embedding import embed_splits
 from replication.models.run import Run
 from replication.models.supervised_contrastive import views_of

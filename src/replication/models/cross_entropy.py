@@ -9,8 +9,9 @@ from torch import Tensor, nn
 from clai.batches import Items
 from clai.checkpoints import Checkpoint
 from clai.encoders import Classifier
-from clai.learning import batchwise_learning, class_draw, draw_shift
+from clai.learning import class_draw
 from clai.trainer import Epoch, TrainingSettings, precision_context
+from replication.models.batchwise import batchwise_learning, draw_shift
 
 
 def train_cross_entropy(
@@ -26,7 +27,7 @@ def train_cross_entropy(
     to the class shares of all samples.
 
     Returns:
-        The history. Other arguments and errors are those of `clai.learning.batchwise_learning`.
+        The history. Other arguments and errors are those of `replication.models.batchwise.batchwise_learning`.
     """
     device = classifier.logits.weight.device
 

@@ -18,10 +18,11 @@ from torch import Tensor, nn
 from clai.batches import Items, Splits
 from clai.checkpoints import Checkpoint
 from clai.encoders import ConditionedHead, Encoder, build_trunk
-from clai.learning import batchwise_learning, class_draw, draw_shift
+from clai.learning import class_draw
 from clai.stability import finite
 from clai.trainer import Epoch, TrainingSettings
-from replication.models.gaussian_process import SparseProcess
+from replication.models.batchwise import batchwise_learning, draw_shift
+from replication.models.gaussian_process import SparseProcess, numerical_failures
 
 
 class Latent(NamedTuple):
@@ -82,7 +83,7 @@ def train_deep_kernel_gp(
 
     Returns:
         The model on the device and its history: loss (minus the bound, per sample) and, if both classes occur among the
-        validation samples, validation_auroc. Errors are those of `clai.learning.batchwise_learning`.
+        validation samples, validation_auroc. Errors are those of `replication.models.batchwise.batchwise_learning`.
     """
     torch.manual_seed(training.seed)
     items = splits.train
@@ -96,10 +97,12 @@ def train_deep_kernel_gp(
 
     def objective(x: Any, labels: Tensor) -> Tensor:
         drawn = class_draw(labels, training.samples_per_class, torch.default_generator)
-        return -bound(model.process(model.encoder(x)[0][drawn]), labels[drawn].float().unsqueeze(0)).sum()
+        with numerical_failures():
+            return -bound(model.process(model.encoder(x)[0][drawn]), labels[drawn].float().unsqueeze(0)).sum()
 
     def validate() -> Epoch:
-        mean, labels = finite(model.latent(splits.val).mean), splits.val.labels
+        with numerical_failures():
+            mean, labels = finite(model.latent(splits.val).mean), splits.val.labels
         # One class alone has no area under the curve, which is no divergence.
         return (
             {"validation_auroc": float(roc_auc_score(labels.numpy(), mean.numpy()))} if len(labels.unique()) > 1 else {}

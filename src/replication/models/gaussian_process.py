@@ -6,12 +6,15 @@ dimension. Its likelihood is Bernoulli with a probit link, its variational poste
 are scaled to sum to 1.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import gpytorch
 import numpy as np
 import torch
+from linear_operator.utils.errors import NanError, NotPSDError
 from numpy.typing import ArrayLike, NDArray
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.preprocessing import StandardScaler
@@ -26,6 +29,15 @@ Floats = NDArray[np.float64]
 
 # Samples predicted at once.
 _BLOCK = 4096
+
+
+@contextmanager
+def numerical_failures() -> Iterator[None]:
+    """Raise FloatingPointError where GPyTorch raises errors of its own for numbers that are not finite."""
+    try:
+        yield
+    except (NanError, NotPSDError) as error:
+        raise FloatingPointError(str(error)) from error
 
 
 class SparseProcess(gpytorch.models.ApproximateGP):
@@ -141,7 +153,8 @@ def fit_gaussian_process(
             try:
                 for items in torch.randperm(len(x), generator=generator).to(device).split(batch_size):
                     optimiser.zero_grad()
-                    loss = -bound(process(x[items]), target[:, items]).sum()
+                    with numerical_failures():
+                        loss = -bound(process(x[items]), target[:, items]).sum()
                     loss.backward()
                     losses.append(loss.detach())
                     optimiser.step()

@@ -14,8 +14,8 @@ from clai.batches import Items
 from clai.checkpoints import Checkpoint
 from clai.encoders import Encoder
 from clai.kernels import Kernel
-from clai.learning import batchwise_learning
 from clai.trainer import Epoch, TrainingSettings, precision_context
+from replication.models.batchwise import batchwise_learning
 
 
 def train_prototypical(
@@ -31,7 +31,7 @@ def train_prototypical(
     batch has them, and not an episode of a few.
 
     Returns:
-        The history. Other arguments and errors are those of `clai.learning.batchwise_learning`.
+        The history. Other arguments and errors are those of `replication.models.batchwise.batchwise_learning`.
     """
     device = encoder.head.weight.device
 

@@ -1,7 +1,7 @@
 """A run at work: its data, settings, identity and device, and what follows from them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -19,6 +19,19 @@ from replication.models.splits import inputs_of, splits_of
 from replication.runs.identity import RunId
 from replication.runs.jobs import use_threads
 from replication.runs.record import Recorder, digest, file_digest
+
+
+def training_settings(settings: Mapping[str, Any], conditions: int, seed: int) -> TrainingSettings:
+    """Take the settings of a training from the blocks `training` and `target` of a dataset's settings.
+
+    Args:
+        settings: of one dataset; further keys of `training` are left alone.
+        conditions: C for a multiclass task, 1 for a binary one, which have a target each.
+        seed: of the run.
+    """
+    names = [field.name for field in fields(TrainingSettings) if field.name not in ("target", "seed")]
+    target = settings["target"]["multiclass" if conditions > 1 else "binary"]
+    return TrainingSettings(**{name: settings["training"][name] for name in names}, target=target, seed=seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +119,7 @@ class Run:
     @cached_property
     def training(self) -> TrainingSettings:
         """Return how the run's model is trained."""
-        return TrainingSettings.of(self.settings, self.conditions, self.id.seed)
+        return training_settings(self.settings, self.conditions, self.id.seed)
 
     def recorder(self) -> Recorder:
         """Begin the run's record; its clock starts here."""

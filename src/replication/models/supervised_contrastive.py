@@ -18,8 +18,9 @@ from torch import Tensor
 from clai.batches import Items
 from clai.checkpoints import Checkpoint
 from clai.encoders import Encoder
-from clai.learning import batchwise_learning, class_draw
+from clai.learning import class_draw
 from clai.trainer import Epoch, TrainingSettings, precision_context
+from replication.models.batchwise import batchwise_learning
 from replication.models.logistic_regression import RowClassifier, class_sample, fit_logistic_regression
 
 Floats = NDArray[np.float64]
@@ -61,7 +62,7 @@ def train_supervised_contrastive(
         views: of each item in a batch (`views_of`).
 
     Returns:
-        The history. Other arguments and errors are those of `clai.learning.batchwise_learning`.
+        The history. Other arguments and errors are those of `replication.models.batchwise.batchwise_learning`.
     """
     # The import is slow, and jobs that train another model import this module too.
     from pytorch_metric_learning.losses import SupConLoss
