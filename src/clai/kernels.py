@@ -28,14 +28,8 @@ class Kernel(nn.Module, ABC):
     (..., A, R). Leading dimensions, usually the K conditions, are paired off.
 
     A subclass must define `forward` and `coordinates`. It may define `log_parzen`, `loss_floor` and `inner_product`, which hold
-    for one similarity only: a subclass that defines `forward` does not inherit them from the kernel that it extends, but from
-    this class.
-
-    >>> class Squared(Cosine):
-    ...     def forward(self, anchor, reference):
-    ...         return 2 * super().forward(anchor, reference).square() - 1
-    >>> Cosine().loss_floor("product", 0.5, 8), Squared().loss_floor("product", 0.5, 8)
-    (0.0, None)
+    for one similarity only. A subclass that extends another kernel and gives it another `forward` must set these three anew,
+    for instance to those of this class.
     """
 
     name: ClassVar[str]
@@ -47,10 +41,6 @@ class Kernel(nn.Module, ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "forward" in vars(cls):
-            for attribute in ("log_parzen", "loss_floor", "inner_product"):
-                if attribute not in vars(cls):
-                    setattr(cls, attribute, getattr(Kernel, attribute))
         if "name" in vars(cls):
             namesake = KERNELS.setdefault(cls.name, cls)
             if namesake.__qualname__ != cls.__qualname__:
