@@ -9,9 +9,9 @@ import pytest
 
 from clai.errors import InputError
 from replication.report.evidence import Evidence
-from replication.report.figures.reliability import FEWEST_IN_BIN, pool_bins
 from replication.report.figures.render import FIGURES, render, save
-from replication.report.figures.time_to_result import NOT_KEPT, RECORD_OPERATIONS
+from replication.report.figures.supplement_accuracy import FEWEST_IN_BIN, pool_bins
+from replication.report.figures.supplement_cost import NOT_KEPT, RECORD_OPERATIONS
 from replication.report.labels import CLASS_COLOURS, CLASS_LABELS, MINI_NOTE
 from replication.report.printed_values import read_printed_values
 from replication.runs.outputs import evidence_behind

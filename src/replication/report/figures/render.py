@@ -10,21 +10,8 @@ from matplotlib.figure import Figure
 
 from replication.report.captions import caption
 from replication.report.evidence import Evidence, run_dataset, run_model
-from replication.report.figures import (
-    ablation,
-    benchmark,
-    conditioning,
-    decision_curves,
-    embeddings,
-    latent_signals,
-    reliability,
-    schedules,
-    specification_curve,
-    time_to_result,
-    training,
-    votes,
-)
-from replication.report.figures.parts import STYLE, Drawn, not_run
+from replication.report.figures import paper, supplement_accuracy, supplement_claims, supplement_cost
+from replication.report.figures.style import THEME, Drawn, not_run
 
 
 class Drawing(NamedTuple):
@@ -39,20 +26,20 @@ class Drawing(NamedTuple):
 
 
 FIGURES: dict[str, Drawing] = {
-    "figure1": Drawing(conditioning.draw, conditioning.COLUMNS),
-    "figure2": Drawing(embeddings.draw, embeddings.COLUMNS),
-    "figure3": Drawing(training.draw, training.COLUMNS),
-    "figure4": Drawing(latent_signals.draw, latent_signals.COLUMNS),
-    "figureS1": Drawing(reliability.draw, reliability.COLUMNS),
-    "figureS2": Drawing(ablation.draw, ablation.COLUMNS),
-    "figureS3": Drawing(schedules.draw, schedules.COLUMNS),
-    "figureS4": Drawing(decision_curves.draw, decision_curves.COLUMNS),
-    "figureS5": Drawing(benchmark.draw, benchmark.COLUMNS),
-    "figureS6": Drawing(time_to_result.draw, time_to_result.COLUMNS, printed=True),
-    "figureS7": Drawing(latent_signals.draw, latent_signals.COLUMNS),
-    "figureS8": Drawing(specification_curve.draw, specification_curve.COLUMNS, printed=True),
-    "figureS9": Drawing(votes.draw, votes.COLUMNS),
-    "figureS10": Drawing(training.draw_long, training.COLUMNS),
+    "figure1": Drawing(paper.stages, paper.STAGE_COLUMNS),
+    "figure2": Drawing(paper.embeddings, paper.EMBEDDING_COLUMNS),
+    "figure3": Drawing(paper.training, paper.TRAINING_COLUMNS),
+    "figure4": Drawing(paper.signals, paper.SIGNAL_COLUMNS),
+    "figureS1": Drawing(supplement_accuracy.reliability, supplement_accuracy.RELIABILITY_COLUMNS),
+    "figureS2": Drawing(supplement_accuracy.ablation, supplement_accuracy.ABLATION_COLUMNS),
+    "figureS3": Drawing(supplement_cost.schedules, supplement_cost.SCHEDULE_COLUMNS),
+    "figureS4": Drawing(supplement_accuracy.decision_curves, supplement_accuracy.DECISION_COLUMNS),
+    "figureS5": Drawing(supplement_cost.cost, supplement_cost.COST_COLUMNS),
+    "figureS6": Drawing(supplement_cost.time_to_result, supplement_cost.TIME_COLUMNS, printed=True),
+    "figureS7": Drawing(paper.signals, paper.SIGNAL_COLUMNS),
+    "figureS8": Drawing(supplement_claims.specification_curves, supplement_claims.CLAIM_COLUMNS, printed=True),
+    "figureS9": Drawing(supplement_accuracy.votes, supplement_accuracy.VOTE_COLUMNS),
+    "figureS10": Drawing(paper.long_training, paper.TRAINING_COLUMNS),
 }
 
 # Drawn from the embeddings of one run: the first seed, and the first fold where there are folds.
@@ -68,7 +55,7 @@ def render(
     """
     draw, columns, takes_printed = FIGURES[name]
     given = (evidence, printed) if takes_printed else (evidence,)
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context(THEME):
         figure, frame = draw(*given) if evidence.at_hand() else (not_run(evidence), pd.DataFrame(columns=columns))
     frame = frame[columns].reset_index(drop=True)
     runs = evidence.runs_behind(frame)
@@ -86,5 +73,5 @@ def _is_first(run: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> bool
 def save(figure: Figure, path: Path) -> None:
     """Write a PDF or PNG without dates, so that the same figure gives the same bytes."""
     metadata = {"CreationDate": None} if path.suffix == ".pdf" else {"Software": None}
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context(THEME):
         figure.savefig(path, metadata=metadata)

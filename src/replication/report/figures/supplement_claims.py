@@ -1,4 +1,4 @@
-"""Figure S8: specification curves, each reading, dataset and model with its interval (Simonsohn et al. 2020)."""
+"""Figure S8, specification curves: each reading, dataset and model with its interval (Simonsohn et al. 2020)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,17 +16,18 @@ from replication.report.claims.judgement import Judgement, judge
 from replication.report.claims.reading import Reading, varying
 from replication.report.claims.verdict import Outcome
 from replication.report.evidence import Evidence
-from replication.report.figures.parts import GREY, WIDTH, Drawn, new_figure, write_reason
+from replication.report.figures.style import BLUE, GREEN, GREY, VERMILION, WIDTH, Drawn, new_figure, write_reason
 from replication.report.statistics import Interval
 
 CLAIMS = ("1", "2", "3a", "3b", "4", "15", "5", "6", "11", "7", "8")
 """The claims with an interval for each reading, in the order of panels."""
-COLUMNS = ["claim", "dataset", "data", "reading", "compared", "quantity", "unit", "replicate", "estimate", "low", "high", "n",
-           "outcome"]  # fmt: skip
+CLAIM_COLUMNS = [
+    "claim", "dataset", "data", "reading", "compared", "quantity", "unit", "replicate", "estimate", "low", "high", "n", "outcome",
+]  # fmt: skip
 COLOURS = {
-    Outcome.REPRODUCED: "#0072B2",
-    Outcome.EXCEEDED: "#009E73",
-    Outcome.NOT_REPRODUCED: "#D55E00",
+    Outcome.REPRODUCED: BLUE,
+    Outcome.EXCEEDED: GREEN,
+    Outcome.NOT_REPRODUCED: VERMILION,
     Outcome.INCONCLUSIVE: GREY,
 }
 PANELS_A_ROW = 3
@@ -37,8 +38,8 @@ LONGEST = 22
 """Letters of the name of an option."""
 
 
-def draw(evidence: Evidence, printed: pd.DataFrame) -> Drawn:
-    """Draw a panel for each claim: estimates in order, and below them the options of each one's reading.
+def specification_curves(evidence: Evidence, printed: pd.DataFrame) -> Drawn:
+    """Draw figure S8, a panel for each claim: estimates in order, and below them the options of each one's reading.
 
     An estimate is the one that decides under a reading, on a dataset, for a model. Faint points are single seeds or folds.
     """
@@ -64,7 +65,7 @@ def draw(evidence: Evidence, printed: pd.DataFrame) -> Drawn:
             unused[1].axis("off")
     _fix_layout(figure)
     return figure, pd.DataFrame([row for j in judgements for row in _rows(j.claim.number, shown[j.claim.number])],
-                                columns=COLUMNS)  # fmt: skip
+                                columns=CLAIM_COLUMNS)  # fmt: skip
 
 
 def _fix_layout(figure: Figure) -> None:

@@ -1,0 +1,230 @@
+"""Figures 1 to 4 of the paper, and figures S7 and S10, which draw other data in the same way."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import FancyArrowPatch, Patch
+from matplotlib.patheffects import withStroke
+from matplotlib.ticker import MaxNLocator
+
+from replication.report.evidence import Evidence
+from replication.report.figures.style import (
+    EMBEDDING_MODEL,
+    GREY,
+    WIDTH,
+    Drawn,
+    class_colour,
+    curves,
+    handles,
+    mean_sd,
+    new_figure,
+    scatter,
+    short_title,
+    style_of,
+    styles_of,
+    together,
+    write_reason,
+)
+from replication.report.labels import CLASS_LABELS
+from replication.runs.models import CLAI, MODELS
+
+STAGE_COLUMNS = ["dataset", "stage", "x", "y", "label", "status", "model"]
+# Marker, size and opacity of a sample, by what the stage k knows of its class.
+STATUSES = {"unknown": (".", 12, 0.5), "conditioned": ("x", 9, 0.45), "current": ("+", 20, 0.95)}
+STATUS_TITLES = {
+    "unknown": "class not yet conditioned",
+    "current": "class $k$ of the panel",
+    "conditioned": "class before $k$",
+}
+EMBEDDING_COLUMNS = ["dataset", "model", "x", "y", "label"]
+TRAINING_COLUMNS = ["dataset", "model", "epoch", "quantity", "mean", "sd", "n"]
+LONG_CELLS = {"clai-m": "full_zero", "clai-c": "cosine_zero"}
+"""The models' names in the study of figure S10."""
+SIGNAL_COLUMNS = ["dataset", "model", "hour", "signal", "value", "sd", "event"]
+# The paper draws CLaI beside a Gaussian process and does not say which kernel CLaI has: both are shown.
+PROCESS = "gp"
+EVENT = "0.85"
+TITLE = 34
+"""Letters of a line of a title."""
+
+
+def stages(evidence: Evidence) -> Drawn:
+    """Draw figure 1: 2-D views of test samples before training and of phi(., k) for k = 1, 2, 3 and C.
+
+    In the panel of k, class k and, paler, the classes before it have their colours; all others are grey.
+    """
+    (dataset,) = evidence.expected
+    frame = evidence.frame(dataset, "stages.csv.gz")
+    figure = new_figure(WIDTH, 2.3, evidence)
+    figure.set_layout_engine("constrained", rect=(0, 0.17, 1, 0.83))  # two legends stand below
+    if frame.empty:
+        write_reason(figure.subplots(), "no stages in the evidence")
+        return figure, pd.DataFrame(columns=STAGE_COLUMNS)
+    last = int(frame["stage"].max())
+    shown = sorted({0, 1, 2, 3, last} & set(frame["stage"]))
+    panels = list(np.atleast_1d(figure.subplots(1, len(shown), gridspec_kw={"wspace": 0.22})))
+    parts = []
+    for axes, stage in zip(panels, shown, strict=True):
+        view = frame[frame["stage"] == stage].copy()
+        known = [view["label"] == stage - 1, view["label"] < stage - 1]
+        view["status"] = np.select(known, ["current", "conditioned"], "unknown")
+        for status, (marker, size, alpha) in STATUSES.items():
+            points = view[view["status"] == status]
+            colour = GREY if status == "unknown" else None
+            edge = {"edgecolor": "face"} if marker == "." else {}
+            scatter(axes, points, colour, marker=marker, s=size, alpha=alpha, linewidth=0.7, **edge)
+        axes.set_box_aspect(1)
+        axes.margins(0.08)
+        axes.set_xlabel("before conditioning" if stage == 0 else f"$k={stage}$" + (" $=C$" if stage == last else ""))
+        parts.append(view)
+    _stage_legends(figure, CLASS_LABELS[dataset])
+    _arrows(figure, panels, shown)
+    return figure, pd.concat(parts).assign(dataset=dataset, model=EMBEDDING_MODEL)
+
+
+def _stage_legends(figure: Figure, labels: Sequence[str]) -> None:
+    squares = [
+        Line2D([], [], ls="", marker="s", ms=4.5, color=class_colour(index), label=f"{index + 1} {label}")
+        for index, label in enumerate(labels)
+    ]
+    figure.legend(handles=squares, loc="lower center", ncols=len(squares), handletextpad=0, columnspacing=0.6)
+    glyphs = [
+        Line2D([], [], ls="", marker=STATUSES[status][0], mew=1.1, color=GREY if status == "unknown" else "0.2",
+               alpha=1 if status != "conditioned" else 0.6, label=title)
+        for status, title in STATUS_TITLES.items()
+    ]  # fmt: skip
+    figure.legend(handles=glyphs, loc="lower center", bbox_to_anchor=(0.5, 0.09), ncols=len(glyphs), handletextpad=0.1)
+
+
+def _arrows(figure: Figure, panels: Sequence[Axes], shown: Sequence[int]) -> None:
+    """Draw an arrow labelled phi(., k) into every panel after the first; dotted where stages are left out."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for before, after, previous, stage in zip(panels, panels[1:], shown, shown[1:], strict=False):
+        left, right = before.get_position(), after.get_position()
+        start, end, height = left.x1 + 0.003, right.x0 - 0.003, (left.y0 + left.y1) / 2
+        line = ":" if stage > previous + 1 else "-"
+        arrow = FancyArrowPatch(
+            (start, height), (end, height), arrowstyle="->", mutation_scale=8, lw=1, ls=line, color="0.2",
+            shrinkA=0, shrinkB=0, transform=figure.transFigure,
+        )  # fmt: skip
+        figure.add_artist(arrow)
+        label = rf"$\phi(\cdot,{stage if stage != max(shown) else 'C'})$"
+        figure.text((start + end) / 2, left.y1 + 0.02, label, ha="center", va="bottom", fontsize=8)
+
+
+def embeddings(evidence: Evidence) -> Drawn:
+    """Draw figure 2: t-SNE of each dataset, or its substitute, in the paper's colours; class indices stand at the medians."""
+    datasets = evidence.shown()
+    figure = new_figure(WIDTH, 2.75, evidence)
+    panels = figure.subplots(1, len(datasets))
+    parts = []
+    for letter, axes, dataset in zip("abcdefgh", np.atleast_1d(panels), datasets, strict=False):
+        axes.set_box_aspect(1)
+        axes.set_title(f"({letter}) {short_title(evidence, dataset)}")
+        frame = evidence.frame(dataset, "tsne.csv.gz")
+        frame = frame[frame["model"] == EMBEDDING_MODEL]
+        if frame.empty:
+            write_reason(axes, "no t-SNE in the evidence" if evidence.has(dataset) else evidence.not_run(dataset))
+            continue
+        scatter(axes, frame, s=2.5, linewidth=0, alpha=0.7)
+        for label, points in frame.groupby("label"):
+            axes.text(points["x"].median(), points["y"].median(), str(label), ha="center", va="center", fontsize=9,
+                      fontweight="bold", path_effects=[withStroke(linewidth=2, foreground="white")])  # fmt: skip
+        parts.append(frame.assign(dataset=dataset))
+    return figure, together(parts, EMBEDDING_COLUMNS)
+
+
+def training(evidence: Evidence) -> Drawn:
+    """Draw figure 3: training loss with each kernel's floor (top) and validation accuracy (bottom), mean and sd over seeds."""
+    datasets = [dataset for dataset in evidence.shown() if evidence.has(dataset)]
+    return _training(evidence, datasets, {model: model for model in CLAI})
+
+
+def long_training(evidence: Evidence) -> Drawn:
+    """Draw figure S10: the same of a study with the epochs of the paper's figure 3."""
+    return _training(evidence, evidence.at_hand(), LONG_CELLS)
+
+
+def _training(evidence: Evidence, datasets: Sequence[str], names: Mapping[str, str]) -> Drawn:
+    """Draw a column of panels for each dataset or study; `names` are those of the models there."""
+    figure = new_figure(max(3.6, 2.6 * len(datasets)), 4.2, evidence)
+    panels = figure.subplots(2, len(datasets), squeeze=False, sharex="col")
+    styles = {name: style_of(model) for model, name in names.items()}
+    parts = []
+    for (top, bottom), dataset in zip(panels.T, datasets, strict=True):
+        history = evidence.frame(dataset, "history.csv")
+        curves(top, history, "epoch", "loss", styles, lw=1.5)
+        curves(top, history, "epoch", "floor", styles, lw=1.2, dashes=False, linestyle=":", errorbar=None)
+        curves(bottom, history, "epoch", "validation_accuracy", styles, lw=1.5)
+        for name in styles:
+            for quantity in ("loss", "validation_accuracy", "floor"):
+                curve = mean_sd(history[history["model"] == name], ["epoch"], quantity)
+                parts.append(curve.assign(dataset=dataset, model=name, quantity=quantity))
+        top.set_title(short_title(evidence, dataset, TITLE))
+        top.set_ylim(bottom=0)
+        bottom.xaxis.set_major_locator(MaxNLocator(integer=True))
+        bottom.set_xlabel(f"Epoch (of {history['epoch'].max()})")
+    panels[0, 0].set_ylabel("Training loss")
+    panels[1, 0].set_ylabel("Validation accuracy")
+    entries = handles(styles_of(names), lw=1.5)
+    entries.append(Line2D([], [], color="0.3", ls=":", lw=1.2, label="floor of the loss (same colour)"))
+    figure.legend(handles=entries, loc="outside lower center", ncols=3)
+    return figure, pd.concat(parts)
+
+
+def signals(evidence: Evidence) -> Drawn:
+    """Draw figures 4 and S7, one stay of each cohort: embeddings of CLaI-M and CLaI-C, the Gaussian process's latent mean, sd."""
+    datasets, models = evidence.at_hand(), [*CLAI, PROCESS]
+    figure = new_figure(WIDTH, 0.5 + 2.2 * len(datasets), evidence)
+    panels = figure.subplots(len(datasets), len(models), squeeze=False)
+    letters = iter("abcdefghijkl")
+    parts = []
+    for dataset, line in zip(datasets, panels, strict=True):
+        frame = evidence.frame(dataset, "signals.csv")
+        for axes, model in zip(line, models, strict=True):
+            of_model, title = frame[frame["model"] == model], MODELS[model].title
+            axes.set_title(f"({next(letters)}) {title}\n{short_title(evidence, dataset, TITLE)}", fontsize=8)
+            if of_model.empty:
+                write_reason(axes, f"no signals of {title} in the evidence")
+                continue
+            _draw_signals(axes, of_model, MODELS[model].colour)
+            axes.set_xlabel("Time since admission (h)")
+            axes.set_ylabel("Latent mean (probit scale)" if model == PROCESS else "Embedding (no unit)")
+            axes.margins(x=0.01)
+            parts.append(of_model.assign(dataset=dataset))
+    process = MODELS[PROCESS].colour
+    entries = [
+        *(Line2D([], [], color=MODELS[m].colour, lw=0.8, label=f"{MODELS[m].title}, a dimension") for m in CLAI),
+        Patch(color=MODELS[CLAI[0]].colour, alpha=0.2, lw=0, label="range of dimensions (same colour)"),
+        Line2D([], [], color=process, lw=1.4, label="latent mean"),
+        Patch(color=process, alpha=0.25, lw=0, label="latent mean ± sd"),
+        Patch(color=EVENT, lw=0, label="sepsis event"),
+    ]
+    figure.legend(handles=entries, loc="outside lower center", ncols=3)
+    return figure, together(parts, SIGNAL_COLUMNS)
+
+
+def _draw_signals(axes: Axes, signals: pd.DataFrame, colour: str) -> None:
+    """Draw each signal; several with the range between the outermost ones, one with its standard deviation.
+
+    Runs of consecutive hours with an event are shaded, from half an hour before to half an hour after.
+    """
+    hours = signals.drop_duplicates("hour").sort_values("hour")
+    runs = (hours["event"] != hours["event"].shift()).cumsum()
+    for _, run in hours[hours["event"] == 1].groupby(runs):
+        axes.axvspan(run["hour"].min() - 0.5, run["hour"].max() + 0.5, color=EVENT, lw=0, zorder=0)
+    several = len(set(signals["signal"])) > 1
+    by_hour = signals.groupby("hour")
+    low, high = by_hour["value"].min(), by_hour["value"].max()
+    if not several:
+        sd = by_hour["sd"].first()
+        low, high = low - sd, high + sd
+    axes.fill_between(low.index, low, high, color=colour, alpha=0.12 if several else 0.25, lw=0)
+    lines = {"lw": 0.8, "alpha": 0.6} if several else {"lw": 1.4}
+    sns.lineplot(signals, x="hour", y="value", units="signal", estimator=None, color=colour, ax=axes, **lines)

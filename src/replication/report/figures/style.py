@@ -1,0 +1,184 @@
+"""What figures share: the theme, the palette, empty panels and curves. Sizes are in inches, text is at least 7 pt."""
+
+import logging
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from replication.report.evidence import Evidence
+from replication.report.labels import CLASS_COLOURS, model_title
+from replication.report.statistics import interval
+from replication.report.tables.layout import in_order
+from replication.runs.models import MODELS
+
+# PDF fonts are subset at every save, and each step would be reported.
+logging.getLogger("fontTools").setLevel(logging.WARNING)
+
+THEME: Any = {
+    **sns.axes_style("ticks"),
+    **sns.plotting_context("paper"),
+    "font.sans-serif": ["DejaVu Sans"],
+    **dict.fromkeys(("font.size", "axes.labelsize"), 8),
+    **dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), 7),
+    **dict.fromkeys(("axes.linewidth", "xtick.major.width", "ytick.major.width"), 0.8),
+    **dict.fromkeys(("xtick.major.size", "ytick.major.size"), 3.5),
+    "axes.titlesize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "0.9",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "pdf.fonttype": 42,
+    "savefig.dpi": 200,
+}
+WIDTH = 7.2
+"""Width of a figure as wide as the line."""
+
+# The colours of Okabe and Ito, which models have as well.
+BLUE, VERMILION, GREEN, PURPLE, ORANGE, BLACK = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#000000"
+GREY = "#a0a0a0"
+DASHES = {"-": "", "--": (3.7, 1.6), "-.": (6.4, 1.6, 1, 1.6), ":": (1, 1.65)}
+"""Line styles of matplotlib as seaborn names them."""
+
+# The paper draws one embedding per dataset and does not name its model; its Mahalanobis form is the proposed one.
+EMBEDDING_MODEL = "clai-m"
+
+
+class Style(NamedTuple):
+    """How the curve of a model is drawn."""
+
+    colour: str
+    dash: str = "-."
+
+
+Drawn = tuple[Figure, pd.DataFrame]
+
+
+def new_figure(width: float, height: float, evidence: Evidence) -> Figure:
+    """Return an empty figure, with a mark if its data is synthetic."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    if evidence.miniature:
+        figure.suptitle("miniature synthetic data", fontsize=9, fontweight="bold", color="#B00020")
+    return figure
+
+
+def not_run(evidence: Evidence) -> Figure:
+    """Return a figure that says what its datasets need."""
+    figure = new_figure(4.8, 2.4, evidence)
+    write_reason(figure.subplots(), "; ".join(evidence.not_run(key) for key in evidence.expected))
+    return figure
+
+
+def write_reason(axes: Axes, text: str) -> None:
+    """Write into an empty panel why it is empty."""
+    frame_only(axes)
+    wrapped = "\n".join(textwrap.wrap(text, 30))
+    axes.text(0.5, 0.5, wrapped, ha="center", va="center", transform=axes.transAxes, fontsize=8, color="0.35")
+
+
+def frame_only(axes: Axes) -> None:
+    """Take ticks and grid away and draw a pale frame, for panels whose axes have no meaning."""
+    axes.set(xticks=[], yticks=[])
+    axes.grid(False)
+    for spine in axes.spines.values():
+        spine.set(visible=True, color="0.8")
+
+
+def short_title(evidence: Evidence, dataset: str, letters: int = 0) -> str:
+    """Return a dataset's title without the mark of synthetic data, in lines of so many letters where they are given."""
+    title = evidence.title(dataset).replace(" (miniature synthetic)", "")
+    return "\n".join(textwrap.wrap(title, letters)) if letters else title
+
+
+def class_colour(label: int) -> str:
+    """Return the paper's colour of a class index; colours come round again where there are more classes."""
+    return CLASS_COLOURS[int(label) % len(CLASS_COLOURS)]
+
+
+def scatter(axes: Axes, points: pd.DataFrame, colour: str | None = None, **options: Any) -> None:
+    """Draw samples at x and y, in the colours of their classes or in one colour."""
+    of_classes = {label: class_colour(label) for label in points["label"].unique()}
+    colours = {"color": colour} if colour or not of_classes else {"hue": "label", "palette": of_classes}
+    sns.scatterplot(points, x="x", y="y", legend=False, rasterized=True, ax=axes, **colours, **options)
+    _unlabel(axes)
+    frame_only(axes)
+
+
+def curves(axes: Axes, frame: pd.DataFrame, x: str, y: str, styles: Mapping[str, Style], **options: Any) -> None:
+    """Draw the curve of each model: the mean of its rows with one standard deviation on either side.
+
+    Args:
+        frame: columns model, x and y.
+        styles: how each model is drawn, in order.
+        options: of `seaborn.lineplot`.
+    """
+    shown = frame[frame["model"].isin(styles)].dropna(subset=y)
+    if shown.empty:
+        return
+    looks = {
+        "palette": {name: style.colour for name, style in styles.items()},
+        "dashes": {name: DASHES[style.dash] for name, style in styles.items()},
+        "hue_order": list(styles),
+        "style_order": list(styles),
+    }
+    drawn = {"errorbar": "sd", "err_kws": {"alpha": 0.2, "lw": 0}, "lw": 1.3}
+    sns.lineplot(shown, x=x, y=y, hue="model", style="model", legend=False, ax=axes, **looks | drawn | options)
+    _unlabel(axes)
+
+
+def points(axes: Axes, frame: pd.DataFrame, **options: Any) -> None:
+    """Draw means with their 95 % intervals over seeds as points and bars; nothing without values."""
+    if not frame.empty:
+        values = {"y": "value"} if "x" in options else {"x": "value"}
+        sns.pointplot(frame, **values, errorbar=t_interval, linestyle="none", legend=False, ax=axes, **options)
+        _unlabel(axes)
+
+
+def _unlabel(axes: Axes) -> None:
+    """Take away the labels of seaborn, which hides those of axes without numbers."""
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_label_text("", visible=True)
+
+
+def t_interval(values: pd.Series) -> tuple[float, float]:
+    """Return the 95 % t-interval of the mean of values of different seeds, as seaborn's `errorbar`."""
+    around = interval(pd.Series(values.to_numpy()).rename_axis("seed"))
+    return around.low, around.high
+
+
+def mean_sd(frame: pd.DataFrame, keys: list[str], value: str) -> pd.DataFrame:
+    """Return mean, sd and n of a column by `keys`."""
+    found = frame.groupby(keys)[value].agg(mean="mean", sd="std", n="count").reset_index()
+    return found.dropna(subset="mean")
+
+
+def together(parts: Sequence[pd.DataFrame], columns: list[str]) -> pd.DataFrame:
+    """Return the parts of a frame as one; an empty frame without parts."""
+    return pd.concat(parts) if parts else pd.DataFrame(columns=columns)
+
+
+def styles_of(models: Iterable[str]) -> dict[str, Style]:
+    """Return the styles of models, in the order of tables; a grey one for a model that the registry lacks."""
+    return {model: style_of(model) for model in in_order(models)}
+
+
+def style_of(model: str) -> Style:
+    """Return the style of a model of the registry; a grey one for another model."""
+    return Style(MODELS[model].colour, MODELS[model].dash) if model in MODELS else Style(GREY)
+
+
+def handles(styles: Mapping[str, Style], **options: Any) -> list[Line2D]:
+    """Return entries of a legend, one a model."""
+    return [
+        Line2D([], [], color=style.colour, ls=style.dash, label=model_title(model), **options)
+        for model, style in styles.items()
+    ]

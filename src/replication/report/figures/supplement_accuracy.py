@@ -1,0 +1,260 @@
+"""Figures S1, S2, S4 and S9: reliability, kernels and targets, decision curves, and the votes about single images."""
+
+import base64
+import binascii
+import math
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from numpy.typing import NDArray
+
+from clai.errors import InputError
+from replication.report.evidence import Evidence
+from replication.report.figures.style import (
+    BLUE,
+    GREEN,
+    VERMILION,
+    WIDTH,
+    Drawn,
+    class_colour,
+    curves,
+    handles,
+    mean_sd,
+    new_figure,
+    points,
+    short_title,
+    styles_of,
+    write_reason,
+)
+from replication.report.labels import RULES, VARIANT_TITLES
+from replication.report.statistics import interval, replicates
+from replication.runs.columns import COLUMNS as FILES
+
+RELIABILITY_COLUMNS = ["dataset", "model", "kind", "mapping", "bin", "n", "confidence", "accuracy"]
+MAPPINGS = {"raw": "as given", "calibrated": "calibrated"}
+FEWEST_IN_BIN = 50  # samples; a share of fewer says little
+PER_LINE = 4  # datasets side by side
+
+ABLATION_COLUMNS = ["dataset", "model", "rule", "metric", "mean", "low", "high", "n"]
+TARGET_COLOURS = {"zero": BLUE, "product": VERMILION, "masked": GREEN}
+ABLATION_METRICS = {"accuracy": "Accuracy", "ece_scaled": "ECE after temperature scaling"}
+
+DECISION_COLUMNS = ["dataset", "model", "threshold", "net_benefit", "sd", "n"]
+DECISION_PANELS = {
+    "CLaI and the same encoder": ["clai-m", "clai-c", "cross-entropy", "supervised-contrastive"],
+    "Models of embeddings or kernels": ["student-t-mixture", "deep-kernel-gp", "gp"],
+    "Models of hourly inputs": ["gradient-boosting", "logistic-regression", "constant"],
+}
+"""Models by panel, so that curves that lie close together stand apart; models that are not named here join the last one."""
+
+VOTES = "votes.csv.gz"
+VOTE_COLUMNS = ["dataset", *FILES[VOTES]]
+_ROW = 0.72
+"""Height of a row of pictures, in inches."""
+_TEXT, _GAP = 1.75, 0.3
+"""Widths of the text before a row and of the gaps in it, in widths of a picture."""
+
+
+def reliability(evidence: Evidence) -> Drawn:
+    """Draw figure S1, the observed share against the predicted probability: a column a dataset, raw above calibrated."""
+    datasets = evidence.at_hand()
+    blocks, width = math.ceil(len(datasets) / PER_LINE), min(len(datasets), PER_LINE)
+    figure = new_figure(max(3.6, WIDTH * width / PER_LINE), 0.8 + 3.5 * blocks, evidence)
+    panels = figure.subplots(2 * blocks, width, squeeze=False, sharex=True, sharey=True)
+    # A block of two lines holds the datasets of a line; each dataset has a column of it.
+    columns = [panels[2 * block : 2 * block + 2, column] for block in range(blocks) for column in range(width)]
+    parts = []
+    for place, (column, dataset) in enumerate(zip_longest(columns, datasets)):
+        if dataset is None:
+            for axes in column:
+                axes.set_visible(False)
+            continue
+        pooled = pool_bins(of_one_kind(evidence.frame(dataset, "reliability.csv")))
+        for axes, (mapping, wording) in zip(column, MAPPINGS.items(), strict=True):
+            shown = pooled[(pooled["mapping"] == mapping) & (pooled["n"] >= FEWEST_IN_BIN)]
+            axes.plot([0, 1], [0, 1], color="0.6", lw=0.8)
+            curves(axes, shown, "confidence", "accuracy", styles_of(pooled["model"]), errorbar=None, lw=1, marker="o",
+                   ms=3, mew=0)  # fmt: skip
+            axes.set(
+                xticks=[0, 0.5, 1], xticklabels=["0", "0.5", "1"], yticks=[0, 0.5, 1], yticklabels=["0", "0.5", "1"]
+            )
+            axes.set_box_aspect(1)
+            axes.tick_params(labelbottom=mapping == "calibrated", labelleft=place % width == 0)
+            axes.set_ylabel(f"Observed share,\n{wording}" if place % width == 0 else "")
+        column[0].set_title(short_title(evidence, dataset, 22), fontsize=8)
+        column[1].set_xlabel("Predicted probability", fontsize=7.5)
+        parts.append(pooled.assign(dataset=dataset))
+    frame = pd.concat(parts)
+    entries = handles(styles_of(frame["model"]), marker="o", ms=2.5)
+    figure.legend(handles=entries, loc="outside lower center", ncols=min(4, width + 1), handlelength=2.6)
+    return figure, frame
+
+
+def of_one_kind(reliability: pd.DataFrame) -> pd.DataFrame:
+    """Return the bins of the positive rate where there are any, and those of the top label otherwise.
+
+    The top label of a rare event is nearly always its absence, with a confidence near 1.
+    """
+    rates = reliability["kind"] == "positive-rate"
+    return reliability[rates] if rates.any() else reliability
+
+
+def pool_bins(reliability: pd.DataFrame) -> pd.DataFrame:
+    """Return bins pooled over seeds and folds: n summed, confidence and accuracy weighted by n."""
+    shares = ["confidence", "accuracy"]
+    weighted = reliability.assign(**{name: reliability[name] * reliability["n"] for name in shares})
+    pooled = weighted.groupby(["model", "kind", "mapping", "bin"])[["n", *shares]].sum().reset_index()
+    return pooled.assign(**{name: pooled[name] / pooled["n"] for name in shares})
+
+
+def ablation(evidence: Evidence) -> Drawn:
+    """Draw figure S2: the mean over seeds of each kernel and target with its 95 % interval, a column a decision rule."""
+    (study,) = evidence.expected
+    metrics = evidence.frame(study, "metrics.csv")
+    metrics[["kernel", "target"]] = metrics["model"].str.split("_", expand=True)
+    kernels = [name for name in VARIANT_TITLES if name in set(metrics["kernel"])]
+    targets = [name for name in TARGET_COLOURS if name in set(metrics["target"])]
+    figure = new_figure(WIDTH, 4.4, evidence)
+    panels = figure.subplots(len(ABLATION_METRICS), len(RULES), sharey="row", sharex=True)
+    rows = []
+    for line, (metric, heading) in zip(panels, ABLATION_METRICS.items(), strict=True):
+        for axes, rule in zip(line, RULES, strict=True):
+            shown = metrics[(metrics["rule"] == rule) & (metrics["metric"] == metric)].dropna(subset="value")
+            points(axes, shown, x="kernel", hue="target", order=kernels, hue_order=targets, palette=TARGET_COLOURS,
+                    dodge=0.44, markersize=3.2, linewidth=1.1)  # fmt: skip
+            axes.set_xticks(range(len(kernels)), kernels, rotation=45, ha="right", rotation_mode="anchor")
+            axes.set(xlim=(-0.5, len(kernels) - 0.5), ylabel=heading if rule == RULES[0] else "", xlabel="")
+            axes.grid(axis="x", visible=False)
+            for target in targets:
+                for kernel in kernels:
+                    around = interval(replicates(shown[(shown["kernel"] == kernel) & (shown["target"] == target)]))
+                    numbers = (around.mean, around.low, around.high, around.n)
+                    rows.append((study, f"{kernel}_{target}", rule, metric, *numbers))
+    frame = pd.DataFrame(rows, columns=ABLATION_COLUMNS)
+    # A t-interval of three seeds can pass below 0, which no error does.
+    errors = frame.loc[frame["metric"] == "ece_scaled", ["mean", "high"]].to_numpy(dtype=float)
+    panels[1, 0].set_ylim(0, 1.08 * np.nanmax(errors))
+    for top, bottom, rule in zip(*panels, RULES, strict=True):
+        top.set_title(f"rule: {rule}")
+        bottom.set_xlabel("Kernel")
+    colours = [(TARGET_COLOURS[target], f"target {target}") for target in targets]
+    entries = [Line2D([], [], marker="o", ms=3.2, lw=1.1, color=colour, label=text) for colour, text in colours]
+    figure.legend(handles=entries, loc="outside lower center", ncols=len(entries))
+    return figure, frame
+
+
+def decision_curves(evidence: Evidence) -> Drawn:
+    """Draw figure S4: net benefit against the threshold, mean and sd over folds, a panel a group of models."""
+    datasets = evidence.at_hand()
+    figure = new_figure(WIDTH, 0.9 + 2.1 * len(datasets), evidence)
+    panels = figure.subplots(len(datasets), len(DECISION_PANELS), squeeze=False, sharex=True, sharey="row")
+    named = {model for models in DECISION_PANELS.values() for model in models}
+    parts = []
+    for line, dataset in zip(panels, datasets, strict=True):
+        measured = evidence.frame(dataset, "decision.csv")
+        means = mean_sd(measured, ["model", "threshold"], "net_benefit").rename(columns={"mean": "net_benefit"})
+        always = measured.groupby("threshold")["always"].mean()
+        for axes, (heading, models) in zip(line, DECISION_PANELS.items(), strict=True):
+            others = set(means["model"]) - named if axes is line[-1] else set()
+            styles = styles_of(set(means["model"]) & set(models) | others)
+            axes.plot(always.index, always, color="0.6", lw=0.8)
+            axes.axhline(0, color="0.6", lw=0.8, ls=":")
+            curves(axes, measured, "threshold", "net_benefit", styles, marker="o", ms=3.5, mew=0, lw=1.2,
+                   err_kws={"alpha": 0.15, "lw": 0})  # fmt: skip
+            axes.set_title(f"{short_title(evidence, dataset)}\n{heading}", fontsize=8)
+        top = max([0.001, *(means["net_benefit"] + means["sd"].fillna(0))])
+        line[0].set(ylim=(-0.2 * top, 1.1 * top), ylabel="Net benefit\n(true alarms per hour)")
+        parts.append(means.assign(dataset=dataset))
+    for axes in panels[-1]:
+        axes.set_xlabel("Alarm threshold (probability)")
+    frame = pd.concat(parts)
+    entries = [
+        *handles(styles_of(frame["model"]), marker="o", ms=2.5),
+        Line2D([], [], color="0.6", lw=0.8, label="alarm in every hour"),
+        Line2D([], [], color="0.6", lw=0.8, ls=":", label="no alarm"),
+    ]
+    figure.legend(handles=entries, loc="outside lower center", ncols=4, handlelength=2.6)
+    return figure, frame
+
+
+def votes(evidence: Evidence) -> Drawn:
+    """Draw figure S9: a row for each test image: the image, the references for its predicted class, and those against it."""
+    frames = {key: evidence.frame(key, VOTES) for key in evidence.at_hand()}
+    frames = {key: frame for key, frame in frames.items() if not frame.empty}
+    if not frames:
+        figure = new_figure(WIDTH, 2.4, evidence)
+        write_reason(figure.subplots(), "no votes in the evidence")
+        return figure, pd.DataFrame(columns=VOTE_COLUMNS)
+    rows = [(key, image) for key, frame in frames.items() for image in frame["image"].unique()]
+    most = max(int(frame["place"].max()) for frame in frames.values())
+    widths = [_TEXT, 1, _GAP, *[1] * most, _GAP, *[1] * most]
+    figure = new_figure(WIDTH, _ROW * len(rows) + 0.5, evidence)
+    panels = figure.subplots(len(rows), len(widths), squeeze=False, gridspec_kw={"width_ratios": widths})
+    for axes in panels.ravel():
+        axes.axis("off")
+    sides = {"image": panels[:, 1:2], "for": panels[:, 3 : 3 + most], "against": panels[:, 4 + most :]}
+    for number, (key, image) in enumerate(rows):
+        of_image = frames[key][frames[key]["image"] == image]
+        classes = list(evidence.description(key)["classes"])
+        for role, places in sides.items():
+            _draw_side(places[number], evidence, key, classes, of_image[of_image["role"] == role])
+        first = of_image[of_image["role"] == "image"].iloc[0]
+        name = short_title(evidence, key) if number == 0 or rows[number - 1][0] != key else ""
+        text = f"{name}\nclass {_index(evidence, key, classes, first['label'])}\n"
+        text += f"predicted {_index(evidence, key, classes, first['predicted'])}"
+        panels[number, 0].text(0, 0.5, text, va="center", ha="left", fontsize=7, transform=panels[number, 0].transAxes)
+    for role, heading in (("image", "image"), ("for", "for the predicted class"), ("against", "against it")):
+        _write_heading(sides[role][0], heading)
+    return figure, pd.concat([frame.assign(dataset=key) for key, frame in frames.items()])
+
+
+def _write_heading(places: Sequence[Axes], heading: str) -> None:
+    """Write a heading above the first row, in a line that the titles of its pictures leave free."""
+    for axes in places:
+        axes.set_title(f"\n{axes.get_title() or ' '}", fontsize=7, pad=2)
+    text = places[len(places) // 2].annotate(
+        heading, (0.5, 1), (0, 13), xycoords="axes fraction", textcoords="offset points", ha="center", fontsize=8
+    )
+    text.set_in_layout(False)  # it is wider than a picture, whose column would grow
+
+
+def _draw_side(
+    places: Sequence[Axes], evidence: Evidence, dataset: str, classes: list[str], rows: pd.DataFrame
+) -> None:
+    """Draw pictures in frames of their class's colour, with class index and similarity above those of references."""
+    for axes, (_, row) in zip(places, rows.sort_values("place").iterrows(), strict=False):
+        index = _index(evidence, dataset, classes, row["label"])
+        axes.axis("on")
+        axes.imshow(_pixels(evidence, dataset, row), interpolation="nearest")
+        axes.set(xticks=[], yticks=[])
+        for spine in axes.spines.values():
+            spine.set(visible=True, color=class_colour(index), linewidth=1.5)
+        if row["role"] != "image":
+            axes.set_title(f"{index}: {row['similarity']:.2f}", fontsize=7, pad=2)
+
+
+def _index(evidence: Evidence, dataset: str, classes: list[str], label: Any) -> int:
+    if label not in classes:
+        raise InputError(
+            f"{evidence.path(dataset, VOTES)}: found the class {label!r}, expected one of {', '.join(classes)}; run its "
+            "evaluation again"
+        )
+    return classes.index(label)
+
+
+def _pixels(evidence: Evidence, dataset: str, row: pd.Series) -> NDArray[np.uint8]:
+    """Return a picture, uint8 (height, width, 3); a single channel is drawn in grey."""
+    height, width = int(row["height"]), int(row["width"])
+    try:
+        values = np.frombuffer(base64.b64decode(row["pixels"], validate=True), np.uint8).reshape(height, width, -1)
+        return np.broadcast_to(values, (height, width, 3))
+    except (binascii.Error, TypeError, ValueError) as error:
+        raise InputError(
+            f"{evidence.path(dataset, VOTES)}: found pixels that are no picture of {height} x {width} ({error}), expected base64 "
+            "of uint8; run its evaluation again"
+        ) from error
