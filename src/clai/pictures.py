@@ -8,14 +8,17 @@ from numpy.typing import NDArray
 
 from clai.errors import InputError
 
-SUFFIXES = {".jpg": "JPEG", ".jpeg": "JPEG", ".png": "PNG"}
-"""Formats by the endings of their files. Of the other formats that Pillow reads, some start a program."""
+SUFFIXES = {
+    ".jpg": "JPEG", ".jpeg": "JPEG", ".png": "PNG", ".ppm": "PPM", ".pgm": "PPM", ".bmp": "BMP", ".tif": "TIFF", ".tiff": "TIFF",
+    ".webp": "WEBP",
+}  # fmt: skip
+"""Formats by the endings that torchvision's `ImageFolder` reads. Of the other formats of Pillow some start a program."""
 
 
 def read_picture(
     file: Path | BinaryIO, size: tuple[int, int], channels: int, name: str, advice: str
 ) -> NDArray[np.uint8]:
-    """Return the pixels of a JPEG or PNG, uint8 (height, width, channels), as stored: not scaled, not turned.
+    """Return the pixels of a picture, uint8 (height, width, channels), as stored: not scaled, not turned.
 
     Args:
         file: its path, or its opened content.
