@@ -158,7 +158,7 @@ def planned_with(miniature: Tree, tmp_path: Path) -> Callable[[str], dict[str, i
     return planned
 
 
-@pytest.mark.parametrize("setting", ["datasets: {mimic-iv: {memory_gb: 5.5}}", "download: {retries: 9}"])
+@pytest.mark.parametrize("setting", ["datasets: {mimic-iv: {memory_gb: 5.5}}"])
 def test_setting_that_decides_no_result_runs_nothing_again(
     setting: str, planned_with: Callable[[str], dict[str, int]]
 ) -> None:
