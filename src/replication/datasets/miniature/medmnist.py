@@ -1,6 +1,5 @@
 """A miniature of PathMNIST: the `.npz` of MedMNIST with its official splits."""
 
-import io
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from replication.datasets.miniature.textures import textures
-from replication.datasets.miniature.zips import write_zip
 
 
 def pathmnist(folder: Path, rng: np.random.Generator) -> list[Path]:
@@ -20,10 +18,5 @@ def pathmnist(folder: Path, rng: np.random.Generator) -> list[Path]:
         arrays[f"{split}_images"] = textures(labels, 9, 28, 38.0, cast, rng)
         arrays[f"{split}_labels"] = labels.astype(np.uint8)[:, None]
     path = folder / "pathmnist.npz"
-    members = {}
-    for name, array in arrays.items():
-        stream = io.BytesIO()
-        np.lib.format.write_array(stream, array, allow_pickle=False)
-        members[f"{name}.npy"] = stream.getvalue()
-    write_zip(path, members)
+    np.savez_compressed(path, **arrays)
     return [path]
