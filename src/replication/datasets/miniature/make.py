@@ -13,9 +13,8 @@ import numpy as np
 
 from clai.errors import InputError
 from replication.datasets.files import checksum_of
-from replication.datasets.miniature.cifar10 import cifar10
 from replication.datasets.miniature.icu import challenge2019, mimic_iv
-from replication.datasets.miniature.medmnist import pathmnist
+from replication.datasets.miniature.images import cifar10, pathmnist
 from replication.datasets.miniature.sleep import sleepedf, sleepedf_bands
 from replication.datasets.sources import COLUMNS
 

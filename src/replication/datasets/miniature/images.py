@@ -1,0 +1,79 @@
+"""Miniatures of image datasets: textures in the files of MedMNIST and of CIFAR-10."""
+
+import gzip
+import io
+import pickle
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from replication.datasets.cifar10 import ARCHIVE, FOLDER, META, TEST, TRAIN
+
+
+def textures(
+    labels: NDArray[Any], classes: int, size: int, noise: float, cast: Sequence[float], rng: np.random.Generator
+) -> NDArray[Any]:
+    """Draw images uint8 (N, size, size, 3): gratings whose direction and tint depend on the class, under noise.
+
+    labels: (N,) in 0 .. classes - 1. noise: standard deviation in grey levels. cast: (3,) grey levels added to every
+    image.
+    """
+    n = len(labels)
+    angle = np.pi * (labels + rng.normal(0, 0.35, n)) / classes
+    wavelength = rng.uniform(4.0, 8.0, n)
+    phase = rng.uniform(0, 2 * np.pi, n)
+    row, column = np.mgrid[:size, :size]
+    along = np.cos(angle)[:, None, None] * column + np.sin(angle)[:, None, None] * row
+    grating = np.sin(2 * np.pi * along / wavelength[:, None, None] + phase[:, None, None])
+    hue = 2 * np.pi * ((labels * 3) % classes) / classes
+    tint = np.stack([np.cos(hue), np.cos(hue - 2.1), np.cos(hue + 2.1)], axis=-1)
+    light = rng.normal(0, 18, (n, 1, 1, 3)) + 14 * tint[:, None, None, :] + np.asarray(cast)
+    pixels = 125 + light + rng.uniform(12, 34, (n, 1, 1, 1)) * grating[..., None]
+    pixels = pixels + rng.normal(0, noise, (n, size, size, 3))
+    bounded: NDArray[Any] = np.clip(np.rint(pixels), 0, 255).astype(np.uint8)
+    return bounded
+
+
+def pathmnist(folder: Path, rng: np.random.Generator) -> list[Path]:
+    """Write `pathmnist.npz`: 600, 100 and 200 images of nine classes, the test images with the stain of another centre."""
+    share = np.array([0.10, 0.11, 0.12, 0.12, 0.09, 0.14, 0.08, 0.10, 0.14])
+    arrays: dict[str, NDArray[Any]] = {}
+    for split, n, cast in (("train", 600, (20, -12, 14)), ("val", 100, (20, -12, 14)), ("test", 200, (12, -6, 8))):
+        labels = rng.permutation(np.concatenate([np.arange(9), rng.choice(9, size=n - 9, p=share)]))
+        arrays[f"{split}_images"] = textures(labels, 9, 28, 38.0, cast, rng)
+        arrays[f"{split}_labels"] = labels.astype(np.uint8)[:, None]
+    path = folder / "pathmnist.npz"
+    np.savez_compressed(path, **arrays)
+    return [path]
+
+
+def cifar10(folder: Path, rng: np.random.Generator) -> list[Path]:
+    """Write `cifar-10-python.tar.gz`: five batches of 120 training images and one of 200 test images, classes balanced."""
+    classes = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
+    members = {META: pickle.dumps({"num_cases_per_batch": 120, "label_names": classes, "num_vis": 3072}, protocol=2)}
+    for name in (*TRAIN, TEST):
+        labels = rng.permutation(np.repeat(np.arange(10), 20 if name == TEST else 12))
+        pixels = textures(labels, 10, 32, 42.0, (0, 0, 0), rng)
+        kind = "testing batch 1 of 1" if name == TEST else f"training batch {name[-1]} of 5"
+        members[name] = pickle.dumps(
+            {
+                "batch_label": kind,
+                "labels": [int(k) for k in labels],
+                "data": np.ascontiguousarray(pixels.transpose(0, 3, 1, 2).reshape(len(labels), -1)),
+                "filenames": [f"{classes[k]}_s_{i:06d}.png" for i, k in enumerate(labels)],
+            },
+            protocol=2,
+        )
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for name, data in sorted(members.items()):
+            member = tarfile.TarInfo(f"{FOLDER}/{name}")
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    path = folder / ARCHIVE
+    path.write_bytes(gzip.compress(packed.getvalue(), compresslevel=6, mtime=0))
+    return [path]
