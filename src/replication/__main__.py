@@ -46,12 +46,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"found {text!r}, expected a number from 0")
-    return int(text)
-
-
 def _answer(options: argparse.Namespace) -> str:
     if options.command == "settings":
         from replication.runs.settings import settings_text

@@ -221,7 +221,7 @@ def _read_line(line: str, shared: Mapping[str, Mapping[str, Any]], place: str) -
         record = json.loads(line)
     except (ValueError, RecursionError):
         record = None
-    if not isinstance(record, dict) or not isinstance(record.get("run"), str):
+    if not isinstance(record, dict) or not isinstance(record.get("run"), str) or not record["run"]:
         raise InputError(
             f"{place}: found {line[:60]!r}, expected the record of one run as a JSON object. Restore the file"
         )
