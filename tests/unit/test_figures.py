@@ -10,7 +10,7 @@ import pytest
 from clai.errors import InputError
 from replication.report.evidence import Evidence
 from replication.report.figures.render import FIGURES, render, save
-from replication.report.figures.supplement_accuracy import FEWEST_IN_BIN, pool_bins
+from replication.report.figures.supplement_accuracy import pool_bins
 from replication.report.figures.supplement_cost import NOT_KEPT, RECORD_OPERATIONS
 from replication.report.labels import CLASS_COLOURS, CLASS_LABELS, MINI_NOTE
 from replication.report.printed_values import read_printed_values
@@ -249,11 +249,6 @@ def test_bins_are_pooled_by_their_counts() -> None:
     assert pooled["n"].tolist() == [4]
     assert pooled["confidence"].tolist() == pytest.approx([0.275])
     assert pooled["accuracy"].tolist() == pytest.approx([0.25])
-
-
-def test_the_caption_of_the_reliability_diagrams_says_which_bins_are_drawn() -> None:
-    text = (Path(__file__).parents[2] / "workflow/report/figureS1.rst").read_text()
-    assert f"fewer than {FEWEST_IN_BIN} samples" in text
 
 
 def test_a_model_without_a_colour_of_its_own_is_drawn_too(tmp_path: Path) -> None:

@@ -127,20 +127,6 @@ def test_printed_values_of_sepsis_stand_in_the_rows_of_their_own_cohort_alone(pa
     assert printed[["printed", "printed_sd"]].to_numpy().tolist() == [[0.848, 0.009]]
 
 
-def test_a_table_has_two_sentences_above_it_and_what_it_rests_on_below(partial: Path) -> None:
-    table = rendered(partial, "table1")
-    above, below = table.tex.split("\\begin{tabular}")
-    assert table.caption.split("\n")[0] in above
-    assert "Data: CIFAR-10" not in above
-    assert "Hardware: 2 CPU cores." in below.split("\\end{tabular}")[1]
-
-
-@pytest.mark.parametrize("path", sorted((WORKFLOW / "report").glob("[tf]*.rst")), ids=lambda path: path.stem)
-def test_captions_are_two_sentences_and_notes(path: Path) -> None:
-    sentences = path.read_text().split("\n\n")[0]
-    assert len(re.findall(r"\.(?=\s|$)", sentences)) == 2, sentences
-
-
 def test_decision_rules_are_those_of_inference() -> None:
     inference = pytest.importorskip("clai.inference")
     assert inference.RULES == RULES

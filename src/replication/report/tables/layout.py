@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -143,33 +144,40 @@ def results_tex(frame: pd.DataFrame, sources: Sources, text: str, metrics: Seque
 
 
 def result_rows(
-    evidence: Evidence,
-    dataset: str,
-    models: Iterable[str],
-    metrics: Sequence[Metric],
-    printed: Callable[[str, str], float] = lambda model, metric: float("nan"),
+    evidence: Evidence, dataset: str, models: Sequence[str], metrics: Sequence[Metric]
 ) -> list[dict[str, Any]]:
-    """Return rows with the columns `RESULT_COLUMNS`, one for each model and metric of a dataset.
+    """Return the rows of `rows_by` for models of a dataset under the printed reading."""
+    named = {"dataset": dataset, "data": evidence.data(dataset)}
+    return rows_by(evidence.metrics(dataset), metrics, {"model": models}, named)
 
-    mean and sd are in the table's unit; n is the number of seeds, or of folds where there are any, and 0 for what was not run.
+
+def rows_by(
+    measured: pd.DataFrame, metrics: Sequence[Metric], by: Mapping[str, Iterable[str]], named: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Return a row for each combination of the values of some columns, and each metric.
+
+    A row has the combination, `named`, the metric's key and the `summary` of its values in the table's unit. Its n is 0 for what
+    was not run.
 
     Args:
-        printed: gives the value that the paper prints for a model and a metric, nan where it prints none.
+        measured: the columns of `by`, and seed, fold, metric and value.
+        by: the values of each column, in the order of rows.
     """
-    measured = evidence.metrics(dataset)
-    rows = []
-    for model in models:
+    rows: list[dict[str, Any]] = []
+    for combination in product(*by.values()):
+        part = measured[(measured[list(by)] == combination).all(axis=1)]
+        shared = {**named, **dict(zip(by, combination, strict=True))}
         for metric in metrics:
-            part = measured[(measured["model"] == model) & (measured["metric"] == metric.key)]
-            named = {"dataset": dataset, "model": model, "metric": metric.key, "data": evidence.data(dataset)}
-            rows.append(named | summary(replicates(part) * metric.scale) | {"printed": printed(model, metric.key)})
+            values = replicates(part[part["metric"] == metric.key]) * metric.scale
+            rows.append({**shared, "metric": metric.key, **summary(values)})
     return rows
 
 
 def summary(values: pd.Series) -> dict[str, Any]:
-    """Return mean, sd and n of values over seeds or folds, and the limits low and high of their 95 % t-interval."""
+    """Return mean, sd and n of values over seeds or folds, the limits low and high of their 95 % t-interval, and their index."""
     (mean, sd, n), around = spread(values), interval(values)
-    return {"mean": mean, "sd": sd, "n": n, "low": around.low, "high": around.high}
+    of = " ".join(map(str, values.index))
+    return {"mean": mean, "sd": sd, "n": n, "low": around.low, "high": around.high, "of": of}
 
 
 def models_of(evidence: Evidence, dataset: str, always: Sequence[str] = ()) -> list[str]:

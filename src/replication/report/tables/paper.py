@@ -1,6 +1,6 @@
 """Tables 1 to 3 of the paper."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -46,19 +46,20 @@ def table1_frame(sources: Sources) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     for dataset in evidence.expected:
         models = models_of(evidence, dataset, TABLE1_MODELS)
-        rows += result_rows(evidence, dataset, models, TABLE1_METRICS, printed_for(sources, dataset))
+        rows += with_printed(result_rows(evidence, dataset, models, TABLE1_METRICS), sources)
         rows += _majority_rows(evidence, dataset)
     return pd.DataFrame(rows, columns=RESULT_COLUMNS)
 
 
-def printed_for(sources: Sources, dataset: str) -> Callable[[str, str], float]:
-    """Return the function of model and metric that gives the paper's value in table 1; nan for models that it does not have."""
-
-    def printed(model: str, metric: str) -> float:
-        values = sources.printed_values if model in CLAI else sources.printed_values.iloc[:0]
-        return printed_value(values, "table1", dataset, metric)[0]
-
-    return printed
+def with_printed(rows: list[dict[str, Any]], sources: Sources) -> list[dict[str, Any]]:
+    """Return rows of CLaI's models with the paper's values in table 1."""
+    values = sources.printed_values
+    return [
+        entry | {"printed": printed_value(values, "table1", entry["dataset"], entry["metric"])[0]}
+        if entry["model"] in CLAI
+        else entry
+        for entry in rows
+    ]
 
 
 def _majority_rows(evidence: Evidence, dataset: str) -> list[dict[str, Any]]:
@@ -137,9 +138,9 @@ def table3_frame(sources: Sources) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     for dataset in evidence.expected:
         rows += result_rows(evidence, dataset, models_of(evidence, dataset, TABLE3_MODELS), TABLE3_METRICS)
-    for entry in rows:
-        values = sources.printed_values if entry["dataset"] == PAPERS_COHORT else sources.printed_values.iloc[:0]
-        entry["printed"], entry["printed_sd"] = printed_value(values, "table3", entry["model"], entry["metric"])
+    for entry in [entry for entry in rows if entry["dataset"] == PAPERS_COHORT]:
+        printed = printed_value(sources.printed_values, "table3", entry["model"], entry["metric"])
+        entry["printed"], entry["printed_sd"] = printed
     return pd.DataFrame(rows, columns=[*RESULT_COLUMNS, "printed_sd"])
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from clai.errors import InputError
-from replication.report.evidence import Evidence
+from replication.report.evidence import PRINTED_SHARES, Evidence
 from replication.report.labels import RULES, model_title
 from replication.report.statistics import holm, replicates
 from replication.report.tables.layout import (
@@ -26,10 +26,11 @@ from replication.report.tables.layout import (
     named,
     result_rows,
     row,
+    rows_by,
     spanning,
     summary,
 )
-from replication.report.tables.paper import TABLE1_MODELS, own_lines, paper_line, printed_for
+from replication.report.tables.paper import TABLE1_MODELS, own_lines, paper_line, with_printed
 from replication.runs.controls import EMBEDDINGS, READ_OUTS
 from replication.runs.models import CLAI
 
@@ -87,17 +88,10 @@ def rules_frame(sources: Sources) -> pd.DataFrame:
         if not evidence.has(dataset):
             rows.append({"dataset": dataset, "n": 0, "data": evidence.data(dataset)})
             continue
-        metrics = _rule_metrics(evidence.frame(dataset, "metrics.csv"))
-        for model in CLAI:
-            for rule in RULES:
-                measured = evidence.metrics(dataset, rule=rule)
-                part = measured[measured["model"] == model]
-                for metric in metrics:
-                    rows.append(
-                        {"dataset": dataset, "model": model, "rule": rule, "metric": metric.key}
-                        | summary(replicates(part[part["metric"] == metric.key]))
-                        | {"data": evidence.data(dataset)}
-                    )
+        measured = evidence.frame(dataset, "metrics.csv")
+        named = {"dataset": dataset, "data": evidence.data(dataset)}
+        of_shares = measured[measured["shares"] == PRINTED_SHARES]
+        rows += rows_by(of_shares, _rule_metrics(measured), {"model": CLAI, "rule": RULES}, named)
     return pd.DataFrame(rows, columns=["dataset", "model", "rule", "metric", "mean", "sd", "n", "data"])
 
 
@@ -134,7 +128,7 @@ def shift_frame(sources: Sources) -> pd.DataFrame:
     evidence = sources.evidence
     rows: list[dict[str, Any]] = []
     for dataset in evidence.expected:
-        rows += result_rows(evidence, dataset, TABLE1_MODELS, chosen("accuracy roc_auc"), printed_for(sources, dataset))
+        rows += with_printed(result_rows(evidence, dataset, TABLE1_MODELS, chosen("accuracy roc_auc")), sources)
         rows += _validation_rows(evidence, dataset)
         for value in sources.reported_values.query("dataset == @dataset").to_dict("records"):
             reported = {"model": value["model"], "metric": value["metric"], "mean": value["value"], "n": 0}
@@ -236,19 +230,14 @@ def read_outs_frame(sources: Sources) -> pd.DataFrame:
     evidence = sources.evidence
     rows: list[dict[str, Any]] = []
     for dataset in evidence.expected:
-        measured = evidence.frame(dataset, "read_outs.csv")
+        measured = evidence.frame(dataset, "read_outs.csv").assign(fold=np.nan)
         measured = measured[measured["metric"] == "accuracy"]
         if measured.empty:
             rows.append({"dataset": dataset, "n": 0, "data": lacking(evidence, dataset, "read_outs.csv")})
-        for model in [name for name in EMBEDDINGS if name in set(measured["model"])]:
-            for read_out in READ_OUTS:
-                own = measured[(measured["model"] == model) & (measured["read_out"] == read_out)]
-                rows.append(
-                    {"dataset": dataset, "model": model, "read_out": read_out, "metric": "accuracy"}
-                    | summary(100 * own.set_index("seed")["value"])
-                    | {"with_seeds": " ".join(map(str, sorted(own["seed"].unique()))), "data": evidence.data(dataset)}
-                )
-    return pd.DataFrame(rows, columns=READ_OUT_COLUMNS)
+        models = [name for name in EMBEDDINGS if name in set(measured["model"])]
+        named = {"dataset": dataset, "data": evidence.data(dataset)}
+        rows += rows_by(measured, chosen("accuracy"), {"model": models, "read_out": READ_OUTS}, named)
+    return pd.DataFrame(rows).rename(columns={"of": "with_seeds"}).reindex(columns=READ_OUT_COLUMNS)
 
 
 def read_outs_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:

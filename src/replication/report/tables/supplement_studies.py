@@ -23,6 +23,7 @@ from replication.report.tables.layout import (
     named,
     number,
     row,
+    rows_by,
     summary,
 )
 from replication.runs.tuning import PREFIX
@@ -56,15 +57,24 @@ def decisions_frame(sources: Sources) -> pd.DataFrame:
     Columns: dataset (the study), model (the cell), kernel, target, rule, metric, mean, sd, n, low, high (95 % t-interval of the
     mean over seeds), data.
     """
-    columns = [(rule, metric) for rule in RULES for metric in DECISION_METRICS]
-    return pd.DataFrame(_rows(sources.evidence, columns, _cell_order), columns=STUDY_COLUMNS)
+    return _ablation_frame(sources.evidence, DECISION_METRICS, [])
 
 
 def training_frame(sources: Sources) -> pd.DataFrame:
     """Return calibration errors by decision rule and how training ended (rule empty); columns as of `decisions_frame`."""
-    columns = [(rule, metric) for rule in RULES for metric in CALIBRATION_METRICS]
-    columns += [("", metric) for metric in END_METRICS]
-    return pd.DataFrame(_rows(sources.evidence, columns, _cell_order), columns=STUDY_COLUMNS)
+    return _ablation_frame(sources.evidence, CALIBRATION_METRICS, END_METRICS)
+
+
+def _ablation_frame(evidence: Evidence, metrics: Sequence[Metric], at_the_end: Sequence[Metric]) -> pd.DataFrame:
+    rows = []
+    for study in evidence.at_hand():
+        measured = _measured(evidence, study)
+        for cell in sorted(measured["model"].unique(), key=_cell_order):
+            kernel, _, target = cell.partition("_")
+            named = {"dataset": study, "kernel": kernel, "target": target, "data": evidence.data(study)}
+            rows += rows_by(measured, metrics, {"model": [cell], "rule": RULES}, named)
+            rows += rows_by(measured, at_the_end, {"model": [cell], "rule": [""]}, named)
+    return pd.DataFrame(rows, columns=STUDY_COLUMNS)
 
 
 def methods_frame(sources: Sources) -> pd.DataFrame:
@@ -73,35 +83,24 @@ def methods_frame(sources: Sources) -> pd.DataFrame:
     Accuracy and what follows it are of test images, validation_accuracy is that after the last epoch. training_minutes are wall
     time of the steps alone; cpu_minutes are processor time of the whole run, evaluation included.
     """
-    columns = [(PRINTED_RULE, metric) for metric in METHOD_METRICS]
-    return pd.DataFrame(_rows(sources.evidence, columns), columns=METHOD_COLUMNS)
+    return _methods_frame(sources.evidence, METHOD_METRICS)
 
 
 def trials_frame(sources: Sources) -> pd.DataFrame:
     """Return accuracy on validation images and CPU minutes by trial, the best first; columns as of `methods_frame`."""
-    columns = [(PRINTED_RULE, metric) for metric in TRIAL_METRICS]
-    frame = pd.DataFrame(_rows(sources.evidence, columns), columns=METHOD_COLUMNS)
+    frame = _methods_frame(sources.evidence, TRIAL_METRICS)
     best = frame[frame["metric"] == "accuracy"].sort_values("mean", ascending=False)["model"]
     return frame.set_index("model").loc[best.drop_duplicates()].reset_index()[METHOD_COLUMNS]
 
 
-def _rows(
-    evidence: Evidence, columns: Sequence[Column], order: Callable[[str], Any] | None = None
-) -> list[dict[str, Any]]:
-    """Return a row for each cell of the studies at hand and each column, in the order of the evidence or by `order`."""
+def _methods_frame(evidence: Evidence, metrics: Sequence[Metric]) -> pd.DataFrame:
     rows = []
     for study in evidence.at_hand():
         measured = _measured(evidence, study)
-        models = list(measured["model"].unique())
-        for cell in sorted(models, key=order) if order else models:
-            own = measured[measured["model"] == cell]
-            kernel, _, target = cell.partition("_")
-            for rule, metric in columns:
-                values = own[own["rule"].isin([rule, ""]) & (own["metric"] == metric.key)]
-                named = {"dataset": study, "model": cell, "kernel": kernel, "target": target, "rule": rule}
-                numbers = summary(replicates(values) * metric.scale)
-                rows.append(named | {"metric": metric.key, "data": evidence.data(study)} | numbers)
-    return rows
+        measured = measured[measured["rule"].isin([PRINTED_RULE, ""])]
+        named = {"dataset": study, "data": evidence.data(study)}
+        rows += rows_by(measured, metrics, {"model": measured["model"].unique()}, named)
+    return pd.DataFrame(rows, columns=METHOD_COLUMNS)
 
 
 def _measured(evidence: Evidence, study: str) -> pd.DataFrame:
