@@ -332,7 +332,7 @@ def _runs(
             run = f"{dataset}/{model}/seed{seed}" + (f"/fold{fold}" if fold is not None else "")
             records.append({
                 "run": run, "commit": "0" * 40, "dirty": False,
-                "settings": {"threads": 2, "training": {"epochs": 5}, "target": {"multiclass": "zero", "binary": "product"}},
+                "settings": {"threads": 2, "training": {"epochs": 5}, "target": {"multiclass": "zero"}},
                 "data": {f"{dataset}_images.zip": "sha256:" + "ab" * 32}, "seed": seed, "fold": fold, "threads": 2,
                 "device": "cpu", "hardware": "2 CPU cores", "versions": {"torch": "2"},
                 "wall_seconds": float(rng.uniform(300, 500)), "peak_memory_mb": 1500.0, "pairs": 10**9,

@@ -244,7 +244,7 @@ def test_deep_kernel_process_learns_what_its_recordings_show() -> None:
         return Recordings(x, y, recording, torch.device("cpu"))
 
     splits = Splits(items(300), items(100), items(200))
-    config = {"target": {"binary": "product"}, "training": TRAINING | {"samples_per_class": 15}}
+    config = {"training": TRAINING | {"samples_per_class": 15}}
     training = training_settings(config, conditions=1, seed=0)
     model, history = train_deep_kernel_gp(
         splits, training, encoder={"trunk": "hours", "width": 16, "layers": 2, "dropout": 0.0}, embedding_size=4,

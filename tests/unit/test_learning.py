@@ -220,7 +220,7 @@ def test_weight_decay_leaves_vectors_and_the_metric_alone(metric: Metric) -> Non
 
 def test_settings_of_a_run_come_from_its_blocks_training_and_target() -> None:
     training = {key: value for key, value in dataclasses.asdict(SETTINGS).items() if key not in ("target", "seed")}
-    blocks = {"training": training | {"samples": None}, "target": {"multiclass": "zero", "binary": "product"}}
+    blocks = {"training": training | {"samples": None}, "target": {"multiclass": "zero"}}
     assert training_settings(blocks, 3, 0) == SETTINGS
     assert training_settings(blocks, 1, 5) == dataclasses.replace(SETTINGS, target="product", seed=5)
 

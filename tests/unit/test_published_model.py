@@ -36,7 +36,7 @@ from replication.runs.record import checksums
 SETTINGS: dict[str, Any] = {
     "threads": 1, "device": "cpu", "embedding_size": 4, "kernel": {"metric": "full"}, "normalise_test_separately": True,
     "encoder": {"trunk": "resnet2d", "width": 4, "blocks": [1, 1], "pool": False, "layers": 1, "dropout": 0.0},
-    "target": {"multiclass": "zero", "binary": "product"},
+    "target": {"multiclass": "zero"},
     "inference": {"references": "all", "mirror": False, "validation_references": 20, "validation_samples": None},
 }  # fmt: skip
 SETTINGS["training"] = {

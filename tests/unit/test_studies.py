@@ -124,7 +124,7 @@ def test_a_cell_learns_and_is_measured_on_recordings_by_every_rule_and_both_shar
 def test_a_cell_scored_on_development_sees_development_patients_alone_and_one_test_part_for_all_seeds() -> None:
     data = recordings()
     stay, folds = (np.asarray(data[f"{name}_all"]) for name in ("groups", "folds"))
-    chosen = settings_of_recordings(scored_on="development", development_test_share=0.3, split_seed=5)
+    chosen = settings_of_recordings(scored_on="development", split_seed=5)
     rows = [recording_rows(data, chosen, RunId("study", "cell", seed)) for seed in (0, 1)]
     parts = [[set(stay[part]) for part in of_seed] for of_seed in rows]
     for train, val, test in parts:

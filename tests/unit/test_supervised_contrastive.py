@@ -11,14 +11,15 @@ from torch import Tensor
 from clai.batches import NO_AUGMENTATION, Images, Vectors
 from clai.encoders import MLP, ConditionedHead, Encoder, ResNet2d
 from clai.trainer import TrainingSettings
-from replication.models.supervised_contrastive import fit_read_out, train_supervised_contrastive
+from replication.models.logistic_regression import fit_logistic_regression
+from replication.models.read_out import INVERSE_PENALTY
+from replication.models.supervised_contrastive import train_supervised_contrastive
 
 SETTINGS = TrainingSettings(
     epochs=1, batch_size=4, optimiser="sgd", learning_rate=1e-9, momentum=0.0, weight_decay=0.0,
     learning_rate_schedule="constant", warmup=0.25, precision="float32", schedule="joint", references=1,
     reference_reduction="mean", pair_weighting="none", samples_per_class=None, target="zero", seed=0,
 )  # fmt: skip
-READ_OUT: dict[str, Any] = {"inverse_penalty": 1.0, "neighbours": 5, "samples_per_class": 1000, "seed": 0}
 
 
 def published_loss(z: Tensor, labels: Tensor, temperature: float) -> float:
@@ -78,19 +79,20 @@ def test_views_of_an_image_are_augmented_each_for_itself() -> None:
     assert sum(not torch.equal(a, b) for a, b in zip(x[:8], x[8:], strict=True)) >= 6
 
 
-@pytest.mark.parametrize("read_out", ["linear", "nearest_neighbours"])
 @pytest.mark.parametrize("classes", [2, 3])
-def test_read_out_separates_classes_and_keeps_their_shares(read_out: str, classes: int) -> None:
+def test_read_out_separates_classes_and_keeps_their_shares(classes: int) -> None:
     rng = np.random.default_rng(0)
     y = rng.choice(classes, 600, p=[0.8, 0.2] if classes == 2 else [0.6, 0.3, 0.1])
     x = (np.eye(classes, 4)[y] * 3 + rng.normal(size=(600, 4))).astype(np.float32)
-    scores = fit_read_out(x, y, read_out=read_out, **READ_OUT).scores(x)
-    predicted = (scores > 0).astype(int) if classes == 2 else scores.argmax(1)
-    assert scores.shape == ((600,) if classes == 2 else (600, 3))
+
+    def scores(samples_per_class: int) -> np.ndarray:
+        given = {"inverse_penalty": [INVERSE_PENALTY], "samples_per_class": samples_per_class, "seed": 0}
+        return fit_logistic_regression(x, y, x, y, **given)[0].scores(x)
+
+    predicted = (scores(1000) > 0).astype(int) if classes == 2 else scores(1000).argmax(1)
+    assert scores(1000).shape == ((600,) if classes == 2 else (600, 3))
     assert (predicted == y).mean() > 0.85
     # Fitted on as many samples of each class, put back to the shares of all.
-    drawn = fit_read_out(x, y, read_out=read_out, **READ_OUT | {"samples_per_class": 60}).scores(x)
+    drawn = scores(60)
     logits = np.stack([0 * drawn, drawn], axis=1) if classes == 2 else drawn
     np.testing.assert_allclose(softmax(logits, axis=1).mean(0), np.bincount(y) / len(y), atol=0.05)
-    with pytest.raises(ValueError, match="expected linear or nearest_neighbours"):
-        fit_read_out(x, y, read_out="vote", **READ_OUT)

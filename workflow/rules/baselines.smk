@@ -1,4 +1,4 @@
-# Baselines: models of the embeddings of the model that baselines.embedding names; classifiers of rows of features, or of single
+# Baselines: models of the embeddings of CLaI-C; classifiers of rows of features, or of single
 # hours of recordings by the encoder's inputs; and on recordings a Gaussian process that learns its encoder.
 # Requires results/{evidence}/{dataset}/prepared/ and, for models of embeddings, these; leaves metrics as evaluate.smk does.
 

@@ -26,7 +26,7 @@ from replication.runs.controls import (
 )
 from replication.runs.jobs import remove_finished_checkpoints
 from replication.runs.identity import RunId
-from replication.runs.models import CELLS, CLAI, EMBEDDING_BASELINES, MODELS, fitted_by
+from replication.runs.models import CELLS, CLAI, EMBEDDING, EMBEDDING_BASELINES, MODELS, fitted_by
 from replication.runs.outputs import (
     BENCHMARK,
     CLAIMS,

@@ -65,8 +65,7 @@ def of_first_run(name):
 
 def baseline_embeddings(wildcards):
     """The embeddings that a baseline is fitted on."""
-    model = settings_of(wildcards)["baselines"]["embedding"]
-    return f"results/{wildcards.evidence}/{wildcards.dataset}/{model}/{wildcards.run}/embedded.safetensors"
+    return f"results/{wildcards.evidence}/{wildcards.dataset}/{EMBEDDING}/{wildcards.run}/embedded.safetensors"
 
 
 def embeddings_of_cell(wildcards):
@@ -74,7 +73,7 @@ def embeddings_of_cell(wildcards):
     cell = settings_of(wildcards)
     if cell["model"] not in EMBEDDING_BASELINES:
         return []
-    return f"results/{wildcards.evidence}/{wildcards.study}/{cell['baselines']['embedding']}/{wildcards.run}/embedded.safetensors"
+    return f"results/{wildcards.evidence}/{wildcards.study}/{EMBEDDING}/{wildcards.run}/embedded.safetensors"
 
 
 def model_of_embedding(wildcards):

@@ -20,7 +20,7 @@ rule run_cell:
     resources:
         gpu=1,
     params:
-        settings=read_by_model("model", "scored_on", "training.samples", "split_seed", "development_test_share"),
+        settings=read_by_model("model", "scored_on", "training.samples", "split_seed"),
         checkpoint="results/{evidence}/{study}/{cell}/{run}/checkpoint.pt",
     message:
         "Fit and measure {wildcards.cell} of the study {wildcards.study} ({wildcards.evidence}), {wildcards.run}."
@@ -87,7 +87,7 @@ rule embed_study:
     resources:
         gpu=1,
     params:
-        settings=read_by_model("scored_on", "split_seed", "development_test_share"),
+        settings=read_by_model("scored_on", "split_seed"),
         checkpoint="results/{evidence}/{study}/{model}/{run}/checkpoint.pt",
     message:
         "Train {wildcards.model} for the baselines on embeddings in the study {wildcards.study} ({wildcards.evidence}), {wildcards.run}."

@@ -6,17 +6,24 @@ from torch import Tensor
 from clai.batches import Items
 from clai.encoders import Encoder
 from replication.models.embedding import labels_of, outputs
-from replication.models.logistic_regression import Floats, RowClassifier
+from replication.models.logistic_regression import Floats, RowClassifier, fit_logistic_regression
 from replication.models.run import Run
-from replication.models.supervised_contrastive import Features, fit_read_out
+from replication.models.supervised_contrastive import Features
+
+INVERSE_PENALTY = 1.0
+"""Scikit-learn's C."""
+SAMPLES_PER_CLASS = 100_000
+"""Largest number of training samples of a class; probabilities are put back to the prevalence."""
 
 
 def fit_trunk_read_out(run: Run, encoder: Encoder, positions: Tensor) -> RowClassifier:
-    """Fit the read-out that `baselines.supervised_contrastive` names on the training items at these positions."""
-    settings = {k: v for k, v in run.settings["baselines"]["supervised_contrastive"].items() if k != "temperature"}
+    """Fit a logistic regression, the choice of the loss's authors, on the training items at these positions."""
     items = run.splits.train
     y = labels_of(items, positions).numpy()
-    return fit_read_out(_features(run, encoder, items, positions), y, **settings, seed=run.id.seed)
+    x = _features(run, encoder, items, positions)
+    return fit_logistic_regression(
+        x, y, x, y, inverse_penalty=[INVERSE_PENALTY], samples_per_class=SAMPLES_PER_CLASS, seed=run.id.seed
+    )[0]
 
 
 def read_out_scores(run: Run, encoder: Encoder, read_out: RowClassifier, items: Items, positions: Tensor) -> Floats:

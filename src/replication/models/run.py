@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import torch
 
+from clai.alignment import Target
 from clai.batches import Splits
 from clai.checkpoints import Checkpoint
 from clai.errors import InputError
@@ -20,17 +21,20 @@ from replication.runs.identity import RunId
 from replication.runs.jobs import use_threads
 from replication.runs.record import Recorder, digest, file_digest
 
+BINARY_TARGET: Target = "product"
+"""Of two classes (Algorithm 1)."""
+
 
 def training_settings(settings: Mapping[str, Any], conditions: int, seed: int) -> TrainingSettings:
     """Take the settings of a training from the blocks `training` and `target` of a dataset's settings.
 
     Args:
         settings: of one dataset; further keys of `training` are left alone.
-        conditions: C for a multiclass task, 1 for a binary one, which have a target each.
+        conditions: C for a multiclass task, 1 for a binary one, whose target is `BINARY_TARGET`.
         seed: of the run.
     """
     names = [field.name for field in fields(TrainingSettings) if field.name not in ("target", "seed")]
-    target = settings["target"]["multiclass" if conditions > 1 else "binary"]
+    target = settings["target"]["multiclass"] if conditions > 1 else BINARY_TARGET
     return TrainingSettings(**{name: settings["training"][name] for name in names}, target=target, seed=seed)
 
 

@@ -17,6 +17,10 @@ from replication.runs.identity import RunId
 Rows = NDArray[np.bool_]
 
 
+DEVELOPMENT_TEST_SHARE = 0.3
+"""Share of the development patients who test the cells of a study that is `scored_on` development."""
+
+
 def inputs_of(data: Prepared, settings: Mapping[str, Any]) -> int:
     """Return the number of channels or variables that the encoder takes."""
     if data.info["kind"] == "recordings":
@@ -36,7 +40,7 @@ def recording_rows(data: Prepared, settings: Mapping[str, Any], run_id: RunId) -
     folds, patients, y = (np.asarray(data[f"{name}_all"]) for name in ("folds", "patients", "y"))
     if settings.get("scored_on") == "development":
         own = folds == DEVELOPMENT
-        test = draw_patients(patients, y, own, settings["development_test_share"], settings["split_seed"])
+        test = draw_patients(patients, y, own, DEVELOPMENT_TEST_SHARE, settings["split_seed"])
     else:
         own, test = folds != DEVELOPMENT, folds == run_id.fold
     val = draw_patients(patients, y, own & ~test, settings["validation_share_recordings"], run_id.seed)

@@ -7,7 +7,6 @@ the authors.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,6 @@ from clai.encoders import Encoder
 from clai.learning import class_draw
 from clai.trainer import Epoch, TrainingSettings, precision_context
 from replication.models.batchwise import batchwise_learning
-from replication.models.logistic_regression import RowClassifier, class_sample, fit_logistic_regression
 
 Floats = NDArray[np.float64]
 Features = NDArray[np.float32]
@@ -76,51 +74,3 @@ def train_supervised_contrastive(
         return loss(z[drawn], labels[drawn])
 
     return batchwise_learning(encoder, objective, items, training, validate, checkpoint, views)
-
-
-@dataclass(frozen=True)
-class NearestNeighbours:
-    """The class shares among the nearest training features by cosine, each class counting one neighbour more than it has."""
-
-    classifier: Any
-    shift: float | Floats
-
-    def scores(self, x: Features) -> Floats:
-        counts = self.classifier.predict_proba(x) * self.classifier.n_neighbors
-        logs = np.log(counts + 1)
-        return np.asarray((logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs) + self.shift)
-
-
-def fit_read_out(
-    x: Features,
-    y: Labels,
-    *,
-    read_out: str,
-    inverse_penalty: float,
-    neighbours: int,
-    samples_per_class: int,
-    seed: int,
-) -> RowClassifier:
-    """Fit the classifier of frozen features that `read_out` names.
-
-    Args:
-        x, y: training features (N, F) and class indices (N,).
-        read_out: `linear`, logistic regression on standardised features; or `nearest_neighbours`.
-        inverse_penalty: scikit-learn's C (linear).
-        neighbours: number that vote (nearest neighbours); at most all that are drawn.
-        samples_per_class: largest number of samples of a class, drawn with the seed; scores are those of all classes' shares.
-
-    Raises:
-        ValueError: there is no such read-out.
-    """
-    if read_out == "linear":
-        return fit_logistic_regression(
-            x, y, x, y, inverse_penalty=[inverse_penalty], samples_per_class=samples_per_class, seed=seed
-        )[0]
-    if read_out == "nearest_neighbours":
-        from sklearn.neighbors import KNeighborsClassifier  # slow to import, and most trainings need none
-
-        rows, shift = class_sample(y, samples_per_class, seed)
-        classifier = KNeighborsClassifier(min(neighbours, len(rows)), metric="cosine")
-        return NearestNeighbours(classifier.fit(x[rows], y[rows]), shift)
-    raise ValueError(f"read_out is {read_out!r}, expected linear or nearest_neighbours")

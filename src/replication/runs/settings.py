@@ -16,7 +16,7 @@ import yaml
 
 from clai.errors import InputError
 from replication.runs.identity import RunId
-from replication.runs.models import CLAI, EMBEDDING_BASELINES, MODELS
+from replication.runs.models import EMBEDDING_BASELINES, MODELS
 from replication.runs.tuning import corners, trial_settings, tuned_settings, tuning_studies
 
 DEFAULTS = (
@@ -355,7 +355,7 @@ def _check_values(value: Any, place: Sequence[str]) -> None:
 def _schema(repository: Path) -> dict[str, Any]:
     """Return the schema with the registry's names of models."""
     schema = read_yaml(repository / SCHEMA)
-    schema["$defs"] |= {"model": {"enum": list(MODELS)}, "clai": {"enum": CLAI}}
+    schema["$defs"] |= {"model": {"enum": list(MODELS)}}
     blocks = schema["$defs"]["shared"]["baselines"]["properties"]
     for name in EMBEDDING_BASELINES:
         blocks.setdefault(name.replace("-", "_"), {"type": "object"})  # a new one's fit checks its settings
