@@ -56,7 +56,7 @@ def test_every_output_shows_datasets_and_studies_that_are_configured() -> None:
 
 def test_words_of_an_output() -> None:
     assert descriptions(["wide", BENCHMARK, THEORY], REAL) == {
-        "wide": {"title": "CIFAR-10, study wide", "needs": REAL["studies"]["wide"]["needs"]},
+        "wide": {"title": "CIFAR-10, study wide", "needs": "CIFAR-10 (download, 170 MB) and evidence=real"},
         BENCHMARK: {"title": BENCHMARK_TITLE, "needs": "evidence=real (no download)"},
     }
 

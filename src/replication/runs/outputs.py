@@ -149,7 +149,8 @@ def descriptions(names: Iterable[str], settings: Mapping[str, Any]) -> dict[str,
     datasets, studies = settings["datasets"], settings["studies"]
     entries = {name: (entry["title"], entry["needs"]) for name, entry in datasets.items()}
     for name, study in studies.items():
-        entries[name] = (f"{datasets[study['dataset']]['title']}, study {name}", study["needs"])
+        title, needs = entries[study["dataset"]]
+        entries[name] = (f"{title}, study {name}", f"{needs} and evidence=real")
     entries[BENCHMARK] = (BENCHMARK_TITLE, "evidence=real (no download)")
     return {name: dict(zip(("title", "needs"), entries[name], strict=True)) for name in names if name != THEORY}
 

@@ -122,7 +122,6 @@ def tuning_studies(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         of_folds = "folds" in entry and tuning["scored_on"] != "development"
         studies[f"{PREFIX}{dataset}"] = {
             "dataset": dataset,
-            "needs": entry["needs"],
             "scored_on": tuning["scored_on"],
             "seeds": [tuning["seed"]],
             "folds": [0] if of_folds else [None],
