@@ -256,7 +256,7 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
     "another rate": (with_field(244, b"60      "), r"E0-PSG\.edf: found 50 Hz, expected 100 Hz .* in EEG Fpz-Cz; it has "),
     "slower channel": (with_field(256 + 16, b"EMG submental   EEG Pz-Oz       "), r"E0-PSG\.edf: found 1 Hz, .* in EEG Pz-Oz"),
     "no such channel": (with_field(256, b"Fpz-Cz          "), r"E0-PSG\.edf: found no channel EEG Fpz-Cz, .* it has Fpz-Cz, "),
-    "channel twice": (with_field(256 + 16, b"EEG Fpz-Cz      "), r"E0-PSG\.edf: found 2 channel EEG Fpz-Cz, expected one"),
+    "channel twice": (with_field(256 + 16, b"EEG Fpz-Cz      "), r"E0-PSG\.edf: found 2 channels named EEG Fpz-Cz, expected one"),
     "unknown unit": (with_field(256 + 3 * 96, b"kV      "), r"E0-PSG\.edf: found another unit"),
     "pauses": (with_field(192, b"EDF+D"), r"E0-PSG\.edf: found pauses in the recording"),
     "no start": (with_field(88, b"X" * 96), r"E0-PSG\.edf: cannot be read as EDF \(Invalid measurement date"),
@@ -268,6 +268,7 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
     "nothing scored": (
         changed(HYPNOGRAM, lambda whole: STAGE.sub(b"Sleep stage ?", whole)), r"EC-Hypnogram\.edf: found no scored epoch"
     ),
+    "no annotation": (changed(HYPNOGRAM, lambda whole: whole.replace(b"\x14", b"-")), r"EC-Hypnogram\.edf: found no annotation"),
     "unknown stage": (
         changed(HYPNOGRAM, lambda whole: whole.replace(b"stage R", b"stage X")),
         r"EC-Hypnogram\.edf: found the annotations Sleep stage X",

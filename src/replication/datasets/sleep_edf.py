@@ -104,11 +104,15 @@ def check_channels(psg: Path, channels: Sequence[str], rate: float) -> None:
     mne would raise a slower channel to the rate of the fastest, and take an unknown unit for volts.
     """
     whole = open_edf(psg)
-    contents = f"it has {', '.join(whole.ch_names)}, begins at {whole.info['meas_date']:%H.%M.%S} and lasts {whole.duration:g} s"
+    contents = (
+        f"it has {', '.join(whole.ch_names)} at up to {whole.info['sfreq']:g} Hz, begins at "
+        f"{whole.info['meas_date']:%H.%M.%S} and lasts {whole.duration:g} s"
+    )
     for channel in channels:
         alone = open_edf(psg, [channel])
         if (count := len(alone.ch_names)) != 1:
-            raise Unusable(psg, f"found {count or 'no'} channel {channel}, expected one (`channels`); {contents}")
+            found = f"{count} channels named" if count else "no channel"
+            raise Unusable(psg, f"found {found} {channel}, expected one (`channels`); {contents}")
         if not math.isclose(alone.info["sfreq"], rate):
             found = f"{alone.info['sfreq']:g} Hz"
             raise Unusable(psg, f"found {found}, expected {rate:g} Hz (`sampling_rate`) in {channel}; {contents}")
@@ -123,23 +127,23 @@ def scored_epochs(
 
     A stage is 0..4, MOVEMENT or UNSCORED. An annotation without duration lasts until the next one.
 
-    signal: an `mne.io.Raw`, to which the annotations go. marks: `mne.Annotations`. seconds: of an epoch. later: seconds from the
-    start of the signal to that of the hypnogram. Raises InputError for annotations that are unknown or overlap, and where none
-    is in the signal.
+    signal: an `mne.io.Raw`. marks: `mne.Annotations`, whose onsets ascend. seconds: of an epoch. later: seconds from the start of
+    the signal to that of the hypnogram. Raises InputError for annotations that lack, are unknown or overlap.
     """
-    import mne
-
+    if not len(marks):
+        raise InputError("found no annotation, expected the stages of sleep")
     if unknown := sorted(set(marks.description) - set(STAGES)):
         raise InputError(f"found the annotations {', '.join(unknown)}; expected {', '.join(STAGES)}")
-    lasting = np.diff(marks.onset, append=max(signal.duration - later, 0))
-    durations = np.where(marks.duration > 0, marks.duration, lasting.clip(0))
-    signal.set_annotations(mne.Annotations(marks.onset + later, durations, marks.description), emit_warning=False)
-    if not len(signal.annotations):
-        raise InputError(f"found no annotation within the {signal.duration:g} s of the signal, expected some")
-    events, _ = mne.events_from_annotations(signal, STAGES, chunk_duration=seconds, verbose="error")
-    if (np.diff(events[:, 0]) < round(seconds * signal.info["sfreq"])).any():
+    rate, samples = signal.info["sfreq"], round(seconds * signal.info["sfreq"])
+    onsets, lasting = (np.rint(times * rate).astype(np.int64) for times in (marks.onset + later, marks.duration))
+    until_next = np.append(onsets[1:], signal.n_times) - onsets
+    counts = np.where(lasting > 0, lasting, until_next.clip(0)) // samples
+    starts = np.concatenate([onset + samples * np.arange(count) for onset, count in zip(onsets, counts, strict=True)])
+    if (np.diff(starts) < samples).any():
         raise InputError("found annotations that overlap, expected one stage at a time")
-    return events[:, 0], events[:, 2], int((durations // seconds).sum()) - len(events)
+    stages = np.repeat(np.array([STAGES[name] for name in marks.description], dtype=np.int64), counts)
+    inside = (starts >= 0) & (starts + samples <= signal.n_times)
+    return starts[inside], stages[inside], int((~inside).sum())
 
 
 def within_sleep(
