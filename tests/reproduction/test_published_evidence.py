@@ -13,19 +13,17 @@ from replication.report.documents import readme_results, replace_block, theory_c
 from replication.report.evidence import Evidence
 from replication.report.figures.render import FIGURES
 from replication.report.figures.render import render as draw
-from replication.report.printed_values import read_printed_values
+from replication.report.printed_values import read_values
 from replication.report.sidecars import csv_text
 from replication.report.tables.layout import Sources
 from replication.report.tables.render import TABLES, render
-from replication.report.tables.supplement_accuracy import read_reported_values
-from replication.report.tables.supplement_data import read_choices
 from replication.runs.outputs import CLAIMS, descriptions, evidence_behind
 from replication.runs.record import digest
 from replication.runs.settings import load_settings
 
 REPOSITORY = Path(__file__).parents[2]
 PUBLISHED = Path("results/published")
-PRINTED = read_printed_values(REPOSITORY / "workflow/config/printed_values.csv")
+PRINTED = read_values(REPOSITORY / "workflow/config/printed_values.csv")
 LARGEST_MB = 31
 """Of predictions, samples and models together: git keeps every version of them for ever, and packs hardly any smaller."""
 EVALUATED_APART = ("clai-m", "clai-c", "cross-entropy")  # by another job than trained them, of studies excepted
@@ -56,8 +54,8 @@ def assert_tracked(name: str, frame: pd.DataFrame) -> None:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_tracked_tables_follow_from_the_published_evidence(name: str) -> None:
-    reported = read_reported_values(Path("workflow/config/reported_values.csv"))
-    sources = Sources(evidence(name), PRINTED, reported, read_choices(Path("workflow/config/choices.csv")), config())
+    reported = read_values(Path("workflow/config/reported_values.csv"))
+    sources = Sources(evidence(name), PRINTED, reported, read_values(Path("workflow/config/choices.csv")), config())
     table = render(name, sources, Path(f"workflow/report/{name}.rst").read_text())
     assert_tracked(name, table.frame)
     assert Path(f"paper_figures/{name}.tex").read_text() == table.tex

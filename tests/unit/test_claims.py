@@ -20,7 +20,7 @@ from replication.report.claims.verdict import (
     Verdict,
 )
 from replication.report.evidence import Evidence, _read_csv
-from replication.report.printed_values import read_printed_values
+from replication.report.printed_values import read_values
 from support.evidence_fixture import (
     EXPECTED,
     STUDIES,
@@ -31,7 +31,7 @@ from support.evidence_fixture import (
     write_theory,
 )
 
-PAPER = read_printed_values(Path(__file__).parents[2] / "workflow" / "config" / "printed_values.csv")
+PAPER = read_values(Path(__file__).parents[2] / "workflow" / "config" / "printed_values.csv")
 REPRODUCED, NOT, OPEN = Outcome.REPRODUCED, Outcome.NOT_REPRODUCED, Outcome.INCONCLUSIVE
 ZERO, PRODUCT = Reading(target="zero", network="of the studies"), Reading(target="product", network="of the studies")
 

@@ -6,11 +6,11 @@ from pathlib import Path
 from replication.report.claims.judgement import CLAIMS, judge
 from replication.report.claims.page import claims_page
 from replication.report.evidence import Evidence
-from replication.report.printed_values import read_printed_values
+from replication.report.printed_values import read_values
 from replication.report.statistics import Interval
 from support.evidence_fixture import EXPECTED, STUDIES, write_evidence, write_studies
 
-PAPER = read_printed_values(Path(__file__).parents[2] / "workflow" / "config" / "printed_values.csv")
+PAPER = read_values(Path(__file__).parents[2] / "workflow" / "config" / "printed_values.csv")
 
 
 def page(root: Path, caption: str = "The caption.") -> str:

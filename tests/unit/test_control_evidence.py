@@ -13,7 +13,7 @@ from replication.report.claims.judgement import CLAIMS, judge
 from replication.report.claims.page import claims_page
 from replication.report.claims.verdict import Outcome
 from replication.report.evidence import Evidence
-from replication.report.printed_values import read_printed_values
+from replication.report.printed_values import read_values
 from replication.report.statistics import Interval
 from replication.report.tables.layout import Sources
 from replication.report.tables.render import render
@@ -23,7 +23,7 @@ from replication.runs.controls import EMBEDDINGS, READ_OUTS
 from support.evidence_fixture import EXPECTED, STUDIES, write_benchmark, write_evidence, write_studies
 
 REPOSITORY = Path(__file__).parents[2]
-PAPER = read_printed_values(REPOSITORY / "workflow" / "config" / "printed_values.csv")
+PAPER = read_values(REPOSITORY / "workflow" / "config" / "printed_values.csv")
 CONTROLLED = ("9", "10", "11", "12", "14")
 DATASETS = ["cifar10", "challenge2019"]
 

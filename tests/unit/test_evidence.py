@@ -9,7 +9,7 @@ from clai.errors import InputError
 from replication.report.captions import caption
 from replication.report.evidence import Evidence, run_model
 from replication.report.labels import MINI_NOTE
-from replication.report.printed_values import read_printed_values
+from replication.report.printed_values import read_values
 from support.evidence_fixture import EXPECTED, write_evidence
 
 REPOSITORY = Path(__file__).parents[2]
@@ -79,9 +79,9 @@ def test_caption_of_miniature_data_carries_its_mark(tmp_path: Path) -> None:
 
 
 def test_printed_values_are_unique_and_refuse_other_columns(tmp_path: Path) -> None:
-    values = read_printed_values(REPOSITORY / "workflow" / "config" / "printed_values.csv")
+    values = read_values(REPOSITORY / "workflow" / "config" / "printed_values.csv")
     assert not values.duplicated(["table", "row", "metric"]).any()
     assert set(values["unit"]) == {"per cent", "fraction", "count"}
-    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(InputError, match="expected the columns"):
-        read_printed_values(tmp_path / "other.csv")
+    (tmp_path / "printed_values.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match="rename them"):
+        read_values(tmp_path / "printed_values.csv")

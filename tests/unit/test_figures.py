@@ -13,7 +13,7 @@ from replication.report.figures.render import FIGURES, render, save
 from replication.report.figures.supplement_accuracy import pool_bins
 from replication.report.figures.supplement_cost import NOT_KEPT, RECORD_OPERATIONS
 from replication.report.labels import CLASS_COLOURS, CLASS_LABELS, MINI_NOTE
-from replication.report.printed_values import read_printed_values
+from replication.report.printed_values import read_values
 from replication.runs.outputs import evidence_behind
 from replication.runs.settings import load_settings
 from support.evidence_fixture import (
@@ -27,7 +27,7 @@ from support.evidence_fixture import (
 )
 
 SETTINGS = load_settings(Path(__file__).parents[2])
-PRINTED = read_printed_values(Path(__file__).parents[2] / "workflow/config/printed_values.csv")
+PRINTED = read_values(Path(__file__).parents[2] / "workflow/config/printed_values.csv")
 
 
 @pytest.fixture(scope="module")

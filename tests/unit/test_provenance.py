@@ -13,12 +13,11 @@ import pytest
 from clai.errors import InputError
 from replication.__main__ import main
 from replication.report.evidence import Evidence
-from replication.report.printed_values import read_printed_values
+from replication.report.printed_values import read_values
 from replication.report.provenance import trace
 from replication.report.sidecars import csv_text, records_behind, sidecar
 from replication.report.tables.layout import Sources
 from replication.report.tables.render import render
-from replication.report.tables.supplement_data import read_choices
 from replication.runs.identity import RunId
 from replication.runs.record import Recorder, commit, digest, read_records, with_evaluation, write_records
 from support.evidence_fixture import EXPECTED, write_evidence
@@ -35,8 +34,8 @@ def table1(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_evidence(root, ["cifar10"])
     evidence = Evidence.found(root, {key: EXPECTED[key] for key in ("pathmnist", "cifar10")})
     values, choices = (
-        read_printed_values(WORKFLOW / "config" / "printed_values.csv"),
-        read_choices(WORKFLOW / "config" / "choices.csv"),
+        read_values(WORKFLOW / "config" / "printed_values.csv"),
+        read_values(WORKFLOW / "config" / "choices.csv"),
     )
     table = render("table1", Sources(evidence, values, pd.DataFrame(), choices, {}), "Results.")
     path = repository / "paper_figures" / "table1.tex"

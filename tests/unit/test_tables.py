@@ -14,12 +14,11 @@ from replication.report import evidence
 from replication.report.documents import readme_results, replace_block
 from replication.report.evidence import Evidence
 from replication.report.labels import MINI_NOTE, RULES, SHARES
-from replication.report.printed_values import read_printed_values
+from replication.report.printed_values import read_values
 from replication.report.sidecars import csv_text
 from replication.report.tables.layout import Sources, escape, number
 from replication.report.tables.render import TABLES, Table, render
-from replication.report.tables.supplement_accuracy import read_reported_values
-from replication.report.tables.supplement_data import read_choices, setting_text
+from replication.report.tables.supplement_data import setting_text
 from replication.runs.outputs import evidence_behind
 from replication.runs.settings import load_settings
 from support.evidence_fixture import (
@@ -39,10 +38,10 @@ def sources(root: Path, name: str) -> Sources:
     names = evidence_behind(name, settings)
     expected = {key: entry for key, entry in (EXPECTED | STUDIES).items() if key in names}
     values, choices = (
-        read_printed_values(WORKFLOW / "config" / "printed_values.csv"),
-        read_choices(WORKFLOW / "config" / "choices.csv"),
+        read_values(WORKFLOW / "config" / "printed_values.csv"),
+        read_values(WORKFLOW / "config" / "choices.csv"),
     )
-    reported = read_reported_values(WORKFLOW / "config" / "reported_values.csv")
+    reported = read_values(WORKFLOW / "config" / "reported_values.csv")
     return Sources(Evidence.found(root, expected), values, reported, choices, settings)
 
 
@@ -309,9 +308,7 @@ def test_table_s3_counts_runs_and_their_seconds(partial: Path) -> None:
 
 
 def test_readme_results_go_between_the_markers(partial: Path) -> None:
-    block = readme_results(
-        Evidence.found(partial, EXPECTED), read_printed_values(WORKFLOW / "config" / "printed_values.csv")
-    )
+    block = readme_results(Evidence.found(partial, EXPECTED), read_values(WORKFLOW / "config" / "printed_values.csv"))
     assert "| CIFAR-10 (JPEG copy) | CLaI-M | 80.46 → " in block
     assert (
         "| MIMIC-IV | not run: needs credentialed access to MIMIC-IV | 0.804 to 0.848 → -- | 0.635 to 0.714 → -- | 0 |"

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from replication.report.evidence import Evidence
-from replication.report.printed_values import read_printed_values
+from replication.report.printed_values import read_values
 from replication.report.tables.layout import Sources
-from replication.report.tables.supplement_accuracy import read_reported_values
-from replication.report.tables.supplement_data import read_choices
 from replication.report.verification import frame_of, of_outputs, recomputed_evidence
 from replication.runs.jobs import start_job
 from replication.runs.outputs import CLAIMS
@@ -20,14 +18,7 @@ if TYPE_CHECKING:
 
 start_job(snakemake.log[0])
 given, asked = snakemake.input, snakemake.params
-values = [
-    read(Path(path))
-    for read, path in (
-        (read_printed_values, given.printed_values),
-        (read_reported_values, given.reported_values),
-        (read_choices, given.choices),
-    )
-]
+values = [read_values(Path(path)) for path in (given.printed_values, given.reported_values, given.choices)]
 files = {
     Path(folder).parent.name: {path.name: pd.read_csv(path) for path in Path(folder).glob("*.csv")}
     for folder in given.recomputed

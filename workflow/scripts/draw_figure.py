@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from replication.report.evidence import Evidence
 from replication.report.figures.render import render, save
-from replication.report.printed_values import read_printed_values
+from replication.report.printed_values import read_values
 from replication.report.sidecars import csv_text, sidecar
 from replication.runs.jobs import start_job
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 start_job(snakemake.log[0])
 given, asked, made = snakemake.input, snakemake.params, snakemake.output
 evidence = Evidence.of_files(Path(asked.root), asked.datasets, given.evidence)
-printed = read_printed_values(Path(given.printed_values))
+printed = read_values(Path(given.printed_values))
 figure, frame, caption, runs = render(asked.name, evidence, Path(given.caption).read_text(), printed)
 save(figure, Path(made.pdf))
 save(figure, Path(made.png))

@@ -7,7 +7,7 @@ from replication.report.captions import caption
 from replication.report.claims.judgement import judge
 from replication.report.claims.page import claims_frame, claims_page
 from replication.report.evidence import Evidence
-from replication.report.printed_values import read_printed_values
+from replication.report.printed_values import read_values
 from replication.report.sidecars import csv_text, sidecar
 from replication.runs.jobs import start_job
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 start_job(snakemake.log[0])
 sources, params, targets = snakemake.input, snakemake.params, snakemake.output
 evidence = Evidence.of_files(Path(params.root), params.datasets, sources.evidence)
-judgements = judge(evidence, read_printed_values(Path(sources.printed_values)))
+judgements = judge(evidence, read_values(Path(sources.printed_values)))
 runs = [record for dataset in evidence.at_hand() for record in evidence.runs(dataset)]
 text = caption(Path(sources.caption).read_text(), evidence, runs)
 Path(targets.md).write_text(claims_page(judgements, text))

@@ -4,12 +4,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from replication.report.evidence import Evidence
-from replication.report.printed_values import read_printed_values
+from replication.report.printed_values import read_values
 from replication.report.sidecars import csv_text, sidecar
 from replication.report.tables.layout import Sources
 from replication.report.tables.render import render
-from replication.report.tables.supplement_accuracy import read_reported_values
-from replication.report.tables.supplement_data import read_choices
 from replication.runs.jobs import start_job
 
 if TYPE_CHECKING:
@@ -18,13 +16,8 @@ if TYPE_CHECKING:
 start_job(snakemake.log[0])
 given, asked, made = snakemake.input, snakemake.params, snakemake.output
 evidence = Evidence.of_files(Path(asked.root), asked.datasets, given.evidence)
-sources = Sources(
-    evidence,
-    read_printed_values(Path(given.printed_values)),
-    read_reported_values(Path(given.reported_values)),
-    read_choices(Path(given.choices)),
-    asked.settings,
-)
+values = [read_values(Path(path)) for path in (given.printed_values, given.reported_values, given.choices)]
+sources = Sources(evidence, *values, asked.settings)
 table = render(asked.name, sources, Path(given.caption).read_text())
 Path(made.tex).write_text(table.tex)
 Path(made.csv).write_text(csv_text(table.frame))

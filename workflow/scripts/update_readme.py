@@ -4,13 +4,13 @@ from pathlib import Path
 
 from replication.report.documents import readme_results, replace_block, theory_checks
 from replication.report.evidence import Evidence
-from replication.report.printed_values import read_printed_values
+from replication.report.printed_values import read_values
 from replication.runs.outputs import descriptions
 from replication.runs.settings import load_settings
 
 settings = load_settings(Path())
 evidence = Evidence.found(Path("results/published"), descriptions(settings["datasets"], settings))
-results = readme_results(evidence, read_printed_values(Path("workflow/config/printed_values.csv")))
+results = readme_results(evidence, read_values(Path("workflow/config/printed_values.csv")))
 for place, name, block in (("README.md", "results", results), ("docs/theory.md", "checks", theory_checks(evidence))):
     document = Path(place)
     document.write_text(replace_block(document.read_text(), name, block))

@@ -1,4 +1,4 @@
-"""The values that the paper prints."""
+"""The tables in workflow/config: what the paper prints, what others report, and what the paper leaves open."""
 
 from pathlib import Path
 
@@ -6,13 +6,23 @@ import pandas as pd
 
 from clai.errors import InputError
 
+COLUMNS = {
+    "printed_values": ["table", "row", "metric", "value", "spread", "unit"],
+    "reported_values": ["dataset", "model", "metric", "value", "unit", "source"],
+    "choices": ["setting", "question", "reason"],
+}
+"""By name of the file. A setting is dotted, and empty where the code decides; reported values are in per cent."""
 
-def read_printed_values(path: Path) -> pd.DataFrame:
-    """The numbers printed in the paper: table, row, metric, value, spread, unit."""
-    frame = pd.read_csv(path)
-    expected = ["table", "row", "metric", "value", "spread", "unit"]
-    if list(frame) != expected:
-        raise InputError(f"{path}: expected the columns {expected}, found {list(frame)}")
+
+def read_values(path: Path) -> pd.DataFrame:
+    """Return one of the tables of `COLUMNS`.
+
+    Raises:
+        InputError: the file has other columns.
+    """
+    frame = pd.read_csv(path, keep_default_na=path.stem != "choices")
+    if list(frame) != COLUMNS[path.stem]:
+        raise InputError(f"{path}: found the columns {list(frame)}, expected {COLUMNS[path.stem]}; rename them")
     return frame
 
 

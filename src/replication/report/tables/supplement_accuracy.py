@@ -1,12 +1,10 @@
 """Supplementary tables of classification: decision rules, shift, comparisons, read-outs and widths of the Parzen window."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from clai.errors import InputError
 from replication.report.evidence import PRINTED_SHARES, Evidence
 from replication.report.labels import RULES, model_title
 from replication.report.statistics import holm, replicates
@@ -48,7 +46,6 @@ SHIFT_METRICS = chosen(
     accuracy="Test accuracy",
     roc_auc="Test ROC-AUC",
 )
-REPORTED_COLUMNS = ["dataset", "model", "metric", "value", "unit", "source"]
 
 PAIRS = [("clai-m", "clai-c"), ("clai-m", "cross-entropy")]
 COMPARED_METRICS = chosen("accuracy macro_f1 roc_auc ece ece_scaled")
@@ -110,17 +107,6 @@ def rules_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
 
     heads = ["Model", "Decision rule", "Accuracy, or F1 (sepsis)", "ROC-AUC", "ECE"]
     return by_dataset(frame, sources, heads, lines, text, "tab:rules", columns="llccc")
-
-
-def read_reported_values(path: Path) -> pd.DataFrame:
-    """Return the values that others report on the datasets, in per cent, each with its source."""
-    frame = pd.read_csv(path)
-    if list(frame) != REPORTED_COLUMNS or set(frame["unit"]) != {"per cent"}:
-        raise InputError(
-            f"{path}: found the columns {list(frame)} and the units {sorted(set(frame.get('unit', [])))}, expected "
-            f"{REPORTED_COLUMNS} and values in per cent. Correct the file"
-        )
-    return frame
 
 
 def shift_frame(sources: Sources) -> pd.DataFrame:

@@ -3,7 +3,6 @@
 import hashlib
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -44,19 +43,6 @@ PER_PART = 4
 """Datasets side by side in one part of table S2."""
 LINE, FIRST, GAP = 16.6, 1.8, 0.29
 """Width in cm of the line, of the first column, and of the space around a column."""
-
-
-def read_choices(path: Path) -> pd.DataFrame:
-    """Return what the paper leaves open: setting (dotted, empty where the code decides), question, reason.
-
-    Raises:
-        InputError: the file has other columns.
-    """
-    frame = pd.read_csv(path, keep_default_na=False)
-    expected = ["setting", "question", "reason"]
-    if list(frame) != expected:
-        raise InputError(f"{path}: found the columns {list(frame)}, expected the columns {expected}; rename them")
-    return frame
 
 
 def choices_frame(sources: Sources) -> pd.DataFrame:
