@@ -47,7 +47,7 @@ def pathmnist(folder: Path, rng: np.random.Generator) -> list[Path]:
         arrays[f"{split}_images"] = textures(labels, 9, 28, 38.0, cast, rng)
         arrays[f"{split}_labels"] = labels.astype(np.uint8)[:, None]
     path = folder / "pathmnist.npz"
-    np.savez_compressed(path, **arrays)
+    np.savez_compressed(path, allow_pickle=False, **arrays)
     return [path]
 
 
