@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -37,3 +38,30 @@ def test_help_names_every_target(tree: Tree) -> None:
     text = (tree.path / "Makefile").read_text()
     (targets,) = [line.split()[1:] for line in text.splitlines() if line.startswith(".PHONY:")]
     assert [line.split()[1] for line in make(tree, "help")] == targets
+
+
+def installed(environment: Path, *stale: str) -> None:
+    """Lay out an environment that make takes for installed, but for what is stale."""
+    environment.mkdir()
+    for name in (".packages", ".installed"):
+        (environment / name).touch()
+        time = 0 if name in stale else 2**32
+        os.utime(environment / name, (time, time))
+
+
+def test_an_edit_of_pyproject_installs_the_library_alone(tree: Tree) -> None:
+    installed(tree.path / ".venv", ".installed")
+    commands = " ".join(make(tree, "--dry-run", "lint"))
+    assert "--no-index -e ." in commands
+    assert "--require-hashes" not in commands
+    assert "venv --clear" not in commands
+
+
+@pytest.mark.parametrize("stale", [".packages", ".installed"])
+def test_an_environment_behind_a_link_is_left_alone(tree: Tree, tmp_path: Path, stale: str) -> None:
+    installed(tmp_path / "other", stale, ".installed")
+    (tree.path / ".venv").symlink_to(tmp_path / "other")
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        make(tree, "lint")
+    assert ".venv is a link" in refused.value.stdout
+    assert sorted(path.name for path in (tmp_path / "other").iterdir()) == [".installed", ".packages"]
