@@ -117,7 +117,7 @@ def test_code_of_the_readme_runs() -> None:
     [
         (
             "replication.report.tables.render, replication.report.claims.page, replication.report.figures.render",
-            "torch, sklearn, scipy.stats",
+            "torch, sklearn",
         ),
         (
             "replication.datasets.prepare, replication.datasets.sources, replication.datasets.prepared",
