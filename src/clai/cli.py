@@ -7,7 +7,6 @@ import json
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,8 @@ from clai.errors import InputError
 from clai.pictures import SUFFIXES, read_picture
 from clai.published_model import PublishedModel, load
 
-# Pictures or rows that are in memory at a time.
-_BLOCK = 512
 # A feature's largest value: that of float32.
 _LARGEST = float(np.finfo(np.float32).max)
-
-Inputs = Iterator[tuple[list[str], NDArray[Any]]]
-"""Names and arrays of inputs, in blocks."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -72,8 +66,13 @@ def predict(folder: Path, inputs: Sequence[Path], votes: int, as_json: bool) -> 
         raise InputError(
             f"{folder}: found a model of {kind}, expected one of images or features. Call clai.load and give it arrays"
         )
-    blocks = _images(model, inputs) if kind == "images" else _rows(model, inputs)
-    entries = [entry for names, x in blocks for entry in _entries(model, names, x, votes)]
+    if kind == "images":
+        files = [file for path in inputs for file in _files(path)]
+        names, x = list(map(str, files)), np.stack([_pixels(model, file) for file in files])
+    else:
+        rows = [row for path in inputs for row in _rows(path, model.record["input"]["names"])]
+        names, x = [place for place, _ in rows], np.array([values for _, values in rows], dtype=np.float32)
+    entries = _entries(model, names, x, votes)
     return json.dumps(entries, indent=1) + "\n" if as_json else "".join(_lines(entry) for entry in entries)
 
 
@@ -109,17 +108,6 @@ def _lines(entry: dict[str, Any]) -> str:
     return text
 
 
-def _images(model: PublishedModel, inputs: Sequence[Path]) -> Inputs:
-    """Yield names and pixels (N, height, width, channels) of images."""
-    height, width, channels = model.record["input"]["shape"]
-    advice = "Crop or scale it as the training images were, or name another file"
-    files = [file for path in inputs for file in _files(path)]
-    for start in range(0, len(files), _BLOCK):
-        block = files[start : start + _BLOCK]
-        pixels = [read_picture(file, (height, width), channels, str(file), advice) for file in block]
-        yield [str(file) for file in block], np.stack(pixels)
-
-
 def _files(path: Path) -> list[Path]:
     """Return a file, or the images directly in a folder by name."""
     if not path.is_dir():
@@ -130,16 +118,13 @@ def _files(path: Path) -> list[Path]:
     return files
 
 
-def _rows(model: PublishedModel, inputs: Sequence[Path]) -> Inputs:
-    """Yield places and features (N, features) of the rows of each table."""
-    for path in inputs:
-        rows = _rows_of(path, model.record["input"]["names"])
-        while block := list(islice(rows, _BLOCK)):
-            places, values = zip(*block, strict=True)
-            yield list(places), np.array(values, dtype=np.float32)
+def _pixels(model: PublishedModel, file: Path) -> NDArray[np.uint8]:
+    height, width, channels = model.record["input"]["shape"]
+    advice = "Crop or scale it as the training images were, or name another file"
+    return read_picture(file, (height, width), channels, str(file), advice)
 
 
-def _rows_of(path: Path, names: Sequence[str]) -> Iterator[tuple[str, list[float]]]:
+def _rows(path: Path, names: Sequence[str]) -> Iterator[tuple[str, list[float]]]:
     """Yield place and features of each row of a table, whose header names the features in any order."""
     opened = gzip.open if path.suffix == ".gz" else open
     try:
