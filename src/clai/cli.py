@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     predictions.add_argument("model", type=Path, help="its folder, such as results/published/pathmnist/models/clai-m")
     predictions.add_argument("inputs", type=Path, nargs="+", help="images, folders of images, or tables of features")
     predictions.add_argument(
-        "--votes", type=_count, default=0, metavar="K", help="show the K references most similar for and against"
+        "--votes", type=int, default=0, metavar="K", help="show the K references most similar for and against"
     )
     predictions.add_argument("--json", action="store_true", help="print JSON, with the scores of all classes")
     options = parser.parse_args(arguments)
@@ -40,12 +40,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         parser.exit(1, f'error: {error.name} is not installed; to read pictures, pip install "clai[images]"\n')
     return 0
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"found {text!r}, expected a number from 0")
-    return int(text)
 
 
 def predict(folder: Path, inputs: Sequence[Path], votes: int, as_json: bool) -> str:

@@ -64,11 +64,12 @@ def _number(least: float, most: float) -> _Rule:
     )
 
 
-def _list(items: _Rule, most: int, least: int = 1) -> _Rule:
+def _list(items: _Rule, most: int, least: int = 1, different: bool = False) -> _Rule:
     def holds(value: Any) -> bool:
-        return isinstance(value, list) and least <= len(value) <= most and all(map(items.holds, value))
+        listed = isinstance(value, list) and least <= len(value) <= most and all(map(items.holds, value))
+        return listed and not (different and len(set(value)) < len(value))
 
-    return _Rule(f"a list of {least} to {most}, each {items.expected}", holds)
+    return _Rule(f"a list of {least} to {most}, {'all different, ' * different}each {items.expected}", holds)
 
 
 _TEXT = _Rule("a text of at most 1000 characters", lambda value: isinstance(value, str) and len(value) <= 1000)
@@ -76,6 +77,8 @@ _SWITCH = _Rule("true or false", lambda value: isinstance(value, bool))
 _BLOCK_OF_VALUES = _Rule("a block of values", lambda value: isinstance(value, dict))
 _ANY_NUMBER, _POSITIVE = _number(-1e30, 1e30), _number(1e-30, 1e30)
 
+# Trunks of single samples, and of the hours of a recording.
+_OF_SAMPLES, _OF_HOURS = ("resnet2d", "convnet", "resnet1d", "mlp"), ("hours", "gru")
 # The bounds keep a hostile record from asking for a network that takes hours to build.
 _RULES: dict[str, _Rule] = {
     "format": _one_of(FORMAT),
@@ -85,13 +88,13 @@ _RULES: dict[str, _Rule] = {
     "data.title": _TEXT,
     "data.licence": _TEXT,
     "data.kind": _one_of("images", "signals", "features", "recordings"),
-    "data.classes": _list(_TEXT, 1000, 2),
+    "data.classes": _list(_TEXT, 1000, 2, different=True),
     "input.shape": _list(_integer(65536), 3),
     "input.names": _list(_TEXT, 65536),
     "input.mean": _list(_ANY_NUMBER, 65536),
     "input.sd": _list(_POSITIVE, 65536),
     "settings.embedding_size": _integer(4096),
-    "settings.encoder.trunk": _one_of("resnet2d", "convnet", "resnet1d", "mlp", "hours", "gru"),
+    "settings.encoder.trunk": _one_of(*_OF_SAMPLES, *_OF_HOURS),
     "settings.encoder.width": _integer(4096),
     "settings.encoder.blocks": _list(_integer(16), 8),
     "settings.encoder.pool": _SWITCH,
@@ -145,10 +148,6 @@ class References(NamedTuple):
     y: Tensor
     item: Tensor
     population: Tensor
-
-    def weights(self) -> Tensor:
-        """Return the weight of each reference, (R,); they add up to 1."""
-        return (self.population / torch.bincount(self.y) / self.population.sum())[self.y]
 
 
 def _array(x: ArrayLike, names: Sequence[str] | None) -> NDArray[Any]:
@@ -297,11 +296,11 @@ class PublishedModel:
         embeddings = self._outputs(x)
         scores = self._decision(embeddings)
         decided = _decided(scores)
-        y, item, weights = self.references.y, self.references.item, self.references.weights()
+        z_reference, y, item, population = self.references
+        weights = (population / torch.bincount(y) / population.sum())[y]  # of each reference; they add up to 1
         for row, label in enumerate(decided.tolist()):
             condition = label if scores.ndim > 1 else 0
-            reference = self.references.z[condition]
-            views = [self.kernel(z[condition, row : row + 1], reference)[0] for z in embeddings]
+            views = [self.kernel(z[condition, row : row + 1], z_reference[condition])[0] for z in embeddings]
             similarity = torch.stack(views).mean(0)
             vote = torch.where(y == label, 1, -1) * similarity * weights
             order = similarity.argsort(descending=True, stable=True)
@@ -368,20 +367,20 @@ def read_record(path: Path) -> dict[str, Any]:
         raise InputError(
             f"{path}: cannot be read ({error}), expected the record of a published model as JSON. {_ADVICE}"
         ) from None
-    for key, rule in _RULES.items():
-        _expect(path, record, key, rule)
-    _check_agreement(path, record)
+    _expect(path, record, _RULES)
+    _expect(path, record, _rules_of(record))
     return dict(record)
 
 
-def _expect(path: Path, record: Any, key: str, rule: _Rule) -> None:
-    """Raise InputError unless the rule holds for the value at a dotted key."""
-    value = record
-    for part in key.split("."):
-        value = value.get(part) if isinstance(value, dict) else None
-    if not rule.holds(value):
-        found = "nothing" if value is None else f"{value!r:.100}"
-        raise InputError(f"{path}: found {found} at {key}, expected {rule.expected}. {_ADVICE}")
+def _expect(path: Path, record: Any, rules: Mapping[str, _Rule]) -> None:
+    """Raise InputError unless each rule holds for the value at its dotted key."""
+    for key, rule in rules.items():
+        value = record
+        for part in key.split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+        if not rule.holds(value):
+            found = "nothing" if value is None else f"{value!r:.100}"
+            raise InputError(f"{path}: found {found} at {key}, expected {rule.expected}. {_ADVICE}")
 
 
 def _kernel_of(record: Mapping[str, Any]) -> str | None:
@@ -390,36 +389,33 @@ def _kernel_of(record: Mapping[str, Any]) -> str | None:
     return None if name is None else str(name)
 
 
-def _check_agreement(path: Path, record: Mapping[str, Any]) -> None:
-    """Raise InputError where parts of a record contradict each other."""
-    kernel = _kernel_of(record)
-    if kernel not in kernels.KERNELS and record["model"] != "cross-entropy":
-        raise InputError(
-            f"{path}: found {record['model']!r:.100} at model with the kernel {kernel!r:.100}, expected cross-entropy, or one of "
-            f"the kernels {', '.join(kernels.KERNELS)}. {_ADVICE}"
-        )
-    kind, shape, classes = record["data"]["kind"], record["input"]["shape"], len(record["data"]["classes"])
-    dimensions = {"images": 3, "signals": 2, "features": 1, "recordings": 1}[kind]
-    channels = shape[2] if kind == "images" and len(shape) == 3 else shape[0]
-    counts = [len(record["input"][key]) for key in ("mean", "sd")]
-    calibration = {"temperature": _POSITIVE} if classes > 2 else {"slope": _ANY_NUMBER, "intercept": _ANY_NUMBER}
-    wrong = {
-        "data.classes": len(set(record["data"]["classes"])) != classes,
-        "input.shape": len(shape) != dimensions or int(np.prod(shape, dtype=object)) > 2**24,
-        "input.mean": kind != "recordings" and counts != [channels, channels],
-        "population": len(record["population"]) != (0 if kernel is None else classes),
-        "settings.mirror": record["settings"]["mirror"] and kind != "images",
-        "settings.encoder.trunk": (record["settings"]["encoder"]["trunk"] in ("hours", "gru"))
-        != (kind == "recordings"),
+def _rules_of(record: Mapping[str, Any]) -> dict[str, _Rule]:
+    """Return the rules that follow from the model, the kind of its data and its classes."""
+    kernel, kind, shape = _kernel_of(record), record["data"]["kind"], record["input"]["shape"]
+    classes, dimensions = (
+        len(record["data"]["classes"]),
+        {"images": 3, "signals": 2, "features": 1, "recordings": 1}[kind],
+    )
+    channels, voters = shape[-1] if kind == "images" else shape[0], 0 if kernel is None else classes
+    rules = {
+        "model": _Rule(
+            f"cross-entropy, or a model with a kernel of {', '.join(kernels.KERNELS)}",
+            lambda model: kernel in kernels.KERNELS or (kernel is None and model == "cross-entropy"),
+        ),
+        "input.shape": _list(_integer(65536), dimensions, dimensions),
+        "settings.encoder.trunk": _one_of(*(_OF_HOURS if kind == "recordings" else _OF_SAMPLES)),
+        "population": _list(_integer(2**40), voters, voters),
     }
-    for key, bad in wrong.items():
-        if bad:
-            raise InputError(
-                f"{path}: found a {key} that contradicts the kind {kind}, the shape {shape} or the {classes} classes, expected "
-                f"parts that belong together. {_ADVICE}"
-            )
-    for name, rule in calibration.items():
-        _expect(path, record, f"calibration.{name}", rule)
+    if kind != "recordings":
+        rules |= {
+            "input.mean": _list(_ANY_NUMBER, channels, channels),
+            "input.sd": _list(_POSITIVE, channels, channels),
+        }
+    if kind != "images":
+        rules["settings.mirror"] = _one_of(False)
+    if classes > 2:
+        return rules | {"calibration.temperature": _POSITIVE}
+    return rules | {"calibration.slope": _ANY_NUMBER, "calibration.intercept": _ANY_NUMBER}
 
 
 def _sha256(path: Path) -> str:

@@ -267,8 +267,8 @@ def test_altered_weights_are_refused_before_they_are_parsed(tmp_path: Path, imag
     ("key", "value", "named"),
     [
         ("format", 2, "found 2 at format, expected 1"),
-        ("settings.kernel.name", "laplacian", "with the kernel 'laplacian'"),
-        ("population", [20, 20], "a population that contradicts"),
+        ("settings.kernel.name", "laplacian", "at model, expected cross-entropy, or a model with a kernel of cosine, gaussian"),
+        ("population", [20, 20], r"found \[20, 20\] at population, expected a list of 3 to 3, each a whole number"),
         ("population", [20, 20, 1], "the references"),
         ("calibration", {"slope": 1.0, "intercept": 0.0}, r"found nothing at calibration\.temperature"),
         ("settings.encoder.width", 8, "found .* tensors that are not those of the network"),
@@ -277,7 +277,7 @@ def test_altered_weights_are_refused_before_they_are_parsed(tmp_path: Path, imag
         ("settings.encoder", "resnet2d", "found nothing at settings.encoder.trunk"),
         ("input.sd", [1.0, 1.0, 0.0], r"at input\.sd, expected a list of 1 to 65536, each a number from 1e-30 to 1e\+30"),
         ("input.mean", [1.0, 1.0, float("nan")], r"at input\.mean"),
-        ("data.classes", ["ash", "ash", "birch"], r"a data\.classes that contradicts"),
+        ("data.classes", ["ash", "ash", "birch"], r"at data\.classes, expected a list of 2 to 1000, all different"),
     ],
 )  # fmt: skip
 def test_a_record_that_contradicts_the_weights_is_refused(
