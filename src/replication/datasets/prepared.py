@@ -129,10 +129,8 @@ class Writer:
 
     def array(self, name: str, values: Array) -> None:
         """Write a whole array, row after row, however it lies in memory."""
-        values = np.ascontiguousarray(values)
-        np.save(self.folder / f"{name}.npy", values, allow_pickle=False)
-        checksum = hashlib.sha256(values.data).hexdigest()
-        self.written[name] = {"shape": [int(n) for n in values.shape], "dtype": str(values.dtype), "sha256": checksum}
+        with self.stream(name, values.shape, values.dtype) as append:
+            append(values)
 
     def read(self, name: str, mapped: bool = False) -> Array:
         """Read a written array, or map one that is not empty into memory."""
