@@ -8,8 +8,7 @@ import pytest
 
 from clai.errors import InputError
 from replication.experiments.predictions import BYTES
-from replication.report.evidence import Evidence, _read_csv
-from replication.report.recomputation import models_alone
+from replication.report.evidence import Evidence
 from replication.report.tables.layout import result_rows
 from replication.report.tables.paper import TABLE1_METRICS
 from replication.report.verification import (
@@ -74,21 +73,6 @@ def test_a_changed_interval_of_a_model_alone_is_named(folder: Path) -> None:
     numbers = verified(folder)
     different = numbers[numbers["agreement"] == Agreement.DIFFERS]
     assert list(different["name"]) == ["clai-m, accuracy: low"]
-
-
-def test_models_alone_are_added_to_comparisons_that_lack_them_once(folder: Path) -> None:
-    path = folder / "comparisons.csv"
-    whole = path.read_text()
-    pairs = "".join(line for line in whole.splitlines(keepends=True) if ",," not in line)
-    path.write_text(pairs)
-    lines = models_alone(evidence_of(folder), "pathmnist")
-    assert [line.split(",")[:3] for line in lines.splitlines()] == [
-        line.split(",")[:3] for line in whole.splitlines() if ",," in line
-    ]
-    path.write_text(pairs + lines)
-    _read_csv.cache_clear()
-    assert models_alone(evidence_of(folder), "pathmnist") == ""
-    assert set(verified(folder)["agreement"]) <= {Agreement.EQUAL, Agreement.WITHIN}
 
 
 def test_a_changed_score_is_found(folder: Path) -> None:

@@ -2,13 +2,9 @@
 
 The functions are those that made the evidence. Settings that decide a file, such as the number of draws, come from that file.
 What needs more than predictions stays as published: other decision rules of a vote, and what is fitted on validation samples.
-
-`python -m replication.report.recomputation DATASET...` adds the rows of each model alone to published comparisons that lack them.
 """
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -151,19 +147,3 @@ def _of_patients(
         }
         found["decision.csv"] = gather(benefits, COLUMNS["decision.csv"])
     return found
-
-
-def models_alone(evidence: Evidence, dataset: str) -> str:
-    """Return the rows of each model alone that the published comparisons of a dataset lack, as lines of the file."""
-    published = evidence.frame(dataset, "comparisons.csv")
-    here = recompute(evidence, dataset)["comparisons.csv"]
-    alone = here[(here["other"] == "") & ~here["model"].isin(published.loc[published["other"].isna(), "model"])]
-    return alone.to_csv(index=False, header=False, float_format="%.6g")
-
-
-if __name__ == "__main__":
-    for name in sys.argv[1:]:
-        found = Evidence.found(Path("results/published"), {name: {"title": name, "needs": ""}})
-        lines = models_alone(found, name)
-        with found.path(name, "comparisons.csv").open("a") as file:
-            file.write(lines)
