@@ -1,69 +1,88 @@
 # Learning Kernels by Alignment for Multiclass Bayes Classification, replicated from raw data to every table and figure.
-from snakemake.utils import min_version
+import sys
 
-min_version("9.14.8")
+from snakemake.utils import min_version, validate
+
+min_version("9.19")
+sys.path.insert(0, f"{workflow.basedir}/src")  # the library of this repository, whether installed or not
+
+from replication.runs.config_check import check, read_yaml
+from replication.runs.settings import merge
 
 
 configfile: "config.yaml"
+configfile: "workflow/config/datasets.yaml"
+configfile: "workflow/config/studies.yaml"
+configfile: "workflow/config/tuning.yaml"
+configfile: "workflow/config/baselines.yaml"
 
 
-include: "workflow/rules/common.smk"
-include: "workflow/rules/inputs.smk"
-include: "workflow/rules/download.smk"
-include: "workflow/rules/preprocess.smk"
-include: "workflow/rules/train.smk"
-include: "workflow/rules/baselines.smk"
-include: "workflow/rules/evaluate.smk"
-include: "workflow/rules/controls.smk"
-include: "workflow/rules/models.smk"
-include: "workflow/rules/studies.smk"
-include: "workflow/rules/theory.smk"
-include: "workflow/rules/benchmark.smk"
-include: "workflow/rules/tables.smk"
-include: "workflow/rules/figures.smk"
-include: "workflow/rules/verify.smk"
+for file in workflow.configfiles:
+    read_yaml(file)  # refuses a key that stands twice
+miniature = read_yaml("workflow/config/mini.yaml")
+mini_config = merge(config, miniature)
+check(config)
+check(mini_config)
+validate(config, "workflow/config/schema.yaml")
 
 
 report: "workflow/report/workflow.rst"
 
 
-localrules:
-    all,
-    mini,
-    outputs,
-    evidence,
+# One pipeline, used twice: for the evidence that config.yaml names, and for the miniature.
+pathvars:
+    results="results/real",
+    evidence=f"results/{config['evidence']}",
+    figures="paper_figures",
+    report="report",
+    logs="logs/real",
+
+
+include: "workflow/study.smk"
+
+
+module mini:
+    pathvars:
+        results="results/mini",
+        evidence="results/mini",
+        figures="paper_figures/mini",
+        report="report/mini",
+        logs="logs/mini",
+    snakefile:
+        "workflow/study.smk"
+    config:
+        mini_config
+
+
+use rule * from mini as mini_*
+
+
+onstart:
+    print(
+        f"Outputs show the {config['evidence']} evidence. To compute everything on real data, in about a day:",
+        "snakemake --cores 8 all --config evidence=real",
+        file=sys.stderr,
+    )
 
 
 onsuccess:
     remove_finished_checkpoints(Path("results"))
 
 
-rule all:
-    default_target: True
-    input:
-        files_of_outputs("paper_figures"),
-        files_of_outputs("paper_figures/mini") if config["evidence"] == "published" else [],
-    message:
-        "Render every table and figure, and with published evidence run the miniature pipeline too."
-
-
 rule mini:
     input:
-        files_of_outputs("paper_figures/mini"),
+        rules.mini_outputs.input,
+        expand("results/mini/{dataset}/prepared/dataset.json", dataset=miniature["datasets"]),
+    localrule: True
     message:
         "Run the whole pipeline on miniature synthetic data."
 
 
-rule outputs:
+rule all:
+    default_target: True
     input:
-        files_of_outputs("paper_figures"),
+        rules.outputs.input,
+        rules.mini.input if config["evidence"] == "published" else [],
+    localrule: True
     message:
-        "Render every table and figure of the evidence that config.yaml names."
-
-
-rule evidence:
-    input:
-        all_evidence(f"results/{config['evidence']}", settings("real")),
-        published_models("results/real", settings("real")) if config["evidence"] == "real" else [],
-    message:
-        "Compute the evidence behind tables and figures and the models to publish, and render nothing."
+        "Render every table and figure, and with published evidence run the miniature pipeline too."

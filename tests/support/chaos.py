@@ -17,7 +17,7 @@ import yaml
 
 from support.copies import Tree, copy_of_repository, repeatable
 
-TARGETS = ("paper_figures/mini/table1.tex", "results/mini/challenge2019/evidence/metrics.csv")
+TARGETS = ("paper_figures/mini/table1.tex", "results/mini/mimic-iv/evidence/metrics.csv")
 """Of one dataset of images down to a table, and of one of recordings down to its evidence: twenty jobs."""
 FOLDERS = ("results/mini", "paper_figures/mini")
 ACCIDENTS = 3
@@ -43,10 +43,10 @@ def thin_copy(folder: Path) -> Tree:
     tree = copy_of_repository(folder)
     path = tree.path / "workflow" / "config" / "mini.yaml"
     mini = yaml.safe_load(path.read_text())
-    mini |= {"run": ["cifar10", "challenge2019"], "run_studies": [], "seeds": [0], "model_seeds": {}}
+    mini |= {"run": ["cifar10", "mimic-iv"], "run_studies": [], "seeds": [0], "model_seeds": {}}
     mini["datasets"]["cifar10"] |= {"models": ["clai-c", "cross-entropy"], "overrides": {"training": {"epochs": 3}}}
     recordings = {"encoder": {"width": 8}, "training": {"epochs": 3, "batch_size": 8}}
-    mini["datasets"]["challenge2019"] |= {"models": ["clai-m"], "overrides": recordings}
+    mini["datasets"]["mimic-iv"] |= {"models": ["clai-m"], "overrides": recordings}
     path.write_text(yaml.safe_dump(mini))
     shutil.rmtree(tree.path / "paper_figures")
     return tree

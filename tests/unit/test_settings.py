@@ -9,6 +9,7 @@ import yaml
 
 from clai.errors import InputError
 from replication.__main__ import main
+from replication.runs.config_check import read_yaml
 from replication.runs.models import EMBEDDING_BASELINES, MODELS
 from replication.runs.settings import (
     DEFAULTS,
@@ -22,7 +23,6 @@ from replication.runs.settings import (
     model_settings,
     preparation_settings,
     raw_dataset,
-    read_yaml,
     runs_of_model,
     runs_of_study,
     select,
@@ -51,7 +51,7 @@ def test_own_settings_win_on_real_data_and_the_miniature_over_them() -> None:
     own = {"seeds": [7], "inference": {"mirror": True}, "datasets": {"mimic-iv": {"path": "mine"}}}
     real, mini = load_settings(REPOSITORY, own), load_settings(REPOSITORY, own, mini=True)
     assert (real["seeds"], real["inference"]["mirror"], real["datasets"]["mimic-iv"]["path"]) == ([7], True, "mine")
-    assert (mini["seeds"], mini["inference"]["mirror"], mini["datasets"]["mimic-iv"]["path"]) == ([0, 1], True, None)
+    assert (mini["seeds"], mini["inference"]["mirror"], mini["datasets"]["mimic-iv"]["path"]) == ([0], True, None)
     assert (real["miniature"], mini["miniature"]) == (False, True)
 
 
@@ -62,25 +62,31 @@ TUNING = {"trials": 2, "seed": 0, "scored_on": "validation", "models": ["gp"], "
 @pytest.mark.parametrize(
     ("own", "message"),
     [
-        ({"trainig": {"epochs": 3}}, "config: found unknown keys 'trainig', expected some of .*training"),
-        ({"training": {"epoch": 3}}, "config key training: found unknown keys 'epoch', expected some of .*epochs"),
+        (
+            {"trainig": {"epochs": 3}},
+            "config key .top.: Additional properties are not allowed .'trainig' was unexpected",
+        ),
+        (
+            {"training": {"epoch": 3}},
+            "config key training: Additional properties are not allowed .'epoch' was unexpected",
+        ),
         ({"seeds": "many"}, "config key seeds: 'many' is not of type 'array'; correct it"),
         ({"datasets": {"cifar10": {"models": ["svm"]}}}, "config key datasets.cifar10.models.0: 'svm' is not one of"),
         ({"variants": {"full": {"model": "svm"}}}, "config key variants.full.model: 'svm' is not one of"),
-        ({"run": ["cifar100"]}, "config key run: found 'cifar100', expected one of the datasets: pathmnist, cifar10"),
-        ({"run_studies": ["deep"]}, "config key run_studies: found 'deep', expected one of the studies: ablation"),
+        ({"run": ["cifar100"]}, "config key run.0: 'cifar100' is not one of .*pathmnist"),
+        ({"run_studies": ["deep"]}, "config key run_studies.0: 'deep' is not one of .*ablation"),
         (
             {"tuned": {"mimic-iv": {}}},
-            "config key tuned: found 'mimic-iv', expected one of the datasets of `tuning`: cifar10",
+            "config key tuned: 'mimic-iv' is not one of .*cifar10",
         ),
-        ({"tuning": {"mimic": {**TUNING}}}, "config key tuning: found 'mimic', expected one of the datasets"),
+        ({"tuning": {"mimic": {**TUNING}}}, "config key tuning: 'mimic' is not one of"),
         (
             {"tuning": {"cifar10": {"models": ["gp"], "spaces": {"gp": SPACE}}}},
             "config key tuning.cifar10.models: found gp, models of recordings alone",
         ),
         (
             {"tuning": {"cifar10": {"spaces": {"clai-m": {"training.rate": {"choice": [1, 2]}}}}}},
-            "config key tuning.cifar10.spaces.clai-m: found 'training.rate', expected a setting that clai-m reads",
+            "config key tuning.cifar10.spaces.clai-m.training: .* .'rate' was unexpected",
         ),
         (
             {
@@ -94,27 +100,27 @@ TUNING = {"trials": 2, "seed": 0, "scored_on": "validation", "models": ["gp"], "
             {"tuning": {"challenge2019": {"trials": 20}}},
             "inverse_penalty: found 9 combinations, expected at least 19 for 20 trials; add values, or lower",
         ),
-        ({"studies": {"wide": {"dataset": "x"}}}, "config key studies.wide.dataset: found 'x'"),
+        ({"studies": {"wide": {"dataset": "x"}}}, "config key studies.wide.dataset: 'x' is not one of"),
         (
             {"studies": {"wide": {"combine": [{"kernel": ["rbf"]}]}}},
-            "studies.wide.combine: found 'rbf', .* variants: cosine",
+            "studies.wide.combine.0.kernel.0: 'rbf' is not one of .*cosine",
         ),
-        ({"datasets": {"cifar10": {"raw_of": "x"}}}, "config key datasets.cifar10.raw_of: found 'x'"),
+        ({"datasets": {"cifar10": {"raw_of": "x"}}}, "config key datasets.cifar10.raw_of: 'x' is not one of"),
         (
             {"datasets": {"cifar10": {"tuned_as": "x"}}},
-            "datasets.cifar10.tuned_as: found 'x', expected .*challenge2019",
+            "datasets.cifar10.tuned_as: 'x' is not one of .*challenge2019",
         ),
         (
             {"datasets": {"cifar10": {"source": "xyz"}}},
-            "datasets.cifar10.source: there is no src/replication/datasets/xyz.py; add",
+            "datasets.cifar10.source: 'xyz' is not one of",
         ),
         (
             {"datasets": {"cifar10": {"models": ["clai-m", "gp"]}}},
-            "datasets.cifar10.models: found gp, models of recordings alone, expected others, because .* no `folds`",
+            "datasets.cifar10.models: found gp, models of recordings alone, and the dataset has no `folds`",
         ),
         (
             {"datasets": {"challenge2019-septic": {"path": "p"}}},
-            "found 'p', expected null, .* Set datasets.challenge2019.path",
+            "datasets.challenge2019-septic.path: .* Set datasets.challenge2019.path",
         ),
         (
             {"datasets": {"mimic-iv": {"minimum_onset_hours": 4, "label_hours_before": 6}}},
@@ -127,9 +133,16 @@ def test_bad_setting_is_refused_with_its_key_and_what_was_expected(own: Mapping[
         load_settings(REPOSITORY, own)
 
 
-@pytest.mark.parametrize(("text", "message"), [("a: [1", "not YAML"), ("- a", "found list, expected a mapping")])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: [1", "expected settings as YAML in UTF-8"),
+        ("- a", "found list, expected a mapping"),
+        ("a: 1\nb: {c: 1, c: 2}", "the key 'c' stands twice"),
+    ],
+)
 def test_file_of_settings_that_is_none(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(InputError, match="expected settings as YAML; correct the path"):
+    with pytest.raises(InputError, match="expected settings as YAML"):
         read_yaml(tmp_path / "own.yaml")
     (tmp_path / "own.yaml").write_text(text)
     with pytest.raises(InputError, match=message):
@@ -161,9 +174,9 @@ def test_registry_names_the_models_that_settings_accept() -> None:
 
 def test_new_baseline_on_embeddings_needs_no_line_in_the_schema(monkeypatch: pytest.MonkeyPatch) -> None:
     own = {"baselines": {"nearest_centroid": {"shrinkage": 0.1}}}
-    with pytest.raises(InputError, match="found unknown keys 'nearest_centroid'"):
+    with pytest.raises(InputError, match="'nearest_centroid' was unexpected"):
         load_settings(REPOSITORY, own)
-    monkeypatch.setattr("replication.runs.settings.EMBEDDING_BASELINES", [*EMBEDDING_BASELINES, "nearest-centroid"])
+    monkeypatch.setattr("replication.runs.config_check.EMBEDDING_BASELINES", [*EMBEDDING_BASELINES, "nearest-centroid"])
     assert load_settings(REPOSITORY, own)["baselines"]["nearest_centroid"] == {"shrinkage": 0.1}
 
 
@@ -192,7 +205,7 @@ def test_runs_are_one_a_seed_and_a_fold() -> None:
         "seed0/fold0",
         "seed0/fold1",
     ]
-    assert [run.seed for run in runs_of_model(MINI, "cifar10", "cross-entropy")] == [0]
+    assert [run.seed for run in runs_of_model(MINI, "cifar10", "clai-c")] == [0]
     assert len(runs_of_study(REAL, "ablation")) == 15 * 3
 
 
@@ -211,7 +224,7 @@ def test_a_study_of_a_dataset_with_folds_has_all_of_them() -> None:
 
 def test_a_study_on_development_patients_has_no_folds_and_needs_such_patients() -> None:
     assert [run.replicate for run in runs_of_study(REAL, "trunk")] == ["seed0", "seed1", "seed2"] * 4
-    with pytest.raises(InputError, match=r"studies\.trunk\.scored_on: found development, but challenge2019 has no dev"):
+    with pytest.raises(InputError, match=r"studies\.trunk\.scored_on: challenge2019 has no dev"):
         load_settings(REPOSITORY, {"datasets": {"challenge2019": {"development_share": None}}})
 
 
@@ -270,3 +283,15 @@ def test_command_prints_what_decides_a_run(
 def test_command_says_which_names_there_are(names: list[str], message: str) -> None:
     with pytest.raises(InputError, match=message):
         settings_text(REPOSITORY, *names)
+
+
+def test_text_of_the_command_line_becomes_what_it_stands_for() -> None:
+    own = {"seeds": ["0", "5"], "datasets": {"mimic-iv": {"path": "null"}}, "training": {"samples": "null"}}
+    settings = load_settings(REPOSITORY, own)
+    assert (settings["seeds"], settings["datasets"]["mimic-iv"]["path"]) == ([0, 5], None)
+    assert settings["training"]["samples"] is None
+
+
+def test_all_wrong_settings_are_named_at_once() -> None:
+    with pytest.raises(InputError, match=r"config key run\.0.*\nconfig key seeds"):
+        load_settings(REPOSITORY, {"run": ["cifar100"], "seeds": "many"})

@@ -39,7 +39,6 @@ def refusal(tree: Tree, dataset: str, settings: dict[str, object]) -> str:
         ("embedding_size=1.5", "1.5"),
         ("datasets={cifar10: {image_sise: 32}}", "image_sise"),
         ("run=[cifar100]", "cifar100"),
-        ("studies={ablation: {overrides: {stages: {}}}}", "'stages' should not be valid"),
         ("datasets={challenge2019-septic: {path: mine}}", "Set datasets.challenge2019.path instead"),
     ],
 )

@@ -3,33 +3,22 @@
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 
 from replication.report.labels import MINI_NOTE
 from replication.runs.outputs import files_of_outputs
 from replication.runs.record import digest, read_records
-from replication.runs.settings import load_settings, runs_of_model
+from replication.runs.settings import load_settings
 from support.copies import REPOSITORY, Tree, repeatable
 
-DATA_RULES = {"make_miniature", "fetch_source", "prepare_dataset"}
-TRAINING = {"train_model", "evaluate_clai", "fit_hourly_classifiers", "fit_embedding_baseline"}
-RUNNING = {
-    *DATA_RULES,
-    *TRAINING,
-    "fit_deep_kernel_gp",
-    "evaluate_cross_entropy",
-    "evaluate_supervised_contrastive",
-    "run_cell",
-    "run_predicted_cell",
-}
-MULTICLASS, SEPSIS = ["pathmnist", "cifar10", "sleepedf", "sleepedf-bands"], ["mimic-iv", "challenge2019"]
+DATA_RULES = {"mini_fetch_source", "mini_prepare_dataset"}
+TRAINING = {"mini_train_model", "mini_train_traced", "mini_run_cell", "mini_fit_deep_kernel_gp", "mini_embed_study"}
+MULTICLASS, SEPSIS = ["pathmnist", "cifar10", "sleepedf-bands"], ["mimic-iv"]
+
+MINI = load_settings(REPOSITORY, mini=True)
 
 
 def metrics(miniature: Tree, dataset: str) -> pd.DataFrame:
@@ -44,12 +33,8 @@ def description(miniature: Tree, dataset: str) -> dict[str, object]:
 
 
 def test_every_output_is_there_and_nothing_is_left_to_do(miniature: Tree) -> None:
-    missing = [
-        name
-        for folder in ("paper_figures", "paper_figures/mini")
-        for name in files_of_outputs(folder)
-        if not (miniature.path / name).is_file()
-    ]
+    drawn = [*files_of_outputs("paper_figures"), *files_of_outputs("paper_figures/mini", MINI["outputs"])]
+    missing = [name for name in drawn if not (miniature.path / name).is_file()]
     assert missing == []
     assert miniature.planned("all") == {}
 
@@ -94,7 +79,7 @@ def test_detected_sepsis_better_than_chance(miniature: Tree, dataset: str, model
 
 
 def test_miniature_outputs_say_so(miniature: Tree) -> None:
-    for name in files_of_outputs("paper_figures/mini"):
+    for name in files_of_outputs("paper_figures/mini", MINI["outputs"]):
         path = miniature.path / name
         if path.suffix == ".json" and path.stem not in ("table2", "tableS1"):
             assert MINI_NOTE in json.loads(path.read_text())["caption"], name
@@ -102,103 +87,32 @@ def test_miniature_outputs_say_so(miniature: Tree) -> None:
         assert "miniature" in (miniature.path / "paper_figures/mini" / name).read_text().lower(), name
 
 
-@contextmanager
-def edited(path: Path, text: str) -> Iterator[None]:
-    """A file with other text for a while; its first text comes back with a later time of change."""
-    before = path.read_text()
-    path.write_text(text)
-    yield
-    path.write_text(before)
-
-
-def test_touched_module_reruns_nothing(miniature: Tree) -> None:
-    for name in ("clai/kernels.py", "replication/datasets/fetch.py", "replication/report/tables/layout.py"):
-        os.utime(miniature.path / "src" / name)
-    assert miniature.planned("all") == {}
-
-
-def test_edited_kernel_reruns_training_and_what_follows_but_no_data(miniature: Tree) -> None:
-    path = miniature.path / "src" / "clai" / "kernels.py"
-    with edited(path, path.read_text() + "\n# another kernel\n"):
-        planned = miniature.planned("all")
-    assert planned.keys() >= {*TRAINING, "summarise_dataset", "project_embeddings", "render_table1", "draw_figure2"}
-    assert not planned.keys() & DATA_RULES
-    assert miniature.planned("all") == {}
-
-
-def test_edited_caption_redraws_its_output_only(miniature: Tree) -> None:
-    path = miniature.path / "workflow" / "report" / "table1.rst"
-    with edited(path, path.read_text() + "One more sentence.\n"):
-        assert miniature.planned("all").keys() <= {"all", "render_table1"}
-        assert miniature.planned("all")["render_table1"] == 2
-
-
-def test_setting_of_one_dataset_reruns_no_other(miniature: Tree) -> None:
-    path = miniature.path / "workflow" / "config" / "mini.yaml"
-    mini = yaml.safe_load(path.read_text())
-    mini["datasets"]["sleepedf"]["overrides"]["training"] = {"weight_decay": 0.1}
-    with edited(path, yaml.safe_dump(mini)):
-        planned = miniature.planned("results/mini/sleepedf/evidence/metrics.csv")
-        others = miniature.planned("results/mini/cifar10/evidence/metrics.csv")
-    models = load_settings(miniature.path)["datasets"]["sleepedf"]["models"]
-    whole = load_settings(miniature.path, mini=True)
-    assert planned["train_model"] == sum(len(runs_of_model(whole, "sleepedf", model)) for model in models)
-    assert others == {}
-
-
-@pytest.fixture
-def planned_with(miniature: Tree, tmp_path: Path) -> Callable[[str], dict[str, int]]:
-    """What is planned of the miniature pipeline with a setting of the user's own that mini.yaml leaves open."""
-
-    def planned(setting: str) -> dict[str, int]:
-        (tmp_path / "own.yaml").write_text(setting)
-        jobs = miniature.planned("mini", "--configfile", str(tmp_path / "own.yaml"))
-        return {rule: count for rule, count in jobs.items() if rule in RUNNING}
-
-    return planned
-
-
-@pytest.mark.parametrize("setting", ["datasets: {mimic-iv: {memory_gb: 5.5}}"])
-def test_setting_that_decides_no_result_runs_nothing_again(
-    setting: str, planned_with: Callable[[str], dict[str, int]]
-) -> None:
-    assert planned_with(setting) == {}
-
-
-def test_setting_of_the_vote_leaves_the_others_alone(planned_with: Callable[[str], dict[str, int]]) -> None:
-    planned = planned_with("inference: {references: 150}")
-    assert {"train_model", "evaluate_clai"} <= planned.keys()  # it decides the validation figures, too
-    assert not planned.keys() & {"evaluate_cross_entropy", "fit_hourly_classifiers", "fit_deep_kernel_gp", *DATA_RULES}
-
-
 @pytest.mark.parametrize(
-    ("setting", "rule"),
+    ("file", "planned", "spared"),
     [
-        ("logistic_regression: {inverse_penalty: [0.1]}", "fit_hourly_classifiers"),
-        ("gp: {learning_rate: 0.02}", "fit_hourly_classifiers"),
-        ("student_t_mixture: {variance: 0.9}", "fit_embedding_baseline"),
+        ("report/statistics.py", {"render_table", "mini_draw_figure"}, {"mini_evaluate", *TRAINING, *DATA_RULES}),
+        ("metrics/classification.py", {"mini_evaluate", "mini_render_table"}, {*TRAINING, *DATA_RULES}),
+        ("models/embedding.py", {"mini_train_model", "mini_evaluate"}, DATA_RULES),
+        ("datasets/miniature/make.py", {"mini_make_miniature"}, {"render_table", "draw_figure", "mini_check_theory"}),
     ],
 )
-def test_setting_of_a_baseline_reruns_no_other(
-    setting: str, rule: str, planned_with: Callable[[str], dict[str, int]]
-) -> None:
-    planned = planned_with(f"baselines: {{{setting}}}")
-    assert planned.keys() == {rule}
-
-
-def test_setting_of_a_baseline_reruns_it_on_datasets_and_in_studies(
-    planned_with: Callable[[str], dict[str, int]],
-) -> None:
-    planned = planned_with("baselines: {supervised_contrastive: {temperature: 0.2}}")
-    # The cells of two studies that are trained with that loss; one of them keeps its predictions.
-    assert planned.keys() == {"train_model", "evaluate_supervised_contrastive", "run_cell", "run_predicted_cell"}
-    assert planned["run_cell"] == planned["run_predicted_cell"] == 1
+def test_an_edit_reruns_its_layer(miniature: Tree, file: str, planned: set[str], spared: set[str]) -> None:
+    path = miniature.path / "src" / "replication" / file
+    before = path.read_text()
+    os.utime(path)
+    assert miniature.planned("all") == {}, "touched"
+    path.write_text(before + "\n# another line\n")
+    jobs = miniature.planned("all").keys()
+    path.write_text(before)
+    assert planned <= jobs
+    assert not jobs & spared
+    assert miniature.planned("all") == {}
 
 
 @pytest.mark.slow
 def test_second_run_gives_the_same_bytes(miniature: Tree) -> None:
     results, drawn = miniature.path / "results" / "mini", miniature.path / "paper_figures" / "mini"
-    runs = ["cifar10/clai-m/seed0", "challenge2019/clai-c/seed0/fold0", "mimic-iv/gp/seed0/fold0"]
+    runs = ["cifar10/clai-m/seed0", "mimic-iv/clai-c/seed0/fold0", "mimic-iv/gp/seed0/fold0"]
     runs += ["mimic-iv/student-t-mixture/seed0/fold0"]
 
     def content() -> dict[str, bytes]:
@@ -211,7 +125,7 @@ def test_second_run_gives_the_same_bytes(miniature: Tree) -> None:
     for folder in [*(results / run for run in runs), *results.glob("*/evidence"), drawn]:
         shutil.rmtree(folder)
     planned = miniature.planned("mini")
-    assert planned["train_model"] == planned["evaluate_clai"] == 2
+    assert planned["mini_train_model"] == planned["mini_evaluate"] == 2
     assert not planned.keys() & DATA_RULES
     repeated = miniature.snakemake("--cores", "4", "mini")
     assert repeated.returncode == 0, repeated.stdout[-20000:]

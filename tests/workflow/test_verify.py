@@ -27,7 +27,7 @@ def test_a_changed_table_is_named_and_fails(tree: Tree) -> None:
 def verified(tree: Tree) -> pd.DataFrame:
     """Return the numbers of the miniature. Its test sets are so small that rounded scores move areas and bins by whole digits."""
     shutil.rmtree(tree.path / "report" / "mini", ignore_errors=True)
-    run = tree.snakemake("--cores", "4", "verify_mini")
+    run = tree.snakemake("--cores", "4", "mini_verify")
     numbers = pd.read_csv(tree.path / "report" / "mini" / "verify.csv")
     assert run.returncode == int((numbers["agreement"] == "differs").any()), run.stdout[-6000:]
     return numbers

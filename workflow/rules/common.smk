@@ -1,177 +1,192 @@
-# What the wildcards of the other files stand for: settings, runs, evidence, files of the library. Makes no files.
-import sys
-from functools import cache
+# What the rules share: names of wildcards, code that jobs rest on, settings, files of runs. Makes no files.
 from pathlib import Path
 
-from snakemake.exceptions import WorkflowError
-
-REPOSITORY = Path(workflow.basedir)
-sys.path.insert(0, str(REPOSITORY / "src"))  # the library of this repository, whether installed or not
-
-import replication.runs.settings as run_settings
-from clai.errors import InputError
-from replication.runs.controls import (
-    COMPARED,
-    CONTROLS,
-    EMBEDDINGS,
-    INPUTS,
-    OBJECTIVES,
-    SIGNALS,
-    TRACED_ONLY,
-    UNTRAINED,
-    compared_runs,
-    control_runs,
-    signal_runs,
-    traced_runs,
-)
-from replication.runs.jobs import remove_finished_checkpoints
+from replication.runs import controls, outputs, settings as run_settings
 from replication.runs.identity import RunId
-from replication.runs.models import CELLS, CLAI, EMBEDDING, EMBEDDING_BASELINES, MODELS, fitted_by
-from replication.runs.outputs import (
-    BENCHMARK,
-    CLAIMS,
-    FIGURES,
-    OUTPUTS,
-    PICTURED_MODEL,
-    PUBLISHED_MODELS,
-    TABLES,
-    PREDICTED,
-    PREDICTED_STUDIES,
-    THEORY,
-    VERIFIED_TABLES,
-    all_evidence,
-    available,
-    descriptions,
-    evidence_behind,
-    evidence_files,
-    evidence_inputs,
-    files_of_outputs,
-    forms_of,
-    kind_of,
-    prediction_files,
-    published_models,
-)
+from replication.runs.jobs import remove_finished_checkpoints
+from replication.runs.models import CLAI, EMBEDDING, EMBEDDING_BASELINES, MODELS, fitted_by
 from replication.runs.record import file_digest
+from replication.runs.tuning import tuning_studies
+
+config["studies"] |= tuning_studies(config)
+
+EVIDENCE = f"results/{'mini' if config['miniature'] else config['evidence']}"  # <evidence>, for code
+VARIANT = f"({'|'.join(config['variants'])})"
+TRAINED = fitted_by("train_model")
+OF_HOURS = fitted_by("fit_row_classifiers")  # one job fits them all
+OF_FEATURES = [model for model in OF_HOURS if not MODELS[model].recordings_only]
+
+
+wildcard_constraints:
+    dataset="|".join(config["datasets"]),
+    study="|".join(config["studies"]),
+    model="|".join(MODELS),
+    embedding="|".join(controls.EMBEDDINGS),
+    cell=rf"{VARIANT}(_{VARIANT})*|({'|'.join(MODELS)})_trial\d+",
+    run=r"seed\d+(/fold\d+)?",
+    owner="|".join([*config["datasets"], *config["studies"]]),
+    table="|".join(outputs.TABLES),
+    figure="|".join(outputs.FIGURES),
 
 
 def library(*folders):
     """The Python files of these folders of src; those of the miniature's generators only where they are named."""
     files = [path for folder in folders for path in Path("src", folder).rglob("*.py")]
-    return sorted(
-        str(path) for path in files if "miniature" not in path.parts or folders == ("replication/datasets/miniature",)
-    )
+    return sorted(str(path) for path in files if "miniature" not in path.parts or folders[0].endswith("miniature"))
 
 
 # What a job rests on: an edit to one of these files runs it again.
 DATA = library("replication/datasets", "replication/runs")
 TRAINING = [*library("clai", "replication/models"), *DATA]
-MEASURES = library("replication/experiments", "replication/metrics")
-EVALUATION = [*TRAINING, *MEASURES]
+EVALUATION = [*TRAINING, *library("replication/experiments", "replication/metrics")]
 RENDERING = library("replication/report", "replication/benchmark", "replication/metrics", "replication/runs")
-
-OF_HOURS = fitted_by("fit_row_classifiers")  # one job fits them all
-OF_FEATURES = [model for model in OF_HOURS if not MODELS[model].recordings_only]
-FEATURE_BLOCKS = [f"baselines.{model.replace('-', '_')}" for model in OF_FEATURES]  # their settings
-
-
-@cache
-def settings(evidence):
-    """All settings of a kind of evidence, mini or real."""
-    try:
-        overrides = workflow.config_settings.overwrite_config
-        return run_settings.load_settings(REPOSITORY, overrides, mini=evidence == "mini")
-    except InputError as error:
-        raise WorkflowError(str(error)) from error
-
-
-for kind in ("mini", "real"):
-    settings(kind)  # refuses a bad setting before anything runs
-
-VARIANT = "(" + "|".join(settings("real")["variants"]) + ")"
-
-
-wildcard_constraints:
-    evidence="mini|real",
-    dataset="|".join(settings("real")["datasets"]),
-    model="|".join(MODELS),
-    run=r"seed\d+(/fold\d+)?",
-    mini="(mini/)?",
-    study="|".join(settings("real")["studies"]),
-    cell=rf"{VARIANT}(_{VARIANT})*|({'|'.join(MODELS)})_trial\d+",
-
-
-@cache
-def model_settings(evidence, dataset, *models):
-    """The settings of a dataset's runs, its overrides merged in, and what the trials chose for these models."""
-    return run_settings.model_settings(settings(evidence), dataset, *models)
-
-
-@cache
-def cell_settings(evidence, study, cell):
-    """The settings of a cell's runs."""
-    return run_settings.cell_settings(settings(evidence), study, cell)
-
-
-@cache
-def study_settings(evidence, study):
-    """The settings that all cells of a study share."""
-    return run_settings.study_settings(settings(evidence), study)
 
 
 def settings_of(wildcards, models=()):
-    """The settings of the wildcards' cell, study or dataset; a dataset's with what the trials chose for these models or that of the wildcards."""
+    """The settings of the wildcards' cell, study or dataset; a dataset's with what the trials chose for these models."""
+    name = wildcards.get("study") or wildcards.get("owner") or wildcards.dataset
     if "cell" in wildcards.keys():
-        return cell_settings(wildcards.evidence, wildcards.study, wildcards.cell)
-    if "study" in wildcards.keys():
-        return study_settings(wildcards.evidence, wildcards.study)
-    if not models and "model" in wildcards.keys():
-        models = [wildcards.model]
-    return model_settings(wildcards.evidence, wildcards.dataset, *models)
+        return run_settings.cell_settings(config, name, wildcards.cell)
+    if name in config["studies"]:
+        return run_settings.study_settings(config, name)
+    return run_settings.model_settings(config, name, *(models or filter(None, [wildcards.get("model")])))
 
 
-def read_by(model, *keys, together=()):
-    """Params function: the settings that fitting `model` reads, and `keys`; a change of another one reruns nothing.
+def only(*keys, models=()):
+    """Params function: these settings; a change of another one reruns nothing."""
+    return lambda wildcards: run_settings.select(settings_of(wildcards, models), keys)
 
-    `together` are the models that the same job fits, `model` among them.
-    """
-    models = together or [model]
-    reads = list(dict.fromkeys([key for name in models for key in MODELS[name].reads] + list(keys)))
-    return lambda wildcards: run_settings.select(settings_of(wildcards, models), reads)
+
+def read_by(models, *keys):
+    """Params function: what fitting these models in one job reads, and `keys`."""
+    reads = dict.fromkeys([key for model in models for key in MODELS[model].reads] + list(keys))
+    return only(*reads, models=models)
 
 
 def read_by_model(*keys):
-    """Params function: the same for the model of the wildcards, or of their cell."""
-    return lambda wildcards: read_by(dict(wildcards).get("model") or settings_of(wildcards)["model"], *keys)(wildcards)
-
-
-def read_by_embedding(*keys):
-    """Params function: the same for the model whose network the embedding of the wildcards has; with that `model`."""
+    """Params function: what fitting the model of the wildcards reads, or that of their cell or embedding, which is added."""
 
     def reads(wildcards):
-        model = EMBEDDINGS[wildcards.embedding].model
-        return read_by(model, *keys)(wildcards) | {"model": model}
+        if "embedding" in wildcards.keys():
+            model = controls.EMBEDDINGS[wildcards.embedding].model
+            return read_by([model], *keys)(wildcards) | {"model": model}
+        return read_by([wildcards.get("model") or settings_of(wildcards)["model"]], *keys)(wildcards)
 
     return reads
-
-
-def only(*keys, together=()):
-    """Params function: these settings, with what the trials chose for the models that the job fits."""
-    return lambda wildcards: run_settings.select(settings_of(wildcards, together), keys)
 
 
 def threads_of(wildcards):
     return settings_of(wildcards)["threads"]
 
 
-def study_samples(wildcards):
-    """Training samples that a study's cells use; None for all."""
-    return settings(wildcards.evidence)["studies"][wildcards.study]["overrides"].get("training", {}).get("samples")
+def checkpoint_of(wildcards, output):
+    return str(Path(output[0]).with_name("checkpoint.pt"))
 
 
-def cores_of_benchmark(wildcards):
-    """The whole machine, so that no other job runs beside a measurement; on a cluster its profile asks for a node alone.
+def files_of_runs(name, *models, first=False):
+    """Input function: a file of every run, or the first one, of the dataset's models among these; without any, of the wildcards' model."""
 
-    The miniature shows that it can be measured; its numbers mean nothing.
-    """
-    own = settings(wildcards.evidence)["threads"]
-    return own if wildcards.evidence == "mini" else workflow.resource_settings.cores or own
+    def files(wildcards):
+        own = config["datasets"][wildcards.dataset]["models"]
+        runs = [
+            run_settings.runs_of_model(config, wildcards.dataset, model)
+            for model in own
+            if model in (models or [wildcards.model])
+        ]
+        return [f"<results>/{run}/{name}" for of_model in runs for run in (of_model[:1] if first else of_model)]
+
+    return files
+
+
+def raw_of(name):
+    """Input function: a file of the dataset that owns the raw files."""
+    return lambda wildcards: f"<results>/{run_settings.raw_dataset(config, wildcards.dataset)}/{name}"
+
+
+def embeddings_below(wildcards):
+    """The embeddings that a baseline, on a dataset or as a cell, is fitted on; none for other models."""
+    if (wildcards.get("model") or settings_of(wildcards)["model"]) not in EMBEDDING_BASELINES:
+        return []
+    return f"<results>/{wildcards.get('study') or wildcards.dataset}/{EMBEDDING}/{wildcards.run}/embedded.safetensors"
+
+
+def model_of_embedding(wildcards):
+    """The trained model behind an embedding; none for an untrained network and for the inputs."""
+    if wildcards.embedding in (controls.UNTRAINED, controls.INPUTS):
+        return []
+    traced = "traced/" if wildcards.embedding in controls.TRACED_ONLY else ""
+    return f"<results>/{wildcards.dataset}/{wildcards.embedding}/{wildcards.run}/{traced}model.safetensors"
+
+
+def controls_of(wildcards):
+    """The files of each control of claims, of all embeddings of the dataset."""
+    return {
+        control: [f"<results>/{run}/{file}" for run in controls.control_runs(config, wildcards.dataset, control)]
+        for control, file in controls.CONTROLS.items()
+    }
+
+
+def similarities_of(wildcards):
+    """The similarities between classes: in CLaI's embeddings, then in others."""
+    if run_settings.is_sepsis(config, wildcards.dataset):
+        return []
+    others = [f"<results>/{run}/similarity.csv" for run in controls.compared_runs(config, wildcards.dataset)]
+    return [*files_of_runs("similarity.csv", *CLAI)(wildcards), *others]
+
+
+def prepared_of(wildcards):
+    """The prepared dataset of a study, or of the wildcards' owner, which is a dataset or a study."""
+    name = wildcards.get("study") or wildcards.owner
+    return f"<results>/{config['studies'].get(name, {'dataset': name})['dataset']}/prepared/dataset.json"
+
+
+def files_of_fits(name):
+    """Input function: a file of every run of the study, or of the owner's model or cell."""
+
+    def files(wildcards):
+        owner = wildcards.get("study") or wildcards.owner
+        if owner in config["studies"]:
+            runs = run_settings.runs_of_study(config, owner)
+        else:
+            runs = run_settings.runs_of_model(config, owner, wildcards.fit)
+        return [f"<results>/{run}/{name}" for run in runs if run.model == wildcards.get("fit", run.model)]
+
+    return files
+
+
+def name_of(wildcards):
+    return wildcards.get("table") or wildcards.get("figure", outputs.CLAIMS)
+
+
+def evidence_of(wildcards):
+    """The evidence files that an output is rendered from."""
+    return outputs.evidence_inputs(name_of(wildcards), EVIDENCE, config)
+
+
+def shown_in(wildcards):
+    """What an output says of the datasets and studies that it shows, outputs.available or not."""
+    return outputs.descriptions(outputs.evidence_behind(name_of(wildcards), config), config)
+
+
+def caption_of(wildcards):
+    return Path("workflow/report", f"{name_of(wildcards)}.rst").read_text()
+
+
+def verified(file, at_hand=False):
+    """Input function: a file of each dataset with published predictions; or of each one at hand with published models."""
+
+    def files(wildcards):
+        names = [
+            name for name in outputs.available(EVIDENCE, config) if outputs.prediction_files(EVIDENCE, name, config)
+        ]
+        if at_hand:
+            names = [
+                name
+                for name in outputs.available(EVIDENCE, config)
+                if name in config["datasets"]
+                and (config["miniature"] or config["datasets"][run_settings.raw_dataset(config, name)]["path"])
+                and any(Path(EVIDENCE, name).glob("models/*/model.json"))
+            ]
+        return [f"<report>/verify/{name}/{file}" for name in names]
+
+    return files

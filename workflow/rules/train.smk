@@ -1,19 +1,19 @@
-# Collaborative Learning and the cross-entropy baseline. Requires results/{evidence}/{dataset}/prepared/; leaves
-# model.safetensors, history.csv and run.json in results/{evidence}/{dataset}/{model}/{run}/.
+# Collaborative Learning, cross-entropy and supervised contrastive learning: training, and the evaluation of each run.
+# Requires <results>/{dataset}/prepared/; leaves model, history, metrics and records in <results>/{dataset}/{model}/{run}/.
 
 
 rule train_model:
     input:
-        prepared="results/{evidence}/{dataset}/prepared/dataset.json",
+        prepared="<results>/{dataset}/prepared/dataset.json",
         library=TRAINING,
     output:
-        model="results/{evidence}/{dataset}/{model}/{run}/model.safetensors",
-        history="results/{evidence}/{dataset}/{model}/{run}/history.csv",
-        record="results/{evidence}/{dataset}/{model}/{run}/run.json",
+        model="<results>/{dataset}/{model}/{run}/model.safetensors",
+        history="<results>/{dataset}/{model}/{run}/history.csv",
+        record="<results>/{dataset}/{model}/{run}/run.json",
     log:
-        "logs/{evidence}/{dataset}/{model}/{run}/train_model.log",
+        "<logs>/{dataset}/{model}/{run}/train_model.log",
     wildcard_constraints:
-        model="|".join(fitted_by("train_model")),
+        model="|".join(TRAINED),
     conda:
         "../../envs/environment.yaml"
     threads: threads_of
@@ -21,9 +21,41 @@ rule train_model:
         gpu=1,
     params:
         settings=read_by_model(),
-        kernel=lambda wildcards: MODELS[wildcards.model].kernel,
-        checkpoint="results/{evidence}/{dataset}/{model}/{run}/checkpoint.pt",
+        checkpoint=checkpoint_of,
     message:
-        "Train {wildcards.model} on {wildcards.dataset} ({wildcards.evidence}), {wildcards.run}."
+        "Train {wildcards.model} on {wildcards.dataset}, {wildcards.run}."
     script:
         "../scripts/train_model.py"
+
+
+# What does not apply to a model is left empty: embeddings of others than CLaI's, controls of other runs.
+rule evaluate:
+    input:
+        prepared="<results>/{dataset}/prepared/dataset.json",
+        model="<results>/{dataset}/{model}/{run}/model.safetensors",
+        library=EVALUATION,
+    output:
+        metrics="<results>/{dataset}/{model}/{run}/metrics.csv",
+        reliability="<results>/{dataset}/{model}/{run}/reliability.csv",
+        predictions="<results>/{dataset}/{model}/{run}/predictions.npz",
+        embedded="<results>/{dataset}/{model}/{run}/embedded.safetensors",
+        similarity="<results>/{dataset}/{model}/{run}/similarity.csv",
+        agreement="<results>/{dataset}/{model}/{run}/agreement.csv",
+        latent="<results>/{dataset}/{model}/{run}/latent.csv",
+        record="<results>/{dataset}/{model}/{run}/evaluation.json",
+    log:
+        "<logs>/{dataset}/{model}/{run}/evaluate.log",
+    wildcard_constraints:
+        model="|".join(TRAINED),
+    conda:
+        "../../envs/environment.yaml"
+    threads: threads_of
+    resources:
+        gpu=1,
+    params:
+        settings=read_by_model(),
+        parts=lambda wildcards: controls.parts_of(config, RunId.parse("/".join(wildcards))),
+    message:
+        "Evaluate {wildcards.model} on {wildcards.dataset}, {wildcards.run}."
+    script:
+        "../scripts/evaluate.py"

@@ -1,29 +1,34 @@
 # Published numbers computed again from published predictions, compared with the tables; with data at hand also from published
-# models. Requires evidence with predictions and the outputs rendered from it; leaves report/{mini}verify.csv.
+# models. Requires evidence with predictions and the outputs rendered from it; leaves <report>/verify.csv.
+
+# Tracked outputs are compared as they are; others are rendered first.
+VERIFIED = [
+    name
+    for output in (*outputs.VERIFIED_TABLES, outputs.CLAIMS)
+    for name in outputs.files_of_outputs("<figures>", [output])
+]
+TRACKED = [
+    file.replace("<figures>", "paper_figures/mini" if config["miniature"] else "paper_figures") for file in VERIFIED
+]
 
 
 rule verify_dataset:
     input:
-        evidence=lambda wildcards: evidence_files(
-            evidence_root(wildcards), wildcards.dataset, settings_behind(wildcards)
-        ),
-        predictions=lambda wildcards: prediction_files(
-            evidence_root(wildcards), wildcards.dataset, settings_behind(wildcards)
-        ),
+        evidence=lambda wildcards: outputs.evidence_files(EVIDENCE, wildcards.dataset, config),
+        predictions=lambda wildcards: outputs.prediction_files(EVIDENCE, wildcards.dataset, config),
         library=[*RENDERING, *EVALUATION],
     output:
-        numbers="results/verify/{mini}{dataset}/numbers.csv",
-        evidence=directory("results/verify/{mini}{dataset}/evidence"),
+        numbers="<report>/verify/{dataset}/numbers.csv",
+        evidence=directory("<report>/verify/{dataset}/evidence"),
     log:
-        "logs/{mini}verify_dataset/{dataset}.log",
+        "<logs>/verify_dataset/{dataset}.log",
     wildcard_constraints:
-        dataset="|".join(PREDICTED),
+        dataset="|".join(outputs.PREDICTED),
     conda:
         "../../envs/environment.yaml"
-    threads: 1
     params:
-        root=evidence_root,
-        datasets=lambda wildcards: descriptions([wildcards.dataset], settings_behind(wildcards)),
+        root=lambda wildcards: EVIDENCE,
+        datasets=lambda wildcards: outputs.descriptions([wildcards.dataset], config),
     message:
         "Compute metrics and intervals of {wildcards.dataset} from its published predictions."
     script:
@@ -32,24 +37,24 @@ rule verify_dataset:
 
 rule verify_models:
     input:
-        prepared=lambda wildcards: f"{computed_below(wildcards)}/{wildcards.dataset}/prepared/dataset.json",
-        models=published_models_of,
-        evidence=lambda wildcards: evidence_files(
-            evidence_root(wildcards), wildcards.dataset, settings_behind(wildcards)
+        prepared="<results>/{dataset}/prepared/dataset.json",
+        models=lambda wildcards: sorted(
+            str(path.parent) for path in Path(EVIDENCE, wildcards.dataset).glob("models/*/model.json")
         ),
+        evidence=lambda wildcards: outputs.evidence_files(EVIDENCE, wildcards.dataset, config),
         library=[*RENDERING, *EVALUATION],
     output:
-        "results/verify/{mini}{dataset}/models.csv",
+        "<report>/verify/{dataset}/models.csv",
     log:
-        "logs/{mini}verify_models/{dataset}.log",
+        "<logs>/verify_models/{dataset}.log",
     conda:
         "../../envs/environment.yaml"
-    threads: lambda wildcards: settings_behind(wildcards)["threads"]
+    threads: config["threads"]
     resources:
         gpu=1,
     params:
-        root=evidence_root,
-        datasets=lambda wildcards: descriptions([wildcards.dataset], settings_behind(wildcards)),
+        root=lambda wildcards: EVIDENCE,
+        datasets=lambda wildcards: outputs.descriptions([wildcards.dataset], config),
     message:
         "Evaluate the published models of {wildcards.dataset} again."
     script:
@@ -58,36 +63,32 @@ rule verify_models:
 
 rule compare_published:
     input:
-        numbers=lambda wildcards: [
-            f"results/verify/{wildcards.mini}{name}/numbers.csv" for name in predicted(wildcards)
-        ],
-        recomputed=lambda wildcards: [
-            f"results/verify/{wildcards.mini}{name}/evidence" for name in predicted(wildcards)
-        ],
-        models=lambda wildcards: [
-            f"results/verify/{wildcards.mini}{name}/models.csv" for name in with_models(wildcards)
-        ],
-        outputs=rendered_here,
-        evidence=evidence_of(CLAIMS),
-        captions=[f"workflow/report/{name}.rst" for name in (*VERIFIED_TABLES, CLAIMS)],
+        numbers=verified("numbers.csv"),
+        recomputed=verified("evidence"),
+        models=verified("models.csv", at_hand=True),
+        outputs=[] if EVIDENCE.endswith("published") else VERIFIED,
+        evidence=evidence_of,
+        captions=[f"workflow/report/{name}.rst" for name in (*outputs.VERIFIED_TABLES, outputs.CLAIMS)],
         printed_values="workflow/config/printed_values.csv",
         reported_values="workflow/config/reported_values.csv",
         choices="workflow/config/choices.csv",
         library=[*RENDERING, *EVALUATION],
     output:
-        "report/{mini}verify.csv",
+        "<report>/verify.csv",
     log:
-        "logs/{mini}compare_published.log",
+        "<logs>/compare_published.log",
     localrule: True
     conda:
         "../../envs/environment.yaml"
-    threads: 1
     params:
-        root=evidence_root,
-        outputs=tracked_outputs,
+        root=lambda wildcards: EVIDENCE,
+        outputs=TRACKED,
         # Another content of them compares again, though no rule makes the tracked ones.
-        contents=lambda wildcards: file_digest([file for file in tracked_outputs(wildcards) if Path(file).exists()]),
-        datasets={name: descriptions_for(name) for name in (*VERIFIED_TABLES, CLAIMS)},
+        contents=lambda wildcards: file_digest([file for file in TRACKED if Path(file).exists()]),
+        datasets={
+            name: outputs.descriptions(outputs.evidence_behind(name, config), config)
+            for name in (*outputs.VERIFIED_TABLES, outputs.CLAIMS)
+        },
     message:
         "Compare tables and verdicts with those computed here."
     script:
@@ -96,29 +97,13 @@ rule compare_published:
 
 rule verify:
     input:
-        "report/verify.csv",
+        "<report>/verify.csv",
     log:
-        "logs/verify.log",
+        "<logs>/verify.log",
     localrule: True
     conda:
         "../../envs/environment.yaml"
-    threads: 1
     message:
         "Print each published number beside the one computed here; fail if any differs."
-    script:
-        "../scripts/verify.py"
-
-
-rule verify_mini:
-    input:
-        "report/mini/verify.csv",
-    log:
-        "logs/verify_mini.log",
-    localrule: True
-    conda:
-        "../../envs/environment.yaml"
-    threads: 1
-    message:
-        "Do the same with the miniature evidence."
     script:
         "../scripts/verify.py"

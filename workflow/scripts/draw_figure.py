@@ -16,7 +16,7 @@ start_job(snakemake.log[0])
 given, asked, made = snakemake.input, snakemake.params, snakemake.output
 evidence = Evidence.of_files(Path(asked.root), asked.datasets, given.evidence)
 printed = read_values(Path(given.printed_values))
-figure, frame, caption, runs = render(asked.name, evidence, Path(given.caption).read_text(), printed)
+figure, frame, caption, runs = render(snakemake.wildcards.figure, evidence, Path(given.caption).read_text(), printed)
 save(figure, Path(made.pdf))
 save(figure, Path(made.png))
 Path(made.csv).write_text(csv_text(frame))

@@ -22,8 +22,8 @@ start_job(snakemake.log[0])
 given, made, params = snakemake.input, snakemake.output, snakemake.params
 run = Run.open(given.prepared, params.settings, RunId.parse(given.model))
 records = [json.loads(Path(path).read_text()) for path in (given.training, given.evaluation)]
-embedded = load_embedded(given.embedded) if given.embedded else None
-model = load_clai(run, given.model) if given.embedded else load_classifier(run, given.model)
+embedded = None if run.model == "cross-entropy" else load_embedded(given.embedded)
+model = load_classifier(run, given.model) if embedded is None else load_clai(run, given.model)
 packed = pack(run, model, embedded, KEPT_REFERENCES, with_evaluation(*records), pd.read_csv(given.metrics))
 record = packed.save(made.record, made.weights)
 Path(made.card).write_text(card(record, params.limits))

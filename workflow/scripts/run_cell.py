@@ -26,8 +26,7 @@ with run.checkpoint(
     cell = run_cell(run, checkpoint, **given)
 cell.metrics.to_csv(output.metrics, index=False)
 cell.history.to_csv(output.history, index=False)
-if "predictions" in output.keys():  # noqa: SIM118 - Snakemake's outputs are a list with names
-    np.savez(output.predictions, **cell.predictions)
+np.savez(output.predictions, **(cell.predictions or {}))
 recorder.write(
     output.record,
     disk_mb=disk_mb(output),

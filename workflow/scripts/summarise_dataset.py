@@ -1,4 +1,4 @@
-"""Gather metrics, reliability curves, histories and records of all runs on a dataset."""
+"""Gather metrics, reliability curves, histories, similarities, controls and records of all runs on a dataset."""
 
 import json
 import shutil
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from replication.runs.columns import COLUMNS
+from replication.runs.controls import CONTROLS
 from replication.runs.gather import gather
 from replication.runs.jobs import start_job
 from replication.runs.record import with_evaluation, write_records
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 start_job(snakemake.log[0])
 meter = StageMeter("summarise")
-for name in ("metrics", "reliability", "history"):
+for name in ("metrics", "reliability", "history", "similarity", *CONTROLS):
     tables = {path: pd.read_csv(path) for path in snakemake.input[name]}
     gather(tables, COLUMNS[f"{name}.csv"]).to_csv(snakemake.output[name], index=False)
 records, evaluations = (

@@ -143,3 +143,9 @@ def runs_of(settings: Mapping[str, Any], dataset: str, name: str) -> list[RunId]
     if name in fitted_by("train_model"):
         return [run for run in runs_of_model(settings, dataset, name) if run.seed in seeds]
     return [RunId(dataset, name, seed) for seed in seeds if seed in seeds_of(settings, dataset)]
+
+
+def parts_of(settings: Mapping[str, Any], run: RunId) -> list[str]:
+    """Return what the evaluation of a trained model adds for controls: `classes`, `rules` and `signals`, where they apply."""
+    runs = {"classes": compared_runs, "rules": voting_runs, "signals": signal_runs}
+    return [part for part, listed in runs.items() if run in listed(settings, run.dataset)]

@@ -124,9 +124,9 @@ def forms_of(output: str) -> tuple[str, ...]:
     return _FORMS[kind_of(output)]
 
 
-def files_of_outputs(folder: str) -> list[str]:
-    """Return every rendered file in `folder`, paper_figures or paper_figures/mini."""
-    return [f"{folder}/{output}.{form}" for output in OUTPUTS for form in forms_of(output)]
+def files_of_outputs(folder: str, outputs: Iterable[str] = OUTPUTS) -> list[str]:
+    """Return the rendered files of these outputs in `folder`, paper_figures or paper_figures/mini."""
+    return [f"{folder}/{output}.{form}" for output in outputs for form in forms_of(output)]
 
 
 def evidence_behind(output: str, settings: Mapping[str, Any]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The settings of runs: read from the configuration, merged, checked, and narrowed to what a run reads.
+"""The settings of runs: merged from the configuration, and narrowed to what a run reads.
 
 The defaults are in config.yaml and workflow/config/. A dataset's `overrides` change them for its runs, and what its tuning
 chose for a model changes them further (`tuned`). For the runs of a cell, a study's overrides and its variants do. Settings are
@@ -7,7 +7,6 @@ nested dictionaries; a dotted key such as `training.epochs` names one of a block
 
 import copy
 import itertools
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,10 @@ from typing import Any
 import yaml
 
 from clai.errors import InputError
+from replication.runs.config_check import check, read_yaml
 from replication.runs.identity import RunId
-from replication.runs.models import EMBEDDING_BASELINES, MODELS
-from replication.runs.tuning import corners, trial_settings, tuned_settings, tuning_studies
+from replication.runs.models import MODELS
+from replication.runs.tuning import trial_settings, tuned_settings, tuning_studies
 
 DEFAULTS = (
     "config.yaml",
@@ -28,7 +28,6 @@ DEFAULTS = (
 )
 """Files of the defaults, relative to the repository; no two of them set the same key."""
 MINIATURE = "workflow/config/mini.yaml"
-SCHEMA = "workflow/config/schema.yaml"
 BENCHMARK_DATASET = "cifar10"
 """The dataset whose settings of encoder and training are measured."""
 
@@ -39,7 +38,7 @@ _NOT_OF_PREPARATION = ("overrides", "models", "read_outs", "needs", "limits", "c
 def load_settings(
     repository: Path, overrides: Mapping[str, Any] | None = None, *, mini: bool = False
 ) -> dict[str, Any]:
-    """Return all settings, merged and checked; the tunings are among the `studies`.
+    """Return all settings, merged as the Snakefile merges them, and checked; the tunings are among the `studies`.
 
     On real data the overrides win over everything. The miniature is a fixture: its settings win over the overrides, so that a
     path to real data does not reach it.
@@ -50,65 +49,14 @@ def load_settings(
         mini: whether to return the settings of the miniature data.
 
     Raises:
-        InputError: a setting is unknown, has the wrong type, names something that is not there, or contradicts another one.
+        InputError: see `replication.runs.config_check`.
     """
-    last = [read_yaml(repository / MINIATURE)] if mini else []
-    try:
-        settings = merge(default_settings(repository), overrides or {}, *last)
-        _check_values(settings, [])
-    except RecursionError:
-        raise InputError(
-            "config: found blocks within blocks without end, expected settings; correct your own"
-        ) from None
-    _check_schema(_validator(schema := _schema(repository)), settings)
-    _check_tunings(settings)
+    files = [*DEFAULTS, MINIATURE] if mini else DEFAULTS
+    *defaults, last = [{"miniature": False}, *(read_yaml(repository / file) for file in files)]
+    settings = merge(*defaults, overrides or {}, last) if mini else merge(*defaults, last, overrides or {})
+    check(settings)
     settings["studies"] |= tuning_studies(settings)
-    of_trials = _validator({**schema["$defs"]["overrides"], "$defs": schema["$defs"]})
-    for name, tuning in settings["tuning"].items():
-        for model in tuning["models"]:
-            for values in corners(tuning["spaces"][model]):
-                _check_schema(of_trials, values, ("tuning", name, "spaces", model))
-    _check_names(settings, repository)
-    _check_agreement(settings)
     return settings
-
-
-def default_settings(repository: Path) -> dict[str, Any]:
-    """Return the defaults of the repository, those of real data, unchecked."""
-    return merge({"miniature": False}, *(read_yaml(repository / file) for file in DEFAULTS))
-
-
-def read_yaml(path: Path) -> dict[str, Any]:
-    """Return the settings in a YAML file.
-
-    Raises:
-        InputError: the file is missing, is not YAML, has an alias, or holds no mapping.
-    """
-    if not path.exists():
-        raise InputError(
-            f"{path}: found no such file, expected settings as YAML; correct the path, or go to the repository"
-        )
-    expected = "expected settings as YAML in UTF-8, without aliases; correct the file"
-    try:
-        text = path.read_text(encoding="utf-8")
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        # A few aliases of aliases stand for more values than fit into memory.
-        for event in yaml.parse(text, Loader=loader) if "*" in text else ():
-            if isinstance(event, yaml.AliasEvent):
-                assert event.start_mark is not None  # every event of a text has one
-                raise InputError(
-                    f"{path}, line {event.start_mark.line + 1}: found the alias '*{event.anchor}', {expected}"
-                )
-        content = yaml.load(text, Loader=loader)
-    except (InputError, MemoryError):
-        raise
-    except RecursionError:
-        raise InputError(f"{path}: found blocks within blocks without end, {expected}") from None
-    except Exception as error:  # A date that is none, or bytes of another encoding, raise errors that are not YAML's.
-        raise InputError(f"{path}: found text that is not YAML ({error}), {expected}") from error
-    if not isinstance(content, Mapping):
-        raise InputError(f"{path}: found {type(content).__name__}, expected a mapping of settings; correct the file")
-    return dict(content)
 
 
 def merge(*parts: Mapping[str, Any]) -> dict[str, Any]:
@@ -321,135 +269,7 @@ def settings_text(repository: Path, name: str, model: str, configfiles: Iterable
     return str(yaml.safe_dump(shown, sort_keys=False, default_flow_style=None, width=100, allow_unicode=True))
 
 
-def _expect(name: str, names: Iterable[str], kind: str, key: str | None = None) -> None:
-    """Refuse a name that is none of `names`; `key` is the setting that holds it."""
+def _expect(name: str, names: Iterable[str], kind: str) -> None:
+    """Refuse a name that is none of `names`."""
     if name not in (known := list(names)):
-        where = f"config key {key}: " if key else ""
-        raise InputError(f"{where}found '{name}', expected one of the {kind}: {', '.join(known)}; correct the name")
-
-
-def _expect_models_of_kind(settings: Mapping[str, Any], dataset: str, key: str, models: Iterable[str]) -> None:
-    """Refuse models of recordings on a dataset without; `key` is the setting that names them."""
-    if wrong := [m for m in models if MODELS[m].recordings_only and not is_sepsis(settings, dataset)]:
-        raise InputError(
-            f"config key {key}: found {', '.join(wrong)}, models of recordings alone, expected others, "
-            "because the entry has no `folds`, so it holds no recordings; remove them"
-        )
-
-
-def _check_values(value: Any, place: Sequence[str]) -> None:
-    """Refuse keys that are no text and numbers that are not finite: no rule of the schema catches either."""
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            if not isinstance(key, str):
-                where = f"config key {'.'.join(place)}" if place else "config"
-                raise InputError(f"{where}: found the key {key!r}, expected a text; put it into quotation marks")
-            _check_values(inner, [*place, key])
-    elif isinstance(value, list):
-        for inner in value:
-            _check_values(inner, place)
-    elif isinstance(value, float) and not math.isfinite(value):
-        raise InputError(f"config key {'.'.join(place)}: found {value}, expected a finite number; correct it")
-
-
-def _schema(repository: Path) -> dict[str, Any]:
-    """Return the schema with the registry's names of models."""
-    schema = read_yaml(repository / SCHEMA)
-    schema["$defs"] |= {"model": {"enum": list(MODELS)}}
-    blocks = schema["$defs"]["shared"]["baselines"]["properties"]
-    for name in EMBEDDING_BASELINES:
-        blocks.setdefault(name.replace("-", "_"), {"type": "object"})  # a new one's fit checks its settings
-    return schema
-
-
-def _validator(schema: Mapping[str, Any]) -> Any:
-    """Return what checks settings by a schema; an integer is one as written, not 3.0."""
-    from jsonschema import Draft202012Validator, validators  # slow, and `default_settings` needs it nowhere
-
-    kinds = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
-    return validators.extend(Draft202012Validator, type_checker=kinds)(schema)
-
-
-def _check_schema(validator: Any, settings: Mapping[str, Any], above: Sequence[str] = ()) -> None:
-    """Refuse settings that the schema does not allow; `above` are the keys that hold them."""
-    from jsonschema.exceptions import best_match
-
-    if (error := best_match(validator.iter_errors(settings))) is None:
-        return
-    key = ".".join([*above, *(str(part) for part in error.absolute_path)])
-    where = f"config key {key}" if key else "config"
-    if error.validator == "additionalProperties":
-        known = error.schema.get("properties", {})
-        unknown = ", ".join(f"'{name}'" for name in error.instance if name not in known)
-        raise InputError(
-            f"{where}: found unknown keys {unknown}, expected some of {', '.join(known)}; correct or remove them"
-        )
-    raise InputError(f"{where}: {error.message}; correct it ({SCHEMA} says what is allowed)")
-
-
-def _check_tunings(settings: Mapping[str, Any]) -> None:
-    """Refuse tunings whose names are not there: their datasets, models and the settings of their spaces."""
-    for name in settings["tuned"] or {}:
-        _expect(name, settings["tuning"], "datasets of `tuning`", "tuned")
-    for name, tuning in settings["tuning"].items():
-        _expect(name, settings["datasets"], "datasets", "tuning")
-        _expect_models_of_kind(settings, name, f"tuning.{name}.models", tuning["models"])
-        for model in tuning["models"]:
-            _expect(model, tuning["spaces"], "models with a space", f"tuning.{name}.models")
-            read = select(settings, MODELS[model].reads)
-            for setting in tuning["spaces"][model]:
-                try:
-                    select(read, [setting])
-                except InputError:
-                    raise InputError(
-                        f"config key tuning.{name}.spaces.{model}: found '{setting}', expected a setting that {model} reads, "
-                        "with dots; correct it (replication.runs.models lists them)"
-                    ) from None
-
-
-def _check_names(settings: Mapping[str, Any], repository: Path) -> None:
-    """Refuse settings that name a dataset, study, variant or source that is not there."""
-    datasets, studies, variants = settings["datasets"], settings["studies"], settings["variants"]
-    for name in settings["run"]:
-        _expect(name, datasets, "datasets", "run")
-    for name in settings["run_studies"]:
-        _expect(name, studies, "studies", "run_studies")
-    for name, study in studies.items():
-        _expect(study["dataset"], datasets, "datasets", f"studies.{name}.dataset")
-        if study["scored_on"] == "development" and datasets[study["dataset"]].get("development_share") is None:
-            raise InputError(
-                f"config key studies.{name}.scored_on: found development, but {study['dataset']} has no development patients, "
-                f"expected test or validation; change it, or set datasets.{study['dataset']}.development_share"
-            )
-        for combination in [] if "trials" in study else study["combine"]:
-            for variant in itertools.chain.from_iterable(combination.values()):
-                _expect(variant, variants, "variants", f"studies.{name}.combine")
-    for name, entry in datasets.items():
-        owner = raw_dataset(settings, name)
-        _expect(owner, datasets, "datasets", f"datasets.{name}.raw_of")
-        if owner != name and entry["path"] is not None:
-            raise InputError(
-                f"config key datasets.{name}.path: found '{entry['path']}', expected null, because its raw files are those of "
-                f"{owner}. Set datasets.{owner}.path instead, and this one to null."
-            )
-        _expect_models_of_kind(settings, name, f"datasets.{name}.models", entry["models"])
-        module = repository / "src" / "replication" / "datasets" / entry["source"]
-        if not (module.with_suffix(".py").exists() or (module / "__init__.py").exists()):
-            raise InputError(
-                f"config key datasets.{name}.source: there is no src/replication/datasets/{entry['source']}.py; add that module, "
-                "or name one of those in src/replication/datasets"
-            )
-    for model in MODELS.values():
-        select(settings, model.reads)
-
-
-def _check_agreement(settings: Mapping[str, Any]) -> None:
-    """Refuse settings of a dataset that contradict each other."""
-    for name, entry in settings["datasets"].items():
-        earliest, before = (entry.get(key) for key in ("minimum_onset_hours", "label_hours_before"))
-        if earliest is not None and before is not None and earliest < before:
-            raise InputError(
-                f"config key datasets.{name}.minimum_onset_hours: found {earliest}, expected at least the label_hours_before of "
-                f"{before}, because the label of an earlier onset begins before the stay. Raise minimum_onset_hours or lower "
-                "label_hours_before"
-            )
+        raise InputError(f"found '{name}', expected one of the {kind}: {', '.join(known)}; correct the name")

@@ -1,4 +1,4 @@
-"""Intervals by patient and decision curves from the predictions of all runs."""
+"""Intervals by patient, decision curves and latent signals from all runs on recordings."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -7,7 +7,9 @@ import pandas as pd
 
 from replication.datasets import prepared
 from replication.experiments.evaluation import predicted_folds
+from replication.experiments.latent_signals import trace_signals
 from replication.metrics.bootstrap import net_benefit, patient_intervals
+from replication.runs.columns import COLUMNS
 from replication.runs.gather import gather
 from replication.runs.jobs import start_job
 
@@ -27,3 +29,7 @@ intervals = patient_intervals(folds, models, compared)
 intervals.to_csv(snakemake.output.intervals, index=False, float_format="%.6g")
 decision = gather(curves, ["model", "seed", "fold", "threshold", "net_benefit", "always"])
 pd.DataFrame(decision).to_csv(snakemake.output.decision, index=False, float_format="%.6g")
+stay, statistics = trace_signals(data, snakemake.input.embedded, snakemake.input.latent)
+statistics |= {path: pd.read_csv(path) for path in snakemake.input.controls}
+stay.to_csv(snakemake.output.signals, index=False, float_format="%.5g")
+gather(statistics, COLUMNS["latent.csv"]).to_csv(snakemake.output.latent, index=False)

@@ -1,0 +1,127 @@
+"""A second look at the configuration, for what `snakemake.utils.validate` cannot say.
+
+`validate` stops at the first error, knows no names that other settings define, and sees neither a key that stands twice in a
+file nor that `--config` brings the numbers within a list, and `null`, as text.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from clai.errors import InputError
+from replication.runs.models import EMBEDDING_BASELINES, MODELS
+from replication.runs.tuning import PREFIX, corners
+
+_ROOT = Path(__file__).parents[3]
+SCHEMA = "workflow/config/schema.yaml"
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Refuses a key that stands twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        for key, (place, _) in zip(keys, node.value, strict=True):
+            if keys.count(key) > 1:
+                raise yaml.MarkedYAMLError(problem=f"the key {key!r} stands twice", problem_mark=place.start_mark)
+        return super().construct_mapping(node, deep)
+
+
+def read_yaml(path: str | Path) -> dict[str, Any]:
+    """Return the settings in a YAML file.
+
+    Raises:
+        InputError: the file is missing, is not YAML, has a key twice, or holds no mapping.
+    """
+    try:
+        content = yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
+    except Exception as error:  # An invalid date, or bytes of another encoding, raise errors that are not YAML's.
+        raise InputError(f"{path}: {error}; expected settings as YAML in UTF-8. Correct the file or its path") from None
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: found {type(content).__name__}, expected a mapping of settings; correct the file")
+    return content
+
+
+def check(config: dict[str, Any]) -> None:
+    """Turn text that `--config` brought into the values that it stands for, in place, and refuse wrong settings.
+
+    Raises:
+        InputError: settings that the schema does not allow, or that name something that is not there, all in one message.
+    """
+    from jsonschema import Draft202012Validator  # slow, and reading a file needs it not
+
+    schema = _with_names(read_yaml(_ROOT / SCHEMA), config)
+    validator = Draft202012Validator(schema)
+    _unquote(config, [error.absolute_path for error in validator.iter_errors(config)])
+    problems = [_message(error) for error in validator.iter_errors(config)]
+    if not problems:
+        problems = [*_contradictions(config), *_trials(config, schema)]
+    if problems:
+        raise InputError("\n".join(sorted(f"config key {problem}" for problem in problems)))
+
+
+def _with_names(schema: dict[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema with the names that the registry, the sources' modules and the configuration itself define."""
+    sources = {path.stem for path in (_ROOT / "src/replication/datasets").iterdir()}
+    names: dict[str, Any] = {"model": MODELS, "source": sorted(sources)}
+    blocks = {"dataset": "datasets", "variant": "variants", "tuning": "tuning", "study": "studies"}
+    names |= {name: config[block] if isinstance(config[block], dict) else () for name, block in blocks.items()}
+    names["study"] = [*names["study"], *(f"{PREFIX}{name}" for name in names["tuning"])]
+    schema["$defs"] |= {name: {"enum": list(known)} for name, known in names.items()}
+    baselines = schema["$defs"]["shared"]["baselines"] | {"additionalProperties": False}
+    baselines["properties"] = {name.replace("-", "_"): {} for name in EMBEDDING_BASELINES} | baselines["properties"]
+    schema["$defs"]["shared"]["baselines"] = baselines
+    return schema
+
+
+def _unquote(config: Any, places: list[Any]) -> None:
+    for place in places:
+        *above, last = place or [None]
+        block = config
+        for key in above:
+            block = block[key]
+        if place and isinstance(block[last], str):
+            block[last] = yaml.safe_load(block[last])
+
+
+def _message(error: Any) -> str:
+    key = ".".join(str(part) for part in error.absolute_path) or "(top)"
+    return f"{key}: {error.message}; correct it ({SCHEMA} says what is allowed)"
+
+
+def _contradictions(config: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong between settings that are right by themselves."""
+    datasets = config["datasets"]
+    for name, entry in datasets.items():
+        if "raw_of" in entry and entry["path"] is not None:
+            owner = entry["raw_of"]
+            yield f"datasets.{name}.path: its raw files are those of {owner}. Set datasets.{owner}.path instead"
+        if (first := entry.get("minimum_onset_hours")) is not None and first < entry["label_hours_before"]:
+            yield (
+                f"datasets.{name}.minimum_onset_hours: found {first}, expected at least the label_hours_before of "
+                f"{entry['label_hours_before']}, because the label of an earlier onset begins before the stay"
+            )
+    of_datasets = {f"datasets.{name}.models": (name, entry["models"]) for name, entry in datasets.items()}
+    of_tuning = {f"tuning.{name}.models": (name, entry["models"]) for name, entry in config["tuning"].items()}
+    for key, (name, models) in (of_datasets | of_tuning).items():
+        if "folds" not in datasets[name] and (wrong := [m for m in models if MODELS[m].recordings_only]):
+            yield f"{key}: found {', '.join(wrong)}, models of recordings alone, and the dataset has no `folds`; remove them"
+    for name, study in config["studies"].items():
+        if study["scored_on"] == "development" and datasets[study["dataset"]].get("development_share") is None:
+            yield f"studies.{name}.scored_on: {study['dataset']} has no development patients; set its development_share"
+
+
+def _trials(config: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with the spaces of tunings, whose values are settings."""
+    from jsonschema import Draft202012Validator
+
+    validator = Draft202012Validator({**schema["$defs"]["overrides"], "$defs": schema["$defs"]})
+    for name, tuning in config["tuning"].items():
+        for model in tuning["models"]:
+            for values in corners(tuning["spaces"].get(model, {})):
+                yield from (f"tuning.{name}.spaces.{model}.{_message(e)}" for e in validator.iter_errors(values))
+            for setting in tuning["spaces"].get(model, {}):
+                if not any(f"{setting}.".startswith(f"{read}.") for read in MODELS[model].reads):
+                    yield f"tuning.{name}.spaces.{model}: found '{setting}', expected a setting that {model} reads"

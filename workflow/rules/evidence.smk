@@ -1,0 +1,224 @@
+# The evidence of a dataset: all its runs gathered, compared and pictured; and what needs no data. Requires evaluated runs and
+# fitted baselines; leaves <results>/{dataset}/evidence/, from which all tables and figures are made, and
+# <results>/{dataset}/models/{model}/, the models to publish.
+
+
+rule summarise_dataset:
+    input:
+        unpack(controls_of),
+        prepared="<results>/{dataset}/prepared/dataset.json",
+        metrics=files_of_runs("metrics.csv", *MODELS),
+        reliability=files_of_runs("reliability.csv", *MODELS),
+        history=files_of_runs("history.csv", *TRAINED),
+        similarity=similarities_of,
+        records=files_of_runs("run.json", *MODELS),
+        traced=lambda wildcards: [
+            f"<results>/{run}/traced/run.json"
+            for run in controls.traced_runs(config, wildcards.dataset, controls.TRACED_ONLY)
+        ],
+        evaluations=files_of_runs("evaluation.json", *TRAINED),
+        downloading=raw_of("download_resources.json"),
+        preparing="<results>/{dataset}/prepare_resources.json",
+        library=EVALUATION,
+    output:
+        metrics="<results>/{dataset}/evidence/metrics.csv",
+        reliability="<results>/{dataset}/evidence/reliability.csv",
+        history="<results>/{dataset}/evidence/history.csv",
+        similarity="<results>/{dataset}/evidence/similarity.csv",
+        read_outs="<results>/{dataset}/evidence/read_outs.csv",
+        alignment="<results>/{dataset}/evidence/alignment.csv",
+        agreement="<results>/{dataset}/evidence/agreement.csv",
+        bandwidth="<results>/{dataset}/evidence/bandwidth.csv",
+        records="<results>/{dataset}/evidence/runs.jsonl",
+        shared="<results>/{dataset}/evidence/runs_shared.json",
+        description="<results>/{dataset}/evidence/dataset.json",
+        resources="<results>/{dataset}/evidence/resources.csv",
+    log:
+        "<logs>/{dataset}/summarise_dataset.log",
+    conda:
+        "../../envs/environment.yaml"
+    message:
+        "Gather metrics, histories, controls and records of all runs on {wildcards.dataset}."
+    script:
+        "../scripts/summarise_dataset.py"
+
+
+rule summarise_recordings:
+    input:
+        prepared="<results>/{dataset}/prepared/dataset.json",
+        predictions=files_of_runs("predictions.npz", *MODELS),
+        embedded=files_of_runs("embedded.safetensors", *CLAI),
+        latent=files_of_runs("latent.npz", *(name for name in MODELS if MODELS[name].latent)),
+        controls=lambda wildcards: [
+            f"<results>/{run}/latent.csv" for run in controls.signal_runs(config, wildcards.dataset)
+        ],
+        library=EVALUATION,
+    output:
+        intervals="<results>/{dataset}/evidence/intervals.csv",
+        decision="<results>/{dataset}/evidence/decision.csv",
+        signals="<results>/{dataset}/evidence/signals.csv",
+        latent="<results>/{dataset}/evidence/latent.csv",
+    log:
+        "<logs>/{dataset}/summarise_recordings.log",
+    conda:
+        "../../envs/environment.yaml"
+    params:
+        settings=only("validation_share_recordings"),
+    message:
+        "Draw intervals by patient, decision curves and the latent signals of {wildcards.dataset}."
+    script:
+        "../scripts/summarise_recordings.py"
+
+
+# Of a dataset or of a study, a model or a cell.
+rule gather_samples:
+    input:
+        prepared=prepared_of,
+        library=EVALUATION,
+    output:
+        "<results>/{owner}/evidence/samples.npz",
+    log:
+        "<logs>/{owner}/gather_samples.log",
+    conda:
+        "../../envs/environment.yaml"
+    message:
+        "Keep the labels of the test samples of {wildcards.owner}."
+    script:
+        "../scripts/gather_samples.py"
+
+
+rule gather_predictions:
+    input:
+        predictions=files_of_fits("predictions.npz"),
+        metrics=files_of_fits("metrics.csv"),
+        library=EVALUATION,
+    output:
+        "<results>/{owner}/evidence/predictions_{fit}.npz",
+    log:
+        "<logs>/{owner}/gather_predictions_{fit}.log",
+    conda:
+        "../../envs/environment.yaml"
+    message:
+        "Round and pack the predictions of {wildcards.fit} in {wildcards.owner}."
+    script:
+        "../scripts/gather_predictions.py"
+
+
+rule summarise_multiclass:
+    input:
+        prepared="<results>/{dataset}/prepared/dataset.json",
+        predictions=files_of_runs("predictions.npz", *MODELS),
+        embedded=files_of_runs("embedded.safetensors", *CLAI, first=True),
+        library=EVALUATION,
+    output:
+        comparisons="<results>/{dataset}/evidence/comparisons.csv",
+        tsne="<results>/{dataset}/evidence/tsne.csv.gz",
+        stages="<results>/{dataset}/evidence/stages.csv.gz",
+    log:
+        "<logs>/{dataset}/summarise_multiclass.log",
+    conda:
+        "../../envs/environment.yaml"
+    params:
+        settings=only(
+            "threads",
+            "embedding_size",
+            "encoder",
+            "kernel",
+            "hourly",
+        ),
+    message:
+        "Compare the models of {wildcards.dataset}, and project its test embeddings to two dimensions."
+    script:
+        "../scripts/summarise_multiclass.py"
+
+
+rule pack_model:
+    input:
+        prepared="<results>/{dataset}/prepared/dataset.json",
+        model=files_of_runs("model.safetensors", first=True),
+        embedded=files_of_runs("embedded.safetensors", first=True),
+        metrics=files_of_runs("metrics.csv", first=True),
+        training=files_of_runs("run.json", first=True),
+        evaluation=files_of_runs("evaluation.json", first=True),
+        library=EVALUATION,
+    output:
+        weights="<results>/{dataset}/models/{model}/model.safetensors",
+        record="<results>/{dataset}/models/{model}/model.json",
+        card="<results>/{dataset}/models/{model}/README.md",
+    log:
+        "<logs>/{dataset}/models/{model}/pack_model.log",
+    wildcard_constraints:
+        model="|".join(outputs.PUBLISHED_MODELS),
+    conda:
+        "../../envs/environment.yaml"
+    threads: threads_of
+    params:
+        settings=read_by_model("embedding_size", "kernel"),
+        limits=lambda wildcards: config["datasets"][wildcards.dataset].get("limits", []),
+    message:
+        "Pack {wildcards.model} of {wildcards.dataset} with its references, and write its card."
+    script:
+        "../scripts/pack_model.py"
+
+
+rule picture_votes:
+    input:
+        prepared="<results>/{dataset}/prepared/dataset.json",
+        weights=f"<results>/{{dataset}}/models/{outputs.PICTURED_MODEL}/model.safetensors",
+        record=f"<results>/{{dataset}}/models/{outputs.PICTURED_MODEL}/model.json",
+        library=EVALUATION,
+    output:
+        "<results>/{dataset}/evidence/votes.csv.gz",
+    log:
+        "<logs>/{dataset}/picture_votes.log",
+    conda:
+        "../../envs/environment.yaml"
+    params:
+        settings=only("threads"),
+    message:
+        "Show which references of {wildcards.dataset} vote for and against the class of test images."
+    script:
+        "../scripts/picture_votes.py"
+
+
+rule check_theory:
+    input:
+        library=EVALUATION,
+    output:
+        found=f"<results>/{outputs.THEORY}/evidence/theory.csv",
+        records=f"<results>/{outputs.THEORY}/evidence/runs.jsonl",
+        shared=f"<results>/{outputs.THEORY}/evidence/runs_shared.json",
+    log:
+        f"<logs>/{outputs.THEORY}/check_theory.log",
+    conda:
+        "../../envs/environment.yaml"
+    params:
+        settings=lambda wildcards: run_settings.select(config, ["miniature"]),
+    message:
+        "Check decision rules, the alignment bound and the loss floors numerically."
+    script:
+        "../scripts/check_theory.py"
+
+
+# The whole machine, so that no other job runs beside a measurement; the numbers of the miniature mean nothing.
+rule measure_benchmark:
+    input:
+        library=[*TRAINING, *library("replication/benchmark")],
+    output:
+        measured=f"<results>/{outputs.BENCHMARK}/evidence/benchmark.csv",
+        records=f"<results>/{outputs.BENCHMARK}/evidence/runs.jsonl",
+        shared=f"<results>/{outputs.BENCHMARK}/evidence/runs_shared.json",
+        description=f"<results>/{outputs.BENCHMARK}/evidence/dataset.json",
+    log:
+        f"<logs>/{outputs.BENCHMARK}/measure_benchmark.log",
+    conda:
+        "../../envs/environment.yaml"
+    threads: config["threads"] if config["miniature"] else workflow.cores
+    resources:
+        gpu=1,
+    params:
+        settings=lambda wildcards: run_settings.benchmark_settings(config),
+    message:
+        "Measure time and memory of training and inference while the machine does nothing else."
+    script:
+        "../scripts/measure_benchmark.py"

@@ -1,0 +1,102 @@
+# Tables, figures and the page of claims, rendered from evidence. Requires <evidence>/*/evidence/ of the names that each output
+# shows (src/replication/runs/outputs.py) and of no others; leaves <figures>/<name>.tex or .pdf and .png, .csv and .json.
+
+
+rule render_table:
+    input:
+        evidence=evidence_of,
+        caption="workflow/report/{table}.rst",
+        printed_values="workflow/config/printed_values.csv",
+        reported_values="workflow/config/reported_values.csv",
+        choices="workflow/config/choices.csv",
+        library=RENDERING,
+    output:
+        tex="<figures>/{table}.tex",
+        csv=report(
+            "<figures>/{table}.csv", caption="../report/output.rst", category="Tables", labels={"table": "{table}"}
+        ),
+        json="<figures>/{table}.json",
+    log:
+        "<logs>/render_{table}.log",
+    localrule: True
+    conda:
+        "../../envs/environment.yaml"
+    params:
+        root=lambda wildcards: EVIDENCE,
+        datasets=shown_in,
+        settings=lambda wildcards: config if wildcards.table == "tableS1" else {},  # that table prints them
+        caption=caption_of,
+    message:
+        "Render {wildcards.table} from its evidence."
+    script:
+        "../scripts/render_table.py"
+
+
+rule draw_figure:
+    input:
+        evidence=evidence_of,
+        caption="workflow/report/{figure}.rst",
+        printed_values="workflow/config/printed_values.csv",
+        library=RENDERING,
+    output:
+        pdf="<figures>/{figure}.pdf",
+        png=report(
+            "<figures>/{figure}.png", caption="../report/output.rst", category="Figures", labels={"figure": "{figure}"}
+        ),
+        csv="<figures>/{figure}.csv",
+        json="<figures>/{figure}.json",
+    log:
+        "<logs>/draw_{figure}.log",
+    localrule: True
+    conda:
+        "../../envs/environment.yaml"
+    params:
+        root=lambda wildcards: EVIDENCE,
+        datasets=shown_in,
+        caption=caption_of,
+    message:
+        "Draw {wildcards.figure} from its evidence."
+    script:
+        "../scripts/draw_figure.py"
+
+
+rule render_claims:
+    input:
+        evidence=evidence_of,
+        caption="workflow/report/claims.rst",
+        printed_values="workflow/config/printed_values.csv",
+        library=RENDERING,
+    output:
+        md=report("<figures>/claims.md", caption="../report/output.rst", category="Claims"),
+        csv="<figures>/claims.csv",
+        json="<figures>/claims.json",
+    log:
+        "<logs>/render_claims.log",
+    localrule: True
+    conda:
+        "../../envs/environment.yaml"
+    params:
+        root=lambda wildcards: EVIDENCE,
+        datasets=shown_in,
+        caption=caption_of,
+    message:
+        "Judge the paper's claims by their evidence."
+    script:
+        "../scripts/render_claims.py"
+
+
+rule outputs:
+    input:
+        outputs.files_of_outputs("<figures>", config.get("outputs", outputs.OUTPUTS)),
+    localrule: True
+    message:
+        "Render every table and figure from the evidence."
+
+
+rule evidence:
+    input:
+        outputs.all_evidence(EVIDENCE, config),
+        outputs.published_models(EVIDENCE, config) if EVIDENCE == "results/real" else [],
+    localrule: True
+    message:
+        "Compute the evidence behind tables and figures and the models to publish, and render nothing."
