@@ -93,7 +93,8 @@ def files_of_runs(name, *models, first=False):
             for model in own
             if model in (models or [wildcards.model])
         ]
-        return [f"<results>/{run}/{name}" for of_model in runs for run in (of_model[:1] if first else of_model)]
+        found = [f"<results>/{run}/{name}" for of_model in runs for run in (of_model[:1] if first else of_model)]
+        return found if models or not first else found[0]
 
     return files
 
