@@ -113,7 +113,7 @@ def save_embedded(path: str | Path, embedded: Mapping[str, Embedded]) -> None:
     Its tensors are `z_<split>`, `y_<split>` and, where there are any, `z_mirrored_<split>`.
     """
     tensors = {
-        f"{field}_{name}": tensor.contiguous()
+        f"{field}_{name}": tensor.contiguous() if field != "y" else tensor.clone()  # splits may share labels
         for name, part in embedded.items()
         for field, tensor in part._asdict().items()
         if tensor is not None
