@@ -20,7 +20,6 @@ from types import FrameType
 from typing import Any, Self
 
 import torch
-from torch import Tensor
 
 logger = logging.getLogger("clai")
 
@@ -134,31 +133,16 @@ def _remove_parts(path: Path) -> None:
         part.unlink(missing_ok=True)
 
 
-def global_generators(device: torch.device) -> dict[str, Tensor]:
-    """Return the states of torch's global generators, from which dropout and initialisation draw."""
-    states = {"cpu": torch.get_rng_state()}
-    return states | {"cuda": torch.cuda.get_rng_state(device)} if device.type == "cuda" else states
-
-
 @contextmanager
 def seeded_generators(seed: int, device: torch.device) -> Iterator[None]:
-    """Seed torch's global generators of the CPU and of a device, and restore them at the end.
+    """Seed torch's global generators of the CPU and of a device, from which dropout and initialisation draw; restore them after.
 
-    `torch.manual_seed` would seed those of all GPUs, and `torch.random.fork_rng` start each GPU to save its state.
+    `torch.manual_seed` would seed those of all GPUs.
     """
-    before = global_generators(device)
-    torch.default_generator.manual_seed(seed)
-    if device.type == "cuda":
-        with torch.cuda.device(device):
-            torch.cuda.manual_seed(seed)
-    try:
+    gpus = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(gpus, device_type="cuda"):
+        torch.default_generator.manual_seed(seed)
+        for gpu in gpus:
+            with torch.cuda.device(gpu):
+                torch.cuda.manual_seed(seed)
         yield
-    finally:
-        set_global_generators(before, device)
-
-
-def set_global_generators(states: Mapping[str, Tensor], device: torch.device) -> None:
-    """Set torch's global generators to states of `global_generators`."""
-    torch.set_rng_state(states["cpu"])
-    if device.type == "cuda":
-        torch.cuda.set_rng_state(states["cuda"].cpu(), device)

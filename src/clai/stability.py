@@ -45,24 +45,21 @@ def refuse_divergence(
     parameters = list(module.parameters())
     # The gradient of a finite loss need not be finite.
     finite_weights = all(bool(p.isfinite().all()) for p in parameters)
-    broken = not finite_weights or (error is not None and _is_numerical(error, parameters))
+    numerical = isinstance(error, (FloatingPointError, torch.linalg.LinAlgError))
+    exploded = error is not None and not all(bool((p.abs() <= EXPLODED).all()) for p in parameters)
     values = torch.stack([loss.float() for loss in losses]).tolist() if losses else []
-    if broken:
-        values += [math.nan] * (len(rates) - len(values))
-    bad = [i for i, value in enumerate(values) if not abs(value) <= EXPLODED] or ([len(values) - 1] if broken else [])
-    if not bad:
+    bad = [step for step, value in enumerate(values) if not abs(value) <= EXPLODED]
+    if not bad and finite_weights and not numerical and not exploded:
         return
-    at = bad[0]
-    weights = "" if finite_weights else " and weights are not finite"
-    if finite_weights and abs(values[at]) <= EXPLODED:
-        weights = " but what the weights give is not finite"
+    at = bad[0] if bad else len(rates) - 1
+    loss = values[at] if at < len(values) else math.nan
+    if not finite_weights:
+        found = " and weights are not finite"
+    elif bad or at == len(values):
+        found = ""
+    else:
+        found = " but what the weights give is not finite"
     raise DivergenceError(
-        f"training diverged in epoch {epoch}: at step {at + 1} of {steps} the loss is {values[at]:.3g}{weights}, "
+        f"training diverged in epoch {epoch}: at step {at + 1} of {steps} the loss is {loss:.3g}{found}, "
         f"the learning rate {rates[at]:.3g}; {advice}"
     ) from error
-
-
-def _is_numerical(error: Exception, parameters: Sequence[Tensor]) -> bool:
-    """Say whether an exception reports a numerical failure, or weights have exploded."""
-    known = isinstance(error, (FloatingPointError, torch.linalg.LinAlgError))
-    return known or not all(bool((p.abs() <= EXPLODED).all()) for p in parameters)

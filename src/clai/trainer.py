@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from clai.alignment import Target
-from clai.checkpoints import Checkpoint, global_generators, seeded_generators, set_global_generators
+from clai.checkpoints import Checkpoint, seeded_generators
 from clai.optimisers import build_optimisers
 from clai.stability import FAILURES, refuse_divergence
 
@@ -111,7 +111,6 @@ def train(
         for part, state in zip(stateful, saved["states"], strict=True):
             part.load_state_dict(state)
         generator.set_state(saved["generator"])
-        set_global_generators(saved["global"], device)
         history = saved["history"]
 
     for epoch in range(len(history) + 1, settings.epochs + 1):
@@ -123,7 +122,7 @@ def train(
             advice = f"lower training.learning_rate. The last good state {checkpoint.where()}"
         try:
             model.train()
-            with seeded_generators(settings.seed + epoch, device):  # from which dropout draws
+            with seeded_generators(settings.seed + epoch, device):  # an epoch does not depend on draws before it
                 for condition in passes:
                     order = torch.randperm(items, generator=generator)
                     for batch in batches:
@@ -154,7 +153,6 @@ def train(
             state = {
                 "states": [part.state_dict() for part in stateful],
                 "generator": generator.get_state(),
-                "global": global_generators(device),
                 "history": history,
             }
             checkpoint.save(f"epoch {epoch}", state)
