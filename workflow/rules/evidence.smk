@@ -200,7 +200,8 @@ rule check_theory:
         "../scripts/check_theory.py"
 
 
-# The whole machine, so that no other job runs beside a measurement; the numbers of the miniature mean nothing.
+# The whole machine, so that no other job runs beside a measurement: Snakemake lowers threads to the cores that there are, and
+# a cluster's profile sets its own number. The numbers of the miniature mean nothing.
 rule measure_benchmark:
     input:
         library=[*TRAINING, *library("replication/benchmark")],
@@ -213,7 +214,7 @@ rule measure_benchmark:
         f"<logs>/{outputs.BENCHMARK}/measure_benchmark.log",
     conda:
         "../../envs/environment.yaml"
-    threads: config["threads"] if config["miniature"] else workflow.cores
+    threads: config["threads"] if config["miniature"] else 1024
     resources:
         gpu=1,
     params:
