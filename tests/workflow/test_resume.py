@@ -99,7 +99,7 @@ def test_full_disk_leaves_everything_as_it_was(tree: Tree) -> None:
     assert checkpoint(tree) in before
     run = subprocess.run(
         tree.command(*ARGUMENTS), cwd=tree.path, env=tree.environment(), text=True, capture_output=True, check=False,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000)),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000)),
     )  # fmt: skip
     assert run.returncode != 0
     assert f"no room to write {RUN}/checkpoint.pt" in log(tree)
@@ -136,7 +136,7 @@ def test_killed_workflow_resumes_to_the_same_bytes(tree: Tree, miniature: Tree) 
 
 def test_training_whose_end_was_not_noted_is_not_done_again(tree: Tree, miniature: Tree) -> None:
     """As when the main process is killed after the job, and before it has asked the cluster about it."""
-    again = ("--forcerun", "train_model", "--")
+    again = ("--forcerun", "mini_train_model", "--")
     arguments = ("--cores", "1", *again, *(f"{RUN}/{name}" for name in RESULTS))
     finished = tree.snakemake("--no-hooks", *arguments)
     assert finished.returncode == 0, finished.stdout

@@ -67,16 +67,6 @@ def test_full_run_covers_all_models_seeds_and_folds_that_the_configuration_names
     assert planned["fit_hourly_classifiers"] == planned["fit_embedding_baseline"] == folds
 
 
-def test_settings_of_the_page_on_running_plan_the_runs_that_they_name(tree: Tree) -> None:
-    (settings,) = re.findall(r"```yaml\n(.*?)```", (REPOSITORY / "docs" / "running.md").read_text(), flags=re.DOTALL)
-    (tree.path / "local.yaml").write_text(settings)
-    runs = runs_of_cifar10(load_settings(REPOSITORY))
-    for target in ("outputs", "evidence"):
-        planned = tree.planned(target, "--configfile", "local.yaml", "--config", "evidence=real")
-        assert planned["train_model"] == len(runs)
-        assert planned["prepare_dataset"] == 1
-
-
 def test_dataset_without_access_is_left_out_of_the_full_run(shared_tree: Tree) -> None:
     planned = shared_tree.planned("outputs", "--config", "evidence=real", "run=[mimic-iv]")
     assert "train_model" not in planned

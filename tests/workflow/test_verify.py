@@ -34,10 +34,11 @@ def verified(tree: Tree) -> pd.DataFrame:
 
 
 def test_miniature_follows_from_its_predictions(miniature: Tree) -> None:
-    packed = miniature.snakemake("--cores", "2", "results/mini/sleepedf-bands/models/cross-entropy/model.json")
+    packed = miniature.snakemake("--cores", "2", "results/mini/pathmnist/models/cross-entropy/model.json")
     assert packed.returncode == 0, packed.stdout[-3000:]
     numbers = verified(miniature)
-    assert set(numbers["agreement"]) <= {"equal", "within tolerance", "differs"}, "every dataset has predictions"
+    absent = numbers["agreement"] == "no predictions published"
+    assert not numbers.loc[absent, "name"].str.startswith(("pathmnist", "cifar10", "mimic-iv")).any()
     models = numbers["source"] == "models"
     exact = (numbers["source"] == "claims") | numbers["name"].str.endswith((", accuracy", ", f1", ", utility"))
     assert set(numbers.loc[exact & ~models, "agreement"]) <= {"equal", "within tolerance"}
