@@ -54,7 +54,7 @@ def fit_embedding_baseline(run: Run, embedded: Mapping[str, Embedded]) -> tuple[
     function = MODELS[run.model].fit
     if function is None:
         raise ValueError(f"{run.model} has no `fit` in replication.runs.models: expected a baseline on embeddings")
-    settings = run.settings["baselines"].get(settings_block(run.model), {})
+    settings = run.settings.get("baselines", {}).get(settings_block(run.model), {})
     (z, y), (z_val, y_val) = embedded["train"].vectors(), embedded["val"].vectors()
     baseline, choices = resolve_name(function)(z, y, z_val, y_val, seed=run.id.seed, **settings)
     return baseline, choices
