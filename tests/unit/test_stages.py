@@ -4,14 +4,11 @@ import json
 from pathlib import Path
 
 import pandas as pd
-import pytest
 
-from replication.report.evidence import Evidence
-from replication.report.tables.layout import Sources
-from replication.report.tables.supplement_cost import MEASURES, stages_frame, stages_tex
+from replication.report.tables.supplement_cost import MEASURES, stages_frame
 from replication.runs.columns import COLUMNS
 from replication.runs.resources import StageMeter, disk_mb
-from support.evidence_fixture import EXPECTED, write_evidence
+from support.published import copy_evidence, describe, sources_for
 
 DESCRIPTION = {
     "files": [{"file": "a.zip", "size": 2**21, "checksum": ""}, {"file": "b.zip", "size": 2**20, "checksum": ""}],
@@ -20,47 +17,29 @@ DESCRIPTION = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """Evidence of one dataset whose stages were not recorded."""
-    write_evidence(tmp_path / "published", ["cifar10"])
-    path = tmp_path / "published" / "cifar10" / "evidence" / "dataset.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | DESCRIPTION))
-    return tmp_path / "published"
+def stages(root: Path) -> pd.DataFrame:
+    return stages_frame(sources_for("tableS20", root)).query("dataset == 'cifar10'").set_index("stage")
 
 
-def sources(root: Path) -> Sources:
-    nothing = pd.DataFrame()
-    return Sources(Evidence.found(root, EXPECTED), nothing, nothing, nothing, {})
-
-
-def test_sizes_of_older_evidence_follow_from_its_data_and_the_rest_was_not_recorded(root: Path) -> None:
-    frame = stages_frame(sources(root))
-    own = frame[frame["dataset"] == "cifar10"].set_index("stage")
+def test_sizes_of_older_evidence_follow_from_its_data_and_the_rest_was_not_recorded(tmp_path: Path) -> None:
+    root = copy_evidence(tmp_path / "published", "cifar10")
+    (root / "cifar10" / "evidence" / "resources.csv").unlink()
+    describe(root, "cifar10", **DESCRIPTION)
+    own = stages(root)
     assert own.loc[["download", "prepare"], "disk_mb"].tolist() == [3, 3]
-    assert (
-        own.loc[["download", "prepare", "summarise"], ["wall_seconds", "cpu_seconds", "peak_memory_mb"]]
-        .isna()
-        .all(axis=None)
-    )
-    text = stages_tex(frame, sources(root), "Stages.")
-    assert text.count("not recorded") == own[list(MEASURES)].isna().to_numpy().sum() > 0
-    assert "MIMIC-IV}, \\emph{not run: needs credentialed access" in text
+    recorded = own.loc[["download", "prepare", "summarise"], ["wall_seconds", "cpu_seconds", "peak_memory_mb"]]
+    assert recorded.isna().all(axis=None)
 
 
-def test_measured_stages_are_shown_as_they_were_measured(root: Path) -> None:
+def test_measured_stages_are_shown_and_trainings_count_the_longest_and_the_largest(tmp_path: Path) -> None:
+    root = copy_evidence(tmp_path / "published", "cifar10")
     values = [["download", 5, 2, 100, 3], ["prepare", 7, 6, 300, 4], ["summarise", 1, 0.5, 90, 0.25]]
     table = pd.DataFrame(values, columns=COLUMNS["resources.csv"])
     table.to_csv(root / "cifar10" / "evidence" / "resources.csv", index=False)
-    own = stages_frame(sources(root)).query("dataset == 'cifar10'").set_index("stage")
-    assert own.loc[["download", "prepare", "summarise"], list(MEASURES)].to_numpy().tolist() == [
-        row[1:] for row in values
-    ]
-
-
-def test_trainings_count_the_longest_the_sum_and_the_largest(root: Path) -> None:
-    records = Evidence.found(root, EXPECTED).runs("cifar10")
-    train = stages_frame(sources(root)).query("dataset == 'cifar10' and stage == 'train'").iloc[0]
+    own, records = stages(root), sources_for("tableS20", root).evidence.runs("cifar10")
+    measured = own.loc[["download", "prepare", "summarise"], list(MEASURES)]
+    assert measured.to_numpy().tolist() == [row[1:] for row in values]
+    train = own.loc["train"]
     assert train["jobs"] == len(records)
     assert train["wall_seconds"] == max(record["wall_seconds"] for record in records)
     assert train["peak_memory_mb"] == max(record["peak_memory_mb"] for record in records)

@@ -1,0 +1,52 @@
+"""The published evidence, and copies of it for tests that change something."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from replication.report.evidence import Evidence
+from replication.report.printed_values import read_values
+from replication.report.tables.layout import Sources
+from replication.runs.outputs import descriptions, evidence_behind
+from replication.runs.settings import load_settings
+from support.copies import REPOSITORY
+
+PUBLISHED = REPOSITORY / "results" / "published"
+SETTINGS = load_settings(REPOSITORY)
+CONFIG = REPOSITORY / "workflow" / "config"
+PRINTED = read_values(CONFIG / "printed_values.csv")
+
+
+def copy_evidence(root: Path, *names: str) -> Path:
+    """Copy the published evidence of datasets and studies, without predictions, below `root`; return `root`."""
+    for name in names:
+        source = PUBLISHED / name / "evidence"
+        shutil.copytree(source, root / name / "evidence", ignore=shutil.ignore_patterns("*.npz"))
+    return root
+
+
+def change(root: Path, name: str, file: str, edit: Callable[[pd.DataFrame], pd.DataFrame]) -> None:
+    """Replace a table of copied evidence by what `edit` makes of it."""
+    path = root / name / "evidence" / file
+    edit(pd.read_csv(path)).to_csv(path, index=False)
+
+
+def describe(root: Path, name: str, **changes: Any) -> None:
+    """Change entries of the description of copied evidence."""
+    path = root / name / "evidence" / "dataset.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def evidence_for(output: str, root: Path = PUBLISHED) -> Evidence:
+    """Return the evidence below `root` that a table, a figure or the page of claims shows."""
+    return Evidence.found(root, descriptions(evidence_behind(output, SETTINGS), SETTINGS))
+
+
+def sources_for(table: str, root: Path = PUBLISHED) -> Sources:
+    """Return what a table is made of, with the evidence below `root`."""
+    reported, choices = (read_values(CONFIG / name) for name in ("reported_values.csv", "choices.csv"))
+    return Sources(evidence_for(table, root), PRINTED, reported, choices, SETTINGS)
