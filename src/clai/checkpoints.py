@@ -110,7 +110,8 @@ def write_whole(path: Path, content: bytes | memoryview) -> None:
         OSError: there is no room, for instance; the old file stays, and no fragment of the new one.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    _remove_parts(path)
+    for fragment in path.parent.glob(f".{path.name}.*.part"):  # of an interrupted write
+        fragment.unlink(missing_ok=True)
     # A random name: a process that has lost contact with its scheduler may still be writing the same file.
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
@@ -125,12 +126,6 @@ def write_whole(path: Path, content: bytes | memoryview) -> None:
         if isinstance(error, OSError):
             error.filename = str(path)
         raise
-
-
-def _remove_parts(path: Path) -> None:
-    """Delete the fragments that interrupted writes of a file have left."""
-    for part in path.parent.glob(f".{path.name}.*.part"):
-        part.unlink(missing_ok=True)
 
 
 @contextmanager

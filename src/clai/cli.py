@@ -4,6 +4,7 @@ import argparse
 import csv
 import gzip
 import json
+import math
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
@@ -125,14 +126,17 @@ def _rows(path: Path, names: Sequence[str]) -> Iterator[tuple[str, list[float]]]
         with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
             lines = csv.reader(file)
             header = next(lines, [])
-            columns = [_column(path, header, name) for name in names]
+            if odd := [name for name in names if header.count(name) != 1]:
+                found = header.count(odd[0]) or "no"
+                raise InputError(f"{path}: found {found} columns '{odd[0]}', expected one. Correct the header")
+            columns = [header.index(name) for name in names]
             for fields in lines:
                 place = f"{path}:{lines.line_num}"
                 if len(fields) != len(header):
                     raise InputError(
                         f"{place}: found {len(fields)} values, expected {len(header)} as in the header. Correct it"
                     )
-                yield place, [_number(fields[n], place, name) for n, name in zip(columns, names, strict=True)]
+                yield place, [_number(fields[n], f"{place}: column '{header[n]}'") for n in columns]
             if lines.line_num < 2:
                 raise InputError(f"{path}: found no row, expected samples below the header. Name another file")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
@@ -141,23 +145,12 @@ def _rows(path: Path, names: Sequence[str]) -> Iterator[tuple[str, list[float]]]
         ) from error
 
 
-def _column(path: Path, header: Sequence[str], name: str) -> int:
-    """Return the position of a column; raise InputError where the header does not have it once."""
-    if (found := header.count(name)) != 1:
-        raise InputError(
-            f"{path}: found {found or 'no'} column{'s' * (found > 1)} '{name}', expected one. Correct the header"
-        )
-    return header.index(name)
-
-
-def _number(text: str, where: str, column: str) -> float:
+def _number(text: str, place: str) -> float:
     """Return a number that float32 can hold; raise InputError for another text."""
     try:
         number = float(text)
     except ValueError:
-        number = float("nan")
+        number = math.nan
     if not abs(number) <= _LARGEST:
-        raise InputError(
-            f"{where}: found '{text}' in column '{column}', expected a finite number. Correct or remove the row"
-        )
+        raise InputError(f"{place}: found '{text}', expected a finite number. Correct or remove the row")
     return number

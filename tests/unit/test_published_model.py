@@ -236,7 +236,6 @@ def test_cross_entropy_has_no_votes(publish: PublishedBy) -> None:
         ("images", np.zeros((1, 6, 6, 3)), r"float64 \[1, 6, 6, 3\], expected uint8"),
         ("images", np.zeros((0, 6, 6, 3), np.uint8), r"found uint8 \[0, 6, 6, 3\]"),
         ("features", [[1.0, np.nan, 2.0]], "not finite"),
-        ("features", [[1.0, 2.0, 3.0], [1.0]], "cannot be made an array"),
         ("features", np.ones((2, 3)) * 1j, "found complex128"),
         ("features", pd.DataFrame({"red": [1.0], "green": [1.0]}), "x: found no column blue, expected red, green, blue"),
     ],
@@ -277,7 +276,6 @@ def test_altered_weights_are_refused_before_they_are_parsed(tmp_path: Path, imag
         ("settings.encoder", "resnet2d", "found nothing at settings.encoder.trunk"),
         ("input.sd", [1.0, 1.0, 0.0], r"at input\.sd, expected a list of 1 to 65536, each a number from 1e-30 to 1e\+30"),
         ("input.mean", [1.0, 1.0, float("nan")], r"at input\.mean"),
-        ("data.classes", ["ash", "ash", "birch"], r"at data\.classes, expected a list of 2 to 1000, all different"),
     ],
 )  # fmt: skip
 def test_a_record_that_contradicts_the_weights_is_refused(
@@ -400,15 +398,15 @@ def test_the_command_prints_labels_and_votes_of_a_folder_of_images(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("red,green\n1,2\n", ": found no column 'blue', expected one"),
+        ("red,green\n1,2\n", ": found no columns 'blue', expected one"),
         ("red,green,blue,red\n1,2,3,4\n", ": found 2 columns 'red', expected one"),
         ("red,green,blue\n1,2,3,4\n", ":2: found 4 values, expected 3"),
         ("red,green,blue\n1,2,3\n5,6\n", ":3: found 2 values, expected 3"),
-        ("red,green,blue\n1,2,\n", ":2: found '' in column 'blue', expected a finite number"),
-        ("red,green,blue\n1,2,x\n", ":2: found 'x' in column 'blue'"),
-        ("red,green,blue\n1,2,1e39\n", ":2: found '1e39' in column 'blue'"),
+        ("red,green,blue\n1,2,\n", ":2: column 'blue': found '', expected a finite number"),
+        ("red,green,blue\n1,2,x\n", ":2: column 'blue': found 'x'"),
+        ("red,green,blue\n1,2,1e39\n", ":2: column 'blue': found '1e39'"),
         ("red,green,blue\n", ": found no row"),
-        ("", ": found no column 'red'"),
+        ("", ": found no columns 'red'"),
         ("red,green,blue\n1,2,\xff\n", ": cannot be read"),
         (None, ": cannot be read"),
     ],

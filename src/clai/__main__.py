@@ -1,7 +1,0 @@
-"""`python -m clai` is the command `clai`."""
-
-import sys
-
-from clai.cli import main
-
-sys.exit(main())
