@@ -23,7 +23,6 @@ class Server:
     faults: dict[str, list[str]] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
     """Paths asked for, in order."""
-    released: threading.Event = field(default_factory=threading.Event)
 
     def url(self, name: str) -> str:
         return f"{self.address}/{name}"
@@ -57,10 +56,8 @@ class Handler(BaseHTTPRequestHandler):
         ):  # as some servers say of any .gz, where a client accepts it
             self.send_header("Content-Encoding", "gzip")
         self.end_headers()
-        self.wfile.write(content[: len(content) // 2] if fault in ("cut", "stall") else content)
+        self.wfile.write(content[: len(content) // 2] if fault == "cut" else content)
         self.wfile.flush()
-        if fault == "stall":
-            state.released.wait(20)
         self.close_connection = True
 
 
@@ -75,5 +72,4 @@ def serving() -> Iterator[Server]:
         try:
             yield state
         finally:
-            state.released.set()
             running.shutdown()

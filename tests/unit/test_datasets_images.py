@@ -27,7 +27,6 @@ from replication.datasets.miniature.make import GENERATORS, make
 from replication.datasets.prepare import prepare
 from replication.datasets.prepared import load, statistics, writing
 from replication.datasets.sources import COLUMNS, Raw, obtain
-from replication.datasets.splits import stratified_validation
 from support.loopback import entry
 
 REPOSITORY = Path(__file__).parents[2]
@@ -43,11 +42,6 @@ def raw(path: Path, source: str, miniature: bool = False) -> Raw:
 # The prepared form
 
 
-def describe(writer: Any, **changes: Any) -> None:
-    description = {"kind": "images", "classes": ["a", "b"], "channels": ["red"], "dataset": "toy"} | changes
-    writer.describe(description)
-
-
 def write_toy(folder: Path, offset: int = 0, spread: int = 9) -> None:
     rng = np.random.default_rng(0)
     with writing(folder) as writer:
@@ -55,34 +49,39 @@ def write_toy(folder: Path, offset: int = 0, spread: int = 9) -> None:
             level = {"train": 50, "val": 200, "test": 100}[split] + offset
             writer.array(f"x_{split}", (level + rng.integers(0, spread, (n, 2, 2, 1))).astype(np.uint8))
             writer.array(f"y_{split}", np.arange(n) % 2)
-        describe(writer)
+        writer.describe({"kind": "images", "classes": ["a", "b"], "channels": ["red"], "dataset": "toy"})
 
 
-def test_what_is_written_is_what_is_loaded(tmp_path: Path) -> None:
+def test_what_is_written_is_what_is_loaded_and_each_normalisation_comes_from_its_own_split(tmp_path: Path) -> None:
     write_toy(tmp_path / "prepared")
     data = load(tmp_path / "prepared")
     assert data["x_train"].shape == (6, 2, 2, 1)
     assert isinstance(data["x_train"], np.memmap)
     assert data.info["splits"]["train"] == {"n": 6, "counts": [3, 3]}
-    assert data.info["arrays"]["y_test"].items() >= {"shape": [4], "dtype": "int64"}.items()
-
-
-def test_normalisation_of_training_comes_from_training_data_alone(tmp_path: Path) -> None:
-    write_toy(tmp_path / "prepared")
-    data = load(tmp_path / "prepared")
     for split in ("train", "test"):
         x = np.asarray(data[f"x_{split}"], dtype=float)
         assert data.info["normalisation"][split]["mean"] == pytest.approx([x.mean()])
         assert data.info["normalisation"][split]["sd"] == pytest.approx([x.std()])
 
 
-def test_a_failed_preparation_leaves_the_earlier_one_untouched(tmp_path: Path) -> None:
+def test_a_preparation_replaces_the_earlier_one_whole_or_not_at_all(tmp_path: Path) -> None:
     write_toy(tmp_path / "prepared")
     before = np.asarray(load(tmp_path / "prepared")["x_train"]).copy()
-    with pytest.raises(InputError, match="same value"):
+    (tmp_path / "prepared" / "stale.npy").touch()
+    with pytest.raises(InputError, match=r"x_train: 'red' has the same value"):
         write_toy(tmp_path / "prepared", offset=20, spread=1)
     np.testing.assert_array_equal(load(tmp_path / "prepared")["x_train"], before)
+    write_toy(tmp_path / "prepared", offset=10)
+    assert not (tmp_path / "prepared" / "stale.npy").exists()
     assert [p.name for p in tmp_path.iterdir()] == ["prepared"]
+
+
+@pytest.mark.parametrize("array", [np.zeros(3, dtype=np.int64), np.array([{}] * 4, dtype=object)])
+def test_an_array_that_is_not_as_described_is_refused_and_no_pickle_is_loaded(tmp_path: Path, array: Any) -> None:
+    write_toy(tmp_path / "prepared")
+    np.save(tmp_path / "prepared" / "y_test.npy", array, allow_pickle=True)
+    with pytest.raises(InputError, match=r"y_test\.npy"):
+        load(tmp_path / "prepared")
 
 
 def test_a_disk_that_fills_up_leaves_no_half_of_a_dataset(tmp_path: Path) -> None:
@@ -94,12 +93,6 @@ def test_a_disk_that_fills_up_leaves_no_half_of_a_dataset(tmp_path: Path) -> Non
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert not list(tmp_path.iterdir())
-
-
-def test_an_array_with_columns_one_after_another_is_written_row_by_row(tmp_path: Path) -> None:
-    x = np.asfortranarray(np.arange(12, dtype=np.float32).reshape(6, 2))
-    prepared.Writer(tmp_path).array("x", x)
-    assert np.load(tmp_path / "x.npy").flags.c_contiguous
 
 
 def test_a_streamed_array_is_as_the_whole_one_and_must_be_complete(tmp_path: Path) -> None:
@@ -118,32 +111,6 @@ def test_a_streamed_array_is_as_the_whole_one_and_must_be_complete(tmp_path: Pat
         append(x[:4])
 
 
-def test_preparing_again_replaces_everything(tmp_path: Path) -> None:
-    write_toy(tmp_path / "prepared")
-    (tmp_path / "prepared" / "stale.npy").touch()
-    write_toy(tmp_path / "prepared", offset=10)
-    assert not (tmp_path / "prepared" / "stale.npy").exists()
-
-
-def test_an_array_that_does_not_match_its_description_is_refused(tmp_path: Path) -> None:
-    write_toy(tmp_path / "prepared")
-    np.save(tmp_path / "prepared" / "y_test.npy", np.zeros(3, dtype=np.int64))
-    with pytest.raises(InputError, match=r"y_test\.npy: found int64 \[3\], expected int64 \[4\]"):
-        load(tmp_path / "prepared")
-
-
-def test_pickled_arrays_are_never_loaded(tmp_path: Path) -> None:
-    write_toy(tmp_path / "prepared")
-    np.save(tmp_path / "prepared" / "y_test.npy", np.array([{}], dtype=object), allow_pickle=True)
-    with pytest.raises(InputError, match=r"y_test\.npy"):
-        load(tmp_path / "prepared")
-
-
-def test_a_channel_that_never_varies_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"x_train: 'red' has the same value"):
-        write_toy(tmp_path / "prepared", spread=1)
-
-
 def test_streamed_statistics_equal_those_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("replication.datasets.prepared._CHUNK_VALUES", 7)
     rng = np.random.default_rng(0)
@@ -153,13 +120,6 @@ def test_streamed_statistics_equal_those_of_the_whole(monkeypatch: pytest.Monkey
     mean, sd = statistics(x, -1, rows)
     np.testing.assert_allclose(mean, np.nanmean(x[rows], axis=0), rtol=1e-12)
     np.testing.assert_allclose(sd, np.nanstd(x[rows], axis=0), rtol=1e-9)
-
-
-def test_a_holdout_takes_the_same_share_of_every_class() -> None:
-    y = np.repeat([0, 1, 2], [40, 80, 120])
-    training, validation = stratified_validation(y, 0.25, seed=3)
-    assert list(np.bincount(y[validation])) == [10, 20, 30]
-    np.testing.assert_array_equal(np.sort(np.concatenate([training, validation])), np.arange(240))
 
 
 # The official CIFAR-10
@@ -231,7 +191,7 @@ class Payload:
         return os.system, ("touch payload_ran",)
 
 
-@pytest.mark.parametrize("form", ["folder", "gz", "zip"])
+@pytest.mark.parametrize("form", ["folder", "zip"])
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -313,19 +273,6 @@ def write_folder(folder: Path, suffix: str = "png") -> Path:
 def read_folder(path: Path, out: Path) -> prepared.Prepared:
     prepare(raw(path, "image_folder"), out, OPTIONS, 0)
     return load(out)
-
-
-@pytest.mark.parametrize(("suffix", "kind"), [(suffix, kind) for suffix, kind in SUFFIXES.items() if kind != "JPEG"])
-def test_formats_without_loss_give_the_same_pixels(tmp_path: Path, suffix: str, kind: str) -> None:
-    folder = write_folder(tmp_path / "images")
-    expected = read_folder(folder, tmp_path / "a")
-    for path in folder.rglob("*.png"):
-        Image.open(path).save(path.with_suffix(suffix), kind, **({"lossless": True} if kind == "WEBP" else {}))
-        if suffix != ".png":
-            path.unlink()
-    found = read_folder(folder, tmp_path / "b")
-    assert found.info["arrays"] == expected.info["arrays"]
-    assert found.info["title"] == f"CIFAR-10 ({kind} copy)"
 
 
 @pytest.mark.parametrize("form", ["zip", "gztar"])
@@ -436,36 +383,26 @@ def write_npz(path: Path, flag: str, size: int, **changes: Any) -> Path:
     return path
 
 
-TWO_DIMENSIONAL = [name for name, info in INFO.items() if "3d" not in name and "multi-label" not in info["task"]]
-
-
-@pytest.mark.parametrize("flag", TWO_DIMENSIONAL)
-def test_any_flat_set_of_medmnist_is_a_matter_of_configuration(tmp_path: Path, flag: str) -> None:
-    path = write_npz(tmp_path / "x.npz", flag, 28)
-    prepare(raw(path, "medmnist"), tmp_path / "p", MEDMNIST | {"medmnist_flag": flag}, 0)
-    data = load(tmp_path / "p")
-    assert data["x_train"].shape == (9, 28, 28, INFO[flag]["n_channels"])
-    assert data.info["classes"] == list(INFO[flag]["label"].values())
-    with np.load(path) as archive:
-        np.testing.assert_array_equal(np.squeeze(data["x_val"]), archive["val_images"])
-        np.testing.assert_array_equal(data["y_test"], archive["test_labels"][:, 0])
-
-
-@pytest.mark.parametrize("size", [28, 64, 128, 224])
-def test_every_size_is_fetched_under_its_own_name_and_prepared(tmp_path: Path, size: int) -> None:
-    settings = entry("medmnist", medmnist_flag="bloodmnist", medmnist_size=size, title="Blood")
-    name = medmnist.file_name(settings)
+@pytest.mark.parametrize(("flag", "size"), [("pneumoniamnist", 28), ("bloodmnist", 28), ("bloodmnist", 64)])
+def test_a_flat_set_of_any_size_is_fetched_under_its_own_name_and_prepared(
+    tmp_path: Path, flag: str, size: int
+) -> None:
+    settings = entry("medmnist", medmnist_flag=flag, medmnist_size=size, title="Flat")
+    name, info = medmnist.file_name(settings), INFO[flag]
     (row,) = medmnist.choose(medmnist.catalogued(settings), settings)
     suffix = "" if size == 28 else f"_{size}"
-    assert (row.file, row.checksum) == (name, "md5:" + INFO["bloodmnist"][f"MD5{suffix}"])
-    assert row.url == INFO["bloodmnist"][f"url{suffix}"]
-    assert row.licence == "CC-BY-4.0"
-    write_npz(tmp_path / name, "bloodmnist", size)
-    digest = "sha256:" + hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
+    assert (row.file, row.checksum) == (name, "md5:" + info[f"MD5{suffix}"])
+    assert (row.url, row.licence) == (info[f"url{suffix}"], "CC-BY-4.0")
+    path = write_npz(tmp_path / name, flag, size)
     table = tmp_path / "sources.csv"
-    table.write_text(f"{','.join(COLUMNS)}\nblood,1,{name},,{digest},CC-BY-4.0,open\n")
-    prepare(obtain("blood", settings, table, tmp_path, False), tmp_path / "p", settings, 0)
-    assert load(tmp_path / "p")["x_test"].shape == (6, size, size, 3)
+    digest = "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest()
+    table.write_text(f"{','.join(COLUMNS)}\nflat,1,{name},,{digest},CC-BY-4.0,open\n")
+    prepare(obtain("flat", settings, table, tmp_path, False), tmp_path / "p", settings, 0)
+    data = load(tmp_path / "p")
+    assert data.info["classes"] == list(info["label"].values())
+    with np.load(path) as archive:
+        np.testing.assert_array_equal(data["x_val"], archive["val_images"].reshape(6, size, size, info["n_channels"]))
+        np.testing.assert_array_equal(data["y_test"], archive["test_labels"][:, 0])
 
 
 @pytest.mark.parametrize("flag", ["organmnist3d", "chestmnist", "pathminst"])

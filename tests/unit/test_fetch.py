@@ -3,7 +3,6 @@
 import csv
 import hashlib
 import io
-import re
 import resource
 import tarfile
 import zipfile
@@ -47,7 +46,6 @@ def write_table(path: Path, **values: str) -> Path:
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """A server, for a client that does not wait between attempts."""
     monkeypatch.setattr("pooch.core.time.sleep", lambda _: None)
-    monkeypatch.setattr(sources, "TIMEOUT", 1.0)
     with serving() as state:
         state.files["toy.npz"] = CONTENT
         yield state
@@ -58,15 +56,6 @@ def left_in(folder: Path) -> list[str]:
 
 
 # Downloads
-
-
-@pytest.mark.parametrize("fault", ["", "cut", "stall", "500", "redirect moved"])
-def test_a_missing_file_is_downloaded_and_verified_through_faults(tmp_path: Path, server: Server, fault: str) -> None:
-    server.files["moved"] = CONTENT
-    server.faults["toy.npz"] = [fault]
-    download("toy", [row(server.url("toy.npz"))], tmp_path / "raw")
-    assert (tmp_path / "raw" / "toy.npz").read_bytes() == CONTENT
-    assert left_in(tmp_path / "raw") == ["toy.npz"], "no partial file is left"
 
 
 @pytest.mark.parametrize(
@@ -129,43 +118,42 @@ def test_a_file_already_there_needs_no_network_and_is_left_alone_where_it_differ
 # Files of the user
 
 
-def test_a_path_that_does_not_exist_names_its_key(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"datasets\.cifar10\.path: .*nowhere does not exist"):
-        obtain("cifar10", entry("image_folder", path=str(tmp_path / "nowhere")), TABLE, tmp_path, False)
+@pytest.mark.parametrize(
+    ("dataset", "source", "path", "message"),
+    [
+        ("cifar10", "image_folder", "nowhere", r"datasets\.cifar10\.path: .*nowhere does not exist"),
+        ("cifar10", "image_folder", None, r"datasets\.cifar10\.path is not set"),
+        ("mimic-iv", "mimic_iv", None, r"datasets\.mimic-iv\.path is not set"),
+        ("challenge2019", "challenge2019", ".", r"datasets\.challenge2019\.path: found no .*psv"),
+        ("mine", "splits", ".", r"source 'splits': found no module replication\.datasets\.splits"),
+    ],
+)
+def test_what_is_not_there_is_named_by_its_key(
+    tmp_path: Path, dataset: str, source: str, path: str | None, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        obtain(dataset, entry(source, path=path and str(tmp_path / path)), TABLE, tmp_path, False)
 
 
-@pytest.mark.parametrize(("dataset", "source"), [("mimic-iv", "mimic_iv"), ("cifar10", "image_folder")])
-def test_a_source_with_nothing_to_download_asks_for_its_path(tmp_path: Path, dataset: str, source: str) -> None:
-    with pytest.raises(InputError, match=rf"datasets\.{dataset}\.path is not set"):
-        obtain(dataset, entry(source), TABLE, tmp_path, False)
-
-
-def test_an_own_folder_without_what_the_source_reads_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"datasets\.challenge2019\.path: found no .*psv"):
-        obtain("challenge2019", entry("challenge2019", path=str(tmp_path)), TABLE, tmp_path, False)
-
-
-def test_an_own_file_is_recorded_with_its_checksum_and_read_back(
+def test_an_own_file_is_recorded_with_its_checksum_and_is_the_published_one_if_it_equals_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "own.npz").write_bytes(CONTENT)
-    raw = obtain("mine", entry("medmnist", path="~/own.npz"), TABLE, tmp_path, False)
+    settings = entry("medmnist", path="~/own.npz", medmnist_flag="bloodmnist")
+    raw = obtain("mine", settings, TABLE, tmp_path, False)
     assert raw.files[0]["checksum"] == sha256(CONTENT)
     assert (raw.version, raw.licence, raw.access) == ("as provided", "not stated", "as provided")
     raw.write(tmp_path / "raw.json")
     assert Raw.read(tmp_path / "raw.json") == raw
     assert raw.find() == [tmp_path / "own.npz"]
-
-
-@pytest.mark.parametrize("algorithm", ["md5", "sha256"])
-def test_an_own_file_with_the_published_checksum_is_the_published_one(tmp_path: Path, algorithm: str) -> None:
-    (tmp_path / "own.npz").write_bytes(CONTENT)
-    checksum = f"{algorithm}:{hashlib.new(algorithm, CONTENT).hexdigest()}"
-    table = write_table(tmp_path / "sources.csv", version="2.1", checksum=checksum)
-    settings = entry("medmnist", path=str(tmp_path / "own.npz"))
+    md5 = hashlib.md5(CONTENT).hexdigest()
+    table = write_table(tmp_path / "sources.csv", version="2.1", checksum=f"md5:{md5}")
     raw = obtain("toy", settings, table, tmp_path, False)
     assert (raw.version, raw.licence, raw.access) == ("2.1", "CC0-1.0", "open")
+    monkeypatch.setitem(INFO["bloodmnist"], "MD5", md5)
+    raw = obtain("mine", settings, TABLE, tmp_path, False)
+    assert raw.version.startswith("MedMNIST (Zenodo "), "by the catalogue, without a row of the table"
     (tmp_path / "own.npz").write_bytes(CONTENT[1:])
     assert obtain("toy", settings, table, tmp_path, False).version == "as provided"
 
@@ -173,7 +161,6 @@ def test_an_own_file_with_the_published_checksum_is_the_published_one(tmp_path: 
 def test_own_files_are_the_published_ones_only_if_all_of_them_are(tmp_path: Path) -> None:
     table = make("sleepedf", tmp_path / "own", 5)
     settings = entry("sleep_edf", path=str(tmp_path / "own"))
-    assert obtain("sleepedf", settings, table, tmp_path, False).version == "miniature"
     recordings = sorted((tmp_path / "own").glob("*.edf"))
     for path in recordings[4:]:
         path.unlink()
@@ -183,39 +170,18 @@ def test_own_files_are_the_published_ones_only_if_all_of_them_are(tmp_path: Path
     assert obtain("sleepedf", settings, table, tmp_path, False).version == "as provided"
 
 
-def test_a_set_of_the_catalogue_is_recognised_without_a_row_of_the_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "own.npz").write_bytes(CONTENT)
-    monkeypatch.setitem(INFO["bloodmnist"], "MD5", hashlib.md5(CONTENT).hexdigest())
-    settings = entry("medmnist", path=str(tmp_path / "own.npz"), medmnist_flag="bloodmnist")
-    raw = obtain("blood", settings, TABLE, tmp_path, False)
-    assert raw.version.startswith("MedMNIST (Zenodo ")
-    assert raw.licence == "CC-BY-4.0"
-
-
-@pytest.mark.parametrize("own", ["own.npz", "."], ids=["file", "folder"])
-def test_files_that_changed_since_they_were_verified_are_refused(tmp_path: Path, own: str) -> None:
-    file = tmp_path / "own.npz"
+def test_files_that_changed_since_they_were_verified_are_refused(tmp_path: Path) -> None:
+    file, manifest = tmp_path / "own" / "own.npz", tmp_path / "results" / "raw.json"
+    file.parent.mkdir()
     file.write_bytes(CONTENT)
-    raw = obtain("pathmnist", entry("medmnist", path=str(tmp_path / own)), TABLE, tmp_path, False)
-    manifest = tmp_path / "results" / "raw.json"
+    raw = obtain("pathmnist", entry("medmnist", path=str(file.parent)), TABLE, tmp_path, False)
     raw.check_sizes(manifest)
     file.write_bytes(CONTENT[:-1])
-    remedy = f"--forcerun {manifest}` added to your snakemake command"
-    sizes = f"{file} has {len(CONTENT) - 1} bytes, expected {len(CONTENT)} bytes as {manifest} has it"
-    with pytest.raises(InputError, match=f"pathmnist: {re.escape(sizes)}.*{re.escape(remedy)}"):
+    with pytest.raises(InputError, match=rf"{file} has \d+ bytes, expected \d+ bytes as .*--forcerun {manifest}`"):
         raw.check_sizes(manifest)
-    if own == ".":
-        file.unlink()
-        with pytest.raises(InputError, match=f"pathmnist: {re.escape(str(file))} is not there"):
-            raw.check_sizes(manifest)
-
-
-@pytest.mark.parametrize("name", ["nothing", "splits"])
-def test_a_source_without_a_module_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InputError, match=rf"source '{name}': found no module replication\.datasets\.{name}"):
-        obtain("mine", entry(name, path=str(tmp_path)), TABLE, tmp_path, False)
+    file.unlink()
+    with pytest.raises(InputError, match=f"{file} is not there"):
+        raw.check_sizes(manifest)
 
 
 def test_many_files_are_recorded_as_a_tree_that_changes_with_any_of_them(
@@ -227,11 +193,9 @@ def test_many_files_are_recorded_as_a_tree_that_changes_with_any_of_them(
     for path in paths:
         path.write_text("a")
     (before,) = describe_files(paths, tmp_path)
-    assert before["file"] == "set/ (3 files)"
-    assert before["size"] == 3
+    assert (before["file"], before["size"]) == ("set/ (3 files)", 3)
     paths[1].write_text("b")
     assert describe_files(paths, tmp_path)[0]["checksum"] != before["checksum"]
-    Raw("challenge2019", "challenge2019", "", tmp_path, (before,), "", "", False).check_sizes(tmp_path / "raw.json")
 
 
 # Folders and archives
@@ -275,27 +239,19 @@ def test_of_an_archive_the_wanted_members_are_extracted_and_nothing_outside_its_
     paths = unpack_archive(archive, tmp_path / "out", {"top/a": "a", "../b": "b"}.get, 10)
     assert paths == [tmp_path / "out" / "a", tmp_path / "out" / "b"]
     assert left_in(tmp_path) == sorted(["a", "b", "out", archive.name])
+    with suppress(InputError):
+        unpack_archive(packed(archive, {"../escaped": b"2"}), tmp_path / "deep" / "out", str, 10)
+    assert {p.parent.name for p in tmp_path.rglob("escaped")} <= {"out"}
     with pytest.raises(InputError, match=rf"a{suffix}: member 'top/a' has 1 bytes, expected at most 0"):
-        unpack_archive(archive, tmp_path / "out", str, 0)
+        unpack_archive(packed(archive, {"top/a": b"1"}), tmp_path / "out", str, 0)
     archive.write_bytes(archive.read_bytes()[:60])
     with pytest.raises(InputError, match=rf"a{suffix}: cannot be read .*expected a zip or a tar"):
         unpack_archive(archive, tmp_path / "out", str, 10)
-
-
-@pytest.mark.parametrize("suffix", [".zip", ".tgz"])
-def test_names_that_lead_outside_an_archive_stay_inside_or_are_refused(tmp_path: Path, suffix: str) -> None:
-    archive = packed(tmp_path / f"a{suffix}", {"../escaped": b"2"})
-    with suppress(InputError):
-        unpack_archive(archive, tmp_path / "deep" / "out", str, 10)
-    assert {p.parent.name for p in tmp_path.rglob("escaped")} <= {"out"}
-
-
-def test_links_in_an_archive_are_left_out(tmp_path: Path) -> None:
-    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+    with tarfile.open(archive, "w") as links:
         info = tarfile.TarInfo("a")
         info.type, info.linkname = tarfile.SYMTYPE, "/etc/passwd"
-        archive.addfile(info)
-    assert unpack_archive(tmp_path / "a.tar", tmp_path / "out", str, 10) == []
+        links.addfile(info)
+    assert unpack_archive(archive, tmp_path / "out", str, 10) == [], "a link is left out"
 
 
 # The table of sources
@@ -312,11 +268,3 @@ def test_the_sources_agree_with_the_catalogues_of_their_libraries() -> None:
     members = [*cifar.train_list, *cifar.test_list, [cifar.meta["filename"], cifar.meta["md5"]]]
     stated = {r.file: r.checksum for r in read_sources(TABLE, "cifar10") if not r.url}
     assert stated == {f"{cifar.base_folder}/{name}": f"md5:{md5}" for name, md5 in members}
-
-
-@pytest.mark.parametrize("dataset", ["pathmnist", "cifar10", "sleepedf", "challenge2019"])
-def test_every_downloadable_row_has_an_https_address_and_a_licence(dataset: str) -> None:
-    for stated in read_sources(TABLE, dataset):
-        assert stated.url.startswith("https://") or "/" in stated.file
-        assert stated.licence
-        assert stated.checksum or "no checksum" in stated.access

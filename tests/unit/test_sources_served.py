@@ -3,7 +3,6 @@
 import csv
 import hashlib
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -67,28 +66,21 @@ def serve(dataset: str, server: Server, folder: Path) -> Path:
 
 
 def some_faults(server: Server) -> None:
-    """The first request for every file is cut off, the second met by an error."""
-    for name in server.files:
-        server.faults[name] = ["cut", "503"]
-
-
-def moved(server: Server) -> None:
-    """Every address sends on to another."""
+    """The first answer for every file is cut off, the second an error, the third another address."""
     for name in list(server.files):
         server.files[f"moved/{name}"] = server.files[name]
-        server.faults[name] = [f"redirect moved/{name}"]
+        server.faults[name] = ["cut", "503", f"redirect moved/{name}"]
 
 
-@pytest.mark.parametrize("trouble", [some_faults, moved])
 @pytest.mark.parametrize("dataset", ["pathmnist", "cifar10", "sleepedf", "challenge2019"])
 def test_a_source_is_downloaded_and_prepared_through_faults(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dataset: str, trouble: Callable[[Server], None]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dataset: str
 ) -> None:
     monkeypatch.setattr("pooch.core.time.sleep", lambda _: None)
     settings: dict[str, Any] = CONFIG["datasets"][dataset] | MINI["datasets"][dataset]
     with serving() as server:
         table = serve(dataset, server, tmp_path)
-        trouble(server)
+        some_faults(server)
         raw = obtain(dataset, settings, table, tmp_path / "raw", False)
         asked = len(server.requests)
         again = obtain(dataset, settings, table, tmp_path / "raw", False)
