@@ -4,14 +4,12 @@ import os
 import re
 import shutil
 from collections.abc import Callable
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import edfio
 import mne
 import numpy as np
-import pandas as pd
 import pytest
 
 from clai.errors import InputError
@@ -30,7 +28,6 @@ from replication.datasets.sleep_edf import (
     within_sleep,
 )
 from replication.datasets.sources import obtain, read_sources, verify
-from replication.datasets.splits import group_split
 from support.loopback import entry
 
 SETTINGS: dict[str, Any] = {
@@ -58,25 +55,25 @@ def stages_of(
     return list(zip((starts / 300).tolist(), stages.tolist(), strict=True)), outside
 
 
-def test_stages_3_and_4_are_one_and_movement_and_unscored_are_told_apart() -> None:
-    names = ["Sleep stage W", "Sleep stage 3", "Sleep stage 4", "Movement time", "Sleep stage ?", "Sleep stage R"]
-    marks = [(0, 60, names[0]), *((60 + 30 * n, 30, name) for n, name in enumerate(names[1:]))]
-    assert stages_of(marks, 7)[0] == [(0, 0), (1, 0), (2, 3), (3, 3), (4, MOVEMENT), (5, UNSCORED), (6, 4)]
-
-
-def test_a_hypnogram_is_cropped_at_the_end_of_the_signal() -> None:
-    marks = [(0, 60, "Sleep stage 1"), (60, 300, "Sleep stage 2")]
-    assert stages_of(marks, 3) == ([(0, 1), (1, 1), (2, 2)], 9)
-
-
-def test_a_part_of_an_epoch_is_none() -> None:
-    marks = [(30, 45, "Sleep stage 1"), (75, 15, "Sleep stage 2"), (90, 30, "Sleep stage 2")]
-    assert stages_of(marks, 5)[0] == [(1, 1), (3, 2)]
-
-
-def test_a_mark_without_duration_lasts_until_the_next_one() -> None:
-    marks = [(0, 0, "Sleep stage N1"), (60, 0, "Sleep stage N2"), (90, 0, "Sleep stage N3")]
-    assert stages_of(marks, 5)[0] == [(0, 1), (1, 1), (2, 2), (3, 3), (4, 3)]
+@pytest.mark.parametrize(
+    ("marks", "epochs", "expected", "beyond"),
+    [
+        (  # stages 3 and 4 are one, movement and unscored are told apart
+            [(30 * n, 30, f"Sleep stage {name}") for n, name in enumerate("34?R")] + [(120, 30, "Movement time")],
+            5, [(0, 3), (1, 3), (2, UNSCORED), (3, 4), (4, MOVEMENT)], 0,
+        ),
+        # a hypnogram is cropped at the end of the signal
+        ([(0, 60, "Sleep stage 1"), (60, 300, "Sleep stage 2")], 3, [(0, 1), (1, 1), (2, 2)], 9),
+        # a part of an epoch is none
+        ([(30, 45, "Sleep stage 1"), (75, 15, "Sleep stage 2"), (90, 30, "Sleep stage 2")], 5, [(1, 1), (3, 2)], 0),
+        # a mark without duration lasts until the next one
+        ([(0, 0, "Sleep stage N1"), (60, 0, "Sleep stage N2")], 4, [(0, 1), (1, 1), (2, 2), (3, 2)], 0),
+    ],
+)  # fmt: skip
+def test_whole_epochs_within_the_signal_have_the_stage_of_their_mark(
+    marks: Any, epochs: int, expected: list[tuple[int, int]], beyond: int
+) -> None:
+    assert stages_of(marks, epochs) == (expected, beyond)
 
 
 @pytest.mark.parametrize(("later", "first"), [(30, 1), (45, 1.5), (-30, 0)])
@@ -97,14 +94,6 @@ def test_trimming_keeps_the_margin_around_sleep_and_the_wake_within() -> None:
     stages, starts = np.array([0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0]), 3000 * np.arange(11)
     assert list(np.flatnonzero(within_sleep(starts, stages, 6000))) == [1, 2, 3, 4, 5, 6, 7, 8, 9]
     assert within_sleep(starts, stages, None).all()
-
-
-def test_every_subject_is_in_exactly_one_split() -> None:
-    subjects = np.repeat(np.arange(10), 2)
-    for seed in range(20):
-        parts = group_split(subjects, 0.2, 0.1, seed, "subjects")
-        assert [len(p) for p in parts] == [7, 1, 2]
-        np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(10))
 
 
 @pytest.fixture(scope="module")
@@ -170,23 +159,19 @@ def test_microvolts_are_those_of_the_converters_codes(raw_folder: Path, tmp_path
     np.testing.assert_array_equal(found[:, 0], found[:, 1])
 
 
-def test_splits_share_no_subject_and_drops_are_counted(raw_folder: Path, tmp_path: Path) -> None:
-    data = prepared(raw_folder, tmp_path / "prepared")
-    groups = [set(np.unique(data[f"groups_{split}"])) for split in SPLITS]
-    assert sum(map(len, groups)) == len(set.union(*groups)) == 6
-    dropped = {e["reason"]: e["count"] for e in data.info["exclusions"]}
-    assert dropped == {"annotated after the end of the signal": 6 * 44, "movement time": 6, "not scored": 6}
-
-
-def test_trimmed_wake_is_counted_and_nothing_else_changes(raw_folder: Path, tmp_path: Path) -> None:
+def test_splits_share_no_subject_and_everything_left_out_is_counted(raw_folder: Path, tmp_path: Path) -> None:
     whole, trimmed = prepared(raw_folder, tmp_path / "a"), prepared(raw_folder, tmp_path / "b", trim_wake_minutes=5)
+    groups = [set(np.unique(whole[f"groups_{split}"])) for split in SPLITS]
+    assert sum(map(len, groups)) == len(set.union(*groups)) == 6
+    dropped = {e["reason"]: e["count"] for e in whole.info["exclusions"]}
+    assert dropped == {"annotated after the end of the signal": 6 * 44, "movement time": 6, "not scored": 6}
 
     def counts(data: Prepared) -> Any:
         return sum(np.array(data.info["splits"][split]["counts"]) for split in SPLITS)
 
-    (dropped,) = [e["count"] for e in trimmed.info["exclusions"] if e["reason"].startswith("wake more than 5 minutes")]
-    assert dropped > 0
-    np.testing.assert_array_equal(counts(whole) - counts(trimmed), [dropped, 0, 0, 0, 0])
+    (wake,) = [e["count"] for e in trimmed.info["exclusions"] if e["reason"].startswith("wake more than 5 minutes")]
+    assert wake > 0
+    np.testing.assert_array_equal(counts(whole) - counts(trimmed), [wake, 0, 0, 0, 0])
 
 
 def own(raw_folder: Path, tmp_path: Path) -> Path:
@@ -252,7 +237,6 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
     "hypnogram cut short": (changed(HYPNOGRAM, lambda whole: whole[:-20]), r"EC-Hypnogram\.edf: cannot be read as EDF"),
     "HTML page": (changed(PSG, lambda _: b"<html>" * 99), r"E0-PSG\.edf: found a file that begins with b'<html"),
     "empty signal": (changed(PSG, lambda _: b""), r"E0-PSG\.edf: found a file that begins with b''"),
-    "empty hypnogram": (changed(HYPNOGRAM, lambda _: b""), r"EC-Hypnogram\.edf: found a file that begins with b''"),
     "another rate": (with_field(244, b"60      "), r"E0-PSG\.edf: found 50 Hz, expected 100 Hz .* in EEG Fpz-Cz; it has "),
     "slower channel": (with_field(256 + 16, b"EMG submental   EEG Pz-Oz       "), r"E0-PSG\.edf: found 1 Hz, .* in EEG Pz-Oz"),
     "no such channel": (with_field(256, b"Fpz-Cz          "), r"E0-PSG\.edf: found no channel EEG Fpz-Cz, .* it has Fpz-Cz, "),
@@ -260,9 +244,6 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
     "unknown unit": (with_field(256 + 3 * 96, b"kV      "), r"E0-PSG\.edf: found another unit"),
     "pauses": (with_field(192, b"EDF+D"), r"E0-PSG\.edf: found pauses in the recording"),
     "no start": (with_field(88, b"X" * 96), r"E0-PSG\.edf: cannot be read as EDF \(Invalid measurement date"),
-    "number of records": (with_field(236, b"2       "), r"E0-PSG\.edf: cannot be read as EDF \(Number of records"),
-    "length of the header": (with_field(184, b"99999   "), r"E0-PSG\.edf: cannot be read as EDF"),
-    "no scale": (with_field(OF_SIGNALS, b"192     "), r"E0-PSG\.edf: cannot be read as EDF \(Physical range"),
     "infinite scale": (with_field(OF_SIGNALS, b"inf     "), r"E0-PSG\.edf: "),
     "flat channel": (flat, r"E0-PSG\.edf: found no signal that varies in EEG Pz-Oz"),
     "nothing scored": (
@@ -307,13 +288,6 @@ def test_a_hypnogram_that_starts_later_is_moved(raw_folder: Path, tmp_path: Path
     np.testing.assert_array_equal(moved[f"x_{split}"][rows[1][0]], before[f"x_{split}"][rows[0][1]])
 
 
-def test_when_no_recording_can_be_used_nothing_is_prepared(raw_folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(
-        InputError, match=r"none of 6 recordings can be used; the first: SC4001E0-PSG\.edf: found 100 Hz"
-    ):
-        prepared_from(raw_folder, tmp_path / "p", unusable="skip", sampling_rate=200)
-
-
 def test_a_rate_that_differs_by_rounding_alone_is_read(raw_folder: Path, tmp_path: Path) -> None:
     """Records of 0.07 s with 7 samples are of 100 Hz, though 7 / 0.07 is not quite 100."""
     folder = own(raw_folder, tmp_path)
@@ -327,47 +301,25 @@ def test_a_rate_that_differs_by_rounding_alone_is_read(raw_folder: Path, tmp_pat
     assert prepared_from(folder, tmp_path / "p").info["splits"]
 
 
-def test_two_files_of_the_same_night_are_refused() -> None:
-    with pytest.raises(InputError, match="of the same subject and night"):
-        pairs([Path("a/SC4001E0-PSG.edf"), Path("b/SC4001E0-PSG.edf")])
-
-
-def test_a_folder_with_the_telemetry_recordings_beside_is_read_as_it_is(raw_folder: Path, tmp_path: Path) -> None:
-    folder = own(raw_folder, tmp_path)
-    (folder / "sleep-telemetry").mkdir()
-    (folder / "sleep-telemetry" / "ST7011J0-PSG.edf").write_bytes(b"0")
-    assert len(prepared_from(folder, tmp_path / "p").info["files"]) == 12
-
-
 # Which recordings
 
-KEYS = [(0, 1), (0, 2), (13, 1), (36, 2)]
 
-
-def test_subjects_and_nights_choose_recordings() -> None:
+def test_subjects_and_nights_choose_recordings(raw_folder: Path, tmp_path: Path) -> None:
+    keys = [(0, 1), (0, 2), (13, 1), (36, 2)]
     whole = {"subjects": None, "nights": "all"}
-    assert selected(KEYS, whole) == set(KEYS)
-    assert selected(KEYS, whole | {"nights": "first"}) == {(0, 1), (13, 1), (36, 2)}
-    assert selected(KEYS, whole | {"subjects": [0, 36]}) == {(0, 1), (0, 2), (36, 2)}
+    assert selected(keys, whole) == set(keys)
+    assert selected(keys, whole | {"nights": "first"}) == {(0, 1), (13, 1), (36, 2)}
+    assert selected(keys, whole | {"subjects": [0, 36]}) == {(0, 1), (0, 2), (36, 2)}
     with pytest.raises(InputError, match="subjects: found no recording of 39; expected some of 0, 13, 36"):
-        selected(KEYS, whole | {"subjects": [0, 39]})
-
-
-def test_the_real_set_has_153_recordings_and_78_with_one_a_subject() -> None:
+        selected(keys, whole | {"subjects": [0, 39]})
+    with pytest.raises(InputError, match="of the same subject and night"):
+        pairs([Path("a/SC4001E0-PSG.edf"), Path("b/SC4001E0-PSG.edf")])
     rows = read_sources(Path(__file__).parents[2] / "workflow" / "config" / "data_sources.csv", "sleepedf")
-    assert len(choose(rows, {"subjects": None, "nights": "all"})) == 2 * 153
-    first = choose(rows, {"subjects": None, "nights": "first"})
-    assert len(first) == 2 * 78
-    assert len({row.file[3:5] for row in first}) == 78
-
-
-def test_only_the_recordings_asked_for_are_fetched_and_prepared(raw_folder: Path, tmp_path: Path) -> None:
+    assert len(choose(rows, whole)) == 2 * 153
+    assert len(choose(rows, whole | {"nights": "first"})) == 2 * 78
     chosen = {"subjects": [0, 2, 3]}
     raw = obtain("sleepedf", entry("sleep_edf", **chosen), raw_folder / "sources.csv", raw_folder, True)
-    assert len(raw.files) == 6
-    prepare(raw, tmp_path / "p", SETTINGS | chosen, 0)
-    data = load(tmp_path / "p")
-    assert set(np.concatenate([data[f"groups_{split}"] for split in SPLITS])) == {0, 2, 3}
+    assert len(raw.files) == 6, "only these are fetched"
 
 
 @pytest.fixture(scope="module")
@@ -379,24 +331,6 @@ def hypnograms() -> list[Path]:
     paths = matching(Path(folder), ("**/SC4*-Hypnogram.edf",))
     assert paths
     return paths
-
-
-def signal_of(hypnogram: Path, out: Path, rate: int) -> tuple[Path, Any]:
-    """Write a signal of noise that belongs to a real hypnogram and ends where its scoring does; give it and the annotations."""
-    marks = mne.read_annotations(hypnogram)
-    unscored = marks.description[-1] == "Sleep stage ?"
-    seconds = int(marks.onset[-1] + (0 if unscored else marks.duration[-1])) // 30 * 30
-    noise = np.random.default_rng(0).uniform(-90, 90, seconds * rate)
-    signals = [
-        edfio.EdfSignal(noise, rate, label=label, physical_dimension="uV", physical_range=(-100, 100))
-        for label in SETTINGS["channels"]
-    ]
-    begin = datetime.strptime(hypnogram.read_bytes()[168:184].decode(), "%d.%m.%y%H.%M.%S")
-    psg = out / f"{hypnogram.name[:7]}0-PSG.edf"
-    edfio.Edf(
-        signals, recording=edfio.Recording(startdate=begin.date()), starttime=begin.time(), data_record_duration=30
-    ).write(psg)
-    return psg, marks
 
 
 def test_real_hypnograms_are_the_official_ones_and_are_read_whole(hypnograms: list[Path]) -> None:
@@ -413,29 +347,3 @@ def test_real_hypnograms_are_the_official_ones_and_are_read_whole(hypnograms: li
             expected[STAGES[text]] += round(lasting / 30)
         assert {stage: int((stages == stage).sum()) for stage in expected} == expected
         assert min(expected[k] for k in (0, 1, 2, 4)) > 0
-
-
-def test_signals_with_real_hypnograms_become_epochs_of_their_stages(hypnograms: list[Path], tmp_path: Path) -> None:
-    """From the files to the prepared arrays; stages are those of the public table of band powers, where it is there."""
-    by_subject = {path.name[3:5]: path for path in hypnograms}
-    chosen = [by_subject[key] for key in sorted(by_subject)[:3]]
-    folder = tmp_path / "own"
-    folder.mkdir()
-    for path in chosen:
-        shutil.copy(path, folder)
-        signal_of(path, folder, rate=10)
-    data = prepared_from(folder, tmp_path / "out", sampling_rate=10, trim_wake_minutes=30)
-    counts = {
-        int(subject): np.bincount(data[f"y_{split}"][data[f"groups_{split}"] == subject], minlength=5)
-        for split in SPLITS
-        for subject in np.unique(data[f"groups_{split}"])
-    }
-    assert set(counts) == {int(path.name[3:5]) for path in chosen}
-    tables = matching(Path(os.environ["CLAI_SLEEP_EDF"]), ("**/band-powers*.csv.gz",))
-    for path in chosen:
-        own = counts[int(path.name[3:5])]
-        assert own.sum() > 700
-        for table in map(pd.read_csv, tables):
-            of_night = table[table["recording"] == path.name[:6]]["stage"].value_counts()
-            listed = np.array([of_night.get(stage, 0) for stage in ("W", "N1", "N2", "N3", "REM")])
-            assert np.abs(own - listed).sum() <= 41, f"{path.name}: {own} here, {listed} there"
