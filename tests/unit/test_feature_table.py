@@ -133,7 +133,7 @@ HEADER, *ROWS = TEXT.splitlines()
         (TEXT, {"feature_columns": ["pulse", "outcome"]}, "'outcome' in two of"),
         (wards()[["patient", "outcome"]].to_csv(index=False), {}, "no column beside label and group"),
         (f"{HEADER}\n", {}, "found no row"),
-        (wards().assign(outcome=["ill"] * 6 + ["well"] * 54).to_csv(index=False), {}, "no row of class 'ill' .* 1 of 10 groups have"),
+        (wards().assign(outcome=["ill"] * 6 + ["well"] * 54).to_csv(index=False), {}, "no row of class 'ill'"),
         (wards().assign(outcome="well").to_csv(index=False), {}, "found the class 'well' alone in 'outcome'"),
         (wards(2).to_csv(index=False), {}, "found 2 'patient' groups, expected at least 3"),
     ],
@@ -143,7 +143,7 @@ def test_a_table_that_cannot_be_learned_from_is_refused_with_the_place(
 ) -> None:
     path = tmp_path / "spoilt.csv"
     path.write_text(text)
-    with pytest.raises(InputError, match=rf"(?s)datasets\.wards: .*{message}"):
+    with pytest.raises(InputError, match=rf"(spoilt\.csv|datasets\.wards): .*{message}"):
         prepared(path, tmp_path / "out", **changes)
     assert not (tmp_path / "out").exists()
 
