@@ -56,7 +56,7 @@ def test_own_settings_win_on_real_data_and_the_miniature_over_them() -> None:
 
 
 SPACE = {"baselines.gp.epochs": {"choice": [1, 2]}}
-TUNING = {"trials": 2, "seed": 0, "scored_on": "validation", "models": ["gp"], "overrides": {}, "spaces": {"gp": SPACE}}
+TUNING = {"trials": 2, "seeds": [0], "scored_on": "validation", "models": ["gp"], "overrides": {}, "spaces": {"gp": SPACE}}
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,7 @@ def write_tuning(root: Path, seeds: int = 3, rates: Mapping[str, float] = BEST_R
 
 def test_table_s17_has_every_trial_the_best_of_each_method_and_its_test_score(tmp_path: Path) -> None:
     evidence = write_tuning(tmp_path / "published")
-    assert best_trials(evidence, "tuning-cifar10") == {"clai-m": "trial1", "clai-c": "trial0"}
+    assert best_trials(evidence, "tuning-cifar10") == {"clai-m": 1, "clai-c": 0}
     sources = Sources(evidence, pd.DataFrame(), pd.DataFrame(), pd.DataFrame(), {})
     table = render("tableS17", sources, (REPOSITORY / "workflow/report/tableS17.rst").read_text())
     trials_of = table.frame[table.frame["trial"].notna()]
@@ -197,6 +197,18 @@ def test_a_test_score_of_one_seed_has_the_interval_over_test_samples(tmp_path: P
     assert "[79.00, 82.00]" in table.tex
 
 
+@pytest.mark.parametrize(("best", "chosen"), [(0.705, 0), (0.72, 1)])
+def test_settings_of_the_dataset_stay_within_one_standard_error_of_the_best(
+    tmp_path: Path, best: float, chosen: str
+) -> None:
+    evidence = write_tuning(tmp_path / "published")
+    path = evidence.path("tuning-cifar10", "metrics.csv")
+    first = pd.read_csv(path).query("model.str.startswith('clai-m')").assign(value=[0.7, best, 0.6])
+    # Each trial has a standard deviation of 0.0141 over two seeds, and its mean an error of 0.01.
+    pd.concat([first.assign(seed=n, value=first["value"] + shift) for n, shift in ((0, 0.01), (1, -0.01))]).to_csv(path)
+    assert best_trials(evidence, "tuning-cifar10") == {"clai-m": chosen}
+
+
 @pytest.mark.parametrize("dataset", REAL["tuning"])
 def test_runs_have_the_settings_of_the_best_published_trials(dataset: str) -> None:
     tuning = PREFIX + dataset
@@ -205,6 +217,6 @@ def test_runs_have_the_settings_of_the_best_published_trials(dataset: str) -> No
         pytest.skip(f"no evidence of {tuning} is published")
     best = best_trials(evidence, tuning)
     assert best.keys() == set(REAL["tuning"][dataset]["models"])
-    drawn = {m: trial_settings(REAL, tuning, f"{m}_{trial}") for m, trial in best.items()}
+    drawn = {m: trial_settings(REAL, tuning, f"{m}_trial{trial}") for m, trial in best.items()}
     chosen = {m: {k: v for k, v in trial.items() if k != "model"} for m, trial in drawn.items()}
     assert (REAL["tuned"] or {}).get(dataset, {}) == {m: settings for m, settings in chosen.items() if settings}

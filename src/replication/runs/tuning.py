@@ -123,7 +123,7 @@ def tuning_studies(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         studies[f"{PREFIX}{dataset}"] = {
             "dataset": dataset,
             "scored_on": tuning["scored_on"],
-            "seeds": [tuning["seed"]],
+            "seeds": tuning["seeds"],
             "folds": [0] if of_folds else [None],
             "combine": [{"model": tuning["models"], "trial": [f"trial{n}" for n in numbers]}],
             "overrides": tuning["overrides"],
@@ -137,7 +137,7 @@ def trial_settings(settings: Mapping[str, Any], study: str, cell: str) -> dict[s
     entry = settings["studies"][study]
     model, number = entry["trials"][cell]
     tuning = settings["tuning"][entry["dataset"]]
-    return {"model": model, **trials(tuning["spaces"][model], tuning["trials"], tuning["seed"])[number]}
+    return {"model": model, **trials(tuning["spaces"][model], tuning["trials"], tuning["seeds"][0])[number]}
 
 
 def tuned_settings(settings: Mapping[str, Any], dataset: str, model: str) -> Mapping[str, Any]:

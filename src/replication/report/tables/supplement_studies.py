@@ -216,18 +216,22 @@ def tuning_frame(sources: Sources) -> pd.DataFrame:
     for tuning in [key for key in evidence.at_hand() if key.startswith(PREFIX)]:
         metrics, best = evidence.metrics(tuning), best_trials(evidence, tuning)
         metric = score_of(metrics)
-        scores = metrics[metrics["metric"] == metric.key].set_index("model")["value"] * metric.scale
+        scores = scores_of_trials(metrics)
         for model in in_order(best):
-            cells = {run_model(run): run for run in evidence.runs(tuning) if _trial(run_model(run))[0] == model}
-            drawn = _drawn_settings({cell: run["settings"] for cell, run in cells.items()})
-            for cell in sorted(cells, key=lambda cell: _trial(cell)[1]):
-                trial = cell.split("_")[1]
+            runs = [run for run in evidence.runs(tuning) if _trial(run_model(run))[0] == model]
+            drawn = _drawn_settings({run_model(run): run["settings"] for run in runs})
+            for trial, mean, sd, n in scores.loc[scores["model"] == model, ["number", "mean", "sd", "n"]].to_numpy():
+                cell = f"{model}_trial{trial:.0f}"
+                minutes = sum(run["cpu_seconds"] for run in runs if run_model(run) == cell) / 60
                 rows.append({
-                    "dataset": tuning, "model": cell, "trial": trial, "metric": metric.key, "mean": scores[cell], "n": 1,
-                    "cpu_minutes": cells[cell]["cpu_seconds"] / 60, "settings": _text(drawn[cell]),
-                    "chosen": trial == best[model], "data": evidence.data(tuning),
+                    "dataset": tuning, "model": cell, "trial": f"trial{trial:.0f}", "metric": metric.key,
+                    "mean": mean * metric.scale, "sd": sd * metric.scale, "n": int(n),
+                    "cpu_minutes": minutes, "settings": _text(drawn[cell]), "chosen": trial == best[model],
+                    "data": evidence.data(tuning),
                 })  # fmt: skip
-            rows += _test_rows(evidence, tuning.removeprefix(PREFIX), model, metric, drawn[f"{model}_{best[model]}"])
+            rows += _test_rows(
+                evidence, tuning.removeprefix(PREFIX), model, metric, drawn[f"{model}_trial{best[model]}"]
+            )
     return pd.DataFrame(rows, columns=TUNING_COLUMNS)
 
 
@@ -236,12 +240,34 @@ def score_of(metrics: pd.DataFrame) -> Metric:
     return next(metric for metric in SCORES if (metrics["metric"] == metric.key).any())
 
 
-def best_trials(evidence: Evidence, tuning: str) -> dict[str, str]:
-    """Return by model the trial with the best validation score, the first of equals, such as `trial3`."""
-    metrics = evidence.metrics(tuning)
-    scored = metrics[metrics["metric"] == score_of(metrics).key].set_index("model")["value"]
-    ordered = sorted(scored.items(), key=lambda item: (item[1], -_trial(str(item[0]))[1]))
-    return {_trial(str(cell))[0]: str(cell).split("_")[1] for cell, _ in ordered}
+def scores_of_trials(metrics: pd.DataFrame) -> pd.DataFrame:
+    """Return mean, sd and number n of the validation scores over seeds: columns model, number (of the trial), mean, sd, n."""
+    scored = metrics[metrics["metric"] == score_of(metrics).key]
+    scores = scored.groupby("model", sort=False, as_index=False).agg(
+        mean=("value", "mean"), sd=("value", "std"), n=("value", "size")
+    )
+    scores["number"] = [_trial(cell)[1] for cell in scores["model"]]
+    scores["model"] = [_trial(cell)[0] for cell in scores["model"]]
+    return scores.sort_values("number", kind="stable")
+
+
+def standard_error(sd: pd.Series, seeds: int) -> float:
+    """Return the standard error of a trial's mean over seeds, the variance pooled over trials; nan for one seed."""
+    return float(np.sqrt((sd**2).mean() / seeds))
+
+
+def best_trials(evidence: Evidence, tuning: str) -> dict[str, int]:
+    """Return the number of the trial that is chosen for each model.
+
+    It is the one with the best mean score, the first of equals. Where the dataset's own settings, those of trial 0, are within
+    one standard error of it, they stay.
+    """
+    best = {}
+    for model, trials in scores_of_trials(evidence.metrics(tuning)).groupby("model"):
+        means = trials.set_index("number")["mean"]
+        error = np.nan_to_num(standard_error(trials["sd"], int(trials["n"].max())))
+        best[str(model)] = 0 if means[0] >= means.max() - error else int(means.to_numpy().argmax())
+    return best
 
 
 def _trial(cell: str) -> tuple[str, int]:
@@ -312,7 +338,7 @@ def _tuned(model: str, trials: pd.DataFrame, test: pd.DataFrame, metric: Metric)
     return named(
         model_title(model),
         str(len(trials)),
-        number(best["mean"], digits=metric.digits),
+        number(best["mean"], standard_error(trials["sd"].astype(float), best["n"]), digits=metric.digits),
         rf"\raggedright {escape(str(best['settings']))}",
         f"{trials['cpu_minutes'].sum():.1f}",
         cells(test, [metric], limits=True)[0],
