@@ -56,7 +56,14 @@ def test_own_settings_win_on_real_data_and_the_miniature_over_them() -> None:
 
 
 SPACE = {"baselines.gp.epochs": {"choice": [1, 2]}}
-TUNING = {"trials": 2, "seeds": [0], "scored_on": "validation", "models": ["gp"], "overrides": {}, "spaces": {"gp": SPACE}}
+TUNING = {
+    "trials": 2,
+    "seeds": [0],
+    "scored_on": "validation",
+    "models": ["gp"],
+    "overrides": {},
+    "spaces": {"gp": SPACE},
+}
 
 
 @pytest.mark.parametrize(
@@ -258,9 +265,9 @@ def test_command_prints_what_decides_a_run(
     shown = yaml.safe_load(capsys.readouterr().out)
     assert shown["runs"] == [f"cifar10/clai-m/seed{seed}" for seed in range(5)]
     assert (shown["training"]["epochs"], shown["encoder"], shown["dataset"]["image_size"]) == (3, REAL["encoder"], 32)
-    assert main(["settings", "ablation", "cosine_zero", "--mini"]) == 0
+    assert main(["settings", "ablation", "full_product", "--mini"]) == 0
     shown = yaml.safe_load(capsys.readouterr().out)
-    assert (shown["runs"], shown["model"]) == (["ablation/cosine_zero/seed0"], "clai-c")
+    assert (shown["runs"], shown["model"]) == (["ablation/full_product/seed0"], "clai-m")
     assert yaml.safe_load(settings_text(REPOSITORY, "cifar10", "clai-c")) == effective_settings(
         REAL, "cifar10", "clai-c"
     )
