@@ -33,12 +33,8 @@ def refusal(tree: Tree, dataset: str, settings: dict[str, object]) -> str:
 @pytest.mark.parametrize(
     ("setting", "named"),
     [
-        ("trainig={epochs: 3}", "trainig"),
-        ("training={epoch: 3}", "epoch"),
         ("seeds=many", "many"),
-        ("embedding_size=1.5", "1.5"),
         ("datasets={cifar10: {image_sise: 32}}", "image_sise"),
-        ("run=[cifar100]", "cifar100"),
         ("datasets={challenge2019-septic: {path: mine}}", "Set datasets.challenge2019.path instead"),
     ],
 )
