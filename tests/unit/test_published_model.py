@@ -233,8 +233,6 @@ def test_cross_entropy_has_no_votes(publish: PublishedBy) -> None:
     [
         ("images", np.zeros((2, 6, 7, 3), np.uint8), r"found uint8 \[2, 6, 7, 3\], expected uint8 of shape \(samples, 6, 6, 3\)"),
         ("images", np.zeros((6, 6, 3), np.uint8), "a single sample is an array of one"),
-        ("images", np.zeros((1, 6, 6, 3)), r"float64 \[1, 6, 6, 3\], expected uint8"),
-        ("images", np.zeros((0, 6, 6, 3), np.uint8), r"found uint8 \[0, 6, 6, 3\]"),
         ("features", [[1.0, np.nan, 2.0]], "not finite"),
         ("features", np.ones((2, 3)) * 1j, "found complex128"),
         ("features", pd.DataFrame({"red": [1.0], "green": [1.0]}), "x: found no column blue, expected red, green, blue"),
@@ -267,15 +265,10 @@ def test_altered_weights_are_refused_before_they_are_parsed(tmp_path: Path, imag
     [
         ("format", 2, "found 2 at format, expected 1"),
         ("settings.kernel.name", "laplacian", "at model, expected cross-entropy, or a model with a kernel of cosine, gaussian"),
-        ("population", [20, 20], r"found \[20, 20\] at population, expected a list of 3 to 3, each a whole number"),
         ("population", [20, 20, 1], "the references"),
-        ("calibration", {"slope": 1.0, "intercept": 0.0}, r"found nothing at calibration\.temperature"),
         ("settings.encoder.width", 8, "found .* tensors that are not those of the network"),
         ("settings.encoder.width", 10**9, "found 1000000000 at settings.encoder.width, expected a whole number from 1 to 4096"),
-        ("settings.encoder.width", True, "found True at settings.encoder.width"),
-        ("settings.encoder", "resnet2d", "found nothing at settings.encoder.trunk"),
         ("input.sd", [1.0, 1.0, 0.0], r"at input\.sd, expected a list of 1 to 65536, each a number from 1e-30 to 1e\+30"),
-        ("input.mean", [1.0, 1.0, float("nan")], r"at input\.mean"),
     ],
 )  # fmt: skip
 def test_a_record_that_contradicts_the_weights_is_refused(
@@ -328,14 +321,6 @@ def test_other_data_are_refused(monkeypatch: pytest.MonkeyPatch, images_model: P
         published.evaluate(folder, folder)
 
 
-def test_a_record_whose_run_has_no_name_is_refused(tmp_path: Path, rows_model: Published) -> None:
-    shutil.copytree(rows_model[3], tmp_path / "model")
-    record = tmp_path / "model" / "model.json"
-    record.write_text(record.read_text().replace('"run": "pictures/clai-m/seed0"', '"run": "garbled"'))
-    with pytest.raises(InputError, match=r"model\.json: garbled names no run"):
-        published.reopen(tmp_path / "model", tmp_path)
-
-
 def test_pictures_show_rightly_classified_images_first_and_the_votes_about_each(images_model: Published) -> None:
     loaded, run, _, _ = images_model
     frame = vote_pictures(loaded, run.data, 0, images=1, references=2)
@@ -343,20 +328,6 @@ def test_pictures_show_rightly_classified_images_first_and_the_votes_about_each(
     assert list(images["label"] == images["predicted"]) in ([True, False], [True], [False])
     assert set(frame.groupby("image").size()) == {5}
     assert (frame.loc[frame["role"] == "for", "label"] == frame.loc[frame["role"] == "for", "predicted"]).all()
-
-
-def test_the_card_names_licence_limits_and_both_accuracies(images_model: Published) -> None:
-    loaded, _, _, folder = images_model
-    text = (folder / "README.md").read_text()
-    for part in (
-        "# CLaI-M on Pictures",
-        "Licence: CC0-1.0",
-        "- One limit.",
-        "normalised with statistics of the test set",
-    ):
-        assert part in text
-    for metrics in loaded.record["metrics"].values():
-        assert f"{metrics['accuracy']:.4f}" in text
 
 
 def test_references_of_a_run_on_some_samples_are_named_by_their_place_among_all(tmp_path: Path) -> None:
@@ -370,29 +341,21 @@ def test_references_of_a_run_on_some_samples_are_named_by_their_place_among_all(
     assert set(places) <= set(drawn)
 
 
-@pytest.fixture
-def pictures(tmp_path: Path, images_model: Published) -> Path:
-    """A folder of three test images."""
-    (tmp_path / "images").mkdir()
-    for number, pixels in enumerate(np.asarray(images_model[1].data["x_test"])[:3]):
-        Image.fromarray(pixels).save(tmp_path / "images" / f"{number}.png")
-    return tmp_path / "images"
-
-
-def test_the_command_prints_labels_and_votes_of_a_folder_of_images(
-    images_model: Published, pictures: Path, capsys: pytest.CaptureFixture[str]
+def test_the_command_prints_the_label_and_the_votes_of_a_picture_and_its_card_the_accuracies(
+    tmp_path: Path, images_model: Published, capsys: pytest.CaptureFixture[str]
 ) -> None:
     loaded, run, _, folder = images_model
-    x = np.asarray(run.data["x_test"])[:3]
-    assert main(["predict", str(folder), str(pictures), "--votes", "2", "--json"]) == 0
-    entries = json.loads(capsys.readouterr().out)
-    assert [entry["label"] for entry in entries] == list(loaded.predict(x))
-    assert np.allclose([list(entry["scores"].values()) for entry in entries], loaded.scores(x))
-    assert [len(entry["votes"]["against"]) for entry in entries] == [2, 2, 2]
-    assert main(["predict", str(folder), str(pictures / "0.png"), "--votes", "1"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith(f"{pictures / '0.png'}: {entries[0]['label']} (")
-    assert [line.split()[0] for line in lines[1:]] == ["for", "against"]
+    x = np.asarray(run.data["x_test"])[:1]
+    Image.fromarray(x[0]).save(tmp_path / "0.png")
+    assert main(["predict", str(folder), str(tmp_path / "0.png"), "--votes", "1"]) == 0
+    first, *votes = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"{tmp_path / '0.png'}: {loaded.predict(x)[0]} (")
+    assert [line.split()[0] for line in votes] == ["for", "against"]
+    text = (folder / "README.md").read_text()
+    for part in ("Licence: CC0-1.0", "- One limit.", "normalised with statistics of the test set"):
+        assert part in text
+    for metrics in loaded.record["metrics"].values():
+        assert f"{metrics['accuracy']:.4f}" in text
 
 
 @pytest.mark.parametrize(
@@ -401,21 +364,15 @@ def test_the_command_prints_labels_and_votes_of_a_folder_of_images(
         ("red,green\n1,2\n", ": found no columns 'blue', expected one"),
         ("red,green,blue,red\n1,2,3,4\n", ": found 2 columns 'red', expected one"),
         ("red,green,blue\n1,2,3,4\n", ":2: found 4 values, expected 3"),
-        ("red,green,blue\n1,2,3\n5,6\n", ":3: found 2 values, expected 3"),
-        ("red,green,blue\n1,2,\n", ":2: column 'blue': found '', expected a finite number"),
         ("red,green,blue\n1,2,x\n", ":2: column 'blue': found 'x'"),
-        ("red,green,blue\n1,2,1e39\n", ":2: column 'blue': found '1e39'"),
         ("red,green,blue\n", ": found no row"),
-        ("", ": found no columns 'red'"),
         ("red,green,blue\n1,2,\xff\n", ": cannot be read"),
-        (None, ": cannot be read"),
     ],
 )  # fmt: skip
 def test_the_command_refuses_a_table_that_does_not_fit(
-    tmp_path: Path, rows_model: Published, capsys: pytest.CaptureFixture[str], text: str | None, message: str
+    tmp_path: Path, rows_model: Published, capsys: pytest.CaptureFixture[str], text: str, message: str
 ) -> None:
-    if text is not None:
-        (tmp_path / "rows.csv").write_bytes(text.encode("latin1"))
+    (tmp_path / "rows.csv").write_bytes(text.encode("latin1"))
     with pytest.raises(SystemExit, match="1"):
         main(["predict", str(rows_model[3]), str(tmp_path / "rows.csv")])
     printed = capsys.readouterr()
@@ -441,20 +398,6 @@ def test_the_command_refuses_a_picture_that_does_not_fit(
     with pytest.raises(SystemExit, match="1"):
         main(["predict", str(images_model[3]), str(tmp_path)])
     assert message in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz"])
-def test_the_command_reads_rows_of_features_by_the_names_of_their_columns(
-    tmp_path: Path, rows_model: Published, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
-    loaded, run, _, folder = rows_model
-    x = np.asarray(run.data["x_test"])[:4]
-    table = pd.DataFrame(x, columns=["red", "green", "blue"])
-    table[["blue", "red", "green"]].to_csv(tmp_path / name)  # with a column for the index, which has no name
-    assert main(["predict", str(folder), str(tmp_path / name), "--json"]) == 0
-    entries = json.loads(capsys.readouterr().out)
-    assert [entry["input"] for entry in entries] == [f"{tmp_path / name}:{line}" for line in range(2, 6)]
-    assert [entry["scores"]["birch"] for entry in entries] == loaded.scores(x).tolist()
 
 
 def test_publishing_replaces_a_models_folder_and_refuses_uncommitted_changes(
