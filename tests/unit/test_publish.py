@@ -12,16 +12,15 @@ import pytest
 
 from clai.errors import InputError
 from replication.datasets.sources import read_sources
-from replication.report.evidence import Evidence
 from replication.report.figures.render import render
-from replication.report.patients import OPEN_LICENCES, is_open, shows_patients
+from replication.report.patients import is_open, shows_patients
 from replication.report.publish import LARGEST, LARGEST_TABLE, promote, publish
 from replication.runs.identity import RunId
 from replication.runs.outputs import published_models
 from replication.runs.record import read_records, write_records
 from replication.runs.settings import load_settings, runs_of_study
-from support.evidence_fixture import EXPECTED, write_evidence
 from support.predictions import write_predicted_evidence
+from support.published import copy_evidence, describe, evidence_for
 
 REPOSITORY = Path(__file__).parents[2]
 SETTINGS = load_settings(REPOSITORY)
@@ -40,12 +39,9 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     """Evidence of a full run on both sepsis datasets, with the licences that the table of sources states."""
-    root = tmp_path / "results" / "real"
-    write_evidence(root, SEPSIS)
-    for dataset in SEPSIS:
-        path = root / dataset / "evidence" / "dataset.json"
-        licence = read_sources(TABLE, dataset)[0].licence
-        path.write_text(json.dumps(json.loads(path.read_text()) | {"licence": licence}))
+    root = copy_evidence(tmp_path / "results" / "real", "challenge2019", "theory")
+    shutil.copytree(root / "challenge2019", root / "mimic-iv")
+    describe(root, "mimic-iv", licence=read_sources(TABLE, "mimic-iv")[0].licence)
     return root
 
 
@@ -54,60 +50,40 @@ def promoted(source: Path, target: Path) -> set[str]:
     return set(contents(target))
 
 
-def test_rows_of_single_patients_are_published_only_where_the_licence_allows_it(source: Path, tmp_path: Path) -> None:
-    files = promoted(source, tmp_path / "published")
-    assert "challenge2019/evidence/signals.csv" in files
-    assert "mimic-iv/evidence/signals.csv" not in files
-    assert {f"mimic-iv/evidence/{name}" for name in ("metrics.csv", "latent.csv", "dataset.json")} <= files
-
-
-def test_predictions_of_patients_are_withheld_like_their_rows_and_those_of_images_are_not() -> None:
-    closed = {"title": "a", "licence": "not stated"}
-    for file in ("samples.npz", "predictions_gp.npz"):
-        assert shows_patients(file, closed | {"kind": "recordings"})
-        assert shows_patients(file, closed | {"kind": "features"})
-        assert not shows_patients(file, closed | {"kind": "images"})
-        assert not shows_patients(file, {"title": "a", "licence": "CC-BY-4.0", "kind": "recordings"})
-    assert shows_patients("signals.csv", closed | {"kind": "images"})
-
-
-def test_a_stay_published_before_its_licence_was_looked_at_is_removed(source: Path, tmp_path: Path) -> None:
+def test_no_patient_of_a_credentialed_source_is_published_not_even_one_from_before(
+    source: Path, tmp_path: Path
+) -> None:
     stale = tmp_path / "published" / "mimic-iv" / "evidence" / "signals.csv"
     stale.parent.mkdir(parents=True)
     stale.write_text("a patient")
-    promoted(source, tmp_path / "published")
+    files = promoted(source, tmp_path / "published")
+    assert "challenge2019/evidence/signals.csv" in files
+    assert {f"mimic-iv/evidence/{name}" for name in ("metrics.csv", "latent.csv", "dataset.json")} <= files
     assert not stale.exists()
-
-
-def test_figures_drawn_from_a_full_run_show_no_such_patient_either(source: Path) -> None:
-    """They are written to a tracked folder, whatever evidence they are drawn from."""
-    evidence = Evidence.found(source, {key: EXPECTED[key] for key in SEPSIS})
-    assert evidence.frame("mimic-iv", "signals.csv").empty
-    frame = render("figure4", evidence, "Signals.", pd.DataFrame())[1]
-    assert set(frame["dataset"]) == {"challenge2019"}
-
-
-def test_the_prepared_forms_identify_nobody_in_what_is_published(source: Path, tmp_path: Path) -> None:
-    """Every published table of a credentialed source is an aggregate: it has no column of a patient, a stay or an hour."""
-    promoted(source, tmp_path / "published")
-    for path in (tmp_path / "published" / "mimic-iv" / "evidence").glob("*.csv"):
+    for path in stale.parent.glob("*.csv"):
         assert not {"subject_id", "stay_id", "hour", "recording", "patient"} & set(pd.read_csv(path).columns)
 
 
-@pytest.mark.parametrize(
-    "licence", ["", "not stated", "CC-BY-NC-4.0", "PhysioNet Credentialed Health Data License 1.5.0"]
-)
-def test_what_is_not_known_to_be_open_is_withheld(licence: str) -> None:
-    assert shows_patients("signals.csv", {"licence": licence})
-    assert not shows_patients("metrics.csv", {"licence": licence})
-
-
-def test_the_open_sources_are_open_and_the_credentialed_one_is_not() -> None:
+def test_only_open_licences_let_rows_and_predictions_of_patients_be_published() -> None:
     licences = {dataset: read_sources(TABLE, dataset)[0].licence for dataset in ("sleepedf", *SEPSIS)}
     assert {key: is_open(licence) for key, licence in licences.items()} == {
         "sleepedf": True, "mimic-iv": False, "challenge2019": True
     }  # fmt: skip
-    assert is_open("ODC-By-1.0") == ("ODC-By-1.0" in OPEN_LICENCES)
+    for licence in ("", "not stated", "CC-BY-NC-4.0", licences["mimic-iv"]):
+        assert shows_patients("signals.csv", {"licence": licence})
+        assert not shows_patients("metrics.csv", {"licence": licence})
+    for file in ("samples.npz", "predictions_gp.npz"):
+        for kind, shows in (("recordings", True), ("features", True), ("images", False)):
+            assert shows_patients(file, {"title": "a", "licence": "not stated", "kind": kind}) == shows
+            assert not shows_patients(file, {"title": "a", "licence": "CC-BY-4.0", "kind": kind})
+
+
+def test_figures_drawn_from_a_full_run_show_no_such_patient_either(source: Path) -> None:
+    """They are written to a tracked folder, whatever evidence they are drawn from."""
+    evidence = evidence_for("figure4", source)
+    assert evidence.frame("mimic-iv", "signals.csv").empty
+    frame = render("figure4", evidence, "Signals.", pd.DataFrame())[1]
+    assert set(frame["dataset"]) == {"challenge2019"}
 
 
 def test_no_model_of_credentialed_data_is_asked_for() -> None:
