@@ -1,7 +1,5 @@
 """Trials: the same number for every model, drawn from its space alone, the settings of today first; the best ones are in use."""
 
-import json
-from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -9,9 +7,7 @@ import pytest
 
 from clai.errors import InputError
 from replication.report.evidence import Evidence
-from replication.report.tables.layout import Sources
-from replication.report.tables.render import render
-from replication.report.tables.supplement_studies import best_trials
+from replication.report.tables.supplement_studies import best_trials, tuning_frame
 from replication.runs.record import read_records, write_records
 from replication.runs.settings import (
     cell_settings,
@@ -23,7 +19,7 @@ from replication.runs.settings import (
     runs_of_study,
 )
 from replication.runs.tuning import PREFIX, trial_settings, trials
-from support.evidence_fixture import write_evidence
+from support.published import change, copy_evidence, sources_for
 
 REPOSITORY = Path(__file__).parents[2]
 REAL = load_settings(REPOSITORY)
@@ -121,92 +117,67 @@ def test_a_study_of_another_reading_has_the_tuned_settings_of_the_models_own_run
     assert cell["training"]["batch_size"] == REAL["tuned"]["challenge2019"]["clai-m"]["training"]["batch_size"]
 
 
-SCORES = {"clai-m": (0.7, 0.8, 0.8), "clai-c": (0.75, 0.7, 0.6)}
-RATES = (0.002, 0.005, 0.001)
-BEST_RATES = {"clai-m": 0.005, "clai-c": 0.002}
+TUNED = "tuning-cifar10"
 
 
-def write_tuning(root: Path, seeds: int = 3, rates: Mapping[str, float] = BEST_RATES) -> Evidence:
-    """Write evidence of a tuning of two models with three trials each, and of the dataset's runs, with these learning rates."""
-    folder = root / "tuning-cifar10" / "evidence"
-    folder.mkdir(parents=True)
-    rows, records = [], []
-    for model, scores in SCORES.items():
-        for n, (score, rate) in enumerate(zip(scores, RATES, strict=True)):
-            cell = f"{model}_trial{n}"
-            rows.append(("tuning-cifar10", cell, 0, "", "printed", "population", "accuracy", score))
-            records.append({
-                "run": f"tuning-cifar10/{cell}/seed0", "commit": "0" * 40, "dirty": False, "data": {}, "seed": 0, "fold": None,
-                "settings": {"threads": 1, "training": {"learning_rate": rate, "batch_size": 64}}, "threads": 1,
-                "device": "cpu", "hardware": "test, 1 core", "versions": {}, "wall_seconds": 70.0, "cpu_seconds": 60.0,
-                "peak_memory_mb": 1, "pairs": None, "command": "snakemake x",
-            })  # fmt: skip
-    columns = ["dataset", "model", "seed", "fold", "rule", "shares", "metric", "value"]
-    pd.DataFrame(rows, columns=columns).to_csv(folder / "metrics.csv", index=False)
-    write_records(folder, records)
-    description = {"title": "CIFAR-10", "licence": "MIT", "dataset": "cifar10", "miniature": False}
-    (folder / "dataset.json").write_text(json.dumps(description))
-    write_evidence(root, ["cifar10"], seeds=seeds)
-    runs = read_records(root / "cifar10" / "evidence")
-    for run in runs:
-        rate = rates.get(run["run"].split("/")[1])
-        run["settings"] = {**run["settings"], "training": {"learning_rate": rate, "batch_size": 64}}
-    write_records(root / "cifar10" / "evidence", runs)
-    names = ("tuning-cifar10", "tuning-pathmnist", "cifar10")
-    expected = {name: {"title": name, "needs": "data"} for name in names}
-    return Evidence.found(root, expected)
+def tuning_table(root: Path) -> pd.DataFrame:
+    frame = tuning_frame(sources_for("tableS17", root))
+    return frame[frame["dataset"].isin(["cifar10", TUNED])]
 
 
-def test_table_s17_has_every_trial_the_best_of_each_method_and_its_test_score(tmp_path: Path) -> None:
-    evidence = write_tuning(tmp_path / "published")
-    assert best_trials(evidence, "tuning-cifar10") == {"clai-m": 1, "clai-c": 0}
-    sources = Sources(evidence, pd.DataFrame(), pd.DataFrame(), pd.DataFrame(), {})
-    table = render("tableS17", sources, (REPOSITORY / "workflow/report/tableS17.rst").read_text())
-    trials_of = table.frame[table.frame["trial"].notna()]
-    assert trials_of["mean"].tolist() == pytest.approx([100 * s for scores in SCORES.values() for s in scores])
-    assert trials_of.loc[trials_of["chosen"], "model"].tolist() == ["clai-m_trial1", "clai-c_trial0"]
-    assert trials_of["settings"].tolist() == [f"learning_rate {rate}" for rate in RATES] * 2
-    test = evidence.metrics("cifar10").query("model == 'clai-m' and metric == 'accuracy'")["value"]
-    tested = table.frame[table.frame["trial"].isna()].set_index("model")
-    assert tested.loc["clai-m", "mean"] == pytest.approx(100 * test.mean())
-    assert tested.loc["clai-m", "low"] < 100 * test.mean() < tested.loc["clai-m", "high"]
-    assert "CLaI-M & 3 & 80.00 & \\raggedright learning\\_rate 0.005 & 3.0 &" in table.tex
-    assert "not run: needs data" in table.tex
-    assert len(table.runs) == 6 + 3 * 2
+def test_table_s17_has_every_trial_the_best_of_each_model_and_its_test_score(tmp_path: Path) -> None:
+    root = copy_evidence(tmp_path / "published", "cifar10", TUNED)
+    scores = pd.read_csv(root / TUNED / "evidence" / "metrics.csv").query("metric == 'accuracy'")
+    scores = scores[scores["rule"].isin(["printed"]) | scores["rule"].isna()].set_index("model")["value"]
+    frame = tuning_table(root)
+    trials_of = frame.dropna(subset=["trial"]).set_index("model")
+    assert trials_of["mean"].to_dict() == pytest.approx((100 * scores).to_dict())
+    best = trials_of["mean"].groupby(trials_of.index.str.split("_").str[0]).transform("max")
+    assert set(trials_of.index[trials_of["chosen"].astype(bool)]) <= set(trials_of.index[trials_of["mean"] == best])
+    tested = frame[frame["trial"].isna()].set_index("model")
+    metrics = pd.read_csv(root / "cifar10" / "evidence" / "metrics.csv")
+    own = metrics.query("model == 'clai-m' and metric == 'accuracy' and rule == 'printed'")["value"]
+    assert tested.loc["clai-m", "mean"] == pytest.approx(100 * own.mean())
+    assert tested.loc["clai-m", "low"] < 100 * own.mean() < tested.loc["clai-m", "high"]
 
 
 def test_runs_with_other_settings_than_the_best_trial_are_no_test_of_it(tmp_path: Path) -> None:
-    evidence = write_tuning(tmp_path / "published", rates=BEST_RATES | {"clai-c": 0.001})
-    sources = Sources(evidence, pd.DataFrame(), pd.DataFrame(), pd.DataFrame(), {})
-    table = render("tableS17", sources, "")
-    assert table.frame.loc[table.frame["trial"].isna(), "model"].tolist() == ["clai-m"]
-    assert "CLaI-C & 3 & 75.00 & \\raggedright learning\\_rate 0.002 & 3.0 & --" in table.tex
+    root = copy_evidence(tmp_path / "published", "cifar10", TUNED)
+    records = read_records(root / "cifar10" / "evidence")
+    for record in records:
+        if record["run"].startswith("cifar10/clai-c/"):
+            training = record["settings"]["training"] | {"learning_rate": 0.12345}
+            record["settings"] = record["settings"] | {"training": training}
+    write_records(root / "cifar10" / "evidence", records)
+    frame = tuning_table(root)
+    assert "clai-m" in set(frame.loc[frame["trial"].isna(), "model"])
+    assert "clai-c" not in set(frame.loc[frame["trial"].isna(), "model"])
 
 
 def test_a_test_score_of_one_seed_has_the_interval_over_test_samples(tmp_path: Path) -> None:
-    evidence = write_tuning(tmp_path / "published", seeds=1)
-    path = evidence.path("cifar10", "comparisons.csv")
+    root = copy_evidence(tmp_path / "published", "cifar10", TUNED)
+    change(root, "cifar10", "metrics.csv", lambda metrics: metrics[metrics["seed"] == 0])
     row = ("clai-m", "", "accuracy", 0.8, 0.79, 0.82, None, 10000, 1, 1000)
-    compared = pd.read_csv(path)
-    pd.concat([compared, pd.DataFrame([row], columns=compared.columns)]).to_csv(path, index=False)
-    sources = Sources(evidence, pd.DataFrame(), pd.DataFrame(), pd.DataFrame(), {})
-    table = render("tableS17", sources, "")
-    tested = table.frame[table.frame["trial"].isna()].set_index("model")
+    change(root, "cifar10", "comparisons.csv", lambda t: pd.concat([t, pd.DataFrame([row], columns=t.columns)]))
+    frame = tuning_table(root)
+    tested = frame[frame["trial"].isna()].set_index("model")
     assert tested.loc["clai-m", ["low", "high"]].tolist() == pytest.approx([79.0, 82.0])
-    assert tested.loc["clai-c", ["low", "high"]].isna().all(), "its comparisons have no such row"
-    assert "[79.00, 82.00]" in table.tex
 
 
 @pytest.mark.parametrize(("best", "chosen"), [(0.705, 0), (0.72, 1)])
 def test_settings_of_the_dataset_stay_within_one_standard_error_of_the_best(
-    tmp_path: Path, best: float, chosen: str
+    tmp_path: Path, best: float, chosen: int
 ) -> None:
-    evidence = write_tuning(tmp_path / "published")
-    path = evidence.path("tuning-cifar10", "metrics.csv")
-    first = pd.read_csv(path).query("model.str.startswith('clai-m')").assign(value=[0.7, best, 0.6])
+    root = copy_evidence(tmp_path / "published", TUNED)
     # Each trial has a standard deviation of 0.0141 over two seeds, and its mean an error of 0.01.
-    pd.concat([first.assign(seed=n, value=first["value"] + shift) for n, shift in ((0, 0.01), (1, -0.01))]).to_csv(path)
-    assert best_trials(evidence, "tuning-cifar10") == {"clai-m": chosen}
+    rows = [
+        (TUNED, f"clai-m_trial{n}", seed, "", "printed", "population", "accuracy", mean + 0.01 - 0.02 * seed)
+        for n, mean in enumerate((0.7, best, 0.6))
+        for seed in (0, 1)
+    ]
+    change(root, TUNED, "metrics.csv", lambda metrics: pd.DataFrame(rows, columns=metrics.columns))
+    evidence = sources_for("tableS17", root).evidence
+    assert best_trials(evidence, TUNED) == {"clai-m": chosen}
 
 
 @pytest.mark.parametrize("dataset", REAL["tuning"])
