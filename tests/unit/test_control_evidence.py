@@ -189,7 +189,9 @@ def test_table_s19_has_a_row_an_embedding_and_a_column_a_read_out(tmp_path: Path
     ])  # fmt: skip
     expected = {key: EXPECTED[key] for key in ("pathmnist", "cifar10", "sleepedf")}
     sources = Sources(Evidence.found(tmp_path, expected), PAPER, pd.DataFrame(), pd.DataFrame(), {})
-    table = render("tableS19", sources, (REPOSITORY / "workflow" / "report" / "tableS19.rst").read_text())
+    table = render(
+        "supplement/tableS19", sources, (REPOSITORY / "workflow" / "report" / "supplement/tableS19.rst").read_text()
+    )
     shown = table.frame[table.frame["n"] > 0]
     assert shown["model"].unique().tolist() == ["clai-m", "untrained"], "in the order of the registry"
     assert len(shown) == 2 * len(READ_OUTS)
@@ -210,7 +212,9 @@ def test_table_s21_has_a_row_a_reading_and_names_the_run_that_it_shows(tmp_path:
     ])  # fmt: skip
     expected = {key: EXPECTED[key] for key in ("pathmnist", "cifar10", "sleepedf")}
     sources = Sources(Evidence.found(tmp_path, expected), PAPER, pd.DataFrame(), pd.DataFrame(), {})
-    table = render("tableS21", sources, (REPOSITORY / "workflow" / "report" / "tableS21.rst").read_text())
+    table = render(
+        "supplement/tableS21", sources, (REPOSITORY / "workflow" / "report" / "supplement/tableS21.rst").read_text()
+    )
     assert [record["run"] for record in table.runs] == ["cifar10/clai-m/seed0"]
     assert table.frame.groupby("metric")["value"].first().to_dict() == {"log_loss": 1.5, "power": 4.0, "roc_auc": 91.0}
     assert table.tex.count("& 4.000 & -- & -- & -- & 1.500 & 91.00") == len(READINGS)

@@ -97,7 +97,7 @@ def test_figure4_shades_the_hours_of_the_event() -> None:
 
 
 def test_figure_s6_draws_the_median_and_range_of_each_method(tmp_path: Path) -> None:
-    _, frame, _, _ = drawn("figureS6")
+    _, frame, _, _ = drawn("supplement/figureS6")
     history = pd.read_csv(PUBLISHED / "wide" / "evidence" / "history.csv").query("model == 'full_product'")
     ended = history[history["epoch"] == history["epoch"].max()]
     last = frame.query("model == 'full_product' and quantity == 'seconds'").iloc[-1]
@@ -108,7 +108,7 @@ def test_figure_s6_draws_the_median_and_range_of_each_method(tmp_path: Path) -> 
     root = copy_evidence(tmp_path / "published", "wide")
     times = ["operations", "seconds", "validation_seconds"]
     change(root, "wide", "history.csv", lambda history: history.drop(columns=times))
-    assert drawn("figureS6", root)[1].empty, "older evidence has no times"
+    assert drawn("supplement/figureS6", root)[1].empty, "older evidence has no times"
 
 
 def test_bins_are_pooled_by_their_counts() -> None:
@@ -125,7 +125,7 @@ def test_a_model_without_a_colour_of_its_own_is_drawn_too(tmp_path: Path) -> Non
     change(root, "cifar10", "reliability.csv", lambda frame: pd.concat(
         [frame, frame[frame["model"] == "clai-c"].assign(model="newest")]
     ))  # fmt: skip
-    figure, shown, _, _ = drawn("figureS1", root)
+    figure, shown, _, _ = drawn("supplement/figureS1", root)
     assert "newest" in words(figure)
     assert "newest" in set(shown["model"])
 
@@ -134,4 +134,4 @@ def test_figure_s9_names_the_file_whose_pixels_are_no_picture(tmp_path: Path) ->
     root = copy_evidence(tmp_path / "published", "cifar10")
     change(root, "cifar10", "votes.csv.gz", lambda votes: votes.assign(pixels="AAAA"))
     with pytest.raises(InputError, match=r"votes\.csv\.gz: found pixels that are no picture of 32 x 32"):
-        drawn("figureS9", root)
+        drawn("supplement/figureS9", root)

@@ -31,7 +31,8 @@ REAL = load_settings(REPOSITORY)
 
 
 def test_every_output_has_a_caption_and_every_caption_an_output() -> None:
-    captions = {path.stem for path in (REPOSITORY / "workflow" / "report").glob("*.rst")}
+    folder = REPOSITORY / "workflow" / "report"
+    captions = {str(path.relative_to(folder).with_suffix("")) for path in folder.rglob("*.rst")}
     assert captions - {"workflow", "output"} == set(OUTPUTS)
 
 
@@ -47,11 +48,11 @@ def test_every_output_shows_datasets_and_studies_that_are_configured() -> None:
     studies = [name for name in REAL["studies"] if name not in tunings]
     assert evidence_behind(CLAIMS, REAL) == [*REAL["datasets"], *studies, BENCHMARK, THEORY]
     assert (
-        evidence_behind("tableS17", REAL)[: len(tunings)]
+        evidence_behind("supplement/tableS17", REAL)[: len(tunings)]
         == tunings
         == [f"{PREFIX}{dataset}" for dataset in REAL["tuning"]]
     )
-    assert evidence_behind("tableS3", REAL) == [*REAL["datasets"], "decisive", "wide"]
+    assert evidence_behind("supplement/tableS3", REAL) == [*REAL["datasets"], "decisive", "wide"]
 
 
 def test_words_of_an_output() -> None:

@@ -18,7 +18,7 @@ DESCRIPTION = {
 
 
 def stages(root: Path) -> pd.DataFrame:
-    return stages_frame(sources_for("tableS20", root)).query("dataset == 'cifar10'").set_index("stage")
+    return stages_frame(sources_for("supplement/tableS20", root)).query("dataset == 'cifar10'").set_index("stage")
 
 
 def test_sizes_of_older_evidence_follow_from_its_data_and_the_rest_was_not_recorded(tmp_path: Path) -> None:
@@ -36,7 +36,7 @@ def test_measured_stages_are_shown_and_trainings_count_the_longest_and_the_large
     values = [["download", 5, 2, 100, 3], ["prepare", 7, 6, 300, 4], ["summarise", 1, 0.5, 90, 0.25]]
     table = pd.DataFrame(values, columns=COLUMNS["resources.csv"])
     table.to_csv(root / "cifar10" / "evidence" / "resources.csv", index=False)
-    own, records = stages(root), sources_for("tableS20", root).evidence.runs("cifar10")
+    own, records = stages(root), sources_for("supplement/tableS20", root).evidence.runs("cifar10")
     measured = own.loc[["download", "prepare", "summarise"], list(MEASURES)]
     assert measured.to_numpy().tolist() == [row[1:] for row in values]
     train = own.loc["train"]

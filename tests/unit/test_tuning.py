@@ -121,7 +121,7 @@ TUNED = "tuning-cifar10"
 
 
 def tuning_table(root: Path) -> pd.DataFrame:
-    frame = tuning_frame(sources_for("tableS17", root))
+    frame = tuning_frame(sources_for("supplement/tableS17", root))
     return frame[frame["dataset"].isin(["cifar10", TUNED])]
 
 
@@ -176,7 +176,7 @@ def test_settings_of_the_dataset_stay_within_one_standard_error_of_the_best(
         for seed in (0, 1)
     ]
     change(root, TUNED, "metrics.csv", lambda metrics: pd.DataFrame(rows, columns=metrics.columns))
-    evidence = sources_for("tableS17", root).evidence
+    evidence = sources_for("supplement/tableS17", root).evidence
     assert best_trials(evidence, TUNED) == {"clai-m": chosen}
 
 

@@ -17,14 +17,14 @@ rule render_table:
         ),
         json="<figures>/{table}.json",
     log:
-        "<logs>/render_{table}.log",
+        "<logs>/render/{table}.log",
     localrule: True
     conda:
         "../../envs/environment.yaml"
     params:
         root=lambda wildcards: EVIDENCE,
         datasets=shown_in,
-        settings=lambda wildcards: config if wildcards.table == "tableS1" else {},  # that table prints them
+        settings=lambda wildcards: config if wildcards.table == "supplement/tableS1" else {},  # that table prints them
         caption=caption_of,
     message:
         "Render {wildcards.table} from its evidence."
@@ -46,7 +46,7 @@ rule draw_figure:
         csv="<figures>/{figure}.csv",
         json="<figures>/{figure}.json",
     log:
-        "<logs>/draw_{figure}.log",
+        "<logs>/draw/{figure}.log",
     localrule: True
     conda:
         "../../envs/environment.yaml"

@@ -32,44 +32,47 @@ TABLES: dict[str, tuple[str, ...]] = {
     "table1": _MULTICLASS,
     "table2": (),
     "table3": _SEPSIS,
-    "tableS1": (_DATASETS,),
-    "tableS2": (_DATASETS,),
-    "tableS3": (_DATASETS, "decisive", "wide"),
-    "tableS4": (_DATASETS,),
-    "tableS5": _ABLATIONS,
-    "tableS6": _COHORTS,
-    "tableS7": (BENCHMARK,),
-    "tableS8": _MULTICLASS,
-    "tableS9": _COHORTS,
-    "tableS10": _COHORTS,
-    "tableS11": _ABLATIONS,
-    "tableS12": ("wide", "sprint"),
-    "tableS13": ("recipe",),
-    "tableS14": _MULTICLASS,
-    "tableS15": (*_COHORTS, *_PRINTED_LOSS),
-    "tableS16": _MULTICLASS,
-    "tableS17": (_TUNINGS, _TUNED),
-    "tableS18": ("trunk",),
-    "tableS19": _MULTICLASS,
-    "tableS20": (_DATASETS,),
-    "tableS21": _MULTICLASS,
+    "supplement/tableS1": (_DATASETS,),
+    "supplement/tableS2": (_DATASETS,),
+    "supplement/tableS3": (_DATASETS, "decisive", "wide"),
+    "supplement/tableS4": (_DATASETS,),
+    "supplement/tableS5": _ABLATIONS,
+    "supplement/tableS6": _COHORTS,
+    "supplement/tableS7": (BENCHMARK,),
+    "supplement/tableS8": _MULTICLASS,
+    "supplement/tableS9": _COHORTS,
+    "supplement/tableS10": _COHORTS,
+    "supplement/tableS11": _ABLATIONS,
+    "supplement/tableS12": ("wide", "sprint"),
+    "supplement/tableS13": ("recipe",),
+    "supplement/tableS14": _MULTICLASS,
+    "supplement/tableS15": (*_COHORTS, *_PRINTED_LOSS),
+    "supplement/tableS16": _MULTICLASS,
+    "supplement/tableS17": (_TUNINGS, _TUNED),
+    "supplement/tableS18": ("trunk",),
+    "supplement/tableS19": _MULTICLASS,
+    "supplement/tableS20": (_DATASETS,),
+    "supplement/tableS21": _MULTICLASS,
 }
-"""The tables, each with the names whose evidence it shows (`evidence_behind` resolves `every dataset`)."""
+"""The tables, each with the names whose evidence it shows (`evidence_behind` resolves `every dataset`).
+
+Those beyond the paper's own are in a folder of their own.
+"""
 FIGURES: dict[str, tuple[str, ...]] = {
     "figure1": ("cifar10",),
     "figure2": _MULTICLASS,
     "figure3": _MULTICLASS,
     "figure4": _SEPSIS,
-    "figureS1": (_DATASETS,),
-    "figureS2": ("ablation",),
-    "figureS3": ("schedules",),
-    "figureS4": _SEPSIS,
-    "figureS5": (BENCHMARK,),
-    "figureS6": ("wide",),
-    "figureS7": (_DEMO,),
-    "figureS8": (_DATASETS, _STUDIES),
-    "figureS9": _IMAGES,
-    "figureS10": ("epochs-120",),
+    "supplement/figureS1": (_DATASETS,),
+    "supplement/figureS2": ("ablation",),
+    "supplement/figureS3": ("schedules",),
+    "supplement/figureS4": _SEPSIS,
+    "supplement/figureS5": (BENCHMARK,),
+    "supplement/figureS6": ("wide",),
+    "supplement/figureS7": (_DEMO,),
+    "supplement/figureS8": (_DATASETS, _STUDIES),
+    "supplement/figureS9": _IMAGES,
+    "supplement/figureS10": ("epochs-120",),
 }
 """The figures, likewise."""
 PREDICTED_STUDIES = ("wide",)
@@ -116,7 +119,7 @@ MODEL_FILES = ("model.json", "model.safetensors", "README.md")
 
 def kind_of(output: str) -> str:
     """Return `table`, `figure` or `claims`."""
-    return next(kind for kind in _FORMS if output.startswith(kind))
+    return next(kind for kind in _FORMS if Path(output).name.startswith(kind))
 
 
 def forms_of(output: str) -> tuple[str, ...]:

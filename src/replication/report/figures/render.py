@@ -30,20 +30,22 @@ FIGURES: dict[str, Drawing] = {
     "figure2": Drawing(paper.embeddings, paper.EMBEDDING_COLUMNS),
     "figure3": Drawing(paper.training, paper.TRAINING_COLUMNS),
     "figure4": Drawing(paper.signals, paper.SIGNAL_COLUMNS),
-    "figureS1": Drawing(supplement_accuracy.reliability, supplement_accuracy.RELIABILITY_COLUMNS),
-    "figureS2": Drawing(supplement_accuracy.ablation, supplement_accuracy.ABLATION_COLUMNS),
-    "figureS3": Drawing(supplement_cost.schedules, supplement_cost.SCHEDULE_COLUMNS),
-    "figureS4": Drawing(supplement_accuracy.decision_curves, supplement_accuracy.DECISION_COLUMNS),
-    "figureS5": Drawing(supplement_cost.cost, supplement_cost.COST_COLUMNS),
-    "figureS6": Drawing(supplement_cost.time_to_result, supplement_cost.TIME_COLUMNS, printed=True),
-    "figureS7": Drawing(paper.signals, paper.SIGNAL_COLUMNS),
-    "figureS8": Drawing(supplement_claims.specification_curves, supplement_claims.CLAIM_COLUMNS, printed=True),
-    "figureS9": Drawing(supplement_accuracy.votes, supplement_accuracy.VOTE_COLUMNS),
-    "figureS10": Drawing(paper.long_training, paper.TRAINING_COLUMNS),
+    "supplement/figureS1": Drawing(supplement_accuracy.reliability, supplement_accuracy.RELIABILITY_COLUMNS),
+    "supplement/figureS2": Drawing(supplement_accuracy.ablation, supplement_accuracy.ABLATION_COLUMNS),
+    "supplement/figureS3": Drawing(supplement_cost.schedules, supplement_cost.SCHEDULE_COLUMNS),
+    "supplement/figureS4": Drawing(supplement_accuracy.decision_curves, supplement_accuracy.DECISION_COLUMNS),
+    "supplement/figureS5": Drawing(supplement_cost.cost, supplement_cost.COST_COLUMNS),
+    "supplement/figureS6": Drawing(supplement_cost.time_to_result, supplement_cost.TIME_COLUMNS, printed=True),
+    "supplement/figureS7": Drawing(paper.signals, paper.SIGNAL_COLUMNS),
+    "supplement/figureS8": Drawing(
+        supplement_claims.specification_curves, supplement_claims.CLAIM_COLUMNS, printed=True
+    ),
+    "supplement/figureS9": Drawing(supplement_accuracy.votes, supplement_accuracy.VOTE_COLUMNS),
+    "supplement/figureS10": Drawing(paper.long_training, paper.TRAINING_COLUMNS),
 }
 
 # Drawn from the embeddings of one run: the first seed, and the first fold where there are folds.
-ONE_RUN = ("figure1", "figure2", "figure4", "figureS7", "figureS9")
+ONE_RUN = ("figure1", "figure2", "figure4", "supplement/figureS7", "supplement/figureS9")
 
 
 def render(

@@ -23,30 +23,30 @@ TABLES: dict[str, tuple[FrameOf, TexOf]] = {
     "table1": (paper.table1_frame, paper.table1_tex),
     "table2": (paper.table2_frame, paper.table2_tex),
     "table3": (paper.table3_frame, paper.table3_tex),
-    "tableS1": (supplement_data.choices_frame, supplement_data.choices_tex),
-    "tableS2": (supplement_data.datasets_frame, supplement_data.datasets_tex),
-    "tableS3": (supplement_cost.resources_frame, supplement_cost.resources_tex),
-    "tableS4": (supplement_accuracy.rules_frame, supplement_accuracy.rules_tex),
-    "tableS5": (supplement_studies.decisions_frame, supplement_studies.decisions_tex),
-    "tableS6": (
+    "supplement/tableS1": (supplement_data.choices_frame, supplement_data.choices_tex),
+    "supplement/tableS2": (supplement_data.datasets_frame, supplement_data.datasets_tex),
+    "supplement/tableS3": (supplement_cost.resources_frame, supplement_cost.resources_tex),
+    "supplement/tableS4": (supplement_accuracy.rules_frame, supplement_accuracy.rules_tex),
+    "supplement/tableS5": (supplement_studies.decisions_frame, supplement_studies.decisions_tex),
+    "supplement/tableS6": (
         supplement_sepsis.detection_frame,
         partial(results_tex, metrics=DETECTION_METRICS, label="tab:sepsis"),
     ),
-    "tableS7": (supplement_cost.benchmark_frame, supplement_cost.benchmark_tex),
-    "tableS8": results(supplement_accuracy.FURTHER_METRICS, "tab:further", paper.TABLE1_MODELS),
-    "tableS9": results(supplement_sepsis.CALIBRATION_METRICS, "tab:sepsis_calibration"),
-    "tableS10": results(supplement_sepsis.BRIER_METRICS, "tab:sepsis_brier"),
-    "tableS11": (supplement_studies.training_frame, supplement_studies.training_tex),
-    "tableS12": (supplement_studies.methods_frame, supplement_studies.methods_tex),
-    "tableS13": (supplement_studies.trials_frame, supplement_studies.trials_tex),
-    "tableS14": (supplement_accuracy.shift_frame, supplement_accuracy.shift_tex),
-    "tableS15": (supplement_sepsis.readings_frame, supplement_sepsis.readings_tex),
-    "tableS16": (supplement_accuracy.comparisons_frame, supplement_accuracy.comparisons_tex),
-    "tableS17": (supplement_studies.tuning_frame, supplement_studies.tuning_tex),
-    "tableS18": results(supplement_sepsis.TRUNK_METRICS, "tab:trunk"),
-    "tableS19": (supplement_accuracy.read_outs_frame, supplement_accuracy.read_outs_tex),
-    "tableS20": (supplement_cost.stages_frame, supplement_cost.stages_tex),
-    "tableS21": (supplement_accuracy.bandwidth_frame, supplement_accuracy.bandwidth_tex),
+    "supplement/tableS7": (supplement_cost.benchmark_frame, supplement_cost.benchmark_tex),
+    "supplement/tableS8": results(supplement_accuracy.FURTHER_METRICS, "tab:further", paper.TABLE1_MODELS),
+    "supplement/tableS9": results(supplement_sepsis.CALIBRATION_METRICS, "tab:sepsis_calibration"),
+    "supplement/tableS10": results(supplement_sepsis.BRIER_METRICS, "tab:sepsis_brier"),
+    "supplement/tableS11": (supplement_studies.training_frame, supplement_studies.training_tex),
+    "supplement/tableS12": (supplement_studies.methods_frame, supplement_studies.methods_tex),
+    "supplement/tableS13": (supplement_studies.trials_frame, supplement_studies.trials_tex),
+    "supplement/tableS14": (supplement_accuracy.shift_frame, supplement_accuracy.shift_tex),
+    "supplement/tableS15": (supplement_sepsis.readings_frame, supplement_sepsis.readings_tex),
+    "supplement/tableS16": (supplement_accuracy.comparisons_frame, supplement_accuracy.comparisons_tex),
+    "supplement/tableS17": (supplement_studies.tuning_frame, supplement_studies.tuning_tex),
+    "supplement/tableS18": results(supplement_sepsis.TRUNK_METRICS, "tab:trunk"),
+    "supplement/tableS19": (supplement_accuracy.read_outs_frame, supplement_accuracy.read_outs_tex),
+    "supplement/tableS20": (supplement_cost.stages_frame, supplement_cost.stages_tex),
+    "supplement/tableS21": (supplement_accuracy.bandwidth_frame, supplement_accuracy.bandwidth_tex),
 }
 
 
@@ -71,7 +71,7 @@ def render(name: str, sources: Sources, fixed_caption: str) -> Table:
     if "with_seeds" in frame:  # means over some of a model's runs
         of_model = frame.dropna(subset="model").groupby(["dataset", "model"])["with_seeds"].first().to_dict()
         runs = [run for run in runs if str(run["seed"]) in of_model[run_dataset(run), run_model(run)].split()]
-    if name in ("tableS1", "tableS20"):
+    if name in ("supplement/tableS1", "supplement/tableS20"):
         runs = [record for dataset in evidence.at_hand() for record in evidence.runs(dataset)]
     text = caption(fixed_caption, evidence, runs)
     return Table(frame, HEADER + make_tex(frame, sources, text), text, runs)
