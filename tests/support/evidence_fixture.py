@@ -1,6 +1,5 @@
 """Evidence folders filled with plausible random numbers, in the form in which evaluations leave them."""
 
-import base64
 import json
 from collections.abc import Collection, Sequence
 from itertools import product
@@ -12,7 +11,7 @@ import pandas as pd
 
 from replication.benchmark.analysis import predicted_seconds
 from replication.report.labels import RULES
-from replication.runs.columns import COLUMNS
+from replication.runs.columns import COLUMNS, STUDY_HISTORY
 from replication.runs.record import RUNS, write_records
 
 EXPECTED = {
@@ -32,7 +31,6 @@ STUDIES["printed-loss"] = {
     "needs": "the PhysioNet Challenge 2019 training sets",
 }
 STUDIES["benchmark"] = {"title": "Random images", "needs": "evidence=real"}
-DEMO = {"mimic-iv-demo": {"title": "MIMIC-IV demo, 100 patients", "needs": "the MIMIC-IV demo"}}
 TITLES = {"cifar10": "CIFAR-10 (JPEG copy)"}
 CLASSES = {
     "pathmnist": ["Adipose", "Background", "Debris", "Lymphocytes", "Mucus", "Smooth Muscle", "Normal Colon Mucosa",
@@ -42,9 +40,8 @@ CLASSES = {
     "sleepedf-bands": ["W", "N1", "N2", "N3", "REM"],
     "mimic-iv": ["no event", "event"],
     "challenge2019": ["no event", "event"],
-    "mimic-iv-demo": ["no event", "event"],
 }  # fmt: skip
-SEPSIS = ("mimic-iv", "challenge2019", *DEMO)
+SEPSIS = ("mimic-iv", "challenge2019")
 GROUPS = ((1, 9), (3, 4, 5, 7), (0, 2))
 
 
@@ -76,12 +73,11 @@ def write_evidence(
         _description(folder, dataset, miniature)
         _metrics(folder, dataset, models, units, rng)
         _history(folder, dataset, models, units, rng)
-        _reliability(folder, models, units, rng, binary)
         if binary:
-            _sepsis(folder, models, units, rng)
+            _sepsis(folder, units, rng)
         else:
             _multiclass(folder, dataset, units, rng)
-        _runs(folder, dataset, models, units, rng)
+        _runs(folder, dataset, models, units)
     if theory:
         folder = root / "theory" / "evidence"
         folder.mkdir(parents=True, exist_ok=True)
@@ -113,52 +109,33 @@ def write_theory(folder: Path, agreement_paper: float = 0.6, margin: float = 0.0
     for kernel, floor in (("cosine", 0.1), ("gaussian", 0.01)):
         rows.append(("floor", f"kernel={kernel};size=32;share=0.1;seed=0", "floor", floor))
         rows.append(("floor", f"kernel={kernel};size=32;share=0.1;seed=0", "attained", floor * 1.01))
-    pd.DataFrame(rows, columns=["check", "setting", "quantity", "value"]).to_csv(folder / "theory.csv", index=False)
-    record = {
-        "run": "theory/checks/seed0", "commit": "0" * 40, "dirty": False, "settings": {"seeds": [0]},
-        "data": {}, "seed": 0, "fold": None, "threads": 1, "device": "cpu", "hardware": "test, 1 core", "versions": {},
-        "wall_seconds": 9.0, "peak_memory_mb": 300, "pairs": None, "command": "snakemake x",
+    _write(folder, "theory.csv", rows)
+    write_records(folder, [_record("theory/checks/seed0")])
+
+
+def _write(folder: Path, file: str, rows: list[tuple[Any, ...]]) -> None:
+    """Write an evidence file; whole numbers stay whole beside empty cells."""
+    pd.DataFrame(rows, columns=COLUMNS[file]).convert_dtypes().to_csv(folder / file, index=False)
+
+
+def _record(run: str, **changes: Any) -> dict[str, Any]:
+    """Return the record of a run of committed code."""
+    whole = {
+        "run": run, "commit": "0" * 40, "dirty": False, "settings": {}, "data": {}, "seed": 0, "fold": None, "threads": 1,
+        "device": "cpu", "hardware": "test, 1 core", "versions": {"torch": "2"}, "wall_seconds": 12.0, "cpu_seconds": 11.0,
+        "training_seconds": 10.0, "peak_memory_mb": 1500.0, "pairs": 10**9, "command": "snakemake x",
     }  # fmt: skip
-    write_records(folder, [record])
-
-
-def write_votes(folder: Path, classes: Sequence[str]) -> None:
-    """Write votes about two test images: the first classified rightly, the second wrongly."""
-    pixels = base64.b64encode(bytes(range(48))).decode()
-    rows: list[dict[str, Any]] = []
-    for image, predicted in ((3, 0), (8, 1)):
-        shared = {"model": "clai-m", "image": image, "predicted": classes[predicted], "height": 4, "width": 4}
-        shared |= {"pixels": pixels}
-        rows.append({**shared, "role": "image", "place": 0, "item": image, "label": classes[0], "vote": 0.4})
-        for role, label, sign in (("for", predicted, 1), ("against", 2, -1)):
-            for place in (1, 2, 3):
-                similarity = 1 - 0.1 * place
-                rows.append(
-                    {**shared, "role": role, "place": place, "item": place, "label": classes[label]}
-                    | {"similarity": similarity, "vote": sign * similarity / 1000}
-                )
-    pd.DataFrame(rows, columns=COLUMNS["votes.csv.gz"]).to_csv(folder / "votes.csv.gz", index=False)
+    return whole | changes
 
 
 def _description(folder: Path, dataset: str, miniature: bool) -> None:
-    title = TITLES.get(dataset, (EXPECTED | DEMO)[dataset]["title"])
+    title = TITLES.get(dataset, EXPECTED[dataset]["title"])
     classes = CLASSES[dataset]
-    splits = {
-        name: {"n": n * len(classes), "counts": [n] * len(classes)}
-        for name, n in (("train", 4500), ("val", 500), ("test", 1000))
-    }
-    if dataset in SEPSIS:
-        splits = {"all": {"n": 100000, "counts": [90000, 10000]}}
     content: dict[str, Any] = {
-        "dataset": dataset, "title": title + " (miniature synthetic)" * miniature, "source": "image_folder",
-        "version": "1", "kind": "recordings" if dataset in SEPSIS else "images", "miniature": miniature,
-        "classes": classes, "units": [], "sampling_rate": None, "normalisation": {}, "splits": splits,
-        "split_rule": "official split; 10 % of training for validation",
-        "exclusions": [{"reason": "unreadable", "count": 3}] if dataset in SEPSIS else [],
-        "flow": [{"step": f"after leaving out stays of kind {n}", "n": 94458 - n, "unit": "stays"} for n in range(9)]
-        if dataset in SEPSIS else [],
-        "files": [{"file": f"{dataset}_images.zip", "size": 123, "checksum": "sha256:" + "ab" * 32}],
-        "licence": "CC-BY-4.0", "access": "open, see source & terms", "arrays": {},
+        "dataset": dataset, "title": title + " (miniature synthetic)" * miniature, "miniature": miniature,
+        "kind": "recordings" if dataset in SEPSIS else "images", "classes": classes, "licence": "CC-BY-4.0",
+        "splits": {"train": {"counts": [4500] * len(classes)}, "test": {"counts": [1000] * len(classes)}},
+        "files": [], "arrays": {},
     }  # fmt: skip
     (folder / "dataset.json").write_text(json.dumps(content))
 
@@ -192,10 +169,7 @@ def _metrics(
                 rows += [
                     (dataset, model, seed, fold, rule, of_classes, metric, value) for metric, value in values.items()
                 ]
-    columns = ["dataset", "model", "seed", "fold", "rule", "shares", "metric", "value"]
-    frame = pd.DataFrame(rows, columns=columns)
-    frame["fold"] = frame["fold"].astype("Int64")
-    frame.to_csv(folder / "metrics.csv", index=False)
+    _write(folder, "metrics.csv", rows)
 
 
 def _history(
@@ -216,29 +190,7 @@ def _history(
                 accuracy = 0.1 + (0.7 + gain) * progress + rng.normal(0, 0.003)
                 row = (dataset, model, seed, fold, epoch, loss, floor, alignment, alignment, accuracy, 1e-3, 1e6)
                 rows.append(row)
-    columns = ["dataset", "model", "seed", "fold", "epoch", "loss", "floor", "alignment", "centred_alignment",
-               "validation_accuracy", "learning_rate", "pairs"]  # fmt: skip
-    frame = pd.DataFrame(rows, columns=columns)
-    frame["fold"] = frame["fold"].astype("Int64")
-    frame.to_csv(folder / "history.csv", index=False)
-
-
-def _reliability(
-    folder: Path, models: dict[str, float], units: Sequence[tuple[int, int | None]], rng: np.random.Generator,
-    binary: bool,
-) -> None:  # fmt: skip
-    rows = []
-    for seed, fold in units:
-        for model in models:
-            kinds = ("top-label", "positive-rate") if binary else ("top-label",)
-            for kind, mapping in product(kinds, ("raw", "calibrated")):
-                for b in range(2, 15):
-                    centre = (b + 0.5) / 15
-                    hit = centre if mapping == "calibrated" else min(1.0, centre + 0.25)
-                    hit = float(np.clip(hit + rng.normal(0, 0.02), 0, 1))
-                    rows.append((model, seed, fold, kind, mapping, b, 100, centre, hit))
-    columns = ["model", "seed", "fold", "kind", "mapping", "bin", "n", "confidence", "accuracy"]
-    pd.DataFrame(rows, columns=columns).to_csv(folder / "reliability.csv", index=False)
+    _write(folder, "history.csv", rows)
 
 
 def _multiclass(folder: Path, dataset: str, units: Sequence[tuple[int, int | None]], rng: np.random.Generator) -> None:
@@ -250,7 +202,7 @@ def _multiclass(folder: Path, dataset: str, units: Sequence[tuple[int, int | Non
         for metric, p in {"accuracy": 0.01, "macro_f1": 0.02, "ece": 0.2, "ece_scaled": 0.3, "roc_auc": 0.002}.items():
             value = means[model, metric] - means[other, metric] if gap is None else gap
             comparisons.append((model, other, metric, value, value - 0.015, value + 0.015, p, 10000, len(units), 1000))
-    pd.DataFrame(comparisons, columns=COLUMNS["comparisons.csv"]).to_csv(folder / "comparisons.csv", index=False)
+    _write(folder, "comparisons.csv", comparisons)
     n_classes, rows = len(CLASSES[dataset]), []
     group_of = {c: i for i, group in enumerate(GROUPS) for c in group}
     for model in ("clai-m", "clai-c"):
@@ -260,57 +212,10 @@ def _multiclass(folder: Path, dataset: str, units: Sequence[tuple[int, int | Non
                     near = a in group_of and group_of[a] == group_of.get(b)
                     value = 0.9 if a == b else (0.2 if near else -0.3) + rng.normal(0, 0.02)
                     rows += [(model, seed, a, b, value)] + ([(model, seed, b, a, value)] if a != b else [])
-    columns = ["model", "seed", "class_a", "class_b", "similarity"]
-    pd.DataFrame(rows, columns=columns).to_csv(folder / "similarity.csv", index=False)
-
-    labels = np.repeat(np.arange(n_classes), 60)
-    angle = 2 * np.pi * labels / n_classes
-    points = 30 * np.stack([np.cos(angle), np.sin(angle)], axis=1) + rng.normal(0, 5, (len(labels), 2))
-    tsne = pd.DataFrame({"model": "clai-m", "x": points[:, 0], "y": points[:, 1], "label": labels})
-    tsne.to_csv(folder / "tsne.csv.gz", index=False)
-
-    stages = []
-    for stage in range(n_classes + 1):
-        view = rng.normal(0, 1, (len(labels), 2))
-        if stage:
-            view[:, 0] += np.where(labels == stage - 1, -3.0, 2.0)
-        stages.append(pd.DataFrame({"stage": stage, "x": view[:, 0], "y": view[:, 1], "label": labels}))
-    pd.concat(stages).to_csv(folder / "stages.csv.gz", index=False)
-    if dataset in ("pathmnist", "cifar10"):
-        write_votes(folder, CLASSES[dataset])
+    _write(folder, "similarity.csv", rows)
 
 
-def _sepsis(
-    folder: Path, models: dict[str, float], units: Sequence[tuple[int, int | None]], rng: np.random.Generator
-) -> None:
-    hours = np.arange(48.0)
-    event = (hours >= 36).astype(int)
-    rows = []
-    for model in ("clai-m", "clai-c"):
-        for signal in range(16):
-            path = np.cumsum(rng.normal(0, 0.05, len(hours))) + np.linspace(-1, 1, 16)[signal]
-            values = np.where(event == 1, 0.2 * path + 0.3, path)
-            rows += [(model, h, signal, v, None, e) for h, v, e in zip(hours, values, event, strict=True)]
-    mean = rng.normal(0, 0.3, len(hours)) + event
-    rows += [("gp", h, 0, v, 0.4, e) for h, v, e in zip(hours, mean, event, strict=True)]
-    columns = ["model", "hour", "signal", "value", "sd", "event"]
-    pd.DataFrame(rows, columns=columns).to_csv(folder / "signals.csv", index=False)
-    intervals = [
-        (model, other, metric, 0.8 + gain, 0.78 + gain, 0.82 + gain, 4000, 200)
-        for model, gain in models.items()
-        for other in ("", *(o for o in ("student-t-mixture",) if o != model))
-        for metric in ("auroc", "auprc", "utility")
-    ]
-    columns = ["model", "other", "metric", "value", "low", "high", "patients", "draws"]
-    pd.DataFrame(intervals, columns=columns).to_csv(folder / "intervals.csv", index=False)
-    decision = [
-        (model, seed, fold, threshold, 0.01 + gain / 10 - threshold / 20, 0.1 - threshold)
-        for seed, fold in units
-        for model, gain in models.items()
-        for threshold in (0.02, 0.05, 0.1)
-    ]
-    columns = ["model", "seed", "fold", "threshold", "net_benefit", "always"]
-    pd.DataFrame(decision, columns=columns).to_csv(folder / "decision.csv", index=False)
+def _sepsis(folder: Path, units: Sequence[tuple[int, int | None]], rng: np.random.Generator) -> None:
     latent = []
     for seed, fold in units:
         for model in ("clai-m", "clai-c"):
@@ -318,26 +223,17 @@ def _sepsis(
                       "roughness": 0.1, "n_stays": 30}  # fmt: skip
             latent += [(model, seed, fold, q, v + rng.normal(0, 0.02)) for q, v in values.items()]
         latent.append(("gp", seed, fold, "roughness", 0.4 + rng.normal(0, 0.02)))
-    columns = ["model", "seed", "fold", "quantity", "value"]
-    pd.DataFrame(latent, columns=columns).to_csv(folder / "latent.csv", index=False)
+    _write(folder, "latent.csv", latent)
 
 
-def _runs(
-    folder: Path, dataset: str, models: dict[str, float], units: Sequence[tuple[int, int | None]],
-    rng: np.random.Generator,
-) -> None:  # fmt: skip
+def _runs(folder: Path, dataset: str, models: Collection[str], units: Sequence[tuple[int, int | None]]) -> None:
     records = []
     for model in models:
         for seed, fold in units:
             run = f"{dataset}/{model}/seed{seed}" + (f"/fold{fold}" if fold is not None else "")
-            records.append({
-                "run": run, "commit": "0" * 40, "dirty": False,
-                "settings": {"threads": 2, "training": {"epochs": 5}, "target": {"multiclass": "zero"}},
-                "data": {f"{dataset}_images.zip": "sha256:" + "ab" * 32}, "seed": seed, "fold": fold, "threads": 2,
-                "device": "cpu", "hardware": "2 CPU cores", "versions": {"torch": "2"},
-                "wall_seconds": float(rng.uniform(300, 500)), "peak_memory_mb": 1500.0, "pairs": 10**9,
-                "command": f"snakemake --cores 2 results/real/{dataset} --config evidence=real",
-            })  # fmt: skip
+            settings = {"threads": 2, "training": {"epochs": 5}, "target": {"multiclass": "zero"}}
+            data = {f"{dataset}_images.zip": "sha256:" + "ab" * 32}
+            records.append(_record(run, seed=seed, fold=fold, settings=settings, data=data, threads=2))
     write_records(folder, records)
 
 
@@ -372,38 +268,13 @@ def write_studies(root: Path, *, seeds: int = 3, gain: float = 0.02, miniature: 
                 epochs = {"sequential-all": 1, "joint-all": 10}.get(cell.split("_")[-1], 20)
                 for epoch in range(1, epochs + 1):
                     score = 0.5 * epoch / epochs
-                    row = (
-                        study,
-                        cell,
-                        seed,
-                        "",
-                        epoch,
-                        1 - score,
-                        0.1,
-                        score,
-                        score,
-                        score,
-                        1e-3,
-                        1e6,
-                        epoch * 100 / epochs,
-                        epoch * 1e12,
-                        epoch * (10.0 + seed),
-                        epoch * 1.0,
-                    )
-                    history.append(row)
-                runs.append({
-                    "run": f"{study}/{cell}/seed{seed}", "commit": "0" * 40, "dirty": False,
-                    "settings": {"encoder": {"width": 48 if study == "wide" else 32}},
-                    "data": {}, "seed": seed, "fold": None, "threads": 1, "device": "cpu", "hardware": "test, 1 core",
-                    "versions": {}, "wall_seconds": 12.0, "cpu_seconds": 11.0, "training_seconds": 10.0, "peak_memory_mb": 1,
-                    "pairs": 1, "command": "snakemake x",
-                })  # fmt: skip
-        columns = ["dataset", "model", "seed", "fold", "rule", "shares", "metric", "value"]
-        pd.DataFrame(metrics, columns=columns).to_csv(folder / "metrics.csv", index=False)
-        columns = ["dataset", "model", "seed", "fold", "epoch", "loss", "floor", "alignment", "centred_alignment",
-                   "validation_accuracy", "learning_rate", "pairs", "passes", "operations", "seconds",
-                   "validation_seconds"]  # fmt: skip
-        pd.DataFrame(history, columns=columns).to_csv(folder / "history.csv", index=False)
+                    learned = (1 - score, 0.1, score, score, score, 1e-3, 1e6)
+                    cost = (epoch * 100 / epochs, epoch * 1e12, epoch * (10.0 + seed), epoch * 1.0)
+                    history.append((study, cell, seed, "", epoch, *learned, *cost))
+                settings = {"encoder": {"width": 48 if study == "wide" else 32}}
+                runs.append(_record(f"{study}/{cell}/seed{seed}", seed=seed, settings=settings))
+        _write(folder, "metrics.csv", metrics)
+        pd.DataFrame(history, columns=STUDY_HISTORY).to_csv(folder / "history.csv", index=False)
         write_records(folder, runs)
         _description(folder, "cifar10", miniature)
 
@@ -458,9 +329,4 @@ def write_benchmark(root: Path, *, power: float = 1.0, miniature: bool = False) 
     pd.DataFrame(rows, columns=columns).to_csv(folder / "benchmark.csv", index=False)
     title = STUDIES["benchmark"]["title"] + " (miniature synthetic)" * miniature
     (folder / "dataset.json").write_text(json.dumps({"title": title, "licence": "MIT", "miniature": miniature}))
-    record = {
-        "run": "benchmark/measurements/seed0", "commit": "0" * 40, "dirty": False, "settings": {"threads": 2}, "data": {},
-        "seed": 0, "fold": None, "threads": 2, "device": "cpu", "hardware": "test, 2 cores", "versions": {},
-        "wall_seconds": 900.0, "peak_memory_mb": 900, "pairs": None, "command": "snakemake x",
-    }  # fmt: skip
-    write_records(folder, [record])
+    write_records(folder, [_record("benchmark/measurements/seed0", settings={"threads": 2}, threads=2)])

@@ -1,6 +1,5 @@
-"""Controls stand beside the verdicts and tables S19 and S21, say so where they were not run, and decide nothing."""
+"""Controls stand beside the verdicts, say so where they were not run, and decide nothing."""
 
-import re
 import shutil
 from pathlib import Path
 
@@ -9,17 +8,12 @@ import pandas as pd
 import pytest
 
 from replication.report.claims.finding import Finding
-from replication.report.claims.judgement import CLAIMS, judge
-from replication.report.claims.page import claims_page
+from replication.report.claims.judgement import CLAIMS
 from replication.report.claims.verdict import Outcome
 from replication.report.evidence import Evidence
 from replication.report.printed_values import read_values
 from replication.report.statistics import Interval
-from replication.report.tables.layout import Sources
-from replication.report.tables.render import render
-from replication.report.tables.supplement_accuracy import READINGS
 from replication.runs.columns import COLUMNS
-from replication.runs.controls import EMBEDDINGS, READ_OUTS
 from support.evidence_fixture import EXPECTED, STUDIES, write_benchmark, write_evidence, write_studies
 
 REPOSITORY = Path(__file__).parents[2]
@@ -75,17 +69,12 @@ def written(root: Path) -> Path:
     return root
 
 
-def test_without_controls_the_page_says_so_for_each_claim_that_has_one(tmp_path: Path) -> None:
+def test_without_controls_each_claim_that_has_one_says_so(tmp_path: Path) -> None:
     root = written(tmp_path)
     for number in CONTROLLED:
         finding = finding_on(root, number)
         assert not finding.controls
         assert len(finding.not_controlled) == 1, number
-    page = claims_page(judge(evidence_below(root), PAPER), "The caption.")
-    assert page.count("**Controls not run:**") == len(CONTROLLED)
-    assert {number: cell[:7] for number, cell in controls_in_table(page).items()} == {
-        **dict.fromkeys((claim.number for claim in CLAIMS), "--"), **dict.fromkeys(CONTROLLED, "not run")
-    }  # fmt: skip
 
 
 def test_controls_are_shown_and_change_no_verdict(tmp_path: Path) -> None:
@@ -95,10 +84,6 @@ def test_controls_are_shown_and_change_no_verdict(tmp_path: Path) -> None:
     findings = {number: finding_on(root, number) for number in CONTROLLED}
     assert {number: finding.verdict for number, finding in findings.items()} == before
     assert [number for number, finding in findings.items() if finding.not_controlled] == ["14"]
-    page = claims_page(judge(evidence_below(root), PAPER), "The caption.")
-    assert page.count("**Controls not run:**") == 1
-    assert "**Controls, without a say in the verdict:**" in page
-
     value = {part.quantity: part.value for part in findings["9"].controls}
     rise = value["Cross-entropy, cosine kernel: rise of the centred alignment from the untrained network"]
     assert isinstance(rise, Interval)
@@ -115,30 +100,6 @@ def test_controls_are_shown_and_change_no_verdict(tmp_path: Path) -> None:
         part.value for part in findings["12"].controls if part.quantity.startswith("Inputs of the encoder, one seed: p")
     )
     assert p == 1
-
-
-def controls_in_table(page: str) -> dict[str, str]:
-    """Return the cells of the controls in the table that opens the page, by claim."""
-    rows = [line.split(" | ") for line in page.split("\n\n")[2].splitlines()[2:]]
-    return {re.sub(r"^\| \[(\w+)\].*", r"\1", row[0]): row[4] for row in rows}
-
-
-def test_the_opening_table_says_which_controls_speak_against_a_claim_by_their_numbers(tmp_path: Path) -> None:
-    root = written(tmp_path)
-    write_controls(root)
-    cells = controls_in_table(claims_page(judge(evidence_below(root), PAPER), "The caption."))
-    assert cells["1"] == "--"
-    rise = "rise of the centred alignment, cosine kernel, CLaI-C minus Cross-entropy: +0.000"
-    assert cells["9"].startswith("speaks against it (1 of 1): CIFAR-10 (JPEG copy): ")
-    assert rise in cells["9"], "cross-entropy raises it as much"
-    assert cells["10"].startswith("speaks against it (1 of 1): ")
-    # Neither the signals of CLaI nor those of cross-entropy converge, which speaks against the claim and for it.
-    assert cells["11"].startswith("speaks against it (3 of 4): Challenge 2019: CLaI-M, as the kernel sees them: ")
-    assert (
-        cells["12"]
-        == "agrees (1 of 1): CIFAR-10 (JPEG copy): Inputs of the encoder, one seed: p of the three groups together: 1"
-    )
-    assert cells["14"] == "not run: a sequential schedule run to convergence"
 
 
 def test_signals_of_cross_entropy_that_converge_speak_against_the_claim(tmp_path: Path) -> None:
@@ -178,48 +139,6 @@ def test_schedules_to_convergence_are_compared_by_kernel(tmp_path: Path) -> None
     assert gains == pytest.approx([-0.1, 0.02])
     assert [part.outcome for part in finding.controls] == [Outcome.NOT_REPRODUCED, None], "the test has all references"
     assert not finding.not_controlled
-
-
-def test_table_s19_has_a_row_an_embedding_and_a_column_a_read_out(tmp_path: Path) -> None:
-    write_evidence(tmp_path, ["cifar10", "pathmnist"])
-    models = ("untrained", "clai-m")
-    append(tmp_path, "cifar10", "read_outs.csv", [
-        (model, seed, read_out, metric, 0.5 + 0.1 * seed)
-        for model in models for seed in (0, 1) for read_out in READ_OUTS for metric in ("accuracy", "choice")
-    ])  # fmt: skip
-    expected = {key: EXPECTED[key] for key in ("pathmnist", "cifar10", "sleepedf")}
-    sources = Sources(Evidence.found(tmp_path, expected), PAPER, pd.DataFrame(), pd.DataFrame(), {})
-    table = render(
-        "supplement/tableS19", sources, (REPOSITORY / "workflow" / "report" / "supplement/tableS19.rst").read_text()
-    )
-    shown = table.frame[table.frame["n"] > 0]
-    assert shown["model"].unique().tolist() == ["clai-m", "untrained"], "in the order of the registry"
-    assert len(shown) == 2 * len(READ_OUTS)
-    assert shown["mean"].to_numpy() == pytest.approx(55.0)
-    assert table.tex.count("55.00 (7.07)") == 2 * len(READ_OUTS)
-    for title in (EMBEDDINGS[model].title for model in models):
-        assert title in table.tex
-    assert {record["run"] for record in table.runs} == {"cifar10/clai-m/seed0", "cifar10/clai-m/seed1"}, "of its three"
-    assert "not computed: its evidence has no read" in table.tex
-    assert "not run: needs" in table.tex
-
-
-def test_table_s21_has_a_row_a_reading_and_names_the_run_that_it_shows(tmp_path: Path) -> None:
-    write_evidence(tmp_path, ["cifar10", "pathmnist"])
-    append(tmp_path, "cifar10", "bandwidth.csv", [
-        ("clai-m", 0, reading, metric, value)
-        for reading in READINGS for metric, value in (("roc_auc", 0.91), ("log_loss", 1.5), ("power", 4.0))
-    ])  # fmt: skip
-    expected = {key: EXPECTED[key] for key in ("pathmnist", "cifar10", "sleepedf")}
-    sources = Sources(Evidence.found(tmp_path, expected), PAPER, pd.DataFrame(), pd.DataFrame(), {})
-    table = render(
-        "supplement/tableS21", sources, (REPOSITORY / "workflow" / "report" / "supplement/tableS21.rst").read_text()
-    )
-    assert [record["run"] for record in table.runs] == ["cifar10/clai-m/seed0"]
-    assert table.frame.groupby("metric")["value"].first().to_dict() == {"log_loss": 1.5, "power": 4.0, "roc_auc": 91.0}
-    assert table.tex.count("& 4.000 & -- & -- & -- & 1.500 & 91.00") == len(READINGS)
-    assert "not computed: its evidence has no bandwidth" in table.tex
-    assert "not run: needs" in table.tex
 
 
 def test_the_interval_of_a_share_ends_where_shares_end(tmp_path: Path) -> None:
