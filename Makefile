@@ -52,9 +52,9 @@ lint: $(INSTALLED) ## check style, types and the workflow
 	$(BIN)/snakefmt --check Snakefile workflow/rules
 	$(BIN)/snakemake --lint
 
+# A part that was measured stays; `snakemake --forcerun measure_complexity` would measure all parts anew.
 benchmark: $(INSTALLED) ## measure time and memory of training and inference on this machine, which should do nothing else
-	$(BIN)/snakemake --cores $(CORES) --forcerun measure_benchmark -- results/real/benchmark/evidence/benchmark.csv
-	$(BIN)/python workflow/scripts/show_benchmark.py results/real/benchmark/evidence/benchmark.csv
+	$(BIN)/snakemake --cores $(CORES) results/real/benchmark/evidence/benchmark.csv
 
 lock: ## resolve envs/requirements.lock from envs/requirements.in; needs uv
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header \

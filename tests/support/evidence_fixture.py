@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from replication.benchmark.analysis import predicted_seconds
+from replication.metrics.passes import trunk_passes
 from replication.report.labels import RULES
 from replication.runs.columns import COLUMNS, STUDY_HISTORY
 from replication.runs.record import RUNS, write_records
@@ -302,7 +302,8 @@ def write_benchmark(root: Path, *, power: float = 1.0, miniature: bool = False) 
         ("classes", [(4, c) for c in (2, 5, 10)]),
     ):
         for m, c in shapes:
-            passes = {v: predicted_seconds(v, m, c, 1, 2) for v in ("printed", "sequential", "joint", "linear")}
+            counts = {v: trunk_passes(v, m, c) for v in ("printed", "sequential", "joint", "linear")}
+            passes = {v: forward + 2 * backward for v, (forward, backward) in counts.items()}
             beyond = (m * (m - 1) / 2 * c) ** (power - 1)
             timed(comparison, f"M={m};C={c};B=16", {v: n * beyond for v, n in passes.items()}, passes)
             memory = (comparison, "printed", f"M={m};C={c};B=16", 0, "peak_memory_mb", 30.0 * c ** (power - 1))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[2] / "src"
-LAYERS = ["clai", "runs", "metrics", "datasets", "models", "experiments", "benchmark", "report"]
+LAYERS = ["clai", "runs", "metrics", "datasets", "models", "experiments", "report"]
 """Lowest first. Below `clai` all are folders of `replication`."""
 METHOD_NEEDS = {"torch", "numpy", "scipy", "sklearn", "safetensors"}
 MODULES = sorted(SOURCE.glob("clai/*.py")) + sorted(SOURCE.glob("replication/*/**/*.py"))

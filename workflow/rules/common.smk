@@ -39,7 +39,7 @@ def library(*folders):
 DATA = library("replication/datasets", "replication/runs")
 TRAINING = [*library("clai", "replication/models"), *DATA]
 EVALUATION = [*TRAINING, *library("replication/experiments", "replication/metrics")]
-RENDERING = library("replication/report", "replication/benchmark", "replication/metrics", "replication/runs")
+RENDERING = library("replication/report", "replication/metrics", "replication/runs")
 
 
 def settings_of(wildcards, models=()):

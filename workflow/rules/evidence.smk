@@ -202,16 +202,16 @@ rule check_theory:
 
 # The whole machine, so that no other job runs beside a measurement: Snakemake lowers threads to the cores that there are, and
 # a cluster's profile sets its own number. The numbers of the miniature mean nothing.
-rule measure_benchmark:
+rule measure_complexity:
     input:
-        library=[*TRAINING, *library("replication/benchmark")],
+        library=[*TRAINING, "src/replication/experiments/complexity.py", "src/replication/metrics/passes.py"],
     output:
-        measured=f"<results>/{outputs.BENCHMARK}/evidence/benchmark.csv",
-        records=f"<results>/{outputs.BENCHMARK}/evidence/runs.jsonl",
-        shared=f"<results>/{outputs.BENCHMARK}/evidence/runs_shared.json",
-        description=f"<results>/{outputs.BENCHMARK}/evidence/dataset.json",
+        measured=f"<results>/{outputs.BENCHMARK}/{{part}}.csv",
+        record=f"<results>/{outputs.BENCHMARK}/{{part}}.json",
     log:
-        f"<logs>/{outputs.BENCHMARK}/measure_benchmark.log",
+        f"<logs>/{outputs.BENCHMARK}/measure_complexity_{{part}}.log",
+    wildcard_constraints:
+        part="|".join(outputs.BENCHMARK_PARTS),
     conda:
         "../../envs/environment.yaml"
     threads: config["threads"] if config["miniature"] else 1024
@@ -220,6 +220,28 @@ rule measure_benchmark:
     params:
         settings=lambda wildcards: run_settings.benchmark_settings(config),
     message:
-        "Measure time and memory of training and inference while the machine does nothing else."
+        "Measure time and memory ({wildcards.part}) while the machine does nothing else."
     script:
-        "../scripts/measure_benchmark.py"
+        "../scripts/measure_complexity.py"
+
+
+rule gather_complexity:
+    input:
+        measured=expand(f"<results>/{outputs.BENCHMARK}/{{part}}.csv", part=outputs.BENCHMARK_PARTS),
+        records=expand(f"<results>/{outputs.BENCHMARK}/{{part}}.json", part=outputs.BENCHMARK_PARTS),
+        library=DATA,
+    output:
+        measured=f"<results>/{outputs.BENCHMARK}/evidence/benchmark.csv",
+        records=f"<results>/{outputs.BENCHMARK}/evidence/runs.jsonl",
+        shared=f"<results>/{outputs.BENCHMARK}/evidence/runs_shared.json",
+        description=f"<results>/{outputs.BENCHMARK}/evidence/dataset.json",
+    log:
+        f"<logs>/{outputs.BENCHMARK}/gather_complexity.log",
+    conda:
+        "../../envs/environment.yaml"
+    params:
+        miniature=config["miniature"],
+    message:
+        "Put the parts of the measurement of time and memory together."
+    script:
+        "../scripts/gather_complexity.py"

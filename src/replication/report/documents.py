@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from clai.errors import InputError
-from replication.benchmark.analysis import values
-from replication.report.evidence import Evidence
+from replication.report.evidence import Evidence, by_setting
 from replication.report.labels import MAJORITY, model_title
 from replication.report.tables.layout import Metric, Sources, cells, chosen, number
 from replication.report.tables.paper import table1_frame, table3_frame
@@ -104,7 +103,7 @@ def _line(*cells: str) -> str:
 
 def theory_checks(evidence: Evidence) -> str:
     """Return a Markdown table: each check of docs/theory.md with the range of its values over settings and seeds."""
-    frame = _with_differences(values(evidence.frame(CHECKS, "theory.csv")))
+    frame = _with_differences(by_setting(evidence.frame(CHECKS, "theory.csv")))
     lines = ["| section | check | settings and seeds | least | largest |", "| --- | --- | ---: | ---: | ---: |"]
     for section, text, check, quantity, settings in SECTIONS:
         rows = frame[(frame["check"] == check) & (frame["quantity"] == quantity)]

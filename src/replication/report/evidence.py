@@ -185,6 +185,20 @@ class Evidence:
         return frame[chosen].drop(columns=["rule", "shares"])
 
 
+def by_setting(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows with the names in the column `setting` as further columns, of numbers where all values are numbers.
+
+    A setting is `name=value` pairs separated by semicolons.
+    """
+    pairs = [dict(pair.split("=", 1) for pair in str(setting).split(";")) for setting in frame["setting"]]
+    columns = {}
+    for name in dict.fromkeys(name for pair in pairs for name in pair):
+        column = pd.Series([pair.get(name) for pair in pairs], index=frame.index, dtype=object)
+        number = pd.to_numeric(column, errors="coerce")
+        columns[name] = number if number.notna().sum() == column.notna().sum() else column
+    return frame.assign(**columns)
+
+
 def run_dataset(record: Mapping[str, Any]) -> str:
     """Return the key of the dataset or study of a run record, whose folder holds its evidence."""
     return RunId.parse(record["run"]).dataset

@@ -30,6 +30,25 @@ VARIANT_TITLES: dict[str, str] = {
 }  # fmt: skip
 
 
+MEASURED_TITLES = {
+    "printed": "as printed",
+    "sequential": "sequential, all references",
+    "joint": "joint, all references",
+    "linear": "joint, one reference",
+    "clai-c": "CLaI-C, joint, one reference",
+    "clai-m": "CLaI-M, joint, one reference",
+    "cross-entropy": "cross-entropy",
+    "bare": "bare forward and backward",
+    "streamed": "streamed",
+    "supervised-contrastive": "supervised contrastive (pytorch-metric-learning)",
+    "k-neighbours": "k nearest neighbours (scikit-learn)",
+    "svm": "support vector machine (scikit-learn)",
+    "auto": "auto",
+    "bfloat16": "bfloat16",
+    "float32": "float32",
+}
+"""Variants of which time and memory are measured."""
+
 # The paper's table 2: labels by class index; colours are shared by its datasets.
 CLASS_LABELS: dict[str, list[str]] = {
     "pathmnist": [

@@ -15,6 +15,8 @@ from replication.runs.settings import cells, is_sepsis, raw_dataset
 
 BENCHMARK = "benchmark"
 BENCHMARK_TITLE = "Random images and embeddings"
+BENCHMARK_PARTS = ("schedules", "growth", "epochs", "votes", "sampling")
+"""Time and memory are measured in these parts, a job each (`replication.experiments.complexity`)."""
 THEORY = "theory"
 
 _DATASETS = "every dataset"

@@ -2,16 +2,17 @@
 
 from typing import Literal
 
+import numpy as np
 import pandas as pd
 
-from replication.benchmark import analysis
+from replication.metrics.passes import trunk_passes
 from replication.report.claims.claim import claim
 from replication.report.claims.controls import control_schedules
 from replication.report.claims.finding import POINTS, Finding, Part, Unit, weigh
 from replication.report.claims.reading import Reading
 from replication.report.claims.sources import gap, of_vote
 from replication.report.claims.verdict import MARGIN, POWER_MARGIN, RATIO_MARGIN, Hypothesis, Outcome, decided
-from replication.report.evidence import Evidence
+from replication.report.evidence import Evidence, by_setting
 
 BENCHMARK = "benchmark"
 STUDY = "schedules"
@@ -53,14 +54,14 @@ def cost_grows_as_stated(evidence: Evidence, printed_values: pd.DataFrame) -> Fi
     finding = Finding(choices={"time": tuple(TIMES.values())})
     finding.cite(evidence, BENCHMARK, "benchmark.csv")
     title, measured = evidence.title(BENCHMARK), evidence.frame(BENCHMARK, "benchmark.csv")
-    curves = analysis.curves(measured)
-    memory = curves[(curves["quantity"] == "peak_memory_mb") & (curves["variant"] == "printed")]
-    by_classes = memory[memory["comparison"] == "classes"].set_index("x")["mean"].sort_index()
+    own = by_setting(measured[measured["variant"] == "printed"])
+    memory = own[(own["comparison"] == "classes") & (own["quantity"] == "peak_memory_mb")]
+    by_classes = memory.groupby("C")["value"].mean()
     growth = decided(bool(by_classes.iloc[-1] <= (1 + GROWTH) * by_classes.iloc[0]))
     for unit, name in TIMES.items():
         reading = Reading(time=name)
         for comparison, size in (("batches", "pairs of batches M (M - 1) / 2"), ("classes", "classes C")):
-            powers = analysis.exponent(measured, comparison, "printed", unit)
+            powers = powers_of_time(own[own["comparison"] == comparison], unit)
             quantity = f"power of the {size} in the time"
             finding.add(weigh(evidence, BENCHMARK, quantity, powers, POWER, LINEAR, reading))
         most = by_classes.iloc[-1]
@@ -69,6 +70,26 @@ def cost_grows_as_stated(evidence: Evidence, printed_values: pd.DataFrame) -> Fi
     quantity = f"peak memory with {by_classes.index[0]:g} classes"
     finding.add(Part(title, quantity, float(by_classes.iloc[0]), MEMORY))
     return finding
+
+
+def powers_of_time(printed: pd.DataFrame, unit: Literal["seconds", "passes"]) -> pd.Series:
+    """Return, for each repetition, the power of the size with which the time of Algorithm 3 grows.
+
+    The size is the number of pairs of batches or, in the comparison `classes`, of classes. Time in passes is in those of a bare
+    trunk that would take as long, in the same repetition.
+
+    Args:
+        printed: rows of one comparison, by setting.
+    """
+    times = printed.pivot_table(index=["repetition", "M", "C"], columns="quantity", values="value").reset_index()
+    if unit == "passes":
+        counts = [trunk_passes("printed", m, c) for m, c in zip(times["M"], times["C"], strict=True)]
+        times["seconds"] /= times["predicted"] / [forward + 2 * backward for forward, backward in counts]
+    of_classes = (printed["comparison"] == "classes").all()
+    times["size"] = np.log(times["C"] if of_classes else times["M"] * (times["M"] - 1) / 2)
+    times["seconds"] = np.log(times["seconds"])
+    powers = {key: np.polyfit(part["size"], part["seconds"], 1)[0] for key, part in times.groupby("repetition")}
+    return pd.Series(powers).rename_axis("repetition")
 
 
 @claim(

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from replication.benchmark.analysis import values as by_setting
 from replication.report.claims.claim import claim
 from replication.report.claims.controls import control_alignment, control_rules
 from replication.report.claims.finding import DIFFERENCE, LOSS, PER_CENT, POINTS, Finding, Part, Unit, start, weigh
@@ -24,7 +23,7 @@ from replication.report.claims.sources import (
     values,
 )
 from replication.report.claims.verdict import MARGIN, Hypothesis, decided
-from replication.report.evidence import Evidence
+from replication.report.evidence import Evidence, by_setting
 from replication.report.statistics import interval
 from replication.runs.models import CLAI, MODELS
 

@@ -10,8 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter, ScalarFormatter
 
-from replication.benchmark import analysis
-from replication.report.evidence import Evidence
+from replication.report.evidence import Evidence, by_setting
 from replication.report.figures.style import (
     BLACK,
     BLUE,
@@ -31,7 +30,7 @@ from replication.report.figures.style import (
     together,
     write_reason,
 )
-from replication.report.labels import VARIANT_TITLES, model_title
+from replication.report.labels import MEASURED_TITLES, VARIANT_TITLES, model_title
 from replication.report.printed_values import printed_value
 from replication.report.statistics import interval, replicates
 
@@ -118,7 +117,7 @@ def cost(evidence: Evidence) -> Drawn:
     measured = evidence.frame(dataset, "benchmark.csv")
     figure = new_figure(WIDTH, 4.9, evidence)
     panels = figure.subplots(2, 3)
-    costs, sampled = analysis.curves(measured), analysis.sampling(measured)
+    costs, sampled = growth(measured), sampling(measured)
     for line, (quantity, heading) in zip(panels, COSTS.items(), strict=True):
         of_quantity = costs[costs["quantity"] == quantity]
         for axes, (comparison, label) in zip(line, SIZES.items(), strict=False):
@@ -139,6 +138,36 @@ def cost(evidence: Evidence) -> Drawn:
     points = sampled.rename(columns={"rule": "variant", "n": "x"}).assign(comparison=titles)
     frame = pd.concat([costs, points[["quantity", "comparison", "variant", "x", "mean"]]])
     return figure, frame.assign(dataset=dataset, model="measurements")
+
+
+def growth(measured: pd.DataFrame) -> pd.DataFrame:
+    """Summarise seconds and peak memory of an epoch over M (comparison `batches`) and over C (`classes`).
+
+    Columns: quantity, comparison, variant, x (M or C), mean, low, high (range over repetitions), predicted (mean seconds,
+    NaN for memory), n (repetitions).
+    """
+    parts = []
+    for comparison, axis in (("batches", "M"), ("classes", "C")):
+        own = by_setting(measured[measured["comparison"] == comparison])
+        predicted = own[own["quantity"] == "predicted"].groupby(["variant", axis])["value"].mean()
+        for quantity in COSTS:
+            values = own[own["quantity"] == quantity].groupby(["variant", axis], sort=False)["value"]
+            part = values.agg(mean="mean", low="min", high="max", n="count")
+            part = part.assign(predicted=predicted if quantity == "seconds" else float("nan")).reset_index()
+            parts.append(part.rename(columns={axis: "x"}).assign(quantity=quantity, comparison=comparison))
+    return pd.concat(parts).reindex(columns=COST_COLUMNS[2:])
+
+
+def sampling(frame: pd.DataFrame) -> pd.DataFrame:
+    """Average the quantities of votes of sampled references over samples of references.
+
+    Columns: rule, C, share, n (number of references), quantity, mean.
+    """
+    part = by_setting(frame[frame["comparison"] == "sampling"])
+    if part.empty:
+        return pd.DataFrame(columns=["rule", "C", "share", "n", "quantity", "mean"])
+    grouped = part.groupby(["variant", "C", "share", "n", "quantity"], sort=False)["value"].mean()
+    return grouped.rename("mean").reset_index().rename(columns={"variant": "rule"})
 
 
 def _draw_costs(axes: Axes, costs: pd.DataFrame) -> None:
@@ -168,7 +197,7 @@ def _draw_votes(axes: Axes, sampled: pd.DataFrame, of_points: str, of_lines: str
 def _cost_handles(sampled: pd.DataFrame) -> list[Line2D]:
     """Return entries of the legend: variants, rules, and what points, lines and open points are."""
     entries = [
-        Line2D([], [], color=colour, marker=marker, ms=3.5, ls="", label=analysis.VARIANT_TITLES[variant])
+        Line2D([], [], color=colour, marker=marker, ms=3.5, ls="", label=MEASURED_TITLES[variant])
         for variant, (colour, marker) in VARIANTS.items()
     ]
     entries += [Line2D([], [], color=colour, lw=2.5, label=f"rule: {rule}") for rule, colour in RULE_COLOURS.items()]

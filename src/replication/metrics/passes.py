@@ -1,0 +1,26 @@
+"""Count the passes of batches through the trunk in an epoch of each training schedule."""
+
+
+def trunk_passes(variant: str, batches: float, classes: float) -> tuple[float, float]:
+    """Return how many batches go forward, and how many gradients of batches come back.
+
+    Args:
+        variant: `printed` (Algorithm 3), `sequential` or `joint` (both with all references), or `linear` (joint with one).
+        batches, classes: M and C.
+
+    Raises:
+        ValueError: for another variant.
+
+    >>> trunk_passes("printed", 4, 10)
+    (90.0, 120.0)
+    """
+    pairs, anchors = batches * (batches - 1) / 2, batches - 1
+    if variant == "printed":  # For each pair the reference goes forward, and gradients come back to both.
+        return classes * (pairs + anchors), classes * 2 * pairs
+    if variant == "sequential":
+        return classes * (pairs + anchors), classes * (pairs + anchors)
+    if variant == "joint":
+        return pairs + anchors, pairs + anchors
+    if variant == "linear":
+        return batches // 2 * 2, batches // 2 * 2
+    raise ValueError(f"variant is {variant!r}, expected printed, sequential, joint or linear")

@@ -1,0 +1,164 @@
+"""Time and memory: variants do the same work, counts are those of the algorithms, and summaries follow from the rows."""
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import Tensor, nn
+
+from clai import algorithms_as_printed as printed
+from clai.batches import Vectors
+from clai.encoders import ConditionedHead, Encoder
+from clai.kernels import Cosine
+from clai.learning import collaborative_learning
+from replication.experiments import complexity
+from replication.experiments.complexity import LOSSES, SCHEDULES, Case, Measurement, Shape
+from replication.metrics.passes import trunk_passes
+from replication.models.run import training_settings
+from replication.report.claims.benchmark import powers_of_time
+from replication.report.evidence import by_setting
+from replication.report.figures.supplement_cost import growth, sampling
+from replication.report.tables.supplement_cost import comparisons
+from replication.runs.columns import COLUMNS
+from replication.runs.settings import load_settings
+
+CPU = torch.device("cpu")
+BATCHES, BATCH, CLASSES = 5, 4, 3
+SIZES = complexity.MINIATURE._replace(
+    repetitions=1, exact=Shape(2, 4, 1), joint=Shape(2, 4, 3), growing=Shape(2, 4, 2), batches=(2,), classes=(3,),
+    trunks=(("resnet2d", 2), ("convnet", 2)), pixels=9, images=16, images_of_precisions=16, labels=3,
+    vote=(2000, 5000), classifiers=(10, 60), sampling=(20, 1000), sampled=(40,),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def measurement() -> Measurement:
+    settings = load_settings(Path(__file__).parents[2])
+    settings["encoder"]["blocks"] = [1, 1]
+    settings["training"] |= {"batch_size": 4, "precision": "float32"}
+    return Measurement(settings | {"embedding_size": 4}, CPU, SIZES)
+
+
+class Counting(nn.Module):
+    """A trunk that counts the samples that go through it forward, and those that gradients come back for."""
+
+    features = 4
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.forward_samples, self.backward_samples = nn.Linear(3, 4), 0, 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.forward_samples += len(x)
+        features = self.layer(x)
+        features.register_hook(self._count)
+        return features
+
+    def _count(self, gradient: Tensor) -> None:
+        self.backward_samples += len(gradient)
+
+
+@pytest.mark.parametrize("variant", SCHEDULES)
+def test_counts_are_the_passes_that_each_schedule_makes(measurement: Measurement, variant: str) -> None:
+    trunk = Counting()
+    encoder = Encoder(trunk, ConditionedHead(4, CLASSES, 2))
+    x, y = torch.randn(BATCHES * BATCH, 3), torch.arange(BATCHES * BATCH) % CLASSES
+    given = replace(
+        training_settings(measurement.settings, CLASSES, 0), epochs=1, batch_size=BATCH,
+        schedule="sequential" if variant == "sequential" else "joint", references=1 if variant == "linear" else "all",
+    )  # fmt: skip
+    if variant == "printed":
+        theta: list[Tensor] = list(encoder.parameters())
+        printed.learn_multiclass(
+            lambda b, k: encoder(b, k)[0], theta, lambda: printed.cosine, printed.target_product, x, y,
+            CLASSES, BATCH, 1, 1e-3, torch.randperm,
+        )  # fmt: skip
+    else:
+        collaborative_learning(encoder, Cosine(), Vectors(x, y), CLASSES, given, dict, None)
+    counted = trunk.forward_samples / BATCH, trunk.backward_samples / BATCH
+    assert trunk_passes(variant, BATCHES, CLASSES) == counted
+
+
+@pytest.mark.parametrize(
+    ("part", "variants"),
+    [
+        ("schedules", {"exact": SCHEDULES[:2], "joint": SCHEDULES[1:3]}),
+        ("growth", {"batches": SCHEDULES, "classes": SCHEDULES}),
+        ("epochs", {"epoch": LOSSES, "precision": ("auto", "bfloat16", "float32")}),
+        ("votes", {"inference": ("printed", "streamed"), "classifiers": ("clai-c", "clai-m", "k-neighbours", "svm")}),
+        ("sampling", {"sampling": ("printed", "balanced", "parzen")}),
+    ],
+)
+def test_each_part_times_its_variants_which_give_equal_results(
+    measurement: Measurement, part: str, variants: dict[str, tuple[str, ...]]
+) -> None:
+    rows = pd.DataFrame(getattr(measurement, part)(), columns=COLUMNS["benchmark.csv"])
+    seconds = rows[rows["quantity"] == "seconds"]
+    assert seconds["value"].min() > 0
+    assert {name: set(own) for name, own in seconds.groupby("comparison")["variant"]} == {
+        name: set(own) for name, own in variants.items()
+    }
+    differences = rows[rows["quantity"] == "difference"]["value"]
+    assert len(differences) == (2 if part in ("schedules", "votes") else 0)
+    assert (differences < 1e-9).all()
+    if part == "votes":  # S has 40 MB.
+        peaks = rows[rows["quantity"] == "peak_memory_mb"]
+        memory = peaks.pivot_table(index="setting", columns="variant", values="value")
+        assert (memory["printed"] - memory["streamed"] > 30).all()
+
+
+def test_each_peak_is_that_of_a_process_of_its_own() -> None:
+    cases = [Case("", "", "", partial(partial, torch.ones, count, dtype=torch.uint8)) for count in (2**27, 2**20)]
+    large, small = (row[-1] for row in complexity.peaks(cases, CPU, added=True))
+    assert large == pytest.approx(128, abs=8)
+    assert small < 16
+
+
+def rows_of(slow: float) -> pd.DataFrame:
+    """Times of an exact law on a machine that is slower in the second repetition and, by `slow`, in longer runs."""
+    found = []
+    for repetition in (0, 1):
+        shapes = [("batches", m, 3) for m in (2, 4, 8)] + [("classes", 4, c) for c in (2, 10, 20)]
+        for comparison, m, c in shapes:
+            speed = (1 + slow * m * c) * (1 + repetition)
+            for variant, factor in (("printed", 1.0), ("joint", 0.5), ("linear", 0.5 / (2 + 2 * repetition))):
+                row = (comparison, variant, f"M={m};C={c};B=4", repetition)
+                forward, backward = trunk_passes("printed", m, c)
+                found.append((*row, "seconds", c * m * (m - 1) * factor * speed))
+                found.append((*row, "predicted", (forward + 2 * backward) * factor * speed))
+    found.append(("batches", "joint", "M=8;C=3;B=4", 0, "peak_memory_mb", 30.0))
+    found.append(("batches", "linear", "M=8;C=3;B=4", 0, "peak_memory_mb", 40.0))
+    found.append(("inference", "streamed", "kernel=cosine;P=1;R=2;C=3", 0, "peak_memory_mb", 500.0))
+    found.append(("sampling", "printed", "C=2;share=0.1;R=200;n=10", 0, "error", 0.01))
+    found.append(("sampling", "printed", "C=2;share=0.1;R=200;n=10", 1, "error", 0.03))
+    return pd.DataFrame(found, columns=COLUMNS["benchmark.csv"])
+
+
+def test_ratios_are_of_the_same_repetition_at_the_largest_size() -> None:
+    table = comparisons(rows_of(0))
+    (row,) = table[(table["quantity"] == "seconds") & (table["second"] == "linear")].to_dict("records")
+    assert row["setting"] == "M=8;C=3;B=4"
+    assert (row["ratio"], row["low"], row["high"], row["n"], row["counted"]) == pytest.approx((3, 2, 4, 2, 3))
+    memory = table[table["quantity"] == "peak_memory_mb"].set_index("second")
+    assert memory.loc["linear", "ratio"] == pytest.approx(0.75)
+    assert memory.loc["streamed", "second_value"] == 500
+    assert np.isnan(memory.loc["streamed", "first_value"])
+
+
+@pytest.mark.parametrize("comparison", ["batches", "classes"])
+def test_growth_is_the_power_in_pairs_of_batches_and_in_classes(comparison: str) -> None:
+    rows: Any = by_setting(rows_of(0.01).query("comparison == @comparison and variant == 'printed'"))
+    rows = rows[rows["quantity"].isin(["seconds", "predicted"])]
+    assert powers_of_time(rows, "passes").tolist() == pytest.approx([1, 1])
+    assert (powers_of_time(rows, "seconds") > 1.01).all()
+
+
+def test_curves_and_samples_are_means_over_repetitions() -> None:
+    curves = growth(rows_of(0)).set_index(["quantity", "comparison", "variant", "x"])
+    assert curves.loc[("seconds", "classes", "printed", 10), "mean"] == pytest.approx(180)
+    assert sampling(rows_of(0))["mean"].tolist() == pytest.approx([0.02])
