@@ -14,7 +14,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 import clai
-from replication.models.training import build_clai
+from replication.models.clai import build_clai
 from support.damage import NUMBERS, TEXTS, damaged, some_damaged
 from support.hostile import Attack
 

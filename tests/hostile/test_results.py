@@ -93,8 +93,8 @@ def test_embeddings(attack: Attack) -> None:
 
     def parse(folder: Path) -> None:
         for part in load_embedded(folder / "embedded.safetensors").values():
-            z, y = part.vectors()
-            assert len(z) == len(y)
+            vectors = part.vectors()
+            assert len(vectors.x) == len(vectors.labels)
 
     attack(
         "models (safetensors)",

@@ -21,8 +21,7 @@ from safetensors.torch import save
 from clai.batches import NO_AUGMENTATION
 from clai.checkpoints import Checkpoint, write_whole
 from replication.datasets.prepared import Prepared
-from replication.experiments import deep_kernel_gp
-from replication.models import training as training_of_models
+from replication.models.base import create
 from replication.models.run import Run
 from replication.runs.identity import RunId
 from replication.runs.jobs import use_threads
@@ -76,9 +75,9 @@ def trained(model: str, kind: str, training: Mapping[str, Any], checkpoint: Chec
     data, fold = (stays(), 0) if kind == "stays" else (pictures(), None)
     settings = SETTINGS | {"encoder": TRUNKS[kind], "training": TRAINING | training}
     run = Run(data, settings, RunId(kind, model, 0, fold), CPU)
-    result, history = (deep_kernel_gp if model == "deep-kernel-gp" else training_of_models).train(run, checkpoint)
-    module = result if isinstance(result, torch.nn.Module) else torch.nn.ModuleList(result)
-    return module.state_dict(), pd.DataFrame(history)
+    fitted: Any = create(model)
+    history = fitted.fit(run, run.splits, checkpoint)
+    return fitted.module.state_dict(), pd.DataFrame(history)
 
 
 FITS: dict[str, Callable[[Checkpoint], tuple[Any, pd.DataFrame]]] = {

@@ -1,5 +1,7 @@
 """The baselines do what their names promise, on data where the answer is known."""
 
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,19 +16,15 @@ from studenttmixture import EMStudentMixture
 
 from clai.batches import Recordings, Splits
 from clai.errors import DivergenceError, InputError
-from replication.models.deep_kernel_gp import prevalence_shift, train_deep_kernel_gp
-from replication.models.gaussian_process import GaussianProcess, fit_gaussian_process
-from replication.models.row_classifiers import (
-    class_sample,
-    fit_constant,
-    fit_gradient_boosting,
-    fit_logistic_regression,
-    fit_process_of_rows,
-    fit_row_classifier,
-)
+from replication.models.base import create
+from replication.models.gaussian_processes import DeepKernelGP, GaussianProcess
+from replication.models.row_classifiers import Constant, GradientBoosting, LogisticRegression, class_sample
 from replication.models.run import training_settings
-from replication.models.student_t_mixture import choose_student_t_mixture, fit_student_t_mixture
+from replication.models.student_t_mixture import StudentTMixture, fit_student_t_mixture
+from replication.runs.identity import RunId
 
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int64]
 MIXTURE: dict[str, Any] = {
     "components": 2,
     "degrees_of_freedom": 4.0,
@@ -47,8 +45,8 @@ PROCESS: dict[str, Any] = {
     "epochs": 20,
     "batch_size": 128,
     "learning_rate": 0.05,
+    "samples_per_class": 5000,
     "seed": 0,
-    "device": "cpu",
 }
 
 
@@ -74,7 +72,7 @@ def test_student_t_mixture_is_bayes_rule_with_the_class_shares() -> None:
     model = fit_student_t_mixture(z[keep], y[keep], **MIXTURE)
     assert model.shares == pytest.approx([5 / 6, 1 / 6])
     joint = np.exp(model.log_densities(z)) * model.shares
-    np.testing.assert_allclose(model.predict_proba(z), joint / joint.sum(1, keepdims=True), atol=1e-12)
+    np.testing.assert_allclose(expit(model.log_odds(z)), joint[:, 1] / joint.sum(1), atol=1e-12)
 
 
 def test_student_t_mixture_survives_outliers_better_than_a_gaussian() -> None:
@@ -86,7 +84,7 @@ def test_student_t_mixture_survives_outliers_better_than_a_gaussian() -> None:
     def accuracy(degrees_of_freedom: float) -> float:
         settings = MIXTURE | {"components": 1, "degrees_of_freedom": degrees_of_freedom}
         model = fit_student_t_mixture(spoilt, y, **settings)
-        return float((model.predict_proba(test).argmax(1) == truth).mean())
+        return float(((model.log_odds(test) > 0) == truth).mean())
 
     assert accuracy(2.0) > 0.9
     assert accuracy(2.0) > accuracy(1000.0) + 0.05
@@ -131,18 +129,13 @@ def test_mixture_that_is_chosen_is_the_best_on_validation_samples() -> None:
 
     z, y, z_val, y_val = *ring(1200), *ring(600)
     settings = {key: value for key, value in MIXTURE.items() if key not in ("components", "degrees_of_freedom")}
-    mixture, chosen = choose_student_t_mixture(
-        z, y, z_val, y_val, components=[1, 2], degrees_of_freedom=[4, 100], **settings
-    )
-    scores = mixture.scores(z_val)
-    best = roc_auc_score(y_val, scores[:, 1] - scores[:, 0])
+    mixture = StudentTMixture().fit_rows(z, y, z_val, y_val, components=[1, 2], degrees_of_freedom=[4, 100], **settings)
+    best = roc_auc_score(y_val, mixture.score_rows(z_val))
     for components in (1, 2):
         for freedom in (4, 100):
-            other = fit_student_t_mixture(z, y, **settings, components=components, degrees_of_freedom=freedom).scores(
-                z_val
-            )
-            assert best >= roc_auc_score(y_val, other[:, 1] - other[:, 0])
-    assert set(chosen) == {"components", "degrees_of_freedom"}
+            other = fit_student_t_mixture(z, y, **settings, components=components, degrees_of_freedom=freedom)
+            assert best >= roc_auc_score(y_val, other.log_odds(z_val))
+    assert set(mixture.choices) == {"components", "degrees_of_freedom"}
 
 
 def hours(n: int, seed: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
@@ -166,32 +159,32 @@ def test_classifiers_of_hours_have_the_prevalence_of_the_whole_data() -> None:
     x, y = hours(20_000, 0)
     test, truth = hours(20_000, 1)
     trees = {"learning_rate": 0.1, "max_leaf_nodes": 8}
-    boosting, best = fit_gradient_boosting(
-        x, y, test[:5000], truth[:5000], iterations=[5, 40], settings=trees, samples_per_class=2000, seed=0
-    )
-    logistic, _ = fit_logistic_regression(
-        x, y, test[:5000], truth[:5000], inverse_penalty=[1.0], samples_per_class=2000, seed=0
-    )
-    process = {"inducing_points": 16, "epochs": 8, "batch_size": 256, "learning_rate": 0.05, "device": "cpu"}
-    gaussian = fit_process_of_rows(x, y, samples_per_class=2000, seed=0, **process)
-    for classifier in (boosting, logistic, gaussian, fit_constant(y)):
-        odds = classifier.scores(test)
-        assert expit(odds).mean() == pytest.approx(truth.mean(), abs=0.01)
-    assert best == 40
-    assert roc_auc_score(truth, boosting.scores(test)) > roc_auc_score(truth, logistic.scores(test)) + 0.02
-    assert (fit_constant(y).scores(test) == fit_constant(y).scores(test)[0]).all()
+    process = {"inducing_points": 16, "epochs": 8, "batch_size": 256, "learning_rate": 0.05}
+    odds, given = {}, {"samples_per_class": 2000}
+    for model, settings in (
+        (GradientBoosting(), given | trees | {"iterations": [5, 40]}),
+        (LogisticRegression(), given | {"inverse_penalty": [1.0]}),
+        (GaussianProcess(), given | process),
+        (Constant(), {}),
+    ):
+        fitted = model.fit_rows(x, y, test[:5000], truth[:5000], seed=0, **settings)
+        odds[type(model)] = fitted.score_rows(test)
+        assert expit(odds[type(model)]).mean() == pytest.approx(truth.mean(), abs=0.01)
+        assert model.choices.get("iterations", 40) == 40
+    assert roc_auc_score(truth, odds[GradientBoosting]) > roc_auc_score(truth, odds[LogisticRegression]) + 0.02
+    assert (odds[Constant] == odds[Constant][0]).all()
 
 
 def test_dead_columns_of_an_embedding_do_not_count() -> None:
     x, y = hours(2000, 0)
     dead = np.where(np.arange(len(x)) % 2, np.float32(1e-43), np.float32(0))[:, None]
     fitting = {"inverse_penalty": [1.0], "samples_per_class": 2000, "seed": 0}
-    alone, _ = fit_logistic_regression(x, y, x, y, **fitting)
-    beside, _ = fit_logistic_regression(np.hstack([dead, x]), y, np.hstack([dead, x]), y, **fitting)
+    alone = LogisticRegression().fit_rows(x, y, x, y, **fitting)
+    beside = LogisticRegression().fit_rows(np.hstack([dead, x]), y, np.hstack([dead, x]), y, **fitting)
     awake = np.full((len(x), 1), 0.5, np.float32)
-    np.testing.assert_array_equal(beside.scores(np.hstack([awake, x])), alone.scores(x))
-    constant, _ = fit_logistic_regression(np.ones_like(x), y, x, y, **fitting)
-    assert np.isfinite(constant.scores(np.ones_like(x))).all()
+    np.testing.assert_array_equal(beside.score_rows(np.hstack([awake, x])), alone.score_rows(x))
+    constant = LogisticRegression().fit_rows(np.ones_like(x), y, x, y, **fitting)
+    assert np.isfinite(constant.score_rows(np.ones_like(x))).all()
 
 
 def rows_of_three(n: int, seed: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
@@ -205,24 +198,20 @@ def rows_of_three(n: int, seed: int) -> tuple[NDArray[np.float32], NDArray[np.in
 def test_classifiers_of_rows_of_three_classes_have_their_shares_and_choose_by_accuracy() -> None:
     x, y = rows_of_three(20_000, 0)
     val, test = rows_of_three(5000, 1), rows_of_three(20_000, 2)
-    settings = {
-        "logistic_regression": {"inverse_penalty": [1e-6, 1.0], "samples_per_class": 1500},
-        "gradient_boosting": {
-            "iterations": [1, 60],
-            "learning_rate": 0.1,
-            "max_leaf_nodes": 8,
-            "samples_per_class": 1500,
-        },
+    settings: dict[str, dict[str, Any]] = {
+        "logistic-regression": {"inverse_penalty": [1e-6, 1.0]},
+        "gradient-boosting": {"iterations": [1, 60], "learning_rate": 0.1, "max_leaf_nodes": 8},
     }
-    accuracy = {}
-    for model, chosen in (("logistic-regression", "inverse_penalty"), ("gradient-boosting", "iterations")):
-        classifier, choices = fit_row_classifier(model, (x, y), val, settings, seed=0)
-        scores = classifier.scores(test[0])
+    accuracy, choices = {}, {}
+    for name, own in settings.items():
+        model: Any = create(name)
+        scores = model.fit_rows(x, y, *val, samples_per_class=1500, seed=0, **own).score_rows(test[0])
         shares = np.bincount(test[1]) / len(test[1])
         assert scores.shape == (20_000, 3)
         np.testing.assert_allclose(softmax(scores, axis=1).mean(0), shares, atol=0.02)
-        accuracy[model] = (scores.argmax(1) == test[1]).mean()
-        assert set(choices) == {chosen}
+        accuracy[name] = (scores.argmax(1) == test[1]).mean()
+        choices |= model.choices
+    assert choices.keys() == {"inverse_penalty", "iterations"}
     assert choices["iterations"] == 60
     assert accuracy["gradient-boosting"] > accuracy["logistic-regression"] + 0.05
 
@@ -234,7 +223,7 @@ def test_the_sample_of_several_classes_shifts_each_of_them() -> None:
     np.testing.assert_allclose(shift, np.log([900 / 200, 300 / 200, 1]) - np.log(900 / 200))
 
 
-def test_deep_kernel_process_learns_what_its_recordings_show() -> None:
+def test_deep_kernel_process_learns_what_its_recordings_show(tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
 
     def items(n: int) -> Recordings:
@@ -244,21 +233,31 @@ def test_deep_kernel_process_learns_what_its_recordings_show() -> None:
         return Recordings(x, y, recording, torch.device("cpu"))
 
     splits = Splits(items(300), items(100), items(200))
-    config = {"training": TRAINING | {"samples_per_class": 15}}
+    config = {
+        "training": TRAINING | {"samples_per_class": 15}, "embedding_size": 4, "baselines": {"gp": {"inducing_points": 16}},
+        "encoder": {"trunk": "hours", "width": 16, "layers": 2, "dropout": 0.0},
+    }  # fmt: skip
     training = training_settings(config, conditions=1, seed=0)
-    model, history = train_deep_kernel_gp(
-        splits, training, encoder={"trunk": "hours", "width": 16, "layers": 2, "dropout": 0.0}, embedding_size=4,
-        inducing_points=16, device=torch.device("cpu"), checkpoint=None,
-    )  # fmt: skip
-    latent = model.latent(splits.test)
-    assert (latent.sd > 0).all()
-    assert roc_auc_score(splits.test.labels, latent.probability) > 0.75, "a straight line reaches about 0.5"
+    run: Any = SimpleNamespace(
+        splits=splits,
+        settings=config,
+        training=training,
+        inputs=2,
+        device=torch.device("cpu"),
+        id=RunId("stays", "dkgp", 0),
+    )
+    model = DeepKernelGP()
+    history = model.fit(run, splits, None)
+    scores, (_, sd) = model.scores(run, splits.test), model.latent(run, splits.test)
+    assert (sd > 0).all()
+    assert roc_auc_score(splits.test.labels, scores) > 0.75, "a straight line reaches about 0.5"
     assert history[-1]["loss"] < history[0]["loss"]
     share = float(splits.test.labels.double().mean())
     assert share < 0.15
-    shifted = expit(latent.log_odds(prevalence_shift(splits.train, training)))
-    assert shifted.mean() == pytest.approx(share, abs=0.04)
-    assert float(latent.probability.mean()) > share + 0.08
+    assert expit(scores).mean() == pytest.approx(share, abs=0.04)
+    model.save(tmp_path / "model.safetensors")
+    loaded = DeepKernelGP().load(run, tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(loaded.scores(run, splits.test), scores)
 
 
 def test_student_t_mixture_is_the_same_for_the_same_seed() -> None:
@@ -277,25 +276,25 @@ def test_student_t_mixture_refuses_what_has_no_density() -> None:
         fit_student_t_mixture(z[:23], y[:23], **MIXTURE)
 
 
+def fit_process(z: Floats, y: Labels, **settings: Any) -> GaussianProcess:
+    return GaussianProcess().fit_rows(z, y, z, y, **PROCESS | settings)
+
+
 @pytest.fixture(scope="module")
 def moons() -> GaussianProcess:
-    z, y = make_moons(600, noise=0.2, random_state=0)
-    return fit_gaussian_process(z, y, **PROCESS)
+    return fit_process(*make_moons(600, noise=0.2, random_state=0))
 
 
 def test_gaussian_process_separates_two_moons(moons: GaussianProcess) -> None:
     z, y = make_moons(600, noise=0.2, random_state=1)
-    p = moons.predict_proba(z)
-    assert p.shape == (600, 2)
-    np.testing.assert_allclose(p.sum(1), 1)
-    assert (p.argmax(1) == y).mean() > 0.93, "a straight line reaches about 0.87"
-    np.testing.assert_array_equal(p.argmax(1), moons.scores(z).argmax(1))
+    predicted = moons.score_rows(z) > 0
+    assert (predicted == y).mean() > 0.93, "a straight line reaches about 0.87"
+    np.testing.assert_array_equal(predicted, moons.predict(z)[0][:, 0] > 0)
 
 
 def test_gaussian_process_knows_what_it_does_not_know(moons: GaussianProcess) -> None:
     """Latent standard deviation grows away from the data, and the mean goes back to its constant."""
-    mean, sd = moons.latent(np.array([[0.0, 1.0], [2.5, 2.5], [60.0, 60.0]]))
-    assert mean.shape == sd.shape == (3,)
+    mean, sd, _ = (part[:, 0] for part in moons.predict(np.array([[0.0, 1.0], [2.5, 2.5], [60.0, 60.0]])))
     assert sd[0] < sd[1] <= sd[2] * 1.001
     assert abs(mean[0]) > abs(mean[2])
 
@@ -304,22 +303,21 @@ def test_gaussian_process_follows_a_sine() -> None:
     generator = np.random.default_rng(0)
     x = generator.uniform(0, 4 * np.pi, (400, 1))
     y = (generator.random(400) < (1 + 0.9 * np.sin(x[:, 0])) / 2).astype(np.int64)
-    model = fit_gaussian_process(x, y, **PROCESS | {"epochs": 60})
     grid = np.linspace(0.5, 12, 100)[:, None]
-    assert np.corrcoef(model.latent(grid)[0], np.sin(grid[:, 0]))[0, 1] > 0.8
+    mean = fit_process(x, y, epochs=60).predict(grid)[0]
+    assert np.corrcoef(mean[:, 0], np.sin(grid[:, 0]))[0, 1] > 0.8
 
 
 def test_gaussian_process_of_three_classes_is_one_versus_rest() -> None:
     z, y = load_iris(return_X_y=True)
-    model = fit_gaussian_process(z, y, **PROCESS)
-    assert model.latent(z)[0].shape == model.scores(z).shape == (150, 3)
-    np.testing.assert_allclose(model.predict_proba(z).sum(1), 1)
-    assert (model.predict_proba(z).argmax(1) == y).mean() > 0.9
+    scores = fit_process(z, y).score_rows(z)
+    np.testing.assert_allclose(np.exp(scores).sum(1), 1)
+    assert (scores.argmax(1) == y).mean() > 0.9
 
 
 def test_gaussian_process_is_the_same_for_the_same_seed() -> None:
     z, y = two_clouds(100, 0)
-    one, other = (fit_gaussian_process(z, y, **PROCESS | {"epochs": 2}).predict_proba(z) for _ in range(2))
+    one, other = (fit_process(z, y, epochs=2).score_rows(z) for _ in range(2))
     np.testing.assert_array_equal(one, other)
 
 
@@ -332,9 +330,9 @@ def test_gaussian_process_that_diverges_names_step_and_setting(size: int, rate: 
         DivergenceError,
         match=rf"at step \d+ of 16 the loss is \S+, the learning rate {rate:g}; lower baselines\.gp\.learning_rate",
     ):
-        fit_gaussian_process(z, y, **PROCESS | {"learning_rate": rate})
+        fit_process(z, y, learning_rate=rate)
 
 
 def test_gaussian_process_refuses_one_class() -> None:
-    with pytest.raises(InputError, match="every class needs embeddings"):
-        fit_gaussian_process(np.random.default_rng(0).normal(size=(10, 2)), np.zeros(10, dtype=int), **PROCESS)
+    with pytest.raises(InputError, match="found 10, 0 rows of the classes to train on"):
+        fit_process(np.random.default_rng(0).normal(size=(10, 2)), np.zeros(10, dtype=int))

@@ -22,14 +22,13 @@ from clai.errors import InputError
 from replication.datasets.prepare import prepare
 from replication.datasets.prepared import Prepared, load
 from replication.datasets.sources import obtain
-from replication.experiments.embedding_baselines import evaluate_embedding_baseline, fit_embedding_baseline
-from replication.experiments.evaluation import evaluate_clai
+from replication.experiments.evaluation import evaluate
+from replication.models.base import create, embedded_splits
 from replication.models.embedding import embed_splits
 from replication.models.run import Run
-from replication.models.training import train_clai
-from replication.runs import models
 from replication.runs.identity import RunId
 from replication.runs.jobs import use_threads
+from replication.runs.models import MODELS, Entry
 from replication.runs.settings import load_settings
 
 REPOSITORY = Path(__file__).parents[2]
@@ -138,7 +137,7 @@ def laplacian(monkeypatch: pytest.MonkeyPatch) -> type[kernels.Kernel]:
     monkeypatch.setattr(kernels, "KERNELS", dict(kernels.KERNELS))
     names = dict(vars(kernels))
     exec(compile(block("python", "class Laplacian"), "docs/extending.md", "exec"), names)
-    register(block("python", '"clai-l"'), monkeypatch)
+    register(block("yaml", "clai-l:"), monkeypatch)
     return names["Laplacian"]  # type: ignore[no-any-return]
 
 
@@ -148,13 +147,13 @@ def nearest_centroid(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("replication.models.nearest_centroid")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     exec(compile(block("python", "class NearestCentroid"), "docs/extending.md", "exec"), module.__dict__)
-    register(block("python", '"nearest-centroid"'), monkeypatch)
+    register(block("yaml", "nearest-centroid:"), monkeypatch)
 
 
 def register(entry: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Add an entry of the page to the registry."""
-    for key, model in eval(f"{{{entry}}}", dict(vars(models))).items():
-        monkeypatch.setitem(models.MODELS, key, model)
+    for key, model in yaml.safe_load(entry).items():
+        monkeypatch.setitem(MODELS, key, Entry(**model))
 
 
 def run_of(model: str) -> Run:
@@ -205,25 +204,24 @@ def test_the_kernel_fits_the_library(laplacian: Any) -> None:
 @pytest.mark.usefixtures("laplacian")
 def test_the_kernels_model_trains_and_votes(tmp_path: Path) -> None:
     use_threads(1)
-    run = run_of("clai-l")
-    trained, history = train_clai(run, Checkpoint(tmp_path / "checkpoint.pt", "a"))
+    run, model = run_of("clai-l"), create("clai-l")
+    history = model.fit(run, run.splits, Checkpoint(tmp_path / "checkpoint.pt", "a"))
     assert "floor" not in history[-1]
-    assert accuracy(evaluate_clai(run, trained.kernel, embed_splits(run, trained.encoder)).metrics) > 0.6
+    assert accuracy(evaluate(run, model, run.splits).metrics) > 0.6
 
 
 @pytest.mark.usefixtures("nearest_centroid")
 def test_the_baseline_is_fitted_on_embeddings(tmp_path: Path) -> None:
     use_threads(1)
-    trained, _ = train_clai(run_of("clai-c"), Checkpoint(tmp_path / "checkpoint.pt", "a"))
-    run = run_of("nearest-centroid")
-    embedded = embed_splits(run, trained.encoder)
-    baseline, choices = fit_embedding_baseline(run, embedded)
-    assert choices == {}
-    assert accuracy(evaluate_embedding_baseline(run, baseline, embedded).metrics) > 0.6
+    run, clai = run_of("clai-c"), create("clai-c")
+    clai.fit(run, run.splits, Checkpoint(tmp_path / "checkpoint.pt", "a"))
+    splits, model = embedded_splits(run, embed_splits(run, clai.network)), create("nearest-centroid")  # type: ignore[attr-defined]
+    model.fit(run, splits, None)
+    assert accuracy(evaluate(run, model, splits).metrics) > 0.6
 
 
 @pytest.mark.parametrize("title", ["A kernel", "A baseline"])
-def test_a_recipe_of_a_model_touches_three_files(title: str) -> None:
+def test_a_recipe_of_a_model_touches_two_files(title: str) -> None:
     section = TEXT.split(f"## {title}\n")[1].split("\n## ")[0]
     steps = re.findall(r"^\d\. ", section, flags=re.MULTILINE)
-    assert len(steps) == 3
+    assert len(steps) == 2

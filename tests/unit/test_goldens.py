@@ -17,19 +17,12 @@ from clai.checkpoints import Checkpoint
 from replication.datasets.miniature.make import make
 from replication.datasets.prepare import prepare
 from replication.datasets.sources import obtain
-from replication.experiments import deep_kernel_gp
-from replication.experiments.embedding_baselines import evaluate_embedding_baseline, fit_embedding_baseline
-from replication.experiments.evaluation import (
-    evaluate_clai,
-    evaluate_cross_entropy,
-    evaluate_rows,
-    evaluate_supervised_contrastive,
-)
+from replication.experiments.evaluation import evaluate
+from replication.models.base import Network, create, embedded_splits
 from replication.models.embedding import embed_splits
-from replication.models.row_classifiers import fit_row_classifier
 from replication.models.run import Run
-from replication.models.training import train
 from replication.runs.identity import RunId
+from replication.runs.models import EMBEDDING, MODELS
 from replication.runs.settings import (
     load_settings,
     merge,
@@ -102,31 +95,16 @@ def fitted(dataset: str, model: str, folder: Path, scratch: Path) -> dict[str, A
     )
     fold = 0 if dataset in ("mimic-iv", "challenge2019") else None
     run = Run.open(folder / "dataset.json", settings, RunId(dataset, model, 0, fold))
-    state: dict[str, Any] = {}
+    splits, fitted = run.splits, create(model)
     with Checkpoint(scratch / "checkpoint.pt", "golden") as checkpoint:
-        if model in ("gp", "gradient-boosting", "logistic-regression", "constant"):
-            rows = [(items.x.numpy(), items.labels.numpy()) for items in run.splits]
-            classifier, _ = fit_row_classifier(model, rows[0], rows[1], settings["baselines"], 0)
-            evaluation = evaluate_rows(run, classifier.scores(rows[2][0]), classifier.scores(rows[1][0]))
-        elif model == "student-t-mixture":
-            of_clai = Run.open(folder / "dataset.json", settings, RunId(dataset, "clai-c", 0, fold))
-            encoder, _ = train(of_clai, checkpoint)[0]
-            embedded = embed_splits(of_clai, encoder)
-            baseline, _ = fit_embedding_baseline(run, embedded)
-            evaluation = evaluate_embedding_baseline(run, baseline, embedded)
-        elif model == "deep-kernel-gp":
-            process, _ = deep_kernel_gp.train(run, checkpoint)
-            state, evaluation = process.state_dict(), deep_kernel_gp.evaluate(run, process)[0]
-        else:
-            trained, _ = train(run, checkpoint)
-            if model == "cross-entropy":
-                state, evaluation = trained.state_dict(), evaluate_cross_entropy(run, trained)
-            elif model == "supervised-contrastive":
-                state, evaluation = trained.state_dict(), evaluate_supervised_contrastive(run, trained)
-            else:
-                encoder, kernel = trained
-                state = torch.nn.ModuleList(trained).state_dict()
-                evaluation = evaluate_clai(run, kernel, embed_splits(run, encoder))
+        if MODELS[model].of == "embeddings":
+            of_clai = Run.open(folder / "dataset.json", settings, RunId(dataset, EMBEDDING, 0, fold))
+            clai = create(EMBEDDING)
+            clai.fit(of_clai, of_clai.splits, checkpoint)
+            splits = embedded_splits(run, embed_splits(of_clai, clai.network))
+        fitted.fit(run, splits, checkpoint)
+        evaluation = evaluate(run, fitted, splits)
+    state = fitted.module.state_dict() if isinstance(fitted, Network) else {}
     return {name: tensor.detach().numpy() for name, tensor in state.items()} | dict(evaluation.predictions)
 
 

@@ -17,17 +17,17 @@ from safetensors import safe_open
 import clai
 from clai.batches import NO_AUGMENTATION
 from clai.cli import main
-from clai.encoders import Classifier, build_classifier
 from clai.errors import InputError
 from clai.published_model import PublishedModel
 from replication.datasets.prepared import Prepared
 from replication.experiments import published
-from replication.experiments.evaluation import evaluate_clai
+from replication.experiments.evaluation import evaluate
 from replication.experiments.vote_pictures import vote_pictures
+from replication.models.base import Network, create
+from replication.models.clai import CLaI
 from replication.models.embedding import Embedded, embed_splits
 from replication.models.run import Run
 from replication.models.splits import drawn_rows
-from replication.models.training import Trained, build_clai
 from replication.report.model_cards import card
 from replication.report.publish import promote
 from replication.runs.identity import RunId
@@ -72,18 +72,14 @@ def run_of(model: str, classes: int, kind: str = "images", **settings: Any) -> R
     return Run(Prepared(info, arrays), merged, RunId("pictures", model, 0), torch.device("cpu"))
 
 
-def trained_for(run: Run) -> Trained | Classifier:
+def trained_for(run: Run) -> Network:
     """Return a network with random weights, normalising statistics among them, ready to evaluate."""
-    if run.model == "cross-entropy":
-        model: Trained | Classifier = build_classifier(run.settings, run.inputs, run.classes, 0)
-    else:
-        model = build_clai(run.settings, run.model, run.inputs, run.conditions, 0)
-    module = model if isinstance(model, Classifier) else model.encoder
+    model: Any = create(run.model).build(run)  # type: ignore[attr-defined]
     with torch.no_grad():
         for _ in range(30):
-            module.train()(run.splits.train.batch(torch.arange(len(run.splits.train)), None)[0])
-    module.eval()
-    return model
+            model.network.train()(run.splits.train.batch(torch.arange(len(run.splits.train)), None)[0])
+    model.network.eval()
+    return model  # type: ignore[no-any-return]
 
 
 def packed(folder: Path, run: Run, references: int = 30) -> tuple[PublishedModel, pd.DataFrame, dict[str, Embedded]]:
@@ -91,12 +87,8 @@ def packed(folder: Path, run: Run, references: int = 30) -> tuple[PublishedModel
     model = trained_for(run)
     record = {**RECORD, "run": str(run.id), "settings": dict(run.settings), "data": checksums(run.data.info)}
     record["evaluation"] = {**RECORD, "settings": dict(run.settings)}
-    embedded: dict[str, Embedded] = {}
-    if isinstance(model, Trained):
-        embedded = embed_splits(run, model.encoder)
-        metrics = evaluate_clai(run, model.kernel, embedded).metrics
-    else:
-        metrics = published.evaluate_cross_entropy(run, model).metrics
+    embedded = embed_splits(run, model.network) if isinstance(model, CLaI) else {}
+    metrics = evaluate(run, model, run.splits).metrics
     folder.mkdir(parents=True)
     pack = published.pack(run, model, embedded or None, references, record, metrics)
     (folder / "README.md").write_text(
@@ -165,7 +157,7 @@ def test_a_model_that_keeps_all_references_predicts_as_its_run(
 def test_weights_that_autocast_rounds_are_published_rounded_and_change_no_bit(model: str) -> None:
     run = run_of(model, 3)
     trained = trained_for(run)
-    network = trained.encoder if isinstance(trained, Trained) else trained
+    network = trained.network
     x = run.splits.test.batch(torch.arange(30), None)[0]
     tensors = published.rounded(trained, run)
     halved = [name for name, tensor in tensors.items() if tensor.dtype == torch.bfloat16]
@@ -173,8 +165,7 @@ def test_weights_that_autocast_rounds_are_published_rounded_and_change_no_bit(mo
     assert all("trunk" in name for name in halved)
     with torch.autocast("cpu", dtype=torch.bfloat16), torch.no_grad():
         before = network(x)
-        module = torch.nn.ModuleList(trained) if isinstance(trained, Trained) else trained
-        module.load_state_dict(tensors)
+        trained.module.load_state_dict(tensors)
         assert torch.equal(network(x), before)
     assert (before != 0).any()
 
@@ -183,10 +174,9 @@ def test_weights_that_autocast_rounds_are_published_rounded_and_change_no_bit(mo
 def test_the_weights_of_the_trunk_are_published_in_half_the_bits(tmp_path: Path, precision: str, bits: int) -> None:
     run = run_of("clai-m", 3, training=SETTINGS["training"] | {"precision": precision})
     trained = trained_for(run)
-    assert isinstance(trained, Trained)
     loaded, _, _ = packed(tmp_path / "model", run)
     read = loaded.network.trunk.state_dict()
-    for name, tensor in trained.encoder.trunk.state_dict().items():
+    for name, tensor in trained.network.trunk.state_dict().items():
         assert torch.allclose(read[name], tensor, rtol=2.0**-bits, atol=1e-7), name
     with safe_open(tmp_path / "model" / "model.safetensors", "pt") as file:
         assert file.get_tensor("0.trunk.stem.0.weight").dtype.itemsize == 2

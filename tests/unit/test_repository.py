@@ -123,7 +123,10 @@ def test_code_of_the_readme_runs() -> None:
             "replication.datasets.prepare, replication.datasets.sources, replication.datasets.prepared",
             "torch, sklearn, pandas",
         ),
-        ("replication.models.training", "sklearn, torchmetrics, torchvision, torch._dynamo, matplotlib"),
+        (
+            "replication.models.clai, replication.models.network_classifiers",
+            "sklearn, torchmetrics, torchvision, torch._dynamo, matplotlib",
+        ),
     ],
 )
 def test_jobs_do_not_wait_for_libraries_that_they_do_not_use(modules: str, spared: str) -> None:

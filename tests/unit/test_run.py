@@ -13,11 +13,11 @@ from clai.batches import NO_AUGMENTATION
 from clai.checkpoints import Checkpoint
 from clai.errors import InputError
 from replication.datasets.prepared import Prepared
+from replication.models import base
 from replication.models import run as module
-from replication.models import training
+from replication.models.base import create
 from replication.models.run import Run, choose_device
 from replication.models.splits import recording_rows
-from replication.models.training import train
 from replication.runs.identity import RunId
 from replication.runs.settings import load_settings, merge, model_settings
 
@@ -99,7 +99,7 @@ def test_a_batch_of_more_than_half_the_training_items_is_refused_before_training
         "pictures/cross-entropy/seed0: found training.batch_size 3 and 4 training images, expected .* to 2 or less"
     )
     with pytest.raises(InputError, match=refusal):
-        train(run, Checkpoint(tmp_path / "state", ""))
+        create(run.model).fit(run, run.splits, Checkpoint(tmp_path / "state", ""))
 
 
 @pytest.mark.parametrize(("septic", "part"), [([0, 1], "training"), ([0, 1, 2], None)])
@@ -127,7 +127,7 @@ def test_images_of_all_classes_decide_how_the_convnet_whitens(
     whitening: float, least: float, most: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Prepared images stand in the order of their classes. Here they are of two colours."""
-    monkeypatch.setattr(training, "_IMAGES_TO_WHITEN", 40)
+    monkeypatch.setattr(base, "_IMAGES_TO_WHITEN", 40)
     pixels = np.random.default_rng(0).integers(0, 60, (100, 12, 12, 3), dtype=np.uint8)
     pixels[50:, ..., 0] += 190
     statistics = {"mean": [60.0] * 3, "sd": [60.0] * 3}
@@ -140,7 +140,8 @@ def test_images_of_all_classes_decide_how_the_convnet_whitens(
     }
     settings = merge(model_settings(MINI, "cifar10", "cross-entropy"), own, {"normalise_test_separately": False})
     run = Run(Prepared(info, arrays), settings, RunId("cifar10", "cross-entropy", 0), CPU)
-    encoder, _ = train(run, Checkpoint(tmp_path / "checkpoint.pt", ""))
+    model: Any = create(run.model)
+    model.fit(run, run.splits, Checkpoint(tmp_path / "checkpoint.pt", ""))
     images = run.splits.train.batch(torch.arange(100), None)[0]
-    responses = torch.nn.functional.conv2d(images, encoder.trunk.whitening).transpose(0, 1).flatten(1)  # type: ignore[union-attr]
+    responses = torch.nn.functional.conv2d(images, model.network.trunk.whitening).transpose(0, 1).flatten(1)
     assert least < responses.square().mean(1).max() < most

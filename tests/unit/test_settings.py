@@ -10,7 +10,7 @@ import yaml
 from clai.errors import InputError
 from replication.__main__ import main
 from replication.runs.config_check import read_yaml
-from replication.runs.models import EMBEDDING_BASELINES, MODELS
+from replication.runs.models import MODELS, Entry
 from replication.runs.settings import (
     DEFAULTS,
     benchmark_settings,
@@ -135,7 +135,7 @@ def test_new_baseline_on_embeddings_needs_no_line_in_the_schema(monkeypatch: pyt
     own = {"baselines": {"nearest_centroid": {"shrinkage": 0.1}}}
     with pytest.raises(InputError, match="'nearest_centroid' was unexpected"):
         load_settings(REPOSITORY, own)
-    monkeypatch.setattr("replication.runs.config_check.EMBEDDING_BASELINES", [*EMBEDDING_BASELINES, "nearest-centroid"])
+    monkeypatch.setitem(MODELS, "nearest-centroid", Entry("Nearest centroid", "#8C564B", "", "embeddings"))
     assert load_settings(REPOSITORY, own)["baselines"]["nearest_centroid"] == {"shrinkage": 0.1}
 
 
@@ -190,7 +190,7 @@ def test_run_reads_its_own_settings_and_no_others() -> None:
     with pytest.raises(InputError, match=r"setting baselines\.svm: found none in the configuration"):
         select(REAL, ["baselines.svm"])
     for model in MODELS.values():
-        assert not {"seeds", "datasets"} & select(dataset_settings(REAL, "cifar10"), model.reads).keys()
+        assert not {"seeds", "datasets"} & select(dataset_settings(REAL, "cifar10"), model.settings).keys()
 
 
 def test_limits_of_memory_decide_neither_raw_files_nor_prepared_form() -> None:

@@ -13,18 +13,17 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from clai.batches import NO_AUGMENTATION, Vectors
 from clai.checkpoints import Checkpoint
-from clai.encoders import MLP, ConditionedHead, Encoder, ResNet2d, build_classifier
+from clai.encoders import MLP, ConditionedHead, Encoder, ResNet2d
 from clai.inference import RULES, SHARES
 from clai.kernels import Cosine
 from clai.learning import collaborative_learning, encoder_passes
 from clai.trainer import TrainingSettings, precision_context
 from replication.datasets.prepared import Prepared
 from replication.datasets.splits import DEVELOPMENT
-from replication.experiments.operations import operations_per_item
-from replication.experiments.studies import run_cell
+from replication.experiments.studies import operations_per_item, run_cell
+from replication.models.base import create
 from replication.models.run import Run
 from replication.models.splits import recording_rows
-from replication.models.training import build_clai
 from replication.runs.columns import COLUMNS
 from replication.runs.gather import gather, with_times
 from replication.runs.identity import RunId
@@ -72,12 +71,12 @@ def test_every_model_learns_the_classes_and_is_measured(model: str, tmp_path: Pa
     use_threads(1)
     run = Run(data(), settings(model), RunId("study", "cell", 0), CPU)
     checkpoint = Checkpoint(tmp_path / "checkpoint.pt", "a")
-    cell = run_cell(run, checkpoint)
-    accuracy = cell.metrics[cell.metrics["metric"] == "accuracy"].set_index("rule")["value"]
+    cell = run_cell(run, run.splits, checkpoint)
+    metrics = cell.evaluation.metrics
+    accuracy = metrics[metrics["metric"] == "accuracy"].set_index("rule")["value"]
     assert set(accuracy.index) == (set(RULES) if model in CLAI else {""})
     assert accuracy.max() > 0.6
-    assert cell.predictions is not None
-    decided = cell.predictions["probability"].argmax(axis=1) == run.data["y_test"]
+    decided = cell.evaluation.predictions["probability"].argmax(axis=1) == run.data["y_test"]
     assert decided.mean() == pytest.approx(accuracy["printed" if model in CLAI else ""])
     assert cell.history["validation_accuracy"].notna().all()
     views = 2 if model == "supervised-contrastive" else 1
@@ -113,10 +112,10 @@ def settings_of_recordings(**own: Any) -> dict[str, Any]:
 def test_a_cell_learns_and_is_measured_on_recordings_by_every_rule_and_both_shares(tmp_path: Path) -> None:
     use_threads(1)
     run = Run(recordings(), settings_of_recordings(), RunId("study", "cell", 0, 1), CPU)
-    cell = run_cell(run, Checkpoint(tmp_path / "checkpoint.pt", "a"))
-    value = cell.metrics.set_index(["rule", "shares", "metric"])["value"]
+    cell = run_cell(run, run.splits, Checkpoint(tmp_path / "checkpoint.pt", "a"))
+    value = cell.evaluation.metrics.set_index(["rule", "shares", "metric"])["value"]
     assert value["printed", "equal", "auroc"] > 0.8
-    assert {"utility", "auprc", "ece_positive_rate"} <= set(cell.metrics["metric"])
+    assert {"utility", "auprc", "ece_positive_rate"} <= set(cell.evaluation.metrics["metric"])
     assert {key[:2] for key in value.index} == {(rule, shares) for rule in RULES for shares in SHARES}
     assert len(run.splits.test) == 13
 
@@ -197,15 +196,11 @@ def operations_by_hand(trunk: nn.Module, x: Tensor) -> int:
 @pytest.mark.parametrize(("layout", "precision"), [("channels_last", "bfloat16"), ("contiguous_format", "float32")])
 def test_operations_are_those_of_a_count_by_hand(model: str, layout: str, precision: Any) -> None:
     run = Run(data(), settings(model), RunId("study", "cell", 0), CPU)
-    if model == "cross-entropy":
-        network: Any = build_classifier(run.settings, 3, 3, 0)
-        head, trained = 4 * 3, network
-    else:
-        trained = build_clai(run.settings, model, 3, 3, 0)
-        network, head = trained.encoder, 3 * 4 * 4
+    built: Any = create(model)
+    network, head = built.build(run).network, 4 * 3 if model == "cross-entropy" else 3 * 4 * 4
     x = run.splits.train.batch(torch.arange(5), None)[0]
     expected = operations_by_hand(copy.deepcopy(network.trunk), x) / 5 + 3 * 2 * head
-    assert operations_per_item(run, trained) == expected
+    assert operations_per_item(run, built) == expected
     network.to(memory_format=getattr(torch, layout))
     with FlopCounterMode(display=False) as counter, precision_context(CPU, precision):
         network(x.contiguous(memory_format=getattr(torch, layout))).sum().backward()

@@ -11,9 +11,8 @@ from torch import Tensor
 from clai.batches import NO_AUGMENTATION, Images, Vectors
 from clai.encoders import MLP, ConditionedHead, Encoder, ResNet2d
 from clai.trainer import TrainingSettings
-from replication.models.logistic_regression import fit_logistic_regression
-from replication.models.read_out import INVERSE_PENALTY
-from replication.models.supervised_contrastive import train_supervised_contrastive
+from replication.models.network_classifiers import INVERSE_PENALTY, train_supervised_contrastive
+from replication.models.row_classifiers import LogisticRegression
 
 SETTINGS = TrainingSettings(
     epochs=1, batch_size=4, optimiser="sgd", learning_rate=1e-9, momentum=0.0, weight_decay=0.0,
@@ -87,7 +86,7 @@ def test_read_out_separates_classes_and_keeps_their_shares(classes: int) -> None
 
     def scores(samples_per_class: int) -> np.ndarray:
         given = {"inverse_penalty": [INVERSE_PENALTY], "samples_per_class": samples_per_class, "seed": 0}
-        return fit_logistic_regression(x, y, x, y, **given)[0].scores(x)
+        return LogisticRegression().fit_rows(x, y, x, y, **given).score_rows(x)
 
     predicted = (scores(1000) > 0).astype(int) if classes == 2 else scores(1000).argmax(1)
     assert scores(1000).shape == ((600,) if classes == 2 else (600, 3))

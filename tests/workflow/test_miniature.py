@@ -15,7 +15,7 @@ from replication.runs.settings import load_settings
 from support.copies import REPOSITORY, Tree, repeatable
 
 DATA_RULES = {"mini_fetch_source", "mini_prepare_dataset"}
-TRAINING = {"mini_train_model", "mini_train_traced", "mini_run_cell", "mini_fit_deep_kernel_gp", "mini_embed_study"}
+TRAINING = {"mini_train_model", "mini_train_traced", "mini_run_cell", "mini_embed_study"}
 MULTICLASS, SEPSIS = ["pathmnist", "cifar10", "sleepedf-bands"], ["mimic-iv"]
 
 MINI = load_settings(REPOSITORY, mini=True)

@@ -14,8 +14,8 @@ TEXT = (REPOSITORY / "docs" / "extending.md").read_text()
 
 
 def block(mark: str) -> str:
-    """The one Python block of the page that holds the mark."""
-    blocks = re.findall(r"^ *```python\n(.*?)```", TEXT, flags=re.DOTALL | re.MULTILINE)
+    """The one block of the page that holds the mark."""
+    blocks = re.findall(r"^ *```\w+\n(.*?)```", TEXT, flags=re.DOTALL | re.MULTILINE)
     (text,) = [text for text in blocks if mark in text]
     return textwrap.dedent(text)
 
@@ -27,10 +27,8 @@ def extended(tree: Tree) -> Tree:
     with (library / "clai" / "kernels.py").open("a") as file:
         file.write("\n\n" + block("class Laplacian"))
     (library / "replication" / "models" / "nearest_centroid.py").write_text(block("class NearestCentroid"))
-    registry = library / "replication" / "runs" / "models.py"
-    head, tail = registry.read_text().split("\n}\n", 1)
-    entries = block('"clai-l"') + block('"nearest-centroid"')
-    registry.write_text(f"{head}\n{textwrap.indent(entries, '    ')}}}\n{tail}")
+    with (tree.path / "workflow" / "config" / "models.yaml").open("a") as file:
+        file.write(block("clai-l:") + block("nearest-centroid:"))
     return tree
 
 

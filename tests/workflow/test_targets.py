@@ -11,6 +11,7 @@ import yaml
 
 from replication.report.plan import runs_left
 from replication.runs.identity import RunId
+from replication.runs.models import MODELS
 from replication.runs.outputs import files_of_outputs
 from replication.runs.settings import load_settings, runs_of_model
 from support.copies import REPOSITORY, Tree
@@ -61,7 +62,7 @@ def test_full_run_covers_all_models_seeds_and_folds_that_the_configuration_names
     planned = shared_tree.planned(
         *("outputs", "--config", "evidence=real", "run=[cifar10,mimic-iv]", "datasets={mimic-iv: {path: mimic}}")
     )
-    trained = [model for model in mimic["models"] if model in ("clai-m", "clai-c", "cross-entropy")]
+    trained = [model for model in mimic["models"] if MODELS[model].of == "samples"]
     folds = mimic["folds"] * len(mimic["overrides"]["seeds"])
     assert planned["train_model"] == len(runs_of_cifar10(config)) + folds * len(trained)
     assert planned["fit_hourly_classifiers"] == planned["fit_embedding_baseline"] == folds

@@ -4,7 +4,7 @@ from pathlib import Path
 from replication.runs import controls, outputs, settings as run_settings
 from replication.runs.identity import RunId
 from replication.runs.jobs import remove_finished_checkpoints
-from replication.runs.models import CLAI, EMBEDDING, EMBEDDING_BASELINES, MODELS, fitted_by
+from replication.runs.models import CLAI, EMBEDDING, MODELS, fitted_on
 from replication.runs.record import file_digest
 from replication.runs.tuning import tuning_studies
 
@@ -12,8 +12,8 @@ config["studies"] |= tuning_studies(config)
 
 EVIDENCE = f"results/{'mini' if config['miniature'] else config['evidence']}"  # <evidence>, for code
 VARIANT = f"({'|'.join(config['variants'])})"
-TRAINED = fitted_by("train_model")
-OF_HOURS = fitted_by("fit_row_classifiers")  # one job fits them all
+TRAINED = fitted_on("samples")
+OF_HOURS = fitted_on("rows")  # one job fits them all
 OF_FEATURES = [model for model in OF_HOURS if not MODELS[model].recordings_only]
 
 
@@ -59,7 +59,7 @@ def only(*keys, models=()):
 
 def read_by(models, *keys):
     """Params function: what fitting these models in one job reads, and `keys`."""
-    reads = dict.fromkeys([key for model in models for key in MODELS[model].reads] + list(keys))
+    reads = dict.fromkeys([key for model in models for key in MODELS[model].settings] + list(keys))
     return only(*reads, models=models)
 
 
@@ -77,6 +77,10 @@ def read_by_model(*keys):
 
 def threads_of(wildcards):
     return settings_of(wildcards)["threads"]
+
+
+def gpu_of(wildcards):
+    return int(MODELS[wildcards.get("model") or settings_of(wildcards)["model"]].gpu)
 
 
 def checkpoint_of(wildcards, output):
@@ -106,7 +110,7 @@ def raw_of(name):
 
 def embeddings_below(wildcards):
     """The embeddings that a baseline, on a dataset or as a cell, is fitted on; none for other models."""
-    if (wildcards.get("model") or settings_of(wildcards)["model"]) not in EMBEDDING_BASELINES:
+    if MODELS[wildcards.get("model") or settings_of(wildcards)["model"]].of != "embeddings":
         return []
     return f"<results>/{wildcards.get('study') or wildcards.dataset}/{EMBEDDING}/{wildcards.run}/embedded.safetensors"
 

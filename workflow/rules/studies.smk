@@ -19,7 +19,7 @@ rule run_cell:
         "../../envs/environment.yaml"
     threads: threads_of
     resources:
-        gpu=1,
+        gpu=gpu_of,
     params:
         settings=read_by_model("model", "scored_on", "training.samples", "split_seed"),
         checkpoint=checkpoint_of,

@@ -1,4 +1,4 @@
-# Collaborative Learning, cross-entropy and supervised contrastive learning: training, and the evaluation of each run.
+# Networks, CLaI's and those it is compared with: training, and the evaluation of each run.
 # Requires <results>/{dataset}/prepared/; leaves model, history, metrics and records in <results>/{dataset}/{model}/{run}/.
 
 
@@ -18,7 +18,7 @@ rule train_model:
         "../../envs/environment.yaml"
     threads: threads_of
     resources:
-        gpu=1,
+        gpu=gpu_of,
     params:
         settings=read_by_model(),
         checkpoint=checkpoint_of,
@@ -28,7 +28,7 @@ rule train_model:
         "../scripts/train_model.py"
 
 
-# What does not apply to a model is left empty: embeddings of others than CLaI's, controls of other runs.
+# What does not apply to a model is left empty: embeddings of others than CLaI's, controls of other runs, latent processes.
 rule evaluate:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
@@ -42,6 +42,7 @@ rule evaluate:
         similarity="<results>/{dataset}/{model}/{run}/similarity.csv",
         agreement="<results>/{dataset}/{model}/{run}/agreement.csv",
         latent="<results>/{dataset}/{model}/{run}/latent.csv",
+        process="<results>/{dataset}/{model}/{run}/latent.npz",
         record="<results>/{dataset}/{model}/{run}/evaluation.json",
     log:
         "<logs>/{dataset}/{model}/{run}/evaluate.log",
@@ -51,7 +52,7 @@ rule evaluate:
         "../../envs/environment.yaml"
     threads: threads_of
     resources:
-        gpu=1,
+        gpu=gpu_of,
     params:
         settings=read_by_model(),
         parts=lambda wildcards: controls.parts_of(config, RunId.parse("/".join(wildcards))),

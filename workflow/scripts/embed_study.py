@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+from replication.models.base import create
 from replication.models.embedding import embed_splits, save_embedded
 from replication.models.run import Run
-from replication.models.training import train_clai
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job
 
@@ -15,5 +15,6 @@ start_job(snakemake.log[0], lower="training.batch_size, training.references or e
 inputs, output, params = snakemake.input, snakemake.output, snakemake.params
 run = Run.open(inputs.prepared, params.settings, RunId.parse(output.embedded))
 with run.checkpoint(params.checkpoint, [inputs.prepared, *inputs.library]) as checkpoint:
-    trained, _ = train_clai(run, checkpoint)
-save_embedded(output.embedded, embed_splits(run, trained.encoder))
+    model = create(run.model)
+    model.fit(run, run.splits, checkpoint)
+save_embedded(output.embedded, embed_splits(run, model.network))

@@ -2,22 +2,20 @@
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 from replication.experiments.embeddings import embed_parts, open_view
-from replication.experiments.evaluation import (
-    class_similarity,
-    evaluate_clai,
-    evaluate_cross_entropy,
-    evaluate_supervised_contrastive,
-)
+from replication.experiments.evaluation import class_similarity, evaluate, evaluate_clai
 from replication.experiments.rule_agreement import AGREEMENT_COLUMNS, measure_agreement
 from replication.experiments.seen_signals import seen_statistics
+from replication.models.base import create
+from replication.models.clai import CLaI
 from replication.models.embedding import embed_splits, save_embedded
 from replication.models.run import Run
-from replication.models.training import load_clai, load_classifier, load_contrastive
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job
+from replication.runs.models import MODELS
 from replication.runs.resources import disk_mb
 
 if TYPE_CHECKING:
@@ -27,26 +25,22 @@ start_job(snakemake.log[0], lower="encoder.width")
 output, path, parts = snakemake.output, snakemake.input.model, snakemake.params.parts
 run = Run.open(snakemake.input.prepared, snakemake.params.settings, RunId.parse(output.metrics))
 recorder = run.recorder()
-embedded = {}
-if run.model == "cross-entropy":
-    evaluation = evaluate_cross_entropy(run, load_classifier(run, path))
-elif run.model == "supervised-contrastive":
-    evaluation = evaluate_supervised_contrastive(run, load_contrastive(run, path))
-else:
-    encoder, kernel = load_clai(run, path)
-    embedded = embed_splits(run, encoder)
-    evaluation = evaluate_clai(run, kernel, embedded)
+model = create(run.model).load(run, path)
+embedded = embed_splits(run, model.network) if isinstance(model, CLaI) else {}
+evaluation = evaluate_clai(run, model.kernel, embedded) if embedded else evaluate(run, model, run.splits)
 save_embedded(output.embedded, embedded)
 evaluation.save(output.metrics, output.reliability, output.predictions)
+mean, sd = model.latent(run, run.splits.test) if MODELS[run.model].latent else ((), ())
+np.savez(output.process, mean=mean, sd=sd)
 kept = [output.metrics, output.reliability, output.predictions, *([output.embedded] if embedded else [])]
 recorder.write(output.record, disk_mb=disk_mb(kept), command=f"snakemake {output.metrics}")
 
 similarity = pd.DataFrame(columns=["class_a", "class_b", "similarity"])
 agreement, latent = pd.DataFrame(columns=AGREEMENT_COLUMNS), pd.DataFrame(columns=["quantity", "value"])
 if embedded:
-    similarity = class_similarity(run, kernel, embedded["test"])
+    similarity = class_similarity(run, model.kernel, embedded["test"])
 if "rules" in parts:
-    agreement = measure_agreement(run, kernel, embedded)
+    agreement = measure_agreement(run, model.kernel, embedded)
 if "classes" in parts or "signals" in parts:
     view = open_view(run, run.model, path)
     (test,) = embed_parts(run, view, {"test": None}).values()

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from replication.experiments.published import KEPT_REFERENCES, pack
+from replication.models.base import create
+from replication.models.clai import CLaI
 from replication.models.embedding import load_embedded
 from replication.models.run import Run
-from replication.models.training import load_clai, load_classifier
 from replication.report.model_cards import card
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job
@@ -22,8 +23,8 @@ start_job(snakemake.log[0])
 given, made, params = snakemake.input, snakemake.output, snakemake.params
 run = Run.open(given.prepared, params.settings, RunId.parse(given.model))
 records = [json.loads(Path(path).read_text()) for path in (given.training, given.evaluation)]
-embedded = None if run.model == "cross-entropy" else load_embedded(given.embedded)
-model = load_classifier(run, given.model) if embedded is None else load_clai(run, given.model)
+model = create(run.model).load(run, given.model)
+embedded = load_embedded(given.embedded) if isinstance(model, CLaI) else None
 packed = pack(run, model, embedded, KEPT_REFERENCES, with_evaluation(*records), pd.read_csv(given.metrics))
 record = packed.save(made.record, made.weights)
 Path(made.card).write_text(card(record, params.limits))

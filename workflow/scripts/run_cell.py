@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from replication.experiments.studies import run_cell
+from replication.models.base import embedded_splits
 from replication.models.embedding import load_embedded
 from replication.models.run import Run
 from replication.runs.identity import RunId
@@ -22,11 +23,11 @@ with run.checkpoint(
     params.checkpoint,
     [inputs.prepared, *([inputs.embedded] if inputs.embedded else []), *inputs.library],
 ) as checkpoint:
-    given = {"embedded": load_embedded(inputs.embedded)} if inputs.embedded else {}
-    cell = run_cell(run, checkpoint, **given)
-cell.metrics.to_csv(output.metrics, index=False)
+    splits = embedded_splits(run, load_embedded(inputs.embedded)) if inputs.embedded else run.splits
+    cell = run_cell(run, splits, checkpoint)
+cell.evaluation.metrics.to_csv(output.metrics, index=False)
+np.savez(output.predictions, **cell.evaluation.predictions)
 cell.history.to_csv(output.history, index=False)
-np.savez(output.predictions, **(cell.predictions or {}))
 recorder.write(
     output.record,
     disk_mb=disk_mb(output),

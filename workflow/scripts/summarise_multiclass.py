@@ -8,9 +8,9 @@ import numpy as np
 from replication.datasets import prepared
 from replication.experiments.projections import project
 from replication.metrics.comparisons import Predicted, compare_models
+from replication.models.base import create
 from replication.models.embedding import load_embedded
 from replication.models.run import Run
-from replication.models.training import load_clai
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job
 
@@ -33,7 +33,7 @@ compare_models(y, groups, predicted).to_csv(output.comparisons, index=False, flo
 embedded = [Path(path) for path in inputs.embedded]
 runs = [Run.open(inputs.prepared, settings, RunId.parse(path)) for path in embedded]
 tsne, stages = project(
-    (run, load_clai(run, path.with_name("model.safetensors")).kernel, load_embedded(path)["test"])
+    (run, create(run.model).load(run, path.with_name("model.safetensors")).kernel, load_embedded(path)["test"])
     for run, path in zip(runs, embedded, strict=True)
 )
 # gzip writes the time into its header unless told not to

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from replication.models.base import create
 from replication.models.run import Run
-from replication.models.training import save_model, train
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job
 from replication.runs.resources import disk_mb
@@ -18,8 +18,9 @@ inputs, output, params = snakemake.input, snakemake.output, snakemake.params
 run = Run.open(inputs.prepared, params.settings, RunId.parse(output.model))
 recorder = run.recorder()
 with run.checkpoint(params.checkpoint, [inputs.prepared, *inputs.library]) as checkpoint:
-    model, history = train(run, checkpoint)
-save_model(output.model, model)
+    model = create(run.model)
+    history = model.fit(run, run.splits, checkpoint)
+model.save(output.model)
 pd.DataFrame(history).to_csv(output.history, index=False)
 recorder.write(
     output.record,

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 from replication.experiments.objectives import train_traced
 from replication.models.run import Run
-from replication.models.training import save_model
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job
 
@@ -17,7 +16,7 @@ run = Run.open(inputs.prepared, params.settings, RunId.parse(output.model))
 recorder = run.recorder()
 with run.checkpoint(params.checkpoint, [inputs.prepared, *inputs.library]) as checkpoint:
     model, trace = train_traced(run, snakemake.wildcards.embedding, checkpoint)
-save_model(output.model, model)
+model.save(output.model)
 trace.to_csv(output.alignment, index=False)
 recorder.write(
     output.record,

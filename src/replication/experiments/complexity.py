@@ -38,17 +38,16 @@ from torch.utils.benchmark import Timer
 
 from clai import algorithms_as_printed as printed
 from clai.batches import Images, Vectors
-from clai.encoders import ConvNet, build_classifier, place
+from clai.encoders import ConvNet, build_classifier, build_encoder, place
 from clai.inference import decide, parzen_means, predict_labels, sample_references, standard_error
 from clai.kernels import Kernel, MahalanobisGaussian, build
 from clai.learning import collaborative_learning
 from clai.trainer import precision_context
 from replication.metrics.passes import trunk_passes
-from replication.models.cross_entropy import train_cross_entropy
+from replication.models.clai import build_clai
 from replication.models.hardware import choose_precision
+from replication.models.network_classifiers import train_cross_entropy, train_supervised_contrastive
 from replication.models.run import training_settings
-from replication.models.supervised_contrastive import train_supervised_contrastive
-from replication.models.training import build_clai
 from replication.runs.columns import COLUMNS
 from replication.runs.jobs import use_threads
 from replication.runs.memory import peak_gpu_memory, peak_memory
@@ -386,7 +385,7 @@ def prepare_loss(
     if loss in ("cross-entropy", "bare"):
         module = build_classifier(settings, CHANNELS, classes, 0)
     elif loss == "supervised-contrastive":
-        module = build_clai(settings, "clai-c", CHANNELS, 1, 0).encoder
+        module = build_encoder(settings, CHANNELS, 1, 0)
     else:
         module, kernel = build_clai(settings, loss, CHANNELS, conditions, 0)
         kernel.to(device)

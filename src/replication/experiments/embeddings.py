@@ -1,33 +1,20 @@
 """The embeddings of `replication.runs.controls`: the module that embeds, the kernel that compares, and both without training."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from clai.encoders import Classifier, Encoder, place
-from clai.kernels import Cosine, Kernel, MahalanobisGaussian
+from clai.encoders import place
+from clai.kernels import Cosine
+from replication.models.base import Network, View, create
 from replication.models.embedding import Embedded, draw_items, labels_of, outputs
 from replication.models.run import Run
-from replication.models.training import Trained, build_clai, load_clai, load_classifier, load_contrastive
+from replication.runs.controls import EMBEDDINGS, INPUTS
 
 # Items of a pass that settles the statistics of an untrained network.
 _BLOCK = 512
-
-
-class Features(nn.Module):
-    """The standardised features of a trunk as embeddings of one condition, (1, N, F)."""
-
-    def __init__(self, model: Classifier | Encoder) -> None:
-        super().__init__()
-        self.trunk, self.standardise = model.trunk, model.standardise
-
-    def forward(self, x: Any) -> Tensor:
-        features = self.trunk(x)
-        with torch.autocast(features.device.type, enabled=False):
-            return self.standardise(features.float()).unsqueeze(0)
 
 
 class Inputs(nn.Module):
@@ -41,11 +28,12 @@ class Inputs(nn.Module):
         return x.flatten(1).unsqueeze(0)
 
 
-class View(NamedTuple):
-    """The module that embeds samples as (K, N, L), and the kernel that compares them."""
-
-    module: nn.Module
-    kernel: Kernel
+def create_embedding(name: str) -> Network:
+    """Return the model, not trained yet, whose network has an embedding of `replication.runs.controls`."""
+    embedding = EMBEDDINGS[name]
+    model = create(embedding.model, embedding.fit)
+    assert isinstance(model, Network)
+    return model
 
 
 def open_view(run: Run, name: str, model: str | Path | None) -> View:
@@ -55,25 +43,17 @@ def open_view(run: Run, name: str, model: str | Path | None) -> View:
     An untrained network has CLaI-M's, at its start.
 
     Args:
-        run: its settings name the `model` whose network the embedding has.
         name: key of the embedding, or `inputs`.
         model: the trained model's file; None for what no training made.
     """
-    if name == "inputs":
+    if name == INPUTS:
         view = View(Inputs(), Cosine())
-    elif name == "untrained" or model is None:
-        trained = build_clai(run.settings, run.model, run.inputs, run.conditions, run.id.seed)
-        view = View(trained.encoder, trained.kernel)
+    elif model is None:
+        view = create_embedding(name).build(run).views()[0]
         place(view.module, run.device)
         settle(run, view.module)
-    elif name == "cross-entropy":
-        view = View(Features(load_classifier(run, model)), Cosine())
-    elif name == "supervised-contrastive":
-        view = View(Features(load_contrastive(run, model)), Cosine())
-    elif name == "prototypical":
-        view = View(load_contrastive(run, model), Cosine())
     else:
-        view = View(*load_clai(run, model))
+        view = create_embedding(name).load(run, model).views()[0]
     place(view.module, run.device)
     return view
 
@@ -94,23 +74,6 @@ def settle(run: Run, module: nn.Module) -> None:
         if len(block) > 1:
             module(run.splits.train.batch(block, None)[0])
     module.eval()
-
-
-def views_of(model: Trained | Classifier | Encoder, name: str) -> Iterator[tuple[str, View]]:
-    """Yield the kernels by which an embedding in training is looked at, by name, each with the module that embeds.
-
-    CLaI's embeddings have their own kernel. Others have both forms of the paper: cosine, and Gaussian with M = I / L.
-    """
-    if isinstance(model, Trained):
-        yield model.kernel.name, View(model.encoder, model.kernel)
-        return
-    module: nn.Module
-    if name == "prototypical" and isinstance(model, Encoder):
-        module, size = model, model.head.weight.shape[2]
-    else:
-        module, size = Features(model), model.standardise.num_features
-    for kernel in (Cosine(), MahalanobisGaussian(size, "identity")):
-        yield kernel.name, View(module, kernel)
 
 
 def embed_parts(run: Run, view: View, positions: Mapping[str, Tensor | None]) -> dict[str, Embedded]:

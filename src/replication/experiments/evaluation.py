@@ -14,8 +14,8 @@ import torch
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from clai.batches import Splits
 from clai.calibration import fit_logistic, fit_temperature, scaled_softmax
-from clai.encoders import Classifier, Encoder, place
 from clai.inference import (
     RULES,
     SHARES,
@@ -39,8 +39,9 @@ from replication.metrics.classification import (
     reliability,
     top_label,
 )
-from replication.models.embedding import Embedded, classifier_outputs, similarity_means
-from replication.models.read_out import fit_trunk_read_out, read_out_scores
+from replication.models.base import Model
+from replication.models.clai import CLaI
+from replication.models.embedding import Embedded, embed_splits, similarity_means
 from replication.models.run import Run
 from replication.models.splits import recording_rows
 from replication.runs.identity import RunId
@@ -130,6 +131,14 @@ def predicted_folds(
         )
 
 
+def evaluate(run: Run, model: Model, splits: Splits) -> Evaluation:
+    """Evaluate a fitted model on the test samples of these splits: CLaI by each decision rule, others by their scores."""
+    if isinstance(model, CLaI):
+        return evaluate_clai(run, model.kernel, embed_splits(run, model.network))
+    test, val = (Scored(model.scores(run, items), items.labels.numpy()) for items in (splits.test, splits.val))
+    return evaluate_scores(run, test, val)
+
+
 def evaluate_clai(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]) -> Evaluation:
     """Evaluate Collaborative Inference with the training samples as references, by each decision rule.
 
@@ -164,36 +173,13 @@ def _evaluate_rule(
     return evaluate_multiclass(run, Scored(f.T.numpy(), y), Scored(f_val.T.numpy(), y_val))
 
 
-def evaluate_cross_entropy(run: Run, classifier: Classifier) -> Evaluation:
-    """Evaluate the cross-entropy baseline from its logits."""
-    place(classifier, run.device)
-    test, val = (
-        Scored(
-            classifier_outputs(run, classifier, items, torch.arange(len(items))).double().numpy(), items.labels.numpy()
-        )
-        for items in (run.splits.test, run.splits.val)
+def evaluate_scores(run: Run, test: Scored, val: Scored) -> Evaluation:
+    """Evaluate log-odds (N,), or scores (N, C) whose softmax is the probability."""
+    return (
+        evaluate_binary(run, test, expit(test.score), val)
+        if test.score.ndim == 1
+        else evaluate_multiclass(run, test, val)
     )
-    if run.conditions > 1:
-        return evaluate_multiclass(run, test, val)
-    test, val = (Scored(part.score[:, 1] - part.score[:, 0], part.y) for part in (test, val))
-    return evaluate_binary(run, test, torch.from_numpy(test.score).sigmoid().numpy(), val)
-
-
-def evaluate_supervised_contrastive(run: Run, encoder: Encoder) -> Evaluation:
-    """Evaluate supervised contrastive learning by the read-out of its trunk, fitted on all training items."""
-    place(encoder, run.device)
-    read_out = fit_trunk_read_out(run, encoder, torch.arange(len(run.splits.train)))
-    test, val = (
-        read_out_scores(run, encoder, read_out, items, torch.arange(len(items)))
-        for items in (run.splits.test, run.splits.val)
-    )
-    return evaluate_rows(run, test, val)
-
-
-def evaluate_rows(run: Run, score: Floats, score_val: Floats) -> Evaluation:
-    """Evaluate a classifier of rows by its scores of the run's test and validation samples: log-odds (N,), or (N, C)."""
-    test, val = Scored(score, run.splits.test.labels.numpy()), Scored(score_val, run.splits.val.labels.numpy())
-    return evaluate_binary(run, test, expit(score), val) if score.ndim == 1 else evaluate_multiclass(run, test, val)
 
 
 def evaluate_multiclass(run: Run, test: Scored, val: Scored) -> Evaluation:

@@ -5,26 +5,20 @@ any training that separates classes. A model of `MODELS` has here the parameters
 """
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 import torch
-from torch import nn
 
 from clai.alignment import TargetMatrix, alignment_scores, one_vs_rest, target_matrix
 from clai.checkpoints import Checkpoint
-from clai.encoders import Classifier, ConvNet, Encoder, build_classifier, build_encoder, place
+from clai.encoders import ConvNet, place
 from clai.errors import InputError
-from clai.learning import collaborative_learning
 from clai.trainer import Epoch
-from replication.experiments.embeddings import settle, views_of
-from replication.models.cross_entropy import train_cross_entropy
+from replication.experiments.embeddings import create_embedding, settle
+from replication.models.base import Network
 from replication.models.embedding import draw_items, labels_of, outputs
-from replication.models.objectives import train_by_alignment, train_prototypical
 from replication.models.run import Run
-from replication.models.supervised_contrastive import train_supervised_contrastive
-from replication.models.supervised_contrastive import views_of as augmented_views_of
-from replication.models.training import Trained, build_clai
 
 ALIGNMENTS = ("alignment", "centred_alignment", "class_alignment")
 VALIDATION_SAMPLES = 1000
@@ -32,9 +26,7 @@ VALIDATION_SAMPLES = 1000
 TRACE_COLUMNS = ["epoch", "kernel", *ALIGNMENTS]
 
 
-def train_traced(
-    run: Run, objective: str, checkpoint: Checkpoint
-) -> tuple[Trained | Classifier | Encoder, pd.DataFrame]:
+def train_traced(run: Run, objective: str, checkpoint: Checkpoint) -> tuple[Network, pd.DataFrame]:
     """Train by an objective of `replication.runs.controls`.
 
     Returns:
@@ -43,29 +35,24 @@ def train_traced(
 
     Raises:
         InputError: the trunk is the convolutional one, which has to be whitened.
-        ValueError: there is no such objective.
     """
-    model, fit = _built(run, objective, checkpoint)
-    module = nn.ModuleList(model) if isinstance(model, Trained) else model
-    trunk = (model.encoder if isinstance(model, Trained) else model).trunk
-    if isinstance(trunk, ConvNet):
+    model = create_embedding(objective).build(run)
+    if isinstance(model.network.trunk, ConvNet):
         raise InputError(
             f"{run.id}: found the trunk convnet, expected one that is not whitened. Give the dataset "
             "another encoder.trunk"
         )
-    place(module, run.device)
+    place(model.module, run.device)
     positions = draw_items(run.splits.val, VALIDATION_SAMPLES, run.id.seed)
     untrained = copy.deepcopy(model)
-    settle(run, untrained.encoder if isinstance(untrained, Trained) else untrained)
-    first = {"epoch": 0, **measure_alignment(run, objective, untrained, positions)}
-    history = fit(lambda: measure_alignment(run, objective, model, positions))
-    module.cpu()
+    settle(run, untrained.network)
+    first = {"epoch": 0, **measure_alignment(run, untrained, positions)}
+    history = model.learn(run, lambda: measure_alignment(run, model, positions), checkpoint)
+    model.module.cpu()
     return model, _table([first, *history])
 
 
-def measure_alignment(
-    run: Run, objective: str, model: Trained | Classifier | Encoder, positions: torch.Tensor
-) -> Epoch:
+def measure_alignment(run: Run, model: Network, positions: torch.Tensor) -> Epoch:
     """Return the alignments of an embedding on the validation samples at these positions, by kernel and column.
 
     alignment and centred_alignment are those of each condition, averaged; an embedding without conditions serves all of them.
@@ -77,14 +64,14 @@ def measure_alignment(
     of_conditions = target_matrix(signs, signs, run.training.target)
     same = (labels.unsqueeze(0) == labels.unsqueeze(1)).float().mul(2).sub(1).unsqueeze(0)
     figures: Epoch = {}
-    for name, view in views_of(model, objective):
+    for view in model.views():
         z = outputs(view.module, run.splits.val, run.training.precision, positions, dim=1)
         with torch.no_grad():
             similarity = copy.deepcopy(view.kernel).cpu()(z, z)
             raw, centred = alignment_scores(similarity.expand(len(signs), -1, -1), of_conditions)
             of_classes = alignment_scores(similarity.mean(0, keepdim=True), TargetMatrix(same, None))[1]
         for column, value in zip(ALIGNMENTS, (raw, centred, of_classes), strict=True):
-            figures[f"{name} {column}"] = float(value.mean())
+            figures[f"{view.kernel.name} {column}"] = float(value.mean())
     return figures
 
 
@@ -97,28 +84,3 @@ def _table(history: Sequence[Epoch]) -> pd.DataFrame:
         for row in history
     ]
     return pd.DataFrame(rows, columns=TRACE_COLUMNS)
-
-
-Fit = Callable[[Callable[[], Epoch]], list[Epoch]]
-
-
-def _built(run: Run, objective: str, checkpoint: Checkpoint) -> tuple[Trained | Classifier | Encoder, Fit]:
-    """Return an untrained model, and what trains it with a function that is called after each epoch."""
-    items, training, settings, seed = run.splits.train, run.training, run.settings, run.id.seed
-    if objective in ("clai-m", "clai-c", "alignment-m", "alignment-c"):
-        trained = build_clai(settings, run.model, run.inputs, run.conditions, seed)
-        learn = train_by_alignment if objective.startswith("alignment") else collaborative_learning
-        return trained, lambda validate: learn(*trained, items, run.conditions, training, validate, checkpoint)
-    if objective == "cross-entropy":
-        classifier = build_classifier(settings, run.inputs, run.classes, seed)
-        return classifier, lambda validate: train_cross_entropy(classifier, items, training, validate, checkpoint)
-    encoder = build_encoder(settings, run.inputs, 1, seed)
-    if objective == "prototypical":
-        return encoder, lambda validate: train_prototypical(encoder, items, training, validate, checkpoint)
-    if objective == "supervised-contrastive":
-        temperature = settings["baselines"]["supervised_contrastive"]["temperature"]
-        views = augmented_views_of(run.data.info["kind"], settings["encoder"])
-        return encoder, lambda validate: train_supervised_contrastive(
-            encoder, items, training, temperature, views, validate, checkpoint
-        )
-    raise ValueError(f"objective is {objective!r}, expected one of OBJECTIVES in replication.runs.controls")

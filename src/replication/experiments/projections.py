@@ -13,6 +13,7 @@ from sklearn.manifold import TSNE
 from clai.kernels import Kernel
 from replication.models.embedding import Embedded
 from replication.models.run import Run
+from replication.runs.outputs import PICTURED_MODEL
 
 Floats = NDArray[np.floating[Any]]
 TSNE_COLUMNS = ["model", "x", "y", "label"]
@@ -80,7 +81,7 @@ def stages(run: Run, kernel: Kernel, test: Embedded) -> pd.DataFrame:
 
 
 def project(models: Iterable[tuple[Run, Kernel, Embedded]]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the t-SNE of every model (`TSNE_COLUMNS`), and the stages of CLaI-M (`STAGE_COLUMNS`).
+    """Return the t-SNE of every model (`TSNE_COLUMNS`), and the stages of `PICTURED_MODEL` (`STAGE_COLUMNS`).
 
     Args:
         models: run, kernel and test embeddings of each model.
@@ -88,6 +89,6 @@ def project(models: Iterable[tuple[Run, Kernel, Embedded]]) -> tuple[pd.DataFram
     views, conditioning = [], pd.DataFrame(columns=STAGE_COLUMNS)
     for run, kernel, test in models:
         views.append(tsne(run, kernel, test).assign(model=run.model)[TSNE_COLUMNS])
-        if run.model == "clai-m":
+        if run.model == PICTURED_MODEL:
             conditioning = stages(run, kernel, test)
     return pd.concat(views) if views else pd.DataFrame(columns=TSNE_COLUMNS), conditioning

@@ -11,13 +11,11 @@ import numpy as np
 import pandas as pd
 import torch
 from safetensors.torch import save
-from scipy.special import expit
-from torch import Tensor, nn
+from torch import Tensor
 
 from clai.batches import NO_AUGMENTATION
 from clai.calibration import fit_logistic
 from clai.checkpoints import write_whole
-from clai.encoders import Classifier, place
 from clai.errors import InputError
 from clai.inference import decide, mean_of_views, parzen_means, probabilities, sample_references
 from clai.kernels import Kernel
@@ -29,14 +27,15 @@ from replication.experiments.evaluation import (
     Evaluation,
     Scored,
     evaluate_binary,
-    evaluate_clai,
-    evaluate_cross_entropy,
     evaluate_multiclass,
+    evaluate_scores,
 )
-from replication.models.embedding import Embedded, classifier_outputs, embed_splits
+from replication.experiments.evaluation import evaluate as evaluate_run
+from replication.models.base import Network, create
+from replication.models.clai import CLaI
+from replication.models.embedding import Embedded
 from replication.models.run import Run
 from replication.models.splits import drawn_rows, recording_rows
-from replication.models.training import Trained
 from replication.runs.columns import COLUMNS
 from replication.runs.identity import RunId
 from replication.runs.record import checksums
@@ -63,7 +62,7 @@ class Packed(NamedTuple):
 
 def pack(
     run: Run,
-    model: Trained | Classifier,
+    model: Network,
     embedded: Mapping[str, Embedded] | None,
     references: int,
     record: Mapping[str, Any],
@@ -76,23 +75,23 @@ def pack(
 
     Args:
         run: of the model.
-        model: as `load_clai` or `load_classifier` gives it.
+        model: of CLaI, or of cross-entropy.
         embedded: the run's embeddings; None for cross-entropy.
         references: to keep; all training samples where there are fewer.
         record: of the run, with its evaluation.
         metrics: of the run, columns rule, metric and value.
     """
     tensors, kernel, kept = rounded(model, run), dict(run.settings["kernel"]), None
-    if isinstance(model, Trained):
+    if isinstance(model, CLaI):
         assert embedded is not None
         kernel["name"] = model.kernel.name
         kept = draw_references(embedded["train"], references, run.id.seed)
         test, val = (_votes(run, model.kernel, embedded[part], kept) for part in ("test", "val"))
         tensors |= dict(zip(REFERENCES, (kept.z.half(), kept.y, _places(run, kept.item)), strict=True))
     else:
-        place(model, run.device)
-        test, val = (_logits(run, model, part) for part in ("test", "val"))
-    evaluation = _evaluate(run, test, val, softmax=kept is not None)
+        splits = (run.splits.test, run.splits.val)
+        test, val = (Scored(model.scores(run, items), items.labels.numpy()) for items in splits)
+    evaluation = _evaluate(run, test, val) if isinstance(model, CLaI) else evaluate_scores(run, test, val)
     published = dict(zip(evaluation.metrics["metric"], evaluation.metrics["value"], strict=True))
     logistic = None if run.conditions > 1 else fit_logistic(val.score, val.y)
     calibration = (
@@ -124,19 +123,17 @@ def pack(
     )
 
 
-def rounded(model: Trained | Classifier, run: Run) -> dict[str, Tensor]:
+def rounded(model: Network, run: Run) -> dict[str, Tensor]:
     """Return parameters and buffers of a model, the weights of the trunk's layers in half the bits.
 
     Autocast rounds these weights to bfloat16 for every use, so that outputs of a run with this precision stay the same.
     Those of other runs are rounded to float16, which changes a prediction in some thousands.
     """
-    module = nn.ModuleList(model) if isinstance(model, Trained) else model
-    trunk = model.encoder.trunk if isinstance(model, Trained) else model.trunk
-    weights = {p.data_ptr() for p in trunk.parameters() if p.ndim > 1}
+    weights = {p.data_ptr() for p in model.network.trunk.parameters() if p.ndim > 1}
     stored = torch.bfloat16 if run.training.precision == "bfloat16" else torch.float16
     return {
         name: tensor.to(stored) if tensor.data_ptr() in weights else tensor
-        for name, tensor in module.state_dict().items()
+        for name, tensor in model.module.state_dict().items()
     }
 
 
@@ -165,17 +162,11 @@ def _votes(run: Run, kernel: Kernel, part: Embedded, references: References) -> 
     return Scored((f.T if run.conditions > 1 else f[0]).numpy(), part.y.numpy())
 
 
-def _logits(run: Run, classifier: Classifier, part: str) -> Scored:
-    items = getattr(run.splits, part)
-    logits = classifier_outputs(run, classifier, items, torch.arange(len(items))).double().numpy()
-    return Scored(logits if run.conditions > 1 else logits[:, 1] - logits[:, 0], items.labels.numpy())
-
-
-def _evaluate(run: Run, test: Scored, val: Scored, softmax: bool) -> Evaluation:
+def _evaluate(run: Run, test: Scored, val: Scored) -> Evaluation:
     if run.conditions > 1:
         return evaluate_multiclass(run, test, val)
     votes = probabilities(torch.from_numpy(test.score)[None])[:, 1].numpy()
-    return evaluate_binary(run, test, votes if softmax else expit(test.score), val)
+    return evaluate_binary(run, test, votes, val)
 
 
 def _input(run: Run) -> dict[str, Any]:
@@ -221,11 +212,9 @@ def evaluate(folder: str | Path, prepared: str | Path) -> pd.DataFrame:
     """
     published, run = reopen(folder, prepared)
     with _reading_record(folder):
-        if isinstance(published.network, Classifier):
-            metrics = evaluate_cross_entropy(run, published.network).metrics
-        else:
-            assert published.kernel is not None
-            metrics = evaluate_clai(run, published.kernel, embed_splits(run, published.network)).metrics
+        model: Any = create(run.model)
+        model.network, model.kernel = published.network, published.kernel
+        metrics = evaluate_run(run, model, run.splits).metrics
     return metrics.assign(dataset=run.id.dataset, model=run.id.model, seed=run.id.seed, fold=run.id.fold)[
         COLUMNS["metrics.csv"]
     ]

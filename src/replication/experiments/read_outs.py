@@ -21,7 +21,7 @@ from clai.inference import ParzenMeans, decide, log_posteriors, parzen_means
 from clai.kernels import Kernel
 from replication.experiments.evaluation import Scored, evaluate_multiclass
 from replication.models.embedding import Embedded
-from replication.models.logistic_regression import fit_logistic_regression, varying
+from replication.models.row_classifiers import LogisticRegression, varying
 from replication.models.run import Run
 
 Floats = NDArray[np.float64]
@@ -106,11 +106,11 @@ def _fit_all(run: Run, kernel: Kernel, train: Split, val: Split, test: Split) ->
     components.fit(train.x[drawn], train.y[drawn])
     near, near_val, near_test = (part._replace(x=components.transform(part.x)) for part in (train, val, test))
     yield "components", _choose(NEIGHBOURS, lambda k: _neighbours(near, k), near_val, near_test)
-    linear, penalty = fit_logistic_regression(
+    linear = LogisticRegression().fit_rows(
         train.x, train.y, val.x, val.y,
         inverse_penalty=INVERSE_PENALTIES, samples_per_class=len(train.y), seed=seed,
     )  # fmt: skip
-    yield "linear", Fitted(linear.scores(val.x), linear.scores(test.x), penalty)
+    yield "linear", Fitted(linear.score_rows(val.x), linear.score_rows(test.x), linear.choices["inverse_penalty"])
 
 
 @torch.no_grad()

@@ -1,40 +1,73 @@
 """One cell of a study: fit a model with the cell's settings, and measure it on the samples that the study is scored on."""
 
-from pkgutil import resolve_name
+import copy
+import time
 from typing import Any, NamedTuple
 
 import pandas as pd
-from numpy.typing import NDArray
+import torch
+from torch.utils.flop_counter import FlopCounterMode
 
+from clai.batches import Splits
 from clai.checkpoints import Checkpoint
+from replication.experiments.evaluation import Evaluation, evaluate
+from replication.models.base import Network, create
 from replication.models.run import Run
-from replication.runs.models import CELLS, MODELS
+
+# A few items: the count is proportional to their number, and BatchNorm needs two.
+_ITEMS = 4
 
 
 class Cell(NamedTuple):
     """The results of a cell.
 
     Attributes:
-        metrics: those of an `Evaluation`.
-        history: that of the training, a row an epoch; empty for a fit without epochs.
-        figures: for the record of the run, `training_seconds` among them.
-        predictions: those of an `Evaluation`; None where a cell keeps none.
+        evaluation: on the samples that the study is scored on.
+        history: that of the training, a row an epoch; empty for a fit without epochs. Of a network, `passes` counts the items
+            sent through it and back up to the end of each epoch, in units of the training samples, and `operations` the
+            floating-point operations of these passes.
+        figures: for the record of the run: `training_seconds`, which include validation, and the time of interrupted processes
+            up to their checkpoint; the choices of the fit; of a network `pairs` and `operations_per_item`.
     """
 
-    metrics: pd.DataFrame
+    evaluation: Evaluation
     history: pd.DataFrame
     figures: dict[str, Any]
-    predictions: dict[str, NDArray[Any]] | None = None
 
 
-NO_HISTORY = pd.DataFrame({"epoch": pd.Series(dtype=int)})
-"""The history of a fit without epochs."""
+def run_cell(run: Run, splits: Splits, checkpoint: Checkpoint) -> Cell:
+    """Fit the model of a cell on these splits, and evaluate it on all their test samples."""
+    started = time.perf_counter()
+    model = create(run.model)
+    epochs = model.fit(run, splits, checkpoint)
+    seconds = checkpoint.earlier + time.perf_counter() - started
+    figures: dict[str, Any] = {"training_seconds": round(seconds, 2), **model.choices}
+    history = pd.DataFrame(epochs or {"epoch": []})
+    if isinstance(model, Network):
+        history["passes"] = history["epoch"] * model.passes(run)
+        per_item = operations_per_item(run, model)
+        if per_item is not None:
+            history["operations"] = history["passes"] * len(splits.train) * per_item
+        pairs = float(history["pairs"].sum()) if "pairs" in history else None
+        figures |= {"operations_per_item": per_item, "pairs": pairs}
+    return Cell(evaluate(run, model, splits), history, figures)
 
 
-def run_cell(run: Run, checkpoint: Checkpoint, **given: Any) -> Cell:
-    """Fit and measure the model of a cell, by the function that the registry names (`replication.runs.models.CELLS`).
+def operations_per_item(run: Run, model: Network) -> float | None:
+    """Count the operations of one training item in a model's network, forward and backward.
 
-    Args:
-        given: what the model is fitted on besides the data: `embedded` for a baseline on embeddings.
+    A multiplication and an addition are two operations, as Jordan (2024, arXiv 2404.00498) counts. PyTorch's counter knows
+    convolutions and matrix products, from their shapes; the layout in memory and the precision change nothing. Normalisation,
+    activations, the loss and the optimiser are not counted: together they are a few per cent.
+
+    Returns:
+        The operations; None for recordings, because the counter does not know recurrent layers.
     """
-    return resolve_name(CELLS[MODELS[run.model].rule])(run, checkpoint, **given)
+    if run.data.info["kind"] == "recordings":
+        return None
+    model = copy.deepcopy(model)
+    model.module.cpu().train()
+    x = run.splits.train.batch(torch.arange(_ITEMS), None)[0].cpu()
+    with FlopCounterMode(display=False) as counter:
+        model.forward(run, x).sum().backward()
+    return counter.get_total_flops() / _ITEMS

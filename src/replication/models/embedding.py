@@ -4,13 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from clai.batches import Items, Splits
+from clai.batches import Items, Splits, Vectors
 from clai.checkpoints import write_whole
 from clai.encoders import Classifier, Encoder, place
 from clai.errors import InputError
@@ -31,9 +29,9 @@ class Embedded(NamedTuple):
     y: Tensor
     z_mirrored: Tensor | None = None
 
-    def vectors(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return the embeddings of all conditions side by side, (N, K L), and the labels (N,)."""
-        return self.z.permute(1, 0, 2).flatten(1).double().numpy(), self.y.numpy()
+    def vectors(self) -> Vectors:
+        """Return the embeddings of all conditions side by side, (N, K L), in double precision."""
+        return Vectors(self.z.permute(1, 0, 2).flatten(1).double(), self.y)
 
 
 def draw_items(items: Items, count: int | None, seed: int) -> Tensor:

@@ -1,124 +1,156 @@
-"""Classifiers of single rows: rows of features, and hours of recordings by the encoder's inputs (`datasets.hourly_inputs`).
+"""Classifiers of rows of features, of single hours by the encoder's inputs (`datasets.hourly_inputs`), or of embeddings.
 
-Gradient boosting, logistic regression and the constant at the prevalence are those of scikit-learn; the fourth is a sparse
-Gaussian process. The first two take any number of classes, the others two. All but the constant are fitted on a sample of the
-frequent classes and all of the rare ones, so that boosting a million hours takes seconds (`class_sample`).
+All but the constant are fitted on a sample of the frequent classes and all of the rare ones, so that boosting a million hours
+takes seconds. Log-probabilities of such a classifier differ from those of all rows by a constant for each class (King & Zeng
+2001), which is added here (`class_sample`).
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logit
-from sklearn.ensemble import HistGradientBoostingClassifier
 
-from replication.models.gaussian_process import GaussianProcess, fit_gaussian_process
-from replication.models.logistic_regression import RowClassifier, Shifted, class_sample, fit_logistic_regression, merit
+from clai.errors import InputError
+from replication.models.base import Floats, Labels, RowClassifier, Rows
 
-Floats = NDArray[np.float64]
+# Imports of scikit-learn are slow, and trainings of networks, which import this module for their read-outs, need few of them.
 
 
-@dataclass(frozen=True)
-class Constant:
-    """The same log-odds for every row."""
+class Constant(RowClassifier):
+    """The log-odds of the prevalence, for every row."""
 
     value: float
 
-    def scores(self, x: NDArray[np.float32]) -> Floats:
+    def fit_rows(self, x: Rows, y: Labels, x_val: Rows, y_val: Labels, *, seed: int) -> Self:
+        self.value = float(logit(np.mean(y)))
+        return self
+
+    def score_rows(self, x: Rows) -> Floats:
         return np.full(len(x), self.value)
 
 
-def fit_constant(y: ArrayLike) -> Constant:
-    """Return the prevalence of training labels (N,) in {0, 1} as a classifier."""
-    return Constant(float(logit(np.mean(np.asarray(y)))))
+class LogisticRegression(RowClassifier):
+    """A ridge-penalised logistic regression on standardised inputs, without the columns that do not vary (`varying`)."""
+
+    def fit_rows(
+        self,
+        x: Rows,
+        y: Labels,
+        x_val: Rows,
+        y_val: Labels,
+        *,
+        seed: int,
+        inverse_penalty: Sequence[float],
+        samples_per_class: int,
+    ) -> Self:
+        """Fit; `merit` on validation rows, every class among them, chooses the penalty from values of scikit-learn's C."""
+        from sklearn import linear_model
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        rows, self.shift = class_sample(y, samples_per_class, seed)
+        self.columns = varying(x[rows])
+        fitted = {
+            c: make_pipeline(StandardScaler(), linear_model.LogisticRegression(C=c, max_iter=1000)).fit(
+                x[rows][:, self.columns], y[rows]
+            )
+            for c in inverse_penalty
+        }
+        best = inverse_penalty[0]
+        if len(fitted) > 1:
+            merits = {c: merit(y_val, self._scores(classifier, x_val)) for c, classifier in fitted.items()}
+            best = max(merits, key=lambda c: (merits[c], -c))
+        self.classifier, self.choices = fitted[best], {"inverse_penalty": best}
+        return self
+
+    def score_rows(self, x: Rows) -> Floats:
+        return self._scores(self.classifier, x)
+
+    def _scores(self, classifier: Any, x: Rows) -> Floats:
+        return np.asarray(classifier.decision_function(x[:, self.columns]), dtype=np.float64) + self.shift
 
 
-def fit_gradient_boosting(
-    x: NDArray[np.float32],
-    y: ArrayLike,
-    x_val: NDArray[np.float32],
-    y_val: ArrayLike,
-    *,
-    iterations: list[int],
-    settings: Mapping[str, Any],
-    samples_per_class: int,
-    seed: int,
-) -> tuple[Shifted, int]:
-    """Fit gradient-boosted trees; `merit` on validation rows chooses the number of iterations.
+class GradientBoosting(RowClassifier):
+    """Gradient-boosted trees of scikit-learn."""
 
-    Args:
-        x, y: training rows (N, F) and class indices (N,).
-        x_val, y_val: validation rows (M, F) and class indices (M,), every class among them.
-        iterations: numbers to choose from; each adds a tree, or one a class where there are more than two.
-        settings: further arguments of HistGradientBoostingClassifier.
+    def fit_rows(
+        self,
+        x: Rows,
+        y: Labels,
+        x_val: Rows,
+        y_val: Labels,
+        *,
+        seed: int,
+        iterations: Sequence[int],
+        samples_per_class: int,
+        **settings: Any,
+    ) -> Self:
+        """Fit; `merit` on validation rows, every class among them, chooses the number of iterations.
+
+        Args:
+            iterations: numbers to choose from; each adds a tree, or one a class where there are more than two.
+            settings: further arguments of HistGradientBoostingClassifier.
+        """
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        rows, self.shift = class_sample(y, samples_per_class, seed)
+
+        def fitted(count: int) -> HistGradientBoostingClassifier:
+            model = HistGradientBoostingClassifier(max_iter=count, early_stopping=False, random_state=seed, **settings)
+            return model.fit(x[rows], y[rows])
+
+        # Boosting adds trees one after another, so the first n of a longer run are those of a run of n.
+        staged = fitted(max(iterations)).staged_decision_function(x_val)
+        merits = {n: merit(y_val, np.squeeze(f)) for n, f in enumerate(staged, start=1) if n in iterations}
+        best = max(merits, key=lambda n: (merits[n], -n))
+        self.classifier, self.choices = fitted(best), {"iterations": best}
+        return self
+
+    def score_rows(self, x: Rows) -> Floats:
+        return np.asarray(self.classifier.decision_function(x), dtype=np.float64) + self.shift
+
+
+def varying(x: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """Return which columns of x (N, F) vary by more than float32 resolves beside the one that varies most; all if none varies.
+
+    Dead units of a network leave values of 1e-43 or so. Divided by their spread they would count as much as any other.
+    """
+    spread = x.std(axis=0, dtype=np.float64)
+    return np.asarray((spread > np.finfo(np.float32).eps * spread.max()) | (spread.max() == 0))
+
+
+def class_sample(y: ArrayLike, most: int, seed: int) -> tuple[NDArray[np.int64], float | Floats]:
+    """Draw at most `most` samples of each class of y (N,), class indices from 0.
 
     Returns:
-        The classifier and its number of iterations.
+        Positions of the samples in ascending order; and what to add to the scores of a classifier that is fitted on them: a
+        number for two classes, (C,) for more.
+
+    Raises:
+        InputError: a class is missing.
     """
-    rows, shift = class_sample(y, samples_per_class, seed)
-
-    def fitted(count: int) -> HistGradientBoostingClassifier:
-        model = HistGradientBoostingClassifier(max_iter=count, early_stopping=False, random_state=seed, **settings)
-        return model.fit(x[rows], np.asarray(y)[rows])
-
-    # Boosting adds trees one after another, so the first n of a longer run are those of a run of n.
-    staged = fitted(max(iterations)).staged_decision_function(x_val)
-    merits = {n: merit(y_val, np.squeeze(f)) for n, f in enumerate(staged, start=1) if n in iterations}
-    best = max(merits, key=lambda n: (merits[n], -n))
-    return Shifted(fitted(best), shift), best
-
-
-@dataclass(frozen=True)
-class ProcessOfRows:
-    """A Gaussian process on the inputs, its probabilities shifted to the prevalence of the training rows."""
-
-    process: GaussianProcess
-    shift: float | Floats
-
-    def scores(self, x: NDArray[np.float32]) -> Floats:
-        return np.asarray(logit(self.process.predict_proba(x)[:, 1].clip(1e-12, 1 - 1e-12))) + self.shift
-
-
-def fit_process_of_rows(
-    x: NDArray[np.float32], y: ArrayLike, *, samples_per_class: int, seed: int, device: str, **settings: Any
-) -> ProcessOfRows:
-    """Fit a Gaussian process of two classes, with `settings` for `fit_gaussian_process`, to a sample of training rows (N, F)."""
-    rows, shift = class_sample(y, samples_per_class, seed)
-    return ProcessOfRows(
-        fit_gaussian_process(x[rows], np.asarray(y)[rows], **settings, seed=seed, device=device), shift
+    y = np.asarray(y)
+    generator = np.random.default_rng(seed)
+    groups = [np.flatnonzero(y == label) for label in range(max(2, int(y.max()) + 1))]
+    if not all(map(len, groups)):
+        counts = ", ".join(str(len(group)) for group in groups)
+        raise InputError(f"found {counts} rows of the classes to train on, expected some of each: provide more data")
+    drawn = [np.sort(generator.permutation(group)[:most]) for group in groups]
+    shift = np.array(
+        [
+            np.log(len(group) / len(groups[0])) - np.log(len(part) / len(drawn[0]))
+            for group, part in zip(groups, drawn, strict=True)
+        ]
     )
+    return np.sort(np.concatenate(drawn)), float(shift[1]) if len(groups) == 2 else shift
 
 
-def fit_row_classifier(
-    model: str,
-    train: tuple[NDArray[np.float32], NDArray[np.int64]],
-    val: tuple[NDArray[np.float32], NDArray[np.int64]],
-    settings: Mapping[str, Any],
-    seed: int,
-) -> tuple[RowClassifier, dict[str, Any]]:
-    """Fit the classifier that a model's key names.
+def merit(y: ArrayLike, scores: Floats) -> float:
+    """Return what validation rows choose by: the area under the ROC curve of scores (N,), the accuracy of scores (N, C)."""
+    from sklearn.metrics import accuracy_score, roc_auc_score  # slow to import, and most trainings need none
 
-    Args:
-        model: gradient-boosting or logistic-regression; for two classes also gp or constant.
-        train, val: inputs (N, F) and class indices (N,).
-        settings: config.yaml's `baselines`.
-        seed: of draws and of the fit.
-
-    Returns:
-        The classifier, and the choices made on validation rows, for the run's record.
-    """
-    if model == "constant":
-        return fit_constant(train[1]), {}
-    if model == "logistic-regression":
-        regression, penalty = fit_logistic_regression(*train, *val, **settings["logistic_regression"], seed=seed)
-        return regression, {"inverse_penalty": penalty}
-    if model == "gradient-boosting":
-        trees = dict(settings["gradient_boosting"])
-        arguments = {name: trees.pop(name) for name in ("iterations", "samples_per_class")}
-        classifier, best = fit_gradient_boosting(*train, *val, **arguments, settings=trees, seed=seed)
-        return classifier, {"iterations": best}
-    if model == "gp":
-        return fit_process_of_rows(*train, **settings["gp"], seed=seed, device="cpu"), {}
-    raise ValueError(f"model is {model!r}, expected gp, gradient-boosting, logistic-regression or constant")
+    if scores.ndim == 1:
+        return float(roc_auc_score(y, scores))
+    return float(accuracy_score(y, scores.argmax(axis=1)))

@@ -7,27 +7,25 @@ import itertools
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import softmax
+from numpy.typing import ArrayLike
 from sklearn.decomposition import PCA
 from sklearn.metrics import roc_auc_score
 from studenttmixture import EMStudentMixture
 
 from clai.errors import InputError
+from replication.models.base import Floats, Labels, RowClassifier, Rows
 
 logger = logging.getLogger(__name__)
-
-Floats = NDArray[np.float64]
 
 # The loosest tolerance at which a fit still counts as converged.
 _LOOSEST = 1e-2
 
 
 @dataclass(frozen=True)
-class StudentTMixture:
+class Densities:
     """Class-conditional densities of whitened embeddings, and the class shares of the training data."""
 
     whitening: PCA
@@ -43,9 +41,10 @@ class StudentTMixture:
         """Return log p(z | class) + log P(class) (N, C) at embeddings (N, L)."""
         return self.log_densities(z) + np.log(self.shares)
 
-    def predict_proba(self, z: ArrayLike) -> Floats:
-        """Return P(class | z) (N, C) at embeddings (N, L), by Bayes' rule."""
-        return np.asarray(softmax(self.scores(z), axis=1))
+    def log_odds(self, z: ArrayLike) -> Floats:
+        """Return the log-odds (N,) of the second of two classes at embeddings (N, L), by Bayes' rule."""
+        scores = self.scores(z)
+        return np.asarray(scores[:, 1] - scores[:, 0])
 
 
 def fit_student_t_mixture(
@@ -60,7 +59,7 @@ def fit_student_t_mixture(
     iterations: int,
     tolerance: float,
     seed: int,
-) -> StudentTMixture:
+) -> Densities:
     """Fit one mixture to each class.
 
     Args:
@@ -108,53 +107,55 @@ def fit_student_t_mixture(
             seed=seed,
         )
         mixtures.append(mixture)
-    return StudentTMixture(whitening, mixtures, counts / counts.sum())
+    return Densities(whitening, mixtures, counts / counts.sum())
 
 
-def choose_student_t_mixture(
-    z: ArrayLike,
-    y: ArrayLike,
-    z_val: ArrayLike,
-    y_val: ArrayLike,
-    *,
-    components: Sequence[int],
-    degrees_of_freedom: Sequence[float],
-    **settings: Any,
-) -> tuple[StudentTMixture, dict[str, Any]]:
-    """Fit a mixture for every combination of components and degrees of freedom, and choose the best on validation samples.
+class StudentTMixture(RowClassifier):
+    """The best mixture of those with some numbers of components and degrees of freedom. Two classes only."""
 
-    The best has the largest area under the ROC curve; the first of equals is chosen. A combination that does not converge is left
-    out, with a warning. Two classes only.
+    densities: Densities
 
-    Args:
-        z, y: training embeddings (N, L) and class indices (N,).
-        z_val, y_val: validation embeddings (M, L) and class indices (M,), both classes among them.
-        components, degrees_of_freedom: the values to combine.
-        settings: the other arguments of `fit_student_t_mixture`.
+    def fit_rows(
+        self,
+        x: Rows,
+        y: Labels,
+        x_val: Rows,
+        y_val: Labels,
+        *,
+        components: Sequence[int],
+        degrees_of_freedom: Sequence[float],
+        **settings: Any,
+    ) -> Self:
+        """Fit a mixture for every combination, and choose the one with the largest area under the ROC curve on validation rows.
 
-    Returns:
-        The mixture, and its components and degrees_of_freedom.
+        The first of equals is chosen. A combination that does not converge is left out, with a warning.
 
-    Raises:
-        InputError: no combination converges.
-    """
-    candidates: list[tuple[float, StudentTMixture, dict[str, Any]]] = []
-    for count, freedom in itertools.product(components, degrees_of_freedom):
-        combination: dict[str, Any] = {"components": count, "degrees_of_freedom": freedom}
-        try:
-            mixture = fit_student_t_mixture(z, y, **combination, **settings)
-        except InputError as error:
-            logger.warning("left out %s: %s", combination, error)
-            last = error
-            continue
-        scores = mixture.scores(z_val)
-        auroc = float(roc_auc_score(y_val, scores[:, 1] - scores[:, 0]))
-        logger.info("%s: AUROC %.4f on validation samples", combination, auroc)
-        candidates.append((auroc, mixture, combination))
-    if not candidates:
-        raise last
-    _, mixture, combination = max(candidates, key=lambda candidate: candidate[0])
-    return mixture, combination
+        Args:
+            components, degrees_of_freedom: the values to combine.
+            settings: the other arguments of `fit_student_t_mixture`.
+
+        Raises:
+            InputError: no combination converges.
+        """
+        best = -np.inf
+        for count, freedom in itertools.product(components, degrees_of_freedom):
+            combination: dict[str, Any] = {"components": count, "degrees_of_freedom": freedom}
+            try:
+                densities = fit_student_t_mixture(x, y, **combination, **settings)
+            except InputError as error:
+                logger.warning("left out %s: %s", combination, error)
+                last = error
+                continue
+            auroc = float(roc_auc_score(y_val, densities.log_odds(x_val)))
+            logger.info("%s: AUROC %.4f on validation samples", combination, auroc)
+            if auroc > best:
+                best, self.densities, self.choices = auroc, densities, combination
+        if best == -np.inf:
+            raise last
+        return self
+
+    def score_rows(self, x: Rows) -> Floats:
+        return self.densities.log_odds(x)
 
 
 def _fit_one(

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from clai.errors import InputError
-from replication.runs.models import EMBEDDING_BASELINES, MODELS
+from replication.runs.models import MODELS, fitted_on
 from replication.runs.tuning import PREFIX, corners
 
 _ROOT = Path(__file__).parents[3]
@@ -71,7 +71,8 @@ def _with_names(schema: dict[str, Any], config: Mapping[str, Any]) -> dict[str, 
     names["study"] = [*names["study"], *(f"{PREFIX}{name}" for name in names["tuning"])]
     schema["$defs"] |= {name: {"enum": list(known)} for name, known in names.items()}
     baselines = schema["$defs"]["shared"]["baselines"] | {"additionalProperties": False}
-    baselines["properties"] = {name.replace("-", "_"): {} for name in EMBEDDING_BASELINES} | baselines["properties"]
+    of_rows = [*fitted_on("rows"), *fitted_on("embeddings")]
+    baselines["properties"] = {name.replace("-", "_"): {} for name in of_rows} | baselines["properties"]
     schema["$defs"]["shared"]["baselines"] = baselines
     return schema
 
@@ -123,5 +124,5 @@ def _trials(config: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[st
             for values in corners(tuning["spaces"].get(model, {})):
                 yield from (f"tuning.{name}.spaces.{model}.{_message(e)}" for e in validator.iter_errors(values))
             for setting in tuning["spaces"].get(model, {}):
-                if not any(f"{setting}.".startswith(f"{read}.") for read in MODELS[model].reads):
+                if not any(f"{setting}.".startswith(f"{read}.") for read in MODELS[model].settings):
                     yield f"tuning.{name}.spaces.{model}: found '{setting}', expected a setting that {model} reads"

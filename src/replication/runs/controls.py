@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from replication.runs.identity import RunId
-from replication.runs.models import CLAI, MODELS, fitted_by
+from replication.runs.models import CLAI, MODELS, fitted_on
 from replication.runs.settings import is_sepsis, runs_of_model, seeds_of
 
 SEEDS = (0, 1, 2)
@@ -29,20 +29,25 @@ class Embedding:
     Args:
         title: name in tables.
         model: the model in `MODELS` whose network and settings it has.
+        fit: `module:class` that trains it, where that is another one than the model's.
     """
 
     title: str
     model: str
+    fit: str | None = None
 
 
+_MAXIMISED = "replication.models.clai:AlignmentMaximised"
 EMBEDDINGS: dict[str, Embedding] = {
     "clai-m": Embedding("CLaI-M", "clai-m"),
     "clai-c": Embedding("CLaI-C", "clai-c"),
-    "alignment-m": Embedding("Alignment maximised (M)", "clai-m"),
-    "alignment-c": Embedding("Alignment maximised (C)", "clai-c"),
+    "alignment-m": Embedding("Alignment maximised (M)", "clai-m", _MAXIMISED),
+    "alignment-c": Embedding("Alignment maximised (C)", "clai-c", _MAXIMISED),
     "cross-entropy": Embedding("Cross-entropy", "cross-entropy"),
     "supervised-contrastive": Embedding("Supervised contrastive", "supervised-contrastive"),
-    "prototypical": Embedding("Prototypical loss", "supervised-contrastive"),
+    "prototypical": Embedding(
+        "Prototypical loss", "supervised-contrastive", "replication.models.network_classifiers:Prototypical"
+    ),
     UNTRAINED: Embedding("Untrained", "clai-m"),
     INPUTS: Embedding("Inputs of the encoder", "clai-m"),
 }
@@ -140,7 +145,7 @@ def signal_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
 def runs_of(settings: Mapping[str, Any], dataset: str, name: str) -> list[RunId]:
     """Return the runs of an embedding with `SEEDS`; of a trained model those that the dataset has as well."""
     seeds = MINIATURE_SEEDS if settings["miniature"] else SEEDS
-    if name in fitted_by("train_model"):
+    if name in fitted_on("samples"):
         return [run for run in runs_of_model(settings, dataset, name) if run.seed in seeds]
     return [RunId(dataset, name, seed) for seed in seeds if seed in seeds_of(settings, dataset)]
 

@@ -114,7 +114,7 @@ _SEPSIS_FILES = (*_EVERY_RUN, "reliability.csv", "intervals.csv", "decision.csv"
 PUBLISHED_MODELS = (*CLAI, "cross-entropy")
 """The models of which the first run on each dataset of tables 1 and 3 is published whole."""
 PICTURED_MODEL = "clai-m"
-"""The one whose votes figure S9 shows."""
+"""The one whose stages figure 1 shows, and whose votes figure S9."""
 MODEL_FILES = ("model.json", "model.safetensors", "README.md")
 """Files of a published model."""
 

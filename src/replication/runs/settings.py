@@ -248,7 +248,7 @@ def effective_settings(settings: Mapping[str, Any], name: str, model: str) -> di
         runs = runs_of_model(settings, name, model)
         key = model
     shown = {"runs": [str(run) for run in runs], **select(merged, ["model", "dataset", "split_seed"])}
-    return shown | select(merged, MODELS[key].reads)
+    return shown | select(merged, MODELS[key].settings)
 
 
 def settings_text(repository: Path, name: str, model: str, configfiles: Iterable[Path] = (), mini: bool = False) -> str:

@@ -1,0 +1,236 @@
+"""What a model is: fitted to the samples of a run, it scores samples. workflow/config/models.yaml lists all of them."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from clai.batches import Items, Splits
+from clai.checkpoints import Checkpoint, write_whole
+from clai.encoders import Classifier, ConvNet, Encoder, place
+from clai.errors import InputError
+from clai.kernels import Cosine, Kernel, MahalanobisGaussian
+from clai.stability import finite
+from clai.tensors import fill_module, load_tensors
+from clai.trainer import Epoch
+from replication.models.batchwise import group_size
+from replication.models.embedding import Embedded, draw_items, labels_of
+from replication.models.run import Run
+from replication.runs.models import MODELS
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int64]
+Rows = NDArray[Any]
+"""Inputs (N, F) of floating-point numbers."""
+
+# Two thousand images have 1.9 million patches of 12 values; more would change the filters by less than the seed.
+_IMAGES_TO_WHITEN = 2000
+_BOUNDS = ("lower_bound", "upper_bound")
+
+
+class Model(ABC):
+    """A model that is fitted to the training samples of a run.
+
+    Args:
+        key: of the model in the registry.
+
+    Attributes:
+        choices: what the fit chose on validation samples, for the record of the run.
+    """
+
+    def __init__(self, key: str = "") -> None:
+        self.key = key
+        self.choices: dict[str, Any] = {}
+
+    @abstractmethod
+    def fit(self, run: Run, splits: Splits, checkpoint: Checkpoint | None) -> list[Epoch]:
+        """Fit to the training samples of these splits; validation samples make choices.
+
+        Returns:
+            The history, a row an epoch; empty for a fit without epochs, which keeps no checkpoint.
+        """
+
+    @abstractmethod
+    def scores(self, run: Run, items: Items) -> Floats:
+        """Return scores of all samples of items: log-odds (N,) for two classes, for more (N, C).
+
+        Their softmax is the probability of a class. CLaI's are f of the rule `printed`.
+        """
+
+
+def create(key: str, fit: str | None = None) -> Model:
+    """Return a model, not fitted yet, of the class that its entry in the registry names, or of the class `fit`."""
+    model: Model = resolve_name(fit or MODELS[key].fit)(key)
+    return model
+
+
+class RowClassifier(Model):
+    """A classifier of vectors: of rows of features, of single hours by the encoder's inputs, or of embeddings.
+
+    A subclass defines `fit_rows` and `score_rows`. Its settings are the block of `baselines` with the model's name, underscores
+    for hyphens.
+    """
+
+    def fit(self, run: Run, splits: Splits, checkpoint: Checkpoint | None) -> list[Epoch]:
+        settings = run.settings.get("baselines", {}).get(self.key.replace("-", "_"), {})
+        train, val = ((items.x.numpy(), items.labels.numpy()) for items in splits[:2])  # type: ignore[attr-defined]
+        self.fit_rows(*train, *val, seed=run.id.seed, **settings)
+        return []
+
+    def scores(self, run: Run, items: Items) -> Floats:
+        return self.score_rows(items.x.numpy())  # type: ignore[attr-defined]
+
+    @abstractmethod
+    def fit_rows(self, *rows: Any, **settings: Any) -> Self:
+        """Fit to training rows (N, F) and class indices (N,); validation rows (M, F) and their classes (M,) make choices.
+
+        Args:
+            rows: x, y, x_val and y_val.
+            settings: `seed`, and those of the model.
+        """
+
+    @abstractmethod
+    def score_rows(self, x: Rows) -> Floats:
+        """Return scores of rows (N, F), as `scores` does."""
+
+
+def embedded_splits(run: Run, embedded: Mapping[str, Embedded]) -> Splits:
+    """Return the embeddings of a run's samples as its splits; the test samples are those that the run is scored on."""
+    splits = Splits(*(embedded[name].vectors() for name in Splits._fields))
+    return splits._replace(test=getattr(splits, run.scored_split))
+
+
+class View(NamedTuple):
+    """How a network sees samples: the module that embeds them as (K, N, L), and the kernel that compares the embeddings."""
+
+    module: nn.Module
+    kernel: Kernel
+
+
+class Network(Model):
+    """A model with weights, trained by gradient and kept in a file.
+
+    Attributes:
+        module: holds all weights; on the CPU but while it computes.
+        network: the part of it that maps the inputs of samples.
+    """
+
+    module: nn.Module
+    network: Encoder | Classifier
+
+    @abstractmethod
+    def build(self, run: Run) -> Self:
+        """Set the untrained module, initialised from the run's seed."""
+
+    @abstractmethod
+    def learn(self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None) -> list[Epoch]:
+        """Train the module, on the run's device, on the training items; `validate` gives figures after each epoch."""
+
+    @abstractmethod
+    def validation(self, run: Run) -> Callable[[], Epoch]:
+        """Return the function that measures the model after each epoch, on validation samples."""
+
+    @abstractmethod
+    def views(self) -> list[View]:
+        """Return the embeddings that controls look at, the usual one first."""
+
+    def fit(self, run: Run, splits: Splits, checkpoint: Checkpoint | None) -> list[Epoch]:
+        """Train from the start, or from the checkpoint.
+
+        Raises:
+            InputError: a batch is larger than half the training items.
+        """
+        items, batch = len(splits.train), run.training.batch_size
+        if 2 * batch > items:
+            raise InputError(
+                f"{run.id}: found training.batch_size {batch} and {items} training {run.data.info['kind']}, expected a batch of "
+                f"at most half of them. Set training.batch_size to {items // 2} or less in the overrides of {run.id.dataset}, "
+                "or admit more data."
+            )
+        self.build(run)
+        place(self.module, run.device)
+        if isinstance(self.network.trunk, ConvNet):
+            # Prepared images may be in the order of their classes, so the first ones would be of one class.
+            drawn = draw_items(splits.train, _IMAGES_TO_WHITEN, run.id.seed)
+            self.network.trunk.whiten(splits.train.batch(drawn, None)[0], run.settings["encoder"]["whitening"])
+        history = self.learn(run, self.validation(run), checkpoint)
+        self.module.cpu()
+        return history
+
+    def save(self, path: str | Path) -> None:
+        """Write parameters and buffers as a safetensors file, but the bounds of GPyTorch's constraints, which are infinite."""
+        kept = {name: t.contiguous() for name, t in self.module.state_dict().items() if not name.endswith(_BOUNDS)}
+        write_whole(Path(path), save(kept))
+
+    def load(self, run: Run, path: str | Path) -> Self:
+        """Read what `save` wrote for a run, ready to evaluate."""
+        self.build(run)
+        bounds = {name: t for name, t in self.module.state_dict().items() if name.endswith(_BOUNDS)}
+        fill_module(self.module, load_tensors(path) | bounds, path)
+        self.module.eval()
+        return self
+
+    def passes(self, run: Run) -> float:
+        """Return how often an epoch sends the training samples through the network and back."""
+        items = len(run.splits.train)
+        group = group_size(run.training, items)
+        return items // group * group / items
+
+    def forward(self, run: Run, x: Any) -> Tensor:
+        """Return the network's outputs for a batch as one pass of training computes them."""
+        output: Tensor = self.network(x)
+        return output
+
+
+class Features(nn.Module):
+    """The standardised features of a trunk as embeddings of one condition, (1, N, F)."""
+
+    def __init__(self, model: Classifier | Encoder) -> None:
+        super().__init__()
+        self.trunk, self.standardise = model.trunk, model.standardise
+
+    def forward(self, x: Any) -> Tensor:
+        features = self.trunk(x)
+        with torch.autocast(features.device.type, enabled=False):
+            return self.standardise(features.float()).unsqueeze(0)
+
+
+def both_views(module: nn.Module, size: int) -> list[View]:
+    """Return embeddings without a kernel of their own by both forms of the paper: cosine, and Gaussian with M = I / L."""
+    return [View(module, kernel) for kernel in (Cosine(), MahalanobisGaussian(size, "identity"))]
+
+
+def validation_figures(scores: Floats, labels: Tensor) -> Epoch:
+    """Return the accuracy of scores, (N,) or (N, C), and for two classes that both occur the area under the ROC curve.
+
+    The accuracy of scores that are not finite would be a number all the same: FloatingPointError is raised for them.
+    """
+    finite(torch.from_numpy(scores))
+    y = labels.numpy()
+    predicted = scores > 0 if scores.ndim == 1 else scores.argmax(1)
+    figures = {"validation_accuracy": float((predicted == y).mean())}
+    # One class alone has no area under the curve, which is no divergence.
+    if scores.ndim == 1 and len(set(y.tolist())) > 1:
+        from sklearn.metrics import roc_auc_score  # slow to import, and many classes need none
+
+        figures["validation_auroc"] = float(roc_auc_score(y, scores))
+    return figures
+
+
+def draw_references(run: Run, items: Splits) -> Tensor:
+    """Draw the training items that serve as references while the model trains; refuse a draw that lacks a class."""
+    references = draw_items(items.train, run.settings["inference"]["validation_references"], run.id.seed)
+    present, expected = labels_of(items.train, references).unique().numel(), max(2, run.conditions)
+    if present < expected:
+        raise InputError(
+            f"inference.validation_references: its {len(references)} training items hold {present} of {expected} classes: "
+            "give a larger number"
+        )
+    return references

@@ -1,0 +1,108 @@
+"""CLaI-M and CLaI-C: Collaborative Learning with the kernel that the registry names, Collaborative Inference by votes."""
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+from torch import Tensor, nn
+
+from clai.alignment import alignment_scores, one_vs_rest, target_matrix
+from clai.batches import Items
+from clai.checkpoints import Checkpoint
+from clai.encoders import Encoder, build_encoder, place
+from clai.inference import decide
+from clai.kernels import Kernel, build
+from clai.learning import collaborative_learning, encoder_passes
+from clai.trainer import Epoch, precision_context
+from replication.models.base import Floats, Network, View, draw_references, validation_figures
+from replication.models.batchwise import batchwise_learning
+from replication.models.embedding import Embedded, draw_items, embed, similarity_means
+from replication.models.run import Run
+from replication.runs.models import MODELS
+
+
+def build_clai(
+    settings: Mapping[str, Any], model: str, inputs: int, conditions: int, seed: int
+) -> tuple[Encoder, Kernel]:
+    """Build an untrained encoder and the kernel of a model of CLaI, initialised from the seed."""
+    kernel = MODELS[model].kernel
+    if kernel is None:
+        raise ValueError(f"{model} has no kernel: expected a model of Collaborative Learning")
+    encoder = build_encoder(settings, inputs, conditions, seed)
+    return encoder, build(kernel, settings["embedding_size"], settings["kernel"]["metric"])
+
+
+class CLaI(Network):
+    """An encoder with a condition for each class, and the kernel that compares its embeddings."""
+
+    network: Encoder
+    kernel: Kernel
+
+    def build(self, run: Run) -> Self:
+        self.network, self.kernel = build_clai(run.settings, self.key, run.inputs, run.conditions, run.id.seed)
+        self.module = nn.ModuleList([self.network, self.kernel])
+        return self
+
+    def learn(self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None) -> list[Epoch]:
+        items = run.splits.train
+        return collaborative_learning(
+            self.network, self.kernel, items, run.conditions, run.training, validate, checkpoint
+        )
+
+    def validation(self, run: Run) -> Callable[[], Epoch]:
+        """Return the function that votes on validation samples, with training items as references, after each epoch.
+
+        Its figures are those of the rule `printed`, and the floor of the loss if the kernel knows one.
+        """
+        splits, precision = run.splits, run.training.precision
+        references = draw_references(run, splits)
+        positions = draw_items(splits.val, run.settings["inference"]["validation_samples"], run.id.seed)
+        shares = (one_vs_rest(splits.train.labels, run.conditions) > 0).double().mean(1).tolist()
+        floor = self.kernel.mean_loss_floor(run.training.target, shares, run.settings["embedding_size"])
+        constants = {} if floor is None else {"floor": floor}
+
+        def validate() -> Epoch:
+            reference = embed(self.network, splits.train, precision, references)
+            validation = embed(self.network, splits.val, precision, positions, run.mirror)
+            return constants | validation_figures(self.vote(run, validation, reference), validation.y)
+
+        return validate
+
+    def vote(self, run: Run, samples: Embedded, references: Embedded) -> Floats:
+        """Return f of the rule `printed` for embedded samples, (N,) for two classes, (N, C) for more."""
+        f = decide(similarity_means(run, copy.deepcopy(self.kernel).cpu(), samples, references), "printed")
+        return (f.T if run.conditions > 1 else f[0]).double().numpy()
+
+    def scores(self, run: Run, items: Items) -> Floats:
+        place(self.network, run.device)
+        references = embed(self.network, run.splits.train, run.training.precision)
+        return self.vote(run, embed(self.network, items, run.training.precision, mirror=run.mirror), references)
+
+    def views(self) -> list[View]:
+        return [View(self.network, self.kernel)]
+
+    def passes(self, run: Run) -> float:
+        return encoder_passes(len(run.splits.train), run.conditions, run.training)
+
+    def forward(self, run: Run, x: Any) -> Tensor:
+        return self.network(x) if run.training.schedule == "joint" else self.network(x, 0)
+
+
+class AlignmentMaximised(CLaI):
+    """CLaI's encoder and kernel, trained to maximise the centred alignment itself: a control of claim 9."""
+
+    def learn(self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None) -> list[Epoch]:
+        """Train on 1 minus the mean over conditions of the alignment of one half of a batch with the other.
+
+        The alignment is the centred one (Cortes, Mohri & Rostamizadeh 2012). Without centring, constant similarities of -1
+        already have a high alignment with `product`.
+        """
+
+        def objective(x: Any, labels: Tensor) -> Tensor:
+            with precision_context(run.device, run.training.precision):
+                z = self.network(x)
+            signs, half = one_vs_rest(labels, run.conditions).to(z.dtype), len(labels) // 2
+            target = target_matrix(signs[:, :half], signs[:, half:], run.training.target)
+            return 1 - alignment_scores(self.kernel(z[:, :half], z[:, half:]), target)[1].mean()
+
+        return batchwise_learning(self.module, objective, run.splits.train, run.training, validate, checkpoint)

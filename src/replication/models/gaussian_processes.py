@@ -1,0 +1,245 @@
+"""Gaussian process classification: sparse, variational, trained in minibatches (figure 4, line 754).
+
+The process is f ~ GP(m, s^2 exp(-|z - z'|^2 / 2 l^2)) with a learned constant mean m, scale s and one lengthscale l for each
+dimension. Its likelihood is Bernoulli with a probit link, its variational posterior a Gaussian at learned inducing points
+(Hensman et al. 2015), by GPyTorch. More than two classes have C independent processes, one versus rest, whose probabilities
+are scaled to sum to 1.
+
+One process sees the inputs of single hours. The other sees embeddings that are learned with it: deep kernel learning (Wilson et
+al. 2016).
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+import gpytorch
+import numpy as np
+import torch
+from linear_operator.utils.errors import NanError, NotPSDError
+from scipy.special import logit
+from sklearn.cluster import MiniBatchKMeans
+from sklearn.preprocessing import StandardScaler
+from torch import Tensor, nn
+
+from clai.alignment import one_vs_rest
+from clai.batches import Items
+from clai.checkpoints import Checkpoint, seeded_generators
+from clai.encoders import Encoder, build_encoder, place
+from clai.learning import class_draw
+from clai.stability import FAILURES, refuse_divergence
+from clai.trainer import Epoch
+from replication.models.base import (
+    Floats,
+    Labels,
+    Network,
+    RowClassifier,
+    Rows,
+    View,
+    both_views,
+    validation_figures,
+)
+from replication.models.batchwise import batchwise_learning, draw_shift
+from replication.models.row_classifiers import class_sample
+from replication.models.run import Run
+
+# Samples predicted at once.
+_BLOCK = 4096
+
+
+@contextmanager
+def numerical_failures() -> Iterator[None]:
+    """Raise FloatingPointError where GPyTorch raises errors of its own for numbers that are not finite."""
+    try:
+        yield
+    except (NanError, NotPSDError) as error:
+        raise FloatingPointError(str(error)) from error
+
+
+class SparseProcess(gpytorch.models.ApproximateGP):
+    """Independent processes, `outputs` of them, whose inducing points start at the same points (n, L)."""
+
+    def __init__(self, inducing: Tensor, outputs: int) -> None:
+        shape = torch.Size([outputs])
+        posterior = gpytorch.variational.CholeskyVariationalDistribution(len(inducing), batch_shape=shape)
+        strategy = gpytorch.variational.VariationalStrategy(
+            self, inducing.repeat(outputs, 1, 1), posterior, learn_inducing_locations=True
+        )
+        super().__init__(strategy)
+        self.mean_module = gpytorch.means.ConstantMean(batch_shape=shape)
+        self.covar_module = gpytorch.kernels.ScaleKernel(
+            gpytorch.kernels.RBFKernel(ard_num_dims=inducing.shape[1], batch_shape=shape), batch_shape=shape
+        )
+        # Standardised embeddings lie about sqrt(2 L) apart. A lengthscale of that order relates them at the start.
+        self.covar_module.base_kernel.lengthscale = inducing.shape[1] ** 0.5
+
+    def forward(self, z: Tensor) -> Any:
+        return gpytorch.distributions.MultivariateNormal(self.mean_module(z), self.covar_module(z))
+
+
+class GaussianProcess(RowClassifier):
+    """Processes of rows, standardised with their own statistics; fitted by maximising the evidence lower bound with Adam."""
+
+    scaler: StandardScaler
+    process: SparseProcess
+    likelihood: gpytorch.likelihoods.BernoulliLikelihood
+
+    def fit_rows(
+        self,
+        x: Rows,
+        y: Labels,
+        x_val: Rows,
+        y_val: Labels,
+        *,
+        seed: int,
+        inducing_points: int,
+        samples_per_class: int,
+        epochs: int,
+        batch_size: int,
+        learning_rate: float,
+    ) -> Self:
+        """Fit to a sample of the training rows, of every class 0 .. C - 1 (`class_sample`).
+
+        Args:
+            inducing_points: their number, at most N. They start at k-means centres.
+            epochs, batch_size, learning_rate: of Adam.
+
+        Raises:
+            DivergenceError: a loss or a weight is not finite, or a loss above `EXPLODED`; names epoch, step and learning rate.
+            InputError: a class is missing.
+        """
+        rows, self.shift = class_sample(y, samples_per_class, seed)
+        sample, classes = x[rows].astype(np.float64), y[rows]
+        outputs = 1 if classes.max() == 1 else int(classes.max()) + 1
+        self.scaler = StandardScaler().fit(sample)
+        standard = self.scaler.transform(sample)
+        centres = MiniBatchKMeans(min(inducing_points, len(rows)), n_init=1, random_state=seed).fit(standard)
+        inputs = torch.as_tensor(standard, dtype=torch.float32)
+        target = (one_vs_rest(torch.from_numpy(classes), outputs) + 1) / 2
+
+        process = SparseProcess(torch.as_tensor(centres.cluster_centers_, dtype=torch.float32), outputs)
+        likelihood = gpytorch.likelihoods.BernoulliLikelihood()
+        bound = gpytorch.mlls.VariationalELBO(likelihood, process, num_data=len(inputs))
+        optimiser = torch.optim.Adam(process.parameters(), lr=learning_rate)
+        generator = torch.Generator().manual_seed(seed)
+        steps = -(-len(inputs) // batch_size)
+        advice = "lower baselines.gp.learning_rate. Nothing is kept of this fit, which has no checkpoint"
+        process.train()
+        # GPyTorch starts the variational mean with a little noise from the global generator.
+        with seeded_generators(seed, torch.device("cpu")):
+            for epoch in range(1, epochs + 1):
+                losses: list[Tensor] = []
+                try:
+                    for items in torch.randperm(len(inputs), generator=generator).split(batch_size):
+                        optimiser.zero_grad()
+                        with numerical_failures():
+                            loss = -bound(process(inputs[items]), target[:, items]).sum()
+                        loss.backward()
+                        losses.append(loss.detach())
+                        optimiser.step()
+                except FAILURES as error:
+                    rates = [learning_rate] * (len(losses) + 1)
+                    refuse_divergence(process, losses, rates, epoch, steps, advice, error)
+                    raise
+                refuse_divergence(process, losses, [learning_rate] * steps, epoch, steps, advice)
+        self.process, self.likelihood = process, likelihood
+        return self
+
+    def score_rows(self, x: Rows) -> Floats:
+        """Return log-odds (N,), or log-probabilities (N, C), with the uncertainty of f integrated out."""
+        p = self.predict(x)[2].clip(1e-12, 1 - 1e-12)
+        if p.shape[1] == 1:
+            return np.asarray(logit(p[:, 0])) + self.shift
+        return np.asarray(np.log(p / p.sum(axis=1, keepdims=True))) + self.shift
+
+    def latent(self, run: Run, items: Items) -> tuple[Floats, Floats]:
+        """Return posterior mean and standard deviation of f at the samples of two classes, (N,) each."""
+        mean, sd, _ = self.predict(items.x.numpy())  # type: ignore[attr-defined]
+        return mean[:, 0], sd[:, 0]
+
+    @torch.no_grad()
+    def predict(self, x: Rows) -> tuple[Floats, Floats, Floats]:
+        """Return mean and standard deviation of f and the probability at rows (N, F), each (N, processes)."""
+        self.process.eval()
+        standard = torch.as_tensor(self.scaler.transform(x.astype(np.float64)), dtype=torch.float32)
+        parts: list[list[Tensor]] = []
+        for block in standard.split(_BLOCK):
+            f = self.process(block)
+            parts.append([f.mean.T, f.stddev.T, self.likelihood(f).mean.T])
+        mean, sd, probability = (torch.cat(part).double().numpy() for part in zip(*parts, strict=True))
+        return mean, sd, probability
+
+
+class DeepKernelGP(Network):
+    """A Gaussian process on embeddings that are learned with it: CLaI's encoder, trained on the evidence lower bound.
+
+    It draws minibatches of the recordings that CLaI is trained on, and of their hours the same draw of each class, because a
+    process cannot learn from so few positive hours otherwise. Log-odds are then shifted to the prevalence, as those of
+    `replication.models.row_classifiers` are. Two classes only.
+    """
+
+    network: Encoder
+    process: SparseProcess
+    likelihood: gpytorch.likelihoods.BernoulliLikelihood
+
+    def build(self, run: Run) -> Self:
+        """Set the untrained module. The inducing points start where the untrained encoder puts some of the samples."""
+        items, number = run.splits.train, run.settings["baselines"]["gp"]["inducing_points"]
+        torch.manual_seed(run.id.seed)
+        self.network = build_encoder(run.settings, run.inputs, 1, run.id.seed).to(run.device)
+        with torch.no_grad():
+            z = self.network(items.batch(torch.randperm(len(items))[: min(number, len(items))], None)[0])[0]
+            inducing = z[torch.randperm(len(z))[:number]].cpu()
+        self.process = SparseProcess(inducing, 1)
+        self.likelihood = gpytorch.likelihoods.BernoulliLikelihood()
+        self.module = nn.ModuleDict({"encoder": self.network, "process": self.process, "likelihood": self.likelihood})
+        return self
+
+    def learn(self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None) -> list[Epoch]:
+        items, most = run.splits.train, run.training.samples_per_class
+        bound = gpytorch.mlls.VariationalELBO(self.likelihood, self.process, num_data=len(items.labels))
+
+        def objective(x: Any, labels: Tensor) -> Tensor:
+            drawn = class_draw(labels, most, torch.default_generator)
+            with numerical_failures():
+                return -bound(self.process(self.network(x)[0][drawn]), labels[drawn].float().unsqueeze(0)).sum()
+
+        return batchwise_learning(self.module, objective, items, run.training, validate, checkpoint)
+
+    def validation(self, run: Run) -> Callable[[], Epoch]:
+        """Return the function that measures the posterior mean of all validation samples after each epoch."""
+        items = run.splits.val
+
+        def validate() -> Epoch:
+            with numerical_failures():
+                return validation_figures(self._posterior(items)[0].double().numpy(), items.labels)
+
+        return validate
+
+    def scores(self, run: Run, items: Items) -> Floats:
+        """Return log-odds at the prevalence of the training samples, (N,)."""
+        place(self.module, run.device)
+        negative, positive = draw_shift(run.splits.train, run.training).tolist()
+        return np.asarray(self._posterior(items)[2].double().logit(eps=1e-12).numpy() + float(positive - negative))
+
+    def latent(self, run: Run, items: Items) -> tuple[Floats, Floats]:
+        """Return posterior mean and standard deviation of f at all samples, (N,) each."""
+        place(self.module, run.device)
+        mean, sd, _ = self._posterior(items)
+        return mean.numpy(), sd.numpy()
+
+    def views(self) -> list[View]:
+        return both_views(self.network, self.network.head.weight.shape[2])
+
+    @torch.no_grad()
+    def _posterior(self, items: Items) -> tuple[Tensor, Tensor, Tensor]:
+        """Return mean and standard deviation of f and the probability among samples as drawn in training, (N,), on the CPU."""
+        self.module.eval()
+        parts = []
+        for block in torch.arange(len(items)).split(512):
+            z = self.network(items.batch(block, None)[0])[0]
+            for samples in z.split(8192):
+                f = self.process(samples)
+                parts.append((f.mean[0].cpu(), f.stddev[0].cpu(), self.likelihood(f).mean[0].cpu()))
+        mean, sd, probability = (torch.cat(part) for part in zip(*parts, strict=True))
+        return mean, sd, probability
