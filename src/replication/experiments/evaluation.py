@@ -170,19 +170,17 @@ def _evaluate_rule(
         return evaluate_binary(run, Scored(f[0].numpy(), y), probability, Scored(f_val[0].numpy(), y_val))
     if rule == "parzen":
         f, f_val = log_posteriors(means).double(), log_posteriors(means_val).double()
-    return evaluate_multiclass(run, Scored(f.T.numpy(), y), Scored(f_val.T.numpy(), y_val))
+    return evaluate_multiclass(Scored(f.T.numpy(), y), Scored(f_val.T.numpy(), y_val))
 
 
 def evaluate_scores(run: Run, test: Scored, val: Scored) -> Evaluation:
     """Evaluate log-odds (N,), or scores (N, C) whose softmax is the probability."""
     return (
-        evaluate_binary(run, test, expit(test.score), val)
-        if test.score.ndim == 1
-        else evaluate_multiclass(run, test, val)
+        evaluate_binary(run, test, expit(test.score), val) if test.score.ndim == 1 else evaluate_multiclass(test, val)
     )
 
 
-def evaluate_multiclass(run: Run, test: Scored, val: Scored) -> Evaluation:
+def evaluate_multiclass(test: Scored, val: Scored) -> Evaluation:
     """Evaluate scores (N, C), which softmax turns into probabilities; the temperature is fitted on validation samples."""
     temperature = fit_temperature(val.score, val.y)
     raw, scaled = scaled_softmax(test.score, 1.0), scaled_softmax(test.score, temperature)

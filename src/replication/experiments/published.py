@@ -164,7 +164,7 @@ def _votes(run: Run, kernel: Kernel, part: Embedded, references: References) -> 
 
 def _evaluate(run: Run, test: Scored, val: Scored) -> Evaluation:
     if run.conditions > 1:
-        return evaluate_multiclass(run, test, val)
+        return evaluate_multiclass(test, val)
     votes = probabilities(torch.from_numpy(test.score)[None])[:, 1].numpy()
     return evaluate_binary(run, test, votes, val)
 

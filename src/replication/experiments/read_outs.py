@@ -81,7 +81,7 @@ def measure_read_outs(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]
     train, val, test = (splits[name]._replace(x=splits[name].x[:, columns]) for name in ("train", "val", "test"))
     rows = []
     for read_out, fitted in _fit_all(run, kernel, train, val, test):
-        metrics = evaluate_multiclass(run, Scored(fitted.test, test.y), Scored(fitted.val, val.y)).metrics
+        metrics = evaluate_multiclass(Scored(fitted.test, test.y), Scored(fitted.val, val.y)).metrics
         values = {m: v for m, v in zip(metrics["metric"], metrics["value"], strict=True) if m in METRICS}
         if fitted.choice is not None:
             values["choice"] = fitted.choice
