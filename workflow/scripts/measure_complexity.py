@@ -1,9 +1,9 @@
-"""Measure a part of time and memory of training and of votes, and log the ratios of times."""
+"""Measure a part of time and memory of training and of votes."""
 
 import logging
 from typing import TYPE_CHECKING
 
-from replication.experiments.complexity import measure, summary
+from replication.experiments.complexity import measure
 from replication.models.hardware import choose_device, choose_precision
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job, use_threads
@@ -19,7 +19,5 @@ use_threads(settings["threads"])
 device = choose_device(settings["device"])
 settings["training"]["precision"] = choose_precision(settings["training"]["precision"], device)
 recorder = Recorder(RunId("benchmark", "measurements", 0), settings, {"files": []}, device.type)
-rows = measure(snakemake.wildcards.part, settings, device)
-rows.to_csv(output.measured, index=False, float_format="%.6g")
+measure(snakemake.wildcards.part, settings, device).to_csv(output.measured, index=False, float_format="%.6g")
 recorder.write(output.record)
-logging.getLogger("replication").info("%s: seconds, and ratios to the first\n%s", output.measured, summary(rows))

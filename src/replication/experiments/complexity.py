@@ -12,12 +12,8 @@ difference
     The largest difference between two results that should be equal.
 peak_memory_mb
     Peak memory (MiB): on CUDA of the device; on the CPU of a process that does nothing else, on one thread.
-error
-    Of a vote of sampled references: root mean square difference from the vote of all, over test samples and conditions.
-stated
-    Root mean square of the standard error that such a vote states.
-changed
-    Share of test samples that get another class.
+error, stated, changed
+    See `replication.experiments.sampled_votes.compare_sampled_votes`.
 """
 
 import importlib
@@ -39,10 +35,11 @@ from torch.utils.benchmark import Timer
 from clai import algorithms_as_printed as printed
 from clai.batches import Images, Vectors
 from clai.encoders import ConvNet, build_classifier, build_encoder, place
-from clai.inference import decide, parzen_means, predict_labels, sample_references, standard_error
+from clai.inference import decide, parzen_means, predict_labels
 from clai.kernels import Kernel, MahalanobisGaussian, build
 from clai.learning import collaborative_learning
 from clai.trainer import precision_context
+from replication.experiments.sampled_votes import compare_sampled_votes, random_embeddings
 from replication.metrics.passes import trunk_passes
 from replication.models.clai import build_clai
 from replication.models.hardware import choose_precision
@@ -105,47 +102,26 @@ class Sizes(NamedTuple):
 
 MINIATURE = Sizes(
     repetitions=2, exact=Shape(4, 8, 1), check=Shape(3, 6, 2), joint=Shape(3, 8, 4),
-    growing=Shape(2, 8, 2), batches=(2, 4), classes=(2, 4),
-    trunks=(("resnet2d", 8), ("convnet", 4)), pixels=16, images=256, images_of_precisions=128, labels=4,
+    growing=Shape(2, 8, 2), batches=(2, 4), classes=(2, 4), trunks=(("resnet2d", 8), ("convnet", 4)),
+    pixels=16, images=256, images_of_precisions=128, labels=4,
     vote=(200, 1000), checked_vote=(50, 250), classifiers=(50, 200), sampling=(100, 2000), sampled=(40, 200, 1000),
 )  # fmt: skip
-RARE = 0.02
-"""The share of the rare class in the votes of sampled references."""
 
 
 def measure(part: str, settings: Mapping[str, Any], device: torch.device) -> pd.DataFrame:
-    """Return the rows of a part: `schedules`, `growth`, `epochs`, `votes` or `sampling`.
-
-    Args:
-        settings: how models are trained. Those of the miniature have small sizes.
-    """
+    """Return the rows of a part, a method of `Measurement`; sizes are small where the settings are those of the miniature."""
     measurement = Measurement(settings, device, MINIATURE if settings["miniature"] else Sizes())
     return pd.DataFrame(getattr(measurement, part)(), columns=COLUMNS["benchmark.csv"])
 
 
-def summary(rows: pd.DataFrame) -> str:
-    """Return the median seconds of each variant, and their ratio to the first variant's with its range over repetitions."""
-    text = []
-    for (comparison, setting), part in rows[rows["quantity"] == "seconds"].groupby(["comparison", "setting"]):
-        seconds = part.pivot_table(index="repetition", columns="variant", values="value", sort=False)
-        ratios = seconds.div(seconds.iloc[:, 0], axis=0)
-        table = pd.DataFrame({"seconds": seconds.median(), "ratio": ratios.median()})
-        text.append(f"{comparison}, {setting}\n{table.assign(least=ratios.min(), largest=ratios.max()).to_string()}")
-    return "\n".join(text)
-
-
-def seconds_of(run: Callable[[], object]) -> float:
-    """Return the median seconds of a function, after a run that warms up."""
-    return Timer("run()", globals={"run": run}, num_threads=torch.get_num_threads()).blocked_autorange().median
-
-
 def time_in_turn(cases: Sequence[Case], repetitions: int) -> list[Row]:
-    """Return the seconds of each case in each repetition."""
+    """Return the median seconds of each case in each repetition, after a run that warms up."""
     rows: list[Row] = []
     for repetition in range(repetitions):
         first = repetition % len(cases)
-        for comparison, variant, setting, prepare in [*cases[first:], *cases[:first]]:
-            rows.append((comparison, variant, setting, repetition, "seconds", seconds_of(prepare())))
+        for case in [*cases[first:], *cases[:first]]:
+            timer = Timer("run()", globals={"run": case.prepare()}, num_threads=torch.get_num_threads())
+            rows.append((*case[:3], repetition, "seconds", timer.blocked_autorange().median))
     return rows
 
 
@@ -213,13 +189,12 @@ class Measurement:
         self, comparison: str, variants: Sequence[str], shape: Shape, model: str = "clai-m", double: bool = False
     ) -> list[Case]:
         setting = f"model={model};{shape}" if double else str(shape)
-        prepare = partial(prepare_epoch, self.settings, self.device, shape, model, double)
+        prepare = partial(self._prepare_epoch, shape, model, double)
         return [Case(comparison, variant, setting, partial(prepare, variant)) for variant in variants]
 
     def _time_schedules(self, comparison: str, variants: Sequence[str], shape: Shape) -> list[Row]:
         """Time an epoch of each schedule, and predict its seconds from those of a bare pass in the same repetition."""
-        prepare = partial(prepare_pass, self.settings, self.device, shape)
-        bare = [Case("", name, "", partial(prepare, name == "both")) for name in ("forward", "both")]
+        bare = [Case("", name, "", partial(self._prepare_pass, shape, name == "both")) for name in ("forward", "both")]
         rows = time_in_turn([*self._epochs(comparison, variants, shape), *bare], self.sizes.repetitions)
         seconds = {(row[1], row[3]): row[5] for row in rows}
         rows = [row for row in rows if row[0]]
@@ -238,22 +213,24 @@ class Measurement:
         rows: list[Row] = []
         sizes, chosen = self.sizes, choose_precision("auto", self.device)
         for trunk, width in sizes.trunks:
-            own = {**self.settings, "encoder": {**self.settings["encoder"], "trunk": trunk, "width": width}}
+            own = self._with("encoder", trunk=trunk, width=width)
             name = f"trunk={trunk};width={width}"
-            setting = f"{name};N={sizes.images};C={sizes.labels};B={own['training']['batch_size']}"
-            prepare = partial(prepare_loss, own, self.device, sizes.images, sizes.pixels, sizes.labels)
-            rows += time_in_turn(
-                [Case("epoch", loss, setting, partial(prepare, loss)) for loss in LOSSES], sizes.repetitions
-            )
+            setting = f"{name};N={sizes.images};C={sizes.labels};B={self.settings['training']['batch_size']}"
+            prepare = partial(own._prepare_loss, sizes.images, sizes.labels)
+            cases = [Case("epoch", loss, setting, partial(prepare, loss)) for loss in LOSSES]
+            rows += time_in_turn(cases, sizes.repetitions)
             setting = f"auto={chosen};{name};N={sizes.images_of_precisions}"
             cases = []
-            for precision in ("auto", "bfloat16", "float32"):
-                fixed = {**own["training"], "precision": chosen if precision == "auto" else precision}
-                prepare = partial(prepare_loss, {**own, "training": fixed}, self.device)
-                prepare = partial(prepare, sizes.images_of_precisions, sizes.pixels, 2, "clai-m")
-                cases.append(Case("precision", precision, setting, prepare))
+            for variant, precision in (("auto", chosen), ("bfloat16", "bfloat16"), ("float32", "float32")):
+                fixed = own._with("training", precision=precision)
+                prepare = partial(fixed._prepare_loss, sizes.images_of_precisions, 2, "clai-m")
+                cases.append(Case("precision", variant, setting, prepare))
             rows += time_in_turn(cases, sizes.repetitions)
         return rows
+
+    def _with(self, block: str, **changes: Any) -> "Measurement":
+        """Return the measurement with other settings in a block."""
+        return replace(self, settings={**self.settings, block: {**self.settings[block], **changes}})
 
     def votes(self) -> list[Row]:
         """Measure the vote of Algorithm 2, which builds the matrix S, and the streamed vote; and other classifiers.
@@ -270,7 +247,7 @@ class Measurement:
 
     def _votes(self, family: str, test: int, references: int, dtype: torch.dtype = torch.float32) -> list[Case]:
         setting = f"kernel={family};P={test};R={references};C=1"
-        prepare = partial(prepare_vote, self.settings, self.device, family, test, references, dtype)
+        prepare = partial(self._prepare_vote, family, test, references, dtype)
         votes = {"printed": vote_printed, "streamed": vote_streamed}
         return [Case("inference", variant, setting, partial(prepare, vote)) for variant, vote in votes.items()]
 
@@ -280,128 +257,112 @@ class Measurement:
         These get the embeddings of all conditions side by side, as `CLaIClassifier.transform` gives them, and compute on the CPU.
         """
         (test, references), classes = self.sizes.classifiers, self.sizes.labels
-        z, z_reference, labels = embedded = random_embeddings(
-            test, references, [1 / classes] * classes, self.settings["embedding_size"], self.device
-        )
+        z, z_reference, labels = embedded = self._embeddings(test, references, [1 / classes] * classes)
         x, x_reference = (part.transpose(0, 1).flatten(1).cpu().numpy() for part in (z, z_reference))
+
+        def predict(kernel: Kernel) -> Tensor:
+            return predict_labels(vote_streamed(kernel, *embedded))
+
         runs: dict[str, Callable[[], Callable[[], Any]]] = {}
         for model, family in (("clai-c", "cosine"), ("clai-m", "gaussian")):
-            runs[model] = partial(partial, _predict, kernel_of(self.settings, self.device, family), *embedded)
+            runs[model] = partial(partial, predict, self._kernel(family))
         for name, classifier in (("k-neighbours", KNeighborsClassifier()), ("svm", SVC())):
             runs[name] = partial(partial, classifier.fit(x_reference, labels.cpu().numpy()).predict, x)
         setting = f"P={test};R={references};C={classes}"
         return [Case("classifiers", name, setting, prepare) for name, prepare in runs.items()]
 
     def sampling(self) -> list[Row]:
-        """Compare votes of sampled references with the vote of all, for classes of equal shares and for a rare one.
+        """Compare votes of sampled references with the vote of all, with the Gaussian kernel."""
+        sizes, size = self.sizes, self.settings["embedding_size"]
+        samples = (*sizes.sampling, sizes.sampled, sizes.repetitions)
+        return compare_sampled_votes(self._kernel("gaussian"), size, sizes.labels, *samples, self.device)
 
-        The kernel is Gaussian. A repetition is a sample of references.
-        """
-        sizes, kernel = self.sizes, kernel_of(self.settings, self.device, "gaussian")
-        (test, references), size = sizes.sampling, self.settings["embedding_size"]
-        rows: list[Row] = []
-        for shares in ([1 / sizes.labels] * sizes.labels, [1 - RARE, RARE]):
-            z, z_reference, labels = random_embeddings(test, references, shares, size, self.device)
-            whole = parzen_means(kernel, z, z_reference, labels)
-            for number, repetition in itertools.product(sizes.sampled, range(sizes.repetitions)):
-                items, population = sample_references(labels.cpu(), number, repetition)
-                drawn = items.to(self.device)
-                vote = partial(parzen_means, kernel, z, z_reference[:, drawn], labels[drawn], population)
-                means, seconds = vote(), seconds_of(vote)
-                setting = f"C={len(shares)};share={shares[-1]:g};R={references};n={number}"
-                for rule in ("printed", "balanced", "parzen"):
-                    f, f_all = decide(means, rule), decide(whole, rule)
-                    quantities = {
-                        "seconds": seconds,
-                        "error": float((f - f_all).square().mean().sqrt()),
-                        "stated": float(standard_error(means, rule).square().mean().sqrt()),
-                        "changed": float((predict_labels(f) != predict_labels(f_all)).double().mean()),
-                    }
-                    rows += [("sampling", rule, setting, repetition, name, value) for name, value in quantities.items()]
-        return rows
+    def _embeddings(self, test: int, references: int, shares: Sequence[float]) -> tuple[Tensor, Tensor, Tensor]:
+        return random_embeddings(test, references, shares, self.settings["embedding_size"], self.device)
 
+    def _kernel(self, family: str) -> Kernel:
+        return build(family, self.settings["embedding_size"], self.settings["kernel"]["metric"]).to(self.device)
 
-def prepare_epoch(
-    settings: Mapping[str, Any], device: torch.device, shape: Shape, model: str, double: bool, variant: str
-) -> Callable[[], list[Tensor]]:
-    """Return an epoch of a schedule, always from the same start, which returns the parameters after it."""
-    x, labels = random_images(shape, device)
-    encoder, kernel = build_clai(settings, model, CHANNELS, shape.classes, 0)
-    place(encoder, device)
-    kernel.to(device)
-    learning = replace(
-        training_settings(settings, shape.classes, 0), epochs=1, batch_size=shape.batch_size, optimiser="sgd", momentum=0.0,
-        learning_rate=1e-3, weight_decay=0.0, learning_rate_schedule="constant", reference_reduction="sum", target="product",
-        schedule="joint" if variant in ("joint", "linear") else "sequential", references=1 if variant == "linear" else "all",
-    )  # fmt: skip
-    if double:
-        x, encoder, kernel, learning = (
-            x.double(),
-            encoder.double(),
-            kernel.double(),
-            replace(learning, precision="float32"),
-        )
-    theta: list[Tensor] = [*encoder.parameters(), *kernel.parameters()]
-
-    def phi(batch: Tensor, k: int) -> Tensor:
-        with precision_context(device, learning.precision):
-            return encoder(batch, k)[0]
-
-    def epoch() -> list[Tensor]:
-        if variant != "printed":
-            data = Vectors(x, labels.cpu())
-            collaborative_learning(encoder, kernel, data, shape.classes, learning, dict, None)
-            return theta
-        # The one condition of a binary task is class 1, which Algorithm 3 would call class 0.
-        y = 1 - labels if shape.classes == 1 else labels
-        generator = torch.Generator().manual_seed(learning.seed)
-        printed.learn_multiclass(
-            phi, theta, partial(_printed_similarity, kernel), printed.target_product, x, y, shape.classes, shape.batch_size,
-            1, learning.learning_rate, lambda n: torch.randperm(n, generator=generator),
-        )  # fmt: skip
-        return theta
-
-    return epoch
-
-
-def prepare_pass(settings: Mapping[str, Any], device: torch.device, shape: Shape, backward: bool) -> Callable[[], None]:
-    """Return the pass of a batch through the bare trunk, or the pass and that of its gradients."""
-    trunk = build_classifier(settings, CHANNELS, 2, 0).trunk
-    place(trunk, device)
-    batch = random_images(shape, device)[0][: shape.batch_size]
-    return partial(_pass_through, trunk, [batch], settings["training"]["precision"], backward)
-
-
-def prepare_loss(
-    settings: Mapping[str, Any], device: torch.device, items: int, pixels: int, classes: int, loss: str
-) -> Callable[[], object]:
-    """Return an epoch of one of `LOSSES` on random images. All but `bare` draw batches, augment and optimise as in training."""
-    x = np.random.default_rng(0).integers(0, 256, (items, pixels, pixels, CHANNELS), dtype=np.uint8)
-    labels = np.arange(items, dtype=np.int64) % classes
-    data = Images(x, labels, [127.5] * CHANNELS, [64.0] * CHANNELS, settings["training"]["augmentation"], device)
-    learning = replace(training_settings(settings, classes, 0), epochs=1, schedule="joint", references=1)
-    conditions = classes if classes > 2 else 1
-    module: Any
-    if loss in ("cross-entropy", "bare"):
-        module = build_classifier(settings, CHANNELS, classes, 0)
-    elif loss == "supervised-contrastive":
-        module = build_encoder(settings, CHANNELS, 1, 0)
-    else:
-        module, kernel = build_clai(settings, loss, CHANNELS, conditions, 0)
+    def _prepare_epoch(self, shape: Shape, model: str, double: bool, variant: str) -> Callable[[], list[Tensor]]:
+        """Return an epoch of a schedule, always from the same start, which returns the parameters after it."""
+        settings, device = self.settings, self.device
+        x, labels = random_images(shape, device)
+        encoder, kernel = build_clai(settings, model, CHANNELS, shape.classes, 0)
+        place(encoder, device)
         kernel.to(device)
-    place(module, device)
-    if isinstance(module.trunk, ConvNet):
-        module.trunk.whiten(data.batch(torch.arange(min(items, 512)), None)[0])
-    if loss == "cross-entropy":
-        return partial(train_cross_entropy, module, data, learning, dict, None)
-    if loss == "supervised-contrastive":
-        temperature = settings["baselines"]["supervised_contrastive"]["temperature"]
-        return partial(train_supervised_contrastive, module, data, learning, temperature, 1, dict, None)
-    if loss == "bare":
-        group = 2 * learning.batch_size
-        batches = [data.batch(block, None)[0] for block in torch.arange(items // group * group).split(group)]
-        return partial(_pass_through, module.trunk, batches, learning.precision)
-    return partial(collaborative_learning, module, kernel, data, conditions, learning, dict, None)
+        learning = replace(
+            training_settings(settings, shape.classes, 0), epochs=1, batch_size=shape.batch_size, optimiser="sgd", momentum=0.0,
+            learning_rate=1e-3, weight_decay=0.0, learning_rate_schedule="constant", reference_reduction="sum", target="product",
+            schedule="joint" if variant in ("joint", "linear") else "sequential", references=1 if variant == "linear" else "all",
+        )  # fmt: skip
+        if double:
+            learning = replace(learning, precision="float32")  # without autocast
+            x, encoder, kernel = x.double(), encoder.double(), kernel.double()
+        theta: list[Tensor] = [*encoder.parameters(), *kernel.parameters()]
+
+        def phi(batch: Tensor, k: int) -> Tensor:
+            with precision_context(device, learning.precision):
+                return encoder(batch, k)[0]
+
+        def epoch() -> list[Tensor]:
+            if variant != "printed":
+                data = Vectors(x, labels.cpu())
+                collaborative_learning(encoder, kernel, data, shape.classes, learning, dict, None)
+                return theta
+            # The one condition of a binary task is class 1, which Algorithm 3 would call class 0.
+            y = 1 - labels if shape.classes == 1 else labels
+            generator = torch.Generator().manual_seed(learning.seed)
+            printed.learn_multiclass(
+                phi, theta, partial(_printed_similarity, kernel), printed.target_product, x, y, shape.classes, shape.batch_size,
+                1, learning.learning_rate, lambda n: torch.randperm(n, generator=generator),
+            )  # fmt: skip
+            return theta
+
+        return epoch
+
+    def _prepare_pass(self, shape: Shape, backward: bool) -> Callable[[], None]:
+        """Return the pass of a batch through the bare trunk, or the pass and that of its gradients."""
+        trunk = build_classifier(self.settings, CHANNELS, 2, 0).trunk
+        place(trunk, self.device)
+        batch = random_images(shape, self.device)[0][: shape.batch_size]
+        return partial(_pass_through, trunk, [batch], self.settings["training"]["precision"], backward)
+
+    def _prepare_loss(self, items: int, classes: int, loss: str) -> Callable[[], object]:
+        """Return an epoch of one of `LOSSES`. All but `bare` draw batches, augment and optimise as in training."""
+        settings, device, pixels = self.settings, self.device, self.sizes.pixels
+        x = np.random.default_rng(0).integers(0, 256, (items, pixels, pixels, CHANNELS), dtype=np.uint8)
+        labels = np.arange(items, dtype=np.int64) % classes
+        data = Images(x, labels, [127.5] * CHANNELS, [64.0] * CHANNELS, settings["training"]["augmentation"], device)
+        learning = replace(training_settings(settings, classes, 0), epochs=1, schedule="joint", references=1)
+        conditions = classes if classes > 2 else 1
+        module: Any
+        if loss in ("cross-entropy", "bare"):
+            module = build_classifier(settings, CHANNELS, classes, 0)
+        elif loss == "supervised-contrastive":
+            module = build_encoder(settings, CHANNELS, 1, 0)
+        else:
+            module, kernel = build_clai(settings, loss, CHANNELS, conditions, 0)
+            kernel.to(device)
+        place(module, device)
+        if isinstance(module.trunk, ConvNet):
+            module.trunk.whiten(data.batch(torch.arange(min(items, 512)), None)[0])
+        if loss == "cross-entropy":
+            return partial(train_cross_entropy, module, data, learning, dict, None)
+        if loss == "supervised-contrastive":
+            temperature = settings["baselines"]["supervised_contrastive"]["temperature"]
+            return partial(train_supervised_contrastive, module, data, learning, temperature, 1, dict, None)
+        if loss == "bare":
+            group = 2 * learning.batch_size
+            batches = [data.batch(block, None)[0] for block in torch.arange(items // group * group).split(group)]
+            return partial(_pass_through, module.trunk, batches, learning.precision)
+        return partial(collaborative_learning, module, kernel, data, conditions, learning, dict, None)
+
+    def _prepare_vote(
+        self, family: str, test: int, references: int, dtype: torch.dtype, vote: Callable[..., Tensor]
+    ) -> Callable[[], Tensor]:
+        """Return a vote on random embeddings of two classes, which returns f (1, P)."""
+        z, z_reference, labels = self._embeddings(test, references, [0.5, 0.5])
+        return partial(vote, self._kernel(family).to(dtype), z.to(dtype), z_reference.to(dtype), labels)
 
 
 def _pass_through(trunk: nn.Module, batches: Sequence[Tensor], precision: Any, backward: bool = True) -> None:
@@ -420,45 +381,6 @@ def random_images(shape: Shape, device: torch.device) -> tuple[Tensor, Tensor]:
     return x.to(device, memory_format=torch.channels_last), (torch.arange(count) % max(shape.classes, 2)).to(device)
 
 
-def random_embeddings(
-    test: int, references: int, shares: Sequence[float], size: int, device: torch.device
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Draw test (K, P, L) and reference (K, R, L) embeddings of classes with these shares, and the labels (R,) of the references.
-
-    Condition k shifts the embeddings of class k. For two classes there is one condition, which shifts those of class 1.
-    """
-    generator = torch.Generator().manual_seed(0)
-    conditions = torch.arange(len(shares))[1 if len(shares) == 2 else 0 :]
-
-    def draw(count: int) -> tuple[Tensor, Tensor]:
-        labels = torch.multinomial(torch.tensor(shares), count, replacement=True, generator=generator)
-        z = torch.randn(len(conditions), count, size, generator=generator)
-        z[:, :, 0] += 3 * (labels == conditions[:, None])
-        return z.to(device), labels.to(device)
-
-    (z, _), (z_reference, labels) = draw(test), draw(references)
-    return z, z_reference, labels
-
-
-def kernel_of(settings: Mapping[str, Any], device: torch.device, family: str) -> Kernel:
-    """Return an untrained kernel, `cosine` or `gaussian`."""
-    return build(family, settings["embedding_size"], settings["kernel"]["metric"]).to(device)
-
-
-def prepare_vote(
-    settings: Mapping[str, Any],
-    device: torch.device,
-    family: str,
-    test: int,
-    references: int,
-    dtype: torch.dtype,
-    vote: Callable[..., Tensor],
-) -> Callable[[], Tensor]:
-    """Return a vote on random embeddings of two classes, which returns f (1, P)."""
-    z, z_reference, labels = random_embeddings(test, references, [0.5, 0.5], settings["embedding_size"], device)
-    return partial(vote, kernel_of(settings, device, family).to(dtype), z.to(dtype), z_reference.to(dtype), labels)
-
-
 @torch.no_grad()
 def vote_printed(kernel: Kernel, z: Tensor, z_reference: Tensor, labels: Tensor) -> Tensor:
     """Return f (1, P) of Algorithm 2 for embeddings, with phi the identity."""
@@ -470,10 +392,6 @@ def vote_printed(kernel: Kernel, z: Tensor, z_reference: Tensor, labels: Tensor)
 def vote_streamed(kernel: Kernel, z: Tensor, z_reference: Tensor, labels: Tensor) -> Tensor:
     """Return f (K, P) of the decision rule `printed`, without S in memory."""
     return decide(parzen_means(kernel, z, z_reference, labels), "printed")
-
-
-def _predict(kernel: Kernel, z: Tensor, z_reference: Tensor, labels: Tensor) -> Tensor:
-    return predict_labels(vote_streamed(kernel, z, z_reference, labels))
 
 
 def _printed_similarity(kernel: Kernel) -> printed.Similarity:
