@@ -1,13 +1,14 @@
 """What is tracked in paper_figures/ follows from results/published/, and every number there has its provenance."""
 
 import io
+import json
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from replication.report.claims.judgement import judge
+from replication.report.claims.judge import judge
 from replication.report.claims.page import claims_frame
 from replication.report.documents import readme_results, replace_block, theory_checks
 from replication.report.evidence import Evidence
@@ -63,11 +64,14 @@ def test_tracked_tables_follow_from_the_published_evidence(name: str) -> None:
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_tracked_figure_data_follow_from_the_published_evidence(name: str) -> None:
-    assert_tracked(name, draw(name, evidence(name), "", PRINTED)[1])
+    claims = json.loads(Path("paper_figures/claims.json").read_text())["claims"]
+    assert_tracked(name, draw(name, evidence(name), "", PRINTED, claims)[1])
 
 
 def test_tracked_verdicts_follow_from_the_published_evidence() -> None:
-    assert_tracked("claims", claims_frame(judge(evidence(), PRINTED)))
+    claims = judge(evidence(), PRINTED)
+    assert json.loads(Path("paper_figures/claims.json").read_text())["claims"] == claims
+    assert_tracked("claims", claims_frame(claims))
 
 
 def test_every_published_number_has_a_run_with_commit_seed_data_and_hardware() -> None:

@@ -10,15 +10,10 @@ import pandas as pd
 import pytest
 
 from replication.report.claims.finding import Finding
-from replication.report.claims.judgement import CLAIMS, judge
+from replication.report.claims.hypothesis import Outcome, Qualifier, Reading, Verdict
+from replication.report.claims.judge import CLAIMS, judge
 from replication.report.claims.multiclass import CIFAR10_GROUPS, epochs_to, grouping_test
 from replication.report.claims.page import claims_frame, claims_page
-from replication.report.claims.reading import Reading
-from replication.report.claims.verdict import (
-    Outcome,
-    Qualifier,
-    Verdict,
-)
 from replication.report.evidence import Evidence, _read_csv
 from replication.report.printed_values import read_values
 from support.evidence_fixture import (
@@ -42,7 +37,8 @@ def table(root: Path) -> pd.DataFrame:
 
 
 def verdicts(root: Path) -> dict[str, Verdict]:
-    return {str(number): Verdict.parse(verdict) for number, verdict in table(root)["verdict"].items()}
+    claims = judge(Evidence.found(root, EXPECTED | STUDIES), PAPER)
+    return {claim["id"]: Verdict(claim["outcome"], claim["qualifier"]) for claim in claims}
 
 
 def finding_on(root: Path, number: str) -> Finding:

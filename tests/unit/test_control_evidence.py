@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from replication.report.claims.finding import Finding
-from replication.report.claims.judgement import CLAIMS
-from replication.report.claims.verdict import Outcome
+from replication.report.claims.hypothesis import Outcome
+from replication.report.claims.judge import CLAIMS
 from replication.report.evidence import Evidence
 from replication.report.printed_values import read_values
 from replication.report.statistics import Interval

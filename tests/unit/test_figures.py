@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from clai.errors import InputError
+from replication.report.claims.judge import judge
 from replication.report.figures.render import FIGURES, render
 from replication.report.figures.supplement_accuracy import pool_bins
 from replication.report.labels import MINI_NOTE
@@ -19,7 +20,9 @@ LINE = 0.03
 
 
 def drawn(name: str, root: Path = PUBLISHED) -> Any:
-    return render(name, evidence_for(name, root), "Fixed sentence.", PRINTED)
+    evidence = evidence_for(name, root)
+    claims = judge(evidence, PRINTED) if FIGURES[name].takes == "claims" else ()
+    return render(name, evidence, "Fixed sentence.", PRINTED, claims)
 
 
 def words(figure: Any) -> str:

@@ -14,7 +14,7 @@ from clai.errors import InputError
 from replication.__main__ import main
 from replication.report.evidence import Evidence
 from replication.report.printed_values import read_values
-from replication.report.provenance import trace
+from replication.report.provenance import trace, trace_claims
 from replication.report.sidecars import csv_text, records_behind, sidecar
 from replication.report.tables.layout import Sources
 from replication.report.tables.render import render
@@ -204,13 +204,13 @@ def test_outputs_without_datasets_rest_on_all_their_runs() -> None:
 def test_a_claim_rests_on_the_runs_of_the_evidence_that_it_names() -> None:
     runs = [{"run": run} for run in ("a/clai-m/seed0", "a/clai-c/seed0", "b/gp/seed0/fold0", "theory/checks/seed0")]
     files = [
-        "a/evidence/metrics.csv",
-        "theory/evidence/theory.csv; b/evidence/latent.csv",
-        "old/evidence/theory.csv",
-        None,
+        ["a/evidence/metrics.csv"],
+        ["theory/evidence/theory.csv", "b/evidence/latent.csv"],
+        ["old/evidence/theory.csv"],
+        [],
     ]
-    frame = pd.DataFrame({"claim": ["one", "two", "three", "four"], "files": files})
-    traced = trace(frame, runs)
+    frame = pd.DataFrame({"claim": ["one", "two", "three", "four"]})
+    traced = trace_claims(frame, [{"files": names} for names in files], runs)
     assert [list(group.rows["claim"]) for group in traced] == [["one"], ["two"], ["three"], ["four"]]
     assert [group.records for group in traced] == [runs[:2], runs[2:], [], []]
     assert [list(group.unrecorded) for group in traced] == [[], [], ["old/evidence/theory.csv"], []]
@@ -220,9 +220,13 @@ def test_command_names_the_files_of_a_claim_that_have_no_record(
     table1: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = table1.parent
-    files = ["published/cifar10/evidence/metrics.csv; published/theory/evidence/theory.csv", ""]
-    pd.DataFrame({"id": [1, 2], "claim": ["one", "two"], "files": files}).to_csv(folder / "claims.csv", index=False)
-    (folder / "claims.json").write_text(table1.with_suffix(".json").read_text())
+    claims = [
+        {"files": ["published/cifar10/evidence/metrics.csv", "published/theory/evidence/theory.csv"]},
+        {"files": []},
+    ]
+    pd.DataFrame({"id": [1, 2], "claim": ["one", "two"]}).to_csv(folder / "claims.csv", index=False)
+    content = json.loads(table1.with_suffix(".json").read_text()) | {"claims": claims}
+    (folder / "claims.json").write_text(json.dumps(content))
     assert main(["provenance", str(folder / "claims.md")]) == 0
     first, second = capsys.readouterr().out.split("\n\n")[1:3]
     assert first.count("<- cifar10/") == 9

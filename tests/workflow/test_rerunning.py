@@ -40,7 +40,7 @@ def test_evidence_is_taken_over_without_computing_anything(adopted: Tree) -> Non
     assert touched.returncode == 0, touched.stdout
     planned = adopted.planned("outputs", *OWN)
     assert [name for name in planned if not name.startswith(RENDERING) and name != "outputs"] == []
-    assert {"render_table", "render_claims", "draw_figure"} <= planned.keys()
+    assert {"render_table", "judge_claims", "draw_figure"} <= planned.keys()
     run = adopted.snakemake("paper_figures/table1.tex", *OWN)
     assert run.returncode == 0, run.stdout
     content = json.loads((adopted.path / "paper_figures" / "table1.json").read_text())

@@ -37,6 +37,7 @@ rule draw_figure:
         evidence=evidence_of,
         caption="workflow/report/{figure}.rst",
         printed_values="workflow/config/printed_values.csv",
+        claims=lambda wildcards: "<figures>/claims.json" if wildcards.figure.endswith("figureS8") else [],
         library=RENDERING,
     output:
         pdf="<figures>/{figure}.pdf",
@@ -60,7 +61,7 @@ rule draw_figure:
         "../scripts/draw_figure.py"
 
 
-rule render_claims:
+rule judge_claims:
     input:
         evidence=evidence_of,
         caption="workflow/report/claims.rst",
@@ -71,7 +72,7 @@ rule render_claims:
         csv="<figures>/claims.csv",
         json="<figures>/claims.json",
     log:
-        "<logs>/render_claims.log",
+        "<logs>/judge_claims.log",
     localrule: True
     conda:
         "../../envs/environment.yaml"
@@ -82,7 +83,7 @@ rule render_claims:
     message:
         "Judge the paper's claims by their evidence."
     script:
-        "../scripts/render_claims.py"
+        "../scripts/judge_claims.py"
 
 
 rule outputs:

@@ -1,5 +1,6 @@
 """Draw one figure as PDF and PNG, with its data and provenance."""
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,9 @@ start_job(snakemake.log[0])
 given, asked, made = snakemake.input, snakemake.params, snakemake.output
 evidence = Evidence.of_files(Path(asked.root), asked.datasets, given.evidence)
 printed = read_values(Path(given.printed_values))
-figure, frame, caption, runs = render(snakemake.wildcards.figure, evidence, Path(given.caption).read_text(), printed)
+claims = json.loads(Path(given.claims).read_text())["claims"] if given.get("claims") else []
+fixed = Path(given.caption).read_text()
+figure, frame, caption, runs = render(snakemake.wildcards.figure, evidence, fixed, printed, claims)
 save(figure, Path(made.pdf))
 save(figure, Path(made.png))
 Path(made.csv).write_text(csv_text(frame))

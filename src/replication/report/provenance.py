@@ -16,8 +16,6 @@ KEYS = ("dataset", "model")
 """Columns of an output's CSV that say which runs its rows rest on."""
 UNITS = ("seed", "fold")
 """Columns that narrow these runs down."""
-FILES = "files"
-"""Column of the claims that names their evidence files, separated by semicolons."""
 NO_RUN = "    no run of a model: counts of the data, the paper's text, or not run"
 
 Read = TypeVar("Read")
@@ -44,7 +42,8 @@ def describe(path: Path) -> str:
     root = evidence_root(path, content["evidence"])
     records = records_behind(content["runs"], root)
     lines = [f"{path}: from results/{content['evidence']}", content["caption"], ""]
-    for rows, behind, unrecorded in trace(frame, records):
+    traced = trace_claims(frame, content["claims"], records) if "claims" in content else trace(frame, records)
+    for rows, behind, unrecorded in traced:
         lines += [*_rows(rows), *map(_run, behind)]
         lines += [f"    <- {file}: no record of a run" for file in unrecorded]
         if not behind and not unrecorded:
@@ -104,16 +103,13 @@ def evidence_root(path: Path, evidence: str) -> Path:
 def trace(frame: pd.DataFrame, records: Sequence[dict[str, Any]]) -> list[Traced]:
     """Return the rows of an output in groups that rest on the same runs.
 
-    Dataset, model, seed and fold tell rows apart, as far as the frame has such columns. A claim rests on the runs of the evidence
-    files that it names. Without a column `dataset`, every row rests on all runs. A group without runs was computed from something
-    else, such as class counts, or not at all.
+    Dataset, model, seed and fold tell rows apart, as far as the frame has such columns. Without a column `dataset`, every row
+    rests on all runs. A group without runs was computed from something else, such as class counts, or not at all.
 
     Args:
         frame: the output's CSV.
         records: of all runs that the output rests on.
     """
-    if FILES in frame:
-        return [_trace_claim(frame.iloc[[row]], records) for row in range(len(frame))]
     keys = [key for key in (*KEYS, *UNITS) if key in frame and frame[key].notna().any()]
     if "dataset" not in keys:
         return [Traced(frame, list(records))]
@@ -125,12 +121,24 @@ def trace(frame: pd.DataFrame, records: Sequence[dict[str, Any]]) -> list[Traced
     return groups
 
 
-def _trace_claim(row: pd.DataFrame, records: Sequence[dict[str, Any]]) -> Traced:
-    files = [file for file in row[FILES].fillna("").item().split("; ") if file]
-    datasets = {file: Path(file).parent.parent.name for file in files}
-    behind = [record for record in records if run_dataset(record) in datasets.values()]
-    recorded = {run_dataset(record) for record in behind}
-    return Traced(row, behind, [file for file in files if datasets[file] not in recorded])
+def trace_claims(
+    frame: pd.DataFrame, claims: Sequence[Mapping[str, Any]], records: Sequence[dict[str, Any]]
+) -> list[Traced]:
+    """Return each claim with the runs of the evidence files that it names.
+
+    Args:
+        frame: claims.csv, a row for each of `claims`.
+        claims: as claims.json has them.
+        records: of all runs that the claims rest on.
+    """
+    traced = []
+    for row, claim in enumerate(claims):
+        datasets = {file: Path(file).parent.parent.name for file in claim["files"]}
+        behind = [record for record in records if run_dataset(record) in datasets.values()]
+        recorded = {run_dataset(record) for record in behind}
+        unrecorded = [file for file, dataset in datasets.items() if dataset not in recorded]
+        traced.append(Traced(frame.iloc[[row]], behind, unrecorded))
+    return traced
 
 
 def _matches(record: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:

@@ -4,6 +4,7 @@ The records of the runs stand once, in the evidence that the JSON names.
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,15 +17,18 @@ from replication.runs.identity import RunId
 from replication.runs.record import RUNS, read_records
 
 
-def sidecar(text: str, evidence: Evidence, runs: Sequence[Mapping[str, Any]]) -> str:
-    """Return the JSON beside an output: caption, data, evidence, and the identities of its runs."""
+def sidecar(text: str, evidence: Evidence, runs: Sequence[Mapping[str, Any]], **further: Any) -> str:
+    """Return the JSON beside an output: caption, data, evidence, the identities of its runs, and what is `further` there."""
     content = {
         "caption": text,
         "data": [evidence.title(key) for key in evidence.at_hand()],
         "evidence": evidence.name,
         "runs": [str(run["run"]) for run in runs],
+        **further,
     }
-    return json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    lines = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
+    # An object without others is a line.
+    return re.sub(r"(?<=.)\{[^{}]*\}", lambda leaf: re.sub(r"\n\s*", " ", leaf[0]), lines, flags=re.DOTALL) + "\n"
 
 
 def csv_text(frame: pd.DataFrame) -> str:

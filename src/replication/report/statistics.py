@@ -65,14 +65,6 @@ class Interval:
     samples: int = 0
 
     @property
-    def below_zero(self) -> bool:
-        return self.high < 0
-
-    @property
-    def above_zero(self) -> bool:
-        return self.low > 0
-
-    @property
     def known(self) -> bool:
         return self.n > 1
 

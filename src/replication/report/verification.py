@@ -4,6 +4,7 @@ Published predictions are rounded (`experiments.predictions`), which leaves what
 The tolerance of every other number is half a unit of the last digit that tables print, of the limits of intervals a whole one.
 """
 
+import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
@@ -13,9 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from replication.report.captions import caption
-from replication.report.claims.judgement import judge
-from replication.report.claims.page import claims_page
+from replication.report.claims.judge import judge
+from replication.report.claims.page import claims_page, verdict_of
 from replication.report.evidence import Evidence
 from replication.report.recomputation import recompute
 from replication.report.tables.layout import Sources
@@ -24,7 +24,7 @@ from replication.report.tables.render import render
 from replication.report.tables.supplement_accuracy import FURTHER_METRICS
 from replication.runs.columns import COLUMNS
 from replication.runs.identity import RunId
-from replication.runs.outputs import CLAIMS, VERIFIED_TABLES
+from replication.runs.outputs import VERIFIED_TABLES
 
 EXACT = ("accuracy", "precision", "recall", "f1", "macro_f1", "kappa", "utility", "prevalence", "brier_uncertainty")
 """Metrics that rounded predictions leave as they are."""
@@ -197,14 +197,9 @@ def of_table(
     ]
 
 
-def of_claims(tracked: pd.DataFrame, evidence: Evidence, printed_values: pd.DataFrame) -> list[Number]:
-    """Compare the verdicts of the tracked page with those by recomputed evidence."""
-    started = time.perf_counter()
-    judged = {
-        str(judgement.claim.number): str(judgement.finding.verdict) for judgement in judge(evidence, printed_values)
-    }
-    verdicts = {str(number): str(verdict) for number, verdict in zip(tracked["id"], tracked["verdict"], strict=True)}
-    seconds = round(time.perf_counter() - started, 1)
+def of_claims(tracked: Iterable[Mapping[str, Any]], here: Iterable[Mapping[str, Any]], seconds: float) -> list[Number]:
+    """Compare the verdicts of claims.json with those by recomputed evidence."""
+    verdicts, judged = ({claim["id"]: verdict_of(claim) for claim in claims} for claims in (tracked, here))
     found = []
     for number in dict.fromkeys([*verdicts, *judged]):
         one, other = verdicts.get(number, "missing"), judged.get(number, "missing")
@@ -229,14 +224,14 @@ def of_outputs(
     captions: Mapping[str, str],
     recomputed: Iterable[str],
 ) -> list[Number]:
-    """Compare the tracked tables, the text of each and that of claims.md, and the verdicts with those rendered here.
+    """Compare the tracked tables, their text, the verdicts of claims.json, and the page made of it.
 
     Args:
         published, here: the published evidence, and the same with recomputed files.
         shown: by table the datasets that it shows, with their descriptions.
         sources_of: gives what tables are made of, from evidence.
         tracked: the tracked files by name, such as `table1.csv`.
-        captions: the fixed captions by name of the output, such as `table1` and `claims`.
+        captions: the fixed captions by name of the table.
         recomputed: the datasets with published predictions.
     """
     numbers = []
@@ -247,11 +242,12 @@ def of_outputs(
         seconds = round(time.perf_counter() - started, 1)
         numbers += of_table(name, pd.read_csv(tracked[f"{name}.csv"]), again.frame, recomputed, seconds)
         numbers.append(of_text(f"{name}.tex", tracked[f"{name}.tex"].read_text(), table.tex))
-    printed_values = sources_of(published).printed_values
-    numbers += of_claims(pd.read_csv(tracked["claims.csv"], dtype=str), here, printed_values)
-    runs = [record for dataset in published.at_hand() for record in published.runs(dataset)]
-    text = claims_page(judge(published, printed_values), caption(captions[CLAIMS], published, runs))
-    return [*numbers, of_text("claims.md", tracked["claims.md"].read_text(), text)]
+    content = json.loads(tracked["claims.json"].read_text())
+    started = time.perf_counter()
+    judged = judge(here, sources_of(here).printed_values)
+    numbers += of_claims(content["claims"], judged, round(time.perf_counter() - started, 1))
+    page = claims_page(content["claims"], content["caption"])
+    return [*numbers, of_text("claims.md", tracked["claims.md"].read_text(), page)]
 
 
 def of_model(run: RunId, published: pd.DataFrame, here: pd.DataFrame, same_precision: bool, seconds: float) -> Number:

@@ -6,12 +6,18 @@ import numpy as np
 import pandas as pd
 
 from replication.metrics.passes import trunk_passes
-from replication.report.claims.claim import claim
 from replication.report.claims.controls import control_schedules
-from replication.report.claims.finding import POINTS, Finding, Part, Unit, weigh
-from replication.report.claims.reading import Reading
+from replication.report.claims.finding import POINTS, Finding, Part, Unit, claim, weigh
+from replication.report.claims.hypothesis import (
+    MARGIN,
+    POWER_MARGIN,
+    RATIO_MARGIN,
+    Hypothesis,
+    Outcome,
+    Reading,
+    decided,
+)
 from replication.report.claims.sources import gap, of_vote
-from replication.report.claims.verdict import MARGIN, POWER_MARGIN, RATIO_MARGIN, Hypothesis, Outcome, decided
 from replication.report.evidence import Evidence, by_setting
 
 BENCHMARK = "benchmark"

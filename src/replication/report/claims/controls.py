@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from replication.report.claims.finding import DIFFERENCE, PER_CENT, POINTS, Finding, Part, Unit, weigh
+from replication.report.claims.hypothesis import MARGIN, Hypothesis, Outcome, decided
 from replication.report.claims.sources import KERNELS, averaged, gap, of_vote, values
-from replication.report.claims.verdict import MARGIN, Hypothesis, Outcome, decided
 from replication.report.evidence import Evidence
 from replication.report.statistics import Interval, interval, replicates
 from replication.runs.controls import COMPARED, EMBEDDINGS, SIGNALS, TRACED_ONLY

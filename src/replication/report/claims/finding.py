@@ -1,25 +1,29 @@
-"""What the test of a claim finds: numbers in parts, kept as numbers until a page shows them, and the verdict that they give."""
+"""A claim of the paper, what its test finds, in parts that are numbers, and the verdict that these give."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import pandas as pd
 
-from replication.report.claims.reading import Choices, Reading, deciding, varying, without_evidence
-from replication.report.claims.verdict import (
+from replication.report.claims.hypothesis import (
     DECIDED,
+    Choices,
     Hypothesis,
     Outcome,
     Qualifier,
+    Reading,
     Verdict,
     agreed,
     all_of,
+    deciding,
     n_needed,
     one_of,
+    varying,
+    without_evidence,
 )
 from replication.report.evidence import SUBSTITUTES, Evidence
-from replication.report.statistics import UNITS, Interval, interval
+from replication.report.statistics import Interval, interval
 from replication.runs.models import CLAI
 
 REPLICATES = "at least two seeds or folds of each model"
@@ -48,15 +52,11 @@ class Unit:
     style: str = "f"
 
     def text(self, value: float | Interval) -> str:
-        """Write a number, or a mean with its interval and the number of replicates: `+0.41 [+0.12, +0.70], n = 3 seeds`."""
+        """Write a number, or a mean with its interval: `+0.41 [+0.12, +0.70]`."""
         if not isinstance(value, Interval):
             return f"{self.factor * value:{'+' if self.signed else ''}.{self.digits}{self.style}}"
-        if value.n == 0:
-            return "no value"
         mean, low, high = (self.text(number) for number in (value.mean, value.low, value.high))
-        if not value.known:
-            return f"{mean}, n = 1 {value.unit}, no interval"
-        return f"{mean} [{low}, {high}], n = {value.n} {UNITS[value.unit]}"
+        return f"{mean} [{low}, {high}]" if value.known else mean
 
 
 PER_CENT = Unit(2, "per cent", factor=100)
@@ -97,18 +97,9 @@ class Part:
     key: str = ""
 
     @property
-    def name(self) -> str:
-        """Return quantity and unit: `accuracy, CLaI-M minus CLaI-C, in percentage points`."""
-        return f"{self.quantity}, in {self.unit.name}" if self.unit.name else self.quantity
-
-    @property
     def samples(self) -> int:
         """Return the number of test samples, or of groups of them, that the interval counts; 0 if it does not."""
         return self.value.samples if isinstance(self.value, Interval) else 0
-
-    def text(self) -> str:
-        """Write the part as `data: quantity, in unit: value`."""
-        return f"{self.data}: {self.name}: {self.unit.text(self.value)}"
 
     @property
     def n_needed(self) -> int | None:
@@ -211,10 +202,7 @@ class Finding:
         """Return what the evidence says under each reading: on every dataset, by one of the models."""
         return {
             reading: all_of(
-                one_of(
-                    all_of(part.outcome for part in group if part.outcome is not None)
-                    for group in _grouped(parts, "model")
-                )
+                one_of(joint_outcome(group) for group in _grouped(parts, "model"))
                 for parts in _grouped(of_reading, "data")
             )
             for reading, of_reading in ((parts[0].reading, parts) for parts in _grouped(self.judged, "reading"))
@@ -228,7 +216,7 @@ class Finding:
 
     @property
     def verdict(self) -> Verdict:
-        """Return the verdict by the rules of `replication.report.claims.verdict.RULES`."""
+        """Return the verdict by the rules of `RULES`."""
         outcome = agreed(self.outcomes.values())
         if outcome == Outcome.NOT_TESTABLE:
             return Verdict(outcome)
@@ -243,17 +231,13 @@ class Finding:
         return deciding({key: value for key, value in self.outcomes.items() if value != Outcome.NOT_TESTABLE})
 
     @property
-    def points(self) -> list[Part]:
-        """Return, for each reading, dataset and model, the part that decides: of those with the worst outcome the first."""
-        groups = [
+    def groups(self) -> list[list[Part]]:
+        """Return the judged parts by reading, dataset and model: those of a group must all bear the claim out."""
+        return [
             group
             for of_reading in _grouped(self.judged, "reading")
             for of_data in _grouped(of_reading, "data")
             for group in _grouped(of_data, "model")
-        ]
-        return [
-            next(part for part in group if part.outcome == all_of(p.outcome for p in group if p.outcome is not None))
-            for group in groups
         ]
 
     @property
@@ -264,7 +248,7 @@ class Finding:
         of each outcome that a reading has.
         """
         outcomes = self.outcomes
-        shown = [part for part in self.points if part.outcome == outcomes[part.reading]]
+        shown = [part for part in map(deciding_part, self.groups) if part.outcome == outcomes[part.reading]]
         if self.verdict.outcome == Outcome.DEPENDS:
             pairs = (
                 (len(varying([one.reading, other.reading])) + (one.data != other.data), (one, other))
@@ -276,6 +260,16 @@ class Finding:
         for part in shown:
             first.setdefault(part.outcome, part)
         return list(first.values())
+
+
+def joint_outcome(group: Sequence[Part]) -> Outcome:
+    """Return what judged parts say that must all bear a claim out."""
+    return all_of(part.outcome for part in group if part.outcome is not None)
+
+
+def deciding_part(group: Sequence[Part]) -> Part:
+    """Return the first part of a group with its joint outcome."""
+    return next(part for part in group if part.outcome == joint_outcome(group))
 
 
 def _grouped(parts: Sequence[Part], name: str) -> list[list[Part]]:
@@ -303,3 +297,37 @@ def start(evidence: Evidence, datasets: Sequence[str], file: str) -> tuple[Findi
             title, needs = (evidence.expected[dataset][key] for key in ("title", "needs"))
             finding.missing.append(needs if needs.startswith(title) else f"{title}: {needs}")
     return finding, present
+
+
+Judge = Callable[[Evidence, pd.DataFrame], Finding]
+"""From the evidence and the values that the paper prints to what the test finds."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim in our words.
+
+    Args:
+        number: under which pages list it, such as 1 or 3a.
+        short: the claim in few words.
+        claim: what the paper says.
+        place: in the paper's source: sections, tables, figures and line numbers.
+        test: what is compared with what.
+        rule: what the test must find for the verdict "reproduced".
+        judge: the test.
+        limits: what the test leaves out, such as a control; empty if nothing.
+    """
+
+    number: str
+    short: str
+    claim: str
+    place: str
+    test: str
+    rule: str
+    judge: Judge
+    limits: str = ""
+
+
+def claim(number: str, short: str, **texts: str) -> Callable[[Judge], Claim]:
+    """Turn the function below into the claim that it judges; `texts` are the other fields of `Claim`."""
+    return lambda judge: Claim(number, short, judge=judge, **texts)

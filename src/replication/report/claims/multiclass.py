@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from replication.report.claims.claim import claim
 from replication.report.claims.controls import control_groups
 from replication.report.claims.finding import (
     DIFFERENCE,
@@ -18,9 +17,11 @@ from replication.report.claims.finding import (
     Finding,
     Part,
     Unit,
+    claim,
     start,
     weigh,
 )
+from replication.report.claims.hypothesis import EPOCHS_MARGIN, MARGIN, Hypothesis, decided
 from replication.report.claims.sources import (
     EPOCHS_CHOICE,
     MULTICLASS,
@@ -35,7 +36,6 @@ from replication.report.claims.sources import (
     training_sources,
     values,
 )
-from replication.report.claims.verdict import EPOCHS_MARGIN, MARGIN, Hypothesis, decided
 from replication.report.evidence import Evidence
 from replication.report.printed_values import printed_value
 from replication.report.statistics import Interval, interval, spread

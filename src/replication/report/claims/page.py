@@ -1,21 +1,18 @@
-"""The claims with their verdicts as a Markdown page and as a table."""
+"""The judged claims as a Markdown page and as a table."""
 
-import itertools
 import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 
 from replication.metrics.bootstrap import LEVEL
-from replication.report.claims.claim import Claim
-from replication.report.claims.finding import Finding, Part, Unit
-from replication.report.claims.judgement import Judgement
-from replication.report.claims.reading import Reading, varying
-from replication.report.claims.verdict import RULES, Outcome, all_of
-from replication.report.statistics import Interval
+from replication.report.claims.hypothesis import RULES, Outcome, Reading, Verdict, varying
+
+Record = Mapping[str, Any]
+"""A judged claim, or a part of it (`replication.report.claims.judge.record`)."""
 
 WIDTH = 120
 LONG_TABLE = 16
@@ -26,7 +23,7 @@ CONTROL_WORDS = {
 """What a number of a control says of the claim."""
 FEW = 6
 """Combinations of choices that a sentence may list."""
-SAMPLES, NOT_COUNTED = "Test samples", "not counted"
+NOT_COUNTED = "not counted"
 ABOUT = (
     "Each verdict follows from the evidence by the rules below; none is typed. A mean stands before its 95 % interval over "
     "n seeds, folds or repetitions, differences with their sign. Where a table has a column of test samples, the interval "
@@ -46,165 +43,161 @@ READINGS = (
 )
 
 
-def claims_frame(judgements: Iterable[Judgement]) -> pd.DataFrame:
+def claims_frame(claims: Iterable[Record]) -> pd.DataFrame:
     """Return a row for each claim: id, claim, place, test, rule, verdict, evidence, reason, control, data, files, needs.
 
     The evidence are the decisive numbers.
     """
     rows = [
         {
-            "id": claim.number, "claim": claim.claim, "place": claim.place, "test": claim.test, "rule": claim.rule,
-            "verdict": str(finding.verdict), "evidence": "; ".join(_decisive(finding)), "reason": _plain(_reason(finding)),
-            "control": "; ".join(_control(finding)),
-            "data": "; ".join(finding.data), "files": "; ".join(finding.files), "needs": "; ".join(_needs(finding)),
+            **{name: claim[name] for name in ("id", "claim", "place", "test", "rule")},
+            "verdict": verdict_of(claim), "evidence": "; ".join(_decisive(claim)),
+            "reason": _reason(claim).replace("*", ""), "control": "; ".join(_control(claim)),
+            **{name: "; ".join(claim[name]) for name in ("data", "files", "needs")},
         }
-        for claim, finding in judgements
+        for claim in claims
     ]  # fmt: skip
     return pd.DataFrame(rows)
 
 
-def claims_page(judgements: Sequence[Judgement], caption: str) -> str:
+def claims_page(claims: Sequence[Record], caption: str) -> str:
     """Write the page: a table of all claims, the rules of verdicts, then a section for each claim."""
-    blocks = ["# The paper's claims", _wrapped(_summary(judgements)), _overview(judgements), _wrapped(ABOUT)]
-    blocks.append(_wrapped(_multiplicity(judgements)))
-    blocks += ["## Rules of verdicts", _wrapped_text(RULES.strip()), _wrapped(READINGS)]
-    for judgement in judgements:
-        blocks += _section(judgement)
-    blocks += ["## Basis", *(_wrapped(paragraph) for paragraph in caption.split("\n"))]
-    return "\n\n".join(blocks) + "\n"
+    blocks = [
+        "# The paper's claims", _summary(claims), _overview(claims), ABOUT, _multiplicity(claims),
+        "## Rules of verdicts", RULES.strip(), READINGS,
+    ]  # fmt: skip
+    for claim in claims:
+        blocks += _section(claim)
+    blocks += ["## Basis", *caption.split("\n")]
+    return "\n\n".join(map(_wrapped, blocks)) + "\n"
 
 
-def _summary(judgements: Sequence[Judgement]) -> str:
-    counts = Counter(finding.verdict.outcome for _, finding in judgements)
-    words = [f"*{outcome}* {counts[outcome]}" for outcome in Outcome if counts[outcome]]
-    claims = len({claim.number.rstrip("ab") for claim, _ in judgements})
-    return f"Claims: {claims}. Verdicts, of which claim 3 has two: {', '.join(words)}."
+def verdict_of(claim: Record) -> str:
+    """Return the verdict in words: "not reproduced, on a substitute"."""
+    return str(Verdict(claim["outcome"], claim["qualifier"]))
 
 
-def _multiplicity(judgements: Iterable[Judgement]) -> str:
+def _summary(claims: Sequence[Record]) -> str:
+    number = len({claim["id"].rstrip("ab") for claim in claims})
+    return f"Claims: {number}. Verdicts, of which claim 3 has two: {_counted(claims, '*{}* {}')}."
+
+
+def _counted(outcomes: Iterable[Record], form: str = "{1} {0}") -> str:
+    counts = Counter(entry["outcome"] for entry in outcomes)
+    return ", ".join(form.format(outcome, counts[outcome]) for outcome in Outcome if counts[outcome])
+
+
+def _judged(claim: Record) -> list[Record]:
+    return [number for answer in claim["answers"] for number in answer["numbers"]]
+
+
+def _multiplicity(claims: Iterable[Record]) -> str:
     """Say how many intervals the page has, and how many of so many exclude 0 by chance."""
-    findings = [finding for _, finding in judgements]
-    shown, deciding = (
-        sum(isinstance(part.value, Interval) and part.value.known for part in parts)
-        for parts in ([p for f in findings for p in (*f.parts, *f.controls)], [p for f in findings for p in f.judged])
+    deciding, beside = (
+        sum(number["low"] is not None for claim in claims for number in numbers(claim))
+        for numbers in (_judged, lambda claim: [*claim["beside"], *claim["controls"]])
     )
     return (
-        f"The page has {shown} intervals, {deciding} of them with a say in a verdict. Where no true difference exists, one "
-        f"in {1 / (1 - LEVEL):.0f} excludes 0 by chance. Verdicts are not corrected for their number; table S16 adjusts its "
-        "p-values. Intervals over folds are widened for the training data that folds share (Nadeau & Bengio 2003)."
+        f"The page has {deciding + beside} intervals, {deciding} of them with a say in a verdict. Where no true difference "
+        f"exists, one in {1 / (1 - LEVEL):.0f} excludes 0 by chance. Verdicts are not corrected for their number; table S16 "
+        "adjusts its p-values. Intervals over folds are widened for the training data that folds share (Nadeau & Bengio 2003)."
     )
 
 
-def _overview(judgements: Iterable[Judgement]) -> str:
-    rows = [
-        [f"[{claim.number}](#{_anchor(claim)})", claim.short, f"**{finding.verdict}**",
-         "<br>".join(_decisive(finding)) or "--", "<br>".join(_control(finding)) or "--",
-         "; ".join(_data_in_brief(finding)) or "--"]
-        for claim, finding in judgements
-    ]  # fmt: skip
+def _overview(claims: Iterable[Record]) -> str:
+    rows = []
+    for claim in claims:
+        data = dict.fromkeys(answer["data"] for answer in claim["answers"] if answer["headline"])
+        cells = ["<br>".join(_decisive(claim)), "<br>".join(_control(claim)), "; ".join(data)]
+        link = f"[{claim['id']}](#{_anchor(claim)})"
+        rows.append([link, claim["title"], f"**{verdict_of(claim)}**", *(cell or "--" for cell in cells)])
     return _table(["#", "Claim", "Verdict", "Decisive number", "Control", "Data"], rows)
 
 
-def _control(finding: Finding) -> list[str]:
+def _control(claim: Record) -> list[str]:
     """Say what the controls say of the claim, with the first number of CLaI and of each other model, and which were not run."""
-    told = [part for part in finding.controls if part.outcome in CONTROL_WORDS]
+    told = [number for number in claim["controls"] if number["outcome"] in CONTROL_WORDS]
     texts = []
-    for outcome in (Outcome.NOT_REPRODUCED, Outcome.INCONCLUSIVE, Outcome.REPRODUCED):
-        parts = [part for part in told if part.outcome == outcome]
-        if parts:
-            first = {part.model: part for part in reversed(parts)}
-            shown = [part for part in parts if part is first[part.model]]
-            numbers = "; ".join(
-                f"{part.data.split(', study ')[0]}: {_number(replace(part, model=''))}" for part in shown
-            )
-            texts.append(f"{CONTROL_WORDS[outcome]} ({len(parts)} of {len(told)}): {numbers}")
-            break
-    return [*texts, *(f"not run: {name}" for name in finding.not_controlled)]
+    for outcome in [outcome for outcome in CONTROL_WORDS if any(number["outcome"] == outcome for number in told)][:1]:
+        numbers = [number for number in told if number["outcome"] == outcome]
+        first = {number["model"]: number for number in reversed(numbers)}
+        shown = [number for number in numbers if number is first[number["model"]]]
+        listed = "; ".join(f"{number['data']}: {_number(number)}" for number in shown)
+        texts.append(f"{CONTROL_WORDS[outcome]} ({len(numbers)} of {len(told)}): {listed}")
+    return [*texts, *(f"not run: {name}" for name in claim["not_controlled"])]
 
 
-def _data_in_brief(finding: Finding) -> list[str]:
-    """Name the data of the parts that decide, without the keys of studies."""
-    return list(dict.fromkeys(part.data.split(", study ")[0] for part in finding.decisive))
-
-
-def _decisive(finding: Finding) -> list[str]:
+def _decisive(claim: Record) -> list[str]:
     """Write the decisive numbers, each with the choices in which their readings differ."""
-    parts = finding.decisive
-    names = varying(part.reading for part in parts)
-    return [f"{part.reading.text(names)}: {_number(part)}" if names else _number(part) for part in parts]
+    answers = [answer for answer in claim["answers"] if answer["headline"]]
+    names = varying(Reading(**answer["reading"]) for answer in answers)
+    texts = [_number(answer["numbers"][answer["decides"]], answer["model"]) for answer in answers]
+    readings = [Reading(**answer["reading"]).text(names) for answer in answers]
+    return [f"{reading}: {text}" if names else text for reading, text in zip(readings, texts, strict=True)]
 
 
-def _number(part: Part) -> str:
+def _number(number: Record, model: str = "") -> str:
     """Write quantity, model and value: `accuracy, CLaI-M minus CLaI-C: +4.08 [+2.00, +6.16] percentage points, n = 3`."""
-    number, n = _mean_and_n(part)
-    model = f", {part.model}" if part.model else ""
-    unit = f" {part.unit.name}" if part.unit.name else ""
-    return f"{part.quantity}{model}: {number}{unit}" + (f", n = {n}" if n != "--" else "")
+    name = ", ".join(part for part in (number["quantity"], model) if part)
+    n = f", n = {number['n']}" if number["n"] else ""
+    return f"{name}: {_value(number)}{n}"
 
 
-def _anchor(claim: Claim) -> str:
-    return re.sub(r"[^\w\- ]", "", f"{claim.number}. {claim.claim}".lower()).replace(" ", "-")
+def _value(number: Record) -> str:
+    return " ".join(part for part in (number["text"], number["unit"]) if part)
 
 
-def _section(judgement: Judgement) -> list[str]:
+def _anchor(claim: Record) -> str:
+    return re.sub(r"[^\w\- ]", "", f"{claim['id']}. {claim['claim']}".lower()).replace(" ", "-")
+
+
+def _section(claim: Record) -> list[str]:
     """Write the section of a claim as blocks."""
-    claim, finding = judgement
-    blocks = [
-        f"## {claim.number}. {claim.claim}",
-        _wrapped(f"**Verdict.** {_reason(finding)}"),
-        _wrapped(f"Place in the paper (lines of its source): {claim.place}."),
-        _wrapped(f"**Test.** {claim.test}"),
-        _wrapped(f"**Rule.** {claim.rule}"),
+    limits = [f"**What the test leaves out.** {claim['limits']}"] if claim["limits"] else []
+    return [
+        f"## {claim['id']}. {claim['claim']}",
+        f"**Verdict.** {_reason(claim)}",
+        f"Place in the paper (lines of its source): {claim['place']}.",
+        f"**Test.** {claim['test']}",
+        f"**Rule.** {claim['rule']}",
+        *limits,
+        *_answers(claim),
+        *_numbers("Beside it", claim["beside"]),
+        *_numbers("Controls", claim["controls"]),
+        *_list("Controls not run", [f"{name[0].upper()}{name[1:]}." for name in claim["not_controlled"]]),
+        *_list("Readings without evidence", [f"{text}." for text in claim["untested"]]),
+        *_list("What it would take", [f"{need[0].upper()}{need[1:]}." for need in claim["needs"]]),
+        *_list("Files", [f"`{file}`" for file in claim["files"]]),
     ]
-    blocks += [_wrapped(f"**What the test leaves out.** {claim.limits}")] if claim.limits else []
-    blocks += _evidence(finding)
-    blocks += _list("**Controls not run:**", [f"{name[0].upper()}{name[1:]}." for name in finding.not_controlled])
-    blocks += _list("**Readings without evidence:**", [f"{text}." for text in finding.untested])
-    blocks += _list("**What it would take:**", [f"{need[0].upper()}{need[1:]}." for need in _needs(finding)])
-    blocks += _list("**Files:**", [f"`{file}`" for file in finding.files])
-    return blocks
 
 
-def _reason(finding: Finding) -> str:
+def _reason(claim: Record) -> str:
     """Say the verdict and, where readings were tested, how they come out."""
-    verdict = finding.verdict
-    start = f"{str(verdict).capitalize()}."
-    if verdict.outcome == Outcome.NOT_TESTABLE:
+    start = f"{verdict_of(claim).capitalize()}."
+    if claim["outcome"] == Outcome.NOT_TESTABLE:
         return f"{start} The evidence at hand is too little."
-    outcomes = {reading: outcome for reading, outcome in finding.outcomes.items() if outcome != Outcome.NOT_TESTABLE}
-    n = _of_more_replicates(finding) if verdict.outcome == Outcome.INCONCLUSIVE else ""
-    if len(outcomes) == 1:
+    readings = [reading for reading in claim["readings"] if reading["outcome"] != Outcome.NOT_TESTABLE]
+    n = _of_more_replicates(claim) if claim["outcome"] == Outcome.INCONCLUSIVE else ""
+    if len(readings) == 1:
         return f"{start}{n}"
-    counts: Counter[Outcome] = Counter(outcomes.values())
-    if len(counts) == 1:
-        return f"{start} All {len(outcomes)} readings with evidence agree.{n}"
-    dependence = _dependence(outcomes, finding.deciding)
-    return (
-        f"{start} Of {len(outcomes)} readings with evidence: {_counted(counts)}. {dependence}{_of_paper(outcomes)}{n}"
-    )
+    if len({reading["outcome"] for reading in readings}) == 1:
+        return f"{start} All {len(readings)} readings with evidence agree.{n}"
+    of_paper = [reading for reading in readings if reading["of_paper"]]
+    told = f" Of the {len(of_paper)} without an option of ours: {_counted(of_paper)}."
+    dependence = _dependence(readings, claim["deciding"]) + (told if 0 < len(of_paper) < len(readings) else "")
+    return f"{start} Of {len(readings)} readings with evidence: {_counted(readings)}. {dependence}{n}"
 
 
-def _counted(counts: Mapping[Outcome, int]) -> str:
-    return ", ".join(f"{counts[outcome]} {outcome}" for outcome in Outcome if counts[outcome])
-
-
-def _of_paper(outcomes: Mapping[Reading, Outcome]) -> str:
-    """Say how the readings come out that have no option of ours; nothing where all or none are such."""
-    counts = Counter(outcome for reading, outcome in outcomes.items() if reading.of_paper)
-    if counts.total() in (0, len(outcomes)):
-        return ""
-    return f" Of the {counts.total()} without an option of ours: {_counted(counts)}."
-
-
-def _dependence(outcomes: Mapping[Reading, Outcome], names: Sequence[str]) -> str:
+def _dependence(readings: Sequence[Record], names: Sequence[str]) -> str:
     """Name the choices that decide, and list their combinations where these are few."""
-    combinations: dict[Outcome, dict[str, None]] = {}
-    for reading, outcome in outcomes.items():
-        combinations.setdefault(outcome, {})["/".join(reading.choices[name] for name in names)] = None
+    combinations: dict[str, dict[str, None]] = {}
+    for reading in readings:
+        combination = "/".join(reading["choices"][name] for name in names)
+        combinations.setdefault(reading["outcome"], {})[combination] = None
     choices = [name.replace("ece", "ECE") for name in names]
     listed = " and ".join([", ".join(choices[:-1]), choices[-1]] if len(choices) > 1 else choices)
     start = f"The {listed} decide{'s' if len(choices) == 1 else ''}"
-    if sum(len(texts) for texts in combinations.values()) > FEW:
+    if sum(map(len, combinations.values())) > FEW:
         return f"{start}; the table shows how."
     return (
         f"{start}: "
@@ -213,166 +206,88 @@ def _dependence(outcomes: Mapping[Reading, Outcome], names: Sequence[str]) -> st
     )
 
 
-def _plain(text: str) -> str:
-    return text.replace("*", "")
-
-
-def _needs(finding: Finding) -> list[str]:
-    return list(dict.fromkeys(finding.missing))
-
-
-def _evidence(finding: Finding) -> list[str]:
-    """Write the numbers with a say by reading, and the others below them; one unit a table."""
-    blocks = []
-    for unit, parts in _by_unit(finding.judged).items():
-        blocks += _by_reading(f"**Evidence{_in(unit)}:**", parts)
-    without_say = [part for part in finding.parts if part.outcome is None]
-    for heading, beside in (("Beside it", without_say), ("Controls", finding.controls)):
-        for unit, parts in _by_unit(beside).items():
-            told = any(part.outcome for part in parts)
-            sampled = any(part.samples for part in parts)
-            rows = [
-                [part.data, part.quantity, *_mean_and_n(part), *_test_samples([part], sampled)]
-                + ([CONTROL_WORDS.get(part.outcome, "--") if part.outcome else "--"] if told else [])
-                for part in parts
-            ]
-            heads = ["Data", "Quantity", "Value", "n", *([SAMPLES] if sampled else []), *(["Control"] if told else [])]
-            blocks += _folded(f"**{heading}, without a say in the verdict{_in(unit)}:**", heads, rows)
-    return blocks
-
-
-def _by_unit(parts: Iterable[Part]) -> dict[Unit, list[Part]]:
-    units: dict[Unit, list[Part]] = {}
-    for part in parts:
-        units.setdefault(part.unit, []).append(part)
-    return units
-
-
-def _in(unit: Unit) -> str:
-    return f", in {unit.name}" if unit.name else ""
-
-
-def _of_more_replicates(finding: Finding) -> str:
+def _of_more_replicates(claim: Record) -> str:
     """Say how many replicates the inconclusive readings would need."""
-    groups = _groups([part for part in finding.judged if finding.outcomes[part.reading] == Outcome.INCONCLUSIVE])
-    needed = [n for n in map(_n_needed, groups.values()) if n]
+    open_readings = [reading["choices"] for reading in claim["readings"] if reading["outcome"] == Outcome.INCONCLUSIVE]
+    needed = [a["n_needed"] for a in claim["answers"] if a["n_needed"] and a["reading"] in open_readings]
     if not needed:
         return ""
-    least, most = min(needed), max(needed)
-    amount = f"{most}" if least == most else f"{least} to {most}, by reading"
+    amount = f"{max(needed)}" if min(needed) == max(needed) else f"{min(needed)} to {max(needed)}, by reading"
     return f" Intervals no wider than the margin would take n of about {amount}."
 
 
-def _groups(parts: Sequence[Part]) -> dict[tuple[Reading, str, str], list[Part]]:
-    """Return the parts by reading, data and model."""
-    groups: dict[tuple[Reading, str, str], list[Part]] = {}
-    for part in parts:
-        groups.setdefault((part.reading, part.data, part.model), []).append(part)
-    return groups
+def _answers(claim: Record) -> list[str]:
+    """Write a row for each reading, dataset and model, with its numbers."""
+    answers = claim["answers"]
+    names = varying(Reading(**answer["reading"]) for answer in answers)
+    rows = [
+        {
+            **{"ECE" if name == "ece" else name.capitalize(): answer["reading"].get(name, "--") for name in names},
+            "Data": _data(answer),
+            "Model": answer["model"],
+            "Numbers": "<br>".join(f"{number['quantity']}: {_value(number)}" for number in answer["numbers"]),
+            **_counts(answer["numbers"]),
+            "Outcome": answer["outcome"],
+            "n needed": f"about {answer['n_needed']}" if answer["n_needed"] else "",
+        }
+        for answer in answers
+    ]
+    same = {name: option for answer in answers[:1] for name, option in answer["reading"].items() if name not in names}
+    return _folded("Evidence" + (f" ({Reading(**same).text()})" if same else ""), rows)
 
 
-def _n_needed(group: Sequence[Part]) -> int | None:
-    """Return the largest number of replicates that an inconclusive part needs; None where the group is not inconclusive."""
-    if all_of(part.outcome for part in group if part.outcome is not None) != Outcome.INCONCLUSIVE:
-        return None
-    return max((part.n_needed for part in group if part.n_needed), default=None)
+def _numbers(heading: str, numbers: Iterable[Record]) -> list[str]:
+    rows = [
+        {
+            "Data": _data(number), "Quantity": number["quantity"], "Value": _value(number), **_counts([number]),
+            "Control": CONTROL_WORDS.get(number["outcome"], ""),
+        }
+        for number in numbers
+    ]  # fmt: skip
+    return _folded(f"{heading}, without a say in the verdict", rows)
 
 
-def _by_reading(heading: str, parts: Sequence[Part]) -> list[str]:
-    """Write a row for each reading, dataset and model, with a column for each quantity."""
-    names = varying(part.reading for part in parts)
-    same = {name: option for name, option in parts[0].reading.choices.items() if name not in names}
-    quantities = list(dict.fromkeys(part.quantity for part in parts))
-    models = any(part.model for part in parts)
-    by_place = len(quantities) <= FEW
-    common = _shared(quantities)
-    sampled = any(part.samples for part in parts)
-    rows, wanted = [], False
-    for (reading, data, model), group in _groups(parts).items():
-        texts = {part.quantity: _mean_and_n(part)[0] for part in group}
-        outcome = all_of(part.outcome for part in group if part.outcome is not None)
-        wanted = wanted or outcome == Outcome.INCONCLUSIVE
-        n = _n_needed(group)
-        row = [reading.choices.get(name, "--") for name in names] + [data] + ([model] if models else [])
-        row += [texts.get(quantity, "--") for quantity in quantities] if by_place else ["<br>".join(
-            f"{quantity.removeprefix(common)}: {text}" for quantity, text in texts.items())]  # fmt: skip
-        ns = ", ".join(dict.fromkeys(_mean_and_n(part)[1] for part in group))
-        rows.append([*row, ns, *_test_samples(group, sampled), str(outcome), f"about {n}" if n else ""])
-    heads = [name.replace("ece", "ECE").capitalize() if name != "ece" else "ECE" for name in names]
-    heads += ["Data"] + (["Model"] if models else [])
-    heads += [_sentence(quantity) for quantity in quantities] if by_place else [f"{_sentence(common)}..."]
-    heads += ["n", *([SAMPLES] if sampled else []), "Outcome", "n needed"]
-    if not wanted:
-        heads, rows = heads[:-1], [row[:-1] for row in rows]
-    texts_of_same = Reading(**same).text()
-    heading = f"{heading[:-3]} ({texts_of_same}):**" if texts_of_same else heading
-    return _folded(heading, heads, rows)
+def _data(entry: Record) -> str:
+    return f"{entry['data']}, study {entry['study']}" if entry["study"] else str(entry["data"])
 
 
-def _shared(texts: Sequence[str]) -> str:
-    """Return the words with which all texts begin, and a space."""
-    words = zip(*(text.split() for text in texts), strict=False)
-    return "".join(f"{word} " for word, *_ in itertools.takewhile(lambda same: len(set(same)) == 1, words))
+def _counts(numbers: Sequence[Record]) -> dict[str, str]:
+    """Write how many replicates and test samples intervals count."""
+    ns = dict.fromkeys(str(number["n"] or "--") for number in numbers)
+    samples = dict.fromkeys(str(number["samples"] or NOT_COUNTED) for number in numbers)
+    return {"n": ", ".join(ns), "Test samples": ", ".join(samples)}
 
 
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def _mean_and_n(part: Part) -> tuple[str, str]:
-    """Return the number with its interval, and the number of replicates; `--` for a number without replicates."""
-    if not isinstance(part.value, Interval):
-        return part.unit.text(part.value), "--"
-    return part.unit.text(part.value).split(", n = ")[0], str(part.value.n)
-
-
-def _test_samples(parts: Iterable[Part], sampled: bool) -> list[str]:
-    """Write the cell that says how many test samples the intervals of a row count, where a table has it."""
-    texts = dict.fromkeys(str(part.samples) if part.samples else NOT_COUNTED for part in parts)
-    return [", ".join(texts)] if sampled else []
-
-
-def _folded(heading: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Write a heading and a table; a long table is folded."""
-    table = _table(heads, rows)
-    if len(rows) <= LONG_TABLE:
-        return [_wrapped(heading), table]
-    return [_wrapped(heading), f"<details><summary>{len(rows)} rows</summary>", table, "</details>"]
+def _folded(heading: str, rows: Sequence[Mapping[str, str]]) -> list[str]:
+    """Write a heading and a table of the columns that say something; a long table is folded."""
+    heads = [head for head in rows[0] if {row[head] for row in rows} - {"", NOT_COUNTED}] if rows else []
+    table = _table(heads, [[row[head] or "--" for head in heads] for row in rows])
+    folded = [f"<details><summary>{len(rows)} rows</summary>", table, "</details>"]
+    return [f"**{heading}:**", *(folded if len(rows) > LONG_TABLE else [table])] if rows else []
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    cells = [heads, ["---"] * len(heads), *rows]
-    return "\n".join(f"| {' | '.join(row)} |" for row in cells)
+    return "\n".join(f"| {' | '.join(row)} |" for row in [heads, ["---"] * len(heads), *rows])
 
 
 def _list(heading: str, lines: Sequence[str]) -> list[str]:
     """Write a heading and a bullet for each line; nothing without lines."""
-    return [heading, "\n".join(_wrapped(line, "- ") for line in lines)] if lines else []
+    return [f"**{heading}:**", "\n".join(f"- {line}" for line in lines)] if lines else []
 
 
-def _wrapped_text(text: str) -> str:
-    """Break the lines of Markdown paragraphs and bullets anew; tables stay."""
-    blocks = []
-    for block in text.split("\n\n"):
-        if block.startswith("|"):
-            blocks.append(block)
-        elif block.startswith("- "):
-            bullets = re.split(r"\n(?=- )", block)
-            blocks.append("\n".join(_wrapped(" ".join(bullet[2:].split()), "- ") for bullet in bullets))
-        else:
-            blocks.append(_wrapped(" ".join(block.split())))
-    return "\n\n".join(blocks)
+def _wrapped(text: str) -> str:
+    """Break the lines of Markdown paragraphs and bullets anew; tables and headings stay."""
+    if text.startswith(("|", "<", "#")):
+        return text
+    if "\n\n" in text:
+        return "\n\n".join(map(_wrapped, text.split("\n\n")))
+    bullets = re.split(r"^- |\n- ", text)[1:]
+    return "\n".join(_filled(bullet, "- ") for bullet in bullets) if bullets else _filled(text)
 
 
-def _wrapped(text: str, bullet: str = "") -> str:
+def _filled(text: str, bullet: str = "") -> str:
     """Break lines, but neither within a number nor before a sign that Markdown would take for a bullet."""
-    bound = re.sub(r"\[[^\]]*\]| [-+] |\b[np] = ", lambda match: match[0].replace(" ", "\0"), text)
-    lines = textwrap.fill(
-        bound,
-        WIDTH,
-        initial_indent=bullet,
-        subsequent_indent=" " * len(bullet),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    bound = re.sub(r"\[[^\]]*\]| [-+] |\b[np] = ", lambda match: match[0].replace(" ", "\0"), " ".join(text.split()))
+    lines = textwrap.fill(bound, WIDTH, initial_indent=bullet, subsequent_indent=" " * len(bullet),
+                          break_long_words=False, break_on_hyphens=False)  # fmt: skip
     return lines.replace("\0", " ")

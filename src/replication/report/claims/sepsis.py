@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pandas as pd
 
-from replication.report.claims.claim import claim
 from replication.report.claims.controls import control_signals
-from replication.report.claims.finding import DIFFERENCE, FINE_DIFFERENCE, Finding, Part, Unit, start, weigh
+from replication.report.claims.finding import DIFFERENCE, FINE_DIFFERENCE, Finding, Part, Unit, claim, start, weigh
+from replication.report.claims.hypothesis import EFFECT_MARGIN, MARGIN, ROUGHNESS_MARGIN, Hypothesis
 from replication.report.claims.sources import (
     COHORT_CHOICES,
     ECE_CHOICES,
@@ -20,7 +20,6 @@ from replication.report.claims.sources import (
     values,
     votes,
 )
-from replication.report.claims.verdict import EFFECT_MARGIN, MARGIN, ROUGHNESS_MARGIN, Hypothesis
 from replication.report.evidence import Evidence
 from replication.report.printed_values import printed_value
 from replication.report.statistics import interval

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from replication.report.claims.reading import Reading
+from replication.report.claims.hypothesis import Reading
 from replication.report.evidence import Evidence
 from replication.report.statistics import Interval, over_samples, replicates
 from replication.runs.models import CLAI

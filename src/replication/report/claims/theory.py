@@ -5,10 +5,20 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from replication.report.claims.claim import claim
 from replication.report.claims.controls import control_alignment, control_rules
-from replication.report.claims.finding import DIFFERENCE, LOSS, PER_CENT, POINTS, Finding, Part, Unit, start, weigh
-from replication.report.claims.reading import Reading
+from replication.report.claims.finding import (
+    DIFFERENCE,
+    LOSS,
+    PER_CENT,
+    POINTS,
+    Finding,
+    Part,
+    Unit,
+    claim,
+    start,
+    weigh,
+)
+from replication.report.claims.hypothesis import MARGIN, Hypothesis, Reading, decided
 from replication.report.claims.sources import (
     KERNELS,
     MULTICLASS,
@@ -22,7 +32,6 @@ from replication.report.claims.sources import (
     of_vote,
     values,
 )
-from replication.report.claims.verdict import MARGIN, Hypothesis, decided
 from replication.report.evidence import Evidence, by_setting
 from replication.report.statistics import interval
 from replication.runs.models import CLAI, MODELS

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import matplotlib as mpl
 import pandas as pd
@@ -17,12 +17,12 @@ from replication.report.figures.style import THEME, Drawn, not_run
 class Drawing(NamedTuple):
     """How a figure is drawn from evidence that has at least one of its datasets, and the columns of its frame.
 
-    `draw` takes the evidence and, where `printed` is set, the values that the paper prints.
+    `draw` takes the evidence and what `takes` names: the values that the paper prints, or the judged claims.
     """
 
     draw: Callable[..., Drawn]
     columns: list[str]
-    printed: bool = False
+    takes: Literal["", "printed", "claims"] = ""
 
 
 FIGURES: dict[str, Drawing] = {
@@ -35,10 +35,10 @@ FIGURES: dict[str, Drawing] = {
     "supplement/figureS3": Drawing(supplement_cost.schedules, supplement_cost.SCHEDULE_COLUMNS),
     "supplement/figureS4": Drawing(supplement_accuracy.decision_curves, supplement_accuracy.DECISION_COLUMNS),
     "supplement/figureS5": Drawing(supplement_cost.cost, supplement_cost.COST_COLUMNS),
-    "supplement/figureS6": Drawing(supplement_cost.time_to_result, supplement_cost.TIME_COLUMNS, printed=True),
+    "supplement/figureS6": Drawing(supplement_cost.time_to_result, supplement_cost.TIME_COLUMNS, takes="printed"),
     "supplement/figureS7": Drawing(paper.signals, paper.SIGNAL_COLUMNS),
     "supplement/figureS8": Drawing(
-        supplement_claims.specification_curves, supplement_claims.CLAIM_COLUMNS, printed=True
+        supplement_claims.specification_curves, supplement_claims.CLAIM_COLUMNS, takes="claims"
     ),
     "supplement/figureS9": Drawing(supplement_accuracy.votes, supplement_accuracy.VOTE_COLUMNS),
     "supplement/figureS10": Drawing(paper.long_training, paper.TRAINING_COLUMNS),
@@ -49,16 +49,22 @@ ONE_RUN = ("figure1", "figure2", "figure4", "supplement/figureS7", "supplement/f
 
 
 def render(
-    name: str, evidence: Evidence, fixed_caption: str, printed: pd.DataFrame
+    name: str,
+    evidence: Evidence,
+    fixed_caption: str,
+    printed: pd.DataFrame,
+    claims: Sequence[Mapping[str, Any]] = (),
 ) -> tuple[Figure, pd.DataFrame, str, list[dict[str, Any]]]:
     """Return one of `FIGURES`: the figure, what it shows, its caption and the records of the runs behind it.
 
     Without evidence of any of its datasets the figure says what they need, and the frame is empty.
     """
-    draw, columns, takes_printed = FIGURES[name]
-    given = (evidence, printed) if takes_printed else (evidence,)
+    draw, columns, takes = FIGURES[name]
+    given = {"": (), "printed": (printed,), "claims": (claims,)}[takes]
     with mpl.rc_context(THEME):
-        figure, frame = draw(*given) if evidence.at_hand() else (not_run(evidence), pd.DataFrame(columns=columns))
+        figure, frame = (
+            draw(evidence, *given) if evidence.at_hand() else (not_run(evidence), pd.DataFrame(columns=columns))
+        )
     frame = frame[columns].reset_index(drop=True)
     runs = evidence.runs_behind(frame)
     if name in ONE_RUN:

@@ -1,10 +1,10 @@
-"""Judge the paper's claims and write them as a page, as CSV and as JSON."""
+"""Judge the paper's claims; write the verdicts as JSON, and from them a page and a CSV."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from replication.report.captions import caption
-from replication.report.claims.judgement import judge
+from replication.report.claims.judge import judge
 from replication.report.claims.page import claims_frame, claims_page
 from replication.report.evidence import Evidence
 from replication.report.printed_values import read_values
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 start_job(snakemake.log[0])
 sources, params, targets = snakemake.input, snakemake.params, snakemake.output
 evidence = Evidence.of_files(Path(params.root), params.datasets, sources.evidence)
-judgements = judge(evidence, read_values(Path(sources.printed_values)))
+claims = judge(evidence, read_values(Path(sources.printed_values)))
 runs = [record for dataset in evidence.at_hand() for record in evidence.runs(dataset)]
 text = caption(Path(sources.caption).read_text(), evidence, runs)
-Path(targets.md).write_text(claims_page(judgements, text))
-Path(targets.csv).write_text(csv_text(claims_frame(judgements)))
 # The caption names the seeds of models; the numerical checks have seeds of their own.
-Path(targets.json).write_text(sidecar(text, evidence, [*runs, *evidence.runs("theory")]))
+Path(targets.json).write_text(sidecar(text, evidence, [*runs, *evidence.runs("theory")], claims=claims))
+Path(targets.md).write_text(claims_page(claims, text))
+Path(targets.csv).write_text(csv_text(claims_frame(claims)))
