@@ -1,4 +1,4 @@
-"""A Slurm cluster on this machine for as long as a test needs it: accounting, two nodes, a GPU that is none, two partitions."""
+"""A Slurm cluster on this machine for as long as a test needs it: accounting, two nodes, and GPUs that are none."""
 
 import getpass
 import os
@@ -18,7 +18,6 @@ PROGRAMS = ("munged", "mariadbd", "mariadb-install-db", "slurmdbd", "slurmctld",
 PROGRAMS += ("sacct", "sacctmgr", "scontrol", "scancel")
 CPU_NODE, GPU_NODE = "cpu-node", "gpu-node"
 ACCOUNT = "replication"
-SHORT_MINUTES = 60
 
 # Both nodes are this machine, at different ports. They claim more than it has, so that requests for real data can be met. A job
 # that gets a GPU finds no CUDA. A credential lives 20 s because a job that goes back into the queue waits for so long.
@@ -43,8 +42,6 @@ AccountingStoragePass={folder}/munge.socket
 AccountingStorageTRES=gres/gpu
 AccountingStoreFlags=job_comment
 AccountingStorageEnforce=associations
-JobAcctGatherType=jobacct_gather/linux
-JobAcctGatherFrequency=1
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SwitchType=switch/none
@@ -61,7 +58,6 @@ NodeName=DEFAULT CPUs={cpus} RealMemory=100000 State=UNKNOWN
 NodeName={cpu_node} NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]}
 NodeName={gpu_node} NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[3]} Gres=gpu:{gpus}
 PartitionName=long Nodes=ALL Default=YES MaxTime=INFINITE State=UP
-PartitionName=short Nodes=ALL MaxTime={short_minutes} State=UP
 """
 ACCOUNTING = """
 DbdHost={host}
@@ -94,16 +90,12 @@ class Job:
     number: int
     rule: str  # with the wildcards: rule_<name>_wildcards_<values>
     state: str
-    cpus: int
     memory: int  # MB, asked for
     minutes: int  # asked for
     gpus: int  # got
     node: str
-    partition: str
-    account: str
     restarts: int
     elapsed: int  # seconds of the last start
-    peak_memory: float  # MB, the largest of a step of the last start
 
 
 @dataclass
@@ -131,22 +123,12 @@ class Cluster:
         # The accounting hears of the rule only when a job ends.
         queue = self.command("squeue", "--states=all", "--noheader", "--format=%i|%k").splitlines()
         rules = dict(line.split("|", 1) for line in queue)
-        fields = (
-            "JobIDRaw,Comment,State,ReqCPUS,ReqMem,TimelimitRaw,AllocTRES,NodeList,Partition,Account,ElapsedRaw,MaxRSS"
-        )
-        options = ["--allusers", "--starttime=now-1days", "--noheader", "--parsable2", "--units=M"]
+        fields = "JobIDRaw,Comment,State,ReqMem,TimelimitRaw,AllocTRES,NodeList,ElapsedRaw"
+        options = ["--allusers", "--starttime=now-1days", "--noheader", "--parsable2", "--units=M", "--allocations"]
         lines = [line.split("|") for line in self.command("sacct", *options, f"--format={fields}").splitlines()]
         # A start that a requeue ended is a duplicate: its number occurs again.
-        every = self.command("sacct", *options, "--allocations", "--duplicates", "--format=JobIDRaw").split()
-        peaks: dict[str, float] = {}
-        for number, *_, peak in lines:
-            job = number.split(".")[0]
-            peaks[job] = max(peaks.get(job, 0.0), float(peak.rstrip("M") or 0))
-        return [
-            _job([line[0], line[1] or rules.get(line[0], ""), *line[2:]], every.count(line[0]) - 1, peaks[line[0]])
-            for line in lines
-            if line[0].isdigit()
-        ]
+        every = self.command("sacct", *options, "--duplicates", "--format=JobIDRaw").split()
+        return [_job(line, rules.get(line[0], ""), every.count(line[0]) - 1) for line in lines]
 
     def last(self, rule: str) -> Job | None:
         """Return the latest job of a rule and its wildcards."""
@@ -197,13 +179,13 @@ class Cluster:
         return "\n".join(f"{path.name}: {path.read_text(errors='replace')[-1500:]}" for path in logs)
 
 
-def _job(line: list[str], restarts: int, peak: float) -> Job:
-    number, comment, state, cpus, memory, minutes, tres, node, partition, account, elapsed, _ = line
+def _job(line: list[str], rule: str, restarts: int) -> Job:
+    number, comment, state, memory, minutes, tres, node, elapsed = line
     gpus = re.search(r"gres/gpu=(\d+)", tres)
     return Job(
-        number=int(number), rule=comment, state=state.split()[0], cpus=int(cpus), memory=round(float(memory.rstrip("M"))),
-        minutes=int(minutes) if minutes.isdigit() else 0, gpus=int(gpus[1]) if gpus else 0, node=node, partition=partition,
-        account=account, restarts=restarts, elapsed=int(elapsed), peak_memory=peak,
+        number=int(number), rule=comment or rule, state=state.split()[0], memory=round(float(memory.rstrip("M"))),
+        minutes=int(minutes) if minutes.isdigit() else 0, gpus=int(gpus[1]) if gpus else 0, node=node, restarts=restarts,
+        elapsed=int(elapsed),
     )  # fmt: skip
 
 
@@ -252,7 +234,7 @@ def cluster(folder: Path, cpus: int, gpus: int) -> Iterator[Cluster]:
     folder.chmod(0o755)
     values = {
         "host": socket.gethostname().split(".")[0], "ports": _free_ports(4), "user": getpass.getuser(), "folder": folder,
-        "cpus": cpus, "gpus": gpus, "cpu_node": CPU_NODE, "gpu_node": GPU_NODE, "short_minutes": SHORT_MINUTES,
+        "cpus": cpus, "gpus": gpus, "cpu_node": CPU_NODE, "gpu_node": GPU_NODE,
     }  # fmt: skip
     (folder / "slurm.conf").write_text(CONFIGURATION.format_map(values))
     (folder / "slurmdbd.conf").write_text(ACCOUNTING.format_map(values))
