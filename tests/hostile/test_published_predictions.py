@@ -1,6 +1,7 @@
 """Published predictions are read without trust."""
 
 import io
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import strategies as st
 
 from replication.experiments.predictions import load_predictions, load_samples
-from support.damage import altered_members, damaged, lying_zip, zipped
+from support.damage import NAMES, damaged
 from support.hostile import Attack
 from support.predictions import stored_small
 
@@ -43,25 +44,29 @@ def stating(header: bytes) -> bytes:
 
 
 def zip_of(parts: dict[str, bytes]) -> bytes:
-    """Return a zip of plain files."""
-    return zipped([(name, content, 0o100000) for name, content in parts.items()])
+    """Return a zip of files."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, part in parts.items():
+            archive.writestr(zipfile.ZipInfo(name), part)
+    return content.getvalue()
 
 
 REPLACEMENTS = [packed(odd) for odd in ODD] + [stating(header) for header in HEADERS]
-KINDS = ("bytes", "replaced", "inside", "members", "lies")
 
 
 @st.composite
 def attacked(draw: st.DrawFn, parts: dict[str, bytes]) -> bytes:
-    """Return an archive damaged as a whole, in a member, in its directory, or with other members."""
-    kind = draw(st.sampled_from(KINDS))
+    """Return an archive damaged as a whole or in a member, or with members left out, renamed or replaced."""
+    kind = draw(st.sampled_from(("bytes", "replaced", "inside", "left out", "renamed")))
     name = draw(st.sampled_from(sorted(parts)))
+    others = {other: part for other, part in parts.items() if other != name}
     if kind == "bytes":
         return draw(damaged(zip_of(parts)))
-    if kind == "members":
-        return zipped(draw(altered_members(parts)))
-    if kind == "lies":
-        return draw(lying_zip(parts))
+    if kind == "left out":
+        return zip_of(others)
+    if kind == "renamed":
+        return zip_of(others | {draw(st.sampled_from((*NAMES, name.upper()))): parts[name]})
     content = draw(st.sampled_from(REPLACEMENTS)) if kind == "replaced" else draw(damaged(parts[name], head=140))
     return zip_of({**parts, name: content})
 
