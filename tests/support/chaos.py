@@ -1,15 +1,13 @@
-"""Accidents that a seed draws: what may happen to a running workflow, to its files and to its machine."""
+"""Accidents that a seed draws: signals to a running workflow or its jobs, a full disk, outputs that are deleted."""
 
 import os
 import random
-import re
 import resource
 import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,18 +20,8 @@ TARGETS = ("paper_figures/mini/table1.tex", "results/mini/mimic-iv/evidence/metr
 FOLDERS = ("results/mini", "paper_figures/mini")
 ACCIDENTS = 3
 """Accidents of a seed."""
-ROOM = 64
-"""MiB of the file system that a disturbed copy lies on; it takes a third."""
 PATIENCE = 600
 """Seconds after which a command counts as hanging."""
-REFUSED = (
-    "cannot be locked",
-    "No such file or directory: '.*/.snakemake/locks/",
-    "Unable to obtain modification time of file .* a concurrent process has deleted it",
-)
-"""What a command says that may not start, as patterns. The second comes when another one ends, and removes the folder of the
-locks, at the moment when this one takes its own; the third when another one deletes an output to make it again, while this one
-plans its jobs, which it does before it asks for the lock."""
 HANGING = 120
 """Seconds after SIGTERM from which Snakemake counts as hanging: its handler may wait for a lock of its own for ever."""
 
@@ -59,19 +47,6 @@ def outcome(tree: Tree) -> dict[str, bytes | None]:
     return {name: kept.get(name) for name in (str(path.relative_to(tree.path)) for path in files)}
 
 
-@contextmanager
-def small_disk(folder: Path) -> Iterator[bool]:
-    """Mount a file system of `ROOM` MiB at a folder; yield whether that was allowed."""
-    folder.mkdir()
-    options = ["-t", "tmpfs", "-o", f"size={ROOM}m", "tmpfs", str(folder)]
-    mounted = subprocess.run(["mount", *options], capture_output=True, check=False).returncode == 0
-    try:
-        yield mounted
-    finally:
-        if mounted:
-            subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
 @dataclass
 class Chaos:
     """A copy of the workflow and what a seed does to it.
@@ -79,12 +54,10 @@ class Chaos:
     Args:
         tree: the copy.
         seed: decides every accident, though not the moment to the millisecond.
-        disk: folder of the small file system around the copy; None if there is none.
     """
 
     tree: Tree
     seed: int
-    disk: Path | None
     said: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -94,20 +67,21 @@ class Chaos:
     def command(self, *targets: str) -> list[str]:
         return self.tree.command("--cores", "2", *(targets or TARGETS))
 
-    def start(
-        self, prefix: tuple[str, ...] = (), targets: Sequence[str] = (), **more: object
-    ) -> subprocess.Popen[bytes]:
-        """Give the command in a process group of its own; what it says goes to a file outside the copy."""
-        environment = self.tree.environment() | more.pop("environment", {})  # type: ignore[operator]
+    def start(self, *targets: str, room: int = resource.RLIM_INFINITY) -> subprocess.Popen[bytes]:
+        """Give the command in a process group of its own; what it says goes to a file outside the copy.
+
+        Args:
+            room: largest size of a file in bytes, as on a disk that is full.
+        """
         with self.output().open("wb") as file:
             return subprocess.Popen(
-                [*prefix, *self.command(*targets)], cwd=self.tree.path, env=environment, start_new_session=True, stdout=file,
-                stderr=subprocess.STDOUT, **more,
-            )  # type: ignore[call-overload,no-any-return]  # fmt: skip
+                self.command(*targets), cwd=self.tree.path, env=self.tree.environment(), start_new_session=True, stdout=file,
+                stderr=subprocess.STDOUT, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)),
+            )  # fmt: skip
 
     def output(self) -> Path:
         """Return the file with what the last command said."""
-        return self.tree.path.parent.parent / f"said-{self.seed}"
+        return self.tree.path.parent / f"said-{self.seed}"
 
     def finished(self) -> int:
         """Return how many jobs the running command has finished."""
@@ -129,7 +103,7 @@ class Chaos:
 
     def give_command(self, *targets: str) -> None:
         """Give the command, for these targets if there are any; it must succeed."""
-        status = self.end(self.start(targets=targets))
+        status = self.end(self.start(*targets))
         assert status == 0, f"{self}\n{self.said[-1][-6000:]}"
 
     def accident(self) -> None:
@@ -190,17 +164,10 @@ def signalled(to: str, number: signal.Signals) -> Callable[[Chaos], None]:
 
 
 def fill_disk(chaos: Chaos) -> None:
-    """Leave a few kilobytes of room for a command; without a file system of its own, limit the size of files."""
+    """Let the operating system refuse, during a command, to write beyond a few kilobytes or megabytes."""
     room = chaos.draw.choice((0, 20_000, 200_000, 2_000_000))
     chaos.note(f"{room} bytes left")
-    if chaos.disk is None:
-        chaos.end(chaos.start(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))))
-        return
-    filler = chaos.disk / "filler"
-    with filler.open("wb") as file:
-        os.posix_fallocate(file.fileno(), 0, max(1, shutil.disk_usage(chaos.disk).free - room))
-    chaos.end(chaos.start())
-    filler.unlink()
+    chaos.end(chaos.start(room=room))
 
 
 def delete_outputs(chaos: Chaos) -> None:
@@ -212,33 +179,6 @@ def delete_outputs(chaos: Chaos) -> None:
         chaos.note(f"{path.relative_to(chaos.tree.path)} deleted")
 
 
-def forbid_writing(chaos: Chaos) -> None:
-    """Make a folder read-only for a command. Root obeys once it has lost the capability that lets it ignore modes."""
-    roots = [chaos.tree.path / name for name in (*FOLDERS, "logs", ".snakemake")]
-    folders = sorted(path for root in roots for path in (root, *root.rglob("*")) if path.is_dir())
-    folder = chaos.draw.choice(folders) if folders else chaos.tree.path
-    chaos.note(f"{folder.relative_to(chaos.tree.path)}")
-    mode = folder.stat().st_mode
-    folder.chmod(0o555)
-    prefix = ("setpriv", "--bounding-set=-dac_override,-dac_read_search") if os.geteuid() == 0 else ()
-    try:
-        chaos.end(chaos.start(prefix))
-    finally:
-        if folder.exists():
-            folder.chmod(mode)
-
-
-def give_it_twice(chaos: Chaos) -> None:
-    """Give the command while it runs: at most one of the two works."""
-    first = chaos.start()
-    chaos.wait_for_moment(first)
-    second = chaos.tree.snakemake(*chaos.command()[3:])
-    runs = ((chaos.end(first), chaos.said[-1]), (second.returncode, second.stdout))
-    assert any(status == 0 for status, _ in runs), f"{chaos}\n{second.stdout[-6000:]}"
-    for status, said in runs:
-        assert status == 0 or any(re.search(words, said) for words in REFUSED), f"{chaos}\n{said[-6000:]}"
-
-
 KINDS: dict[str, Callable[[Chaos], None]] = {
     "SIGKILL of Snakemake": signalled("workflow", signal.SIGKILL),
     "SIGTERM to Snakemake": signalled("workflow", signal.SIGTERM),
@@ -248,7 +188,5 @@ KINDS: dict[str, Callable[[Chaos], None]] = {
     "SIGKILL of a job": signalled("job", signal.SIGKILL),
     "SIGTERM to a job": signalled("job", signal.SIGTERM),
     "full disk": fill_disk,
-    "read-only folder": forbid_writing,
-    "two commands at once": give_it_twice,
 }
 """The accidents by name."""

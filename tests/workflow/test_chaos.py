@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.chaos import ACCIDENTS, FOLDERS, TARGETS, Chaos, outcome, small_disk, thin_copy
+from support.chaos import ACCIDENTS, FOLDERS, TARGETS, Chaos, outcome, thin_copy
 from support.copies import Tree
 
 pytestmark = pytest.mark.slow
@@ -28,22 +28,21 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Tree:
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_outputs_are_equal_to_the_byte_after_accidents(seed: int, undisturbed: Tree, tmp_path: Path) -> None:
-    with small_disk(tmp_path / "disk") as mounted:
-        tree = Tree(tmp_path / "disk" / "copy")
-        shutil.copytree(undisturbed.path, tree.path)
-        chaos = Chaos(tree, seed, tmp_path / "disk" if mounted else None)
-        if chaos.draw.randrange(2):  # half of the seeds begin at the beginning
-            for folder in (*FOLDERS, "logs", ".snakemake"):
-                shutil.rmtree(tree.path / folder)
-        for _ in range(ACCIDENTS):
-            chaos.accident()
-        chaos.give_command()
-        expected = outcome(undisturbed)
-        # Snakemake removes what a job left before it runs it again. If that is cut short and no later job needs the files, they
-        # stay away until somebody asks for them. The targets have been asked for.
-        if absent := sorted(expected.keys() - outcome(tree).keys()):
-            assert not set(absent) & set(TARGETS), chaos
-            chaos.give_command(*absent)
-        found = outcome(tree)
-        assert sorted(found) == sorted(expected), chaos
-        assert [name for name in expected if found[name] != expected[name]] == [], chaos
+    tree = Tree(tmp_path / "copy")
+    shutil.copytree(undisturbed.path, tree.path)
+    chaos = Chaos(tree, seed)
+    if chaos.draw.randrange(2):  # half of the seeds begin at the beginning
+        for folder in (*FOLDERS, "logs", ".snakemake"):
+            shutil.rmtree(tree.path / folder)
+    for _ in range(ACCIDENTS):
+        chaos.accident()
+    chaos.give_command()
+    expected = outcome(undisturbed)
+    # Snakemake removes what a job left before it runs it again. If that is cut short and no later job needs the files, they
+    # stay away until somebody asks for them. The targets have been asked for.
+    if absent := sorted(expected.keys() - outcome(tree).keys()):
+        assert not set(absent) & set(TARGETS), chaos
+        chaos.give_command(*absent)
+    found = outcome(tree)
+    assert sorted(found) == sorted(expected), chaos
+    assert [name for name in expected if found[name] != expected[name]] == [], chaos
