@@ -59,7 +59,7 @@ def copy_of_repository(folder: Path) -> Tree:
     return Tree(folder)
 
 
-TIMED = ("tableS3", "tableS7", "tableS12", "tableS13", "tableS17", "tableS20", "figureS5", "figureS6")
+TIMED = ("tableS1", "tableS6", "tableS7", "tableS8", "figureS5", "figureS6")
 """Outputs that show times."""
 
 

@@ -23,7 +23,7 @@ from replication.runs.outputs import (
     files_of_outputs,
     prediction_files,
 )
-from replication.runs.settings import load_settings
+from replication.runs.settings import cells, load_settings
 from replication.runs.tuning import PREFIX
 
 REPOSITORY = Path(__file__).parents[2]
@@ -48,16 +48,20 @@ def test_every_output_shows_datasets_and_studies_that_are_configured() -> None:
     studies = [name for name in REAL["studies"] if name not in tunings]
     assert evidence_behind(CLAIMS, REAL) == [*REAL["datasets"], *studies, BENCHMARK, THEORY]
     assert (
-        evidence_behind("supplement/tableS17", REAL)[: len(tunings)]
+        evidence_behind("supplement/tableS6", REAL)[: len(tunings)]
         == tunings
         == [f"{PREFIX}{dataset}" for dataset in REAL["tuning"]]
     )
-    assert evidence_behind("supplement/tableS3", REAL) == [*REAL["datasets"], "decisive", "wide"]
+    assert evidence_behind("supplement/tableS7", REAL) == [*REAL["datasets"], "decisive", "wide"]
 
 
 def test_words_of_an_output() -> None:
     assert descriptions(["wide", BENCHMARK, THEORY], REAL) == {
-        "wide": {"title": "CIFAR-10, study wide", "needs": "CIFAR-10 (download, 170 MB) and evidence=real"},
+        "wide": {
+            "title": "CIFAR-10, study wide",
+            "needs": "CIFAR-10 (download, 170 MB) and evidence=real",
+            "cells": cells(REAL, "wide"),
+        },
         BENCHMARK: {"title": BENCHMARK_TITLE, "needs": "evidence=real (no download)"},
     }
 

@@ -14,7 +14,7 @@ from replication.report.labels import MINI_NOTE
 from replication.report.statistics import holm
 from replication.report.tables.layout import number
 from replication.report.tables.render import TABLES, Table, render
-from replication.report.tables.supplement_data import setting_text
+from replication.report.tables.setup import setting_text
 from support.copies import REPOSITORY
 from support.evidence_fixture import without_models
 from support.published import PUBLISHED, change, copy_evidence, describe, sources_for
@@ -130,7 +130,7 @@ def test_choices_are_those_of_the_runs_and_else_of_the_settings(setting: str, ra
 
 
 def test_comparisons_have_p_values_adjusted_for_all_of_the_table_and_name_what_is_not_computed(tmp_path: Path) -> None:
-    frame = rendered("supplement/tableS16").frame.dropna(subset=["p"])
+    frame = rendered("supplement/tableS4").frame.dropna(subset=["p"])
     assert frame["p_holm"].tolist() == holm(frame["p"].to_numpy()).tolist()
     compared = pd.read_csv(PUBLISHED / "cifar10" / "evidence" / "comparisons.csv")
     row = compared.query("model == 'clai-m' and other == 'clai-c' and metric == 'accuracy'")
@@ -139,17 +139,17 @@ def test_comparisons_have_p_values_adjusted_for_all_of_the_table_and_name_what_i
     assert shown[names].to_numpy() == pytest.approx(100 * row[names].to_numpy())
     root = copy_evidence(tmp_path / "published", "cifar10")
     (root / "cifar10" / "evidence" / "comparisons.csv").unlink()
-    missing = rendered("supplement/tableS16", root).frame.query("dataset == 'cifar10'")
+    missing = rendered("supplement/tableS4", root).frame.query("dataset == 'cifar10'")
     assert missing["data"].tolist() == ["not computed: its evidence has no comparisons.csv"]
 
 
 def test_every_reading_of_intensive_care_has_both_kernels_and_their_paired_difference(tmp_path: Path) -> None:
     root = copy_evidence(tmp_path / "published", "challenge2019", "printed-loss")
     change(root, "printed-loss", "metrics.csv", lambda metrics: metrics[metrics["shares"] != "equal"])
-    frame = rendered("supplement/tableS15", root).frame
+    frame = rendered("supplement/tableS10", root).frame
     own = frame[frame["dataset"].isin(["challenge2019", "printed-loss"])]
     means = own.groupby(["loss", "shares", "rule", "metric"], sort=False)["mean"].apply(list)
-    assert len(means.groupby(["loss", "shares", "rule"])) == 2 * 2 * 2
+    assert len(means.groupby(["loss", "shares", "rule"])) == 2 * (4 + 2)
     for (loss, shares, *_), (m, c, gap) in means.items():
         assert gap == pytest.approx(m - c, nan_ok=True)
         assert pd.isna(gap) == ((loss, shares) == ("printed", "equal")), "these runs lack it"

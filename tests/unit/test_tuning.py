@@ -6,8 +6,7 @@ import pandas as pd
 import pytest
 
 from clai.errors import InputError
-from replication.report.evidence import Evidence
-from replication.report.tables.supplement_studies import best_trials, tuning_frame
+from replication.report.tables.setup import best_trials, trials_frame
 from replication.runs.record import read_records, write_records
 from replication.runs.settings import (
     cell_settings,
@@ -121,7 +120,7 @@ TUNED = "tuning-cifar10"
 
 
 def tuning_table(root: Path) -> pd.DataFrame:
-    frame = tuning_frame(sources_for("supplement/tableS17", root))
+    frame = trials_frame(sources_for("supplement/tableS6", root))
     return frame[frame["dataset"].isin(["cifar10", TUNED])]
 
 
@@ -132,7 +131,7 @@ def test_table_s17_has_every_trial_the_best_of_each_model_and_its_test_score(tmp
     frame = tuning_table(root)
     trials_of = frame.dropna(subset=["trial"]).set_index("model")
     assert trials_of["mean"].to_dict() == pytest.approx((100 * scores).to_dict())
-    best = trials_of["mean"].groupby(trials_of.index.str.split("_").str[0]).transform("max")
+    best = trials_of["mean"].groupby(trials_of["method"]).transform("max")
     assert set(trials_of.index[trials_of["chosen"].astype(bool)]) <= set(trials_of.index[trials_of["mean"] == best])
     tested = frame[frame["trial"].isna()].set_index("model")
     metrics = pd.read_csv(root / "cifar10" / "evidence" / "metrics.csv")
@@ -176,14 +175,14 @@ def test_settings_of_the_dataset_stay_within_one_standard_error_of_the_best(
         for seed in (0, 1)
     ]
     change(root, TUNED, "metrics.csv", lambda metrics: pd.DataFrame(rows, columns=metrics.columns))
-    evidence = sources_for("supplement/tableS17", root).evidence
+    evidence = sources_for("supplement/tableS6", root).evidence
     assert best_trials(evidence, TUNED) == {"clai-m": chosen}
 
 
 @pytest.mark.parametrize("dataset", REAL["tuning"])
 def test_runs_have_the_settings_of_the_best_published_trials(dataset: str) -> None:
     tuning = PREFIX + dataset
-    evidence = Evidence.found(REPOSITORY / "results" / "published", {tuning: {"title": tuning, "needs": ""}})
+    evidence = sources_for("supplement/tableS6").evidence
     if not evidence.has(tuning):
         pytest.skip(f"no evidence of {tuning} is published")
     best = best_trials(evidence, tuning)

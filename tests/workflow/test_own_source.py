@@ -33,7 +33,7 @@ def test_a_source_is_one_module_and_one_entry(tree: Tree) -> None:
     assert run.returncode == 0, run.stdout
     info = json.loads((tree.path / target).read_text())
     assert info["splits"]["train"] == {"n": 30, "counts": [10, 10, 10]}
-    planned = tree.planned("paper_figures/supplement/tableS2.csv", "--configfile", "local.yaml")
+    planned = tree.planned("paper_figures/supplement/tableS11.csv", "--configfile", "local.yaml")
     assert {"train_model", "evaluate", "render_table"} <= planned.keys()
 
 

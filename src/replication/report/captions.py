@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Any
 
 from replication.report.evidence import Evidence, run_dataset, run_model
-from replication.report.labels import MINI_NOTE, model_title
+from replication.report.labels import MINI_NOTE
 
 
 def caption(fixed: str, evidence: Evidence, runs: Sequence[Mapping[str, Any]]) -> str:
@@ -57,7 +57,7 @@ def replicate_text(evidence: Evidence, runs: Sequence[Mapping[str, Any]], unit: 
             continue
         place = f" on {title}" if len(of_models) > 1 else ""
         for text in dict.fromkeys(texts.values()):
-            titles = [model_title(model) for model in texts if texts[model] == text]
+            titles = [evidence.model_title(dataset, model) for model in texts if texts[model] == text]
             named.setdefault(text, []).append(" and ".join(titles) + place)
     if len(named) == 1:
         return next(iter(named))

@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 
 from clai.errors import InputError
+from replication.report.labels import VARIANT_TITLES, model_title
 from replication.report.patients import PATIENT_LEVEL, read_description, shows_patients
 from replication.runs.columns import COLUMNS
 from replication.runs.identity import RunId
@@ -50,22 +51,23 @@ class Evidence:
 
     Args:
         root: folder named by the evidence that it holds: `published`, `real` or `mini`.
-        expected: by key of the dataset or study its "title" and "needs", in the order of tables.
+        expected: by key of the dataset or study its "title" and "needs", in the order of tables, and of a study "cells": by the
+            name of a cell the variant of each factor.
         available: keys whose evidence may be read, `theory` among them.
     """
 
     root: Path
-    expected: Mapping[str, Mapping[str, str]]
+    expected: Mapping[str, Mapping[str, Any]]
     available: frozenset[str]
 
     @classmethod
-    def found(cls, root: Path, expected: Mapping[str, Mapping[str, str]]) -> "Evidence":
+    def found(cls, root: Path, expected: Mapping[str, Mapping[str, Any]]) -> "Evidence":
         """Return everything that lies below `root`."""
         keys = [path.parent.parent.name for path in root.glob("*/evidence/*")]
         return cls(root, expected, frozenset(keys))
 
     @classmethod
-    def of_files(cls, root: Path, expected: Mapping[str, Mapping[str, str]], files: Iterable[str]) -> "Evidence":
+    def of_files(cls, root: Path, expected: Mapping[str, Mapping[str, Any]], files: Iterable[str]) -> "Evidence":
         """Return the evidence that owns `files`. Folders that earlier runs left below `root` are not read."""
         return cls(root, expected, frozenset(Path(file).parent.parent.name for file in files))
 
@@ -110,10 +112,15 @@ class Evidence:
         The title of a study ends in the study's key.
         """
         if not self.has(dataset):
-            return self.expected[dataset]["title"]
+            return str(self.expected[dataset]["title"])
         description = self.description(dataset)
         study = f", study {dataset}" if description.get("dataset", dataset) != dataset else ""
         return f"{description['title']}{study}"
+
+    def model_title(self, dataset: str, model: str) -> str:
+        """Return the name of a model, or of a study's cell: the names of its variants."""
+        variants = self.expected[dataset].get("cells", {}).get(model, {}).values()
+        return "; ".join(VARIANT_TITLES.get(variant, variant) for variant in variants) or model_title(model)
 
     def data(self, dataset: str) -> str:
         """Return the name of the data that were used, or what running the dataset needs."""

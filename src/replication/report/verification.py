@@ -21,7 +21,7 @@ from replication.report.recomputation import recompute
 from replication.report.tables.layout import Sources
 from replication.report.tables.paper import TABLE1_METRICS
 from replication.report.tables.render import render
-from replication.report.tables.supplement_accuracy import FURTHER_METRICS
+from replication.report.tables.supplement import FURTHER_METRICS
 from replication.runs.columns import COLUMNS
 from replication.runs.identity import RunId
 from replication.runs.outputs import VERIFIED_TABLES

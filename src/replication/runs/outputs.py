@@ -34,27 +34,18 @@ TABLES: dict[str, tuple[str, ...]] = {
     "table1": _MULTICLASS,
     "table2": (),
     "table3": _SEPSIS,
-    "supplement/tableS1": (_DATASETS,),
-    "supplement/tableS2": (_DATASETS,),
-    "supplement/tableS3": (_DATASETS, "decisive", "wide"),
-    "supplement/tableS4": (_DATASETS,),
-    "supplement/tableS5": _ABLATIONS,
-    "supplement/tableS6": _COHORTS,
-    "supplement/tableS7": (BENCHMARK,),
-    "supplement/tableS8": _MULTICLASS,
+    "supplement/tableS1": (*_ABLATIONS, "wide", "sprint", "recipe", "trunk"),
+    "supplement/tableS2": _MULTICLASS,
+    "supplement/tableS3": _MULTICLASS,
+    "supplement/tableS4": _MULTICLASS,
+    "supplement/tableS5": _MULTICLASS,
+    "supplement/tableS6": (_TUNINGS, _TUNED),
+    "supplement/tableS7": (_DATASETS, "decisive", "wide"),
+    "supplement/tableS8": (BENCHMARK,),
     "supplement/tableS9": _COHORTS,
-    "supplement/tableS10": _COHORTS,
-    "supplement/tableS11": _ABLATIONS,
-    "supplement/tableS12": ("wide", "sprint"),
-    "supplement/tableS13": ("recipe",),
-    "supplement/tableS14": _MULTICLASS,
-    "supplement/tableS15": (*_COHORTS, *_PRINTED_LOSS),
-    "supplement/tableS16": _MULTICLASS,
-    "supplement/tableS17": (_TUNINGS, _TUNED),
-    "supplement/tableS18": ("trunk",),
-    "supplement/tableS19": _MULTICLASS,
-    "supplement/tableS20": (_DATASETS,),
-    "supplement/tableS21": _MULTICLASS,
+    "supplement/tableS10": (_DATASETS, *_PRINTED_LOSS),
+    "supplement/tableS11": (_DATASETS,),
+    "supplement/tableS12": (_DATASETS,),
 }
 """The tables, each with the names whose evidence it shows (`evidence_behind` resolves `every dataset`).
 
@@ -146,18 +137,23 @@ def evidence_behind(output: str, settings: Mapping[str, Any]) -> list[str]:
     return [name for entry in OUTPUTS[output] for name in groups.get(entry, [entry])]
 
 
-def descriptions(names: Iterable[str], settings: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Return `title` and `needs` of each dataset, study or benchmark: what outputs say of it, available or not.
+def descriptions(names: Iterable[str], settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return `title` and `needs` of each dataset, study or benchmark, available or not, and the `cells` of a study.
 
-    The numerical checks (`theory`) have neither and are left out.
+    The numerical checks (`theory`) have none and are left out.
     """
-    datasets, studies = settings["datasets"], settings["studies"]
-    entries = {name: (entry["title"], entry["needs"]) for name, entry in datasets.items()}
-    for name, study in studies.items():
-        title, needs = entries[study["dataset"]]
-        entries[name] = (f"{title}, study {name}", f"{needs} and evidence=real")
-    entries[BENCHMARK] = (BENCHMARK_TITLE, "evidence=real (no download)")
-    return {name: dict(zip(("title", "needs"), entries[name], strict=True)) for name in names if name != THEORY}
+    entries: dict[str, dict[str, Any]] = {}
+    for name, entry in settings["datasets"].items():
+        entries[name] = {key: entry[key] for key in ("title", "needs")}
+    for name, study in settings["studies"].items():
+        title, needs = entries[study["dataset"]].values()
+        entries[name] = {
+            "title": f"{title}, study {name}",
+            "needs": f"{needs} and evidence=real",
+            "cells": cells(settings, name),
+        }
+    entries[BENCHMARK] = {"title": BENCHMARK_TITLE, "needs": "evidence=real (no download)"}
+    return {name: entries[name] for name in names if name != THEORY}
 
 
 def evidence_files(root: str, name: str, settings: Mapping[str, Any]) -> list[str]:

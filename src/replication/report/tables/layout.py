@@ -1,12 +1,12 @@
 """The layout of tables: numbers as cells, LaTeX, and the form that most tables have, mean (sd) by dataset and model.
 
-A table is two functions. One makes a tidy frame from evidence, the other LaTeX from the frame. `results` gives both from a list
-of metrics.
+A table is two functions. One makes a tidy frame from evidence, the other LaTeX from the frame. Most LaTeX is that of
+`results_tex`, from a declaration of columns.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 from typing import Any
@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from replication.report.evidence import Evidence
-from replication.report.labels import model_title
+from replication.report.evidence import PRINTED_RULE, Evidence
 from replication.report.statistics import interval, replicates, spread
-from replication.runs.models import MODELS
+from replication.runs.models import CLAI, MODELS
 
 HEADER = "% Needs \\usepackage{booktabs}, {graphicx}, {longtable} and {xcolor}. Generated: edit nothing here.\n"
 ROWS_OF_A_PAGE = 46
 """Rows of 8 pt that fit on a page below a caption of several lines and above its notes."""
+DIFFERENCE = " minus "
+"""Between the two models of a row that holds their difference."""
 _SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
@@ -39,12 +40,14 @@ class Metric:
         key: its name in the evidence.
         percent: whether tables show it in per cent, not as a fraction.
         decimals: digits behind the point of what is not in per cent: 5 where values are mostly below 0.001.
+        rule: the decision rule that the column shows, in a table without a row for each rule.
     """
 
     key: str
     title: str
     percent: bool = False
     decimals: int = 3
+    rule: str = PRINTED_RULE
 
     @property
     def scale(self) -> float:
@@ -105,7 +108,7 @@ def chosen(keys: str, **titles: str) -> list[Metric]:
 class Sources:
     """What tables are made of.
 
-    Evidence, the values that the paper prints and that others report, and for table S1 the open choices and the settings.
+    Evidence, the values that the paper prints and that others report, and for the table of choices these and the settings.
     """
 
     evidence: Evidence
@@ -119,28 +122,23 @@ FrameOf = Callable[[Sources], pd.DataFrame]
 TexOf = Callable[[pd.DataFrame, Sources, str], str]
 
 
-def results(metrics: Sequence[Metric], label: str, always: Sequence[str] = ()) -> tuple[FrameOf, TexOf]:
-    """Return the two functions of a table of mean (sd): datasets as groups, models as rows, metrics as columns.
+@dataclass(frozen=True)
+class Block:
+    """Columns of a table; the blocks of a table stand below each other.
 
     Args:
-        label: for references in LaTeX.
-        always: models that have rows for every dataset, run or not. Without any, only datasets at hand have rows.
+        metrics: the columns of numbers.
+        names: headings of the columns that name a row, by column of the frame.
+        shows: the datasets and studies that have rows; without any, all.
+        key: column of the frame that holds the metric's key.
+        limits: whether the columns low and high are shown as an interval.
     """
-    return partial(results_frame, metrics=metrics, always=always), partial(results_tex, metrics=metrics, label=label)
 
-
-def results_frame(sources: Sources, metrics: Sequence[Metric], always: Sequence[str] = ()) -> pd.DataFrame:
-    """Return the rows of `result_rows` for all models of all datasets."""
-    evidence = sources.evidence
-    datasets = list(evidence.expected) if always else evidence.at_hand()
-    rows = [row for key in datasets for row in result_rows(evidence, key, models_of(evidence, key, always), metrics)]
-    return pd.DataFrame(rows, columns=[name for name in RESULT_COLUMNS if always or name != "printed"])
-
-
-def results_tex(frame: pd.DataFrame, sources: Sources, text: str, metrics: Sequence[Metric], label: str) -> str:
-    """Return the LaTeX of `results`; limits low and high in the frame are shown as an interval."""
-    heads = ["Model", *(metric.title for metric in metrics)]
-    return by_dataset(frame, sources, heads, partial(model_lines, metrics=metrics), text, label)
+    metrics: Sequence[Metric]
+    names: Mapping[str, str] = field(default_factory=lambda: {"model": "Model"})
+    shows: Collection[str] = ()
+    key: str = "metric"
+    limits: bool = False
 
 
 def result_rows(
@@ -186,9 +184,8 @@ def models_of(evidence: Evidence, dataset: str, always: Sequence[str] = ()) -> l
     return [*always, *(model for model in measured if model not in always)]
 
 
-def in_order(models: Iterable[str]) -> list[str]:
-    """Return each model once, in the order of the registry; others behind, by name."""
-    known = list(MODELS)
+def in_order(models: Iterable[str], known: Sequence[str] = tuple(MODELS)) -> list[str]:
+    """Return each model once, in the order of those that are known; others behind, by name."""
     return sorted(set(models), key=lambda model: (known.index(model) if model in known else len(known), model))
 
 
@@ -197,49 +194,86 @@ def lacking(evidence: Evidence, dataset: str, file: str) -> str:
     return f"not computed: its evidence has no {file}" if evidence.has(dataset) else evidence.not_run(dataset)
 
 
-def by_dataset(
+def results(*blocks: Block, label: str, **options: Any) -> TexOf:
+    """Return `results_tex` with its declaration."""
+    return partial(results_tex, blocks=blocks, label=label, **options)
+
+
+def results_tex(
     frame: pd.DataFrame,
     sources: Sources,
-    heads: Sequence[str],
-    lines: Callable[[pd.DataFrame], list[str]],
     text: str,
+    blocks: Sequence[Block],
     label: str,
-    *,
-    columns: str = "",
-    title: Callable[[str], str] | None = None,
-    file: str = "",
-    above: str = "",
+    title: Callable[[Evidence, str], str] = Evidence.title,
+    first: Sequence[str] = (),
 ) -> str:
-    """Return a table with a group of rows for each dataset, or the reason why it has none.
+    """Return a table of mean (sd): datasets as groups of rows, or the reason why one has none, and metrics as columns.
 
     Args:
-        frame: a row without a model says that its dataset has none.
-        lines: gives the rows of a dataset, from its part of the frame.
-        columns: of the tabular; by default all but the first are centred.
-        title: gives the title of a dataset; by default the name of the data.
-        file: the file of the evidence that the rows come from, where a dataset may lack it.
-        above: LaTeX above the heads.
+        frame: dataset, the columns that blocks name, mean and data, and as far as it has them sd, low, high, rule and printed. A
+            row without a model says in `data` why its dataset has no others.
+        label: for references in LaTeX.
+        title: gives the title of a dataset.
+        first: groups of rows above those of datasets, in place of a row with printed values in each of them.
+
+    A block leaves out datasets that have no row for its first metric.
     """
     evidence = sources.evidence
-    groups = []
-    for dataset in evidence.expected:
-        part = frame[frame["dataset"] == dataset]
-        part = part.dropna(subset="model") if "model" in part else part
-        missing = not evidence.has(dataset) or (file and part.empty)
-        rows = lacking(evidence, dataset, file) if missing else lines(part)
-        groups.append(group((title or evidence.title)(dataset), len(heads), rows))
-    columns = columns or "l" + "c" * (len(heads) - 1)
-    return grouped(above + row(*heads), groups, columns, text, label, evidence.miniature)
+    floats: list[str] = []
+    said: set[str] = set()  # why a dataset has no rows, once
+    for block in blocks:
+        heads = [*block.names.values(), *(metric.title for metric in block.metrics)]
+        groups = [*first]
+        for dataset in block.shows or evidence.expected:
+            rows = frame[frame["dataset"] == dataset]
+            part = rows[rows[block.key].isin([metric.key for metric in block.metrics])]
+            missing = not evidence.has(dataset) or rows.dropna(subset=block.key).empty
+            if (missing and dataset in said) or (not missing and not (part[block.key] == block.metrics[0].key).any()):
+                continue
+            printed = [] if first else _printed_line(part, evidence, dataset, block.metrics)
+            lines: list[str] | str = [*printed, *block_lines(part, evidence, dataset, block)]
+            if missing:
+                said.add(dataset)
+                reason = evidence.not_run(dataset) if rows.empty else str(rows["data"].iloc[0])
+                across = rf"\multicolumn{{{len(heads) - 1}}}{{l}}{{\emph{{{escape(reason)}}}}}"
+                lines = [*printed, named("This work", across)] if printed else reason
+            groups.append(group(title(evidence, dataset), len(heads), lines))
+        columns = "l" * len(block.names) + "c" * len(block.metrics)
+        if groups:
+            floats.append(
+                grouped(row(*heads), groups, columns, text, label, evidence.miniature, continued=bool(floats))
+            )
+    return "\n".join(floats)
 
 
-def model_lines(
-    frame: pd.DataFrame, metrics: Sequence[Metric], title: Callable[[str], str] = model_title, key: str = "metric"
-) -> list[str]:
-    """Return a row for each model, with its numbers; `title` gives the model's name, `key` is as of `cells`."""
-    return [
-        named(title(str(model)), *cells(part, metrics, limits="low" in part, key=key))
-        for model, part in frame.groupby("model", sort=False)
-    ]
+def _printed_line(part: pd.DataFrame, evidence: Evidence, dataset: str, metrics: Sequence[Metric]) -> list[str]:
+    """Return the row with the paper's values, if it has any; it names the data where ours are others."""
+    if "printed" not in part or part["printed"].isna().all():
+        return []
+    intended = evidence.expected[dataset]["title"]
+    paper = "Paper" if evidence.title(dataset) == intended else f"Paper, on {intended}"
+    return [named(paper, *cells(part[part["model"] == CLAI[0]], metrics, "printed", None))]
+
+
+def block_lines(part: pd.DataFrame, evidence: Evidence, dataset: str, block: Block) -> list[str]:
+    """Return the rows of a dataset, one for each combination of the block's names; a name is not repeated below itself."""
+    lines, above = [], [""] * len(block.names)
+    for key, own in part.groupby(list(block.names), sort=False):
+        names = [_name(evidence, dataset, column, str(name)) for column, name in zip(block.names, key, strict=True)]
+        shown = ["" if names[: n + 1] == above[: n + 1] else name for n, name in enumerate(names)]
+        above = names
+        own = own.drop(columns="rule") if "rule" in block.names else own
+        lines.append(
+            named(shown[0], *map(escape, shown[1:]), *cells(own, block.metrics, key=block.key, limits=block.limits))
+        )
+    return lines
+
+
+def _name(evidence: Evidence, dataset: str, column: str, name: str) -> str:
+    if column != "model":
+        return name
+    return "Difference" if DIFFERENCE in name else evidence.model_title(dataset, name)
 
 
 def cells(
@@ -247,32 +281,38 @@ def cells(
     metrics: Sequence[Metric],
     mean: str = "mean",
     sd: str | None = "sd",
-    limits: bool = False,
     key: str = "metric",
+    limits: bool = False,
 ) -> list[str]:
     """Return one model's numbers as cells, one a metric: `mean (sd) [low, high]`, without the parts that it lacks.
 
+    A star marks a difference of two models whose interval excludes 0.
+
     Args:
-        rows: a row for each metric.
+        rows: a row for each metric and, with a column rule, for each rule: a metric takes its own.
         mean, sd: names of the columns to show.
-        limits: whether to show the columns low and high.
         key: name of the column that holds the metric's key.
+        limits: whether to show the columns low and high.
     """
-    by_metric = {str(entry[key]): entry for entry in rows.to_dict("records")}
-    texts = []
+    entries, texts = rows.to_dict("records"), []
     for metric in metrics:
-        values = by_metric.get(metric.key, {mean: np.nan})
-        text = number(values[mean], values.get(sd, np.nan), metric.digits)
+        of_metric = (entry for entry in entries if entry[key] == metric.key)
+        values = next((entry for entry in of_metric if entry.get("rule", "") in ("", metric.rule)), {mean: np.nan})
+        text = number(values[mean], values.get(str(sd), np.nan), metric.digits)
         if limits and pd.notna(values[mean]) and pd.notna(values["low"]):
             text += f" [{values['low']:.{metric.digits}f}, {values['high']:.{metric.digits}f}]"
+        if DIFFERENCE in str(values.get("model")) and (values["low"] > 0 or values["high"] < 0):
+            text += "$^*$"
         texts.append(text)
     return texts
 
 
 def number(mean: float, sd: float = np.nan, digits: int = 3) -> str:
-    """Return `mean (sd)`; the mean alone without a spread; a dash without a mean."""
+    """Return `mean (sd)`; the mean alone without a spread, scientific from 10^7 on; a dash without a mean."""
     if pd.isna(mean):
         return "--"
+    if mean >= 1e7:
+        return scientific(mean)
     return f"{mean:.{digits}f}" if pd.isna(sd) else f"{mean:.{digits}f} ({sd:.{digits}f})"
 
 
@@ -319,14 +359,21 @@ def group(title: str, columns: int, lines: Sequence[str] | str) -> str:
 
 
 def grouped(
-    head: str, groups: Sequence[str], columns: str, text: str, label: str, miniature: bool, height: int = 1
+    head: str,
+    groups: Sequence[str],
+    columns: str,
+    text: str,
+    label: str,
+    miniature: bool,
+    height: int = 1,
+    continued: bool = False,
 ) -> str:
     """Return groups of rows below a head as one float, or as several where the rows are more than a page holds.
 
     Args:
         head: row that stands on top of each float.
         groups: rows that stay together, as `group` gives them.
-        columns, text, label, miniature: as of `floating`.
+        columns, text, label, miniature, continued: as of `floating`.
         height: of most rows, in lines: more than 1 where cells are paragraphs.
     """
     floats: list[list[str]] = [[]]
@@ -335,7 +382,7 @@ def grouped(
             floats.append([])
         floats[-1].append(rows)
     return "\n".join(
-        floating(head + "".join(rows), columns, text, label, miniature, continued=part > 0)
+        floating(head + "".join(rows), columns, text, label, miniature, continued=continued or part > 0)
         for part, rows in enumerate(floats)
     )
 
@@ -352,7 +399,7 @@ def floating(body: str, columns: str, text: str, label: str, miniature: bool, co
     caption, *notes = map(escape, text.split("\n"))
     heading = f"\\caption{{{caption}}}\n\\label{{{label}}}\n"
     if continued:
-        heading, notes = f"\\addtocounter{{table}}{{-1}}\n\\caption{{{caption} (continued)}}\n", []
+        heading, notes = f"\\addtocounter{{table}}{{-1}}\n\\caption{{{caption.split('. ')[0]} (continued)}}\n", []
     return (
         f"\\begin{{table*}}[tp]\n\\centering\n\\footnotesize\n\\setlength{{\\tabcolsep}}{{4pt}}\n"
         f"\\setlength{{\\belowcaptionskip}}{{4pt}}\n{heading}"

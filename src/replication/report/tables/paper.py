@@ -1,6 +1,6 @@
 """Tables 1 to 3 of the paper."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -10,6 +10,7 @@ from replication.report.labels import CLASS_COLOURS, CLASS_LABELS, CLASS_TITLES,
 from replication.report.printed_values import printed_value
 from replication.report.tables.layout import (
     RESULT_COLUMNS,
+    Block,
     Metric,
     Sources,
     cells,
@@ -17,11 +18,11 @@ from replication.report.tables.layout import (
     escape,
     floating,
     group,
-    grouped,
-    model_lines,
     models_of,
     named,
     result_rows,
+    results,
+    results_tex,
     row,
 )
 from replication.runs.models import CLAI
@@ -73,32 +74,7 @@ def _majority_rows(evidence: Evidence, dataset: str) -> list[dict[str, Any]]:
     return [shared | {"metric": metric} for metric in ("accuracy", "recall")]
 
 
-def table1_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
-    """Return table 1; the first row of each dataset that the paper has is the paper's."""
-    evidence = sources.evidence
-    groups = []
-    for dataset in evidence.expected:
-        part = frame[frame["dataset"] == dataset]
-        lines = [paper_line(part, evidence, dataset, TABLE1_METRICS)] if part["printed"].notna().any() else []
-        lines += own_lines(part, evidence, dataset, TABLE1_METRICS)
-        groups.append(group(evidence.title(dataset), len(TABLE1_METRICS) + 1, lines))
-    head = row("Model", *(metric.title for metric in TABLE1_METRICS))
-    return grouped(head, groups, "l" + "c" * len(TABLE1_METRICS), text, "tab:results", evidence.miniature)
-
-
-def paper_line(frame: pd.DataFrame, evidence: Evidence, dataset: str, metrics: Sequence[Metric]) -> str:
-    """Return the row with the paper's values, from a dataset's part of a frame; it names the data where ours are others."""
-    intended = evidence.expected[dataset]["title"]
-    paper = "Paper" if evidence.title(dataset) == intended else f"Paper, on {intended}"
-    return named(paper, *cells(frame[frame["model"] == CLAI[0]], metrics, "printed", None))
-
-
-def own_lines(frame: pd.DataFrame, evidence: Evidence, dataset: str, metrics: Sequence[Metric]) -> list[str]:
-    """Return a row for each model of a dataset, or one that says why there are none."""
-    if evidence.has(dataset):
-        return model_lines(frame, metrics)
-    reason = rf"\multicolumn{{{len(metrics)}}}{{l}}{{\emph{{{escape(evidence.not_run(dataset))}}}}}"
-    return [named("This work", reason)]
+table1_tex = results(Block(TABLE1_METRICS), label="tab:results")
 
 
 def table2_frame(sources: Sources) -> pd.DataFrame:
@@ -146,16 +122,12 @@ def table3_frame(sources: Sources) -> pd.DataFrame:
 
 def table3_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     """Return table 3: the printed values first, then a group of rows for each cohort."""
-    evidence, span = sources.evidence, len(TABLE3_METRICS) + 1
     printed = frame[frame["printed"].notna()].groupby("model", sort=False)
     lines = [
         named(model_title(str(model)), *cells(part, TABLE3_METRICS, "printed", "printed_sd")) for model, part in printed
     ]
-    groups = [group("MIMIC-IV, the paper's values", span, lines)]
-    for dataset in evidence.expected:
-        own = model_lines(frame[frame["dataset"] == dataset], TABLE3_METRICS)
-        rows = own if evidence.has(dataset) else evidence.not_run(dataset)
-        groups.append(group(f"{evidence.title(dataset)}, this work", span, rows))
-    head = row("Model", *(metric.title for metric in TABLE3_METRICS))
-    columns = "l" + "c" * len(TABLE3_METRICS)
-    return grouped(head, groups, columns, text, "tab:detection_UQ_experiments", evidence.miniature)
+    return results_tex(
+        frame, sources, text, [Block(TABLE3_METRICS)], "tab:detection_UQ_experiments",
+        title=lambda evidence, dataset: f"{evidence.title(dataset)}, this work",
+        first=[group("MIMIC-IV, the paper's values", len(TABLE3_METRICS) + 1, lines)],
+    )  # fmt: skip

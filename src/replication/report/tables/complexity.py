@@ -1,0 +1,121 @@
+"""The supplementary table of time and memory of variants side by side."""
+
+from collections.abc import Hashable, Mapping
+from itertools import product
+from typing import Any
+
+import pandas as pd
+
+from replication.report.evidence import by_setting
+from replication.report.labels import MEASURED_TITLES
+from replication.report.tables.layout import (
+    Sources,
+    escape,
+    group,
+    grouped,
+    number,
+    row,
+    scientific,
+    spanning,
+)
+
+COMPARISONS = [
+    ("exact", "printed", "sequential", "Algorithm 3, the same gradient"),
+    ("joint", "sequential", "joint", "All classes in one pass"),
+    ("batches", "joint", "linear", "Sampled references"),
+    ("epoch", "clai-c", "cross-entropy", "An epoch and one of cross-entropy"),
+    ("epoch", "clai-m", "cross-entropy", "An epoch and one of cross-entropy"),
+    ("epoch", "clai-c", "supervised-contrastive", "An epoch and one of supervised contrastive learning"),
+    ("epoch", "clai-m", "supervised-contrastive", "An epoch and one of supervised contrastive learning"),
+    ("epoch", "clai-c", "bare", "An epoch and its trunk alone"),
+    ("epoch", "clai-m", "bare", "An epoch and its trunk alone"),
+    ("precision", "auto", "bfloat16", "The default precision and a fixed one"),
+    ("precision", "auto", "float32", "The default precision and a fixed one"),
+    ("inference", "printed", "streamed", "Algorithm 4, the same vote"),
+    ("classifiers", "k-neighbours", "clai-c", "Classifiers of the same embeddings"),
+    ("classifiers", "k-neighbours", "clai-m", "Classifiers of the same embeddings"),
+    ("classifiers", "svm", "clai-c", "Classifiers of the same embeddings"),
+    ("classifiers", "svm", "clai-m", "Classifiers of the same embeddings"),
+]
+"""The comparison in the evidence, its two variants, and the title of the rows that compare them."""
+QUANTITIES = {
+    "seconds": "Seconds",
+    "peak_memory_mb": "Peak memory (MiB)",
+    "difference": "Largest difference of results that should be equal",
+}
+
+
+def benchmark_frame(sources: Sources) -> pd.DataFrame:
+    """Return the columns of `comparisons`, and dataset, model, data."""
+    evidence = sources.evidence
+    (dataset,) = evidence.expected
+    frame = comparisons(evidence.frame(dataset, "benchmark.csv"))
+    return frame.assign(dataset=dataset, model="measurements", data=evidence.data(dataset))
+
+
+def comparisons(measured: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each comparison and setting: times first, then memory, then differences.
+
+    Columns: quantity; comparison (title); setting; first, second (variants); first_value, second_value (medians over
+    repetitions); ratio (median over repetitions of first / second); low, high (range of the ratio); n (repetitions);
+    counted (the ratio of the predicted times, NaN without a prediction).
+    """
+    rows: list[dict[str, Any]] = []
+    for quantity, (name, first, second, title) in product(QUANTITIES, COMPARISONS):
+        part = measured[(measured["comparison"] == name) & measured["quantity"].isin([quantity, "predicted"])]
+        if name == "batches" and len(part):
+            sizes = by_setting(part)["M"]
+            part = part[sizes == sizes.max()]
+        for setting, own in part.groupby("setting", sort=False):
+            # A variant that was too large to be measured has no column.
+            table = own.pivot_table(index="repetition", columns=["quantity", "variant"], values="value")
+            table = table.reindex(columns=list(product((quantity, "predicted"), (first, second))))
+            values = table[quantity]
+            if values[second].isna().all():
+                continue
+            ratio, predicted = (values[first] / values[second]).dropna(), table["predicted"]
+            rows.append({
+                "quantity": quantity, "comparison": title, "setting": setting, "first": first, "second": second,
+                "first_value": values[first].median(), "second_value": values[second].median(), "ratio": ratio.median(),
+                "low": ratio.min(), "high": ratio.max(), "n": None if quantity == "difference" else len(ratio),
+                "counted": (predicted[first] / predicted[second]).median() if quantity == "seconds" else None,
+            })  # fmt: skip
+    columns = ["quantity", "comparison", "setting", "first", "second", "first_value", "second_value", "ratio", "low",
+               "high", "n", "counted"]  # fmt: skip
+    return pd.DataFrame(rows, columns=columns)
+
+
+def benchmark_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
+    """Return table S8: a group of rows for each comparison, with its pairs of variants above the sizes of each."""
+    evidence = sources.evidence
+    (dataset,) = evidence.expected
+    heads = ["Size", "First", "Second", "Ratio (range)", "Counted"]
+    missing = [] if evidence.has(dataset) else [dataset]
+    groups = [group(evidence.title(key), len(heads), evidence.not_run(key)) for key in missing]
+    for (quantity, comparison), compared in frame.groupby(["quantity", "comparison"], sort=False):
+        lines = []
+        for (first, second), part in compared.groupby(["first", "second"], sort=False):
+            variants = f"{MEASURED_TITLES[str(first)]} against {MEASURED_TITLES[str(second)]}"
+            lines.append(spanning(rf"\quad {escape(variants)}", len(heads)))
+            lines += [_timed(entry) for entry in part.to_dict("records")]
+        groups.append(group(f"{QUANTITIES[str(quantity)]}: {comparison}", len(heads), lines))
+    for record in evidence.runs(dataset):
+        machine = escape(f"Device: {record['device']}; threads: {record['threads']}")
+        groups.append("\\midrule\n" + spanning(machine, len(heads)))
+    return grouped(row(*heads), groups, "lrrrr", text, "tab:benchmark", evidence.miniature)
+
+
+def _timed(entry: Mapping[Hashable, Any]) -> str:
+    """Return the row of a size: both values, the ratio with its range over repetitions, and what counting gives."""
+    ratio = number(entry["ratio"], digits=2)
+    if pd.notna(entry["n"]) and entry["n"] > 1:
+        ratio += f" ({entry['low']:.2f}--{entry['high']:.2f})"
+    values = (_significant(entry[side]) for side in ("first_value", "second_value"))
+    size = escape(str(entry["setting"]).replace(";", ", "))
+    return row(rf"\quad\quad {size}", *values, ratio, number(entry["counted"], digits=2))
+
+
+def _significant(value: float) -> str:
+    if pd.notna(value) and abs(value) >= 1e-3:
+        return f"{value:.3g}" if abs(value) < 1e3 else f"{value:.0f}"
+    return scientific(value)

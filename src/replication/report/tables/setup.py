@@ -1,0 +1,461 @@
+"""Supplementary tables of the setup: the open choices, the datasets, the trials of settings, and time and memory."""
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from clai.errors import InputError
+from replication.report.evidence import Evidence, run_model
+from replication.report.labels import model_title
+from replication.report.statistics import over_samples, replicates, spread
+from replication.report.tables.layout import (
+    METRICS,
+    Block,
+    Metric,
+    Sources,
+    cells,
+    chosen,
+    escape,
+    group,
+    grouped,
+    in_order,
+    long_table,
+    named,
+    number,
+    paragraphs,
+    results,
+    row,
+    spanning,
+    summary,
+)
+from replication.runs.resources import MIB
+from replication.runs.tuning import PREFIX
+
+CHOICE_COLUMNS = ["setting", "question", "value", "reason"]
+READ_BY = {
+    "resnet2d": ("blocks", "pool"), "convnet": ("whitening",), "resnet1d": ("blocks",), "mlp": ("layers",),
+    "hours": ("layers", "dropout"), "gru": ("layers", "dropout"),
+}  # fmt: skip
+"""The settings of a trunk beside its width: those that it reads (`clai.encoders.build_trunk`)."""
+_ABSENT = object()
+
+STATED = {
+    "Samples": "images",
+    "Recordings": "recordings",
+    "Classes": "classes",
+    "Split train": "training images",
+    "Split test": "test images",
+}
+"""By quantity the name of what the paper states of it."""
+UNITS = {"images": "images", "signals": "epochs", "features": "rows", "recordings": "hours"}
+"""What samples of a kind of data are."""
+SCORES = chosen("auroc accuracy")
+"""What trials are compared by: the first that the evidence has."""
+TRIAL_COLUMNS = [
+    "dataset", "model", "method", "trial", "metric", "mean", "sd", "n", "low", "high", "cpu_minutes", "settings", "chosen",
+    "data",
+]  # fmt: skip
+TIME_COLUMNS = ["dataset", "model", "stage", "hardware", "device", "threads", "n", "metric", "mean", "sd", "data"]
+RUN_METRICS = [
+    Metric("seconds", "Seconds per run", decimals=1),
+    Metric("peak_memory_mb", "Peak memory (MiB)", decimals=0),
+    Metric("pairs", "Pairs per run", decimals=0),
+]
+MEASURES = {"wall_seconds": "max", "cpu_seconds": "sum", "peak_memory_mb": "max", "disk_mb": "sum"}
+"""What a stage is measured by, and how its jobs count together."""
+STAGE_METRICS = [
+    Metric("wall_seconds", "Longest job (s)", decimals=1),
+    Metric("cpu_seconds", "Processor time of all jobs (s)", decimals=1),
+    Metric("peak_memory_mb", "Peak memory of a job (MiB)", decimals=0),
+    Metric("disk_mb", "Disk of all jobs (MiB)", decimals=2),
+]
+TRIAL_HEADS = ["Method", "Trials", "Validation score", "Settings of the best trial", "CPU minutes", "Test score"]
+
+
+def choices_frame(sources: Sources) -> pd.DataFrame:
+    """Return setting, question, value and reason of every choice.
+
+    The value is what the runs recorded. Where no run recorded one it is that of the settings or of the code.
+
+    Raises:
+        InputError: a row names a setting that is not there.
+    """
+    evidence = sources.evidence
+    recorded = {
+        key: [
+            r["settings"] | r.get("evaluation", {}).get("settings", {}) for r in evidence.runs(key) if "settings" in r
+        ]
+        for key in evidence.at_hand()
+    }
+    values = [
+        setting_text(setting, sources.settings, recorded) if setting else "in the code"
+        for setting in sources.choices["setting"]
+    ]
+    return sources.choices.assign(value=values)[CHOICE_COLUMNS]
+
+
+def setting_text(setting: str, settings: Mapping[str, Any], recorded: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """Return the value of a dotted setting, then the values that differ from it, each behind the name of its dataset.
+
+    Args:
+        recorded: the settings of runs, by dataset; where they hold the setting, they count, not `settings`.
+    """
+    base = _look_up(settings, setting)
+    if base is _ABSENT:
+        base = _constants().get(setting, _ABSENT)
+    if base is _ABSENT:
+        raise InputError(
+            f"workflow/config/choices.csv: the setting {setting!r} is not in the settings; "
+            f"name one of theirs ({', '.join(sorted(settings))}, with dots below) or remove the row"
+        )
+    texts = [_plain(base)]
+    for key, entry in settings["datasets"].items():
+        of_runs = [_look_up(record, setting) for record in recorded.get(key, [])]
+        whole = [value for value in of_runs if not any(_is_part(value, block) for block in of_runs)]
+        values = list(dict.fromkeys(_plain(_filled(value, base)) for value in whole if value is not _ABSENT))
+        if not values and (value := _look_up(entry["overrides"], setting)) is not _ABSENT:
+            values = [_plain(value)]
+        if values and values != texts[:1]:
+            texts.append(f"{key}: {' or '.join(values)}")
+    return "; ".join(texts)
+
+
+def _constants() -> dict[str, Any]:
+    """Return the choices that settings of published runs name and that are constants now.
+
+    The imports are slow, and no other table needs them.
+    """
+    from replication.experiments import read_outs
+    from replication.metrics.bootstrap import DRAWS
+    from replication.metrics.classification import ECE_BINS
+    from replication.models.run import BINARY_TARGET
+    from replication.runs.controls import SEEDS, TRACED_DATASETS
+    from replication.runs.models import EMBEDDING
+
+    return {
+        "target.binary": BINARY_TARGET,
+        "baselines.embedding": EMBEDDING,
+        "baselines.supervised_contrastive.read_out": "linear",
+        "evaluation.ece_bins": ECE_BINS,
+        "evaluation.bootstrap": DRAWS,
+        "controls.seeds": SEEDS,
+        "controls.traced.datasets": TRACED_DATASETS,
+        "controls.read_outs.samples": read_outs.SAMPLES,
+        "controls.read_outs.components": read_outs.COMPONENTS,
+    }
+
+
+def _look_up(settings: Any, dotted: str) -> Any:
+    for key in dotted.split("."):
+        if not isinstance(settings, Mapping) or key not in settings:
+            return _ABSENT
+        settings = settings[key]
+    return settings
+
+
+def _is_part(value: Any, block: Any) -> bool:
+    """Return whether a run recorded fewer settings of a block than another run: it read fewer of them."""
+    return isinstance(value, Mapping) and isinstance(block, Mapping) and value.items() < block.items()
+
+
+def _filled(value: Any, base: Any) -> Any:
+    """Return a recorded block of settings in the order of today's, with the settings that joined the block since."""
+    return {**base, **value} if isinstance(value, Mapping) and isinstance(base, Mapping) else value
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, Mapping):
+        trunk = value.get("trunk")
+        read = ("trunk", "width", *READ_BY[trunk]) if trunk in READ_BY else value
+        return ", ".join(f"{key} {_plain(item)}" for key, item in value.items() if key in read)
+    if isinstance(value, (list, tuple)):
+        return ", ".join(_plain(item) for item in value)
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def choices_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
+    """Return table S12, which runs over pages."""
+    head = paragraphs("Setting", "What the paper leaves open", "Value", "Reason")
+    rows = [paragraphs(*(choice[key] for key in CHOICE_COLUMNS)) for choice in frame.to_dict("records")]
+    body = "\\addlinespace[2pt]\n".join(rows)
+    columns = "p{2.8cm}p{3.3cm}p{3.8cm}p{5.4cm}"
+    return long_table(head, body, columns, text, "tab:choices", sources.evidence.miniature)
+
+
+def datasets_frame(sources: Sources) -> pd.DataFrame:
+    """Return datasets as used: columns dataset, quantity, ours, printed (the figure that the paper states, or empty)."""
+    evidence, printed = sources.evidence, sources.printed_values
+    rows: list[tuple[str, str, str, str]] = []
+    for dataset in evidence.expected:
+        own = printed[(printed["table"] == "text") & (printed["row"] == dataset)]
+        stated = {metric: f"{value:,.0f}" for metric, value in zip(own["metric"], own["value"], strict=True)}
+        if evidence.has(dataset):
+            rows += [(dataset, *described) for described in _described(evidence.description(dataset), stated)]
+            continue
+        rows.append((dataset, "Data", evidence.not_run(dataset), ""))
+        rows += [
+            (dataset, quantity, "not run", f"{stated[key]} {key}") for quantity, key in STATED.items() if key in stated
+        ]
+    return pd.DataFrame(rows, columns=["dataset", "quantity", "ours", "printed"])
+
+
+def _described(content: Mapping[str, Any], stated: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """Return quantity, our text and the paper's text of a dataset's description."""
+    # The splits of recordings are the whole ("all") and its test folds, those of other kinds are disjoint.
+    whole = {name: split for name, split in content["splits"].items() if name == "all"} or content["splits"]
+    unit, flow = UNITS[content["kind"]], content.get("flow", [])
+    samples = sum(int(split["n"]) for split in whole.values())
+    people = {
+        name: sum(int(split.get(name, 0)) for split in whole.values())
+        for name in ("recordings", "subjects", "groups")
+        if any(name in split for split in whole.values())
+    }
+    usable = [("recordings", step["n"]) for step in flow if step["step"] == "usable"]
+    recordings = ", ".join(f"{n:,} {name}" for name, n in (dict(usable) | people).items())
+    rows = [
+        ("Data", f"{content['title']}, version {content['version']}", ""),
+        ("Samples", f"{samples:,} {unit}", stated.get(unit, "")),
+        ("Recordings", recordings, f"{stated['recordings']} recordings" if "recordings" in stated else ""),
+        ("Classes", str(len(content["classes"])), stated.get("classes", "")),
+        ("Split", str(content["split_rule"]),
+         f"{stated['share for training']} % for training" if "share for training" in stated else ""),
+        *((f"Split {name}", f"{split['n']:,}: {_shares(content['classes'], split['counts'])}",
+           stated.get(STATED.get(f"Split {name}", name), "")) for name, split in whole.items()),
+        ("Cohort", "; ".join(f"{step['n']:,} {step['unit']}: {step['step']}" for step in flow), ""),
+        ("Exclusions", "; ".join(f"{item['reason']}: {item['count']:,}" for item in content["exclusions"]) or "none", ""),
+        ("Lacking", ", ".join(content.get("lacking", [])), ""),
+        ("Files", _files(content["files"]), ""),
+        ("Licence, access", f"{content['licence']}; {content['access']}", ""),
+    ]  # fmt: skip
+    return [row for row in rows if row[1] or row[2]]
+
+
+def _shares(classes: Sequence[str], counts: Sequence[int]) -> str:
+    total = sum(counts)
+    shares = [f"{100 * count / total:.1f} %" for count in counts] if total else []
+    if shares and len(set(shares)) == 1:
+        return f"{shares[0]} each"
+    return ", ".join(f"{name} {share}" for name, share in zip(classes, shares, strict=False))
+
+
+def _files(files: Sequence[Mapping[str, Any]], shown: int = 2) -> str:
+    """Return each file with the beginning of its checksum; of many, their number, size and one checksum over all of theirs."""
+    if len(files) <= shown:
+        return "; ".join(f"{item['file']} ({str(item['checksum'])[:19]})" for item in files)
+    lines = "".join(f"{item['file']} {item['checksum']}\n" for item in files)
+    total = sum(int(item["size"]) for item in files) / 1e6
+    return f"{len(files):,} files, {total:,.1f} MB (sha256 of their list: {hashlib.sha256(lines.encode()).hexdigest()[:12]})"
+
+
+def datasets_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
+    """Return the table of datasets, which runs over pages."""
+    evidence = sources.evidence
+    body = ""
+    for dataset, rows in frame.fillna("").groupby("dataset", sort=False):
+        body += "\\midrule\n" + spanning(rf"\textbf{{{escape(evidence.expected[str(dataset)]['title'])}}}", 3)
+        body += "".join(paragraphs(*entry) for entry in rows[["quantity", "ours", "printed"]].itertuples(index=False))
+    head = paragraphs("Quantity", "As used", "Stated by the paper")
+    return long_table(head, body, "p{2.2cm}p{10.6cm}p{2.6cm}", text, "tab:datasets", evidence.miniature)
+
+
+def trials_frame(sources: Sources) -> pd.DataFrame:
+    """Return a row a trial, and a row a method with its test score: columns `TRIAL_COLUMNS`.
+
+    A trial's score is that on validation samples, its settings those that differ among the trials of its method. A test score
+    has no trial; low and high are a 95 % t-interval over seeds or folds. With one seed they are that over test samples, where the
+    dataset has comparisons.
+    """
+    evidence = sources.evidence
+    rows: list[dict[str, Any]] = []
+    for tuning in [key for key in evidence.at_hand() if key.startswith(PREFIX)]:
+        scores, best, runs = scores_of_trials(evidence, tuning), best_trials(evidence, tuning), evidence.runs(tuning)
+        for method in in_order(best):
+            own = scores[scores["method"] == method]
+            drawn = _drawn_settings(
+                {run_model(run): run["settings"] for run in runs if run_model(run) in set(own["model"])}
+            )
+            trials: list[dict[Any, Any]] = own.to_dict("records")
+            for trial in trials:
+                cell, scale = trial["model"], METRICS[trial["metric"]].scale
+                rows.append({
+                    **trial, "dataset": tuning, "mean": trial["mean"] * scale, "sd": trial["sd"] * scale,
+                    "cpu_minutes": sum(run["cpu_seconds"] for run in runs if run_model(run) == cell) / 60,
+                    "settings": _text(drawn[cell]), "chosen": trial["trial"] == f"trial{best[method]}",
+                    "data": evidence.data(tuning),
+                })  # fmt: skip
+            (cell,) = own.loc[own["trial"] == f"trial{best[method]}", "model"]
+            rows += _test_rows(evidence, tuning.removeprefix(PREFIX), method, own["metric"].iloc[0], drawn[cell])
+    return pd.DataFrame(rows, columns=TRIAL_COLUMNS)
+
+
+def scores_of_trials(evidence: Evidence, tuning: str) -> pd.DataFrame:
+    """Return the validation scores over seeds: columns model (the cell), method, trial, metric, mean, sd, n; in order of trials.
+
+    The metric is AUROC of two classes and accuracy of more.
+    """
+    metrics = evidence.metrics(tuning)
+    metric = next(metric.key for metric in SCORES if (metrics["metric"] == metric.key).any())
+    scores = metrics[metrics["metric"] == metric].groupby("model")["value"].agg(mean="mean", sd="std", n="size")
+    trials = pd.DataFrame(evidence.expected[tuning]["cells"]).T.set_axis(["method", "trial"], axis=1)
+    return trials.join(scores, how="inner").rename_axis("model").reset_index().assign(metric=metric)
+
+
+def standard_error(sd: pd.Series, seeds: int) -> float:
+    """Return the standard error of a trial's mean over seeds, the variance pooled over trials; nan for one seed."""
+    return float(np.sqrt((sd**2).mean() / seeds))
+
+
+def best_trials(evidence: Evidence, tuning: str) -> dict[str, int]:
+    """Return the number of the trial that is chosen for each method.
+
+    It is the one with the best mean score, the first of equals. Where the dataset's own settings, those of trial 0, are within
+    one standard error of it, they stay.
+    """
+    best = {}
+    for method, trials in scores_of_trials(evidence, tuning).groupby("method"):
+        means = trials["mean"].to_numpy()
+        error = np.nan_to_num(standard_error(trials["sd"], int(trials["n"].max())))
+        best[str(method)] = 0 if means[0] >= means.max() - error else int(means.argmax())
+    return best
+
+
+def _test_rows(
+    evidence: Evidence, dataset: str, method: str, metric: str, drawn: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Return the row of a method's test score; none where the dataset has no runs of it, or runs with other settings."""
+    settings = [_flat(run["settings"]) for run in evidence.runs(dataset) if run_model(run) == method]
+    if any(of_run.get(key) != value for of_run in settings for key, value in drawn.items()):
+        return []
+    measured, scale = evidence.metrics(dataset), METRICS[metric].scale
+    values = replicates(measured[(measured["model"] == method) & (measured["metric"] == metric)]) * scale
+    if values.empty:
+        return []
+    shared = {"dataset": dataset, "model": method, "method": method, "metric": metric, "data": evidence.data(dataset)}
+    found = shared | summary(values)
+    sampled = over_samples(evidence.frame(dataset, "comparisons.csv"), metric, method) if len(values) == 1 else None
+    return [found | {"low": sampled.low * scale, "high": sampled.high * scale} if sampled else found]
+
+
+def _drawn_settings(settings: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return by trial the settings, by dotted key, that differ among the trials."""
+    flat = {trial: _flat(of_trial) for trial, of_trial in settings.items()}
+    keys = [key for key in next(iter(flat.values())) if len({str(of_trial.get(key)) for of_trial in flat.values()}) > 1]
+    return {trial: {key: of_trial.get(key) for key in sorted(keys)} for trial, of_trial in flat.items()}
+
+
+def _flat(settings: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Return nested settings by dotted key."""
+    flat: dict[str, Any] = {}
+    for key, value in settings.items():
+        flat |= _flat(value, f"{above}{key}.") if isinstance(value, Mapping) else {f"{above}{key}": value}
+    return flat
+
+
+def _text(settings: Mapping[str, Any]) -> str:
+    """Return settings as the table has them: `batch_size 64, learning_rate 0.0032`."""
+    texts = {key: " or ".join(map(str, v)) if isinstance(v, list) else str(v) for key, v in settings.items()}
+    return ", ".join(f"{key.rpartition('.')[2]} {text}" for key, text in texts.items())
+
+
+def trials_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
+    """Return of each method the best trial, the number of trials and their time together."""
+    evidence, span, groups = sources.evidence, len(TRIAL_HEADS), []
+    for tuning in [key for key in evidence.expected if key.startswith(PREFIX)]:
+        if not evidence.has(tuning):
+            groups.append(group(evidence.title(tuning).split(", study")[0], span, evidence.not_run(tuning)))
+            continue
+        trials = frame[frame["dataset"] == tuning]
+        tests = frame[frame["dataset"] == tuning.removeprefix(PREFIX)]
+        metric = METRICS[trials["metric"].iloc[0]]
+        lines = [
+            _tuned(str(method), of_method, tests[tests["method"] == method], metric)
+            for method, of_method in trials.groupby("method", sort=False)
+        ]
+        groups.append(group(f"{evidence.data(tuning)}: {metric.title}", span, lines))
+    return grouped(row(*TRIAL_HEADS), groups, "lccp{4.8cm}cc", text, "tab:tuning", evidence.miniature, height=2)
+
+
+def _tuned(model: str, trials: pd.DataFrame, test: pd.DataFrame, metric: Metric) -> str:
+    best = trials[trials["chosen"]].iloc[0]
+    return named(
+        model_title(model),
+        str(len(trials)),
+        number(best["mean"], standard_error(trials["sd"].astype(float), best["n"]), digits=metric.digits),
+        rf"\raggedright {escape(str(best['settings']))}",
+        f"{trials['cpu_minutes'].sum():.1f}",
+        cells(test, [metric], limits=True)[0],
+    )
+
+
+def time_frame(sources: Sources) -> pd.DataFrame:
+    """Return time and memory of the runs of each model and of the stages of each dataset: columns `TIME_COLUMNS`.
+
+    Of n runs: mean and sd of seconds, the largest peak_memory_mb (MiB), and the mean number of pairs. Of the n jobs of a stage:
+    wall_seconds and peak_memory_mb of the longest and of the largest, cpu_seconds and disk_mb of all together; empty where a job
+    recorded none. A dataset without evidence has one row, without metric. Studies have no stages.
+    """
+    evidence = sources.evidence
+    rows: list[dict[str, Any]] = []
+    for dataset in evidence.expected:
+        records, data = evidence.runs(dataset), {"dataset": dataset, "data": evidence.data(dataset)}
+        for model in in_order(run_model(record) for record in records):
+            own = pd.DataFrame([record for record in records if run_model(record) == model])
+            machine = {key: ", ".join(sorted(set(own[key].astype(str)))) for key in ("hardware", "device", "threads")}
+            mean, sd, n = spread(own["wall_seconds"])
+            values = {"seconds": mean, "peak_memory_mb": own["peak_memory_mb"].max(), "pairs": own["pairs"].mean()}
+            of_model = data | machine | {"model": model, "n": n}
+            rows += [of_model | {"metric": metric, "mean": value} for metric, value in values.items()]
+            rows[-len(values)]["sd"] = sd
+        for stage, jobs in _jobs(evidence, dataset).items():
+            of_stage = data | {"stage": stage, "n": len(jobs)}
+            rows += [of_stage | {"metric": metric, "mean": value} for metric, value in _together(jobs).items()]
+        if not records:
+            rows.append(data | {"n": 0})
+    return pd.DataFrame(rows, columns=TIME_COLUMNS).astype({"n": "Int64"})
+
+
+def _jobs(evidence: Evidence, dataset: str) -> dict[str, Sequence[Mapping[str, Any]]]:
+    """Return what the jobs of each stage of a dataset recorded."""
+    if not evidence.has(dataset) or "cells" in evidence.expected[dataset]:
+        return {}
+    records, description = evidence.runs(dataset), evidence.description(dataset)
+    measured = evidence.frame(dataset, "resources.csv").to_dict("records")
+    single: dict[str, dict[Any, Any]] = {str(entry["stage"]): dict(entry) for entry in measured}
+    of_source = {
+        "download": sum(file["size"] for file in description["files"]) / MIB,
+        "prepare": sum(_size(array) for array in description["arrays"].values()) / MIB,
+    }
+    jobs = {
+        # What was measured wins over what follows from the description of the data, which older evidence has, too.
+        **{name: [{"disk_mb": size} | single.get(name, {})] for name, size in of_source.items()},
+        "train": records,
+        "evaluate": [record["evaluation"] for record in records if "evaluation" in record],
+        "summarise": [single.get("summarise", {})],
+    }
+    return {stage: of_stage for stage, of_stage in jobs.items() if of_stage}
+
+
+def _together(jobs: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Return the measures of a stage; nan for one that a job lacks."""
+    values = pd.DataFrame(jobs).reindex(columns=list(MEASURES)).astype(float)
+    return {name: float(getattr(values[name], of)(skipna=False)) for name, of in MEASURES.items()}
+
+
+def _size(array: Mapping[str, Any]) -> int:
+    """Return the bytes of an array of a prepared dataset."""
+    return math.prod(array["shape"]) * np.dtype(array["dtype"]).itemsize
+
+
+time_tex = results(
+    Block(RUN_METRICS, {"model": "Model", "n": "Runs", "threads": "Threads", "device": "Device"}),
+    Block(STAGE_METRICS, {"stage": "Stage", "n": "Jobs"}),
+    label="tab:time",
+)

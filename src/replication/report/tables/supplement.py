@@ -1,0 +1,372 @@
+"""Supplementary tables of results: metrics beyond table 1, decision rules, intensive care, read-outs, comparisons and studies."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from replication.report.evidence import PRINTED_SHARES, Evidence, run_model
+from replication.report.labels import RULES, SHARES, model_title
+from replication.report.statistics import holm, replicates
+from replication.report.tables.layout import (
+    DIFFERENCE,
+    RESULT_COLUMNS,
+    Block,
+    Metric,
+    Sources,
+    chosen,
+    group,
+    grouped,
+    in_order,
+    lacking,
+    models_of,
+    named,
+    result_rows,
+    results,
+    results_tex,
+    row,
+    rows_by,
+    spanning,
+    summary,
+)
+from replication.report.tables.paper import TABLE1_MODELS, with_printed
+from replication.runs.controls import EMBEDDINGS, READ_OUTS
+from replication.runs.models import CLAI
+
+FURTHER_METRICS = chosen("macro_f1 kappa ece_scaled", ece_scaled="ECE, scaled")
+SHIFT_METRICS = chosen("validation_accuracy accuracy shift roc_auc")
+
+RULE_METRICS = [Metric("accuracy", "Accuracy"), Metric("roc_auc", "ROC-AUC"), Metric("ece", "ECE")]
+SEPSIS_RULE_METRICS = chosen(
+    "auroc auprc f1 ece ece_calibrated ece_positive_rate ece_positive_rate_calibrated",
+    ece_calibrated="calibrated",
+    ece_positive_rate_calibrated="calibrated",
+)
+PRINTED_LOSS = {"challenge2019": "printed-loss", "challenge2019-septic": "printed-loss-septic"}
+"""By cohort the study that trains its models with the printed loss, which weights all pairs alike."""
+CELLS = {"clai-m": "full_unweighted", "clai-c": "cosine_unweighted"}
+"""The cells of these studies by model."""
+RULE_COLUMNS = [
+    "dataset", "cohort", "loss", "shares", "rule", "model", "metric", "mean", "sd", "n", "low", "high", "data",
+]  # fmt: skip
+
+DETECTION_METRICS = chosen("auroc auprc utility f1_validation")
+CALIBRATION_METRICS = chosen("ece ece_calibrated ece_positive_rate ece_positive_rate_calibrated")
+BRIER_METRICS = chosen("brier brier_reliability brier_resolution brier_calibrated prevalence")
+
+PAIRS = [("clai-m", "clai-c"), ("clai-m", "cross-entropy")]
+COMPARED_METRICS = chosen("accuracy macro_f1 roc_auc ece ece_scaled")
+COMPARED_COLUMNS = [
+    "dataset", "model", "other", "metric", "value", "low", "high", "p", "p_holm", "samples", "seeds", "data",
+]  # fmt: skip
+LEAST_P = 0.001
+
+READ_OUT_COLUMNS = ["dataset", "model", "read_out", "metric", "mean", "sd", "n", "with_seeds", "data"]
+READINGS = {
+    "parzen": "Parzen",
+    "parzen-temperature": "Parzen, temperature",
+    "parzen-power": "Parzen, power",
+    "parzen-power-temperature": "Parzen, power and temperature",
+    "softmax": "Softmax of f",
+    "softmax-temperature": "Softmax of f, temperature",
+    "f": "f",
+    "f-rounded": "f, rounded",
+    "decisions": "Decisions f > 0",
+    "label": "Predicted class",
+}
+"""The readings of a window's width that the table shows with their names; the CSV file has those of single conditions, too."""
+BANDWIDTH_METRICS = chosen(
+    "power temperature accuracy ece log_loss roc_auc", accuracy=r"Accuracy (\%)", roc_auc=r"ROC-AUC (\%)"
+)
+
+ABLATIONS = ("ablation", "decisive", "product-pathmnist", "product-cifar10", "product-bands")
+METHODS, TRIALS, TRUNKS = ("wide", "sprint"), ("recipe",), ("trunk",)
+END_METRICS = chosen("alignment centred_alignment above_floor")
+METHOD_METRICS = chosen("validation_accuracy accuracy macro_f1 roc_auc ece training_minutes cpu_minutes")
+STUDY_METRICS = [*METHOD_METRICS, *chosen("ece_scaled auroc auprc"), *END_METRICS]
+AT_THE_END = ["alignment", "centred_alignment", "above_floor", "validation_accuracy", "training_minutes"]
+"""Metrics of the last epoch, from the history of training."""
+FACTORS = ["kernel", "target", "method", "optimiser", "images", "length", "trunk"]
+STUDY_COLUMNS = ["dataset", "model", *FACTORS, "rule", "metric", "mean", "sd", "n", "low", "high", "data"]
+
+
+def further_frame(sources: Sources) -> pd.DataFrame:
+    """Return validation and test results by dataset and model, then what others report, whose `data` is the source."""
+    evidence = sources.evidence
+    rows: list[dict[str, Any]] = []
+    for dataset in evidence.expected:
+        models = models_of(evidence, dataset, TABLE1_MODELS)
+        measured = [*chosen("accuracy roc_auc"), *FURTHER_METRICS]
+        rows += with_printed(result_rows(evidence, dataset, models, measured), sources)
+        rows += _validation_rows(evidence, dataset, models)
+        for value in sources.reported_values.query("dataset == @dataset").to_dict("records"):
+            reported = {"model": value["model"], "metric": value["metric"], "mean": value["value"], "n": 0}
+            rows.append({"dataset": dataset, **reported, "data": value["source"]})
+    return pd.DataFrame(rows, columns=RESULT_COLUMNS)
+
+
+def _validation_rows(evidence: Evidence, dataset: str, models: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the validation accuracy after the last epoch, and what it exceeds the test accuracy by, over seeds."""
+    history, metrics = evidence.frame(dataset, "history.csv"), evidence.metrics(dataset)
+    rows: list[dict[str, Any]] = []
+    for model in models:
+        own = history[history["model"] == model].sort_values("epoch")
+        validation = replicates(own.groupby("seed", as_index=False).tail(1), "validation_accuracy")
+        test = replicates(metrics[(metrics["model"] == model) & (metrics["metric"] == "accuracy")])
+        for metric, values in (("validation_accuracy", validation), ("shift", (validation - test).dropna())):
+            of_model = {"dataset": dataset, "model": model, "metric": metric, "data": evidence.data(dataset)}
+            rows.append(of_model | summary(100 * values))
+    return rows
+
+
+further_tex = results(Block([*SHIFT_METRICS, *FURTHER_METRICS]), label="tab:further")
+
+
+def rules_frame(sources: Sources) -> pd.DataFrame:
+    """Return metrics of both kernels by decision rule, as fractions, and in intensive care by loss and class shares as well.
+
+    `dataset` is the dataset or study whose runs were measured, low and high are limits of 95 % intervals. In intensive care the
+    paired difference of the models, CLaI-M minus CLaI-C, stands below the two, without a spread. A dataset that was not run has
+    one row, without model, rule and metric.
+    """
+    evidence = sources.evidence
+    rows: list[dict[str, Any]] = []
+    for cohort in [key for key in evidence.expected if key not in PRINTED_LOSS.values()]:
+        study = PRINTED_LOSS.get(cohort, "")
+        if not evidence.has(cohort):
+            rows.append({"dataset": cohort, "cohort": cohort, "n": 0, "data": evidence.data(cohort)})
+        elif (evidence.frame(cohort, "metrics.csv")["metric"] == "accuracy").any():
+            named = {"dataset": cohort, "cohort": cohort, "loss": "printed", "data": evidence.data(cohort)}
+            measured = evidence.frame(cohort, "metrics.csv")
+            by = {"shares": [PRINTED_SHARES], "model": CLAI, "rule": RULES}
+            rows += rows_by(measured, RULE_METRICS, by, named)
+        else:
+            rows += _sepsis_rows(
+                evidence, cohort, {"cohort": cohort, "loss": "balanced"}, dict(zip(CLAI, CLAI, strict=True))
+            )
+            rows += _sepsis_rows(evidence, study, {"cohort": cohort, "loss": "printed"}, CELLS)
+    return pd.DataFrame(rows, columns=RULE_COLUMNS)
+
+
+def _sepsis_rows(
+    evidence: Evidence, dataset: str, named: Mapping[str, Any], names: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Return the rows of one loss: for each shares, rule and metric CLaI-M, CLaI-C and their difference."""
+    rows: list[dict[str, Any]] = []
+    for shares in SHARES if evidence.has(dataset) else ():
+        # With equal shares the centred rule is the printed one, and the balanced one a multiple of it.
+        for rule in RULES if shares == PRINTED_SHARES else ("printed", "parzen"):
+            measured = evidence.metrics(dataset, rule=rule, shares=shares)
+            for metric in SEPSIS_RULE_METRICS:
+                of_metric = measured[measured["metric"] == metric.key]
+                m, c = (replicates(of_metric[of_metric["model"] == names[model]]) for model in ("clai-m", "clai-c"))
+                gap = summary((m - c).dropna()) | {"sd": np.nan}
+                found = {
+                    **{names["clai-m"]: summary(m), names["clai-c"]: summary(c)},
+                    DIFFERENCE.join(names.values()): gap,
+                }
+                shared = {**named, "dataset": dataset, "shares": shares, "rule": rule, "metric": metric.key}
+                rows += [
+                    shared | {"model": name, "data": evidence.data(dataset)} | numbers
+                    for name, numbers in found.items()
+                ]
+    return rows
+
+
+rules_tex = results(
+    Block(RULE_METRICS, {"model": "Model", "rule": "Rule"}),
+    Block(SEPSIS_RULE_METRICS, {"shares": "Shares", "rule": "Rule", "model": "Model"}),
+    label="tab:rules",
+)
+
+
+def sepsis_frame(sources: Sources) -> pd.DataFrame:
+    """Return all metrics of all models by cohort, with limits low and high of 95 % intervals by patient where there are any."""
+    evidence = sources.evidence
+    metrics = [*DETECTION_METRICS, *CALIBRATION_METRICS, *BRIER_METRICS]
+    rows, limits = [], [pd.DataFrame(columns=["dataset", "model", "metric", "low", "high"])]
+    for dataset in evidence.at_hand():
+        rows += result_rows(evidence, dataset, models_of(evidence, dataset), metrics)
+        drawn = evidence.frame(dataset, "intervals.csv").assign(dataset=dataset)
+        limits.append(drawn.loc[drawn["other"].isna(), list(limits[0])])
+    frame = pd.DataFrame(rows, columns=[column for column in RESULT_COLUMNS if column != "printed"])
+    return frame.merge(pd.concat(limits), how="left", on=["dataset", "model", "metric"])
+
+
+sepsis_tex = results(
+    Block(DETECTION_METRICS, limits=True), Block(CALIBRATION_METRICS), Block(BRIER_METRICS), label="tab:sepsis"
+)
+
+
+def read_outs_frame(sources: Sources) -> pd.DataFrame:
+    """Return the accuracy (per cent) of each embedding (`model`) and read-out over seeds; one row for a dataset without.
+
+    `with_seeds` lists them with spaces between: a model may have runs with further ones.
+    """
+    evidence = sources.evidence
+    rows: list[dict[str, Any]] = []
+    for dataset in evidence.expected:
+        measured = evidence.frame(dataset, "read_outs.csv").assign(fold=np.nan)
+        measured = measured[measured["metric"] == "accuracy"]
+        if measured.empty:
+            rows.append({"dataset": dataset, "n": 0, "data": lacking(evidence, dataset, "read_outs.csv")})
+        models = [name for name in EMBEDDINGS if name in set(measured["model"])]
+        named = {"dataset": dataset, "data": evidence.data(dataset)}
+        rows += rows_by(measured, chosen("accuracy"), {"model": models, "read_out": READ_OUTS}, named)
+    return pd.DataFrame(rows).rename(columns={"of": "with_seeds"}).reindex(columns=READ_OUT_COLUMNS)
+
+
+read_outs_tex = results(
+    Block(
+        [Metric(key, title, percent=True) for key, title in READ_OUTS.items()], {"model": "Embedding"}, key="read_out"
+    ),
+    label="tab:read-outs",
+)
+
+
+def bandwidth_frame(sources: Sources) -> pd.DataFrame:
+    """Return the figures of merit of each reading of a model; one row for a dataset without.
+
+    Accuracy and ROC-AUC are in per cent, log loss in nats; the others are fractions or have no unit.
+    """
+    evidence = sources.evidence
+    scale = {metric.key: metric.scale for metric in BANDWIDTH_METRICS}
+    parts = []
+    for dataset in evidence.expected:
+        measured = evidence.frame(dataset, "bandwidth.csv").rename(columns={"value": "mean"})
+        measured = measured.sort_values("model", key=lambda models: models.map(in_order(models).index), kind="stable")
+        measured["mean"] *= measured["metric"].map(scale).fillna(1)
+        parts.append(measured.assign(dataset=dataset, n=1, data=evidence.data(dataset)))
+        if measured.empty:
+            data = lacking(evidence, dataset, "bandwidth.csv")
+            parts.append(pd.DataFrame([{"dataset": dataset, "n": 0, "data": data}]))
+    columns = ["dataset", "model", "seed", "reading", "metric", "mean", "n", "data"]
+    return pd.concat(parts, ignore_index=True)[columns].astype({"seed": "Int64", "mean": float})
+
+
+def bandwidth_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
+    """Return the Bayes rule by Parzen windows of two widths, and ROC-AUC of coarser scores."""
+    shown = frame[frame["reading"].isin(READINGS) | frame["reading"].isna()].replace({"reading": READINGS})
+    block = Block(BANDWIDTH_METRICS, {"model": "Model", "reading": "Reading"})
+    return results_tex(shown, sources, text, [block], "tab:bandwidth")
+
+
+def studies_frame(sources: Sources) -> pd.DataFrame:
+    """Return the metrics of each study's cells by decision rule, with limits low and high of 95 % t-intervals over seeds.
+
+    `dataset` is the study and `model` the cell, whose variants stand in `FACTORS`. The rule is empty for how training ended, for
+    minutes, and for models without a rule. Accuracies and areas of many classes are in per cent. training_minutes are wall time
+    of the steps alone; cpu_minutes are processor time of the whole run, evaluation included.
+    """
+    evidence = sources.evidence
+    rows: list[dict[str, Any]] = []
+    for study in evidence.at_hand():
+        variants, measured = evidence.expected[study]["cells"], _measured(evidence, study)
+        for cell in in_order(measured["model"], list(variants)):
+            own = measured[measured["model"] == cell]
+            for rule in own["rule"].unique():
+                keys = set(own.loc[own["rule"] == rule, "metric"])
+                metrics = [metric for metric in STUDY_METRICS if metric.key in keys]
+                named = {"dataset": study, **variants.get(cell, {}), "data": evidence.data(study)}
+                rows += rows_by(own, metrics, {"model": [cell], "rule": [rule]}, named)
+    frame = pd.DataFrame(rows, columns=STUDY_COLUMNS)
+    return frame[frame["n"] > 0]
+
+
+def _measured(evidence: Evidence, study: str) -> pd.DataFrame:
+    """Return the metrics of a study's cells, how their training ended and how long the processor took, by seed.
+
+    Columns: model, seed, fold, rule (empty for the two latter), metric, value.
+    """
+    history = evidence.frame(study, "history.csv").reindex(columns=["model", "seed", "epoch", "loss", "floor", "seconds",
+                                                                   *AT_THE_END[:2], "validation_accuracy"])  # fmt: skip
+    last = history.sort_values("epoch").groupby(["model", "seed"], as_index=False).last()
+    last = last.assign(above_floor=last["loss"] - last["floor"], training_minutes=last["seconds"] / 60)
+    ends = last.melt(["model", "seed"], AT_THE_END, "metric")
+    minutes = [(run_model(run), run["seed"], run.get("cpu_seconds", np.nan) / 60) for run in evidence.runs(study)]
+    times = pd.DataFrame(minutes, columns=["model", "seed", "value"]).assign(metric="cpu_minutes")
+    metrics = evidence.frame(study, "metrics.csv")
+    metrics = metrics[metrics["shares"].isin([PRINTED_SHARES, ""])]
+    return pd.concat([metrics, pd.concat([ends, times]).assign(rule="", fold=np.nan)])
+
+
+def study_title(evidence: Evidence, study: str) -> str:
+    """Return the name of a study with the widths of its encoders, its epochs and its threads."""
+    if not evidence.has(study):
+        return evidence.title(study)
+    runs = evidence.runs(study)
+    last = evidence.frame(study, "history.csv").groupby("model")["epoch"].max().astype(int)
+    widths, epochs, threads = (
+        " or ".join(map(str, sorted(set(values))))
+        for values in ((run["settings"]["encoder"]["width"] for run in runs), last, (run["threads"] for run in runs))
+    )
+    return f"{evidence.title(study)}: width {widths}, {epochs} epochs, {threads} thread(s)"
+
+
+studies_tex = results(
+    Block([*(Metric("accuracy", rule, True, rule=rule) for rule in RULES), *chosen("macro_f1 roc_auc")],
+          {"model": "Accuracy by decision rule"}, ABLATIONS),
+    Block([*chosen("ece ece_scaled"), *END_METRICS], {"model": "Kernel and target"}, ABLATIONS),
+    Block(METHOD_METRICS, {"model": "Method"}, METHODS),
+    Block(chosen("accuracy cpu_minutes"), {"model": "Trial"}, TRIALS),
+    Block(chosen("auroc auprc ece"), {"model": "Kernel and trunk"}, TRUNKS),
+    label="tab:studies", title=study_title,
+)  # fmt: skip
+
+
+def comparisons_frame(sources: Sources) -> pd.DataFrame:
+    """Return the differences of `PAIRS` by dataset, model minus other, in the table's units; `p_holm` is p, adjusted.
+
+    A dataset without comparisons has one row, without models.
+    """
+    evidence = sources.evidence
+    rows: list[dict[str, Any]] = []
+    for dataset in evidence.expected:
+        compared: list[dict[Any, Any]] = evidence.frame(dataset, "comparisons.csv").to_dict("records")
+        found = {(entry["model"], entry["other"], entry["metric"]): entry for entry in compared}
+        if not found:
+            rows.append({"dataset": dataset, "data": lacking(evidence, dataset, "comparisons.csv")})
+        for model, other in PAIRS:
+            for metric in COMPARED_METRICS:
+                if (model, other, metric.key) in found:
+                    entry = found[model, other, metric.key]
+                    scaled = {name: entry[name] * metric.scale for name in ("value", "low", "high")}
+                    rows.append(entry | scaled | {"dataset": dataset, "data": evidence.data(dataset)})
+    frame = pd.DataFrame(rows, columns=COMPARED_COLUMNS)
+    frame["p_holm"] = holm(frame["p"].to_numpy(dtype=np.float64))
+    return frame.astype({"samples": "Int64", "seeds": "Int64"})
+
+
+def comparisons_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
+    """Return the table of comparisons, whose last line names their number."""
+    evidence = sources.evidence
+    heads = ["Metric", "Difference [95 \\% interval]", "$p$", "$p$, adjusted", "Samples", "Seeds"]
+    groups = []
+    for dataset in evidence.expected:
+        of_dataset = frame[(frame["dataset"] == dataset) & frame["model"].notna()]
+        if of_dataset.empty:
+            reason = lacking(evidence, dataset, "comparisons.csv")
+            groups.append(group(evidence.title(dataset), len(heads), reason))
+        for (model, other), part in of_dataset.groupby(["model", "other"], sort=False):
+            title = f"{evidence.title(dataset)}: {model_title(str(model))} minus {model_title(str(other))}"
+            groups.append(group(title, len(heads), [_comparison(entry) for entry in part.to_dict("records")]))
+    count = int(frame["p"].notna().sum())
+    note = spanning(f"$p$ is adjusted for the {count} comparisons of this table.", len(heads))
+    groups.append(f"\\midrule\n{note}")
+    return grouped(row(*heads), groups, "lccccc", text, "tab:comparisons", evidence.miniature)
+
+
+def _comparison(entry: dict[Any, Any]) -> str:
+    metric = next(metric for metric in COMPARED_METRICS if metric.key == entry["metric"])
+    value, low, high = (f"{entry[name]:+.{metric.digits}f}" for name in ("value", "low", "high"))
+    interval = f"${value}$ [${low}$, ${high}$]" if pd.notna(entry["low"]) else f"${value}$"
+    tests = (_p(entry[name]) for name in ("p", "p_holm"))
+    return named(metric.title, interval, *tests, str(entry["samples"]), str(entry["seeds"]))
+
+
+def _p(value: float) -> str:
+    """Write a p-value; one below `LEAST_P` by this bound: the far tails of t are approximate."""
+    if pd.isna(value):
+        return "--"
+    return f"$<${LEAST_P:g}" if value < LEAST_P else f"{value:.2g}"
