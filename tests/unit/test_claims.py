@@ -12,8 +12,9 @@ import pytest
 from replication.report.claims.finding import Finding
 from replication.report.claims.hypothesis import Outcome, Qualifier, Reading, Verdict
 from replication.report.claims.judge import CLAIMS, judge
-from replication.report.claims.multiclass import CIFAR10_GROUPS, epochs_to, grouping_test
+from replication.report.claims.multiclass import CIFAR10_GROUPS, grouping_test
 from replication.report.claims.page import claims_frame, claims_page
+from replication.report.claims.training import epochs_to
 from replication.report.evidence import Evidence, _read_csv
 from replication.report.printed_values import read_values
 from support.evidence_fixture import (

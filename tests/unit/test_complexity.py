@@ -20,7 +20,7 @@ from replication.experiments import complexity
 from replication.experiments.complexity import LOSSES, SCHEDULES, Case, Measurement, Shape
 from replication.metrics.passes import trunk_passes
 from replication.models.run import training_settings
-from replication.report.claims.benchmark import powers_of_time
+from replication.report.claims.cost import powers_of_time
 from replication.report.evidence import by_setting
 from replication.report.figures.supplement_cost import growth, sampling
 from replication.report.tables.complexity import comparisons

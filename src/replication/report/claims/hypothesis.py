@@ -133,6 +133,10 @@ class Hypothesis:
         return (edge, float("inf")) if self.sign > 0 else (float("-inf"), edge)
 
 
+MORE, LESS = Hypothesis("better", MARGIN), Hypothesis("better", MARGIN, sign=-1)
+NOT_LESS, NOT_MORE = Hypothesis("not worse", MARGIN), Hypothesis("not worse", MARGIN, sign=-1)
+
+
 def _decide(*, borne_out: bool, excluded: bool) -> Outcome:
     if borne_out:
         return Outcome.REPRODUCED

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from replication.report.claims import benchmark, multiclass, sepsis, theory
+from replication.report.claims import cost, multiclass, sepsis, theory, training
 from replication.report.claims.finding import Claim, Finding, Part, deciding_part, joint_outcome
 from replication.report.claims.hypothesis import Outcome
 from replication.report.evidence import Evidence
@@ -19,7 +19,7 @@ from replication.report.statistics import Interval
 CLAIMS: list[Claim] = sorted(
     (
         entry
-        for module in (multiclass, sepsis, theory, benchmark)
+        for module in (multiclass, training, sepsis, theory, cost)
         for entry in vars(module).values()
         if isinstance(entry, Claim)
     ),

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from replication.report.claims.controls import control_groups
 from replication.report.claims.finding import (
     DIFFERENCE,
     PER_CENT,
@@ -21,10 +20,11 @@ from replication.report.claims.finding import (
     start,
     weigh,
 )
-from replication.report.claims.hypothesis import EPOCHS_MARGIN, MARGIN, Hypothesis, decided
+from replication.report.claims.hypothesis import LESS, MARGIN, MORE, Hypothesis, decided
 from replication.report.claims.sources import (
-    EPOCHS_CHOICE,
+    M_MINUS_C,
     MULTICLASS,
+    ON_EVERY_DATASET,
     TARGET_CHOICE,
     TARGETS,
     averaged,
@@ -33,28 +33,22 @@ from replication.report.claims.sources import (
     missing_targets,
     multiclass_sources,
     of_vote,
-    training_sources,
     values,
 )
 from replication.report.evidence import Evidence
 from replication.report.printed_values import printed_value
 from replication.report.statistics import Interval, interval, spread
+from replication.runs.controls import COMPARED, EMBEDDINGS
 from replication.runs.models import CLAI, MODELS
 
-M_MINUS_C = "CLaI-M minus CLaI-C"
-EPOCHS = Unit(1, "epochs", signed=True)
 P_VALUE = Unit(2, style="g")
 SIGNIFICANCE = 0.05
 
-MORE = Hypothesis("better", MARGIN)
-LESS = Hypothesis("better", MARGIN, sign=-1)
-SOONER = Hypothesis("better", EPOCHS_MARGIN, sign=-1)
 THE_PRINTED = Hypothesis("value", MARGIN)
 
 # The groups that the paper (line 662) sees in its CIFAR-10 embedding, as class indices.
 CIFAR10_GROUPS = {"vehicles": (1, 9), "four-legged animals": (3, 4, 5, 7), "blue background": (0, 2)}
 BLUE_WITH_SHIPS = {"blue background with ships (line 796)": (0, 2, 8)}
-ON_EVERY_DATASET = "on every dataset at hand"
 TUNED = (
     "Under the target product and with the network of table 1, batch size, rate and decay of each kernel are those that trials "
     "under the target zero chose."
@@ -146,95 +140,6 @@ def _note_ablation(finding: Finding, evidence: Evidence, metric: str, quantity: 
         difference = interval(gap(metrics, metric, f"full_{target}", f"cosine_{target}"))
         quantity_of_target = f"{quantity}, {M_MINUS_C}, target {target}"
         finding.add(Part(evidence.title("ablation"), quantity_of_target, difference, unit))
-
-
-def epochs_to(history: pd.DataFrame, accuracy: float) -> pd.Series:
-    """Return, by seed, the first epoch whose validation accuracy reaches `accuracy`; the last epoch + 1 if none does.
-
-    Args:
-        history: columns seed, epoch and validation_accuracy of one model.
-    """
-    measured = history.dropna(subset=["validation_accuracy"])
-    reached = measured[measured["validation_accuracy"] >= accuracy].groupby("seed")["epoch"].min()
-    never = measured.groupby("seed")["epoch"].max() + 1
-    return reached.reindex(measured["seed"].unique()).fillna(never).sort_index()
-
-
-def _curves(history: pd.DataFrame, column: str) -> dict[str, pd.DataFrame]:
-    """Return the rows of each CLaI model that have a value of `column`, in the order of epochs; none if a model has none."""
-    rows = history.dropna(subset=[column]).sort_values("epoch")
-    curves = {model: rows[rows["model"] == model] for model in CLAI}
-    return curves if all(len(curve) for curve in curves.values()) else {}
-
-
-@claim(
-    "3a",
-    "CLaI-M trains to a lower loss",
-    claim="CLaI-M reaches a lower training loss than CLaI-C by the end of training.",
-    place="738, figure 3 (745)",
-    test=(
-        "Difference in the training loss of the last epoch, paired by seed: as it stands (raw, the paper's), and above "
-        "the floor below which the kernel cannot go with this target. The floors differ, so that the raw loss does not "
-        "tell faster learning from a lower floor."
-    ),
-    rule=f"Reproduced if the difference is better (lower) than 0 {ON_EVERY_DATASET}; margin {MARGIN:g}.",
-    limits=(
-        "Figure 3 has 120 epochs and does not name its dataset. The study `epochs-120` alone has so many, on part of the band "
-        "powers and with the target `zero` (figure S10)."
-    ),
-)
-def lower_loss(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
-    finding, present = start(evidence, MULTICLASS, "history.csv")
-    finding.choices = {**TARGET_CHOICE, **EPOCHS_CHOICE, "loss": ("raw", "above its floor")}
-    finding.missing += missing_targets(evidence, present)
-    for source in training_sources(evidence, present):
-        finding.cite(evidence, source.key, "history.csv")
-        curves = _curves(source.frame(evidence, "history.csv"), "loss")
-        if not curves:
-            finding.missing.append(f"the training loss of both models on {evidence.title(source.key)}")
-            continue
-        ends = {model: curve.groupby("seed").last() for model, curve in curves.items()}
-        for loss in finding.choices["loss"]:
-            final = {
-                model: end["loss"] - (end["floor"] if loss == "above its floor" else 0) for model, end in ends.items()
-            }
-            reading = replace(source.reading, loss=loss)
-            differences = (final["clai-m"] - final["clai-c"]).dropna()
-            finding.add(weigh(evidence, source.key, f"final loss, {M_MINUS_C}", differences, DIFFERENCE, LESS, reading))
-    return finding
-
-
-@claim(
-    "3b",
-    "CLaI-M learns in fewer epochs",
-    claim="CLaI-M converges faster than CLaI-C.",
-    place="abstract (69), 738, 798",
-    test=(
-        "Difference in the epochs that the models take to one validation accuracy, paired by seed. The accuracy is "
-        "the lower of the two models' final means. A run that never gets there counts its last epoch + 1."
-    ),
-    rule=(f"Reproduced if the difference is better (fewer) than 0 {ON_EVERY_DATASET}; margin {EPOCHS_MARGIN:g} epoch."),
-    limits="A one-cycle learning rate brings both models there late, so that the test sees little of the first epochs.",
-)
-def converges_faster(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
-    finding, present = start(evidence, MULTICLASS, "history.csv")
-    finding.choices = {**TARGET_CHOICE, **EPOCHS_CHOICE}
-    finding.missing += missing_targets(evidence, present)
-    for source in training_sources(evidence, present):
-        finding.cite(evidence, source.key, "history.csv")
-        curves = _curves(source.frame(evidence, "history.csv"), "validation_accuracy")
-        if not curves:
-            finding.missing.append(f"validation accuracy of both models on {evidence.title(source.key)}")
-            continue
-        goal = min(curve.groupby("seed")["validation_accuracy"].last().mean() for curve in curves.values())
-        differences = (epochs_to(curves["clai-m"], goal) - epochs_to(curves["clai-c"], goal)).dropna()
-        finding.add(
-            weigh(
-                evidence, source.key, f"time to the accuracy, {M_MINUS_C}", differences, EPOCHS, SOONER, source.reading
-            ),
-            Part(evidence.title(source.key), f"the accuracy, target {source.reading.target}", goal, PER_CENT),
-        )
-    return finding
 
 
 @claim(
@@ -352,7 +257,7 @@ def groups_similar_classes(evidence: Evidence, printed_values: pd.DataFrame) -> 
         similarity, title = evidence.frame(dataset, "similarity.csv"), evidence.title(dataset)
         for model in [m for m in CLAI if m in set(similarity["model"])]:
             table = similarity[similarity["model"] == model]
-            matrix = table.pivot_table(index="class_a", columns="class_b", values="similarity").to_numpy()
+            matrix = _matrix(table)
             excess, p, count = grouping_test(matrix, list(CIFAR10_GROUPS.values()))
             name = f"{MODELS[model].title}, {averaged(table)}"
             together = f"{name}: p of the three groups together, of {count} assignments"
@@ -366,9 +271,32 @@ def groups_similar_classes(evidence: Evidence, printed_values: pd.DataFrame) -> 
                     Part(title, f"{name}: excess similarity within {group} alone", excess, DIFFERENCE),
                     Part(title, f"{name}: p of {group} alone", p, P_VALUE),
                 )
-        groups = list(CIFAR10_GROUPS.values())
-        control_groups(finding, evidence, dataset, groups, grouping_test, P_VALUE, SIGNIFICANCE)
+        _control_groups(finding, evidence, dataset)
     return finding
+
+
+def _control_groups(finding: Finding, evidence: Evidence, dataset: str) -> None:
+    """Add the test of the grouping on the samples themselves and on embeddings that are not CLaI's.
+
+    A grouping below the significance speaks against the claim: it is found without CLaI.
+    """
+    similarity, title = evidence.frame(dataset, "similarity.csv"), evidence.title(dataset)
+    parts = []
+    for model in [name for name in COMPARED if name in set(similarity["model"])]:
+        table = similarity[similarity["model"] == model]
+        excess, p, _ = grouping_test(_matrix(table), list(CIFAR10_GROUPS.values()))
+        name = f"{EMBEDDINGS[model].title}, {averaged(table)}"
+        outcome = decided(p >= SIGNIFICANCE)
+        parts += [
+            Part(title, f"{name}: p of the three groups together", p, P_VALUE, outcome, model=model),
+            Part(title, f"{name}: excess similarity within the three groups", excess, DIFFERENCE),
+        ]
+    finding.control("pixels, the features of cross-entropy and an untrained network", parts)
+
+
+def _matrix(similarity: pd.DataFrame) -> NDArray[np.float64]:
+    """Return similarities of a model between classes as a matrix (C, C), averaged over runs."""
+    return similarity.pivot_table(index="class_a", columns="class_b", values="similarity").to_numpy()
 
 
 @claim(

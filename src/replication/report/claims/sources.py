@@ -1,11 +1,9 @@
 """Which evidence tests a claim under which reading."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from replication.report.claims.hypothesis import Reading
 from replication.report.evidence import Evidence
@@ -13,7 +11,6 @@ from replication.report.statistics import Interval, over_samples, replicates
 from replication.runs.models import CLAI
 
 MULTICLASS = ("pathmnist", "cifar10", "sleepedf")
-SEPSIS = ("mimic-iv", "challenge2019", "challenge2019-septic")
 KERNELS = {
     "cosine": "cosine",
     "identity": "Gaussian (M = I)",
@@ -24,30 +21,14 @@ KERNELS = {
 """The kernels of studies with the names that readings have."""
 TARGETS = ("zero", "product", "masked")
 TARGET_CHOICE = {"target": ("zero", "product")}
-EPOCHS_CHOICE = {"epochs": ("ours", "120")}
-COHORT_CHOICES = {"cohort": ("septic", "whole")}
-VOTE_CHOICES = {
-    **COHORT_CHOICES,
-    "loss": ("printed", "balanced"),
-    "shares": ("population", "equal"),
-    "rule": ("printed", "parzen"),
-}
-ECE_CHOICES = {"ece": ("top label", "positive rate"), "probability": ("raw", "calibrated")}
-ECES = {
-    ("top label", "raw"): "ece",
-    ("positive rate", "raw"): "ece_positive_rate",
-    ("top label", "calibrated"): "ece_calibrated",
-    ("positive rate", "calibrated"): "ece_positive_rate_calibrated",
-}
-"""The metric of a calibration error of two classes."""
+M_MINUS_C = "CLaI-M minus CLaI-C"
+ON_EVERY_DATASET = "on every dataset at hand"
 OF_TABLE_1 = "of table 1"
 OF_STUDIES = "of the studies"
 _PRODUCT = {"pathmnist": "product-pathmnist", "cifar10": "product-cifar10", "sleepedf-bands": "product-bands"}
 """By dataset the study that trains its models with the other target."""
 _DECISIVE = "decisive"
 """The study of both kernels under both targets on CIFAR-10, with a network of its own."""
-_PRINTED_LOSS = {"challenge2019": "printed-loss", "challenge2019-septic": "printed-loss-septic"}
-"""By cohort the study that trains its models with the printed loss."""
 
 
 @dataclass(frozen=True)
@@ -115,23 +96,10 @@ def multiclass_sources(evidence: Evidence, datasets: list[str]) -> Iterator[Sour
         yield Source(dataset, Reading(target=target, network=OF_TABLE_1), {model: model for model in CLAI})
     for dataset, study in _PRODUCT.items():
         if dataset in datasets and evidence.has(study):
-            yield Source(study, Reading(target="product", network=OF_TABLE_1), _cells("product"))
+            yield Source(study, Reading(target="product", network=OF_TABLE_1), cells("product"))
     if "cifar10" in datasets and evidence.has(_DECISIVE):
         for target in TARGET_CHOICE["target"]:
-            yield Source(_DECISIVE, Reading(target=target, network=OF_STUDIES), _cells(target))
-
-
-def training_sources(evidence: Evidence, datasets: list[str]) -> Iterator[Source]:
-    """Yield the evidence of `multiclass_sources` with its epochs as a reading, and that on as many epochs as figure 3 has.
-
-    Args:
-        datasets: the datasets and substitutes at hand.
-    """
-    ours, printed = EPOCHS_CHOICE["epochs"]
-    for source in multiclass_sources(evidence, datasets):
-        yield replace(source, reading=replace(source.reading, epochs=ours))
-    if "sleepedf-bands" in datasets and evidence.has("epochs-120"):
-        yield Source("epochs-120", Reading(target="zero", network=OF_TABLE_1, epochs=printed), _cells("zero"))
+            yield Source(_DECISIVE, Reading(target=target, network=OF_STUDIES), cells(target))
 
 
 def missing_targets(evidence: Evidence, datasets: list[str]) -> list[str]:
@@ -165,64 +133,6 @@ def _target(evidence: Evidence, dataset: str) -> str:
     return str(evidence.runs(dataset, CLAI)[0]["settings"]["target"]["multiclass"])
 
 
-def _cells(variant: str) -> dict[str, str]:
+def cells(variant: str) -> dict[str, str]:
+    """Return by CLaI model its cell in a study with this variant."""
     return {"clai-m": f"full_{variant}", "clai-c": f"cosine_{variant}"}
-
-
-def sepsis_sources(evidence: Evidence) -> Iterator[Source]:
-    """Yield the evidence on the cohorts: MIMIC-IV where it is at hand, the open Challenge 2019 cohorts otherwise.
-
-    Baselines of runs with the printed loss are those of the same folds with the balanced one.
-    """
-    own = {model: model for model in CLAI}
-    if evidence.has("mimic-iv"):
-        yield Source("mimic-iv", Reading(cohort="septic", loss="balanced"), own, "mimic-iv")
-        return
-    for dataset, cohort in (("challenge2019-septic", "septic"), ("challenge2019", "whole")):
-        if not evidence.has(dataset):
-            continue
-        source = Source(dataset, Reading(cohort=cohort, loss="balanced"), own, dataset)
-        yield source
-        if evidence.has(study := _PRINTED_LOSS[dataset]):
-            reading = replace(source.reading, loss="printed")
-            yield Source(study, reading, _cells("unweighted"), dataset)
-
-
-class Values:
-    """What `values` and `gap` return, for all models and metrics of `metrics`. One pass over them saves most of the time."""
-
-    def __init__(self, metrics: pd.DataFrame) -> None:
-        unit = "fold" if metrics["fold"].notna().any() else "seed"
-        by_replicate = metrics.pivot_table("value", ["model", "metric"], unit, aggfunc="mean")
-        self._replicates = by_replicate.columns
-        self._of = dict(zip(by_replicate.index, by_replicate.to_numpy(), strict=True))
-        self._missing = np.full(len(self._replicates), np.nan)
-        self.models = set(metrics["model"])
-
-    def of(self, model: str, metric: str) -> pd.Series:
-        return self._known(self._row(model, metric))
-
-    def gap(self, metric: str, model: str, other: str) -> pd.Series:
-        return self._known(self._row(model, metric) - self._row(other, metric))
-
-    def _row(self, model: str, metric: str) -> NDArray[np.float64]:
-        return self._of.get((model, metric), self._missing)
-
-    def _known(self, row: NDArray[np.float64]) -> pd.Series:
-        known = ~np.isnan(row)
-        return pd.Series(row[known], index=self._replicates[known], name="value")
-
-
-def votes(source: Source, metrics: pd.DataFrame) -> Iterator[tuple[Reading, Values]]:
-    """Yield the readings of a source by shares and rule, with their metrics."""
-    for shares in VOTE_CHOICES["shares"]:
-        for rule in VOTE_CHOICES["rule"]:
-            chosen = of_vote(metrics, rule, shares)
-            if chosen["model"].isin(CLAI).any():
-                yield replace(source.reading, shares=shares, rule=rule), Values(chosen)
-
-
-def errors(reading: Reading) -> Iterator[tuple[Reading, str]]:
-    """Yield a reading with each calibration error, and the error's metric."""
-    for (ece, probability), metric in ECES.items():
-        yield replace(reading, ece=ece, probability=probability), metric
