@@ -66,7 +66,7 @@ def predict(folder: Path, inputs: Sequence[Path], votes: int, as_json: bool) -> 
         names, x = list(map(str, files)), np.stack([_pixels(model, file) for file in files])
     else:
         rows = [row for path in inputs for row in _rows(path, model.record["input"]["names"])]
-        names, x = [place for place, _ in rows], np.array([values for _, values in rows], dtype=np.float32)
+        names, x = [place for place, _ in rows], np.array([values for _, values in rows])
     entries = _entries(model, names, x, votes)
     return json.dumps(entries, indent=1) + "\n" if as_json else "".join(_lines(entry) for entry in entries)
 

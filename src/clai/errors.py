@@ -20,5 +20,12 @@ class InputError(ValueError):
         super().__init__(legible)
 
 
+def kind_of(content: bytes) -> str:
+    """Return in words what a file is that begins with these bytes, for a message about one that cannot be read."""
+    if not content:
+        return "an empty file"
+    return "an HTML page" if content.lstrip()[:1] == b"<" else f"a file that begins with {content[:8]!r}"
+
+
 class DivergenceError(InputError):
     """Training has left the finite numbers, or its loss has exploded: the settings do not suit the data."""

@@ -64,7 +64,17 @@ def test_arrays_are_prepared_by_their_shape(
 
 
 def test_classes_that_the_entry_does_not_name_are_those_found(tmp_path: Path) -> None:
-    assert read_arrays(tmp_path, ARRAYS | {"y": ARRAYS["y"] + 10}, classes=None).info["classes"] == ["10", "11"]
+    numbers = np.array(["10", " 9"])[ARRAYS["y"]]
+    assert read_arrays(tmp_path, ARRAYS | {"y": numbers}, classes=None).info["classes"] == ["9", "10"]
+
+
+def test_blanks_around_groups_do_not_count_and_features_keep_what_differs(tmp_path: Path) -> None:
+    blanks = np.array(["", " ", "\u00a0"])[np.arange(N) % 3]
+    groups = np.char.add(np.char.add("s", ARRAYS["groups"].astype(str)), blanks)
+    x = 1e9 + np.arange(2.0 * N).reshape(N, 2)
+    data = read_arrays(tmp_path, ARRAYS | {"groups": groups, "x": x}, sampling_rate=None)
+    assert sum(part["groups"] for part in data.info["splits"].values()) == N // 3
+    assert sum(len(np.unique(data[f"x_{split}"])) for split in ("train", "val", "test")) == 2 * N
 
 
 @pytest.mark.parametrize(
@@ -82,6 +92,9 @@ def test_classes_that_the_entry_does_not_name_are_those_found(tmp_path: Path) ->
         ({"y": ARRAYS["y"] + 1}, {}, "found 1, 2 in y, expected two or more classes: each of rest, task, .* from 0 to 1"),
         ({"y": ARRAYS["y"] * 0}, {}, "found 0 in y"),
         ({"y": np.array(["rest", "Task"])[ARRAYS["y"]]}, {}, "found Task, rest in y"),
+        ({"y": np.array(["rest", "nan "])[ARRAYS["y"]]}, {}, "found 'nan' in y at sample 1, counted from 0, expected a value"),
+        ({"groups": np.array(["s", ""])[ARRAYS["groups"] // 7]}, {}, "found '' in groups at sample 21"),
+        ({"x": ARRAYS["x"] + 1e9}, {}, "found signals in x that float32 would round .* Subtract the mean"),
         ({"groups": np.where(ARRAYS["groups"] == 1, np.nan, 1)}, {}, "found groups as float64"),
         ({"groups": ARRAYS["groups"] // 4}, {}, "found 2 groups, expected at least 3"),
         ({"y": (ARRAYS["groups"] == 0).astype(int)}, {}, "found no sample of task in the groups for"),
@@ -102,5 +115,3 @@ def test_a_file_that_is_no_npz_is_refused(tmp_path: Path, content: bytes) -> Non
     (tmp_path / "own.npz").write_bytes(content)
     with pytest.raises(InputError, match=r"own\.npz: cannot be read .*expected one \.npz"):
         prepare(own(tmp_path), tmp_path / "out", ENTRY, 0)
-    with pytest.raises(InputError, match=r"datasets\.own: found no units, expected classes, channels"):
-        prepare(own(tmp_path), tmp_path / "out", {k: v for k, v in ENTRY.items() if k != "units"}, 0)

@@ -135,6 +135,16 @@ HEADER, *ROWS = TEXT.splitlines()
         (f"{HEADER}\n", {}, "found no row"),
         (wards().assign(outcome=["ill"] * 6 + ["well"] * 54).to_csv(index=False), {}, "no row of class 'ill'"),
         (wards().assign(outcome="well").to_csv(index=False), {}, "found the class 'well' alone in 'outcome'"),
+        (set_cell(7, "outcome", " NaN"), {}, "found 'NaN' in column 'outcome' at line 9, expected a value"),
+        (set_cell(7, "patient", "None\u00a0"), {}, "found 'None' in column 'patient' at line 9, expected a value"),
+        (set_cell(7, "patient", " "), {}, "found '' in column 'patient' at line 9"),
+        ('note,' + HEADER + "\n" + "\n".join(f'"a\nb",{row}' for row in ROWS[:7]) + "\nc,,7,8,ill\n", {}, "at line 16"),
+        (set_cell(7, "pulse", "80,5"), {}, "found '80,5' in column 'pulse' at line 9, expected a finite number, with a dec"),
+        (wards().to_csv(index=False, sep=";", decimal=","), {}, "found ';' between columns, expected ','. Save the table with"),
+        (wards().to_csv(index=False, sep="\t"), {}, "found '.t' between columns"),
+        (wards().to_csv(), {}, "found '', an index that numbers the rows, expected features. Leave it out"),
+        (wards().rename_axis("Unnamed: 0").to_csv(), {}, "found 'Unnamed: 0', an index"),
+        (wards().reset_index().to_csv(index=False), {}, "found 'index', an index"),
         (wards(2).to_csv(index=False), {}, "found 2 'patient' groups, expected at least 3"),
     ],
 )  # fmt: skip
@@ -148,18 +158,43 @@ def test_a_table_that_cannot_be_learned_from_is_refused_with_the_place(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_constant_feature_an_entry_without_a_key_and_a_folder_of_two_tables_are_refused(
-    csv: Path, tmp_path: Path
-) -> None:
-    raw = obtain("wards", entry("feature_table", path=str(csv)), TABLE, tmp_path, False)
-    with pytest.raises(InputError, match=r"datasets\.wards: found no group_column, expected label_column, "):
-        prepare(raw, tmp_path / "out", {k: v for k, v in SETTINGS.items() if k != "group_column"}, 0)
+def test_a_constant_feature_and_a_folder_of_two_tables_are_refused(csv: Path, tmp_path: Path) -> None:
     wards().assign(pulse=80).to_csv(csv, index=False)
     with pytest.raises(InputError, match="x_train: 'pulse' has the same value"):
         prepared(csv, tmp_path / "out")
     (tmp_path / "other.csv").write_bytes(csv.read_bytes())
     with pytest.raises(InputError, match=r"datasets\.wards\.path: found 2 tables in .*, expected one"):
         prepared(tmp_path, tmp_path / "out")
+
+
+def test_blanks_of_any_kind_around_labels_and_groups_do_not_count(tmp_path: Path) -> None:
+    table, rng = wards(), np.random.default_rng(0)
+    blanks = np.array(["", " ", "\t", "\u00a0", "\u200b", "\ufeff"])
+    for name in ("patient", "outcome"):
+        before, after = rng.choice(blanks, (2, len(table)))
+        table[name] = before + table[name] + after
+    table.to_csv(tmp_path / "blanks.csv", index=False)
+    wards().to_csv(tmp_path / "wards.csv", index=False)
+    data, plain = (prepared(tmp_path / f"{name}.csv", tmp_path / name) for name in ("blanks", "wards"))
+    assert data.info["classes"] == ["ill", "well", "worse"]
+    assert data.info["arrays"] == plain.info["arrays"]
+
+
+def test_a_class_that_the_entry_names_is_not_missing(tmp_path: Path) -> None:
+    wards().replace("well", "None").to_csv(tmp_path / "wards.csv", index=False)
+    data = prepared(tmp_path / "wards.csv", tmp_path / "out", classes=["None", "ill", "worse"])
+    assert data.info["splits"]["train"]["counts"][0] > 0
+
+
+@pytest.mark.parametrize("first", [20240101, 1_700_000_000_000])
+def test_numbers_are_standardised_before_they_are_narrowed(tmp_path: Path, first: int) -> None:
+    wards().assign(place=first + np.arange(60)).to_csv(tmp_path / "wards.csv", index=False)
+    data = prepared(tmp_path / "wards.csv", tmp_path / "out")
+    settings = {"training": {"samples": None}, "normalise_test_separately": False}
+    items = splits_of(data, settings, RunId("wards", "clai-m", 0), torch.device("cpu")).train
+    batch = items.batch(torch.arange(len(items)), None)[0]
+    assert batch.dtype == torch.float32
+    assert len(batch[:, 0].unique()) == len(items)
 
 
 def test_moments_of_time_are_no_numbers(tmp_path: Path) -> None:

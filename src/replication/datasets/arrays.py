@@ -17,21 +17,23 @@ import numpy.typing as npt
 
 from clai.errors import InputError
 from replication.datasets.files import reading
-from replication.datasets.prepared import SPLITS, writing
+from replication.datasets.identifiers import in_order, missing, trimmed
+from replication.datasets.prepared import SPLITS, narrowed, writing
 from replication.datasets.sources import Raw
 from replication.datasets.splits import group_split, stratified_validation
 
 FILES = ("*.npz",)
 EXPECTS = "one .npz with the arrays x, y and, where samples belong together, groups"
 KINDS = {4: "images", 3: "signals", 2: "features"}
-SETTINGS = ("classes", "channels", "units", "sampling_rate", "test_share", "validation_share")
-"""Keys of the dataset's entry."""
 
 Array = npt.NDArray[Any]
 
 
-def read_arrays(path: Path) -> tuple[Array, Array, Array | None]:
-    """Return x, y and the groups; raises InputError for arrays that are missing, of objects, or do not fit together."""
+def read_arrays(path: Path, classes: Sequence[Any] | None) -> tuple[Array, Array, Array | None]:
+    """Return x, y and the groups, texts trimmed.
+
+    classes: those of the entry, if any. Raises InputError for arrays that are missing, of objects, or do not fit together.
+    """
     with reading(path, EXPECTS), np.load(path, allow_pickle=False) as archive:
         x, y, groups = (archive[name] if name in archive.files else None for name in ("x", "y", "groups"))
         found = ", ".join(archive.files)
@@ -48,16 +50,34 @@ def read_arrays(path: Path) -> tuple[Array, Array, Array | None]:
                 f"{path}: found {name} as {labels.dtype} {labels.shape} beside x {x.shape}, expected a number or a text for "
                 "each sample. Correct the array."
             )
+    y, groups = _texts(path, "y", y, classes), None if groups is None else _texts(path, "groups", groups)
+    if x.ndim < 4 and not (finite := np.abs(x) <= np.finfo(np.float32).max).all():
+        place = tuple(int(i) for i in np.argwhere(~finite)[0])
+        raise InputError(
+            f"{path}: found in x at {place}, counted from 0, no finite number that float32 can hold, expected one. "
+            "Correct or remove the sample."
+        )
     if x.ndim < 4:
-        with np.errstate(over="ignore"):
-            x = x.astype(np.float32)
-        if not (finite := np.isfinite(x)).all():
-            place = tuple(int(i) for i in np.argwhere(~finite)[0])
-            raise InputError(
-                f"{path}: found in x at {place}, counted from 0, no finite number that float32 can hold, expected one. "
-                "Correct or remove the sample."
-            )
+        x = narrowed(x, axis=1)
+    if x.ndim == 3 and x.dtype != np.float32:
+        raise InputError(
+            f"{path}: found signals in x that float32 would round by a thousandth of their standard deviation or more. "
+            "Subtract the mean of each channel."
+        )
     return x, y, groups
+
+
+def _texts(path: Path, name: str, labels: Array, classes: Sequence[Any] | None = None) -> Array:
+    """Return texts trimmed, and numbers as they are; raises InputError for a text that stands for a missing value."""
+    if labels.dtype.kind != "U":
+        return labels
+    labels = trimmed(labels)
+    if (places := np.flatnonzero(missing(labels, classes))).size:
+        raise InputError(
+            f"{path}: found '{labels[places[0]]}' in {name} at sample {places[0]}, counted from 0, expected a value. Correct or "
+            "remove the sample."
+        )
+    return labels
 
 
 def classes_of(path: Path, y: Array, classes: Sequence[Any] | None) -> tuple[list[str], npt.NDArray[np.int64]]:
@@ -66,7 +86,7 @@ def classes_of(path: Path, y: Array, classes: Sequence[Any] | None) -> tuple[lis
     classes: names in the order of class indices; None for those found in y, sorted. Raises InputError unless y has each class
     and nothing else, and at least two.
     """
-    found = np.unique(y)
+    found = in_order(np.unique(y.astype(str)))
     names = [str(name) for name in (found if classes is None else classes)]
     if classes is not None and y.dtype.kind != "U":
         index = y.astype(np.int64)
@@ -75,7 +95,7 @@ def classes_of(path: Path, y: Array, classes: Sequence[Any] | None) -> tuple[lis
         index = np.array([numbers.get(name, -1) for name in y.astype(str)], dtype=np.int64)
     if len(names) < 2 or set(index.tolist()) != set(range(len(names))):
         raise InputError(
-            f"{path}: found {', '.join(str(label) for label in found[:20])} in y, expected two or more classes: each of "
+            f"{path}: found {', '.join(found[:20])} in y, expected two or more classes: each of "
             f"{', '.join(names)}, by name or by number from 0 to {len(names) - 1}. Correct y, or `classes` in the entry."
         )
     return names, index
@@ -83,15 +103,10 @@ def classes_of(path: Path, y: Array, classes: Sequence[Any] | None) -> tuple[lis
 
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
     """Read the arrays, divide the samples and write each split."""
-    if missing := [key for key in SETTINGS if key not in settings]:
-        raise InputError(
-            f"datasets.{raw.dataset}: found no {', '.join(missing)}, expected {', '.join(SETTINGS)}. Add them to the entry "
-            "(docs/extending.md has one to copy)."
-        )
     path, *others = raw.find()
     if others:
         raise InputError(f"datasets.{raw.dataset}.path: found {len(others) + 1} files, expected one. Set it to one.")
-    x, y, groups = read_arrays(path)
+    x, y, groups = read_arrays(path, settings["classes"])
     kind, count = KINDS[x.ndim], x.shape[1 if x.ndim == 3 else -1]
     channels = settings["channels"] or [f"{'feature' if x.ndim == 2 else 'channel'} {n + 1}" for n in range(count)]
     if len(channels) != count or (settings["sampling_rate"] is not None) != (kind == "signals"):

@@ -4,6 +4,9 @@ The entry in the configuration names the columns. A group is what samples resemb
 site. pandas reads CSV, duckdb Parquet.
 """
 
+import csv
+import gzip
+import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +19,8 @@ import pandas as pd
 
 from clai.errors import InputError
 from replication.datasets.files import reading
-from replication.datasets.prepared import SPLITS, writing
+from replication.datasets.identifiers import in_order, missing, trimmed
+from replication.datasets.prepared import SPLITS, narrowed, writing
 from replication.datasets.sources import Raw
 from replication.datasets.splits import group_split
 
@@ -24,8 +28,8 @@ FILES = ("*.csv", "*.csv.gz", "*.parquet")
 TABLE = "one table with a header, .csv, .csv.gz or .parquet"
 EXPECTS = f"{TABLE}, of the columns that the dataset's entry names"
 ALL_OTHERS = "all others"
-SETTINGS = ("label_column", "classes", "group_column", "feature_columns", "test_share", "validation_share")
-"""Keys of the dataset's entry."""
+INDEX = re.compile(r"|Unnamed: \d+|__index_level_\d+__|index|level_\d+|rownames|row\.names")
+"""Names of the column in which a table keeps the numbers of its rows, as pandas and R write it."""
 
 
 def columns_of(path: Path) -> list[str]:
@@ -51,10 +55,20 @@ def choose_columns(path: Path, names: Sequence[str], settings: Mapping[str, Any]
     label, group, features = settings["label_column"], settings["group_column"], settings["feature_columns"]
     others = [name for name in names if name not in (label, group)]
     chosen = others if features == ALL_OTHERS else list(features)
-    if missing := [name for name in (label, group, *chosen) if name not in names]:
+    if absent := [name for name in (label, group, *chosen) if name not in names]:
+        if mark := re.search(r"[;\t|]", "".join(names)):
+            raise InputError(
+                f"{path}: found {mark[0]!r} between columns, expected ','. Save the table with commas between columns and "
+                f"decimal points: in pandas, read_csv(..., sep={mark[0]!r}, decimal=',').to_csv(..., index=False)."
+            )
         raise InputError(
-            f"{path}: found no column {_named(missing)}, expected the ones that label_column, group_column and "
+            f"{path}: found no column {_named(absent)}, expected the ones that label_column, group_column and "
             f"feature_columns name. The table has {_named(names)}: correct the entry."
+        )
+    if features == ALL_OTHERS and (index := [name for name in chosen if INDEX.fullmatch(name)]):
+        raise InputError(
+            f"{path}: found {_named(index)}, an index that numbers the rows, expected features. Leave it out of the table (in "
+            "pandas, to_csv(..., index=False)), or list the features in feature_columns."
         )
     if label == group or (both := [name for name in chosen if name in (label, group)]):
         raise InputError(
@@ -89,13 +103,14 @@ def read_table(path: Path, features: Sequence[str], texts: Sequence[str]) -> pd.
         raise InputError(f"{path}: found no row, expected samples. Replace the file.")
     for name in texts:
         _refuse(path, table[name].isna(), name, "nothing", "a value")
-        table[name] = table[name].astype(str)
+        table[name] = trimmed(table[name].astype(str))
     for name in features:
         column = table[name]
         _refuse(path, column.isna(), name, "nothing", "a number")
         number = pd.api.types.is_numeric_dtype(column)
         values = column if number else pd.to_numeric(column.astype(str), errors="coerce")
-        _refuse(path, ~(values.abs() <= np.finfo(np.float32).max), name, column, "a finite number")
+        expected = "a finite number, with a decimal point"
+        _refuse(path, ~(values.abs() <= np.finfo(np.float32).max), name, column, expected)
         table[name] = values
     return table
 
@@ -108,9 +123,16 @@ def _parquet(query: str, path: Path) -> pd.DataFrame:
         return database.execute(query, [str(path)]).df()
 
 
-def first_row(path: Path) -> int:
-    """Return the number of a table's first row: 1, or 2 in a text file, whose line 1 is the header."""
-    return 1 if path.suffix == ".parquet" else 2
+def _place(path: Path, row: int) -> str:
+    """Return where a row, counted from 0, is: its line as an editor counts them, or its number in a Parquet file."""
+    if path.suffix == ".parquet":
+        return f"row {row + 1}"
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
+        lines = csv.reader(file)
+        for _ in range(row + 1):
+            next(lines)
+        return f"line {lines.line_num + 1}"
 
 
 def _refuse(path: Path, bad: Any, column: str, found: Any, expected: str) -> None:
@@ -118,11 +140,11 @@ def _refuse(path: Path, bad: Any, column: str, found: Any, expected: str) -> Non
     if not (places := np.flatnonzero(bad)).size:
         return
     first = int(places[0])
-    row = f"{'row' if path.suffix == '.parquet' else 'line'} {first + first_row(path)}"
     value = found if isinstance(found, str) else f"'{found.iloc[first]}'"
     more = f", and in {len(places) - 1} more rows" if len(places) > 1 else ""
     raise InputError(
-        f"{path}: found {value} in column '{column}' at {row}{more}, expected {expected}. Correct or remove the rows."
+        f"{path}: found {value} in column '{column}' at {_place(path, first)}{more}, expected {expected}. Correct or remove "
+        "the rows."
     )
 
 
@@ -134,9 +156,7 @@ def labels_of(
     classes: in the order of class indices; those found in the table, sorted, when None. Raises InputError for a value that is
     none of them, and for fewer than two classes.
     """
-    found = sorted(
-        values.unique(), key=lambda value: (not value.isdecimal(), value.zfill(20) if value.isdecimal() else value)
-    )
+    found = in_order(values.unique())
     names = found if classes is None else [str(name) for name in classes]
     if len(names) < 2:
         raise InputError(
@@ -152,11 +172,6 @@ def _named(names: Iterable[str]) -> str:
 
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
     """Read the table, divide its groups and write the features of each split, in the order of the table."""
-    if missing := [key for key in SETTINGS if key not in settings]:
-        raise InputError(
-            f"datasets.{raw.dataset}: found no {', '.join(missing)}, expected {', '.join(SETTINGS)}. Add them to the entry "
-            "(docs/data.md says what they mean)."
-        )
     tables = raw.find()
     if len(tables) != 1:
         raise InputError(
@@ -166,6 +181,9 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
     features = choose_columns(path, columns_of(path), settings)
     label, group = settings["label_column"], settings["group_column"]
     table = read_table(path, features, [label, group])
+    for name, known in ((label, settings["classes"]), (group, None)):
+        expected = "a value (or name it in `classes`)" if name == label else "a value"
+        _refuse(path, missing(table[name].to_numpy(dtype=str), known), name, table[name], expected)
     classes, y = labels_of(path, table[label], settings["classes"])
     names, groups = np.unique(table[group].to_numpy(dtype=str), return_inverse=True)
     parts = group_split(groups, settings["test_share"], settings["validation_share"], seed, f"'{group}' groups")
@@ -179,7 +197,7 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
                 f"every class in every split; {n_class} of {len(names)} groups have it. Change test_share or validation_share of "
                 f"datasets.{raw.dataset}, or split_seed, or leave the class out."
             )
-    x = table[features].to_numpy(np.float32)
+    x = narrowed(table[features].to_numpy(np.float64))
     with writing(out_dir) as writer:
         for split in SPLITS:
             writer.array(f"x_{split}", x[rows[split]])

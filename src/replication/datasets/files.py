@@ -10,10 +10,12 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from clai.errors import InputError
+from clai.errors import InputError, kind_of
 
 LISTED_ONE_BY_ONE = 1000  # More files than this are recorded as one tree a folder, to keep dataset.json short.
 TREE = "sha256-tree:"
+SYSTEM_FOLDERS = ("__MACOSX", "__pycache__", "@eaDir", "$RECYCLE.BIN", "System Volume Information", "lost+found")
+"""What systems put beside a user's files: never read, like hidden ones."""
 
 
 @contextmanager
@@ -28,7 +30,12 @@ def reading(path: Path | str, expected: str) -> Iterator[None]:
         raise
     except Exception as error:  # A damaged file can make a parser raise almost any error.
         said = " ".join(f"{type(error).__name__}: {error}".split())
-        raise InputError(f"{path}: cannot be read ({said}); expected {expected}. Replace the file.") from error
+        found = ""
+        if Path(path).is_file():
+            with Path(path).open("rb") as file:
+                found = f"found {kind_of(file.read(64))}, "
+        advice = "Save it as UTF-8" if isinstance(error, UnicodeDecodeError) else "Replace the file"
+        raise InputError(f"{path}: cannot be read ({said}); {found}expected {expected}. {advice}.") from error
 
 
 def checksum_of(path: Path, algorithm: str = "sha256") -> str:
@@ -66,12 +73,12 @@ def describe_files(paths: Iterable[Path], base: Path, algorithm: str = "sha256")
 def matching(folder: Path, patterns: Sequence[str]) -> list[Path]:
     """Return the files below `folder` that match one of the patterns in upper or lower case, sorted.
 
-    patterns: of a name in `folder` itself, or after "**/" of a name at any depth. Links to folders are followed; hidden files
-    and folders are left out. Raises InputError, naming the link, for links in a circle.
+    patterns: of a name in `folder` itself, or after "**/" of a name at any depth. Links are followed; hidden files and
+    folders and those of systems are left out. Raises InputError, naming the link, for links in a circle or to nothing.
     """
     found = []
     for root, folders, names in os.walk(folder, followlinks=True):
-        folders[:] = [name for name in folders if not name.startswith(".")]
+        folders[:] = [name for name in folders if not name.startswith(".") and name not in SYSTEM_FOLDERS]
         for path in (Path(root, name) for name in folders):
             if path.is_symlink() and Path(root).resolve().is_relative_to(path.resolve()):
                 raise InputError(
@@ -86,7 +93,10 @@ def matching(folder: Path, patterns: Sequence[str]) -> list[Path]:
             "/" not in name and any(fnmatchcase(name, pattern) for pattern in at_the_top)
         )
 
-    return sorted(path for path in found if wanted(path.relative_to(folder).as_posix().lower()))
+    paths = sorted(path for path in found if wanted(path.relative_to(folder).as_posix().lower()))
+    if broken := [path for path in paths if not path.exists()]:
+        raise InputError(f"{broken[0]}: found a link to nothing, expected a file. Correct or remove the link.")
+    return paths
 
 
 def unpack_archive(archive: Path, folder: Path, target: Callable[[str], str | None], largest: int) -> list[Path]:

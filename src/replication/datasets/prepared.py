@@ -2,7 +2,8 @@
 
 images      x_{train,val,test} uint8 (N, H, W, C), y_* int64 (N,)
 signals     x_* float32 (N, channels, samples) in microvolt, y_* int64 (N,), groups_* int64 (N,): the subject
-features    x_* float32 (N, features), y_* int64 (N,), groups_* int64 (N,): a number for the group of a row
+features    x_* float32 (N, features), or float64 where `narrowed` keeps it, y_* int64 (N,), groups_* int64 (N,): a number for
+            the group of a row
 recordings  x_all float32 (rows, variables) in clinical units, NaN where not measured; observed_all bool of the same
             shape; y_all, groups_all (recording of a row), patients_all (patient of a row), folds_all (test fold of a
             row, -1 for development patients) int64 (rows,) and hours_all float32 (rows,). Rows of a recording are
@@ -16,6 +17,7 @@ of `train`. Recordings have none: each run draws its training rows and computes 
 import errno
 import hashlib
 import json
+import logging
 import os
 import shutil
 import tempfile
@@ -30,6 +32,8 @@ import numpy.typing as npt
 
 from clai.errors import InputError
 from replication.datasets.splits import DEVELOPMENT
+
+logger = logging.getLogger(__name__)
 
 Array = npt.NDArray[Any]
 
@@ -72,6 +76,17 @@ def statistics(x: Array, axis: int, rows: Array | None = None) -> tuple[Array, A
     missing = count == 0
     divisor = np.maximum(count, 1)
     return np.where(missing, np.nan, mean), np.where(missing, np.nan, np.sqrt(squares / divisor))
+
+
+def narrowed(x: Array, axis: int = -1) -> Array:
+    """Return numbers as float32, or as float64 where float32 would round them by a thousandth of their channel's sd or more.
+
+    Such are dates written as numbers: runs standardise features before they narrow them. axis: of the channels.
+    """
+    others = tuple(i for i in range(x.ndim) if i != axis % x.ndim)
+    rounding = np.finfo(np.float32).eps / 2 * np.maximum(np.abs(x.min(others)), np.abs(x.max(others)))
+    rough = (x.dtype != np.float32) & (np.ptp(x, others) > 0) & (rounding >= x.std(others) / 1000)
+    return x.astype(np.float64 if rough.any() else np.float32)
 
 
 def normalisation(
@@ -141,10 +156,14 @@ class Writer:
     def describe(self, description: Mapping[str, Any]) -> None:
         """Write `dataset.json`: `description`, counts of each split, normalisation statistics and the list of arrays.
 
-        description: all entries except `splits`, `normalisation` and `arrays`. Raises InputError for a split without samples,
-        and for a channel that is never measured, or never varies, in the rows that normalise it.
+        description: all entries except `splits`, `normalisation` and `arrays`; its `exclusions` are logged, too. Raises
+        InputError for a split without samples, a class without a training sample, a single class, and a channel that is never
+        measured, or never varies, in the rows that normalise it.
         """
         kind, classes = description["kind"], description["classes"]
+        for left_out in description.get("exclusions", []):
+            files = ", ".join(left_out.get("files", []))
+            logger.info("left out: %d %s%s", left_out["count"], left_out["reason"], f": {files}" if files else "")
         names = list(description.get("variables", description.get("channels", [])))
         splits: dict[str, Any] = {}
         statistics_used: dict[str, Any] = {}
@@ -167,6 +186,14 @@ class Writer:
                 if f"groups_{split}" in self.written:
                     unit = "groups" if kind == "features" else "subjects"
                     splits[split][unit] = len(np.unique(self.read(f"groups_{split}")))
+            counts = splits["train"]["counts"]
+            if absent := [name for name, count in zip(classes, counts, strict=True) if not count]:
+                raise InputError(
+                    f"found no training sample of {', '.join(absent)}, expected some of each class. Provide them, or leave the "
+                    "class out."
+                )
+            if len(classes) < 2:
+                raise InputError(f"found the class {classes[0]} alone, expected two or more classes.")
             for split in ("train",) if kind == "features" else ("train", "test"):
                 name = f"x_{split}"
                 statistics_used[split] = normalisation(self.read(name, mapped=True), kind, names, None, name)

@@ -1,0 +1,37 @@
+"""Labels and groups as people write them: blanks around them, texts that stand for a missing value, and the order of classes."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+_BLANK = r"[\s\u00ad\u180e\u200b-\u200f\u2060\ufeff]"
+_AROUND = re.compile(rf"^{_BLANK}+|{_BLANK}+$")
+_MISSING = {"", "nan", "-nan", "na", "n/a", "<na>", "nat", "null", "#n/a", "#na", "none", "?"}
+
+
+def trimmed(texts: npt.ArrayLike) -> npt.NDArray[np.str_]:
+    """Return texts (N,) without blanks of any kind around them, an accented letter always as one character."""
+    found, rows = np.unique(np.asarray(texts, dtype=str), return_inverse=True)
+    return np.array([_AROUND.sub("", unicodedata.normalize("NFC", text)) for text in found], dtype=str)[rows]
+
+
+def missing(texts: npt.NDArray[np.str_], classes: Sequence[Any] | None = None) -> npt.NDArray[np.bool_]:
+    """Return (N,) whether each trimmed text stands for a missing value; one that `classes` names does not."""
+    named = {str(name) for name in classes or ()}
+    return np.isin(texts, [text for text in np.unique(texts) if text.lower() in _MISSING and text not in named])
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Return names sorted, numbers as numbers and before texts."""
+
+    def key(name: str) -> tuple[bool, float, str]:
+        try:
+            return False, float(name), name
+        except ValueError:
+            return True, 0.0, name
+
+    return sorted(names, key=key)
