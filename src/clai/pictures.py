@@ -1,12 +1,11 @@
 """How a picture file becomes an array: one rule for training data and for predictions."""
 
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clai.errors import InputError
+from clai.errors import InputError, kind_of
 
 SUFFIXES = {
     ".jpg": "JPEG", ".jpeg": "JPEG", ".png": "PNG", ".ppm": "PPM", ".pgm": "PPM", ".bmp": "BMP", ".tif": "TIFF", ".tiff": "TIFF",
@@ -15,20 +14,19 @@ SUFFIXES = {
 """Formats by the endings that torchvision's `ImageFolder` reads. Of the other formats of Pillow some start a program."""
 
 
-def read_picture(
-    file: Path | BinaryIO, size: tuple[int, int], channels: int, name: str, advice: str
-) -> NDArray[np.uint8]:
-    """Return the pixels of a picture, uint8 (height, width, channels), as stored: not scaled, not turned.
+def read_picture(file: Path, size: tuple[int, int], channels: int, name: str, advice: str) -> NDArray[np.uint8]:
+    """Return the pixels of a picture, uint8 (height, width, channels), as stored: not resized, not turned.
+
+    Grey levels of 16 bits are scaled to 8.
 
     Args:
-        file: its path, or its opened content.
         size: expected height and width.
         channels: 1 for grey levels, 3 for RGB; colours of another kind are converted.
         name: of the file in messages.
         advice: what to do about a picture that does not fit, as the end of a message.
 
     Raises:
-        InputError: the picture is damaged, or has another size.
+        InputError: the picture is damaged, has another size, or grey levels of more bits or as fractions.
     """
     from PIL import Image
 
@@ -39,8 +37,16 @@ def read_picture(
                 raise InputError(
                     f"{name}: found an image of {image.size[0]} x {image.size[1]} pixels, expected {width} x {height}. {advice}"
                 )
-            return np.asarray(image.convert("L" if channels == 1 else "RGB")).reshape(height, width, channels)
+            shown: Image.Image = image
+            if image.mode.startswith("I;16") or (image.mode, image.format) == ("I", "PPM"):  # else cut off at 255
+                shown = Image.fromarray(np.rint(np.asarray(image) / 257).astype(np.uint8))
+            elif image.mode in ("I", "F"):
+                raise InputError(
+                    f"{name}: found grey levels of 32 bits or with a sign, expected 8 or 16 bits. {advice}"
+                )
+            return np.asarray(shown.convert("L" if channels == 1 else "RGB")).reshape(height, width, channels)
     except (InputError, MemoryError):
         raise
     except Exception as error:  # A damaged picture can raise almost any error.
-        raise InputError(f"{name}: cannot be decoded as an image ({error}). {advice}") from error
+        found = f"; found {kind_of(file.read_bytes()[:64])}" if file.is_file() else ""
+        raise InputError(f"{name}: cannot be decoded as an image ({error}){found}. {advice}") from error

@@ -21,7 +21,7 @@ from medmnist import INFO
 from PIL import Image
 
 from clai.errors import InputError
-from clai.pictures import SUFFIXES
+from clai.pictures import SUFFIXES, read_picture
 from replication.datasets import cifar10, image_folder, medmnist, prepared
 from replication.datasets.miniature.make import GENERATORS, make
 from replication.datasets.prepare import prepare
@@ -291,20 +291,74 @@ def test_a_folder_and_an_archive_of_it_give_the_same_arrays(tmp_path: Path, form
     assert {p.name for p in tmp_path.iterdir()} == {"top", archive.name, "a", "b"}, "nothing stays unpacked"
 
 
-def test_what_lies_deeper_or_behind_a_link_is_read_and_what_is_no_picture_of_a_class_is_counted(tmp_path: Path) -> None:
+def test_what_lies_deeper_or_behind_a_link_is_read_and_what_is_no_picture_of_a_class_is_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     folder = write_folder(tmp_path / "images")
     (folder / "train" / "cat" / "deep").mkdir()
     (folder / "train" / "cat" / "0000.png").rename(folder / "train" / "cat" / "deep" / "0000.PNG")
     (folder / "test" / "cat").rename(tmp_path / "elsewhere")
     (folder / "test" / "cat").symlink_to(tmp_path / "elsewhere")
-    for name in ("train/.ipynb_checkpoints/a.png", "train/cat/notes.txt", "train/top.png", "README.md"):
-        (folder / name).parent.mkdir(exist_ok=True)
+    hidden = (
+        "train/.ipynb_checkpoints/a.png",
+        "train/cat/@eaDir/a.png",
+        "__MACOSX/train/cat/a.png",
+        "train/cat/.a.png",
+    )
+    for name in (*hidden, "train/cat/notes.heic", "train/top.png", "README.md"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(image_bytes(1))
-    data = read_folder(folder, tmp_path / "out")
+    with caplog.at_level("INFO"):
+        data = read_folder(folder, tmp_path / "out")
     assert {split: part["counts"] for split, part in data.info["splits"].items()} == {
         "train": [6, 6], "val": [2, 2], "test": [2, 2],
     }  # fmt: skip
-    assert data.info["exclusions"] == [{"reason": "files that are no pictures of a class", "count": 3}]
+    files = ["README.md", "train/cat/notes.heic", "train/top.png"]
+    assert data.info["exclusions"] == [{"reason": "files that are no pictures of a class", "count": 3, "files": files}]
+    assert f"left out: 3 files that are no pictures of a class: {', '.join(files)}" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["val", "Validation"])
+def test_a_folder_for_validation_is_used(tmp_path: Path, name: str) -> None:
+    folder = write_folder(tmp_path / "images")
+    for k, of_class in enumerate(("cat", "airplane")):
+        (folder / name / of_class).mkdir(parents=True)
+        (folder / name / of_class / "1.png").write_bytes(image_bytes(250 + k))
+    data = read_folder(folder, tmp_path / "out")
+    assert [data.info["splits"][split]["counts"] for split in ("train", "val", "test")] == [[8, 8], [1, 1], [2, 2]]
+    assert data.info["repeated"] == []
+    (folder / name / "cat" / "1.png").unlink()
+    with pytest.raises(InputError, match="classes cat are in one of train/ and val/ only"):
+        read_folder(folder, tmp_path / "out")
+
+
+def test_pictures_in_two_splits_or_classes_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder = write_folder(tmp_path / "images")
+    (folder / "test" / "cat" / "copy.bmp").write_bytes(image_bytes(80, kind="BMP"))
+    shutil.copy(folder / "test" / "cat" / "0000.png", folder / "test" / "airplane" / "other.png")
+    data = read_folder(folder, tmp_path / "out")
+    (entry,) = data.info["repeated"]
+    assert (entry["count"], entry["files"][1]) == (2, "test/airplane/other.png = test/cat/0000.png")
+    assert entry["files"][0] == "train/cat/0000.png = test/cat/copy.bmp"
+    assert all(name in caplog.text for name in entry["files"])
+
+
+GREYS = np.linspace(500, 60_000, 1024).reshape(32, 32)
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype"), [("PNG", np.uint16), ("TIFF", np.uint16), ("PPM", np.uint16), ("TIFF", np.int32), ("TIFF", np.float32)]
+)  # fmt: skip
+def test_grey_levels_of_16_bits_are_scaled_and_others_refused(tmp_path: Path, kind: str, dtype: Any) -> None:
+    path = tmp_path / "x.png"
+    Image.fromarray(GREYS.astype(dtype)).save(path, kind)
+    if dtype != np.uint16:
+        with pytest.raises(InputError, match="found grey levels of 32 bits or with a sign, expected 8 or 16 bits"):
+            read_picture(path, (32, 32), 3, str(path), "")
+    else:
+        for channels in (1, 3):
+            pixels = read_picture(path, (32, 32), channels, str(path), "")
+            assert np.abs(pixels - (GREYS / 257)[..., None]).max() <= 1
 
 
 def test_classes_and_order_are_those_of_torchvision(tmp_path: Path) -> None:
@@ -333,8 +387,8 @@ def huge() -> bytes:
     [
         (image_bytes(1, (28, 30)), "found an image of 28 x 30 pixels, expected 32 x 32"),
         (image_bytes(1)[:500], "cannot be decoded as an image"),
-        (b"", "cannot be decoded as an image"),
-        (b"<html>Please log in</html>", "cannot be decoded as an image"),
+        (b"", "cannot be decoded as an image .*found an empty file"),
+        (b"<html>Please log in</html>", "cannot be decoded as an image .*found an HTML page"),
         (huge(), "(found an image of 30000 x 30000|cannot be decoded as an image)"),
     ],
 )
@@ -422,6 +476,7 @@ def bytes_changed(path: Path) -> None:
     [
         ({"train_images": np.zeros((9, 64, 64, 3), np.uint8)}, r"is uint8 \(9, 64, 64, 3\), expected uint8 \(N, 28, 28, 3\)"),
         ({"train_images": np.zeros((9, 28, 28, 3))}, "train_images is float64"),
+        ({"train_labels": np.arange(9)[:, None] % 5}, "found no training sample of smooth muscle, .*colorectal adeno"),
         ({"test_labels": np.full((6, 1), 9, np.uint8)}, r"test_labels is .* whole numbers from 0, below 9"),
         ({"val_labels": np.full((6, 1), -1)}, r"val_labels is .* whole numbers from 0, below 9"),
         ({"val_labels": np.zeros((5, 1), np.uint8)}, r"val_labels is uint8 \(5, 1\), expected \(6, 1\) whole numbers"),
@@ -430,8 +485,8 @@ def bytes_changed(path: Path) -> None:
         ({"train_images": None}, "cannot be read .*train_images"),
         (bytes_changed, "cannot be read"),
         (lambda path: path.write_bytes(path.read_bytes()[:5000]), "cannot be read"),
-        (lambda path: path.write_bytes(b""), "cannot be read"),
-        (lambda path: path.write_text("<html>Please log in</html>"), "cannot be read"),
+        (lambda path: path.write_bytes(b""), "cannot be read .*found an empty file"),
+        (lambda path: path.write_text("<html>Please log in</html>"), "cannot be read .*found an HTML page"),
     ],
 )  # fmt: skip
 def test_arrays_that_are_not_images_and_labels_are_refused(
@@ -441,7 +496,7 @@ def test_arrays_that_are_not_images_and_labels_are_refused(
     path = write_npz(tmp_path / "x.npz", "pathmnist", 28, **(changes if isinstance(changes, dict) else {}))
     if callable(changes):
         changes(path)
-    with pytest.raises(InputError, match=rf"x\.npz: .*{message}"):
+    with pytest.raises(InputError, match=rf"(x\.npz|cifar10): .*{message}"):
         prepare(raw(path, "medmnist"), tmp_path / "out", MEDMNIST, 0)
     assert {p.name for p in tmp_path.iterdir()} == {"x.npz"}
 

@@ -1,12 +1,15 @@
 """Pictures as files in `<split>/<class>/<file>`, in a folder or an archive, as torchvision's `ImageFolder` reads them.
 
-Endings and order are torchvision's. Classes are the folders below `train` and `test`, in alphabetical order, which for
-CIFAR-10 is the order of the paper (table 2). Below a class pictures may lie at any depth. Unlike torchvision, hidden folders are
-no classes, and links in a circle are refused (`files.matching`). The title names the format, because a lossy copy changes pixels.
+Endings and order are torchvision's. Classes are the folders below `train`, `test` and, if any, `val` or `validation`, in
+alphabetical order, which for CIFAR-10 is the order of the paper (table 2). Below a class pictures may lie at any depth. Unlike
+torchvision, hidden folders are no classes, and links in a circle are refused (`files.matching`). The title names the format,
+because a lossy copy changes pixels.
 """
 
+import hashlib
+import logging
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,13 +19,18 @@ import numpy as np
 from clai.errors import InputError
 from clai.pictures import SUFFIXES, read_picture
 from replication.datasets.files import matching, unpack_archive
-from replication.datasets.prepared import writing
+from replication.datasets.prepared import SPLITS, writing
 from replication.datasets.sources import Raw
 from replication.datasets.splits import stratified_validation
 
+logger = logging.getLogger(__name__)
+
 FILES = tuple(f"**/*{suffix}" for suffix in SUFFIXES)
-EXPECTS = "a folder, zip or tar of pictures in <split>/<class>/<file> with the splits train and test"
+EXPECTS = "a folder, zip or tar of pictures in <split>/<class>/<file> with the splits train, test and, if any, val"
+SPLIT_OF = {"train": "train", "test": "test", "val": "val", "validation": "val"}
+"""The split of a folder, whose name may be in upper or lower case."""
 LARGEST = 2**28  # bytes of a file in an archive
+NAMED = 20  # files that dataset.json names of a kind
 ADVICE = "Replace the file, or correct `image_size` in config.yaml."
 
 
@@ -38,18 +46,21 @@ def opened(path: Path, out_dir: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
-def listed(folder: Path, path: Path) -> dict[str, dict[str, list[Path]]]:
-    """Return the pictures below `folder` by split ("train", "test") and class, sorted.
+def listed(folder: Path, path: Path) -> tuple[dict[str, dict[str, list[Path]]], list[Path]]:
+    """Return the pictures below `folder` by split ("train", "test", if any "val") and class, and the other files; each sorted.
 
     path: the folder or archive for messages. Raises InputError when a split is missing, the splits do not have the same classes,
-    or the name of a class cannot be printed.
+    there is one class alone, or the name of a class cannot be printed.
     """
     pictures: dict[str, dict[str, list[Path]]] = {"train": {}, "test": {}}
-    for picture in matching(folder, FILES):
-        parts = picture.relative_to(folder).parts
-        split = next((i for i, part in enumerate(parts[:-2]) if part in pictures), None)
-        if split is not None:
-            pictures[parts[split]].setdefault(parts[split + 1], []).append(picture)
+    others = []
+    for file in matching(folder, ["**/*"]):
+        parts = file.relative_to(folder).parts
+        at = next((i for i, part in enumerate(parts[:-2]) if part.lower() in SPLIT_OF), None)
+        if at is None or file.suffix.lower() not in SUFFIXES:
+            others.append(file)
+        else:
+            pictures.setdefault(SPLIT_OF[parts[at].lower()], {}).setdefault(parts[at + 1], []).append(file)
     for name, classes in pictures.items():
         if not classes:
             raise InputError(
@@ -57,38 +68,46 @@ def listed(folder: Path, path: Path) -> dict[str, dict[str, list[Path]]]:
             )
         if unprintable := [name for name in classes if not name.isprintable()]:
             raise InputError(f"{path}: found the folder '{unprintable[0]}', expected the name of a class. Rename it.")
-    if only := sorted(pictures["train"].keys() ^ pictures["test"].keys()):
-        raise InputError(
-            f"{path}: classes {', '.join(only)} are in one of train/ and test/ only; expected them in both"
-        )
-    return pictures
+    for name, classes in pictures.items():
+        if only := sorted(pictures["train"].keys() ^ classes.keys()):
+            raise InputError(
+                f"{path}: classes {', '.join(only)} are in one of train/ and {name}/ only; expected them in both"
+            )
+    return pictures, others
+
+
+def _counted(reason: str, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the entry of `dataset.json` for files, if there are any; the first ones by name."""
+    return [{"reason": reason, "count": len(names), "files": list(names[:NAMED])}] if names else []
 
 
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
-    """Read the pictures, and draw `validation_share` of each training class for validation."""
-    size = settings["image_size"]
+    """Read the pictures; where there is no folder for validation, draw `validation_share` of each training class."""
+    size, share = settings["image_size"], settings["validation_share"]
     with opened(raw.path, out_dir) as folder, writing(out_dir) as writer:
-        pictures = listed(folder, raw.path)
+        pictures, others = listed(folder, raw.path)
         classes = sorted(pictures["train"])
-        files = {split: [p for name in classes for p in of_split[name]] for split, of_split in pictures.items()}
-        labels = {
-            split: np.repeat(np.arange(len(classes)), [len(of_split[name]) for name in classes])
-            for split, of_split in pictures.items()
-        }
-        left_out = len(matching(folder, ["**/*"])) - len(files["train"]) - len(files["test"])
-        train, val = stratified_validation(labels["train"], settings["validation_share"], seed)
-        for split, source, rows in (
-            ("train", "train", train),
-            ("val", "train", val),
-            ("test", "test", np.arange(len(files["test"]))),
-        ):
-            with writer.stream(f"x_{split}", (len(rows), size, size, 3), np.uint8) as append:
-                for row in rows:
-                    path = files[source][row]
-                    name = f"{raw.path}: {path.relative_to(folder)}"
-                    append(read_picture(path, (size, size), 3, name, ADVICE)[None])
-            writer.array(f"y_{split}", labels[source][rows])
-        formats = sorted({SUFFIXES[path.suffix.lower()] for path in files["train"]})
+        files = {split: [(k, p) for k, name in enumerate(classes) for p in of[name]] for split, of in pictures.items()}
+        rule = "train, val and test folders as given"
+        if "val" not in files:
+            rule = f"train and test folders as given; {share:g} of each training class held out for validation (seed {seed})"
+            train, val = stratified_validation(np.array([k for k, _ in files["train"]]), share, seed)
+            files |= {split: [files["train"][row] for row in rows] for split, rows in (("train", train), ("val", val))}
+        same: dict[str, dict[tuple[str, int], str]] = {}
+        for split in SPLITS:
+            with writer.stream(f"x_{split}", (len(files[split]), size, size, 3), np.uint8) as append:
+                for k, path in files[split]:
+                    name = str(path.relative_to(folder))
+                    pixels = read_picture(path, (size, size), 3, f"{raw.path}: {name}", ADVICE)
+                    append(pixels[None])
+                    same.setdefault(hashlib.sha256(pixels.data).hexdigest(), {})[split, k] = name
+            writer.array(f"y_{split}", np.array([k for k, _ in files[split]], dtype=np.int64))
+        formats = sorted({SUFFIXES[path.suffix.lower()] for _, path in files["train"]})
+        repeated = [" = ".join(names.values()) for names in same.values() if len(names) > 1]
+        if repeated:
+            logger.warning(
+                "%s: %d pictures are in two splits or classes: %s", raw.path, len(repeated), ", ".join(repeated[:NAMED])
+            )
         writer.describe(
             raw.description(f"{settings['title']} ({'/'.join(formats)} copy)")
             | {
@@ -97,8 +116,10 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
                 "channels": ["red", "green", "blue"],
                 "units": ["grey level 0-255"] * 3,
                 "sampling_rate": None,
-                "split_rule": f"train and test folders as given; {settings['validation_share']:g} of each training "
-                f"class held out for validation (seed {seed})",
-                "exclusions": [{"reason": "files that are no pictures of a class", "count": left_out}] * (left_out > 0),
+                "split_rule": rule,
+                "exclusions": _counted(
+                    "files that are no pictures of a class", [str(p.relative_to(folder)) for p in others]
+                ),
+                "repeated": _counted("pictures that are in two splits or classes", repeated),
             }
         )
