@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import io
+import os
 import resource
 import tarfile
 import zipfile
@@ -17,7 +18,7 @@ from clai.errors import InputError
 from replication.datasets import files, sources
 from replication.datasets.files import describe_files, matching, unpack_archive
 from replication.datasets.miniature.make import make
-from replication.datasets.sources import COLUMNS, Raw, Row, download, obtain, read_sources
+from replication.datasets.sources import COLUMNS, Raw, Row, download, obtain, read_sources, state_of_own
 from support.loopback import Server, entry, serving
 
 REPOSITORY = Path(__file__).parents[2]
@@ -53,6 +54,33 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 def left_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.rglob("*"))
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "other"),
+    [
+        ("image_folder", "train/cat/1.PNG", "train/cat/notes.txt"),
+        ("sleep_edf", "SC4001E0-PSG.edf", "notes.txt"),
+        ("challenge2019", "training_setA/p000001.psv", "LICENSE"),
+        ("mimic_iv", "3.1/hosp/patients.csv.gz", "3.1/hosp/d_items.csv.gz"),
+        ("feature_table", "wards.csv", "wards.txt"),
+    ],
+)
+def test_a_change_of_any_file_that_is_read_changes_the_state_and_of_no_other(
+    tmp_path: Path, source: str, name: str, other: str
+) -> None:
+    own = entry(source, path=str(tmp_path))
+    states = [state_of_own(own)]
+    for file, time in ((name, 1), (other, 1), (name, 2), (name.replace("1", "2"), 2)):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_bytes(b"same size")
+        os.utime(tmp_path / file, (time, time))
+        states.append(state_of_own(own))
+    before, one, with_other, later, two = states
+    assert before == state_of_own(own | {"path": None}) == ""
+    assert one == with_other != later
+    assert (two != later) == ("1" in name)
+    assert state_of_own(own | {"path": str(tmp_path / name)}) != ""
 
 
 # Downloads

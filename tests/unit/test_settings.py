@@ -55,6 +55,7 @@ def test_own_settings_win_on_real_data_and_the_miniature_over_them() -> None:
     assert (real["miniature"], mini["miniature"]) == (False, True)
 
 
+OWN = {"title": "Pets", "path": "pets", "needs": "pets", "models": ["clai-m"], "overrides": {}}
 SPACE = {"baselines.gp.epochs": {"choice": [1, 2]}}
 RATE, EPOCHS = (
     {key: {"choice": values}} for key, values in (("training.rate", [1, 2]), ("training.epochs", ["many", "few"]))
@@ -84,6 +85,9 @@ RATE, EPOCHS = (
         ({"datasets": {"challenge2019-septic": {"path": "p"}}}, "challenge2019-septic.path: .* Set datasets.challenge2019.path"),
         ({"datasets": {"mimic-iv": {"minimum_onset_hours": 4, "label_hours_before": 6}}}, "minimum_onset_hours: found 4"),
         ({"datasets": {"challenge2019": {"development_share": None}}}, r"studies\.trunk\.scored_on: challenge2019 has no dev"),
+        ({"datasets": {"pets": OWN | {"source": "image_folder"}}}, r"pets: 'image_size' is .*\n.*pets: 'validation_share' is"),
+        ({"datasets": {"pets": OWN | {"source": "medmnist", "x": 1}}}, r"pets: 'medmnist_flag' (.*\n)*.*pets: Additional .*'x'"),
+        ({"datasets": {"pets": OWN | {"source": "challenge2019"}}}, r"pets: 'cohort' is (.*\n)*.*pets: 'variables' is a req"),
         ({"run": ["cifar100"], "seeds": "many"}, r"run\.0.*\nconfig key seeds"),
     ],
 )  # fmt: skip

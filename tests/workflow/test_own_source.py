@@ -33,6 +33,10 @@ def test_a_source_is_one_module_and_one_entry(tree: Tree) -> None:
     assert run.returncode == 0, run.stdout
     info = json.loads((tree.path / target).read_text())
     assert info["splits"]["train"] == {"n": 30, "counts": [10, 10, 10]}
+    assert tree.planned(target, "--configfile", "local.yaml") == {}
+    (tree.path / "digits.csv").write_text((tree.path / "digits.csv").read_text().replace(",2\n", ",1\n"))
+    again = tree.planned(target, "--configfile", "local.yaml")
+    assert again == {"fetch_source": 1, "prepare_dataset": 1}, "the same size, other labels"
     planned = tree.planned("paper_figures/supplement/tableS11.csv", "--configfile", "local.yaml")
     assert {"train_model", "evaluate", "render_table"} <= planned.keys()
 

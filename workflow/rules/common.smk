@@ -1,6 +1,7 @@
 # What the rules share: names of wildcards, code that jobs rest on, settings, files of runs. Makes no files.
 from pathlib import Path
 
+from replication.datasets.sources import state_of_own
 from replication.runs import controls, outputs, settings as run_settings
 from replication.runs.identity import RunId
 from replication.runs.jobs import remove_finished_checkpoints

@@ -5,6 +5,7 @@ A source is a module of this package; an entry of `datasets` in the configuratio
 """
 
 import csv
+import hashlib
 import importlib.util
 import json
 import logging
@@ -238,6 +239,21 @@ def obtain(dataset: str, settings: Mapping[str, Any], table: Path, folder: Path,
         access=described.access if described else "as provided",
         miniature=miniature,
     )
+
+
+def state_of_own(settings: Mapping[str, Any]) -> str:
+    """Return a digest of names, sizes and times of the files at the user's `path`, which changes when one of them does.
+
+    Empty without a `path`, and for one that `obtain` will refuse.
+    """
+    if settings["path"] is None:
+        return ""
+    try:
+        paths = _own_files(Path(settings["path"]).expanduser(), source_module(settings["source"]), "")
+    except InputError:
+        return ""
+    states = [(str(path), (found := path.stat()).st_size, found.st_mtime_ns) for path in paths]
+    return hashlib.sha256(repr(states).encode()).hexdigest()
 
 
 def _own_files(path: Path, module: Any, key: str) -> list[Path]:
