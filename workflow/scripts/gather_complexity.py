@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from replication.report.tables.supplement_cost import comparisons
+from replication.report.tables.complexity import comparisons
 from replication.runs.jobs import start_job
 from replication.runs.outputs import BENCHMARK_TITLE
 from replication.runs.record import write_records
