@@ -37,7 +37,7 @@ rule draw_figure:
         evidence=evidence_of,
         caption="workflow/report/{figure}.rst",
         printed_values="workflow/config/printed_values.csv",
-        claims=lambda wildcards: "<figures>/claims.json" if wildcards.figure.endswith("figureS8") else [],
+        claims=lambda wildcards: "<figures>/claims.json" if wildcards.figure == outputs.OF_CLAIMS else [],
         library=RENDERING,
     output:
         pdf="<figures>/{figure}.pdf",

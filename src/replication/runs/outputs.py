@@ -51,6 +51,8 @@ TABLES: dict[str, tuple[str, ...]] = {
 
 Those beyond the paper's own are in a folder of their own.
 """
+OF_CLAIMS = "supplement/figureS8"
+"""The figure that is drawn from the judged claims."""
 FIGURES: dict[str, tuple[str, ...]] = {
     "figure1": ("cifar10",),
     "figure2": _MULTICLASS,
@@ -63,7 +65,7 @@ FIGURES: dict[str, tuple[str, ...]] = {
     "supplement/figureS5": (BENCHMARK,),
     "supplement/figureS6": ("wide",),
     "supplement/figureS7": (_DEMO,),
-    "supplement/figureS8": (_DATASETS, _STUDIES),
+    OF_CLAIMS: (_DATASETS, _STUDIES),
     "supplement/figureS9": _IMAGES,
     "supplement/figureS10": ("epochs-120",),
 }

@@ -12,6 +12,7 @@ from replication.report.captions import caption
 from replication.report.evidence import Evidence, run_dataset, run_model
 from replication.report.figures import paper, supplement_accuracy, supplement_claims, supplement_cost
 from replication.report.figures.style import THEME, Drawn, not_run
+from replication.runs.outputs import OF_CLAIMS
 
 
 class Drawing(NamedTuple):
@@ -37,9 +38,7 @@ FIGURES: dict[str, Drawing] = {
     "supplement/figureS5": Drawing(supplement_cost.cost, supplement_cost.COST_COLUMNS),
     "supplement/figureS6": Drawing(supplement_cost.time_to_result, supplement_cost.TIME_COLUMNS, takes="printed"),
     "supplement/figureS7": Drawing(paper.signals, paper.SIGNAL_COLUMNS),
-    "supplement/figureS8": Drawing(
-        supplement_claims.specification_curves, supplement_claims.CLAIM_COLUMNS, takes="claims"
-    ),
+    OF_CLAIMS: Drawing(supplement_claims.specification_curves, supplement_claims.CLAIM_COLUMNS, takes="claims"),
     "supplement/figureS9": Drawing(supplement_accuracy.votes, supplement_accuracy.VOTE_COLUMNS),
     "supplement/figureS10": Drawing(paper.long_training, paper.TRAINING_COLUMNS),
 }
