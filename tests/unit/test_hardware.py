@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from replication.models import hardware
-from replication.models.hardware import choose_precision, slowdown_of_bfloat16
+from replication.models.hardware import choose_precision
 
 CPU = torch.device("cpu")
 
@@ -40,15 +40,3 @@ def test_an_emulated_precision_stays_and_is_warned_of_with_its_measured_cost(
     monkeypatch.setattr(hardware, "slowdown_of_bfloat16", lambda device: 16.04)
     assert choose_precision("bfloat16", CPU) == "bfloat16"
     assert "emulates: a convolution takes 16.0 times as long as in float32. Set it to auto or float32" in caplog.text
-
-
-def test_a_fixed_precision_that_the_device_has_is_silent(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(hardware, "has_native_bfloat16", lambda device: True)
-    assert [choose_precision(name, CPU) for name in ("bfloat16", "float32")] == ["bfloat16", "float32"]
-    assert not caplog.records
-
-
-def test_the_cost_of_bfloat16_is_a_positive_ratio() -> None:
-    assert slowdown_of_bfloat16(CPU, repetitions=1) > 0

@@ -4,7 +4,6 @@ import errno
 import gc
 import logging
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,8 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from replication.runs.jobs import THREAD_VARIABLES, remove_finished_checkpoints, start_job, use_threads
-from replication.runs.settings import load_settings
+from replication.runs.jobs import THREAD_VARIABLES, remove_finished_checkpoints, start_job
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -57,27 +55,6 @@ def test_full_disk_names_the_file_and_that_nothing_else_is_lost(said: Callable[.
     assert "error: no room to write results/table.csv (No space left on device): make room" in said(on_the_disk)
 
 
-def test_other_errors_get_no_advice(said: Callable[..., str]) -> None:
-    text = said(lambda: torch.zeros(2) + torch.zeros(3))
-    assert "Traceback" in text
-    assert "error: " not in text.replace("RuntimeError: ", "")
-
-
-def test_settings_to_lower_exist() -> None:
-    config = load_settings(REPOSITORY)
-    named = [
-        name
-        for script in (REPOSITORY / "workflow" / "scripts").glob("*.py")
-        for lower in re.findall(r'lower="([^"]+)"', script.read_text())
-        for name in re.split(r", | or ", lower)
-    ]
-    assert named
-    for name in named:
-        node = config
-        for key in name.split("."):
-            node = node[key]
-
-
 POOLS = """
 from replication.runs.jobs import use_threads
 {before}
@@ -98,20 +75,6 @@ def test_all_libraries_of_threads_get_one_number_whether_loaded_or_not(before: s
     numbers = done.stdout.split()
     assert len(numbers) > 2  # torch, and the pools of at least two libraries
     assert set(numbers) == {"2"}
-
-
-def test_processes_started_later_have_the_same_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in THREAD_VARIABLES:
-        monkeypatch.setenv(name, "7")
-    try:
-        use_threads(2)
-        done = subprocess.run(
-            [sys.executable, "-c", "import torch; print(torch.get_num_threads())"],
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
-    finally:
-        use_threads(1)
-    assert done.stdout.strip() == "2"
 
 
 @pytest.mark.parametrize("last", ["run.json", "embedded.safetensors"])

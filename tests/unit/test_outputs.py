@@ -8,7 +8,6 @@ from replication.report.figures import render as figures
 from replication.report.tables import render as tables
 from replication.runs.outputs import (
     BENCHMARK,
-    BENCHMARK_TITLE,
     CLAIMS,
     FIGURES,
     OUTPUTS,
@@ -16,27 +15,22 @@ from replication.runs.outputs import (
     THEORY,
     all_evidence,
     available,
-    descriptions,
     evidence_behind,
     evidence_files,
     evidence_inputs,
-    files_of_outputs,
     prediction_files,
 )
-from replication.runs.settings import cells, load_settings
+from replication.runs.settings import load_settings
 from replication.runs.tuning import PREFIX
 
 REPOSITORY = Path(__file__).parents[2]
 REAL = load_settings(REPOSITORY)
 
 
-def test_every_output_has_a_caption_and_every_caption_an_output() -> None:
+def test_every_output_has_a_caption_and_is_drawn() -> None:
     folder = REPOSITORY / "workflow" / "report"
     captions = {str(path.relative_to(folder).with_suffix("")) for path in folder.rglob("*.rst")}
     assert captions - {"workflow", "output"} == set(OUTPUTS)
-
-
-def test_every_output_is_drawn() -> None:
     assert set(tables.TABLES) == set(TABLES)
     assert set(figures.FIGURES) == set(FIGURES)
 
@@ -44,34 +38,6 @@ def test_every_output_is_drawn() -> None:
 def test_every_output_shows_datasets_and_studies_that_are_configured() -> None:
     for output in OUTPUTS:
         assert set(evidence_behind(output, REAL)) <= {*REAL["datasets"], *REAL["studies"], BENCHMARK, THEORY}
-    tunings = [name for name in REAL["studies"] if name.startswith(PREFIX)]
-    studies = [name for name in REAL["studies"] if name not in tunings]
-    assert evidence_behind(CLAIMS, REAL) == [*REAL["datasets"], *studies, BENCHMARK, THEORY]
-    assert (
-        evidence_behind("supplement/tableS6", REAL)[: len(tunings)]
-        == tunings
-        == [f"{PREFIX}{dataset}" for dataset in REAL["tuning"]]
-    )
-    assert evidence_behind("supplement/tableS7", REAL) == [*REAL["datasets"], "decisive", "wide"]
-
-
-def test_words_of_an_output() -> None:
-    assert descriptions(["wide", BENCHMARK, THEORY], REAL) == {
-        "wide": {
-            "title": "CIFAR-10, study wide",
-            "needs": "CIFAR-10 (download, 170 MB) and evidence=real",
-            "cells": cells(REAL, "wide"),
-        },
-        BENCHMARK: {"title": BENCHMARK_TITLE, "needs": "evidence=real (no download)"},
-    }
-
-
-def test_files_of_outputs() -> None:
-    files = files_of_outputs("paper_figures/mini")
-    assert {"paper_figures/mini/table1.tex", "paper_figures/mini/figure2.pdf", "paper_figures/mini/claims.md"} <= set(
-        files
-    )
-    assert len(files) == len(set(files)) == 3 * len(TABLES) + 4 * len(FIGURES) + 3
 
 
 def test_full_run_computes_what_is_asked_for_and_accessible() -> None:

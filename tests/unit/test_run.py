@@ -1,6 +1,5 @@
 """A run knows its identity, opens its data, computes its splits once and knows what its fit depends on."""
 
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +13,6 @@ from clai.checkpoints import Checkpoint
 from clai.errors import InputError
 from replication.datasets.prepared import Prepared
 from replication.models import base
-from replication.models import run as module
 from replication.models.base import create
 from replication.models.run import Run, choose_device
 from replication.models.splits import recording_rows
@@ -48,20 +46,6 @@ def test_a_run_is_read_from_its_name_and_from_every_path_of_its_files(run_id: Ru
 def test_a_path_without_a_run_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=f"{text} names no run: expected <dataset>/<model>/seed<n>"):
         RunId.parse(text)
-
-
-def test_splits_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = []
-    compute: Callable[..., Any] = module.splits_of
-    monkeypatch.setattr(module, "splits_of", lambda *arguments: calls.append(1) or compute(*arguments))
-    run = run_of(RunId("pictures", "clai-m", 0))
-    assert run.splits is run.splits
-    assert len(calls) == 1
-
-
-def test_a_cell_of_a_study_names_its_model_in_its_settings() -> None:
-    assert run_of(RunId("pictures", "clai-c", 0)).model == "clai-c"
-    assert run_of(RunId("ablation", "full_zero", 0), model="clai-m").model == "clai-m"
 
 
 def test_a_state_is_resumed_by_the_same_fit_alone(tmp_path: Path) -> None:

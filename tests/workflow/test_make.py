@@ -34,12 +34,6 @@ def test_make_in_a_fresh_clone_installs_and_then_runs(tree: Tree, target: list[s
     assert "--no-deps --no-build-isolation --no-index -e ." in " ".join(setting_up)
 
 
-def test_help_names_every_target(tree: Tree) -> None:
-    text = (tree.path / "Makefile").read_text()
-    (targets,) = [line.split()[1:] for line in text.splitlines() if line.startswith(".PHONY:")]
-    assert [line.split()[1] for line in make(tree, "help")] == targets
-
-
 def installed(environment: Path, *stale: str) -> None:
     """Lay out an environment that make takes for installed, but for what is stale."""
     environment.mkdir()

@@ -8,9 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from replication.report.labels import MINI_NOTE
 from replication.runs.outputs import files_of_outputs
-from replication.runs.record import digest, read_records
 from replication.runs.settings import load_settings
 from support.copies import REPOSITORY, Tree, repeatable
 
@@ -45,15 +43,6 @@ def test_renderings_of_the_published_evidence_are_the_tracked_ones(miniature: Tr
     assert changed == []
 
 
-def test_numerical_checks_have_a_record_and_the_claims_show_it(miniature: Tree) -> None:
-    (record,) = read_records(miniature.path / "results/mini/theory/evidence")
-    settings = {"miniature": True, "threads": 1}
-    assert (record["run"], record["settings"], record["data"]) == ("theory/checks/seed0", settings, {})
-    assert digest(settings) == record["config_hash"]
-    claims = json.loads((miniature.path / "paper_figures/mini/claims.json").read_text())
-    assert record["run"] in claims["runs"]
-
-
 def test_no_temporary_file_is_left(miniature: Tree) -> None:
     left = [p for p in (miniature.path / "results").rglob("*") if p.suffix == ".part" or p.name.startswith(".")]
     assert left == []
@@ -76,15 +65,6 @@ def test_detected_sepsis_better_than_chance(miniature: Tree, dataset: str, model
     found = metrics(miniature, dataset)[model]
     assert found["auroc"] > 0.6
     assert found["auprc"] > 1.2 * found["prevalence"]
-
-
-def test_miniature_outputs_say_so(miniature: Tree) -> None:
-    for name in files_of_outputs("paper_figures/mini", MINI["outputs"]):
-        path = miniature.path / name
-        if path.suffix == ".json" and path.stem not in ("table2", "tableS12"):
-            assert MINI_NOTE in json.loads(path.read_text())["caption"], name
-    for name in ("table1.tex", "table3.tex", "claims.md"):
-        assert "miniature" in (miniature.path / "paper_figures/mini" / name).read_text().lower(), name
 
 
 @pytest.mark.parametrize(
