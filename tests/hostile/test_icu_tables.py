@@ -33,6 +33,9 @@ def text_table(rows: list[list[str]], separator: str) -> bytes:
     return raw("".join(separator.join(row) + "\n" for row in rows))
 
 
+KINDS = (*["cell"] * 3, "cells", "drop row", "drop column", "double row", "double column", "short", "long")
+
+
 @st.composite
 def altered_cells(draw: st.DrawFn, rows: list[list[str]]) -> list[list[str]]:
     """Return a table with cells replaced, rows or columns left out, doubled or moved."""
@@ -42,22 +45,7 @@ def altered_cells(draw: st.DrawFn, rows: list[list[str]]) -> list[list[str]]:
             break
         at = draw(st.sampled_from((0, *range(len(table)))))
         column = draw(st.integers(0, len(table[0]) - 1))
-        kind = draw(
-            st.sampled_from(
-                (
-                    "cell",
-                    "cell",
-                    "cell",
-                    "cells",
-                    "drop row",
-                    "drop column",
-                    "double row",
-                    "double column",
-                    "short",
-                    "long",
-                )
-            )
-        )
+        kind = draw(st.sampled_from(KINDS))
         if kind == "cell" and column < len(table[at]):
             table[at][column] = draw(st.sampled_from(TEXTS))
         elif kind == "cells":

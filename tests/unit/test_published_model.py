@@ -29,7 +29,6 @@ from replication.models.embedding import Embedded, embed_splits
 from replication.models.run import Run
 from replication.models.splits import drawn_rows
 from replication.report.model_cards import card
-from replication.report.publish import promote
 from replication.runs.identity import RunId
 from replication.runs.record import checksums
 
@@ -388,23 +387,3 @@ def test_the_command_refuses_a_picture_that_does_not_fit(
     with pytest.raises(SystemExit, match="1"):
         main(["predict", str(images_model[3]), str(tmp_path)])
     assert message in capsys.readouterr().err
-
-
-def test_publishing_replaces_a_models_folder_and_refuses_uncommitted_changes(
-    tmp_path: Path, images_model: Published
-) -> None:
-    source, target = tmp_path / "real", tmp_path / "published"
-    place = Path("pictures/models/clai-m")
-    shutil.copytree(images_model[3], source / place)
-    files = {place / file.name: file for file in sorted((source / place).iterdir())}
-    (target / place).mkdir(parents=True)
-    (target / place / "old").write_text("old")
-    promote(files, target)
-    assert {path.name: path.read_bytes() for path in (target / place).iterdir()} == {
-        file.name: file.read_bytes() for file in files.values()
-    }
-    record = json.loads((source / place / "model.json").read_text())
-    record["record"]["dirty"] = True
-    (source / place / "model.json").write_text(json.dumps(record))
-    with pytest.raises(InputError, match="uncommitted changes"):
-        promote(files, target)

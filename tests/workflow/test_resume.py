@@ -1,7 +1,6 @@
 """A workflow that is stopped, killed or short of room goes on where it was and ends where it would have ended."""
 
 import os
-import resource
 import signal
 import subprocess
 import time
@@ -63,11 +62,6 @@ def training(tree: Tree, *settings: str) -> subprocess.Popen[str]:
     return running
 
 
-def test_data_are_those_of_another_run(tree: Tree, miniature: Tree) -> None:
-    for array in (miniature.path / DATA).glob("*.npy"):
-        assert (tree.path / DATA / array.name).read_bytes() == array.read_bytes(), array.name
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_stopped_workflow_saves_and_leaves(tree: Tree, number: signal.Signals) -> None:
     """Ctrl-C and service managers signal all processes."""
@@ -89,21 +83,6 @@ def test_second_workflow_in_the_folder_is_refused(tree: Tree) -> None:
     assert running.poll() is None
     os.killpg(running.pid, signal.SIGTERM)
     running.communicate()
-
-
-def test_full_disk_leaves_everything_as_it_was(tree: Tree) -> None:
-    def content() -> dict[Path, bytes]:
-        return {path: path.read_bytes() for path in (tree.path / "results").rglob("*") if path.is_file()}
-
-    before = content()
-    assert checkpoint(tree) in before
-    run = subprocess.run(
-        tree.command(*ARGUMENTS), cwd=tree.path, env=tree.environment(), text=True, capture_output=True, check=False,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000)),
-    )  # fmt: skip
-    assert run.returncode != 0
-    assert f"no room to write {RUN}/checkpoint.pt" in log(tree)
-    assert content() == before
 
 
 def test_state_of_another_split_is_not_resumed_from(tree: Tree) -> None:
