@@ -10,17 +10,16 @@ import yaml
 from clai.errors import InputError
 from replication.__main__ import main
 from replication.runs.config_check import read_yaml
+from replication.runs.identity import RunId
 from replication.runs.models import MODELS, Entry
 from replication.runs.settings import (
     DEFAULTS,
-    benchmark_settings,
     cell_settings,
     cells,
     dataset_settings,
     effective_settings,
     load_settings,
     merge,
-    model_settings,
     preparation_settings,
     raw_dataset,
     runs_of_model,
@@ -160,33 +159,18 @@ def test_settings_of_a_cell_are_those_of_its_study_and_then_of_its_variants() ->
     assert cell_settings(REAL, "schedules", "full_joint-1")["training"]["epochs"] == 104
 
 
-def test_runs_are_one_a_seed_and_a_fold() -> None:
-    assert [str(run) for run in runs_of_model(REAL, "cifar10", "clai-m")] == [
-        f"cifar10/clai-m/seed{s}" for s in range(5)
-    ]
-    assert [run.replicate for run in runs_of_model(REAL, "challenge2019-hospitals", "gp")] == [
-        "seed0/fold0",
-        "seed0/fold1",
-    ]
-    assert [run.seed for run in runs_of_model(MINI, "cifar10", "clai-c")] == [0]
-    assert len(runs_of_study(REAL, "ablation")) == 15 * 3
-
-
-def test_a_study_of_a_dataset_with_folds_has_all_of_them() -> None:
-    runs = [str(run) for run in runs_of_study(REAL, "printed-loss-septic")]
-    assert runs == [
-        f"printed-loss-septic/{cell}/seed0/fold{fold}"
-        for cell in ("full_unweighted", "cosine_unweighted")
-        for fold in range(5)
-    ]
-    cell = cell_settings(REAL, "printed-loss-septic", "full_unweighted")
-    own = model_settings(REAL, "challenge2019-septic", "clai-m")
-    assert cell["training"] == own["training"] | {"pair_weighting": "none"}
-    assert own["training"]["pair_weighting"] == "balanced"
-
-
-def test_a_study_on_development_patients_has_no_folds() -> None:
-    assert [run.replicate for run in runs_of_study(REAL, "trunk")] == ["seed0", "seed1", "seed2"] * 4
+@pytest.mark.parametrize(
+    ("runs", "replicates"),
+    [
+        (runs_of_model(REAL, "cifar10", "clai-m"), [f"seed{seed}" for seed in range(5)]),
+        (runs_of_model(REAL, "challenge2019-hospitals", "gp"), ["seed0/fold0", "seed0/fold1"]),
+        (runs_of_model(MINI, "cifar10", "clai-c"), ["seed0"]),
+        (runs_of_study(REAL, "printed-loss-septic"), [f"seed0/fold{fold}" for fold in range(5)] * 2),
+        (runs_of_study(REAL, "trunk"), ["seed0", "seed1", "seed2"] * 4),  # on development patients, without folds
+    ],
+)
+def test_runs_are_one_a_seed_and_a_fold(runs: list[RunId], replicates: list[str]) -> None:
+    assert [run.replicate for run in runs] == replicates
 
 
 def test_run_reads_its_own_settings_and_no_others() -> None:
@@ -203,14 +187,7 @@ def test_limits_of_memory_decide_neither_raw_files_nor_prepared_form() -> None:
     assert (raw_dataset(REAL, "challenge2019-septic"), raw_dataset(REAL, "cifar10")) == ("challenge2019", "cifar10")
 
 
-def test_benchmark_reads_how_its_dataset_is_trained() -> None:
-    own = {"datasets": {"cifar10": {"overrides": {"encoder": {"width": 24}}}}}
-    read = benchmark_settings(load_settings(REPOSITORY, own))
-    assert read["encoder"]["width"] == 24
-    assert "evaluation" not in read
-
-
-def test_command_prints_what_decides_a_run(
+def test_command_prints_what_decides_a_run_and_which_names_there_are(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(REPOSITORY)
@@ -219,25 +196,15 @@ def test_command_prints_what_decides_a_run(
     shown = yaml.safe_load(capsys.readouterr().out)
     assert shown["runs"] == [f"cifar10/clai-m/seed{seed}" for seed in range(5)]
     assert (shown["training"]["epochs"], shown["encoder"], shown["dataset"]["image_size"]) == (3, REAL["encoder"], 32)
-    assert main(["settings", "ablation", "full_product", "--mini"]) == 0
-    shown = yaml.safe_load(capsys.readouterr().out)
-    assert (shown["runs"], shown["model"]) == (["ablation/full_product/seed0"], "clai-m")
-    assert yaml.safe_load(settings_text(REPOSITORY, "cifar10", "clai-c")) == effective_settings(
-        REAL, "cifar10", "clai-c"
-    )
-
-
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        (["cifar100", "clai-m"], "found 'cifar100', expected one of the datasets and studies: pathmnist"),
-        (["cifar10", "svm"], "found 'svm', expected one of the models of the dataset cifar10: clai-m"),
-        (["ablation", "full"], "found 'full', expected one of the cells of the study ablation: cosine_zero"),
-    ],
-)
-def test_command_says_which_names_there_are(names: list[str], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        settings_text(REPOSITORY, *names)
+    of_cell = yaml.safe_load(settings_text(REPOSITORY, "ablation", "full_product"))
+    assert of_cell == effective_settings(REAL, "ablation", "full_product")
+    for names, expected in (
+        (("cifar100", "clai-m"), "cifar10"),
+        (("cifar10", "svm"), "clai-m"),
+        (("ablation", "full"), "full_z"),
+    ):
+        with pytest.raises(InputError, match=f"found '.*', expected one of .*{expected}"):
+            settings_text(REPOSITORY, *names)
 
 
 def test_text_of_the_command_line_becomes_what_it_stands_for() -> None:
