@@ -14,8 +14,6 @@ config["studies"] |= tuning_studies(config)
 EVIDENCE = f"results/{'mini' if config['miniature'] else config['evidence']}"  # <evidence>, for code
 VARIANT = f"({'|'.join(config['variants'])})"
 TRAINED = fitted_on("samples")
-OF_HOURS = fitted_on("rows")  # one job fits them all
-OF_FEATURES = [model for model in OF_HOURS if not MODELS[model].recordings_only]
 
 
 wildcard_constraints:
@@ -43,35 +41,35 @@ EVALUATION = [*TRAINING, *library("replication/experiments", "replication/metric
 RENDERING = library("replication/report", "replication/metrics", "replication/runs")
 
 
-def settings_of(wildcards, models=()):
-    """The settings of the wildcards' cell, study or dataset; a dataset's with what the trials chose for these models."""
+def settings_of(wildcards, model=None):
+    """The settings of the wildcards' cell, study or dataset; a dataset's with what the trials chose for the model."""
     name = wildcards.get("study") or wildcards.get("owner") or wildcards.dataset
     if "cell" in wildcards.keys():
         return run_settings.cell_settings(config, name, wildcards.cell)
     if name in config["studies"]:
         return run_settings.study_settings(config, name)
-    return run_settings.model_settings(config, name, *(models or filter(None, [wildcards.get("model")])))
+    return run_settings.model_settings(config, name, *filter(None, [model or wildcards.get("model")]))
 
 
-def only(*keys, models=()):
+def model_of(wildcards):
+    """The model of the wildcards, of their embedding or of their cell."""
+    if "embedding" in wildcards.keys():
+        return controls.EMBEDDINGS[wildcards.embedding].model
+    return wildcards.get("model") or settings_of(wildcards)["model"]
+
+
+def only(*keys):
     """Params function: these settings; a change of another one reruns nothing."""
-    return lambda wildcards: run_settings.select(settings_of(wildcards, models), keys)
+    return lambda wildcards: run_settings.select(settings_of(wildcards), keys)
 
 
-def read_by(models, *keys):
-    """Params function: what fitting these models in one job reads, and `keys`."""
-    reads = dict.fromkeys([key for model in models for key in MODELS[model].settings] + list(keys))
-    return only(*reads, models=models)
-
-
-def read_by_model(*keys):
-    """Params function: what fitting the model of the wildcards reads, or that of their cell or embedding, which is added."""
+def read_by_model(*keys, model=None):
+    """Params function: what the fit of the wildcards' model, or of this one, reads, and `keys`."""
 
     def reads(wildcards):
-        if "embedding" in wildcards.keys():
-            model = controls.EMBEDDINGS[wildcards.embedding].model
-            return read_by([model], *keys)(wildcards) | {"model": model}
-        return read_by([wildcards.get("model") or settings_of(wildcards)["model"]], *keys)(wildcards)
+        name = model or model_of(wildcards)
+        found = run_settings.select(settings_of(wildcards, name), [*MODELS[name].settings, *keys])
+        return found if "model" in wildcards.keys() else found | {"model": name}
 
     return reads
 
@@ -81,7 +79,7 @@ def threads_of(wildcards):
 
 
 def gpu_of(wildcards):
-    return int(MODELS[wildcards.get("model") or settings_of(wildcards)["model"]].gpu)
+    return int(MODELS[model_of(wildcards)].gpu)
 
 
 def checkpoint_of(wildcards, output):
@@ -111,7 +109,7 @@ def raw_of(name):
 
 def embeddings_below(wildcards):
     """The embeddings that a baseline, on a dataset or as a cell, is fitted on; none for other models."""
-    if MODELS[wildcards.get("model") or settings_of(wildcards)["model"]].of != "embeddings":
+    if MODELS[model_of(wildcards)].of != "embeddings":
         return []
     return f"<results>/{wildcards.get('study') or wildcards.dataset}/{EMBEDDING}/{wildcards.run}/embedded.safetensors"
 

@@ -67,7 +67,7 @@ rule compare_untrained:
     resources:
         gpu=1,
     params:
-        settings=lambda wildcards: (read_by(["clai-m"])(wildcards) | {"model": "clai-m"}),
+        settings=read_by_model(model="clai-m"),
     message:
         "Compare the classes of {wildcards.dataset} in its inputs and in an untrained network, {wildcards.run}."
     script:

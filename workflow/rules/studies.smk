@@ -21,7 +21,7 @@ rule run_cell:
     resources:
         gpu=gpu_of,
     params:
-        settings=read_by_model("model", "scored_on", "training.samples", "split_seed"),
+        settings=read_by_model("scored_on", "training.samples", "split_seed"),
         checkpoint=checkpoint_of,
     message:
         "Fit and measure {wildcards.cell} of the study {wildcards.study}, {wildcards.run}."

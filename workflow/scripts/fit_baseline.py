@@ -1,0 +1,29 @@
+"""Fit a model of rows or of embeddings on a run's training samples, and measure it."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from replication.experiments.evaluation import evaluate
+from replication.models.base import create, embedded_splits
+from replication.models.embedding import load_embedded
+from replication.models.run import Run
+from replication.runs.identity import RunId
+from replication.runs.jobs import start_job
+from replication.runs.models import MODELS
+from replication.runs.resources import disk_mb
+
+if TYPE_CHECKING:
+    from snakemake.script import snakemake
+
+start_job(snakemake.log[0], lower="samples_per_class of the models below `baselines`")
+inputs, output = snakemake.input, snakemake.output
+run = Run.open(inputs.prepared, snakemake.params.settings, RunId.parse(output.metrics))
+splits = embedded_splits(run, load_embedded(inputs.embedded)) if inputs.embedded else run.splits
+recorder, model = run.recorder(), create(run.model)
+model.fit(run, splits, None)
+evaluate(run, model, splits).save(output.metrics, output.reliability, output.predictions)
+mean, sd = model.latent(run, splits.test) if MODELS[run.model].latent else ((), ())
+np.savez(output.process, mean=mean, sd=sd)
+kept = [output.metrics, output.reliability, output.predictions]
+recorder.write(output.record, disk_mb=disk_mb(kept), **model.choices, command=f"snakemake {output.metrics}")
