@@ -104,20 +104,34 @@ def test_records_are_parsed_with_their_own_hours() -> None:
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        (record("80|36|1"), "p000003.psv: has rows of other than 4 fields"),
-        (record("80|36|1|0|9", "80|36|2"), "p000003.psv: has rows of other than 4 fields"),
-        (record("80|36|1|0\r", "81\r|36|2|0"), "p000003.psv: has a field that is not a number"),
+        (record("80|36|1"), "p000003.psv: found rows of other than 4 fields"),
+        (record("80|36|1|0|9", "80|36|2"), "p000003.psv: found rows of other than 4 fields"),
+        (record(), "p000003.psv: found rows of other than 4 fields, or none"),
+        (record("80|36|1|0\r", "81\r|36|2|0"), "p000003.psv: found line ends with a carriage return"),
         (record('80|"36|1|0', '80|36"|2|0'), "p000003.psv: has a field that is not a number"),
         (record("80|warm|1|0"), "p000003.psv: has a field that is not a number"),
         (record("80|36|1|2"), "p000003.psv: SepsisLabel is not 0 or 1"),
-        (record("80|1|0", header="HR|ICULOS|SepsisLabel"), "p000003.psv: header differs"),
-        (b"", "p000003.psv: header differs"),
+        (
+            record("80|1|0", header="HR|ICULOS|SepsisLabel"),
+            "p000003.psv: found other columns than those of p000001.psv",
+        ),
+        (b" ", "p000003.psv: found an empty file"),
+        (b"\n<html>not found</html>", "p000003.psv: found an HTML page"),
     ],
 )
 def test_a_malformed_record_is_named_among_good_ones(bad: bytes, message: str) -> None:
     good = record("80|36|1|0")
     with pytest.raises(InputError, match=message):
         parse([("p000001.psv", good), ("p000003.psv", bad), ("p000004.psv", good)], ["HR", "Temp"])
+    with pytest.raises(InputError, match="found another name than pNNNNNN"):
+        parse([("p000001.psv", good), ("x.zip: p4.psv", good)], ["HR", "Temp"])
+
+
+@pytest.mark.parametrize("again", [("80|36|2|0",), ("99|NaN|1|1", "80|36|3|0")])
+def test_an_hour_that_repeats_is_refused(tmp_path: Path, again: tuple[str, ...]) -> None:
+    write_zip(tmp_path / "training_setA.zip", {"p000007.psv": record("80|36|1|0", "80|36|2|0", *again)})
+    with pytest.raises(InputError, match=r"p000007\.psv: found ICULOS [12] more than once"):
+        read([tmp_path / "training_setA.zip"], ["HR", "Temp"])
 
 
 def test_a_record_may_lie_at_the_top_of_a_zip(tmp_path: Path) -> None:

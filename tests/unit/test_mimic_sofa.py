@@ -192,15 +192,25 @@ def test_circulation_scores_by_drug_and_rate(tmp_path: Path) -> None:
     for n, (item, rate, _) in enumerate(PRESSORS, 1):
         ward.stay(n)
         ward.pressor(n, 5, 6, item, rate)
-    for n, further in ((50, {"rateuom": "mcg/min", "patientweight": 80}), (51, {"statusdescription": "Rewritten"})):
+    units = [
+        (50, sofa.NOREPINEPHRINE, {"rateuom": "mg/kg/min", "patientweight": 80}),
+        (51, sofa.NOREPINEPHRINE, {"statusdescription": "Rewritten"}),
+        (
+            52,
+            sofa.NOREPINEPHRINE,
+            {"rateuom": "mg/kg/min", "patientweight": 1},
+        ),  # taken as it stands, as the others' are
+        (53, sofa.EPINEPHRINE, {"rateuom": "mg/kg/min", "patientweight": 80}),
+    ]
+    for n, item, further in units:
         ward.stay(n)
-        ward.pressor(n, 5, 6, sofa.NOREPINEPHRINE, 10, **further)  # 10 mcg/min at 80 kg: 0.125
+        ward.pressor(n, 5, 6, item, 0.05, **further)
     for n, pressure in ((60, 70), (61, 69.9), (62, 0)):
         ward.stay(n)
         ward.chart(n, 5, 220052, pressure)
     scores = ward.sofa(tmp_path)
     assert [(*case[:2], scores[n][5]) for n, case in enumerate(PRESSORS, 1)] == PRESSORS
-    assert [scores[n][5] for n in (50, 51)] == [4, 0]
+    assert [scores[n][5] for n in (50, 51, 52, 53)] == [4, 0, 3, 3]
     assert [scores[n][5] for n in (60, 61, 62)] == [0, 1, 0]
 
 

@@ -80,6 +80,24 @@ def test_the_cohort_is_described_step_by_step(tmp_path: Path) -> None:
     assert flow[0][1] - dropped == flow[-1][1]
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda rows: rows["hosp/patients"].append(rows["hosp/patients"][2]), "hosp/patients: found 1 rows whose subject_id"),
+        (lambda rows: rows["icu/icustays"].extend(2 * rows["icu/icustays"][:1]), "icu/icustays: found 2 rows whose stay_id"),
+        (lambda rows: [row.update(outtime="") for row in rows["icu/icustays"]], "found no stay .* stays without an end"),
+        (lambda rows: [row.update(anchor_age=9) for row in rows["hosp/patients"]], "found no stay .* younger than 18"),
+    ],
+)  # fmt: skip
+def test_patients_and_stays_that_repeat_and_a_cohort_of_nobody_are_refused(
+    tmp_path: Path, change: Callable[[Any], Any], message: str
+) -> None:
+    ward = small_ward()
+    change(ward.rows)
+    with pytest.raises(InputError, match=message):
+        mimic(ward.rows, tmp_path)
+
+
 # Layouts
 
 NEWER = ("caregiver_id", "order_provider_id")

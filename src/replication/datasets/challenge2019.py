@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clai.errors import InputError
+from clai.errors import InputError, kind_of
 from clai.segments import segments
 from replication.datasets.files import opened_zip, reading
 from replication.datasets.recordings import Rows, outside_to_missing, positive_recordings, write
@@ -42,7 +42,7 @@ def records(paths: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
             continue
         with opened_zip(path, LARGEST_RECORD) as archive:
             for name in sorted(archive.namelist()):
-                if NAME.fullmatch(Path(name).name):
+                if (last := Path(name).name).endswith(".psv") and not last.startswith("."):
                     with reading(f"{path}: {name}", "a record"):
                         content = archive.read(name)
                     yield f"{path}: {name}", content
@@ -51,11 +51,16 @@ def records(paths: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
 def parse(batch: Sequence[tuple[str, bytes]], variables: Sequence[str]) -> Rows:
     """Return the rows of many records (name, bytes) at once.
 
-    Raises InputError, naming the record, for another header than that of the first, a column that is missing, or a value
-    that is no number, no label or no hour.
+    Raises InputError, naming the record, for one that is none, for other columns than those of the first, a column that is
+    missing, or a value that is no number, no label or no hour.
     """
     import pandas as pd
 
+    for name, data in batch:
+        if not data.strip() or data.lstrip()[:1] == b"<":
+            raise InputError(f"{name}: found {kind_of(data.strip())}, expected a record. Replace it.")
+        if b"\r" in data:
+            raise InputError(f"{name}: found line ends with a carriage return, expected \\n alone. Convert the file.")
     header = batch[0][1].partition(b"\n")[0]
     columns = header.decode("ascii", "replace").strip().split("|")
     if missing := [c for c in (*variables, LABEL, HOUR) if c not in columns]:
@@ -63,12 +68,16 @@ def parse(batch: Sequence[tuple[str, bytes]], variables: Sequence[str]) -> Rows:
     bodies, lengths, ids = [], [], []
     for name, data in batch:
         match = NAME.fullmatch(re.split("[/ ]", name)[-1])  # behind "archive.zip: ", in a folder or not
+        if match is None:
+            raise InputError(f"{name}: found another name than pNNNNNN.psv, expected that of a record. Rename it.")
         first, _, body = data.partition(b"\n")
         body = body.strip(b"\n")
-        if match is None or first != header:
-            raise InputError(f"{name}: header differs from that of {batch[0][0]}, or the name is not pNNNNNN.psv")
+        if first != header:
+            raise InputError(
+                f"{name}: found other columns than those of {batch[0][0]}: '{first.decode(errors='replace')}'"
+            )
         if {line.count(b"|") for line in body.split(b"\n")} != {len(columns) - 1}:
-            raise InputError(f"{name}: has rows of other than {len(columns)} fields, or none")
+            raise InputError(f"{name}: found rows of other than {len(columns)} fields, or none. Replace it.")
         bodies.append(body)
         lengths.append(body.count(b"\n") + 1)
         ids.append(int(match[1]))
@@ -83,8 +92,6 @@ def parse(batch: Sequence[tuple[str, bytes]], variables: Sequence[str]) -> Rows:
             index_col=False,
             quoting=csv.QUOTE_NONE,
         )
-        if len(table) != sum(lengths):  # A return within a row ends it.
-            raise ValueError(f"{len(table)} rows in {sum(lengths)} lines")
     except ValueError as error:
         if len(batch) > 1:
             for record in batch:
@@ -106,7 +113,8 @@ def parse(batch: Sequence[tuple[str, bytes]], variables: Sequence[str]) -> Rows:
 
 
 def read(paths: Sequence[Path], variables: Sequence[str]) -> Rows:
-    """Return the rows of all records, sorted by recording and hour; raises InputError for two records of the same name.
+    """Return the rows of all records, sorted by recording and hour; raises InputError for two records of the same name
+    and for an hour that repeats.
 
     Reads a few thousand records at a time.
     """
@@ -127,7 +135,11 @@ def read(paths: Sequence[Path], variables: Sequence[str]) -> Rows:
             f"records appear twice in {', '.join(map(str, paths))}; give the zips or the folders, not both"
         )
     order = np.lexsort((whole.hours, whole.recordings))
-    return Rows(*(getattr(whole, name)[order] for name in Rows.__dataclass_fields__))
+    rows = Rows(*(getattr(whole, name)[order] for name in Rows.__dataclass_fields__))
+    if (twice := np.flatnonzero((np.diff(rows.recordings) == 0) & (np.diff(rows.hours) == 0))).size:
+        name, hour = f"p{rows.recordings[twice[0]]:06d}.psv", rows.hours[twice[0]]
+        raise InputError(f"record {name}: found {HOUR} {hour:g} more than once, expected each hour once. Correct it.")
+    return rows
 
 
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:

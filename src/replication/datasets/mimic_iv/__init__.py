@@ -32,7 +32,7 @@ from replication.datasets.mimic_iv.tables import (
     executing,
     run,
 )
-from replication.datasets.recordings import Rows, write
+from replication.datasets.recordings import Rows, cohort_text, write
 from replication.datasets.sources import Raw
 
 if TYPE_CHECKING:
@@ -136,6 +136,9 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
     ):
         check_patients(database, raw)
         exclusions = label(database, settings)
+        if not count(database, "SELECT count(*) FROM stays"):
+            flow = cohort_text(flow_of(exclusions), settings)
+            raise InputError(f"{raw.path}: found no stay that the settings admit, expected some. {flow}")
         covered = coverage(database)
         lacking = [name for name, stays in covered.items() if not stays]
         for name in lacking:

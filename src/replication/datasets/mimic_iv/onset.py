@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from clai.errors import InputError
 from replication.datasets.mimic_iv.tables import count, run, texts
 
 if TYPE_CHECKING:
@@ -71,8 +72,12 @@ def leave_out(database: "DuckDBPyConnection", rules: Sequence[tuple[str, str]]) 
 def select_stays(database: "DuckDBPyConnection", settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Create the table `stays`: subject_id, stay_id, intime, outtime, hours (of the stay, cut at `maximum_hours`).
 
-    Returns the exclusions by each rule, as `leave_out` does.
+    Returns the exclusions by each rule, as `leave_out` does. Raises InputError for a patient or a stay that repeats.
     """
+    for table, key in (("hosp/patients", "subject_id"), ("icu/icustays", "stay_id")):
+        rows = f"count(*) - count(DISTINCT CAST({key} AS BIGINT)) FROM {table.partition('/')[2]}"
+        if repeated := count(database, f"SELECT {rows}", table):
+            raise InputError(f"{table}: found {repeated} rows whose {key} is missing or repeats, expected each once.")
     run(
         database,
         """

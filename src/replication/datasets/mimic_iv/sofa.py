@@ -101,8 +101,8 @@ def read_events(database: "DuckDBPyConnection") -> None:
         SELECT s.stay_id, CAST(i.itemid AS INTEGER) AS item,
             CAST(floor(epoch(CAST(i.starttime AS TIMESTAMP) - s.intime) / 3600) AS INTEGER) AS first_hour,
             CAST(floor(epoch(CAST(i.endtime AS TIMESTAMP) - s.intime) / 3600) AS INTEGER) AS last_hour,
-            number(i.rate) * CASE i.rateuom WHEN 'mg/kg/min' THEN 1000
-                WHEN 'mcg/min' THEN 1 / nullif(number(i.patientweight), 0) ELSE 1 END AS rate
+            number(i.rate) * CASE WHEN i.itemid = '{NOREPINEPHRINE}' AND i.rateuom = 'mg/kg/min'
+                AND coalesce(number(i.patientweight), 0) <> 1 THEN 1000 ELSE 1 END AS rate
         FROM inputevents i JOIN stays s ON CAST(i.stay_id AS BIGINT) = s.stay_id
         WHERE i.itemid IN ({texts([NOREPINEPHRINE, EPINEPHRINE, DOPAMINE, DOBUTAMINE])})
             AND number(i.rate) > 0 AND coalesce(i.statusdescription, '') <> 'Rewritten'

@@ -150,9 +150,9 @@ def run(database: "DuckDBPyConnection", sql: str, what: str) -> None:
         database.execute(sql)
 
 
-def count(database: "DuckDBPyConnection", sql: str) -> int:
-    """Return the one number that a query gives."""
-    with executing("the stays and their events"):
+def count(database: "DuckDBPyConnection", sql: str, what: str = "the stays and their events") -> int:
+    """Return the one number that a query of `what` gives."""
+    with executing(what):
         row = database.execute(sql).fetchone()
     assert row is not None
     return int(row[0])
