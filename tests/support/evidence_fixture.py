@@ -18,9 +18,17 @@ EXPECTED = {
     "pathmnist": {"title": "PathMNIST", "needs": "pathmnist.npz (MedMNIST v2)"},
     "cifar10": {"title": "CIFAR-10", "needs": "the CIFAR-10 archive"},
     "sleepedf": {"title": "SleepEDF", "needs": "the Sleep-EDF expanded recordings (8 GB)"},
-    "sleepedf-bands": {"title": "Sleep-EDF, band powers", "needs": "a table of band powers"},
+    "sleepedf-bands": {
+        "title": "Sleep-EDF, band powers",
+        "needs": "a table of band powers",
+        "substitute_for": "sleepedf",
+    },
     "mimic-iv": {"title": "MIMIC-IV", "needs": "credentialed access to MIMIC-IV"},
-    "challenge2019": {"title": "Challenge 2019", "needs": "the PhysioNet Challenge 2019 training sets"},
+    "challenge2019": {
+        "title": "Challenge 2019",
+        "needs": "the PhysioNet Challenge 2019 training sets",
+        "substitute_for": "mimic-iv",
+    },
 }
 STUDIES = {
     key: {"title": "CIFAR-10", "needs": "the CIFAR-10 archive and evidence=real"}

@@ -24,7 +24,7 @@ rule render_table:
     params:
         root=lambda wildcards: EVIDENCE,
         datasets=shown_in,
-        settings=lambda wildcards: config if wildcards.table == "supplement/tableS12" else {},  # that table prints them
+        settings=lambda wildcards: config if wildcards.table in ("table2", "supplement/tableS12") else {},
         caption=caption_of,
     message:
         "Render {wildcards.table} from its evidence."

@@ -9,10 +9,11 @@ from replication.report.evidence import Evidence, by_setting
 from replication.report.labels import MAJORITY, model_title
 from replication.report.tables.layout import Metric, Sources, cells, chosen, number
 from replication.report.tables.paper import table1_frame, table3_frame
+from replication.runs.outputs import TABLES
 
 README_TABLES = (
-    (("pathmnist", "cifar10", "sleepedf", "sleepedf-bands"), "accuracy roc_auc", " (%)"),
-    (("mimic-iv", "challenge2019"), "auroc auprc", ""),
+    (TABLES["table1"], "accuracy roc_auc", " (%)"),
+    (TABLES["table3"], "auroc auprc", ""),
 )
 """Datasets, metrics and unit of the README's two tables."""
 

@@ -23,9 +23,6 @@ from replication.runs.record import read_records
 PRINTED_RULE, PRINTED_SHARES = "printed", "population"
 """The reading of inference that tables and claims take where they name no other: the printed sum over all references."""
 
-SUBSTITUTES = {"sleepedf": "sleepedf-bands"}
-"""By a dataset's key the one that stands in for it, under its own name, where the dataset has no evidence."""
-
 
 @cache
 def _read_csv(path: Path) -> pd.DataFrame:
@@ -51,8 +48,8 @@ class Evidence:
 
     Args:
         root: folder named by the evidence that it holds: `published`, `real` or `mini`.
-        expected: by key of the dataset or study its "title" and "needs", in the order of tables, and of a study "cells": by the
-            name of a cell the variant of each factor.
+        expected: by key of the dataset or study its "title" and "needs", in the order of tables; of a study "cells", by the
+            name of a cell the variant of each factor; of some datasets "substitute_for" and "class_labels".
         available: keys whose evidence may be read, `theory` among them.
     """
 
@@ -94,13 +91,20 @@ class Evidence:
         return [key for key in self.expected if self.has(key)]
 
     def stand_in(self, dataset: str) -> str:
-        """Return the dataset, or its substitute where this alone has evidence."""
-        substitute = SUBSTITUTES.get(dataset, dataset)
-        return substitute if self.has(substitute) and not self.has(dataset) else dataset
+        """Return the dataset, or the first of its substitutes with evidence where it has none."""
+        others = [
+            key for key, entry in self.expected.items() if entry.get("substitute_for") == dataset and self.has(key)
+        ]
+        return others[0] if others and not self.has(dataset) else dataset
+
+    def is_substitute(self, key: str) -> bool:
+        """Return whether the data of a dataset or study with evidence stand in for other ones."""
+        dataset = self.description(key).get("dataset", key)
+        return "substitute_for" in self.expected.get(dataset, {})
 
     def shown(self) -> list[str]:
         """Return the expected datasets in the order of tables, each substitute in place of its dataset or left out."""
-        return [self.stand_in(key) for key in self.expected if key not in SUBSTITUTES.values()]
+        return [self.stand_in(key) for key, entry in self.expected.items() if "substitute_for" not in entry]
 
     def not_run(self, dataset: str) -> str:
         """Return the text of a cell without evidence: what running the dataset needs."""

@@ -49,23 +49,10 @@ MEASURED_TITLES = {
 }
 """Variants of which time and memory are measured."""
 
-# The paper's table 2: labels by class index; colours are shared by its datasets.
-CLASS_LABELS: dict[str, list[str]] = {
-    "pathmnist": [
-        "Adipose", "Background", "Debris", "Lymphocytes", "Mucus", "Smooth Muscle", "Normal Colon Mucosa",
-        "Cancer-associated Stroma", "Colorectal Adenocarcinoma Epith.",
-    ],
-    "cifar10": ["Airplane", "Automobile", "Bird", "Cat", "Deer", "Dog", "Frog", "Horse", "Ship", "Truck"],
-    "sleepedf": ["Wake", "N1", "N2", "N3", "REM"],
-}  # fmt: skip
-
-
-CLASS_TITLES: dict[str, str] = {"pathmnist": "PathMNIST", "cifar10": "CIFAR-10", "sleepedf": "SleepEDF"}
-
-
 CLASS_COLOURS: list[str] = [
     "#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf",
 ]  # fmt: skip
+"""Of the paper's table 2, by class index."""
 
 
 MINI_NOTE = "Miniature synthetic data: shows that the pipeline works, not how well the method does."

@@ -142,13 +142,15 @@ def evidence_behind(output: str, settings: Mapping[str, Any]) -> list[str]:
 def descriptions(names: Iterable[str], settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return `title` and `needs` of each dataset, study or benchmark, available or not, and the `cells` of a study.
 
-    The numerical checks (`theory`) have none and are left out.
+    A dataset may have a `substitute_for` and `class_labels`. The numerical checks (`theory`) have none and are left out.
     """
     entries: dict[str, dict[str, Any]] = {}
     for name, entry in settings["datasets"].items():
-        entries[name] = {key: entry[key] for key in ("title", "needs")}
+        entries[name] = {
+            key: entry[key] for key in ("title", "needs", "substitute_for", "class_labels") if key in entry
+        }
     for name, study in settings["studies"].items():
-        title, needs = entries[study["dataset"]].values()
+        title, needs = (entries[study["dataset"]][key] for key in ("title", "needs"))
         entries[name] = {
             "title": f"{title}, study {name}",
             "needs": f"{needs} and evidence=real",

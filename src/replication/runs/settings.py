@@ -32,7 +32,9 @@ BENCHMARK_DATASET = "cifar10"
 """The dataset whose settings of encoder and training are measured."""
 
 _NOT_OF_A_DATASET = ("datasets", "studies", "variants", "tuning", "tuned")
-_NOT_OF_PREPARATION = ("overrides", "models", "read_outs", "needs", "limits", "credentialed", "tuned_as")
+_NOT_OF_PREPARATION = (
+    "overrides", "models", "read_outs", "needs", "limits", "credentialed", "tuned_as", "substitute_for", "class_labels",
+)  # fmt: skip
 
 
 def load_settings(

@@ -22,15 +22,12 @@ from replication.report.claims.hypothesis import (
     varying,
     without_evidence,
 )
-from replication.report.evidence import SUBSTITUTES, Evidence
+from replication.report.evidence import Evidence
 from replication.report.statistics import Interval, interval
 from replication.runs.models import CLAI
 
 REPLICATES = "at least two seeds or folds of each model"
 """What a difference needs before it can decide a verdict."""
-OPEN_COHORTS = ("challenge2019", "challenge2019-septic")
-"""Evidence that stands in for MIMIC-IV."""
-_STAND_INS = (*SUBSTITUTES.values(), *OPEN_COHORTS, "product-bands", "printed-loss", "printed-loss-septic")
 
 
 @dataclass(frozen=True)
@@ -152,6 +149,7 @@ class Finding:
         choices: the choices that the claim's text leaves open, with all their options.
         files: the evidence files behind the numbers.
         keys: the evidence folders whose names the pages show, with these names.
+        substitutes: those of these folders whose data stand in for the paper's.
         missing: what would have to be there for what was not tested.
         controls: numbers that say what would be found without the method; they have no say in the verdict. Their outcome says
             whether they agree with the claim.
@@ -162,6 +160,7 @@ class Finding:
     choices: Choices = field(default_factory=dict)
     files: list[str] = field(default_factory=list)
     keys: dict[str, str] = field(default_factory=dict)
+    substitutes: set[str] = field(default_factory=set)
     missing: list[str] = field(default_factory=list)
     controls: list[Part] = field(default_factory=list)
     not_controlled: list[str] = field(default_factory=list)
@@ -186,6 +185,7 @@ class Finding:
         self.files += [] if path in self.files else [path]
         if title:
             self.keys[key] = evidence.title(key)
+            self.substitutes |= {key} if evidence.is_substitute(key) else set()
 
     @property
     def data(self) -> list[str]:
@@ -221,7 +221,7 @@ class Finding:
         if outcome == Outcome.NOT_TESTABLE:
             return Verdict(outcome)
         keys = {part.key for part in self.judged if part.key}
-        if keys and all(key in _STAND_INS for key in keys):
+        if keys and keys <= self.substitutes:
             return Verdict(outcome, Qualifier.SUBSTITUTE)
         return Verdict(outcome, Qualifier.WHERE_TESTED if self.missing or self.untested else Qualifier.WHOLE)
 
@@ -290,7 +290,7 @@ def start(evidence: Evidence, datasets: Sequence[str], file: str) -> tuple[Findi
     for dataset in [key for key in datasets if key in evidence.expected]:
         if evidence.runs(stand_in := evidence.stand_in(dataset), CLAI):
             finding.cite(evidence, stand_in, file)
-            present.append(stand_in)
+            present += [] if stand_in in present else [stand_in]
         elif evidence.has(stand_in):
             finding.missing.append(f"{evidence.title(stand_in)}: runs of a CLaI model")
         if not evidence.has(dataset):

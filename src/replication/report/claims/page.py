@@ -99,7 +99,7 @@ def _multiplicity(claims: Iterable[Record]) -> str:
     )
     return (
         f"The page has {deciding + beside} intervals, {deciding} of them with a say in a verdict. Where no true difference "
-        f"exists, one in {1 / (1 - LEVEL):.0f} excludes 0 by chance. Verdicts are not corrected for their number; table S16 "
+        f"exists, one in {1 / (1 - LEVEL):.0f} excludes 0 by chance. Verdicts are not corrected for their number; table S4 "
         "adjusts its p-values. Intervals over folds are widened for the training data that folds share (Nadeau & Bengio 2003)."
     )
 

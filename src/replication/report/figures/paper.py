@@ -30,7 +30,6 @@ from replication.report.figures.style import (
     together,
     write_reason,
 )
-from replication.report.labels import CLASS_LABELS
 from replication.runs.models import CLAI, MODELS
 
 STAGE_COLUMNS = ["dataset", "stage", "x", "y", "label", "status", "model"]
@@ -82,7 +81,7 @@ def stages(evidence: Evidence) -> Drawn:
         axes.margins(0.08)
         axes.set_xlabel("before conditioning" if stage == 0 else f"$k={stage}$" + (" $=C$" if stage == last else ""))
         parts.append(view)
-    _stage_legends(figure, CLASS_LABELS[dataset])
+    _stage_legends(figure, evidence.expected[dataset]["class_labels"])
     _arrows(figure, panels, shown)
     return figure, pd.concat(parts).assign(dataset=dataset, model=EMBEDDING_MODEL)
 

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from replication.report.evidence import Evidence
-from replication.report.labels import CLASS_COLOURS, CLASS_LABELS, CLASS_TITLES, MAJORITY, model_title
+from replication.report.labels import CLASS_COLOURS, MAJORITY, model_title
 from replication.report.printed_values import printed_value
 from replication.report.tables.layout import (
     RESULT_COLUMNS,
@@ -37,8 +37,6 @@ TABLE1_MODELS = [*CLAI, "cross-entropy"]
 
 TABLE3_METRICS = chosen("auroc auprc f1 ece prevalence")
 TABLE3_MODELS = [*CLAI, "student-t-mixture"]
-PAPERS_COHORT = "mimic-iv"
-"""The dataset that the printed values of table 3 belong to. They stand in its rows alone: no other cohort compares with them."""
 
 
 def table1_frame(sources: Sources) -> pd.DataFrame:
@@ -81,21 +79,23 @@ def table2_frame(sources: Sources) -> pd.DataFrame:
     """Return the paper's class indices, labels and colours: columns dataset, index, label, colour."""
     rows = [
         {"dataset": key, "index": index, "label": label, "colour": CLASS_COLOURS[index]}
-        for key, labels in CLASS_LABELS.items()
-        for index, label in enumerate(labels)
+        for key, dataset in sources.settings["datasets"].items()
+        for index, label in enumerate(dataset.get("class_labels", []))
     ]
     return pd.DataFrame(rows)
 
 
 def table2_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     """Return table 2, a block of columns for each dataset."""
-    heads = [rf"\multicolumn{{3}}{{c}}{{{escape(CLASS_TITLES[key])}}}" for key in CLASS_LABELS]
+    datasets = list(frame["dataset"].unique())
+    titles = [escape(sources.settings["datasets"][key]["title"]) for key in datasets]
+    heads = [rf"\multicolumn{{3}}{{c}}{{{title}}}" for title in titles]
     trims = ["r", *["lr"] * (len(heads) - 2), "l"]
     rules = " ".join(rf"\cmidrule({trim}){{{3 * i + 1}-{3 * i + 3}}}" for i, trim in enumerate(trims))
     body = row(*heads) + rules + "\n" + row(*["Index", "Label", "Colour"] * len(heads)) + "\\midrule\n"
     entries = {(entry["dataset"], entry["index"]): entry for entry in frame.to_dict("records")}
-    for index in range(max(map(len, CLASS_LABELS.values()))):
-        blocks = [_class_cells(entries.get((key, index))) for key in CLASS_LABELS]
+    for index in range(frame["index"].max() + 1):
+        blocks = [_class_cells(entries.get((key, index))) for key in datasets]
         body += row(*(cell for block in blocks for cell in block))
     return floating(body, "clc" * len(heads), text, "tab:class_mappings", sources.evidence.miniature)
 
@@ -114,7 +114,8 @@ def table3_frame(sources: Sources) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     for dataset in evidence.expected:
         rows += result_rows(evidence, dataset, models_of(evidence, dataset, TABLE3_MODELS), TABLE3_METRICS)
-    for entry in [entry for entry in rows if entry["dataset"] == PAPERS_COHORT]:
+    # The printed values stand in rows of the paper's cohort alone: no other one compares with them.
+    for entry in [entry for entry in rows if "substitute_for" not in evidence.expected[entry["dataset"]]]:
         printed = printed_value(sources.printed_values, "table3", entry["model"], entry["metric"])
         entry["printed"], entry["printed_sd"] = printed
     return pd.DataFrame(rows, columns=[*RESULT_COLUMNS, "printed_sd"])
