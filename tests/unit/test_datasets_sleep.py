@@ -19,12 +19,11 @@ from replication.datasets.prepare import prepare
 from replication.datasets.prepared import Prepared, load
 from replication.datasets.sleep_edf import (
     MOVEMENT,
-    STAGES,
     UNSCORED,
     choose,
-    pairs,
     scored_epochs,
     selected,
+    stage_of,
     within_sleep,
 )
 from replication.datasets.sources import obtain, read_sources, verify
@@ -83,8 +82,17 @@ def test_stages_follow_the_start_of_the_hypnogram(later: float, first: float) ->
     assert outside == (1 if later < 0 else 0)
 
 
+@pytest.mark.parametrize(
+    ("name", "stage"),
+    [("Sleep stage 4", 3), ("SLEEP STAGE N1", 1), ("Sleep stage REM", 4), ("n3", 3), ("Stage 2", 2), ("S2 ", 2), ("Wake", 0),
+     ("Unscored", UNSCORED), ("Movement time", MOVEMENT), ("Arousal", None), ("Sleep stage 5", None)],
+)  # fmt: skip
+def test_stages_are_read_as_scorers_write_them(name: str, stage: int | None) -> None:
+    assert stage_of(name) == stage
+
+
 def test_unknown_and_overlapping_annotations_are_refused() -> None:
-    with pytest.raises(InputError, match="found the annotations Lights off; expected Sleep stage W, "):
+    with pytest.raises(InputError, match="found the annotations Lights off among Lights off, Sleep stage W, expected"):
         stages_of([(0, 30, "Sleep stage W"), (30, 30, "Lights off")], 2)
     with pytest.raises(InputError, match="found annotations that overlap"):
         stages_of([(0, 60, "Sleep stage W"), (30, 30, "Sleep stage 1")], 2)
@@ -115,10 +123,10 @@ def test_epochs_carry_the_signal_of_their_time_in_microvolt(raw_folder: Path, tm
     signal = mne.io.read_raw_edf(raw_folder / f"SC4{subject:02d}1E0-PSG.edf", verbose="error")
     marks = mne.read_annotations(raw_folder / f"SC4{subject:02d}1EC-Hypnogram.edf")
     kept = [
-        (100 * int(onset + second), STAGES[text])
+        (100 * int(onset + second), stage)
         for onset, duration, text in zip(marks.onset, marks.duration, marks.description, strict=True)
         for second in range(0, int(duration), 30)
-        if STAGES[text] >= 0 and 100 * (onset + second) < signal.n_times
+        if (stage := stage_of(str(text))) is not None and stage >= 0 and 100 * (onset + second) < signal.n_times
     ]
     rows = np.flatnonzero(data["groups_test"] == subject)
     assert [stage for _, stage in kept] == data["y_test"][rows].tolist()
@@ -217,6 +225,10 @@ def without(kind: str) -> Callable[[Path], None]:
     return lambda folder: (folder / f"SC4021{kind}.edf").unlink()
 
 
+def again(folder: Path) -> None:
+    shutil.copy(folder / "SC4021E0-PSG.edf", folder / "SC4021F0-PSG.edf")
+
+
 def flat(folder: Path) -> None:
     path = folder / "SC4021E0-PSG.edf"
     signals = list(edfio.read_edf(path).signals[:2])
@@ -231,12 +243,14 @@ STAGE = re.compile(rb"Sleep stage [W1-4R]|Movement time")
 OF_SIGNALS = 256 + 3 * 104
 """Where a miniature's header has the ranges of its three signals, eight characters each."""
 FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
-    "no hypnogram": (without(HYPNOGRAM), r"E0-PSG\.edf: found no partner for subject 2, night 1"),
-    "no signal": (without(PSG), r"EC-Hypnogram\.edf: found no partner"),
+    "no hypnogram": (without(HYPNOGRAM), r"E0-PSG\.edf: found SC4021E0-PSG.edf for subject 2, night 1; expected one PSG and"),
+    "no signal": (without(PSG), r"EC-Hypnogram\.edf: found SC4021EC-Hypnogram.edf for subject 2"),
+    "two signals": (again, r"E0-PSG\.edf: found SC4021E0-PSG.edf, SC4021EC-Hypnogram.edf, SC4021F0-PSG.edf for subject 2"),
     "signal cut short": (changed(PSG, lambda whole: whole[:-20]), r"E0-PSG\.edf: cannot be read as EDF \(Number of records"),
     "hypnogram cut short": (changed(HYPNOGRAM, lambda whole: whole[:-20]), r"EC-Hypnogram\.edf: cannot be read as EDF"),
-    "HTML page": (changed(PSG, lambda _: b"<html>" * 99), r"E0-PSG\.edf: found a file that begins with b'<html"),
-    "empty signal": (changed(PSG, lambda _: b""), r"E0-PSG\.edf: found a file that begins with b''"),
+    "HTML page": (changed(PSG, lambda _: b"<html>" * 99), r"E0-PSG\.edf: found an HTML page, expected EDF"),
+    "empty signal": (changed(PSG, lambda _: b""), r"E0-PSG\.edf: found an empty file"),
+    "no data record": (changed(PSG, lambda whole: whole[:236] + b"0       " + whole[244:1024]), r"E0-PSG\.edf: found no data"),
     "another rate": (with_field(244, b"60      "), r"E0-PSG\.edf: found 50 Hz, expected 100 Hz .* in EEG Fpz-Cz; it has "),
     "slower channel": (with_field(256 + 16, b"EMG submental   EEG Pz-Oz       "), r"E0-PSG\.edf: found 1 Hz, .* in EEG Pz-Oz"),
     "no such channel": (with_field(256, b"Fpz-Cz          "), r"E0-PSG\.edf: found no channel EEG Fpz-Cz, .* it has Fpz-Cz, "),
@@ -247,7 +261,7 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
     "infinite scale": (with_field(OF_SIGNALS, b"inf     "), r"E0-PSG\.edf: "),
     "flat channel": (flat, r"E0-PSG\.edf: found no signal that varies in EEG Pz-Oz"),
     "nothing scored": (
-        changed(HYPNOGRAM, lambda whole: STAGE.sub(b"Sleep stage ?", whole)), r"EC-Hypnogram\.edf: found no scored epoch"
+        changed(HYPNOGRAM, lambda whole: STAGE.sub(b"Sleep stage ?", whole)), r"EC-Hypnogram\.edf: found no scored epoch .*; it "
     ),
     "no annotation": (changed(HYPNOGRAM, lambda whole: whole.replace(b"\x14", b"-")), r"EC-Hypnogram\.edf: found no annotation"),
     "unknown stage": (
@@ -276,6 +290,16 @@ def test_a_recording_that_cannot_be_used_is_named_and_refused_or_skipped(
     assert str(tmp_path) not in named, "no path of this machine is recorded"
 
 
+def test_a_file_of_another_name_is_a_fault_of_its_recording(raw_folder: Path, tmp_path: Path) -> None:
+    folder = own(raw_folder, tmp_path)
+    (folder / "SC4021E0-PSG.edf").rename(folder / "SC402E0-PSG.EDF")
+    (folder / "SC4031E0-PSG.edf").rename(folder / "sc4031e0-psg.EDF")
+    with pytest.raises(InputError, match=r"SC402E0-PSG\.EDF: found another name than SC4ssNxx-PSG\.edf"):
+        prepared_from(folder, tmp_path / "out")
+    data = prepared_from(folder, tmp_path / "out", unusable="skip")
+    assert set(np.concatenate([data[f"groups_{split}"] for split in SPLITS])) == {0, 1, 3, 4, 5}
+
+
 def test_a_hypnogram_that_starts_later_is_moved(raw_folder: Path, tmp_path: Path) -> None:
     folder = own(raw_folder, tmp_path)
     with_field(176, b"16.13.30", "EC-Hypnogram")(folder)
@@ -288,7 +312,8 @@ def test_a_hypnogram_that_starts_later_is_moved(raw_folder: Path, tmp_path: Path
     np.testing.assert_array_equal(moved[f"x_{split}"][rows[1][0]], before[f"x_{split}"][rows[0][1]])
 
 
-def test_a_rate_that_differs_by_rounding_alone_is_read(raw_folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("seconds", [b"0.07    ", b".0699999"])
+def test_a_rate_that_differs_by_rounding_alone_is_read(raw_folder: Path, tmp_path: Path, seconds: bytes) -> None:
     """Records of 0.07 s with 7 samples are of 100 Hz, though 7 / 0.07 is not quite 100."""
     folder = own(raw_folder, tmp_path)
     path = folder / "SC4001E0-PSG.edf"
@@ -298,6 +323,7 @@ def test_a_rate_that_differs_by_rounding_alone_is_read(raw_folder: Path, tmp_pat
         for name in SETTINGS["channels"]
     ]
     replace_signals(path, signals, 0.07)
+    path.write_bytes(path.read_bytes()[:244] + seconds + path.read_bytes()[252:])
     assert prepared_from(folder, tmp_path / "p").info["splits"]
 
 
@@ -312,8 +338,6 @@ def test_subjects_and_nights_choose_recordings(raw_folder: Path, tmp_path: Path)
     assert selected(keys, whole | {"subjects": [0, 36]}) == {(0, 1), (0, 2), (36, 2)}
     with pytest.raises(InputError, match="subjects: found no recording of 39; expected some of 0, 13, 36"):
         selected(keys, whole | {"subjects": [0, 39]})
-    with pytest.raises(InputError, match="of the same subject and night"):
-        pairs([Path("a/SC4001E0-PSG.edf"), Path("b/SC4001E0-PSG.edf")])
     rows = read_sources(Path(__file__).parents[2] / "workflow" / "config" / "data_sources.csv", "sleepedf")
     assert len(choose(rows, whole)) == 2 * 153
     assert len(choose(rows, whole | {"nights": "first"})) == 2 * 78
@@ -344,6 +368,6 @@ def test_real_hypnograms_are_the_official_ones_and_are_read_whole(hypnograms: li
         assert outside == 0
         expected = dict.fromkeys([*range(5), MOVEMENT, UNSCORED], 0)
         for text, lasting in zip(marks.description, marks.duration, strict=True):
-            expected[STAGES[text]] += round(lasting / 30)
+            expected[stage_of(text)] += round(lasting / 30)
         assert {stage: int((stages == stage).sum()) for stage in expected} == expected
         assert min(expected[k] for k in (0, 1, 2, 4)) > 0

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clai.errors import InputError
+from clai.errors import InputError, kind_of
 from replication.datasets.prepared import SPLITS, writing
 from replication.datasets.sources import Raw, Row
 from replication.datasets.splits import group_split
@@ -30,19 +30,16 @@ EXPECTS = "a folder with pairs of SC4ssNxx-PSG.edf and SC4ssNxx-Hypnogram.edf"
 CLASSES = ["Wake", "N1", "N2", "N3", "REM"]
 WAKE, MOVEMENT, UNSCORED = 0, -1, -2
 STAGES = {
-    "Sleep stage W": WAKE,
-    "Sleep stage 1": 1,
-    "Sleep stage N1": 1,
-    "Sleep stage 2": 2,
-    "Sleep stage N2": 2,
-    "Sleep stage 3": 3,
-    "Sleep stage 4": 3,
-    "Sleep stage N3": 3,
-    "Sleep stage R": 4,
-    "Movement time": MOVEMENT,
-    "Sleep stage ?": UNSCORED,
+    WAKE: ("w", "wake"),
+    1: ("1", "n1", "s1"),
+    2: ("2", "n2", "s2"),
+    3: ("3", "4", "n3", "n4", "s3", "s4"),
+    4: ("r", "rem"),
+    MOVEMENT: ("m", "mt", "movement", "movement time"),
+    UNSCORED: ("?", "unscored", "unknown"),
 }
-NAME = re.compile(r"SC4(?P<subject>\d\d)(?P<night>\d)\w\w-(?P<kind>PSG|Hypnogram)\.edf")
+"""The names of each stage, in small letters; "sleep stage" or "stage" may stand before them."""
+NAME = re.compile(r"SC4(?P<subject>\d\d)(?P<night>\d)\w\w-(?P<kind>PSG|Hypnogram)\.edf", re.IGNORECASE)
 GUESSED = "Number of records|Invalid measurement date|Scaling factor|Physical range"
 """Warnings of mne about what it replaces by a guess: the length, the start, and the scale of a channel."""
 
@@ -58,6 +55,18 @@ class Unusable(InputError):
             f"{path}: {reason}. Correct the entry or replace the file; or set `unusable` to skip to leave such recordings out."
         )
         self.reason = f"{path.name}: {reason}"
+
+
+@contextmanager
+def skipping(settings: Mapping[str, Any], reasons: list[str]) -> Iterator[None]:
+    """Note the reason against a recording that raises Unusable within the block; raise it where `unusable` is `refuse`."""
+    try:
+        yield
+    except Unusable as error:
+        if settings["unusable"] == "refuse":
+            raise
+        logger.warning("skipped: %s", error)
+        reasons.append(error.reason)
 
 
 @dataclass(frozen=True)
@@ -91,11 +100,19 @@ def open_edf(path: Path, channels: Sequence[str] | None = None) -> Any:
     with path.open("rb") as file:
         header = file.read(256)
     if header[:8] != b"0       ":
-        raise Unusable(path, f"found a file that begins with {header[:8]!r}, expected EDF")
+        raise Unusable(path, f"found {kind_of(header)}, expected EDF")
     if header[192:197] == b"EDF+D":
         raise Unusable(path, "found pauses in the recording (EDF+D), expected one without")
     with reading(path):
         return mne.io.read_raw_edf(path, include=channels, stim_channel=None, preload=False, verbose="warning")
+
+
+def contents(signal: Any) -> str:
+    """Return in words what an `mne.io.Raw` has, for messages."""
+    return (
+        f"it has {', '.join(signal.ch_names)} at up to {signal.info['sfreq']:g} Hz, begins at "
+        f"{signal.info['meas_date']:%H.%M.%S} and lasts {signal.duration:g} s"
+    )
 
 
 def check_channels(psg: Path, channels: Sequence[str], rate: float) -> None:
@@ -104,20 +121,25 @@ def check_channels(psg: Path, channels: Sequence[str], rate: float) -> None:
     mne would raise a slower channel to the rate of the fastest, and take an unknown unit for volts.
     """
     whole = open_edf(psg)
-    contents = (
-        f"it has {', '.join(whole.ch_names)} at up to {whole.info['sfreq']:g} Hz, begins at "
-        f"{whole.info['meas_date']:%H.%M.%S} and lasts {whole.duration:g} s"
-    )
+    it_has = contents(whole)
+    if not whole.n_times:
+        raise Unusable(psg, f"found no data record; {it_has}")
     for channel in channels:
         alone = open_edf(psg, [channel])
         if (count := len(alone.ch_names)) != 1:
             found = f"{count} channels named" if count else "no channel"
-            raise Unusable(psg, f"found {found} {channel}, expected one (`channels`); {contents}")
-        if not math.isclose(alone.info["sfreq"], rate):
+            raise Unusable(psg, f"found {found} {channel}, expected one (`channels`); {it_has}")
+        if not math.isclose(alone.info["sfreq"], rate, rel_tol=1e-5):  # The header rounds the length of a data record.
             found = f"{alone.info['sfreq']:g} Hz"
-            raise Unusable(psg, f"found {found}, expected {rate:g} Hz (`sampling_rate`) in {channel}; {contents}")
+            raise Unusable(psg, f"found {found}, expected {rate:g} Hz (`sampling_rate`) in {channel}; {it_has}")
         if alone._orig_units[channel] not in ("µV", "mV", "V"):
-            raise Unusable(psg, f"found another unit than uV, mV or V in {channel}")
+            raise Unusable(psg, f"found another unit than uV, mV or V in {channel}; {it_has}")
+
+
+def stage_of(name: str) -> int | None:
+    """Return the stage of an annotation, 0..4, MOVEMENT or UNSCORED; None for another annotation."""
+    short = re.sub(r"^(sleep\s*)?(stage\s*)?", "", name.strip().lower())
+    return next((stage for stage, names in STAGES.items() if short in names), None)
 
 
 def scored_epochs(
@@ -132,8 +154,11 @@ def scored_epochs(
     """
     if not len(marks):
         raise InputError("found no annotation, expected the stages of sleep")
-    if unknown := sorted(set(marks.description) - set(STAGES)):
-        raise InputError(f"found the annotations {', '.join(unknown)}; expected {', '.join(STAGES)}")
+    names = sorted(set(marks.description))
+    if unknown := [name for name in names if stage_of(name) is None]:
+        raise InputError(
+            f"found the annotations {', '.join(unknown)} among {', '.join(names)}, expected the stages of sleep (docs/data.md)"
+        )
     rate, samples = signal.info["sfreq"], round(seconds * signal.info["sfreq"])
     onsets, lasting = (np.rint(times * rate).astype(np.int64) for times in (marks.onset + later, marks.duration))
     until_next = np.append(onsets[1:], signal.n_times) - onsets
@@ -141,7 +166,7 @@ def scored_epochs(
     starts = np.concatenate([onset + samples * np.arange(count) for onset, count in zip(onsets, counts, strict=True)])
     if (np.diff(starts) < samples).any():
         raise InputError("found annotations that overlap, expected one stage at a time")
-    stages = np.repeat(np.array([STAGES[name] for name in marks.description], dtype=np.int64), counts)
+    stages = np.repeat(np.array([stage_of(name) for name in marks.description], dtype=np.int64), counts)
     inside = (starts >= 0) & (starts + samples <= signal.n_times)
     return starts[inside], stages[inside], int((~inside).sum())
 
@@ -176,47 +201,36 @@ def selected(keys: Iterable[Key], settings: Mapping[str, Any]) -> set[Key]:
     return {(s, night) for s, night in available if s in wanted and (settings["nights"] == "all" or night == first[s])}
 
 
-def _key(name: str, where: object) -> tuple[Key, str]:
-    """Return subject and night, and the kind of a file; raises InputError, with `where`, for another name."""
-    match = NAME.fullmatch(name)
+def _key(path: Path) -> tuple[Key, str]:
+    """Return subject and night, and whether a file is a "psg" or a "hypnogram"; raises Unusable for another name."""
+    match = NAME.fullmatch(path.name)
     if match is None:
-        raise InputError(f"{where}: name is not SC4ssNxx-PSG.edf or SC4ssNxx-Hypnogram.edf (ss subject, N night)")
-    return (int(match["subject"]), int(match["night"])), match["kind"]
+        raise Unusable(path, "found another name than SC4ssNxx-PSG.edf or SC4ssNxx-Hypnogram.edf (ss subject, N night)")
+    return (int(match["subject"]), int(match["night"])), match["kind"].lower()
 
 
 def choose(rows: Sequence[Row], settings: Mapping[str, Any]) -> list[Row]:
     """Return the files of the recordings that `subjects` and `nights` select."""
-    keys = [_key(row.file, row.file)[0] for row in rows]
+    keys = [_key(Path(row.file))[0] for row in rows]
     selection = selected(keys, settings)
     return [row for row, key in zip(rows, keys, strict=True) if key in selection]
 
 
-def pairs(paths: Sequence[Path]) -> dict[Key, dict[str, Path]]:
-    """Return the files of each recording, by subject and night, then by "PSG" and "Hypnogram".
-
-    Raises InputError for a file of another name, or two files of the same kind for a recording.
-    """
-    recordings: dict[Key, dict[str, Path]] = {}
-    for path in paths:
-        key, kind = _key(path.name, path)
-        if kind in recordings.setdefault(key, {}):
-            raise InputError(f"{path}: {recordings[key][kind]} is of the same subject and night. Keep one of the two.")
-        recordings[key][kind] = path
-    return dict(sorted(recordings.items()))
-
-
-def read_night(files: Mapping[str, Path], key: Key, settings: Mapping[str, Any], dropped: Counter[str]) -> Night:
+def read_night(paths: Sequence[Path], key: Key, settings: Mapping[str, Any], dropped: Counter[str]) -> Night:
     """Select the scored epochs of a recording, and count the others in `dropped` by reason.
 
-    Raises Unusable for a recording that lacks one of its files, is damaged, has no scored epoch, or has a channel that
+    Raises Unusable for a recording that has not one file of each kind, is damaged, has no scored epoch, or has a channel that
     `check_channels` refuses or that is flat.
     """
     import mne
 
-    if len(files) < 2:
-        (path,) = files.values()
-        raise Unusable(path, f"found no partner for subject {key[0]}, night {key[1]}; expected PSG and Hypnogram")
-    psg, hypnogram = files["PSG"], files["Hypnogram"]
+    files = {_key(path)[1]: path for path in paths}
+    if len(files) != 2 or len(paths) != 2:
+        names = ", ".join(path.name for path in paths)
+        raise Unusable(
+            paths[0], f"found {names} for subject {key[0]}, night {key[1]}; expected one PSG and one Hypnogram"
+        )
+    psg, hypnogram = files["psg"], files["hypnogram"]
     seconds, rate, channels = settings["epoch_seconds"], settings["sampling_rate"], settings["channels"]
     check_channels(psg, channels, rate)
     signal = open_edf(psg, channels)
@@ -226,7 +240,12 @@ def read_night(files: Mapping[str, Path], key: Key, settings: Mapping[str, Any],
         starts, stages, outside = scored_epochs(signal, marks, seconds, later)
     scored = stages >= 0
     if not scored.any():
-        raise Unusable(hypnogram, f"found no scored epoch within the signal {psg.name}, expected some")
+        marked = ", ".join(f"{name} ({count})" for name, count in sorted(Counter(marks.description).items()))
+        raise Unusable(
+            hypnogram,
+            f"found no scored epoch within the signal {psg.name}, expected some; it begins {later:g} s after the signal and has "
+            f"{marked}; of the signal, {contents(signal)}",
+        )
     minutes = settings["trim_wake_minutes"]
     near = within_sleep(starts, stages, None if minutes is None else minutes * 60 * rate)
     night = Night(psg, key[0], starts[scored & near], stages[scored & near])
@@ -268,18 +287,16 @@ def usable_nights(
     Raises Unusable for the first unusable recording when the setting `unusable` is `refuse`, and InputError when no recording
     is usable.
     """
-    recordings = pairs(paths)
-    selection = sorted(selected(recordings, settings))
+    recordings: dict[Key, list[Path]] = {}
     nights: list[Night] = []
     reasons: list[str] = []
+    for path in paths:
+        with skipping(settings, reasons):
+            recordings.setdefault(_key(path)[0], []).append(path)
+    selection = sorted(selected(recordings, settings))
     for key in selection:
-        try:
+        with skipping(settings, reasons):
             nights.append(read_night(recordings[key], key, settings, dropped))
-        except Unusable as error:
-            if settings["unusable"] == "refuse":
-                raise
-            logger.warning("skipped: %s", error)
-            reasons.append(error.reason)
     if not nights:
         raise InputError(f"none of {len(selection)} recordings can be used; the first: {reasons[0]}")
     asked = "asked for by `subjects` and `nights`"
