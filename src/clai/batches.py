@@ -14,7 +14,6 @@ from torch import Tensor
 
 from clai.encoders import Hourly, to_device
 from clai.errors import InputError
-from clai.segments import segments
 
 
 class Items(Protocol):
@@ -32,7 +31,8 @@ class Items(Protocol):
         """Return encoder input and labels (samples,) of the items; a generator draws augmentation, None leaves it out."""
 
     def sizes(self, blocks: list[Tensor]) -> list[int]:
-        """Return the number of samples in each block of items."""
+        """Return the number of samples in each block of items, one an item unless it is overridden."""
+        return [len(block) for block in blocks]
 
 
 class Splits(NamedTuple):
@@ -43,7 +43,7 @@ class Splits(NamedTuple):
     test: Items
 
 
-class Vectors:
+class Vectors(Items):
     """Vectors (N, inputs), or tensors (N, ...) for a trunk that takes them, drawn as they are.
 
     Args:
@@ -59,9 +59,6 @@ class Vectors:
     def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
         return self.x[items.to(self.x.device)], self.labels[items].to(self.x.device)
 
-    def sizes(self, blocks: list[Tensor]) -> list[int]:
-        return [len(block) for block in blocks]
-
 
 LEVELS = 1001
 """Steps in which a random change of colour is drawn; whole numbers travel to the device together with the other draws."""
@@ -71,7 +68,7 @@ NO_AUGMENTATION = {"crop": 0, "flip": False, "turn": False, "colour": 0.0, "bord
 """For images that are evaluated alone."""
 
 
-class Images:
+class Images(Items):
     """Images (N, H, W, channels) uint8 on the device, normalised and augmented a batch at a time.
 
     Args:
@@ -130,9 +127,6 @@ class Images:
         # A view of (N, H, W, channels) as (N, channels, H, W) has the channels-last layout, which convolutions prefer.
         return x.permute(0, 3, 1, 2), self.y[rows]
 
-    def sizes(self, blocks: list[Tensor]) -> list[int]:
-        return [len(block) for block in blocks]
-
     def _views(self, n: int, generator: torch.Generator) -> list[Tensor]:
         """Draw, for each of n images, its shift down and to the right, whether to mirror it (0 or 1), its quarter turns, and,
         where colours change, for each channel one of LEVELS levels of contrast and one of brightness; each (n,)."""
@@ -173,7 +167,7 @@ def _reflected(positions: Tensor, size: int) -> Tensor:
     return size - 1 - (size - 1 - positions.abs()).abs()
 
 
-class Signals:
+class Signals(Items):
     """EEG epochs (N, channels, samples) float32 in microvolts, standardised per channel with training statistics."""
 
     def __init__(
@@ -197,11 +191,8 @@ class Signals:
         x = to_device(torch.from_numpy(self.x[items.numpy()]), self.device)
         return (x - self.mean) / self.sd, to_device(self.labels[items], self.device)
 
-    def sizes(self, blocks: list[Tensor]) -> list[int]:
-        return [len(block) for block in blocks]
 
-
-class Recordings:
+class Recordings(Items):
     """ICU recordings as one table (rows, inputs), a row an hour of a recording.
 
     Args:
@@ -213,7 +204,8 @@ class Recordings:
     def __init__(
         self, inputs: NDArray[np.float32], y: NDArray[np.int64], recording: NDArray[np.int64], device: torch.device
     ) -> None:
-        self.starts, self.lengths = map(torch.from_numpy, segments(recording))
+        _, self.lengths = torch.unique_consecutive(torch.tensor(recording), return_counts=True)
+        self.starts = self.lengths.cumsum(0) - self.lengths
         self.x = torch.from_numpy(inputs)
         self.labels = torch.tensor(y)
         self.inputs = self.x.shape[1]

@@ -20,6 +20,7 @@ from clai.published_model import PublishedModel, load
 
 # A feature's largest value: that of float32.
 _LARGEST = float(np.finfo(np.float32).max)
+_ADVICE = "Crop or scale it as the training images were, or name another file"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -63,7 +64,9 @@ def predict(folder: Path, inputs: Sequence[Path], votes: int, as_json: bool) -> 
         )
     if kind == "images":
         files = [file for path in inputs for file in _files(path)]
-        names, x = list(map(str, files)), np.stack([_pixels(model, file) for file in files])
+        height, width, channels = model.record["input"]["shape"]
+        x = np.stack([read_picture(file, (height, width), channels, str(file), _ADVICE) for file in files])
+        names = list(map(str, files))
     else:
         rows = [row for path in inputs for row in _rows(path, model.record["input"]["names"])]
         names, x = [place for place, _ in rows], np.array([values for _, values in rows])
@@ -111,12 +114,6 @@ def _files(path: Path) -> list[Path]:
     if not files:
         raise InputError(f"{path}: found no image in it, expected {', '.join(SUFFIXES)} files. Name another folder")
     return files
-
-
-def _pixels(model: PublishedModel, file: Path) -> NDArray[np.uint8]:
-    height, width, channels = model.record["input"]["shape"]
-    advice = "Crop or scale it as the training images were, or name another file"
-    return read_picture(file, (height, width), channels, str(file), advice)
 
 
 def _rows(path: Path, names: Sequence[str]) -> Iterator[tuple[str, list[float]]]:

@@ -42,11 +42,6 @@ class Kernel(nn.Module, ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "name" in vars(cls):
-            namesake = KERNELS.setdefault(cls.name, cls)
-            if namesake.__qualname__ != cls.__qualname__:
-                raise ValueError(
-                    f"{cls.__qualname__}.name is {cls.name!r}, which names {namesake.__qualname__}; names must differ: rename it"
-                )
             KERNELS[cls.name] = cls
 
     @classmethod

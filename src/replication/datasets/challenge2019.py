@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clai.errors import InputError, kind_of
-from clai.segments import segments
 from replication.datasets.files import opened_zip, reading
 from replication.datasets.recordings import Rows, outside_to_missing, positive_recordings, write
 from replication.datasets.sources import Raw
+from replication.metrics.segments import segments
 
 FILES = ("**/p*.psv", "*training_set*.zip", "*challenge-2019*.zip")
 EXPECTS = "a zip of .psv records, or a folder with such zips or with training_setA/ and training_setB/"

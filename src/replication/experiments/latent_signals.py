@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from clai.segments import segments
 from replication.datasets.prepared import Prepared
+from replication.metrics.segments import segments
 from replication.models.embedding import load_embedded
 from replication.runs.identity import RunId
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from clai.segments import segments
+from replication.metrics.segments import segments
 
 Floats = NDArray[np.float64]
 
