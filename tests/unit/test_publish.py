@@ -114,14 +114,6 @@ def test_runs_of_uncommitted_code_are_refused(source: Path, tmp_path: Path, name
     assert not (tmp_path / "published").exists()
 
 
-def test_a_link_is_refused(source: Path, tmp_path: Path) -> None:
-    file = source / "challenge2019" / "evidence" / "metrics.csv"
-    file.rename(tmp_path / "elsewhere.csv")
-    file.symlink_to(tmp_path / "elsewhere.csv")
-    with pytest.raises(InputError, match=r"metrics\.csv: found a link"):
-        promoted(source, tmp_path / "published")
-
-
 def test_a_full_disk_leaves_what_was_published(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = tmp_path / "published"
     promoted(source, target)

@@ -1,6 +1,5 @@
 """What can be said of the repository without running it: tables, configuration, scripts and documents agree."""
 
-import csv
 import re
 import subprocess
 import sys
@@ -43,11 +42,6 @@ def test_sources_of_every_dataset_are_verifiable(dataset: str) -> None:
             algorithm, value = row.checksum.split(":")
             assert re.fullmatch(r"[0-9a-f]+", value)
             assert len(value) == {"md5": 32, "sha1": 40, "sha256": 64}[algorithm]
-
-
-def test_sources_name_no_dataset_that_is_not_configured() -> None:
-    with (WORKFLOW / "config" / "data_sources.csv").open() as stream:
-        assert {row["dataset"] for row in csv.DictReader(stream)} == set(OWN_SOURCES)
 
 
 def test_every_script_belongs_to_a_rule_or_a_command_and_every_rule_has_its_script() -> None:
