@@ -22,7 +22,7 @@ from replication.metrics.passes import trunk_passes
 from replication.models.run import training_settings
 from replication.report.claims.cost import powers_of_time
 from replication.report.evidence import by_setting
-from replication.report.figures.supplement_cost import growth, sampling
+from replication.report.figures.complexity import growth, sampling
 from replication.report.tables.complexity import comparisons
 from replication.runs.columns import COLUMNS
 from replication.runs.settings import load_settings

@@ -93,14 +93,16 @@ def test_figure3_shows_the_mean_of_the_seeds_and_each_floor() -> None:
 
 def test_figure4_shades_the_hours_of_the_event() -> None:
     figure, frame, _, _ = drawn("figure4")
-    hours = frame.loc[frame["event"] == 1, "hour"]
+    stays = frame[frame["event"] == 1].groupby("dataset")["hour"]
     spans = [patch for axes in figure.axes for patch in axes.patches if patch.get_width() > 1]
     assert spans
-    assert {(span.get_x(), span.get_width()) for span in spans} == {(hours.min() - 0.5, hours.max() - hours.min() + 1)}
+    assert {(span.get_x(), span.get_width()) for span in spans} == {
+        (hours.min() - 0.5, hours.max() - hours.min() + 1) for _, hours in stays
+    }
 
 
-def test_figure_s6_draws_the_median_and_range_of_each_method(tmp_path: Path) -> None:
-    _, frame, _, _ = drawn("supplement/figureS6")
+def test_figure_s3_draws_the_median_and_range_of_each_method(tmp_path: Path) -> None:
+    _, frame, _, _ = drawn("supplement/figureS3")
     history = pd.read_csv(PUBLISHED / "wide" / "evidence" / "history.csv").query("model == 'full_product'")
     ended = history[history["epoch"] == history["epoch"].max()]
     last = frame.query("model == 'full_product' and quantity == 'seconds'").iloc[-1]
@@ -111,7 +113,7 @@ def test_figure_s6_draws_the_median_and_range_of_each_method(tmp_path: Path) -> 
     root = copy_evidence(tmp_path / "published", "wide")
     times = ["operations", "seconds", "validation_seconds"]
     change(root, "wide", "history.csv", lambda history: history.drop(columns=times))
-    assert drawn("supplement/figureS6", root)[1].empty, "older evidence has no times"
+    assert drawn("supplement/figureS3", root)[1].empty, "older evidence has no times"
 
 
 def test_bins_are_pooled_by_their_counts() -> None:
@@ -128,13 +130,13 @@ def test_a_model_without_a_colour_of_its_own_is_drawn_too(tmp_path: Path) -> Non
     change(root, "cifar10", "reliability.csv", lambda frame: pd.concat(
         [frame, frame[frame["model"] == "clai-c"].assign(model="newest")]
     ))  # fmt: skip
-    figure, shown, _, _ = drawn("supplement/figureS1", root)
+    figure, shown, _, _ = drawn("supplement/figureS5", root)
     assert "newest" in words(figure)
     assert "newest" in set(shown["model"])
 
 
-def test_figure_s9_names_the_file_whose_pixels_are_no_picture(tmp_path: Path) -> None:
+def test_figure_s1_names_the_file_whose_pixels_are_no_picture(tmp_path: Path) -> None:
     root = copy_evidence(tmp_path / "published", "cifar10")
     change(root, "cifar10", "votes.csv.gz", lambda votes: votes.assign(pixels="AAAA"))
     with pytest.raises(InputError, match=r"votes\.csv\.gz: found pixels that are no picture of 32 x 32"):
-        drawn("supplement/figureS9", root)
+        drawn("supplement/figureS1", root)

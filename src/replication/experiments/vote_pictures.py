@@ -1,4 +1,4 @@
-"""Test images beside the references with the strongest votes about them: the data of figure S9."""
+"""Test images beside the references with the strongest votes about them: the data of figure S1."""
 
 import base64
 from collections.abc import Iterator

@@ -27,7 +27,7 @@ NOT_COUNTED = "not counted"
 ABOUT = (
     "Each verdict follows from the evidence by the rules below; none is typed. A mean stands before its 95 % interval over "
     "n seeds, folds or repetitions, differences with their sign. Where a table has a column of test samples, the interval "
-    f"counts the choice of so many images, or sleepers, as well; *{NOT_COUNTED}* stands for seeds alone. Figure S8 draws all "
+    f"counts the choice of so many images, or sleepers, as well; *{NOT_COUNTED}* stands for seeds alone. Figure S7 draws all "
     "readings. A control has no say. It speaks against a claim where the same is found without Collaborative Learning, or the "
     "opposite under the control's own conditions. The table shows its first number, and in brackets how many say so."
 )

@@ -71,7 +71,7 @@ def _curves(history: pd.DataFrame, column: str) -> dict[str, pd.DataFrame]:
     rule=f"Reproduced if the difference is better (lower) than 0 {ON_EVERY_DATASET}; margin {MARGIN:g}.",
     limits=(
         "Figure 3 has 120 epochs and does not name its dataset. The study `epochs-120` alone has so many, on part of the band "
-        "powers and with the target `zero` (figure S10)."
+        "powers and with the target `zero` (figure 3)."
     ),
 )
 def lower_loss(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:

@@ -1,6 +1,6 @@
-"""Figures 1 to 4 of the paper, and figures S7 and S10, which draw other data in the same way."""
+"""Figures 1 to 4 of the paper."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -43,7 +43,7 @@ STATUS_TITLES = {
 EMBEDDING_COLUMNS = ["dataset", "model", "x", "y", "label"]
 TRAINING_COLUMNS = ["dataset", "model", "epoch", "quantity", "mean", "sd", "n"]
 LONG_CELLS = {"clai-m": "full_zero", "clai-c": "cosine_zero"}
-"""The models' names in the study of figure S10."""
+"""The models' names in the study."""
 SIGNAL_COLUMNS = ["dataset", "model", "hour", "signal", "value", "sd", "event"]
 # The paper draws CLaI beside a Gaussian process and does not say which kernel CLaI has: both are shown.
 PROCESS = "gp"
@@ -140,23 +140,17 @@ def embeddings(evidence: Evidence) -> Drawn:
 
 
 def training(evidence: Evidence) -> Drawn:
-    """Draw figure 3: training loss with each kernel's floor (top) and validation accuracy (bottom), mean and sd over seeds."""
+    """Draw figure 3: training loss with each kernel's floor (top) and validation accuracy (bottom), mean and sd over seeds.
+
+    Each dataset has a column of panels, and so has the study with as many epochs as the paper's figure.
+    """
     datasets = [dataset for dataset in evidence.shown() if evidence.has(dataset)]
-    return _training(evidence, datasets, {model: model for model in CLAI})
-
-
-def long_training(evidence: Evidence) -> Drawn:
-    """Draw figure S10: the same of a study with the epochs of the paper's figure 3."""
-    return _training(evidence, evidence.at_hand(), LONG_CELLS)
-
-
-def _training(evidence: Evidence, datasets: Sequence[str], names: Mapping[str, str]) -> Drawn:
-    """Draw a column of panels for each dataset or study; `names` are those of the models there."""
-    figure = new_figure(max(3.6, 2.6 * len(datasets)), 4.2, evidence)
+    figure = new_figure(max(3.6, 2 * len(datasets)), 4.2, evidence)
     panels = figure.subplots(2, len(datasets), squeeze=False, sharex="col")
-    styles = {name: style_of(model) for model, name in names.items()}
     parts = []
     for (top, bottom), dataset in zip(panels.T, datasets, strict=True):
+        names = LONG_CELLS if "cells" in evidence.expected[dataset] else dict(zip(CLAI, CLAI, strict=True))
+        styles = {names[model]: style_of(model) for model in CLAI}
         history = evidence.frame(dataset, "history.csv")
         curves(top, history, "epoch", "loss", styles, lw=1.5)
         curves(top, history, "epoch", "floor", styles, lw=1.2, dashes=False, linestyle=":", errorbar=None)
@@ -165,20 +159,20 @@ def _training(evidence: Evidence, datasets: Sequence[str], names: Mapping[str, s
             for quantity in ("loss", "validation_accuracy", "floor"):
                 curve = mean_sd(history[history["model"] == name], ["epoch"], quantity)
                 parts.append(curve.assign(dataset=dataset, model=name, quantity=quantity))
-        top.set_title(short_title(evidence, dataset, TITLE))
+        top.set_title(short_title(evidence, dataset, 24), fontsize=8)
         top.set_ylim(bottom=0)
-        bottom.xaxis.set_major_locator(MaxNLocator(integer=True))
+        bottom.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
         bottom.set_xlabel(f"Epoch (of {history['epoch'].max()})")
     panels[0, 0].set_ylabel("Training loss")
     panels[1, 0].set_ylabel("Validation accuracy")
-    entries = handles(styles_of(names), lw=1.5)
+    entries = handles(styles_of(CLAI), lw=1.5)
     entries.append(Line2D([], [], color="0.3", ls=":", lw=1.2, label="floor of the loss (same colour)"))
     figure.legend(handles=entries, loc="outside lower center", ncols=3)
     return figure, pd.concat(parts)
 
 
 def signals(evidence: Evidence) -> Drawn:
-    """Draw figures 4 and S7, one stay of each cohort: embeddings of CLaI-M and CLaI-C, the Gaussian process's latent mean, sd."""
+    """Draw figure 4, one stay of each cohort: embeddings of CLaI-M and CLaI-C, the Gaussian process's latent mean, sd."""
     datasets, models = evidence.at_hand(), [*CLAI, PROCESS]
     figure = new_figure(WIDTH, 0.5 + 2.2 * len(datasets), evidence)
     panels = figure.subplots(len(datasets), len(models), squeeze=False)

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from replication.report.captions import caption
 from replication.report.evidence import Evidence, run_dataset, run_model
-from replication.report.figures import paper, supplement_accuracy, supplement_claims, supplement_cost
+from replication.report.figures import complexity, paper, supplement_accuracy, supplement_claims
 from replication.report.figures.style import THEME, Drawn, not_run
 from replication.runs.outputs import OF_CLAIMS
 
@@ -31,20 +31,17 @@ FIGURES: dict[str, Drawing] = {
     "figure2": Drawing(paper.embeddings, paper.EMBEDDING_COLUMNS),
     "figure3": Drawing(paper.training, paper.TRAINING_COLUMNS),
     "figure4": Drawing(paper.signals, paper.SIGNAL_COLUMNS),
-    "supplement/figureS1": Drawing(supplement_accuracy.reliability, supplement_accuracy.RELIABILITY_COLUMNS),
+    "supplement/figureS1": Drawing(supplement_accuracy.votes, supplement_accuracy.VOTE_COLUMNS),
     "supplement/figureS2": Drawing(supplement_accuracy.ablation, supplement_accuracy.ABLATION_COLUMNS),
-    "supplement/figureS3": Drawing(supplement_cost.schedules, supplement_cost.SCHEDULE_COLUMNS),
-    "supplement/figureS4": Drawing(supplement_accuracy.decision_curves, supplement_accuracy.DECISION_COLUMNS),
-    "supplement/figureS5": Drawing(supplement_cost.cost, supplement_cost.COST_COLUMNS),
-    "supplement/figureS6": Drawing(supplement_cost.time_to_result, supplement_cost.TIME_COLUMNS, takes="printed"),
-    "supplement/figureS7": Drawing(paper.signals, paper.SIGNAL_COLUMNS),
+    "supplement/figureS3": Drawing(complexity.computation, complexity.COMPUTATION_COLUMNS, takes="printed"),
+    "supplement/figureS4": Drawing(complexity.cost, complexity.COST_COLUMNS),
+    "supplement/figureS5": Drawing(supplement_accuracy.reliability, supplement_accuracy.RELIABILITY_COLUMNS),
+    "supplement/figureS6": Drawing(supplement_accuracy.decision_curves, supplement_accuracy.DECISION_COLUMNS),
     OF_CLAIMS: Drawing(supplement_claims.specification_curves, supplement_claims.CLAIM_COLUMNS, takes="claims"),
-    "supplement/figureS9": Drawing(supplement_accuracy.votes, supplement_accuracy.VOTE_COLUMNS),
-    "supplement/figureS10": Drawing(paper.long_training, paper.TRAINING_COLUMNS),
 }
 
 # Drawn from the embeddings of one run: the first seed, and the first fold where there are folds.
-ONE_RUN = ("figure1", "figure2", "figure4", "supplement/figureS7", "supplement/figureS9")
+ONE_RUN = ("figure1", "figure2", "figure4", "supplement/figureS1")
 
 
 def render(

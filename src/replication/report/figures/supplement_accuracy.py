@@ -1,4 +1,4 @@
-"""Figures S1, S2, S4 and S9: reliability, kernels and targets, decision curves, and the votes about single images."""
+"""Supplementary figures of accuracy: votes about single images, kernels and targets, reliability, decision curves."""
 
 import base64
 import binascii
@@ -61,7 +61,7 @@ _TEXT, _GAP = 1.75, 0.3
 
 
 def reliability(evidence: Evidence) -> Drawn:
-    """Draw figure S1, the observed share against the predicted probability: a column a dataset, raw above calibrated."""
+    """Draw the observed share against the predicted probability: a column a dataset, raw above calibrated."""
     datasets = evidence.at_hand()
     blocks, width = math.ceil(len(datasets) / PER_LINE), min(len(datasets), PER_LINE)
     figure = new_figure(max(3.6, WIDTH * width / PER_LINE), 0.8 + 3.5 * blocks, evidence)
@@ -113,10 +113,13 @@ def pool_bins(reliability: pd.DataFrame) -> pd.DataFrame:
 
 
 def ablation(evidence: Evidence) -> Drawn:
-    """Draw figure S2: the mean over seeds of each kernel and target with its 95 % interval, a column a decision rule."""
+    """Draw the mean over seeds of each kernel and target with its 95 % interval, a column a decision rule."""
     (study,) = evidence.expected
     metrics = evidence.frame(study, "metrics.csv")
-    metrics[["kernel", "target"]] = metrics["model"].str.split("_", expand=True)
+    for factor in ("kernel", "target"):
+        metrics[factor] = metrics["model"].map(
+            {cell: of[factor] for cell, of in evidence.expected[study]["cells"].items()}
+        )
     kernels = [name for name in VARIANT_TITLES if name in set(metrics["kernel"])]
     targets = [name for name in TARGET_COLOURS if name in set(metrics["target"])]
     figure = new_figure(WIDTH, 4.4, evidence)
@@ -149,7 +152,7 @@ def ablation(evidence: Evidence) -> Drawn:
 
 
 def decision_curves(evidence: Evidence) -> Drawn:
-    """Draw figure S4: net benefit against the threshold, mean and sd over folds, a panel a group of models."""
+    """Draw net benefit against the threshold, mean and sd over folds, a panel a group of models."""
     datasets = evidence.at_hand()
     figure = new_figure(WIDTH, 0.9 + 2.1 * len(datasets), evidence)
     panels = figure.subplots(len(datasets), len(DECISION_PANELS), squeeze=False, sharex=True, sharey="row")
@@ -183,7 +186,7 @@ def decision_curves(evidence: Evidence) -> Drawn:
 
 
 def votes(evidence: Evidence) -> Drawn:
-    """Draw figure S9: a row for each test image: the image, the references for its predicted class, and those against it."""
+    """Draw a row for each test image: the image, the references for its predicted class, and those against it."""
     frames = {key: evidence.frame(key, VOTES) for key in evidence.at_hand()}
     frames = {key: frame for key, frame in frames.items() if not frame.empty}
     if not frames:

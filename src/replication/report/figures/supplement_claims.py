@@ -1,4 +1,4 @@
-"""Figure S8, specification curves: each reading, dataset and model with its interval (Simonsohn et al. 2020)."""
+"""Figure S7, specification curves: each reading, dataset and model with its interval (Simonsohn et al. 2020)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -43,7 +43,7 @@ class Point(NamedTuple):
 
 
 def specification_curves(evidence: Evidence, claims: Sequence[Mapping[str, Any]]) -> Drawn:
-    """Draw figure S8, a panel for each claim: estimates in order, and below them the options of each one's reading.
+    """Draw figure S7, a panel for each claim: estimates in order, and below them the options of each one's reading.
 
     Faint points are single seeds or folds.
 

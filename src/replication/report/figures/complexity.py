@@ -1,12 +1,14 @@
-"""Figures S3, S5 and S6: accuracy by computation, cost of training and of a vote, accuracy by time."""
+"""Supplementary figures of computation: accuracy by computation and time, cost of training and of a vote."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from itertools import cycle
+from typing import Any
 
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
+from matplotlib.figure import SubFigure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter, ScalarFormatter
 
@@ -16,7 +18,6 @@ from replication.report.figures.style import (
     BLUE,
     DASHES,
     GREEN,
-    GREY,
     ORANGE,
     PURPLE,
     VERMILION,
@@ -27,17 +28,20 @@ from replication.report.figures.style import (
     mean_sd,
     new_figure,
     points,
-    together,
     write_reason,
 )
-from replication.report.labels import MEASURED_TITLES, VARIANT_TITLES, model_title
+from replication.report.labels import MEASURED_TITLES, VARIANT_TITLES
 from replication.report.printed_values import printed_value
 from replication.report.statistics import interval, replicates
 
-SCHEDULE_COLUMNS = ["dataset", "model", "passes", "quantity", "mean", "sd", "low", "high", "n"]
+COMPUTATION_COLUMNS = ["dataset", "model", "quantity", "epoch", "x", "mean", "sd", "median", "low", "high", "n"]
 SCHEDULE_DASHES = {"sequential-all": ":", "joint-all": "--", "joint-1": "-", "single": "-."}
 METHOD_COLOURS = {"cosine": VERMILION, "full": BLUE, "cross-entropy": GREEN, "supervised-contrastive": PURPLE}
 METHOD_TITLES = {"cosine": "CLaI-C", "full": "CLaI-M"}
+TIME_PANELS = {"seconds": "Seconds of training", "operations": "Floating-point operations"}
+# The record of CIFAR-10, on test images: Jordan (2024, arXiv 2404.00498). Its seconds are those of a GPU.
+RECORD_ACCURACY, RECORD_OPERATIONS = 0.94, 3.6e14
+NOT_KEPT = "found no times and operations in this evidence: run the study again"
 
 COST_COLUMNS = ["dataset", "model", "quantity", "comparison", "variant", "x", "mean", "low", "high", "predicted", "n"]
 VARIANTS = {"printed": (BLACK, "o"), "sequential": (VERMILION, "s"), "joint": (BLUE, "^"), "linear": (GREEN, "v")}
@@ -45,74 +49,142 @@ COSTS = {"seconds": "Seconds per epoch", "peak_memory_mb": "Peak memory (MiB)"}
 SIZES = {"batches": "Batches $M$", "classes": "Classes $C$"}
 RULE_COLOURS = {"printed": BLUE, "balanced": ORANGE, "parzen": PURPLE}
 
-TIME_COLUMNS = ["dataset", "model", "quantity", "epoch", "x", "median", "low", "high", "n"]
-TIME_PANELS = {"seconds": "Seconds of training", "operations": "Floating-point operations"}
-# The record of CIFAR-10, on test images: Jordan (2024, arXiv 2404.00498). Its seconds are those of a GPU.
-RECORD_ACCURACY, RECORD_OPERATIONS = 0.94, 3.6e14
-NOT_KEPT = "found no times and operations in this evidence: run the study again"
+
+def computation(evidence: Evidence, printed: pd.DataFrame) -> Drawn:
+    """Draw accuracy by encoder passes for each schedule (top), and by seconds and operations for each method (bottom).
+
+    Args:
+        evidence: of two studies, of schedules and of methods.
+        printed: the values that the paper prints.
+    """
+    figure = new_figure(WIDTH, 6.6, evidence)
+    top, bottom = figure.subfigures(2, 1, squeeze=False, height_ratios=[3.1, 3.4])[:, 0]
+    by_schedule, by_time = evidence.expected
+    paper = printed_value(printed, "table1", "cifar10", "accuracy")[0] / 100
+    parts = []
+    if evidence.has(by_schedule):
+        parts.append(_draw_schedules(top, evidence, by_schedule))
+    else:
+        write_reason(top.subplots(), evidence.not_run(by_schedule))
+    if evidence.has(by_time):
+        parts.append(_draw_times(bottom, evidence, by_time, paper))
+    else:
+        write_reason(bottom.subplots(), evidence.not_run(by_time))
+    return figure, pd.concat(parts).reindex(columns=COMPUTATION_COLUMNS)
 
 
-def schedules(evidence: Evidence) -> Drawn:
-    """Draw figure S3: validation accuracy by encoder passes (left, mean and sd), test accuracy at the end (right, interval)."""
-    (study,) = evidence.expected
+def _methods(evidence: Evidence, study: str, cells: Iterable[str]) -> dict[str, str]:
+    """Return the method or kernel of each of these cells of a study, in the order of the settings."""
+    variants = evidence.expected[study]["cells"]
+    return {
+        cell: of_cell.get("method", of_cell.get("kernel")) for cell, of_cell in variants.items() if cell in set(cells)
+    }
+
+
+def _draw_schedules(figure: SubFigure, evidence: Evidence, study: str) -> pd.DataFrame:
+    """Draw validation accuracy by encoder passes (left, mean and sd), and test accuracy at the end (right, interval)."""
     history, metrics = evidence.frame(study, "history.csv"), evidence.metrics(study)
-    cells = sorted(history["model"].unique(), key=lambda cell: [list(VARIANT_TITLES).index(v) for v in cell.split("_")])
-    figure = new_figure(WIDTH, 3.1, evidence)
+    methods = _methods(evidence, study, history["model"])
+    schedules = {cell: evidence.expected[study]["cells"][cell]["schedule"] for cell in methods}
     left, right = figure.subplots(1, 2, gridspec_kw={"width_ratios": [1.5, 1]})
     accuracy = metrics[metrics["metric"] == "accuracy"]
-    colours = {cell: METHOD_COLOURS[cell.split("_")[0]] for cell in cells}
-    styles = {cell: Style(colours[cell], SCHEDULE_DASHES[cell.split("_")[1]]) for cell in cells}
+    colours = {cell: METHOD_COLOURS[method] for cell, method in methods.items()}
+    styles = {cell: Style(colours[cell], SCHEDULE_DASHES[schedules[cell]]) for cell in methods}
     curves(left, history, "passes", "validation_accuracy", styles, err_kws={"alpha": 0.12, "lw": 0})
-    points(right, accuracy, y="model", hue="model", order=cells, hue_order=cells, palette=colours, markersize=4,
-            linewidth=1.3)  # fmt: skip
+    points(right, accuracy, y="model", hue="model", order=list(methods), hue_order=list(methods), palette=colours, markersize=4,
+           linewidth=1.3)  # fmt: skip
     parts = []
-    for cell in cells:
-        curve = mean_sd(history[history["model"] == cell], ["passes"], "validation_accuracy")
+    for cell in methods:
+        curve = mean_sd(history[history["model"] == cell], ["passes"], "validation_accuracy").rename(
+            columns={"passes": "x"}
+        )
         if len(curve) == 1:
-            left.plot(curve["passes"], curve["mean"], "o", ms=4, color=colours[cell])
+            left.plot(curve["x"], curve["mean"], "o", ms=4, color=colours[cell])
         around = interval(replicates(accuracy[accuracy["model"] == cell]))
-        end = {
-            "passes": curve["passes"].max(),
-            "mean": around.mean,
-            "low": around.low,
-            "high": around.high,
-            "n": around.n,
-        }
-        parts += [
-            curve.assign(model=cell, quantity="validation_accuracy"),
-            pd.DataFrame([end | {"model": cell, "quantity": "test_accuracy"}]),
-        ]
-    frame = pd.concat(parts).assign(dataset=study).reindex(columns=SCHEDULE_COLUMNS)
+        end = {"x": curve["x"].max(), "mean": around.mean, "low": around.low, "high": around.high, "n": around.n}
+        parts += [curve.assign(model=cell, quantity="validation_accuracy"),
+                  pd.DataFrame([end | {"model": cell, "quantity": "test_accuracy"}])]  # fmt: skip
+    frame = pd.concat(parts).assign(dataset=study)
     left.set(xscale="log", xlabel="Encoder passes over the training samples", ylabel="Validation accuracy")
-    right.set_yticks(range(len(cells)), [_cell_title(cell) for cell in cells])
-    passes = frame.loc[frame["quantity"] == "test_accuracy", "passes"].round().astype(int)
+    titles = [
+        VARIANT_TITLES[method] if schedules[cell] == "single"
+        else f"{METHOD_TITLES[method]}, {VARIANT_TITLES[schedules[cell]]}"
+        for cell, method in methods.items()
+    ]  # fmt: skip
+    right.set_yticks(range(len(methods)), titles)
+    passes = frame.loc[frame["quantity"] == "test_accuracy", "x"].round().astype(int)
     number = f"{passes.min()}" if passes.min() == passes.max() else f"{passes.min()} to {passes.max()}"
     right.set(xlabel=f"Test accuracy after {number} passes", ylabel="")
-    figure.legend(handles=_schedule_handles(history, cells), loc="outside lower center", ncols=4)
-    return figure, frame
+    entries = [
+        Line2D([], [], color=METHOD_COLOURS[name], lw=1.5, label=VARIANT_TITLES[name]) for name in METHOD_COLOURS
+    ]
+    for schedule in [name for name in SCHEDULE_DASHES if name in schedules.values()]:
+        once = bool(history[history["model"].map(schedules) == schedule]["epoch"].max() == 1)
+        line: dict[str, Any] = (
+            {"ls": "", "marker": "o", "ms": 4} if once else {"ls": SCHEDULE_DASHES[schedule], "lw": 1.3}
+        )
+        entries.append(Line2D([], [], color="0.3", label=VARIANT_TITLES[schedule] + " (one epoch)" * once, **line))
+    figure.legend(handles=entries, loc="outside lower center", ncols=4)
+    return frame
 
 
-def _schedule_handles(history: pd.DataFrame, cells: Sequence[str]) -> list[Line2D]:
-    """Return entries of the legend: methods by colour, schedules by line or, where they have one epoch, by point."""
-    methods = [name for name in METHOD_COLOURS if any(cell.startswith(f"{name}_") for cell in cells)]
-    entries = [Line2D([], [], color=METHOD_COLOURS[name], lw=1.5, label=VARIANT_TITLES[name]) for name in methods]
-    for schedule in [name for name in SCHEDULE_DASHES if any(cell.endswith(f"_{name}") for cell in cells)]:
-        title = VARIANT_TITLES[schedule]
-        if history[history["model"].str.endswith(f"_{schedule}")]["epoch"].max() > 1:
-            entries.append(Line2D([], [], color="0.3", ls=SCHEDULE_DASHES[schedule], lw=1.3, label=title))
+def _draw_times(figure: SubFigure, evidence: Evidence, study: str, paper: float) -> pd.DataFrame:
+    """Draw validation accuracy against seconds (left) and operations (right): median and range over the seeds.
+
+    Lines mark the paper's accuracy and the record, which is a point among operations.
+    """
+    history = evidence.frame(study, "history.csv").reindex(
+        columns=["model", "epoch", "validation_accuracy", *TIME_PANELS]
+    )
+    panels = figure.subplots(1, 2, sharey=True)
+    styles = _method_styles(evidence, study, history["model"])
+    how = {"median": "median", "low": "min", "high": "max", "n": "count"}
+    accuracy = {name: ("validation_accuracy", function) for name, function in how.items()}
+    parts = [pd.DataFrame(columns=COMPUTATION_COLUMNS)]
+    for axes, (quantity, label) in zip(panels, TIME_PANELS.items(), strict=True):
+        kept = history.dropna(subset=quantity)
+        if kept.empty:
+            write_reason(axes, NOT_KEPT)
+            continue
+        for cell, (colour, dash, _) in styles.items():
+            curve = kept[kept["model"] == cell].groupby("epoch").agg(x=(quantity, "median"), **accuracy).reset_index()
+            sns.lineplot(curve, x="x", y="median", color=colour, linestyle=dash, lw=1.3, ax=axes)
+            axes.fill_between(curve["x"], curve["low"], curve["high"], color=colour, alpha=0.2, lw=0)
+            parts.append(curve.assign(dataset=study, model=cell, quantity=quantity))
+        axes.axhline(paper, color="0.3", ls=":", lw=1)
+        if quantity == "operations":
+            axes.plot(RECORD_OPERATIONS, RECORD_ACCURACY, "k*", ms=8)
         else:
-            entries.append(Line2D([], [], color="0.3", ls="", marker="o", ms=4, label=f"{title} (one epoch)"))
-    return entries
+            axes.axhline(RECORD_ACCURACY, color="k", ls=":", lw=0.6)
+        axes.set(xscale="log", xlabel=label, ylabel="Validation accuracy")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        powers = LogFormatterSciNotation(minor_thresholds=(math.inf, math.inf))
+        axes.xaxis.set_major_formatter(powers if quantity == "operations" else ScalarFormatter())
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    entries = [Line2D([], [], color=colour, ls=dash, lw=1.5, label=title) for colour, dash, title in styles.values()]
+    entries += [
+        Line2D([], [], color="0.3", ls=":", lw=1, label=f"the paper's accuracy ({100 * paper:.2f} %)"),
+        Line2D([], [], color="k", ls="", marker="*", ms=8, label=f"record ({100 * RECORD_ACCURACY:.1f} %)"),
+    ]
+    figure.legend(handles=entries, loc="outside lower center", ncols=3)
+    return pd.concat(parts)
 
 
-def _cell_title(cell: str) -> str:
-    """Return the name of a cell, short enough for an axis: CLaI-C, joint, one reference."""
-    method, schedule = cell.split("_")
-    return VARIANT_TITLES[method] if schedule == "single" else f"{METHOD_TITLES[method]}, {VARIANT_TITLES[schedule]}"
+def _method_styles(evidence: Evidence, study: str, cells: Iterable[str]) -> dict[str, tuple[str, str, str]]:
+    """Return colour, line style and title of each cell, by method; cells of one method differ in their lines."""
+    methods = _methods(evidence, study, cells)
+    dashes = {method: cycle(DASHES) for method in methods.values()}
+    styles = {}
+    for cell in sorted(methods, key=lambda cell: list(METHOD_COLOURS).index(methods[cell])):
+        method = methods[cell]
+        alone = list(methods.values()).count(method) == 1
+        title = METHOD_TITLES.get(method, VARIANT_TITLES[method]) if alone else evidence.model_title(study, cell)
+        styles[cell] = (METHOD_COLOURS[method], next(dashes[method]), title)
+    return styles
 
 
 def cost(evidence: Evidence) -> Drawn:
-    """Draw figure S5: seconds (top) and peak memory (bottom) against M and C, and (right) what sampled references cost a vote."""
+    """Draw seconds (top) and peak memory (bottom) against M and C, and (right) what sampled references cost a vote."""
     (dataset,) = evidence.expected
     measured = evidence.frame(dataset, "benchmark.csv")
     figure = new_figure(WIDTH, 4.9, evidence)
@@ -209,68 +281,3 @@ def _cost_handles(sampled: pd.DataFrame) -> list[Line2D]:
             Line2D([], [], color="0.3", marker="o", ms=3.5, ls="", mfc="white" if rare else "0.3", label=title)
         )
     return [*entries, Line2D([], [], color="0.3", lw=0.9, label="predicted, or stated by the vote")]
-
-
-def time_to_result(evidence: Evidence, printed: pd.DataFrame) -> Drawn:
-    """Draw figure S6: validation accuracy against seconds (left) and operations (right), median and range over the seeds.
-
-    Args:
-        printed: the values that the paper prints.
-    """
-    (study,) = evidence.expected
-    columns = ["model", "epoch", "validation_accuracy", *TIME_PANELS]
-    history = evidence.frame(study, "history.csv").reindex(columns=columns)
-    figure = new_figure(WIDTH, 3.4, evidence)
-    panels = figure.subplots(1, 2, sharey=True)
-    paper = printed_value(printed, "table1", "cifar10", "accuracy")[0] / 100
-    styles = _method_styles(list(history["model"].unique()))
-    parts = []
-    for axes, (quantity, label) in zip(panels, TIME_PANELS.items(), strict=True):
-        kept = history.dropna(subset=quantity)
-        if kept.empty:
-            write_reason(axes, NOT_KEPT)
-            continue
-        accuracy = ("validation_accuracy", "median"), ("validation_accuracy", "min"), ("validation_accuracy", "max")
-        named = dict(zip(("median", "low", "high"), accuracy, strict=True)) | {"n": ("validation_accuracy", "count")}
-        for cell, (colour, dash, _) in styles.items():
-            curve = kept[kept["model"] == cell].groupby("epoch").agg(x=(quantity, "median"), **named).reset_index()
-            sns.lineplot(curve, x="x", y="median", color=colour, linestyle=dash, lw=1.3, ax=axes)
-            axes.fill_between(curve["x"], curve["low"], curve["high"], color=colour, alpha=0.2, lw=0)
-            parts.append(curve.assign(dataset=study, model=cell, quantity=quantity))
-        _mark(axes, quantity, paper)
-        axes.set(xscale="log", xlabel=label, ylabel="Validation accuracy")
-        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        powers = LogFormatterSciNotation(minor_thresholds=(math.inf, math.inf))
-        axes.xaxis.set_major_formatter(powers if quantity == "operations" else ScalarFormatter())
-        axes.xaxis.set_minor_formatter(NullFormatter())
-    entries = [Line2D([], [], color=colour, ls=dash, lw=1.5, label=title) for colour, dash, title in styles.values()]
-    entries += [
-        Line2D([], [], color="0.3", ls=":", lw=1, label=f"the paper's accuracy ({100 * paper:.2f} %)"),
-        Line2D([], [], color="k", ls="", marker="*", ms=8, label=f"record ({100 * RECORD_ACCURACY:.1f} %)"),
-    ]
-    if parts:
-        figure.legend(handles=entries, loc="outside lower center", ncols=3)
-    return figure, together(parts, TIME_COLUMNS)
-
-
-def _mark(axes: Axes, quantity: str, paper: float) -> None:
-    """Draw the paper's accuracy as a line, and the record: a point among operations, an accuracy alone among seconds."""
-    axes.axhline(paper, color="0.3", ls=":", lw=1)
-    if quantity == "operations":
-        axes.plot(RECORD_OPERATIONS, RECORD_ACCURACY, "k*", ms=8)
-    else:
-        axes.axhline(RECORD_ACCURACY, color="k", ls=":", lw=0.6)
-
-
-def _method_styles(cells: Sequence[str]) -> dict[str, tuple[str, str, str]]:
-    """Return colour, line style and title of each cell, in the order of methods; cells of one method differ in their lines."""
-    methods = {cell: next((part for part in cell.split("_") if part in METHOD_COLOURS), "") for cell in cells}
-    ordered = sorted(cells, key=lambda cell: ([*METHOD_COLOURS, ""].index(methods[cell]), cell))
-    dashes = {method: cycle(DASHES) for method in methods.values()}
-    styles = {}
-    for cell in ordered:
-        method = methods[cell]
-        alone = method and list(methods.values()).count(method) == 1
-        title = METHOD_TITLES.get(method, VARIANT_TITLES.get(method, method)) if alone else model_title(cell)
-        styles[cell] = (METHOD_COLOURS.get(method, GREY), next(dashes[method]), title)
-    return styles
