@@ -10,7 +10,7 @@ import pytest
 
 from replication.report.claims.judge import judge
 from replication.report.claims.page import claims_frame
-from replication.report.documents import readme_results, replace_block, theory_checks
+from replication.report.documents import readme_results, readme_verdicts, replace_block, theory_checks
 from replication.report.evidence import Evidence
 from replication.report.figures.render import FIGURES
 from replication.report.figures.render import render as draw
@@ -110,8 +110,9 @@ def test_published_data_is_real() -> None:
 
 def test_readme_shows_the_published_results() -> None:
     readme = Path("README.md").read_text()
-    block = readme_results(evidence(), PRINTED)
-    assert readme == replace_block(readme, "results", block), "run workflow/scripts/update_readme.py"
+    verdicts = readme_verdicts(json.loads(Path("paper_figures/claims.json").read_text())["claims"])
+    assert readme == replace_block(readme, "verdicts", verdicts), "run workflow/scripts/update_readme.py"
+    assert readme == replace_block(readme, "results", readme_results(evidence(), PRINTED)), "likewise"
 
 
 def test_theory_note_shows_the_published_checks() -> None:

@@ -1,8 +1,9 @@
 """Fill the generated blocks of README.md and docs/theory.md from the published evidence; run from the repository root."""
 
+import json
 from pathlib import Path
 
-from replication.report.documents import readme_results, replace_block, theory_checks
+from replication.report.documents import readme_results, readme_verdicts, replace_block, theory_checks
 from replication.report.evidence import Evidence
 from replication.report.printed_values import read_values
 from replication.runs.outputs import descriptions
@@ -11,6 +12,8 @@ from replication.runs.settings import load_settings
 settings = load_settings(Path())
 evidence = Evidence.found(Path("results/published"), descriptions(settings["datasets"], settings))
 results = readme_results(evidence, read_values(Path("workflow/config/printed_values.csv")))
-for place, name, block in (("README.md", "results", results), ("docs/theory.md", "checks", theory_checks(evidence))):
+verdicts = readme_verdicts(json.loads(Path("paper_figures/claims.json").read_text())["claims"])
+blocks = [("README.md", "verdicts", verdicts), ("README.md", "results", results)]
+for place, name, block in [*blocks, ("docs/theory.md", "checks", theory_checks(evidence))]:
     document = Path(place)
     document.write_text(replace_block(document.read_text(), name, block))
