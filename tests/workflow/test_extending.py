@@ -1,7 +1,8 @@
-"""The worked example of docs/extending.md, in the workflow: its module and its entry are all that is added."""
+"""The recipes of docs/extending.md, in the workflow: the files that they name are all that changes."""
 
 import json
 import re
+import textwrap
 
 import numpy as np
 import pandas as pd
@@ -14,13 +15,36 @@ pytestmark = pytest.mark.slow
 TEXT = (REPOSITORY / "docs" / "extending.md").read_text()
 
 
-def block(language: str, mark: str) -> str:
-    (found,) = [b for b in re.findall(rf"```{language}\n(.*?)```", TEXT, flags=re.DOTALL) if mark in b]
-    return str(found)
+def block(mark: str) -> str:
+    """The one block of the page that holds the mark."""
+    blocks = re.findall(r"^ *```\w+\n(.*?)```", TEXT, flags=re.DOTALL | re.MULTILINE)
+    (text,) = [text for text in blocks if mark in text]
+    return textwrap.dedent(text)
+
+
+@pytest.fixture
+def extended(tree: Tree) -> Tree:
+    """A copy with the kernel, the baseline and their entries."""
+    library = tree.path / "src"
+    with (library / "clai" / "kernels.py").open("a") as file:
+        file.write("\n\n" + block("class Laplacian"))
+    (library / "replication" / "models" / "nearest_centroid.py").write_text(block("class NearestCentroid"))
+    with (tree.path / "workflow" / "config" / "models.yaml").open("a") as file:
+        file.write(block("clai-l:") + block("nearest-centroid:"))
+    return tree
+
+
+def test_a_kernel_and_a_baseline_run_by_their_recipes(extended: Tree) -> None:
+    targets = [f"results/mini/cifar10/{model}/seed0/metrics.csv" for model in ("clai-l", "nearest-centroid")]
+    run = extended.snakemake("--cores", "2", *targets)
+    assert run.returncode == 0, run.stdout[-20000:]
+    for target in targets:
+        metrics = pd.read_csv(extended.path / target)
+        assert metrics.loc[metrics["metric"] == "accuracy", "value"].max() > 0.25, "guessing reaches 0.1"
 
 
 def test_a_source_is_one_module_and_one_entry(tree: Tree) -> None:
-    (tree.path / "local.yaml").write_text(block("yaml", "digits:") + "run: [digits]\nevidence: real\n")
+    (tree.path / "local.yaml").write_text(block("digits:") + "run: [digits]\nevidence: real\n")
     table = pd.DataFrame(np.random.default_rng(0).integers(0, 255, (90, 64)), columns=[f"p{i}" for i in range(64)])
     table.assign(split=np.repeat(["train", "val", "test"], 30), label=np.arange(90) % 3).to_csv(
         tree.path / "digits.csv"
@@ -28,7 +52,7 @@ def test_a_source_is_one_module_and_one_entry(tree: Tree) -> None:
     target = "results/real/digits/prepared/dataset.json"
     refused = tree.snakemake(target, "--configfile", "local.yaml")
     assert "config key datasets.digits.source: 'csv_pictures' is not one of" in refused.stdout
-    (tree.path / "src" / "replication" / "datasets" / "csv_pictures.py").write_text(block("python", "Pictures as rows"))
+    (tree.path / "src" / "replication" / "datasets" / "csv_pictures.py").write_text(block("Pictures as rows"))
     run = tree.snakemake(target, "--configfile", "local.yaml")
     assert run.returncode == 0, run.stdout
     info = json.loads((tree.path / target).read_text())
@@ -42,6 +66,6 @@ def test_a_source_is_one_module_and_one_entry(tree: Tree) -> None:
 
 
 def test_a_set_of_medmnist_is_one_entry(tree: Tree) -> None:
-    (tree.path / "local.yaml").write_text(block("yaml", "bloodmnist:") + "run: [bloodmnist]\nevidence: real\n")
+    (tree.path / "local.yaml").write_text(block("bloodmnist:") + "run: [bloodmnist]\nevidence: real\n")
     planned = tree.planned("results/real/bloodmnist/prepared/dataset.json", "--configfile", "local.yaml")
     assert planned == {"fetch_source": 1, "prepare_dataset": 1}
