@@ -103,7 +103,7 @@ def test_tuned_settings_are_those_of_one_model_and_of_no_trial() -> None:
 def test_a_dataset_is_tuned_as_one_with_the_same_development_patients() -> None:
     other, own = (dict(REAL["datasets"][name]) for name in ("challenge2019", "challenge2019-hospitals"))
     differing = {key for key in other | own if other.get(key) != own.get(key)}
-    assert differing == {"title", "folds", "models", "raw_of", "tuned_as"}
+    assert differing == {"title", "folds", "models", "raw_of", "substitute_for", "tuned_as"}
     for model in own["models"]:
         runs = [flat(model_settings(REAL, name, model)) for name in ("challenge2019", "challenge2019-hospitals")]
         assert {key for key in runs[0] if not key.startswith("dataset.") and runs[0][key] != runs[1][key]} == set()

@@ -1,5 +1,5 @@
 # Tables, figures and the page of claims, rendered from evidence. Requires <evidence>/*/evidence/ of the names that each output
-# shows (src/replication/runs/outputs.py) and of no others; leaves <figures>/<name>.tex or .pdf and .png, .csv and .json.
+# shows (workflow/config/outputs.yaml) and of no others; leaves <figures>/<name>.tex or .pdf and .png, .csv and .json.
 
 
 rule render_table:

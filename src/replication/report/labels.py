@@ -59,11 +59,11 @@ MINI_NOTE = "Miniature synthetic data: shows that the pipeline works, not how we
 
 
 def model_title(model: str) -> str:
-    """Return the name of a model or of a study's cell in tables and figures; its key if it has no name here."""
+    """Return the name of a model in tables and figures; its key if it has no name here."""
     if model in MODELS:
         return MODELS[model].title
     if model == MAJORITY:
         return "Majority class, always"
     if model in EMBEDDINGS:
         return EMBEDDINGS[model].title
-    return "; ".join(VARIANT_TITLES.get(part, part) for part in model.split("_"))
+    return model

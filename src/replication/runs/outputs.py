@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from replication.runs.controls import CONTROLS, control_runs
 from replication.runs.models import CLAI
 from replication.runs.record import RUNS, SHARED
@@ -19,64 +21,22 @@ BENCHMARK_PARTS = ("schedules", "growth", "epochs", "votes", "sampling")
 """Time and memory are measured in these parts, a job each (`replication.experiments.complexity`)."""
 THEORY = "theory"
 
-_DATASETS = "every dataset"
-_STUDIES = "every study"
-_TUNINGS = "every tuning"
-_TUNED = "every tuned dataset"
-_MULTICLASS = ("pathmnist", "cifar10", "sleepedf", "sleepedf-bands")
-_IMAGES = ("pathmnist", "cifar10")
-_SEPSIS = ("mimic-iv", "challenge2019")
-_DEMO = "mimic-iv-demo"
-_COHORTS = (*_SEPSIS, "challenge2019-septic", "challenge2019-hospitals", _DEMO)
-_PRINTED_LOSS = ("printed-loss", "printed-loss-septic")
-_ABLATIONS = ("ablation", "decisive", "product-pathmnist", "product-cifar10", "product-bands")
-TABLES: dict[str, tuple[str, ...]] = {
-    "table1": _MULTICLASS,
-    "table2": (),
-    "table3": _SEPSIS,
-    "supplement/tableS1": (*_ABLATIONS, "wide", "sprint", "recipe", "trunk"),
-    "supplement/tableS2": _MULTICLASS,
-    "supplement/tableS3": _MULTICLASS,
-    "supplement/tableS4": _MULTICLASS,
-    "supplement/tableS5": _MULTICLASS,
-    "supplement/tableS6": (_TUNINGS, _TUNED),
-    "supplement/tableS7": (_DATASETS, "decisive", "wide"),
-    "supplement/tableS8": (BENCHMARK,),
-    "supplement/tableS9": _COHORTS,
-    "supplement/tableS10": (_DATASETS, *_PRINTED_LOSS),
-    "supplement/tableS11": (_DATASETS,),
-    "supplement/tableS12": (_DATASETS,),
-}
-"""The tables, each with the names whose evidence it shows (`evidence_behind` resolves `every dataset`).
+_FORMS = {"table": ("tex", "csv", "json"), "figure": ("pdf", "png", "csv", "json"), "claims": ("md", "csv", "json")}
 
-Those beyond the paper's own are in a folder of their own.
-"""
+OUTPUTS: dict[str, list[str]] = yaml.safe_load((Path(__file__).parents[3] / "workflow/config/outputs.yaml").read_text())
+"""All outputs, each with the names whose evidence it shows; those beyond the paper's own are in a folder of their own."""
+TABLES, FIGURES = (
+    {name: shown for name, shown in OUTPUTS.items() if Path(name).name.startswith(kind)} for kind in ("table", "figure")
+)
 OF_CLAIMS = "supplement/figureS7"
 """The figure that is drawn from the judged claims."""
-FIGURES: dict[str, tuple[str, ...]] = {
-    "figure1": ("cifar10",),
-    "figure2": _MULTICLASS,
-    "figure3": (*_MULTICLASS, "epochs-120"),
-    "figure4": (*_SEPSIS, _DEMO),
-    "supplement/figureS1": _IMAGES,
-    "supplement/figureS2": ("ablation",),
-    "supplement/figureS3": ("schedules", "wide"),
-    "supplement/figureS4": (BENCHMARK,),
-    "supplement/figureS5": (_DATASETS,),
-    "supplement/figureS6": _SEPSIS,
-    OF_CLAIMS: (_DATASETS, _STUDIES),
-}
-"""The figures, likewise."""
+_PICTURED = FIGURES["supplement/figureS1"]
 PREDICTED_STUDIES = ("wide",)
-PREDICTED = (*_MULTICLASS, *_SEPSIS, "challenge2019-septic", _DEMO, *PREDICTED_STUDIES)
+PREDICTED = (*TABLES["table1"], *TABLES["table3"], "challenge2019-septic", "mimic-iv-demo", *PREDICTED_STUDIES)
 """Names whose evidence holds the predictions of all runs: datasets of tables 1 and 3, the septic cohort, the demo, one study."""
 VERIFIED_TABLES = ("table1", "table3")
 """The tables that are computed again from published predictions."""
 CLAIMS = "claims"
-OUTPUTS: dict[str, tuple[str, ...]] = {**TABLES, **FIGURES, CLAIMS: (_DATASETS, _STUDIES, BENCHMARK, THEORY)}
-"""All outputs: the tables, the figures and the page of claims."""
-
-_FORMS = {"table": ("tex", "csv", "json"), "figure": ("pdf", "png", "csv", "json"), "claims": ("md", "csv", "json")}
 
 SAMPLES = "samples.npz"
 """File of an evidence folder that holds the labels of the test samples."""
@@ -128,10 +88,10 @@ def evidence_behind(output: str, settings: Mapping[str, Any]) -> list[str]:
     """Return the names whose evidence an output shows, whether it is available or not."""
     studies = settings["studies"]
     groups = {
-        _DATASETS: list(settings["datasets"]),
-        _STUDIES: [name for name, study in studies.items() if "trials" not in study],
-        _TUNINGS: [name for name, study in studies.items() if "trials" in study],
-        _TUNED: [study["dataset"] for study in studies.values() if "trials" in study],
+        "every dataset": list(settings["datasets"]),
+        "every study": [name for name, study in studies.items() if "trials" not in study],
+        "every tuning": [name for name, study in studies.items() if "trials" in study],
+        "every tuned dataset": [study["dataset"] for study in studies.values() if "trials" in study],
     }
     return [name for entry in OUTPUTS[output] for name in groups.get(entry, [entry])]
 
@@ -174,7 +134,7 @@ def evidence_files(root: str, name: str, settings: Mapping[str, Any]) -> list[st
         own = _SEPSIS_FILES if is_sepsis(settings, name) else _MULTICLASS_FILES
         controls = [f"{control}.csv" for control in CONTROLS if control_runs(settings, name, control)]
         files = (*own, *controls, _RESOURCES, *RECORDS, _DESCRIPTION)
-        if name in _IMAGES and PICTURED_MODEL in settings["datasets"][name]["models"]:
+        if name in _PICTURED and PICTURED_MODEL in settings["datasets"][name]["models"]:
             files = (*files, "votes.csv.gz")
     paths = [f"{root}/{name}/evidence/{file}" for file in files]
     return [path for path in paths if Path(path).exists()] if _published(root) else paths

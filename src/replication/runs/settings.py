@@ -144,7 +144,7 @@ def cell_settings(settings: Mapping[str, Any], study: str, cell: str) -> dict[st
     variants = (
         [trial_settings(settings, study, cell)]
         if "trials" in entry
-        else [settings["variants"][name] for name in cell.split("_")]
+        else [settings["variants"][name] for name in cells(settings, study)[cell].values()]
     )
     own = merge({"model": "clai-m"}, *variants)
     tuned = tuned_settings(settings, entry["dataset"], own["model"]) if entry.get("tuned") else {}
