@@ -55,7 +55,7 @@ def target_matrix(anchor: Tensor, reference: Tensor, kind: Target) -> TargetMatr
 
 
 def balanced(target: TargetMatrix, anchor: Tensor, reference: Tensor) -> TargetMatrix:
-    """Weight the pairs so that positives and negatives count alike, among anchors and among references.
+    """Weight the pairs so that positives and negatives have equal weight, among anchors and among references.
 
     The weight of a pair is the product of its samples' weights, each 1 / (samples of the same sign in the batch). Without
     weights, 96 % of the pairs are pairs of negatives where 2 % of the samples are positive. Signs (K, A) and (K, R).

@@ -142,7 +142,7 @@ def load_embedded(path: str | Path) -> dict[str, Embedded]:
             }
             raise InputError(
                 f"{path}: found {found} for {name}, expected embeddings (conditions, samples, values) and int64 labels "
-                "(samples,). Delete the file and compute its run again."
+                "(samples,). Compute its run again."
             )
         parts[name] = Embedded(z, y, mirrored)
     return parts

@@ -110,7 +110,7 @@ def _voters(record: Mapping[str, Any]) -> str:
 def _limits(record: Mapping[str, Any]) -> list[str]:
     """Return what follows from the record itself."""
     data, settings = record["data"], record["record"]["settings"]
-    limits = ["It knows its own classes alone, and names one of them for every input."]
+    limits = ["It always answers with one of its training classes."]
     if data["miniature"]:
         limits.append("Its data are synthetic miniatures: it shows that the software works and nothing else.")
     if data["kind"] in ("images", "signals") and settings.get("normalise_test_separately"):

@@ -108,7 +108,7 @@ def _contradictions(config: Mapping[str, Any]) -> Iterator[str]:
     of_tuning = {f"tuning.{name}.models": (name, entry["models"]) for name, entry in config["tuning"].items()}
     for key, (name, models) in (of_datasets | of_tuning).items():
         if "folds" not in datasets[name] and (wrong := [m for m in models if MODELS[m].recordings_only]):
-            yield f"{key}: found {', '.join(wrong)}, models of recordings alone, and the dataset has no `folds`; remove them"
+            yield f"{key}: found {', '.join(wrong)}, which need recordings, and the dataset has no `folds`; remove them"
     for name, study in config["studies"].items():
         if study["scored_on"] == "development" and datasets[study["dataset"]].get("development_share") is None:
             yield f"studies.{name}.scored_on: {study['dataset']} has no development patients; set its development_share"

@@ -157,7 +157,7 @@ def prediction_files(root: str, name: str, settings: Mapping[str, Any]) -> list[
 def published_models(root: str, settings: Mapping[str, Any]) -> list[str]:
     """Return the files below `root` of every model to publish, computable with the settings.
 
-    No model of credentialed data is published: who may not pass the data on may not pass on what was learned from them.
+    Models of credentialed data are not published.
     """
     datasets = [
         name

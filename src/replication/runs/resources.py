@@ -1,4 +1,4 @@
-"""What a stage of the workflow takes: time, memory and disk. Runs of models say it in their records, the other stages here."""
+"""Time, memory and disk of a stage of the workflow. Records of runs hold those of models; the other stages have files here."""
 
 import json
 import time
