@@ -113,7 +113,7 @@ def test_records_are_parsed_with_their_own_hours() -> None:
         (record("80|36|1|2"), "p000003.psv: SepsisLabel is not 0 or 1"),
         (
             record("80|1|0", header="HR|ICULOS|SepsisLabel"),
-            "p000003.psv: found other columns than those of p000001.psv",
+            "p000003.psv: found other columns than in p000001.psv",
         ),
         (b" ", "p000003.psv: found an empty file"),
         (b"\n<html>not found</html>", "p000003.psv: found an HTML page"),

@@ -44,13 +44,20 @@ def read_arrays(path: Path, classes: Sequence[Any] | None) -> tuple[Array, Array
             f"{path}: found x as {x.dtype} {x.shape}, expected images uint8 (N, height, width, channels), or as other numbers "
             "signals (N, channels, samples) or features (N, features). Correct the array."
         )
-    for name, labels in (("y", y), ("groups", groups)):
-        if labels is not None and (labels.shape != x.shape[:1] or labels.dtype.kind not in "iuU"):
+    given: dict[str, Array] = {"y": y} | ({} if groups is None else {"groups": groups})
+    for name, labels in given.items():
+        if labels.shape != x.shape[:1] or labels.dtype.kind not in "iuU":
             raise InputError(
                 f"{path}: found {name} as {labels.dtype} {labels.shape} beside x {x.shape}, expected a number or a text for "
                 "each sample. Correct the array."
             )
-    y, groups = _texts(path, "y", y, classes), None if groups is None else _texts(path, "groups", groups)
+        if labels.dtype.kind == "U":
+            given[name] = trimmed(labels)
+            if (places := np.flatnonzero(missing(given[name], classes if name == "y" else None))).size:
+                at = f"{name} at sample {places[0]}, counted from 0"
+                raise InputError(
+                    f"{path}: found '{given[name][places[0]]}' in {at}, expected a value. Correct the sample."
+                )
     if x.ndim < 4 and not (finite := np.abs(x) <= np.finfo(np.float32).max).all():
         place = tuple(int(i) for i in np.argwhere(~finite)[0])
         raise InputError(
@@ -64,20 +71,7 @@ def read_arrays(path: Path, classes: Sequence[Any] | None) -> tuple[Array, Array
             f"{path}: found signals in x that float32 would round by a thousandth of their standard deviation or more. "
             "Subtract the mean of each channel."
         )
-    return x, y, groups
-
-
-def _texts(path: Path, name: str, labels: Array, classes: Sequence[Any] | None = None) -> Array:
-    """Return texts trimmed, and numbers as they are; raises InputError for a text that stands for a missing value."""
-    if labels.dtype.kind != "U":
-        return labels
-    labels = trimmed(labels)
-    if (places := np.flatnonzero(missing(labels, classes))).size:
-        raise InputError(
-            f"{path}: found '{labels[places[0]]}' in {name} at sample {places[0]}, counted from 0, expected a value. Correct or "
-            "remove the sample."
-        )
-    return labels
+    return x, given["y"], given.get("groups")
 
 
 def classes_of(path: Path, y: Array, classes: Sequence[Any] | None) -> tuple[list[str], npt.NDArray[np.int64]]:

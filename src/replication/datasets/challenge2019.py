@@ -56,26 +56,23 @@ def parse(batch: Sequence[tuple[str, bytes]], variables: Sequence[str]) -> Rows:
     """
     import pandas as pd
 
+    header = batch[0][1].partition(b"\n")[0]
+    columns = header.decode("ascii", "replace").strip().split("|")
+    bodies, lengths, ids = [], [], []
     for name, data in batch:
         if not data.strip() or data.lstrip()[:1] == b"<":
             raise InputError(f"{name}: found {kind_of(data.strip())}, expected a record. Replace it.")
         if b"\r" in data:
             raise InputError(f"{name}: found line ends with a carriage return, expected \\n alone. Convert the file.")
-    header = batch[0][1].partition(b"\n")[0]
-    columns = header.decode("ascii", "replace").strip().split("|")
-    if missing := [c for c in (*variables, LABEL, HOUR) if c not in columns]:
-        raise InputError(f"{batch[0][0]}: found no column {', '.join(missing)} in '{'|'.join(columns)}'")
-    bodies, lengths, ids = [], [], []
-    for name, data in batch:
+        if missing := [c for c in (*variables, LABEL, HOUR) if c not in columns]:
+            raise InputError(f"{name}: found no column {', '.join(missing)} in '{'|'.join(columns)}'")
         match = NAME.fullmatch(re.split("[/ ]", name)[-1])  # behind "archive.zip: ", in a folder or not
         if match is None:
             raise InputError(f"{name}: found another name than pNNNNNN.psv, expected that of a record. Rename it.")
         first, _, body = data.partition(b"\n")
         body = body.strip(b"\n")
         if first != header:
-            raise InputError(
-                f"{name}: found other columns than those of {batch[0][0]}: '{first.decode(errors='replace')}'"
-            )
+            raise InputError(f"{name}: found other columns than in {batch[0][0]}: '{first.decode(errors='replace')}'")
         if {line.count(b"|") for line in body.split(b"\n")} != {len(columns) - 1}:
             raise InputError(f"{name}: found rows of other than {len(columns)} fields, or none. Replace it.")
         bodies.append(body)

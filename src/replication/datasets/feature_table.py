@@ -109,8 +109,9 @@ def read_table(path: Path, features: Sequence[str], texts: Sequence[str]) -> pd.
         _refuse(path, column.isna(), name, "nothing", "a number")
         number = pd.api.types.is_numeric_dtype(column)
         values = column if number else pd.to_numeric(column.astype(str), errors="coerce")
-        expected = "a finite number, with a decimal point"
-        _refuse(path, ~(values.abs() <= np.finfo(np.float32).max), name, column, expected)
+        _refuse(
+            path, ~(values.abs() <= np.finfo(np.float32).max), name, column, "a finite number, with a decimal point"
+        )
         table[name] = values
     return table
 
@@ -154,14 +155,10 @@ def labels_of(
     """Return the classes and the class index of each value (rows,).
 
     classes: in the order of class indices; those found in the table, sorted, when None. Raises InputError for a value that is
-    none of them, and for fewer than two classes.
+    none of them.
     """
     found = in_order(values.unique())
     names = found if classes is None else [str(name) for name in classes]
-    if len(names) < 2:
-        raise InputError(
-            f"{path}: found the class {_named(names)} alone in '{values.name}', expected two or more classes."
-        )
     _refuse(path, ~values.isin(names), str(values.name), values, f"one of {', '.join(names)} (`classes` of the entry)")
     return names, pd.Index(names).get_indexer(pd.Index(values)).astype(np.int64)
 
@@ -181,9 +178,9 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
     features = choose_columns(path, columns_of(path), settings)
     label, group = settings["label_column"], settings["group_column"]
     table = read_table(path, features, [label, group])
-    for name, known in ((label, settings["classes"]), (group, None)):
-        expected = "a value (or name it in `classes`)" if name == label else "a value"
-        _refuse(path, missing(table[name].to_numpy(dtype=str), known), name, table[name], expected)
+    unknown = missing(table[label].to_numpy(dtype=str), settings["classes"])
+    _refuse(path, unknown, label, table[label], "a value (`classes` may name it)")
+    _refuse(path, missing(table[group].to_numpy(dtype=str)), group, table[group], "a value")
     classes, y = labels_of(path, table[label], settings["classes"])
     names, groups = np.unique(table[group].to_numpy(dtype=str), return_inverse=True)
     parts = group_split(groups, settings["test_share"], settings["validation_share"], seed, f"'{group}' groups")

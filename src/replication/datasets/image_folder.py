@@ -1,15 +1,14 @@
 """Pictures as files in `<split>/<class>/<file>`, in a folder or an archive, as torchvision's `ImageFolder` reads them.
 
-Endings and order are torchvision's. Classes are the folders below `train`, `test` and, if any, `val` or `validation`, in
-alphabetical order, which for CIFAR-10 is the order of the paper (table 2). Below a class pictures may lie at any depth. Unlike
-torchvision, hidden folders are no classes, and links in a circle are refused (`files.matching`). The title names the format,
-because a lossy copy changes pixels.
+Endings and order are torchvision's. Classes are the folders below `train`, `test` and, if any, `val`, in alphabetical order,
+which for CIFAR-10 is the order of the paper (table 2). docs/data.md says what else is read. The title names the format, because
+a lossy copy changes pixels.
 """
 
 import hashlib
 import logging
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -68,17 +67,11 @@ def listed(folder: Path, path: Path) -> tuple[dict[str, dict[str, list[Path]]], 
             )
         if unprintable := [name for name in classes if not name.isprintable()]:
             raise InputError(f"{path}: found the folder '{unprintable[0]}', expected the name of a class. Rename it.")
-    for name, classes in pictures.items():
         if only := sorted(pictures["train"].keys() ^ classes.keys()):
             raise InputError(
                 f"{path}: classes {', '.join(only)} are in one of train/ and {name}/ only; expected them in both"
             )
     return pictures, others
-
-
-def _counted(reason: str, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the entry of `dataset.json` for files, if there are any; the first ones by name."""
-    return [{"reason": reason, "count": len(names), "files": list(names[:NAMED])}] if names else []
 
 
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
@@ -103,11 +96,10 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
                     same.setdefault(hashlib.sha256(pixels.data).hexdigest(), {})[split, k] = name
             writer.array(f"y_{split}", np.array([k for k, _ in files[split]], dtype=np.int64))
         formats = sorted({SUFFIXES[path.suffix.lower()] for _, path in files["train"]})
+        left = [str(path.relative_to(folder)) for path in others]
         repeated = [" = ".join(names.values()) for names in same.values() if len(names) > 1]
         if repeated:
-            logger.warning(
-                "%s: %d pictures are in two splits or classes: %s", raw.path, len(repeated), ", ".join(repeated[:NAMED])
-            )
+            logger.warning("%d pictures are in two splits or classes: %s", len(repeated), ", ".join(repeated[:NAMED]))
         writer.describe(
             raw.description(f"{settings['title']} ({'/'.join(formats)} copy)")
             | {
@@ -117,9 +109,10 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
                 "units": ["grey level 0-255"] * 3,
                 "sampling_rate": None,
                 "split_rule": rule,
-                "exclusions": _counted(
-                    "files that are no pictures of a class", [str(p.relative_to(folder)) for p in others]
-                ),
-                "repeated": _counted("pictures that are in two splits or classes", repeated),
+                "exclusions": [
+                    {"reason": "files that are no pictures of a class", "count": len(left), "files": left[:NAMED]}
+                ]
+                * (len(left) > 0),
+                "repeated": [{"count": len(repeated), "files": repeated[:NAMED]}] * (len(repeated) > 0),
             }
         )

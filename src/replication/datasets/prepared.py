@@ -186,14 +186,12 @@ class Writer:
                 if f"groups_{split}" in self.written:
                     unit = "groups" if kind == "features" else "subjects"
                     splits[split][unit] = len(np.unique(self.read(f"groups_{split}")))
-            counts = splits["train"]["counts"]
-            if absent := [name for name, count in zip(classes, counts, strict=True) if not count]:
+            absent = [name for name, count in zip(classes, splits["train"]["counts"], strict=True) if not count]
+            if absent or len(classes) < 2:
+                lacking = ", ".join(absent) or f"another class than {classes[0]}"
                 raise InputError(
-                    f"found no training sample of {', '.join(absent)}, expected some of each class. Provide them, or leave the "
-                    "class out."
+                    f"found no training sample of {lacking}, expected some of each of two or more classes."
                 )
-            if len(classes) < 2:
-                raise InputError(f"found the class {classes[0]} alone, expected two or more classes.")
             for split in ("train",) if kind == "features" else ("train", "test"):
                 name = f"x_{split}"
                 statistics_used[split] = normalisation(self.read(name, mapped=True), kind, names, None, name)
@@ -257,12 +255,9 @@ def load(folder: str | Path) -> Prepared:
         path = folder / f"{name}.npy"
         try:
             array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+            if (found := (list(array.shape), str(array.dtype))) != (expected["shape"], expected["dtype"]):
+                raise ValueError(f"found {found}, expected {expected['shape']}, {expected['dtype']}")
         except (OSError, ValueError) as error:
-            raise InputError(f"{path}: {error}. Delete {folder} and run the rule prepare_dataset again.") from error
-        if list(array.shape) != expected["shape"] or str(array.dtype) != expected["dtype"]:
-            raise InputError(
-                f"{path}: found {array.dtype} {list(array.shape)}, expected {expected['dtype']} {expected['shape']} "
-                f"as {description} says. Delete {folder} and run the rule prepare_dataset again."
-            )
+            raise InputError(f"{path}: {error}. Prepare it again: --forcerun {description}.") from error
         arrays[name] = array
     return Prepared(info, arrays)

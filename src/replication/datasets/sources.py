@@ -11,6 +11,7 @@ import json
 import logging
 import zipfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
 from importlib import import_module
@@ -242,17 +243,12 @@ def obtain(dataset: str, settings: Mapping[str, Any], table: Path, folder: Path,
 
 
 def state_of_own(settings: Mapping[str, Any]) -> str:
-    """Return a digest of names, sizes and times of the files at the user's `path`, which changes when one of them does.
-
-    Empty without a `path`, and for one that `obtain` will refuse.
-    """
-    if settings["path"] is None:
-        return ""
-    try:
-        paths = _own_files(Path(settings["path"]).expanduser(), source_module(settings["source"]), "")
-    except InputError:
-        return ""
-    states = [(str(path), (found := path.stat()).st_size, found.st_mtime_ns) for path in paths]
+    """Return a digest of names, sizes and times of the files at the user's `path`, which changes when one of them does."""
+    states = []
+    if settings["path"] is not None:
+        with suppress(InputError):  # which `obtain` raises, too
+            paths = _own_files(Path(settings["path"]).expanduser(), source_module(settings["source"]), "")
+            states = [(str(path), (found := path.stat()).st_size, found.st_mtime_ns) for path in paths]
     return hashlib.sha256(repr(states).encode()).hexdigest()
 
 
