@@ -7,14 +7,10 @@ import pytest
 from clai.kernels import KERNELS
 from replication.models.base import Network, RowClassifier, create
 from replication.models.clai import CLaI
-from replication.runs.models import CLAI, MODELS
+from replication.runs.models import MODELS
 from replication.runs.settings import load_settings, select
 
 REPOSITORY = Path(__file__).parents[2]
-
-
-def test_models_of_the_paper_come_first() -> None:
-    assert list(MODELS)[:2] == CLAI == ["clai-m", "clai-c"]
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -30,9 +30,3 @@ def test_finished_runs_take_no_time_and_runs_without_a_record_make_the_sum_a_low
     row = next(line for line in text.splitlines() if line.startswith("product-cifar10"))
     assert row.split() == ["product-cifar10", "1", "2.0", "0"]
     assert "at least 2.0 core-hours" in text
-
-
-def test_nothing_left_takes_no_time() -> None:
-    assert "0 runs are left: 0.0 core-hours" in plan_text(
-        REPOSITORY, load_settings(REPOSITORY, {"run": [], "run_studies": []})
-    )

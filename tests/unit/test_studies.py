@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from torch import Tensor, nn
@@ -24,8 +23,6 @@ from replication.experiments.studies import operations_per_item, run_cell
 from replication.models.base import create
 from replication.models.run import Run
 from replication.models.splits import recording_rows
-from replication.runs.columns import COLUMNS
-from replication.runs.gather import gather, with_times
 from replication.runs.identity import RunId
 from replication.runs.jobs import use_threads
 from replication.runs.models import CLAI
@@ -207,13 +204,6 @@ def test_operations_are_those_of_a_count_by_hand(model: str, layout: str, precis
     assert counter.get_total_flops() == 5 * expected
 
 
-def test_a_history_gets_the_times_of_its_record() -> None:
-    history = pd.DataFrame({"epoch": [1, 2], "passes": [1.0, 2.0]})
-    timed = with_times(history, {"epoch_seconds": [2.0, 3.0], "validation_seconds": [0.5, 0.25]})
-    assert timed["seconds"].tolist() == [2.0, 5.0]
-    assert timed["validation_seconds"].tolist() == [0.5, 0.75]
-
-
 def test_pooling_quarters_what_the_stages_see() -> None:
     shapes = []
     for pool in (False, True):
@@ -221,9 +211,3 @@ def test_pooling_quarters_what_the_stages_see() -> None:
         trunk.stages.register_forward_pre_hook(lambda _, x: shapes.append(tuple(x[0].shape[2:])))
         assert trunk(torch.randn(2, 3, 8, 8)).shape == (2, 4)
     assert shapes == [(8, 8), (4, 4)]
-
-
-def test_a_dataset_without_trained_models_has_an_empty_history() -> None:
-    history = gather({}, COLUMNS["history.csv"])
-    assert list(history) == COLUMNS["history.csv"]
-    assert history.empty
