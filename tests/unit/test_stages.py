@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from replication.report.tables.setup import MEASURES, time_frame
+from replication.report.tables.complexity import MEASURES, time_frame
 from replication.runs.columns import COLUMNS
 from replication.runs.resources import StageMeter, disk_mb
 from support.published import copy_evidence, describe, sources_for

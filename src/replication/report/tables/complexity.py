@@ -1,23 +1,34 @@
-"""The supplementary table of time and memory of variants side by side."""
+"""Supplementary tables of time and memory: of runs and stages, from their records, and of variants side by side."""
 
-from collections.abc import Hashable, Mapping
+import math
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from replication.report.evidence import by_setting
+from replication.report.evidence import Evidence, by_setting, run_model
 from replication.report.labels import MEASURED_TITLES
-from replication.report.tables.layout import (
-    Sources,
-    escape,
-    group,
-    grouped,
-    number,
-    row,
-    scientific,
-    spanning,
-)
+from replication.report.statistics import spread
+from replication.report.tables.latex import escape, group, grouped, row, scientific, spanning
+from replication.report.tables.layout import Block, Metric, Sources, in_order, number, results
+from replication.runs.resources import MIB
+
+TIME_COLUMNS = ["dataset", "model", "stage", "hardware", "device", "threads", "n", "metric", "mean", "sd", "data"]
+RUN_METRICS = [
+    Metric("seconds", "Seconds per run", decimals=1),
+    Metric("peak_memory_mb", "Peak memory (MiB)", decimals=0),
+    Metric("pairs", "Pairs per run", decimals=0),
+]
+MEASURES = {"wall_seconds": "max", "cpu_seconds": "sum", "peak_memory_mb": "max", "disk_mb": "sum"}
+"""What a stage is measured by, and how its jobs count together."""
+STAGE_METRICS = [
+    Metric("wall_seconds", "Longest job (s)", decimals=1),
+    Metric("cpu_seconds", "Processor time of all jobs (s)", decimals=1),
+    Metric("peak_memory_mb", "Peak memory of a job (MiB)", decimals=0),
+    Metric("disk_mb", "Disk of all jobs (MiB)", decimals=2),
+]
 
 COMPARISONS = [
     ("exact", "printed", "sequential", "Algorithm 3, the same gradient"),
@@ -43,6 +54,72 @@ QUANTITIES = {
     "peak_memory_mb": "Peak memory (MiB)",
     "difference": "Largest difference of results that should be equal",
 }
+
+
+def time_frame(sources: Sources) -> pd.DataFrame:
+    """Return time and memory of the runs of each model and of the stages of each dataset: columns `TIME_COLUMNS`.
+
+    Of n runs: mean and sd of seconds, the largest peak_memory_mb (MiB), and the mean number of pairs. Of the n jobs of a stage:
+    wall_seconds and peak_memory_mb of the longest and of the largest, cpu_seconds and disk_mb of all together; empty where a job
+    recorded none. A dataset without evidence has one row, without metric. Studies have no stages.
+    """
+    evidence = sources.evidence
+    rows: list[dict[str, Any]] = []
+    for dataset in evidence.expected:
+        records, data = evidence.runs(dataset), {"dataset": dataset, "data": evidence.data(dataset)}
+        for model in in_order(run_model(record) for record in records):
+            own = pd.DataFrame([record for record in records if run_model(record) == model])
+            machine = {key: ", ".join(sorted(set(own[key].astype(str)))) for key in ("hardware", "device", "threads")}
+            mean, sd, n = spread(own["wall_seconds"])
+            values = {"seconds": mean, "peak_memory_mb": own["peak_memory_mb"].max(), "pairs": own["pairs"].mean()}
+            of_model = data | machine | {"model": model, "n": n}
+            rows += [of_model | {"metric": metric, "mean": value} for metric, value in values.items()]
+            rows[-len(values)]["sd"] = sd
+        for stage, jobs in _jobs(evidence, dataset).items():
+            of_stage = data | {"stage": stage, "n": len(jobs)}
+            rows += [of_stage | {"metric": metric, "mean": value} for metric, value in _together(jobs).items()]
+        if not records:
+            rows.append(data | {"n": 0})
+    return pd.DataFrame(rows, columns=TIME_COLUMNS).astype({"n": "Int64"})
+
+
+def _jobs(evidence: Evidence, dataset: str) -> dict[str, Sequence[Mapping[str, Any]]]:
+    """Return what the jobs of each stage of a dataset recorded."""
+    if not evidence.has(dataset) or "cells" in evidence.expected[dataset]:
+        return {}
+    records, description = evidence.runs(dataset), evidence.description(dataset)
+    measured = evidence.frame(dataset, "resources.csv").to_dict("records")
+    single: dict[str, dict[Any, Any]] = {str(entry["stage"]): dict(entry) for entry in measured}
+    of_source = {
+        "download": sum(file["size"] for file in description["files"]) / MIB,
+        "prepare": sum(_size(array) for array in description["arrays"].values()) / MIB,
+    }
+    jobs = {
+        # What was measured wins over what follows from the description of the data, which older evidence has, too.
+        **{name: [{"disk_mb": size} | single.get(name, {})] for name, size in of_source.items()},
+        "train": records,
+        "evaluate": [record["evaluation"] for record in records if "evaluation" in record],
+        "summarise": [single.get("summarise", {})],
+    }
+    return {stage: of_stage for stage, of_stage in jobs.items() if of_stage}
+
+
+def _together(jobs: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Return the measures of a stage; nan for one that a job lacks."""
+    values = pd.DataFrame(jobs).reindex(columns=list(MEASURES)).astype(float)
+    return {name: float(getattr(values[name], of)(skipna=False)) for name, of in MEASURES.items()}
+
+
+def _size(array: Mapping[str, Any]) -> int:
+    """Return the bytes of an array of a prepared dataset."""
+    return math.prod(array["shape"]) * np.dtype(array["dtype"]).itemsize
+
+
+time_tex = results(
+    Block(RUN_METRICS, {"model": "Model", "n": "Runs", "threads": "Threads", "device": "Device"}),
+    Block(STAGE_METRICS, {"stage": "Stage", "n": "Jobs"}),
+    label="tab:time",
+)
 
 
 def benchmark_frame(sources: Sources) -> pd.DataFrame:

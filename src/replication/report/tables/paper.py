@@ -8,6 +8,7 @@ import pandas as pd
 from replication.report.evidence import Evidence
 from replication.report.labels import CLASS_COLOURS, MAJORITY, model_title
 from replication.report.printed_values import printed_value
+from replication.report.tables.latex import escape, floating, group, named, row
 from replication.report.tables.layout import (
     RESULT_COLUMNS,
     Block,
@@ -15,15 +16,10 @@ from replication.report.tables.layout import (
     Sources,
     cells,
     chosen,
-    escape,
-    floating,
-    group,
     models_of,
-    named,
     result_rows,
     results,
     results_tex,
-    row,
 )
 from replication.runs.models import CLAI
 

@@ -8,7 +8,8 @@ import pandas as pd
 from replication.report.captions import caption
 from replication.report.evidence import run_dataset, run_model
 from replication.report.tables import complexity, paper, setup, supplement
-from replication.report.tables.layout import HEADER, FrameOf, Sources, TexOf
+from replication.report.tables.latex import HEADER
+from replication.report.tables.layout import FrameOf, Sources, TexOf
 
 TABLES: dict[str, tuple[FrameOf, TexOf]] = {
     "table1": (paper.table1_frame, paper.table1_tex),
@@ -20,7 +21,7 @@ TABLES: dict[str, tuple[FrameOf, TexOf]] = {
     "supplement/tableS4": (supplement.comparisons_frame, supplement.comparisons_tex),
     "supplement/tableS5": (supplement.read_outs_frame, supplement.read_outs_tex),
     "supplement/tableS6": (setup.trials_frame, setup.trials_tex),
-    "supplement/tableS7": (setup.time_frame, setup.time_tex),
+    "supplement/tableS7": (complexity.time_frame, complexity.time_tex),
     "supplement/tableS8": (complexity.benchmark_frame, complexity.benchmark_tex),
     "supplement/tableS9": (supplement.sepsis_frame, supplement.sepsis_tex),
     "supplement/tableS10": (supplement.rules_frame, supplement.rules_tex),

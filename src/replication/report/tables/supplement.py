@@ -9,6 +9,7 @@ import pandas as pd
 from replication.report.evidence import PRINTED_SHARES, Evidence, run_model
 from replication.report.labels import RULES, SHARES, model_title
 from replication.report.statistics import holm, replicates
+from replication.report.tables.latex import group, grouped, named, row, spanning
 from replication.report.tables.layout import (
     DIFFERENCE,
     RESULT_COLUMNS,
@@ -16,18 +17,13 @@ from replication.report.tables.layout import (
     Metric,
     Sources,
     chosen,
-    group,
-    grouped,
     in_order,
     lacking,
     models_of,
-    named,
     result_rows,
     results,
     results_tex,
-    row,
     rows_by,
-    spanning,
     summary,
 )
 from replication.report.tables.paper import TABLE1_MODELS, with_printed
