@@ -10,7 +10,6 @@ import resource
 import shutil
 import struct
 import tarfile
-import zipfile
 import zlib
 from pathlib import Path
 from typing import Any
@@ -143,29 +142,16 @@ def table_of(files: dict[str, bytes], path: Path) -> Path:
 
 
 def lay(files: dict[str, bytes], folder: Path, form: str) -> Path:
-    """Write the files as a user may have them; returns what `path` may name."""
-    if form in ("folder", "parent", "above"):
-        for name, content in files.items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_bytes(content)
-        return {"folder": folder / cifar10.FOLDER, "parent": folder, "above": folder.parent}[form]
-    folder.mkdir()
-    path = folder / ("own.zip" if form == "zip" else "cifar-10-python.tar.gz")
-    if form == "zip":
-        with zipfile.ZipFile(path, "w") as archive:
-            for name, content in files.items():
-                archive.writestr(f"top/{name}", content)
-            archive.writestr("top/other.py", "raise SystemExit")
-    else:
-        with tarfile.open(path, "w:xz" if form == "xz" else "w:gz") as archive:
-            for name, content in files.items():
-                member = tarfile.TarInfo(name)
-                member.size = len(content)
-                archive.addfile(member, io.BytesIO(content))
-    return path
+    """Write the files, and another, as a user may have them; returns what `path` may name."""
+    for name, content in (files | {"other.py": b"raise SystemExit"}).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    if form in ("gztar", "xztar", "zip"):
+        return Path(shutil.make_archive(str(folder), form, folder))
+    return {"folder": folder / cifar10.FOLDER, "parent": folder, "above": folder.parent}[form]
 
 
-@pytest.mark.parametrize("form", ["folder", "parent", "above", "gz", "xz", "zip"])
+@pytest.mark.parametrize("form", ["folder", "parent", "above", "gztar", "xztar", "zip"])
 def test_the_seven_files_are_official_however_they_are_packed(tmp_path: Path, form: str) -> None:
     files = files_of_cifar10(tmp_path / "source")
     table = table_of(files, tmp_path / "sources.csv")
@@ -232,9 +218,9 @@ def test_a_file_that_changed_after_it_was_verified_is_not_unpickled(
 
 @pytest.mark.parametrize("length", [0, 1000, 100_000])
 def test_a_truncated_archive_is_named(tmp_path: Path, length: int) -> None:
-    path = lay(files_of_cifar10(tmp_path / "source"), tmp_path / "own", "gz")
+    path = lay(files_of_cifar10(tmp_path / "source"), tmp_path / "own", "gztar")
     path.write_bytes(path.read_bytes()[:length])
-    with pytest.raises(InputError, match=r"cifar-10-python\.tar\.gz: cannot be read"):
+    with pytest.raises(InputError, match=r"own\.tar\.gz: cannot be read"):
         obtain("cifar10", entry("cifar10", path=str(path)), TABLE, tmp_path / "data", False)
 
 
