@@ -14,6 +14,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     provenance = commands.add_parser("provenance", help="the runs behind each number of a table or a figure")
     provenance.add_argument("output", type=Path, help="such as paper_figures/table3.tex")
+    provenance.add_argument(
+        "--row",
+        nargs="+",
+        default=[],
+        metavar="COLUMN=VALUE",
+        help="the rows to show, such as dataset=cifar10 model=clai-m",
+    )
     settings = commands.add_parser("settings", help="the settings of a run, from all files of the configuration")
     settings.add_argument("dataset", help="a dataset or a study, such as cifar10")
     settings.add_argument("model", help="a model of the dataset, or a cell of the study, such as clai-m")
@@ -69,7 +76,7 @@ def _answer(options: argparse.Namespace) -> str:
         return write_table(options.recordings, options.table, settings["datasets"]["sleepedf"])
     from replication.report.provenance import describe
 
-    return describe(options.output)
+    return describe(options.output, dict(pair.partition("=")[::2] for pair in options.row))
 
 
 if __name__ == "__main__":
