@@ -11,10 +11,10 @@ from replication.experiments.predictions import BYTES
 from replication.report.evidence import Evidence
 from replication.report.tables.layout import result_rows
 from replication.report.tables.paper import TABLE1_METRICS
-from replication.report.verification import (
+from replication.report.verify import (
     Agreement,
     compare,
-    frame_of,
+    of_claims,
     of_dataset,
     of_model,
     of_table,
@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def verified(folder: Path) -> pd.DataFrame:
-    return frame_of(of_dataset(evidence_of(folder), "pathmnist")[0])
+    return of_dataset(evidence_of(folder), "pathmnist")[0]
 
 
 def evidence_of(folder: Path) -> Evidence:
@@ -114,21 +114,31 @@ def test_a_changed_table_is_found_and_rows_without_predictions_say_so(folder: Pa
         return pd.DataFrame([row for part in rows for row in part])
 
     tracked = table(published)
-    numbers = frame_of(of_table("table1", tracked, table(here), ["pathmnist"], 0.0))
+    numbers = of_table("table1", tracked, table(here), ["pathmnist"])
     of_pathmnist = numbers["name"].str.startswith("pathmnist")
     assert set(numbers.loc[of_pathmnist, "agreement"]) <= {Agreement.EQUAL, Agreement.WITHIN}
     assert set(numbers.loc[~of_pathmnist, "agreement"]) == {Agreement.NOT_PUBLISHED}
     for dataset in expected:
         changed = tracked.copy()
         changed.loc[(changed["dataset"] == dataset) & (changed["metric"] == "accuracy"), "mean"] += 0.02
-        numbers = frame_of(of_table("table1", changed, table(here), ["pathmnist"], 0.0))
+        numbers = of_table("table1", changed, table(here), ["pathmnist"])
         different = numbers[numbers["agreement"] == Agreement.DIFFERS]
         assert list(different["name"]) == [f"{dataset}, clai-m, accuracy: mean"]
 
 
 def test_a_changed_page_is_found() -> None:
-    assert of_text("claims.md", "a\nb\n", "a\nb\n").agreement == Agreement.EQUAL
-    assert of_text("claims.md", "a\nc\n", "a\nb\n").agreement == Agreement.DIFFERS
+    assert list(of_text("claims.md", "the whole text", "a\nb\n", "a\nb\n")["agreement"]) == [Agreement.EQUAL]
+    assert list(of_text("claims.md", "the whole text", "a\nc\n", "a\nb\n")["agreement"]) == [Agreement.DIFFERS]
+
+
+def test_a_changed_verdict_is_found_and_named() -> None:
+    tracked = [{"id": "1", "outcome": "reproduced", "qualifier": ""}]
+    assert list(of_claims(tracked, tracked)["agreement"]) == [Agreement.EQUAL]
+    (row,) = of_claims(tracked, [tracked[0] | {"qualifier": "on a substitute"}]).to_dict("records")
+    assert (row["name"], row["here"], row["agreement"]) == (
+        "verdict 1", "reproduced, on a substitute", Agreement.DIFFERS,
+    )  # fmt: skip
+    assert of_claims(tracked, [])["here"].item() == "missing"
 
 
 def test_nan_agrees_with_nan_alone() -> None:
@@ -141,7 +151,7 @@ def test_a_published_model_must_have_its_accuracy_to_the_last_image(folder: Path
     metrics = evidence_of(folder).metrics("pathmnist")
     run = RunId("pathmnist", "clai-m", 1)
     own = pd.read_csv(folder / "metrics.csv").query("model == 'clai-m' and seed == 1")
-    assert of_model(run, metrics, own, same_precision=True, seconds=1).agreement == Agreement.EQUAL
+    assert of_model(run, metrics, own, same_precision=True)["agreement"].item() == Agreement.EQUAL
     own.loc[own["metric"] == "accuracy", "value"] += 2 / 3000
-    assert of_model(run, metrics, own, same_precision=True, seconds=1).agreement == Agreement.DIFFERS
-    assert of_model(run, metrics, own, same_precision=False, seconds=1).agreement == Agreement.WITHIN
+    assert of_model(run, metrics, own, same_precision=True)["agreement"].item() == Agreement.DIFFERS
+    assert of_model(run, metrics, own, same_precision=False)["agreement"].item() == Agreement.WITHIN

@@ -1,17 +1,21 @@
 """Compare tracked tables, pages and verdicts with those of recomputed evidence, and gather all comparisons."""
 
+import json
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from replication.report.claims.judge import judge
+from replication.report.claims.page import claims_page
 from replication.report.evidence import Evidence
 from replication.report.printed_values import read_values
 from replication.report.tables.layout import Sources
-from replication.report.verification import frame_of, of_outputs, recomputed_evidence
+from replication.report.tables.render import render
+from replication.report.verify import of_claims, of_table, of_text, recomputed_evidence
 from replication.runs.jobs import start_job
-from replication.runs.outputs import CLAIMS
+from replication.runs.outputs import CLAIMS, VERIFIED_TABLES
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
@@ -19,21 +23,24 @@ if TYPE_CHECKING:
 start_job(snakemake.log[0])
 given, asked = snakemake.input, snakemake.params
 values = [read_values(Path(path)) for path in (given.printed_values, given.reported_values, given.choices)]
+tracked = {Path(path).name: Path(path) for path in asked.outputs}
+captions = {Path(path).stem: Path(path).read_text() for path in given.captions}
 files = {
     Path(folder).parent.name: {path.name: pd.read_csv(path) for path in Path(folder).glob("*.csv")}
     for folder in given.recomputed
 }
 published = Evidence.of_files(Path(asked.root), asked.datasets[CLAIMS], given.evidence)
-with tempfile.TemporaryDirectory() as folder:
-    numbers = of_outputs(
-        published,
-        recomputed_evidence(published, Path(folder), files),
-        asked.datasets,
-        lambda evidence: Sources(evidence, *values, {}),
-        {Path(path).name: Path(path) for path in asked.outputs},
-        {Path(path).stem: Path(path).read_text() for path in given.captions},
-        files,
-    )
+content = json.loads(tracked["claims.json"].read_text())
+page = claims_page(content["claims"], content["caption"])
 parts = [pd.read_csv(path, dtype={"published": str, "here": str}) for path in (*given.numbers, *given.models)]
-every = pd.concat([*parts, frame_of(numbers)], ignore_index=True)
-every.to_csv(snakemake.output[0], index=False)
+with tempfile.TemporaryDirectory() as folder:
+    recomputed = recomputed_evidence(published, Path(folder), files)
+    for name in VERIFIED_TABLES:
+        shown = asked.datasets[name]
+        of_name = [Evidence(of.root, shown, of.available & {*shown}) for of in (published, recomputed)]
+        table, again = (render(name, Sources(evidence, *values, {}), captions[name]) for evidence in of_name)
+        parts.append(of_table(name, pd.read_csv(tracked[f"{name}.csv"]), again.frame, files))
+        parts.append(of_text(f"{name}.tex", "the whole text", tracked[f"{name}.tex"].read_text(), table.tex))
+    parts.append(of_claims(content["claims"], judge(recomputed, values[0])))
+parts.append(of_text("claims.md", "the whole text", tracked["claims.md"].read_text(), page))
+pd.concat(parts, ignore_index=True).to_csv(snakemake.output[0], index=False)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from replication.report.verification import Agreement, summary
+from replication.report.verify import Agreement, summary
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

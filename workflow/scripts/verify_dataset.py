@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from replication.report.evidence import Evidence
-from replication.report.verification import frame_of, of_dataset
+from replication.report.verify import of_dataset
 from replication.runs.jobs import start_job
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 start_job(snakemake.log[0])
 evidence = Evidence.of_files(Path(snakemake.params.root), snakemake.params.datasets, snakemake.input.evidence)
 numbers, files = of_dataset(evidence, snakemake.wildcards.dataset)
-frame_of(numbers).to_csv(snakemake.output.numbers, index=False)
+numbers.to_csv(snakemake.output.numbers, index=False)
 Path(snakemake.output.evidence).mkdir(parents=True, exist_ok=True)
 for name, frame in files.items():
     frame.to_csv(Path(snakemake.output.evidence, name), index=False, float_format="%.17g")

@@ -1,14 +1,15 @@
 """Evaluate published models on prepared data and compare them with their runs."""
 
 import json
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from replication.experiments.published import evaluate, keeps_weights
 from replication.models.hardware import choose_device, choose_precision
 from replication.report.evidence import Evidence
-from replication.report.verification import frame_of, of_model
+from replication.report.verify import of_model
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job
 
@@ -22,10 +23,7 @@ here = choose_precision("auto", choose_device("auto"))
 numbers = []
 for folder in snakemake.input.models:
     record = json.loads(Path(folder, "model.json").read_text())
-    started = time.perf_counter()
     measured = evaluate(folder, Path(snakemake.input.prepared).parent)
     same = record["settings"]["precision"] in ("float32", here) and keeps_weights(folder)
-    numbers.append(
-        of_model(RunId.parse(record["run"]), metrics, measured, same, round(time.perf_counter() - started, 1))
-    )
-frame_of(numbers).to_csv(snakemake.output[0], index=False)
+    numbers.append(of_model(RunId.parse(record["run"]), metrics, measured, same))
+pd.concat(numbers).to_csv(snakemake.output[0], index=False)

@@ -33,11 +33,6 @@ class Tested(NamedTuple):
     utility: HourlyUtility | None
 
 
-def has_predictions(evidence: Evidence, dataset: str) -> bool:
-    """Return whether a dataset's evidence holds predictions."""
-    return evidence.path(dataset, SAMPLES).exists()
-
-
 def recompute(evidence: Evidence, dataset: str) -> dict[str, pd.DataFrame]:
     """Return evidence files of a dataset, by name, computed from its predictions; `metrics.csv` has the recomputed rows alone.
 

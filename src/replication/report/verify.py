@@ -1,0 +1,209 @@
+"""Comparison of published numbers with the same numbers computed here: runs, intervals, tables and verdicts.
+
+Published predictions are rounded (`experiments.predictions`), which leaves what depends on classes and alarms alone exact.
+The tolerance of every other number is half a unit of the last digit that tables print, of the limits of intervals a whole one.
+A comparison is a frame with `COLUMNS`, a row for each number.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from replication.report.claims.page import verdict_of
+from replication.report.evidence import Evidence
+from replication.report.recomputation import recompute
+from replication.report.tables.paper import TABLE1_METRICS
+from replication.report.tables.supplement import FURTHER_METRICS
+from replication.runs import columns
+from replication.runs.identity import RunId
+
+COLUMNS = ["source", "name", "published", "here", "agreement"]
+"""Where a number stands, such as `table1` or `pathmnist/metrics.csv`; which one it is; both values; an `Agreement`."""
+EXACT = ("accuracy", "precision", "recall", "f1", "macro_f1", "kappa", "utility", "prevalence", "brier_uncertainty")
+"""Metrics that rounded predictions leave as they are."""
+TOLERANCE, TOLERANCES = 5e-4, {"roc_auc": 5e-5}
+"""Of other metrics: half a unit of the last digit that tables print, which is .001, or .01 % of the ROC-AUC."""
+OF_LIMITS = 2
+"""The same for the limits of an interval: times as much. A limit is one of the ordered draws, and rounding may choose another."""
+P_TOLERANCE = 5e-3
+"""Of p-values."""
+DIGITS = 1e-5
+"""Relative: evidence and tables have six significant digits."""
+ACROSS_PRECISIONS = 1e-3
+"""Of the accuracy of a published model whose weights, or the computation here, have another format than in its run."""
+PERCENT = {metric.key for metric in (*TABLE1_METRICS, *FURTHER_METRICS) if metric.percent}
+KEYS = {
+    "metrics.csv": ["model", "seed", "fold", "rule", "shares", "metric"],
+    "intervals.csv": ["model", "other", "metric"],
+    "comparisons.csv": ["model", "other", "metric"],
+    "decision.csv": ["model", "seed", "fold", "threshold"],
+}
+"""Columns that tell the rows of an evidence file apart."""
+VALUES = {
+    "metrics.csv": ["value"],
+    "intervals.csv": ["value", "low", "high"],
+    "comparisons.csv": ["value", "low", "high", "p"],
+    "decision.csv": ["net_benefit"],
+}
+EXPECTED = ("accuracy", "auroc")
+"""Metrics that every run has: a run without predictions is found by them."""
+
+
+class Agreement(StrEnum):
+    """How a published number compares with the one computed here."""
+
+    EQUAL = "equal"
+    WITHIN = "within tolerance"
+    DIFFERS = "differs"
+    NOT_PUBLISHED = "no predictions published"
+
+
+def compare(published: float, here: float, tolerance: float) -> Agreement:
+    """Compare two numbers; NaN agrees with NaN alone."""
+    if np.isnan(published) or np.isnan(here):
+        return Agreement.EQUAL if np.isnan(published) == np.isnan(here) else Agreement.DIFFERS
+    difference = abs(published - here)
+    if difference <= DIGITS * abs(published):
+        return Agreement.EQUAL
+    return Agreement.WITHIN if difference <= tolerance else Agreement.DIFFERS
+
+
+def tolerance_of(metric: str, value: str) -> float:
+    """Return the tolerance of a column of values, in the unit of evidence, and of tables for their columns mean and sd."""
+    if value in ("p", "n"):
+        return P_TOLERANCE if value == "p" else 0.0
+    tolerance = 0.0 if metric in EXACT else TOLERANCES.get(metric, TOLERANCE)
+    if value in ("mean", "sd") and metric in PERCENT:
+        return 100 * tolerance
+    return tolerance * (OF_LIMITS if value in ("low", "high") else 1)
+
+
+def numbers_of(
+    source: str, published: pd.DataFrame, here: pd.DataFrame, keys: Sequence[str], values: Sequence[str]
+) -> pd.DataFrame:
+    """Compare the columns `values` of two frames; a row that one of them lacks differs."""
+    sides = []
+    for frame in (published, here):
+        named = frame[[*keys, *values]].astype(dict.fromkeys(keys, object)).fillna(dict.fromkeys(keys, ""))
+        sides.append(named.melt(keys, var_name="column", value_name="number"))
+    rows = sides[0].merge(sides[1], "outer", [*keys, "column"], suffixes=("_published", "_here"), indicator=True)
+    numbers = []
+    for entry in rows.astype(object).to_dict("records"):
+        metric, column = entry.get("metric", ""), entry["column"]
+        name = ", ".join(_text(entry[key]) for key in keys if entry[key] != "")
+        label = name if len(values) == 1 else f"{name}: {column}"
+        one, other = entry["number_published"], entry["number_here"]
+        agreement = Agreement.DIFFERS
+        if entry["_merge"] == "both":
+            agreement = compare(float(one), float(other), tolerance_of(metric, column))
+        missing = {"left_only": ("there", "missing"), "right_only": ("missing", "there")}
+        texts = missing.get(entry["_merge"], (f"{one:.6g}", f"{other:.6g}"))
+        numbers.append((source, label, *texts, agreement))
+    return pd.DataFrame(numbers, columns=COLUMNS)
+
+
+def _text(key: Any) -> str:
+    return f"{key:g}" if isinstance(key, float) else str(key)
+
+
+def of_dataset(evidence: Evidence, dataset: str) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
+    """Recompute a dataset from its predictions.
+
+    Returns:
+        The comparison of each number, and the evidence files with recomputed numbers in place of published ones.
+    """
+    here, published = recompute(evidence, dataset), evidence.frame(dataset, "metrics.csv")
+    keys = KEYS["metrics.csv"]
+    both = published.merge(here["metrics.csv"][[*keys, "value"]], "left", keys, suffixes=("", "_here"), indicator=True)
+    computed = (both["_merge"] == "both").to_numpy()
+    main = published["rule"].isin(["printed", ""]) & published["shares"].isin(["population", ""])
+    covered = published[computed | (main & published["metric"].isin(EXPECTED))]
+    whole = published.assign(value=np.where(computed, both["value_here"], published["value"]))
+    found = [
+        numbers_of(
+            f"{dataset}/{file}",
+            covered if file == "metrics.csv" else evidence.frame(dataset, file),
+            frame,
+            KEYS[file],
+            VALUES[file],
+        )
+        for file, frame in here.items()
+    ]
+    return pd.concat(found), {**here, "metrics.csv": whole[columns.COLUMNS["metrics.csv"]]}
+
+
+def of_table(name: str, tracked: pd.DataFrame, here: pd.DataFrame, published: Collection[str]) -> pd.DataFrame:
+    """Compare mean, deviation and number of runs in a tracked table with those rendered from recomputed evidence.
+
+    Args:
+        published: the datasets with published predictions. Rows of other ones follow from the tracked metrics of runs.
+    """
+    parts = []
+    for dataset in dict.fromkeys([*tracked["dataset"], *here["dataset"]]):
+        one, other = (frame[frame["dataset"] == dataset] for frame in (tracked, here))
+        numbers = numbers_of(name, one, other, ["dataset", "model", "metric"], ["mean", "sd", "n"])
+        if dataset not in published:
+            agree = numbers["agreement"] != Agreement.DIFFERS
+            numbers.loc[agree, "agreement"] = Agreement.NOT_PUBLISHED
+        parts.append(numbers)
+    return pd.concat(parts)
+
+
+def of_claims(tracked: Iterable[Mapping[str, Any]], here: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Compare the verdicts of claims.json with those by recomputed evidence."""
+    verdicts, judged = ({claim["id"]: verdict_of(claim) for claim in claims} for claims in (tracked, here))
+    names = list(dict.fromkeys([*verdicts, *judged]))
+    return pd.concat(
+        of_text("claims", f"verdict {n}", verdicts.get(n, "missing"), judged.get(n, "missing")) for n in names
+    )
+
+
+def of_text(source: str, name: str, published: str, here: str) -> pd.DataFrame:
+    """Compare two texts; of many lines the number is shown."""
+    agreement = Agreement.EQUAL if published == here else Agreement.DIFFERS
+    shown = [text if "\n" not in text else f"{len(text.splitlines())} lines" for text in (published, here)]
+    return pd.DataFrame([(source, name, *shown, agreement)], columns=COLUMNS)
+
+
+def of_model(run: RunId, published: pd.DataFrame, here: pd.DataFrame, same_precision: bool) -> pd.DataFrame:
+    """Compare the accuracy (AUROC for two classes) of a published model with that of an evaluation here.
+
+    published: metrics of all runs in the main reading. here: those of the evaluation. Both have the columns of metrics.csv.
+    """
+    metric = "accuracy" if "accuracy" in set(here["metric"]) else "auroc"
+    fold = published["fold"].isna() if run.fold is None else published["fold"] == run.fold
+    rows = published[(published["model"] == run.model) & (published["seed"] == run.seed) & fold]
+    one = float(rows.loc[rows["metric"] == metric, "value"].iloc[0])
+    main = here[here["rule"].fillna("").isin(["printed", ""]) & here["shares"].fillna("").isin(["population", ""])]
+    other = float(main.loc[main["metric"] == metric, "value"].iloc[0])
+    agreement = compare(one, other, 0.0 if same_precision else ACROSS_PRECISIONS)
+    return pd.DataFrame([("models", f"{run}, {metric}", f"{one:.6g}", f"{other:.6g}", agreement)], columns=COLUMNS)
+
+
+def summary(numbers: pd.DataFrame) -> str:
+    """Return every number of tables, verdicts and models as lines, and of other sources counts and what differs."""
+    single = numbers[~numbers["source"].str.endswith(".csv") | (numbers["agreement"] == Agreement.DIFFERS)]
+    counts = pd.crosstab(numbers["source"], numbers["agreement"])
+    different = int((numbers["agreement"] == Agreement.DIFFERS).sum())
+    return f"{single.to_string(index=False)}\n\n{counts.to_string()}\n{len(numbers)} numbers, {different} of which differ.\n"
+
+
+def recomputed_evidence(evidence: Evidence, folder: Path, files: Mapping[str, Mapping[str, pd.DataFrame]]) -> Evidence:
+    """Lay out evidence in an empty `folder` with recomputed files in place of published ones, and return it.
+
+    files: by dataset and name. Other files are links to the published ones.
+    """
+    root = folder / evidence.name
+    for key in evidence.available:
+        place = root / key / "evidence"
+        place.mkdir(parents=True)
+        for path in evidence.path(key, "").iterdir():
+            if path.name not in files.get(key, {}):
+                (place / path.name).symlink_to(path.resolve())
+        for name, frame in files.get(key, {}).items():
+            frame.to_csv(place / name, index=False)
+    return Evidence(root, evidence.expected, evidence.available)
