@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+import yaml
 from PIL import Image
 from safetensors import safe_open
 
@@ -28,7 +29,7 @@ from replication.models.clai import CLaI
 from replication.models.embedding import Embedded, embed_splits
 from replication.models.run import Run
 from replication.models.splits import drawn_rows
-from replication.report.model_cards import card
+from replication.report.cards import card
 from replication.runs.identity import RunId
 from replication.runs.record import checksums
 
@@ -345,6 +346,9 @@ def test_the_command_prints_the_label_and_the_votes_of_a_picture_and_its_card_th
         assert part in text
     for metrics in loaded.record["metrics"].values():
         assert f"{metrics['accuracy']:.4f}" in text
+    (header,) = yaml.safe_load(text.split("---\n")[1])["model-index"][0]["results"]
+    accuracy = next(metric["value"] for metric in header["metrics"] if metric["type"] == "accuracy")
+    assert accuracy == round(loaded.record["metrics"]["published"]["accuracy"], 4)
 
 
 @pytest.mark.parametrize(

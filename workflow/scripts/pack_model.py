@@ -11,7 +11,7 @@ from replication.models.base import create
 from replication.models.clai import CLaI
 from replication.models.embedding import load_embedded
 from replication.models.run import Run
-from replication.report.model_cards import card
+from replication.report.cards import card
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job
 from replication.runs.record import with_evaluation

@@ -1,0 +1,132 @@
+"""The card of a published model, a function of its record."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from replication.report.labels import model_title
+from replication.runs.models import CLAI
+
+METRICS = {
+    "accuracy": "accuracy", "macro_f1": "macro F1", "roc_auc": "ROC-AUC", "auroc": "AUROC", "auprc": "AUPRC",
+    "ece_scaled": "calibration error of the probabilities", "ece_calibrated": "calibration error of the probabilities",
+}  # fmt: skip
+"""What a card shows, with its title."""
+INPUTS = {
+    "images": "images of {0} x {1} pixels with {2} channels, 0 to 255",
+    "features": "rows of {0} features, in the units of the table that the model was trained on",
+    "signals": "epochs of {0} channels and {1} samples, in microvolt",
+    "recordings": "hours of one stay, each with {0} inputs that `replication.datasets.hourly_inputs` computes",
+}
+TEMPLATE = """---
+{header}---
+
+# {title}
+
+Classifies {inputs}: {classes}.
+
+```python
+import clai
+
+model = clai.load(folder)  # the folder of this card
+labels = model.predict(x)
+probabilities = model.probabilities(x){votes}
+```
+
+## Training
+
+Data: {data}, {version}. Licence: {licence}. The encoder is {trunk} of width {width}, trained for {epochs} epochs in
+batches of {batch_size} with {optimiser}, in {precision}.
+
+Run `{run}`, commit `{commit}`, on {hardware}. `model.json` holds all settings, versions and checksums of the data.
+
+## Accuracy on the test samples
+
+| | the run | this model |
+| --- | ---: | ---: |
+{metrics}
+
+{references}
+
+## Limits
+
+{limits}
+"""
+
+
+def card(record: Mapping[str, Any], limits: Sequence[str]) -> str:
+    """Return the card as Markdown, with the YAML header that model hubs read.
+
+    Args:
+        record: `model.json` of a published model.
+        limits: sentences on what the data do not cover, from the dataset's settings.
+    """
+    data, run, clai = record["data"], record["record"], record["model"] in CLAI
+    settings, of_run, published = run["settings"], record["metrics"]["run"], record["metrics"]["published"]
+    title = f"{model_title(record['model'])} on {data['title']}"
+    shown = {METRICS[name]: name for name in METRICS if name in of_run and name in published}
+    return TEMPLATE.format(
+        header=yaml.safe_dump(_header(record, title, shown), sort_keys=False),
+        title=title,
+        inputs=INPUTS[data["kind"]].format(*record["input"]["shape"]),
+        classes=", ".join(data["classes"]),
+        votes="\nvotes = model.votes(x, k=5)  # the references for and against each label" if clai else "",
+        data=data["title"],
+        **{name: data[name] for name in ("version", "licence")},
+        **{name: settings["encoder"][name] for name in ("trunk", "width")},
+        **{name: settings["training"][name] for name in ("epochs", "batch_size", "optimiser", "precision")},
+        **{name: run[name] for name in ("run", "commit", "hardware")},
+        metrics="\n".join(f"| {text} | {of_run[name]:.4f} | {published[name]:.4f} |" for text, name in shown.items()),
+        references=_references(record),
+        limits="\n".join(f"- {sentence}" for sentence in [*_limits(record), *limits]),
+    )
+
+
+def _header(record: Mapping[str, Any], title: str, shown: Mapping[str, str]) -> dict[str, Any]:
+    data = record["data"]
+    task = "image-classification" if data["kind"] == "images" else "tabular-classification"
+    published = record["metrics"]["published"]
+    results = {
+        "task": {"type": task},
+        "dataset": {"name": data["title"], "type": data["dataset"]},
+        "metrics": [{"type": name, "name": text, "value": round(published[name], 4)} for text, name in shown.items()],
+    }
+    return {
+        "library_name": "clai",
+        "license": "other",
+        "license_name": "licence of the data",
+        "pipeline_tag": task,
+        "tags": ["kernel-alignment", record["model"]],
+        "model-index": [{"name": title, "results": [results]}],
+    }
+
+
+def _references(record: Mapping[str, Any]) -> str:
+    """Say which training samples vote, in the run and in the published model."""
+    if record["model"] not in CLAI:
+        return "`model.safetensors` holds the weights of the run."
+    number, population = record["record"]["settings"]["inference"]["references"], sum(record["population"])
+    voting = f"all {population:,}" if number == "all" else f"{number:,} of {population:,}"
+    return (
+        f"In the run, {voting} training samples vote. This model keeps a sample of them, spread evenly over the classes, and "
+        "weights each class by its share of the training samples."
+    )
+
+
+def _limits(record: Mapping[str, Any]) -> list[str]:
+    """Return the limits that follow from the record itself."""
+    data, settings = record["data"], record["record"]["settings"]
+    limits = ["It always answers with one of its training classes."]
+    if data["miniature"]:
+        limits.append("Its data are synthetic miniatures: it shows that the software works and nothing else.")
+    if data["kind"] != "images" or data["source"] == "medmnist":
+        limits.append("It is no medical device. No decision about a patient may rest on it.")
+    if data["kind"] in ("images", "signals") and settings.get("normalise_test_separately"):
+        limits.append(
+            "Inputs are normalised with statistics of the test set, as in the paper. Inputs of another origin need statistics of "
+            "their own in `model.json`."
+        )
+    if record["model"] in CLAI:
+        limits.append("A vote shows which training samples the model finds similar. It does not explain the label.")
+    return limits
