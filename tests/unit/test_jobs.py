@@ -1,7 +1,8 @@
-"""A job that runs out of memory or room says what to do about it; and computes with the threads that it was told."""
+"""A job that runs out of memory or room says what to do, computes with the threads that it was told, and measures itself."""
 
 import errno
 import gc
+import json
 import logging
 import os
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 import torch
 
 from replication.runs.jobs import THREAD_VARIABLES, remove_finished_checkpoints, start_job
+from replication.runs.resources import StageMeter, disk_mb
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -87,3 +89,14 @@ def test_checkpoints_stay_until_the_last_file_of_a_run_is_there(tmp_path: Path, 
     (checkpoint.parent / last).touch()
     remove_finished_checkpoints(tmp_path)
     assert not checkpoint.exists()
+
+
+def test_a_stage_measures_itself(tmp_path: Path) -> None:
+    (tmp_path / "array.npy").write_bytes(bytes(2**20))
+    StageMeter("prepare").write(
+        str(tmp_path / "found.json"), disk_mb([tmp_path / "array.npy", tmp_path / "missing.npy"])
+    )
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert (found["stage"], found["disk_mb"]) == ("prepare", 1.0)
+    assert found["wall_seconds"] >= 0
+    assert found["peak_memory_mb"] > 10

@@ -12,9 +12,11 @@ import pytest
 from clai.errors import InputError
 from replication.report.labels import MINI_NOTE
 from replication.report.statistics import holm
+from replication.report.tables.complexity import MEASURES, time_frame
 from replication.report.tables.layout import number
 from replication.report.tables.render import TABLES, Table, render
 from replication.report.tables.setup import setting_text
+from replication.runs.columns import COLUMNS
 from support.copies import REPOSITORY
 from support.evidence_fixture import without_models
 from support.published import PUBLISHED, change, copy_evidence, describe, sources_for
@@ -153,3 +155,41 @@ def test_every_reading_of_intensive_care_has_both_kernels_and_their_paired_diffe
     for (loss, shares, *_), (m, c, gap) in means.items():
         assert gap == pytest.approx(m - c, nan_ok=True)
         assert pd.isna(gap) == ((loss, shares) == ("printed", "equal")), "these runs lack it"
+
+
+# What stages took
+
+DESCRIPTION = {
+    "files": [{"file": "a.zip", "size": 2**21, "checksum": ""}, {"file": "b.zip", "size": 2**20, "checksum": ""}],
+    "arrays": {"x_train": {"dtype": "uint8", "shape": [1024, 1024], "sha256": ""},
+               "y_train": {"dtype": "int64", "shape": [2**18], "sha256": ""}},
+}  # fmt: skip
+
+
+def stages(root: Path) -> pd.DataFrame:
+    frame = time_frame(sources_for("supplement/tableS7", root))
+    own = frame[(frame["dataset"] == "cifar10") & frame["stage"].notna()]
+    return own.pivot_table(index="stage", columns="metric", values="mean", dropna=False)
+
+
+def test_sizes_of_older_evidence_follow_from_its_data_and_the_rest_was_not_recorded(tmp_path: Path) -> None:
+    root = copy_evidence(tmp_path / "published", "cifar10")
+    (root / "cifar10" / "evidence" / "resources.csv").unlink()
+    describe(root, "cifar10", **DESCRIPTION)
+    own = stages(root)
+    assert own.loc[["download", "prepare"], "disk_mb"].tolist() == [3, 3]
+    recorded = own.loc[["download", "prepare", "summarise"], ["wall_seconds", "cpu_seconds", "peak_memory_mb"]]
+    assert recorded.isna().all(axis=None)
+
+
+def test_measured_stages_are_shown_and_trainings_count_the_longest_and_the_largest(tmp_path: Path) -> None:
+    root = copy_evidence(tmp_path / "published", "cifar10")
+    values = [["download", 5, 2, 100, 3], ["prepare", 7, 6, 300, 4], ["summarise", 1, 0.5, 90, 0.25]]
+    table = pd.DataFrame(values, columns=COLUMNS["resources.csv"])
+    table.to_csv(root / "cifar10" / "evidence" / "resources.csv", index=False)
+    own, records = stages(root), sources_for("supplement/tableS7", root).evidence.runs("cifar10")
+    measured = own.loc[["download", "prepare", "summarise"], list(MEASURES)]
+    assert measured.to_numpy().tolist() == [row[1:] for row in values]
+    train = own.loc["train"]
+    assert train["wall_seconds"] == max(record["wall_seconds"] for record in records)
+    assert train["peak_memory_mb"] == max(record["peak_memory_mb"] for record in records)
