@@ -81,7 +81,7 @@ def classes_of(path: Path, y: Array, classes: Sequence[Any] | None) -> tuple[lis
     and nothing else, and at least two.
     """
     found = in_order(np.unique(y.astype(str)))
-    names = [str(name) for name in (found if classes is None else classes)]
+    names = found if classes is None else trimmed(classes).tolist()
     if classes is not None and y.dtype.kind != "U":
         index = y.astype(np.int64)
     else:

@@ -158,7 +158,7 @@ def labels_of(
     none of them.
     """
     found = in_order(values.unique())
-    names = found if classes is None else [str(name) for name in classes]
+    names = found if classes is None else trimmed(classes).tolist()
     _refuse(path, ~values.isin(names), str(values.name), values, f"one of {', '.join(names)} (`classes` of the entry)")
     return names, pd.Index(names).get_indexer(pd.Index(values)).astype(np.int64)
 

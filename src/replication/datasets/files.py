@@ -1,6 +1,7 @@
 """Files from outside: their checksums, archives of them, and the one message for a file that cannot be read."""
 
 import hashlib
+import logging
 import os
 import tarfile
 import zipfile
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from clai.errors import InputError, kind_of
+
+logger = logging.getLogger(__name__)
 
 LISTED_ONE_BY_ONE = 1000  # More files than this are recorded as one tree a folder, to keep dataset.json short.
 TREE = "sha256-tree:"
@@ -131,6 +134,8 @@ def unpack_archive(archive: Path, folder: Path, target: Callable[[str], str | No
                 for member in tar:
                     if member.isreg() and (name := name_of(member.name, member.size)) is not None:
                         tar.extract(member.replace(name=name), folder, filter="data")
+                    elif member.issym() or member.islnk():
+                        logger.warning("%s: left out %s, a link; pack what it points to", archive, member.name)
     return sorted(extracted)
 
 

@@ -8,6 +8,7 @@ a lossy copy changes pixels.
 import hashlib
 import logging
 import tempfile
+import unicodedata
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,7 +60,8 @@ def listed(folder: Path, path: Path) -> tuple[dict[str, dict[str, list[Path]]], 
         if at is None or file.suffix.lower() not in SUFFIXES:
             others.append(file)
         else:
-            pictures.setdefault(SPLIT_OF[parts[at].lower()], {}).setdefault(parts[at + 1], []).append(file)
+            name = unicodedata.normalize("NFC", parts[at + 1])
+            pictures.setdefault(SPLIT_OF[parts[at].lower()], {}).setdefault(name, []).append(file)
     for name, classes in pictures.items():
         if not classes:
             raise InputError(
