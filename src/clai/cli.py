@@ -29,32 +29,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     predictions = commands.add_parser("predict", help="labels, probabilities and votes by a published model")
     predictions.add_argument("model", type=Path, help="its folder, such as results/published/pathmnist/models/clai-m")
-    predictions.add_argument("inputs", type=Path, nargs="+", help="images, folders of images, or tables of features")
+    predictions.add_argument("inputs", type=Path, nargs="+", help="images, folders, or tables of features; -: a list")
     predictions.add_argument(
         "--votes", type=int, default=0, metavar="K", help="show the K references most similar for and against"
     )
     predictions.add_argument("--json", action="store_true", help="print JSON, with the scores of all classes")
     options = parser.parse_args(arguments)
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    lists = (sys.stdin.read().splitlines() if str(path) == "-" else [path] for path in options.inputs)
     try:
-        sys.stdout.write(predict(options.model, options.inputs, options.votes, options.json))
+        entries = predict(options.model, [Path(path) for paths in lists for path in paths], options.votes)
     except InputError as error:
         parser.exit(1, f"error: {error}\n")
     except ModuleNotFoundError as error:
         parser.exit(1, f'error: {error.name} is not installed; to read pictures, pip install "clai[images]"\n')
-    return 0
+    sys.stdout.write(json.dumps(entries, indent=1) + "\n" if options.json else "".join(map(_lines, entries)))
+    return int(any("error" in entry for entry in entries))
 
 
-def predict(folder: Path, inputs: Sequence[Path], votes: int, as_json: bool) -> str:
-    """Return the predictions of a published model as text, a line an input and below it its votes, or as JSON.
+def predict(folder: Path, inputs: Sequence[Path], votes: int) -> list[dict[str, Any]]:
+    """Return what a published model predicts of each input: input, label, probability, scores and votes; or input and error.
 
     Args:
         folder: of the model.
         inputs: images and folders of images, or tables of features, .csv or .csv.gz.
         votes: references to show for and against each prediction; 0: none.
-        as_json: a list of objects with input, label, probability, scores and votes.
 
     Raises:
-        InputError: the model is damaged or takes no such inputs; or an input is missing, is damaged or has another size.
+        InputError: the model is damaged or takes no such inputs; or no input can be read and has the right size.
     """
     model = load(folder)
     kind = model.record["data"]["kind"]
@@ -62,16 +64,20 @@ def predict(folder: Path, inputs: Sequence[Path], votes: int, as_json: bool) -> 
         raise InputError(
             f"{folder}: found a model of {kind}, expected one of images or features. Call clai.load and give it arrays"
         )
-    if kind == "images":
-        files = [file for path in inputs for file in _files(path)]
-        height, width, channels = model.record["input"]["shape"]
-        x = np.stack([read_picture(file, (height, width), channels, str(file), _ADVICE) for file in files])
-        names = list(map(str, files))
-    else:
-        rows = [row for path in inputs for row in _rows(path, model.record["input"]["names"])]
-        names, x = [place for place, _ in rows], np.array([values for _, values in rows])
-    entries = _entries(model, names, x, votes)
-    return json.dumps(entries, indent=1) + "\n" if as_json else "".join(_lines(entry) for entry in entries)
+    found: list[tuple[str, NDArray[Any] | InputError]] = []
+    for path in inputs:
+        for row in _pictures(path, model) if kind == "images" else _rows(path, model.record["input"]["names"]):
+            found.append(row)
+            if len(found) % 1000 == 0:
+                sys.stderr.write(f"{len(found)} inputs are read\n")
+    good = [(name, values) for name, values in found if not isinstance(values, InputError)]
+    if not good:
+        raise InputError("\n".join(str(error) for _, error in found) or "found no input, expected some")
+    predicted = iter(_entries(model, [name for name, _ in good], np.stack([values for _, values in good]), votes))
+    return [
+        {"input": name, "error": str(values)} if isinstance(values, InputError) else next(predicted)
+        for name, values in found
+    ]
 
 
 def _entries(model: PublishedModel, names: Sequence[str], x: NDArray[Any], votes: int) -> list[dict[str, Any]]:
@@ -97,6 +103,8 @@ def _entries(model: PublishedModel, names: Sequence[str], x: NDArray[Any], votes
 
 
 def _lines(entry: dict[str, Any]) -> str:
+    if "error" in entry:
+        return f"{entry['error']}\n"
     text = f"{entry['input']}: {entry['label']} ({entry['probability']:.3f})\n"
     for side, votes in entry.get("votes", {}).items():
         for vote in votes:
@@ -106,18 +114,21 @@ def _lines(entry: dict[str, Any]) -> str:
     return text
 
 
-def _files(path: Path) -> list[Path]:
-    """Return a file, or the images directly in a folder by name."""
-    if not path.is_dir():
-        return [path]
-    files = sorted(file for file in path.iterdir() if file.suffix.lower() in SUFFIXES)
+def _pictures(path: Path, model: PublishedModel) -> Iterator[tuple[str, NDArray[np.uint8] | InputError]]:
+    """Yield name and pixels, or the error, of a picture, or of all pictures below a folder by name."""
+    files = sorted(file for file in path.rglob("[!.]*") if file.suffix.lower() in SUFFIXES) if path.is_dir() else [path]
     if not files:
-        raise InputError(f"{path}: found no image in it, expected {', '.join(SUFFIXES)} files. Name another folder")
-    return files
+        yield str(path), InputError(f"{path}: found no image in it, expected {', '.join(SUFFIXES)} files")
+    height, width, channels = model.record["input"]["shape"]
+    for file in files:
+        try:
+            yield str(file), read_picture(file, (height, width), channels, str(file), _ADVICE)
+        except InputError as error:
+            yield str(file), error
 
 
-def _rows(path: Path, names: Sequence[str]) -> Iterator[tuple[str, list[float]]]:
-    """Yield place and features of each row of a table, whose header names the features in any order."""
+def _rows(path: Path, names: Sequence[str]) -> Iterator[tuple[str, NDArray[np.float64] | InputError]]:
+    """Yield place and features, or the error, of each row of a table, whose header names the features in any order."""
     opened = gzip.open if path.suffix == ".gz" else open
     try:
         with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
@@ -129,17 +140,20 @@ def _rows(path: Path, names: Sequence[str]) -> Iterator[tuple[str, list[float]]]
             columns = [header.index(name) for name in names]
             for fields in lines:
                 place = f"{path}:{lines.line_num}"
-                if len(fields) != len(header):
-                    raise InputError(
-                        f"{place}: found {len(fields)} values, expected {len(header)} as in the header. Correct it"
-                    )
-                yield place, [_number(fields[n], f"{place}: column '{header[n]}'") for n in columns]
+                try:
+                    if len(fields) != len(header):
+                        raise InputError(
+                            f"{place}: found {len(fields)} values, expected {len(header)} as in the header"
+                        )
+                    yield place, np.array([_number(fields[n], f"{place}: column '{header[n]}'") for n in columns])
+                except InputError as error:
+                    yield place, error
             if lines.line_num < 2:
                 raise InputError(f"{path}: found no row, expected samples below the header. Name another file")
+    except InputError as error:
+        yield str(path), error
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(
-            f"{path}: cannot be read ({error}), expected a table as .csv or .csv.gz. Name another file"
-        ) from error
+        yield str(path), InputError(f"{path}: cannot be read ({error}), expected a table as .csv or .csv.gz")
 
 
 def _number(text: str, place: str) -> float:

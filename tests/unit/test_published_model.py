@@ -1,7 +1,9 @@
 """A published model gives what its run gave, says which references vote, and is refused where it is not as published."""
 
+import io
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -371,6 +373,47 @@ def test_the_command_refuses_a_table_that_does_not_fit(
     printed = capsys.readouterr()
     assert f"rows.csv{message}" in printed.err
     assert printed.out == ""
+
+
+@pytest.mark.parametrize("way", ["arguments", "folder", "list", "json"])
+def test_one_bad_input_among_many_has_its_reason_in_its_row(
+    tmp_path: Path, images_model: Published, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    loaded, run, _, folder = images_model
+    x = np.asarray(run.data["x_test"])[:2]
+    names = ["0.png", "deep/1.png", "gr\u00fcn.png"]
+    (tmp_path / "deep").mkdir()
+    for name, pixels in zip([names[0], names[2]], x, strict=True):
+        Image.fromarray(pixels).save(tmp_path / name)
+    (tmp_path / names[1]).write_bytes(b"")
+    paths = [str(tmp_path / name) for name in names]
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(paths)))
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BytesIO(), "ascii", write_through=True))
+    given = {"folder": [str(tmp_path)], "list": ["-"], "json": [*paths, "--json"]}.get(way, paths)
+    assert main(["predict", str(folder), *given]) == 1
+    sys.stdout.seek(0)
+    printed = sys.stdout.read()
+    labels = loaded.predict(x)
+    if way == "json":
+        rows = json.loads(printed)
+        assert [row["input"] for row in rows] == paths
+        assert [row.get("label") for row in rows] == [labels[0], None, labels[1]]
+        assert "found an empty file" in rows[1]["error"]
+    else:
+        first, second, third = printed.splitlines()
+        assert first.startswith(f"{paths[0]}: {labels[0]} (")
+        assert second.startswith(f"{paths[1]}: cannot be decoded as an image")
+        assert third.startswith(f"{paths[2]}: {labels[1]} (".encode("ascii", "backslashreplace").decode())
+
+
+def test_one_bad_row_of_a_table_has_its_reason_in_its_row(
+    tmp_path: Path, rows_model: Published, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "rows.csv").write_text("red,green,blue\n1,2,3\n1,2,x\n1,2\n3,2,1\n")
+    assert main(["predict", str(rows_model[3]), str(tmp_path / "rows.csv"), str(tmp_path / "none.csv")]) == 1
+    places = [line.removeprefix(str(tmp_path)).split(": ")[:2] for line in capsys.readouterr().out.splitlines()]
+    assert [place for place, _ in places] == ["/rows.csv:2", "/rows.csv:3", "/rows.csv:4", "/rows.csv:5", "/none.csv"]
+    assert [text[:8] for _, text in places[1:3]] == ["column '", "found 2 "]
 
 
 @pytest.mark.parametrize(
