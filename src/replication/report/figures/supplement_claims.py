@@ -183,7 +183,7 @@ def _draw_legend(axes: Axes) -> None:
         Line2D([], [], color=colour, marker="o", ms=3, lw=1, label=str(outcome)) for outcome, colour in COLOURS.items()
     ]
     handles.append(Line2D([], [], ls="", marker=".", color="0.4", ms=3, alpha=0.6, label="one seed or fold"))
-    handles.append(Patch(color=SHADE, label="supports the claim beyond the margin"))
+    handles.append(Patch(color=SHADE, label="supports the claim"))
     axes.legend(handles=handles, loc="upper left", borderaxespad=0)
 
 
