@@ -12,38 +12,14 @@ import pytest
 
 from clai.errors import InputError
 from replication.__main__ import main
-from replication.report.evidence import Evidence
-from replication.report.printed_values import read_values
 from replication.report.provenance import records_behind, trace
-from replication.report.sidecars import csv_text, sidecar
-from replication.report.tables.layout import Sources
-from replication.report.tables.render import render
 from replication.runs.identity import RunId
 from replication.runs.record import Recorder, commit, digest, read_records, with_evaluation, write_records
-from support.evidence_fixture import EXPECTED, write_evidence
+from support.copies import REPOSITORY
+from support.published import PUBLISHED
 
-WORKFLOW = Path(__file__).parents[2] / "workflow"
+TABLE1 = REPOSITORY / "paper_figures" / "table1.tex"
 DESCRIPTION = {"files": [{"file": "raw.zip", "size": 7, "checksum": "sha256:ab"}]}
-
-
-@pytest.fixture(scope="module")
-def table1(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Table 1 of a repository with evidence for CIFAR-10 and none for PathMNIST."""
-    repository = tmp_path_factory.mktemp("repository")
-    root = repository / "results" / "published"
-    write_evidence(root, ["cifar10"])
-    evidence = Evidence.found(root, {key: EXPECTED[key] for key in ("pathmnist", "cifar10")})
-    values, choices = (
-        read_values(WORKFLOW / "config" / "printed_values.csv"),
-        read_values(WORKFLOW / "config" / "choices.csv"),
-    )
-    table = render("table1", Sources(evidence, values, pd.DataFrame(), choices, {}), "Results.")
-    path = repository / "paper_figures" / "table1.tex"
-    path.parent.mkdir()
-    path.write_text(table.tex)
-    path.with_suffix(".csv").write_text(csv_text(table.frame))
-    path.with_suffix(".json").write_text(sidecar(table.caption, evidence, table.runs))
-    return path
 
 
 def test_what_the_workflow_writes_makes_no_run_dirty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,21 +144,24 @@ def test_records_without_their_shared_parts_are_refused(tmp_path: Path) -> None:
         read_records(tmp_path)
 
 
-def test_an_output_names_its_runs_and_keeps_no_record(table1: Path) -> None:
-    content = json.loads(table1.with_suffix(".json").read_text())
+def records_of(*datasets: str) -> list[dict[str, Any]]:
+    return [record for name in datasets for record in read_records(PUBLISHED / name / "evidence")]
+
+
+def test_an_output_names_its_runs_and_keeps_no_record() -> None:
+    content = json.loads(TABLE1.with_suffix(".json").read_text())
     assert content.keys() == {"caption", "data", "evidence", "runs"}
-    assert content["runs"] == [f"cifar10/{m}/seed{s}" for m in ("clai-c", "clai-m", "cross-entropy") for s in range(3)]
+    assert set(content["runs"]) <= {record["run"] for record in records_of("pathmnist", "cifar10", "sleepedf-bands")}
 
 
-def test_a_run_that_the_evidence_lacks_is_named(table1: Path) -> None:
-    root = table1.parents[1] / "results" / "published"
+def test_a_run_that_the_evidence_lacks_is_named() -> None:
     with pytest.raises(InputError, match=r"runs\.jsonl has no record of cifar10/gp/seed7"):
-        records_behind([RunId("cifar10", "clai-m", 0), RunId("cifar10", "gp", 7)], root)
+        records_behind([RunId("cifar10", "clai-m", 0), RunId("cifar10", "gp", 7)], PUBLISHED)
 
 
-def test_every_number_of_a_table_is_traced_to_the_runs_of_its_dataset_and_model(table1: Path) -> None:
-    frame = pd.read_csv(table1.with_suffix(".csv"))
-    traced = trace(frame, {}, read_records(table1.parents[1] / "results" / "published" / "cifar10" / "evidence"))
+def test_every_number_of_a_table_is_traced_to_the_runs_of_its_dataset_and_model() -> None:
+    frame = pd.read_csv(TABLE1.with_suffix(".csv"))
+    traced = trace(frame, {}, records_of("pathmnist", "cifar10", "sleepedf-bands"))
     assert sum(len(rows) for rows, _ in traced) == len(frame)
     for rows, behind in traced:
         (dataset, model), n = next(zip(rows["dataset"], rows["model"], strict=True)), rows["n"].max()
@@ -210,30 +189,21 @@ def test_a_claim_rests_on_the_runs_of_the_evidence_that_it_names() -> None:
     assert [behind for _, behind in traced] == [runs[:2], runs[2:], []]
 
 
-def test_command_leads_from_a_row_to_runs_data_settings_and_versions(
-    table1: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["provenance", str(table1)]) == 0
-    assert "not run: needs pathmnist.npz" in capsys.readouterr().out
-    assert main(["provenance", str(table1), "--row", "model=clai-c", "metric=accuracy"]) == 0
+def test_command_leads_from_a_row_to_runs_data_settings_and_versions(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = ["dataset=cifar10", "model=clai-c", "metric=accuracy"]
+    assert main(["provenance", str(TABLE1), "--row", *rows]) == 0
     text = capsys.readouterr().out
-    lines = text.splitlines()
-    evidence = table1.parents[1] / "results" / "published" / "cifar10" / "evidence"
-    (settings,) = {run["config_hash"] for run in read_records(evidence) if run["run"] == "cifar10/clai-c/seed1"}
-    assert "clai-m" not in text.split("<-")[0].split("\n", 3)[3]
-    (run,) = [line for line in lines if "<- cifar10/clai-c/seed1:" in line]
-    for part in ("commit 0000000000", f"settings {settings}", "2 threads on cpu", "1,500 MiB"):
+    (record,) = [record for record in records_of("cifar10") if record["run"] == "cifar10/clai-c/seed1"]
+    (run,) = [line for line in text.splitlines() if "<- cifar10/clai-c/seed1:" in line]
+    threads = f"{record['threads']} threads on {record['device']}"
+    for part in (f"commit {record['commit'][:10]}", f"settings {record['config_hash']}", threads):
         assert part in run
-    accuracy = pd.read_csv(table1.with_suffix(".csv")).set_index(["dataset", "model", "metric"])["mean"]
+    assert "<- cifar10/clai-m" not in text
+    accuracy = pd.read_csv(TABLE1.with_suffix(".csv")).set_index(["dataset", "model", "metric"])["mean"]
     assert f"{accuracy['cifar10', 'clai-c', 'accuracy']:.6g}" in text
-    assert 'cifar10_images.zip: "sha256:abab' in text
-    assert '"epochs": 5' in text
-    assert '    torch: "2"' in lines
-
-
-def test_a_row_that_is_not_there_is_named(table1: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert f'    torch: "{record["versions"]["torch"]}"' in text
     with pytest.raises(SystemExit, match="1"):
-        main(["provenance", str(table1), "--row", "model=gp"])
+        main(["provenance", str(TABLE1), "--row", "model=gp"])
     assert "found no row with {'model': 'gp'}" in capsys.readouterr().err
 
 
@@ -250,10 +220,10 @@ def test_a_row_that_is_not_there_is_named(table1: Path, capsys: pytest.CaptureFi
     ],
 )
 def test_a_damaged_or_missing_file_beside_an_output_is_named(
-    table1: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], suffix: str, content: bytes | None
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], suffix: str, content: bytes | None
 ) -> None:
     for kind in (".csv", ".json"):
-        shutil.copyfile(table1.with_suffix(kind), tmp_path / f"table1{kind}")
+        shutil.copyfile(TABLE1.with_suffix(kind), tmp_path / f"table1{kind}")
     damaged = tmp_path / f"table1{suffix}"
     damaged.unlink() if content is None else damaged.write_bytes(content)
     with pytest.raises(SystemExit, match="1"):
