@@ -50,7 +50,7 @@ FASTER = Hypothesis("better", RATIO_MARGIN, null=1)
         "fewest classes to the most."
     ),
     limits=(
-        "The unit of time was changed after seconds had failed (CHANGELOG.md), so both stand here. The control is "
+        "The unit of time was changed after seconds had failed (docs/verdicts.md), so both stand here. The control is "
         "missing: a machine on which seconds do not drift."
     ),
 )

@@ -100,7 +100,7 @@ class Part:
 
     @property
     def n_needed(self) -> int | None:
-        """Return the number of replicates that an inconclusive part would need (`verdict.n_needed`).
+        """Return the number of replicates that an inconclusive part would need (`hypothesis.n_needed`).
 
         None where test samples count as well: more seeds leave their part of the interval as it is.
         """
@@ -123,15 +123,9 @@ def weigh(
     """Weigh the interval over `values`, or that over seeds and test samples together, against a hypothesis.
 
     Args:
-        evidence: where the data have their name.
-        key: the evidence folder.
-        quantity: what is measured.
         values: by seed or fold.
-        unit: how to write the number.
-        hypothesis: what the claim says of it.
-        reading: the reading that it belongs to.
-        model: the model, where one of several is enough.
         over_samples: the interval over seeds and test samples together; None where the samples' predictions were not kept.
+        Others: as of `Part`.
     """
     value = over_samples or interval(values)
     outcome = hypothesis.outcome(value)

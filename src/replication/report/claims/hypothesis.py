@@ -87,8 +87,8 @@ low > m.
 - **On a substitute** stands where all data are others than the paper's, **where tested** where data or readings of the claim
   have no evidence. A test that needs two seeds or folds and has one is *not testable here*.
 
-Margins and rules were fixed on 2026-11-21, after most of the evidence had been seen. CHANGELOG.md ("Rules of verdicts") lists
-every change of a rule with the verdict before and after.
+Margins and rules were fixed on 2026-11-21, after most of the evidence had been seen. docs/verdicts.md lists every
+change of a rule with the verdict before and after.
 """
 """The rules as readers of the page of claims see them."""
 

@@ -27,6 +27,7 @@ from replication.report.claims.sources import (
     ON_EVERY_DATASET,
     TARGET_CHOICE,
     TARGETS,
+    Source,
     averaged,
     dataset_of,
     gap,
@@ -77,14 +78,7 @@ def more_accurate(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
     finding.choices = TARGET_CHOICE
     finding.missing += missing_targets(evidence, present)
     for source in multiclass_sources(evidence, present):
-        finding.cite(evidence, source.key, "metrics.csv")
-        differences = gap(_printed_rule(source.frame(evidence, "metrics.csv")), "accuracy", "clai-m", "clai-c")
-        around = source.over_samples(evidence, "accuracy", "clai-m", "clai-c")
-        quantity = f"accuracy, {M_MINUS_C}"
-        finding.add(
-            weigh(evidence, source.key, quantity, differences, POINTS, MORE, source.reading, over_samples=around)
-        )
-        _cite_samples(finding, evidence, source.key, around)
+        _weigh_gap(finding, evidence, source, "accuracy", "accuracy", POINTS, MORE)
     _note_ablation(finding, evidence, "accuracy", "accuracy", POINTS)
     return finding
 
@@ -106,22 +100,25 @@ def better_calibrated(evidence: Evidence, printed_values: pd.DataFrame) -> Findi
     finding, present = start(evidence, MULTICLASS, "metrics.csv")
     finding.choices = {**TARGET_CHOICE, "probability": ("raw", "calibrated")}
     finding.missing += missing_targets(evidence, present)
-    metrics_by_probability = {"raw": "ece", "calibrated": "ece_scaled"}
     for source in multiclass_sources(evidence, present):
-        finding.cite(evidence, source.key, "metrics.csv")
-        metrics = _printed_rule(source.frame(evidence, "metrics.csv"))
-        for probability, metric in metrics_by_probability.items():
-            reading = replace(source.reading, probability=probability)
-            differences = gap(metrics, metric, "clai-m", "clai-c")
-            around = source.over_samples(evidence, metric, "clai-m", "clai-c")
-            quantity = f"ECE, {M_MINUS_C}"
-            finding.add(
-                weigh(evidence, source.key, quantity, differences, DIFFERENCE, LESS, reading, over_samples=around)
-            )
-            _cite_samples(finding, evidence, source.key, around)
+        for probability, metric in (("raw", "ece"), ("calibrated", "ece_scaled")):
+            read = replace(source, reading=replace(source.reading, probability=probability))
+            _weigh_gap(finding, evidence, read, metric, "ECE", DIFFERENCE, LESS)
     _note_ablation(finding, evidence, "ece", "ECE, raw", DIFFERENCE)
     _note_ablation(finding, evidence, "ece_scaled", "ECE, calibrated", DIFFERENCE)
     return finding
+
+
+def _weigh_gap(
+    finding: Finding, evidence: Evidence, source: Source, metric: str, name: str, unit: Unit, hypothesis: Hypothesis
+) -> None:
+    """Add CLaI-M minus CLaI-C in a metric, over seeds and test samples where these were kept."""
+    finding.cite(evidence, source.key, "metrics.csv")
+    differences = gap(_printed_rule(source.frame(evidence, "metrics.csv")), metric, "clai-m", "clai-c")
+    around = source.over_samples(evidence, metric, "clai-m", "clai-c")
+    quantity, reading = f"{name}, {M_MINUS_C}", source.reading
+    finding.add(weigh(evidence, source.key, quantity, differences, unit, hypothesis, reading, over_samples=around))
+    _cite_samples(finding, evidence, source.key, around)
 
 
 def _cite_samples(finding: Finding, evidence: Evidence, key: str, around: Interval | None) -> None:

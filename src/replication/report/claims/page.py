@@ -1,7 +1,6 @@
 """The judged claims as a Markdown page and as a table."""
 
 import re
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -14,7 +13,6 @@ from replication.report.claims.hypothesis import RULES, Outcome, Reading, Verdic
 Record = Mapping[str, Any]
 """A judged claim, or a part of it (`replication.report.claims.judge.record`)."""
 
-WIDTH = 120
 LONG_TABLE = 16
 """Rows beyond which a table of evidence is folded."""
 CONTROL_WORDS = {
@@ -69,7 +67,7 @@ def claims_page(claims: Sequence[Record], caption: str) -> str:
     for claim in claims:
         blocks += _section(claim)
     blocks += ["## Basis", *caption.split("\n")]
-    return "\n\n".join(map(_wrapped, blocks)) + "\n"
+    return "\n\n".join(blocks) + "\n"
 
 
 def verdict_of(claim: Record) -> str:
@@ -273,21 +271,3 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def _list(heading: str, lines: Sequence[str]) -> list[str]:
     """Write a heading and a bullet for each line; nothing without lines."""
     return [f"**{heading}:**", "\n".join(f"- {line}" for line in lines)] if lines else []
-
-
-def _wrapped(text: str) -> str:
-    """Break the lines of Markdown paragraphs and bullets anew; tables and headings stay."""
-    if text.startswith(("|", "<", "#")):
-        return text
-    if "\n\n" in text:
-        return "\n\n".join(map(_wrapped, text.split("\n\n")))
-    bullets = re.split(r"^- |\n- ", text)[1:]
-    return "\n".join(_filled(bullet, "- ") for bullet in bullets) if bullets else _filled(text)
-
-
-def _filled(text: str, bullet: str = "") -> str:
-    """Break lines, but neither within a number nor before a sign that Markdown would take for a bullet."""
-    bound = re.sub(r"\[[^\]]*\]| [-+] |\b[np] = ", lambda match: match[0].replace(" ", "\0"), " ".join(text.split()))
-    lines = textwrap.fill(bound, WIDTH, initial_indent=bullet, subsequent_indent=" " * len(bullet),
-                          break_long_words=False, break_on_hyphens=False)  # fmt: skip
-    return lines.replace("\0", " ")
