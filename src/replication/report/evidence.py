@@ -99,8 +99,11 @@ class Evidence:
 
     def is_substitute(self, key: str) -> bool:
         """Return whether the data of a dataset or study with evidence stand in for other ones."""
-        dataset = self.description(key).get("dataset", key)
-        return "substitute_for" in self.expected.get(dataset, {})
+        return "substitute_for" in self.expected.get(self.dataset_of(key), {})
+
+    def dataset_of(self, key: str) -> str:
+        """Return the dataset of a study with evidence; a dataset is its own."""
+        return str(self.description(key).get("dataset", key))
 
     def shown(self) -> list[str]:
         """Return the expected datasets in the order of tables, each substitute in place of its dataset or left out."""
@@ -117,9 +120,8 @@ class Evidence:
         """
         if not self.has(dataset):
             return str(self.expected[dataset]["title"])
-        description = self.description(dataset)
-        study = f", study {dataset}" if description.get("dataset", dataset) != dataset else ""
-        return f"{description['title']}{study}"
+        study = f", study {dataset}" if self.dataset_of(dataset) != dataset else ""
+        return f"{self.description(dataset)['title']}{study}"
 
     def model_title(self, dataset: str, model: str) -> str:
         """Return the name of a model, or of a study's cell: the names of its variants."""

@@ -29,7 +29,6 @@ from replication.report.claims.sources import (
     TARGETS,
     Source,
     averaged,
-    dataset_of,
     gap,
     missing_targets,
     multiclass_sources,
@@ -165,7 +164,7 @@ def table1_values(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
     for source in multiclass_sources(evidence, present):
         finding.cite(evidence, source.key, "metrics.csv")
         metrics = _printed_rule(source.frame(evidence, "metrics.csv"))
-        dataset = dataset_of(source.key)
+        dataset = evidence.dataset_of(source.key)
         for model in CLAI:
             for metric, name in (("accuracy", "accuracy"), ("roc_auc", "ROC-AUC")):
                 ours = values(metrics, model, metric)

@@ -112,7 +112,9 @@ def missing_targets(evidence: Evidence, datasets: list[str]) -> list[str]:
     """
     sources = list(multiclass_sources(evidence, datasets))
     of_table_1 = {
-        (dataset_of(source.key), source.reading.target) for source in sources if source.reading.network == OF_TABLE_1
+        (evidence.dataset_of(source.key), source.reading.target)
+        for source in sources
+        if source.reading.network == OF_TABLE_1
     }
     tested = {source.reading.target for source in sources}
     return [
@@ -121,11 +123,6 @@ def missing_targets(evidence: Evidence, datasets: list[str]) -> list[str]:
         for target in TARGET_CHOICE["target"]
         if target in tested and (dataset, target) not in of_table_1
     ]
-
-
-def dataset_of(key: str) -> str:
-    """Return the dataset of a study that `multiclass_sources` yields; a dataset is its own."""
-    return {_DECISIVE: "cifar10", **{study: dataset for dataset, study in _PRODUCT.items()}}.get(key, key)
 
 
 def _target(evidence: Evidence, dataset: str) -> str:

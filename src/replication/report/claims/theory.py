@@ -26,7 +26,6 @@ from replication.report.claims.sources import (
     OF_TABLE_1,
     ON_EVERY_DATASET,
     TARGETS,
-    dataset_of,
     gap,
     missing_targets,
     multiclass_sources,
@@ -309,7 +308,8 @@ def _compare_targets_of_table_1(finding: Finding, evidence: Evidence) -> None:
     """Add the runs of table 1 against the studies that train the same models with the other target."""
     sources = [s for s in multiclass_sources(evidence, _at_hand(evidence)) if s.reading.network == OF_TABLE_1]
     by_target = {
-        target: {dataset_of(s.key): s for s in sources if s.reading.target == target} for target in ("zero", "product")
+        target: {evidence.dataset_of(s.key): s for s in sources if s.reading.target == target}
+        for target in ("zero", "product")
     }
     for dataset, product in by_target["product"].items():
         zero = by_target["zero"].get(dataset)
