@@ -224,6 +224,15 @@ def test_rows_that_are_not_as_distributed_are_refused_without_showing_them(
     assert not (tmp_path / "p").exists()
 
 
+@pytest.mark.parametrize(("content", "found"), [(b"", "an empty file"), (b"\n<html>log in</html>", "an HTML page")])
+def test_a_table_that_is_none_is_refused_for_its_reason(
+    small_tables: Path, tmp_path: Path, content: bytes, found: str
+) -> None:
+    (small_tables / "hosp" / "labevents.csv.gz").write_bytes(content)
+    with pytest.raises(InputError, match=rf"labevents\.csv\.gz: found {found}, expected the table of MIMIC-IV"):
+        rows_of(small_tables, tmp_path / "p")
+
+
 def test_a_table_cut_short_is_refused(small_tables: Path, tmp_path: Path) -> None:
     path = small_tables / "icu" / "chartevents.csv.gz"
     path.write_bytes(path.read_bytes()[:-400])

@@ -128,9 +128,7 @@ def read(paths: Sequence[Path], variables: Sequence[str]) -> Rows:
         raise InputError(f"found no pNNNNNN.psv record in {', '.join(map(str, paths))}")
     whole = Rows(*(np.concatenate([getattr(p, name) for p in parts]) for name in Rows.__dataclass_fields__))
     if len(segments(whole.recordings)[0]) != len(np.unique(whole.recordings)):
-        raise InputError(
-            f"records appear twice in {', '.join(map(str, paths))}; give the zips or the folders, not both"
-        )
+        raise InputError(f"records appear twice in {', '.join(map(str, paths))}; give zips or folders, not both")
     order = np.lexsort((whole.hours, whole.recordings))
     rows = Rows(*(getattr(whole, name)[order] for name in Rows.__dataclass_fields__))
     if (twice := np.flatnonzero((np.diff(rows.recordings) == 0) & (np.diff(rows.hours) == 0))).size:

@@ -42,7 +42,7 @@ def columns_of(path: Path) -> list[str]:
             names = header.iloc[0].tolist()
     if repeated := [name for name, count in Counter(names).items() if count > 1]:
         raise InputError(
-            f"{path}: found more than one column {_named(repeated)}, expected every name once. Rename or remove columns."
+            f"{path}: found more than one column {_named(repeated)}, expected every name once. Rename them."
         )
     return names
 

@@ -84,9 +84,7 @@ def matching(folder: Path, patterns: Sequence[str]) -> list[Path]:
         folders[:] = [name for name in folders if not name.startswith(".") and name not in SYSTEM_FOLDERS]
         for path in (Path(root, name) for name in folders):
             if path.is_symlink() and Path(root).resolve().is_relative_to(path.resolve()):
-                raise InputError(
-                    f"{path}: found a link to a folder that holds it, expected no circle. Remove the link."
-                )
+                raise InputError(f"{path}: found a link to a folder that holds it, expected no circle. Remove it.")
         found += [Path(root, name) for name in names if not name.startswith(".")]
     anywhere = [f"*{pattern[2:]}".lower() for pattern in patterns if pattern.startswith("**/")]
     at_the_top = [pattern.lower() for pattern in patterns if not pattern.startswith("**/")]

@@ -64,15 +64,11 @@ def listed(folder: Path, path: Path) -> tuple[dict[str, dict[str, list[Path]]], 
             pictures.setdefault(SPLIT_OF[parts[at].lower()], {}).setdefault(name, []).append(file)
     for name, classes in pictures.items():
         if not classes:
-            raise InputError(
-                f"{path}: found no picture under {name}/<class>/; expected {', '.join(SUFFIXES)} files there"
-            )
+            raise InputError(f"{path}: found no picture under {name}/<class>/; expected {', '.join(SUFFIXES)} files")
         if unprintable := [name for name in classes if not name.isprintable()]:
             raise InputError(f"{path}: found the folder '{unprintable[0]}', expected the name of a class. Rename it.")
         if only := sorted(pictures["train"].keys() ^ classes.keys()):
-            raise InputError(
-                f"{path}: classes {', '.join(only)} are in one of train/ and {name}/ only; expected them in both"
-            )
+            raise InputError(f"{path}: classes {', '.join(only)} are in one of train/ and {name}/ only; expected both")
     return pictures, others
 
 

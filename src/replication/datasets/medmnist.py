@@ -96,8 +96,7 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
             if not whole_numbers or not np.isin(y, np.arange(len(classes))).all():
                 raise InputError(
                     f"{path}: {split}_labels is {y.dtype} {y.shape}, expected ({len(x)}, 1) whole numbers from 0, "
-                    f"below {len(classes)}. "
-                    "Replace the file."
+                    f"below {len(classes)}. Replace the file."
                 )
             writer.array(f"x_{split}", x.reshape(-1, size, size, len(channels)))
             writer.array(f"y_{split}", y.reshape(-1).astype(np.int64))

@@ -130,8 +130,9 @@ def check_channels(psg: Path, channels: Sequence[str], rate: float) -> None:
             found = f"{count} channels named" if count else "no channel"
             raise Unusable(psg, f"found {found} {channel}, expected one (`channels`); {it_has}")
         if not math.isclose(alone.info["sfreq"], rate, rel_tol=1e-5):  # The header rounds the length of a data record.
-            found = f"{alone.info['sfreq']:g} Hz"
-            raise Unusable(psg, f"found {found}, expected {rate:g} Hz (`sampling_rate`) in {channel}; {it_has}")
+            raise Unusable(
+                psg, f"found {alone.info['sfreq']:g} Hz, expected {rate:g} Hz (`sampling_rate`) in {channel}; {it_has}"
+            )
         if alone._orig_units[channel] not in ("µV", "mV", "V"):
             raise Unusable(psg, f"found another unit than uV, mV or V in {channel}; {it_has}")
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clai.errors import InputError
+from clai.errors import InputError, kind_of
 from replication.datasets.sources import Raw
 
 if TYPE_CHECKING:
@@ -49,9 +49,7 @@ def locate(folder: Path) -> dict[str, Path]:
     """
     roots = [folder] if (folder / "hosp").is_dir() else sorted({p.parent for p in folder.glob("**/hosp") if p.is_dir()})
     if len(roots) > 1:
-        raise InputError(
-            f"{folder}: found {len(roots)} copies ({', '.join(map(str, roots))}); set `path` to one of them"
-        )
+        raise InputError(f"{folder}: found {len(roots)} copies ({', '.join(map(str, roots))}); set `path` to one")
     root = roots[0] if roots else folder
     files, missing = {}, []
     for table in TABLES:
@@ -69,6 +67,10 @@ def header(path: Path) -> list[str]:
     """Return the column names of a table; raises InputError when it cannot be read."""
     import pandas as pd
 
+    with path.open("rb") as file:
+        head = file.read(64)
+    if not head.strip() or head.lstrip()[:1] == b"<":  # Other contents are not shown.
+        raise InputError(f"{path}: found {kind_of(head.strip())}, expected the table of MIMIC-IV. Replace the file.")
     try:
         return [str(name) for name in pd.read_csv(path, nrows=0, index_col=False)]
     except (ValueError, OSError, EOFError, zlib.error) as error:  # The text of an error may quote rows of patients.
