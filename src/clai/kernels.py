@@ -5,7 +5,6 @@ A new kernel is one subclass of `Kernel` with a `name`; `KERNELS` and `build` th
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, Self
 
 import torch
@@ -79,12 +78,6 @@ class Kernel(nn.Module, ABC):
             size: embedding dimensions L, at least 2.
         """
         return None
-
-    def mean_loss_floor(self, target: Target, shares: Sequence[float], size: int) -> float | None:
-        """Return the mean of `loss_floor` over conditions with these class shares; None if it is not known."""
-        floors = [self.loss_floor(target, share, size) for share in shares]
-        known = [floor for floor in floors if floor is not None]
-        return sum(known) / len(floors) if len(known) == len(floors) else None
 
 
 class Cosine(Kernel):

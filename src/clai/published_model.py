@@ -71,7 +71,6 @@ def _list(items: _Rule, most: int, least: int = 1) -> _Rule:
 
 _TEXT = _Rule("a text of at most 1000 characters", lambda value: isinstance(value, str) and len(value) <= 1000)
 _SWITCH = _Rule("true or false", lambda value: isinstance(value, bool))
-_BLOCK_OF_VALUES = _Rule("a block of values", lambda value: isinstance(value, dict))
 _ANY_NUMBER, _POSITIVE = _number(-1e30, 1e30), _number(1e-30, 1e30)
 
 # Trunks of single samples, and of the hours of a recording.
@@ -81,9 +80,7 @@ _RULES: dict[str, _Rule] = {
     "format": _one_of(FORMAT),
     "run": _TEXT,
     "model": _TEXT,
-    "data.dataset": _TEXT,
     "data.title": _TEXT,
-    "data.licence": _TEXT,
     "data.kind": _one_of("images", "signals", "features", "recordings"),
     "data.classes": _list(_TEXT, 1000, 2),
     "input.shape": _list(_integer(65536), 3),
@@ -102,8 +99,6 @@ _RULES: dict[str, _Rule] = {
     "settings.precision": _one_of("bfloat16", "float32"),
     "population": _list(_integer(2**40), 1000, 0),
     "sha256": _Rule("64 hexadecimal digits", lambda value: isinstance(value, str) and len(value) == 64),
-    "metrics": _BLOCK_OF_VALUES,
-    "record": _BLOCK_OF_VALUES,
 }
 
 

@@ -144,7 +144,6 @@ class Laplacian(MahalanobisGaussian):
 def test_a_kernel_without_a_known_floor_has_none(target: Target) -> None:
     kernel = Laplacian(6, "full")
     assert kernel.loss_floor(target, 0.1, 6) is None
-    assert kernel.mean_loss_floor(target, [0.1, 0.3], 6) is None
     a, r = embeddings(4, 6, dtype=torch.float32), embeddings(5, 6, seed=1, dtype=torch.float32)
     torch.testing.assert_close(kernel.log_parzen(a, r).exp(), (1 + kernel(a, r)) / 2)
 

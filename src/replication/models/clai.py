@@ -58,8 +58,10 @@ class CLaI(Network):
         references = draw_references(run, splits)
         positions = draw_items(splits.val, run.settings["inference"]["validation_samples"], run.id.seed)
         shares = (one_vs_rest(splits.train.labels, run.conditions) > 0).double().mean(1).tolist()
-        floor = self.kernel.mean_loss_floor(run.training.target, shares, run.settings["embedding_size"])
-        constants = {} if floor is None else {"floor": floor}
+        size, target = run.settings["embedding_size"], run.training.target
+        floors = [self.kernel.loss_floor(target, share, size) for share in shares]
+        known = [floor for floor in floors if floor is not None]
+        constants = {"floor": sum(known) / len(floors)} if len(known) == len(floors) else {}
 
         def validate() -> Epoch:
             reference = embed(self.network, splits.train, precision, references)
