@@ -15,6 +15,14 @@ pytestmark = pytest.mark.slow
 TEXT = (REPOSITORY / "docs" / "extending.md").read_text()
 
 
+SMALL = """overrides:
+      seeds: [0]
+      embedding_size: 4
+      encoder: {trunk: resnet2d, width: 4, blocks: [1]}
+      training: {epochs: 1, batch_size: 8}
+      inference: {validation_references: 20}"""
+
+
 def block(mark: str) -> str:
     """The one block of the page that holds the mark."""
     blocks = re.findall(r"^ *```\w+\n(.*?)```", TEXT, flags=re.DOTALL | re.MULTILINE)
@@ -43,10 +51,13 @@ def test_a_kernel_and_a_baseline_run_by_their_recipes(extended: Tree) -> None:
         assert metrics.loc[metrics["metric"] == "accuracy", "value"].max() > 0.25, "guessing reaches 0.1"
 
 
-def test_a_source_is_one_module_and_one_entry(tree: Tree) -> None:
-    (tree.path / "local.yaml").write_text(block("digits:") + "run: [digits]\nevidence: real\n")
+def test_a_source_is_one_module_and_one_entry_and_of_two_classes_it_has_evidence(tree: Tree) -> None:
+    entry = block("digits:").replace('["0", "1", "2"]', '["0", "1"]')
+    entry = entry.replace("models: [clai-m]", "models: [clai-m, cross-entropy]").replace("overrides: {}", SMALL)
+    whole = f"{entry}run: [digits]\nrun_studies: []\nrun_benchmark: false\nevidence: real\n"
+    (tree.path / "local.yaml").write_text(whole)
     table = pd.DataFrame(np.random.default_rng(0).integers(0, 255, (90, 64)), columns=[f"p{i}" for i in range(64)])
-    table.assign(split=np.repeat(["train", "val", "test"], 30), label=np.arange(90) % 3).to_csv(
+    table.assign(split=np.repeat(["train", "val", "test"], 30), label=np.arange(90) % 2).to_csv(
         tree.path / "digits.csv"
     )
     target = "results/real/digits/prepared/dataset.json"
@@ -56,13 +67,19 @@ def test_a_source_is_one_module_and_one_entry(tree: Tree) -> None:
     run = tree.snakemake(target, "--configfile", "local.yaml")
     assert run.returncode == 0, run.stdout
     info = json.loads((tree.path / target).read_text())
-    assert info["splits"]["train"] == {"n": 30, "counts": [10, 10, 10]}
+    assert info["splits"]["train"] == {"n": 30, "counts": [15, 15]}
     assert tree.planned(target, "--configfile", "local.yaml") == {}
-    (tree.path / "digits.csv").write_text((tree.path / "digits.csv").read_text().replace(",2\n", ",1\n"))
+    (tree.path / "digits.csv").write_text((tree.path / "digits.csv").read_text().replace(",1\n", ",0\n", 1))
     again = tree.planned(target, "--configfile", "local.yaml")
     assert again == {"fetch_source": 1, "prepare_dataset": 1}, "the same size, other labels"
-    planned = tree.planned("paper_figures/supplement/tableS11.csv", "--configfile", "local.yaml")
-    assert {"train_model", "evaluate", "render_table"} <= planned.keys()
+    evidence, table = tree.path / "results" / "real" / "digits" / "evidence", "paper_figures/supplement/tableS10.csv"
+    files = [f"{evidence.relative_to(tree.path)}/{name}" for name in ("samples.npz", "predictions_clai-m.npz")]
+    run = tree.snakemake("--cores", "2", "--configfile", "local.yaml", "--", "evidence", table, *files)
+    assert run.returncode == 0, run.stdout
+    for name in ("metrics", "comparisons"):
+        measured = pd.read_csv(evidence / f"{name}.csv")
+        assert set(measured.loc[measured["metric"] == "accuracy", "model"]) == {"clai-m", "cross-entropy"}
+    assert "accuracy" in set(pd.read_csv(tree.path / table).query("dataset == 'digits'")["metric"])
 
 
 def test_a_set_of_medmnist_is_one_entry(tree: Tree) -> None:

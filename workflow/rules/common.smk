@@ -132,7 +132,7 @@ def controls_of(wildcards):
 
 def similarities_of(wildcards):
     """The similarities between classes: in CLaI's embeddings, then in others."""
-    if run_settings.is_sepsis(config, wildcards.dataset):
+    if run_settings.has_recordings(config, wildcards.dataset):
         return []
     others = [f"<results>/{run}/similarity.csv" for run in controls.compared_runs(config, wildcards.dataset)]
     return [*files_of_runs("similarity.csv", *CLAI)(wildcards), *others]

@@ -1,4 +1,4 @@
-"""Compare all models of a multiclass dataset, and project its test embeddings: t-SNE for both kernels, and stages."""
+"""Compare all models of a dataset of samples, and project its test embeddings: t-SNE for both kernels, and stages."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

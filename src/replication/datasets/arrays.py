@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from clai.errors import InputError
 from replication.datasets.files import reading
-from replication.datasets.identifiers import in_order, missing, trimmed
+from replication.datasets.identifiers import in_order, missing, positive_last, trimmed
 from replication.datasets.prepared import SPLITS, narrowed, writing
 from replication.datasets.sources import Raw
 from replication.datasets.splits import group_split, stratified_validation
@@ -108,7 +108,9 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
             f"{path}: found {kind} with {count} channels or features, but {len(channels)} names in `channels` and the "
             f"`sampling_rate` {settings['sampling_rate']}, expected a name for each, and a rate for signals alone. Correct it."
         )
-    classes, y = classes_of(path, y, settings["classes"])
+    names, y = classes_of(path, y, settings["classes"])
+    classes = positive_last(names, settings.get("positive"))
+    y = y if classes == names else 1 - y
     test, validation = settings["test_share"], settings["validation_share"]
     if groups is None:
         rest, tested = stratified_validation(y, test, seed)

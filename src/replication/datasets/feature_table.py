@@ -19,7 +19,7 @@ import pandas as pd
 
 from clai.errors import InputError
 from replication.datasets.files import reading
-from replication.datasets.identifiers import in_order, missing, trimmed
+from replication.datasets.identifiers import in_order, missing, positive_last, trimmed
 from replication.datasets.prepared import SPLITS, narrowed, writing
 from replication.datasets.sources import Raw
 from replication.datasets.splits import group_split
@@ -150,16 +150,17 @@ def _refuse(path: Path, bad: Any, column: str, found: Any, expected: str) -> Non
 
 
 def labels_of(
-    path: Path, values: "pd.Series[str]", classes: Sequence[Any] | None
+    path: Path, values: "pd.Series[str]", classes: Sequence[Any] | None, positive: str | int | None = None
 ) -> tuple[list[str], npt.NDArray[np.int64]]:
     """Return the classes and the class index of each value (rows,).
 
-    classes: in the order of class indices; those found in the table, sorted, when None. Raises InputError for a value that is
-    none of them.
+    classes: in the order of class indices; those found in the table, sorted, when None. positive: the last of two. Raises
+    InputError for a value that is none of them.
     """
     found = in_order(values.unique())
     names = found if classes is None else trimmed(classes).tolist()
     _refuse(path, ~values.isin(names), str(values.name), values, f"one of {', '.join(names)} (`classes` of the entry)")
+    names = positive_last(names, positive)
     return names, pd.Index(names).get_indexer(pd.Index(values)).astype(np.int64)
 
 
@@ -181,7 +182,7 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
     unknown = missing(table[label].to_numpy(dtype=str), settings["classes"])
     _refuse(path, unknown, label, table[label], "a value (`classes` may name it)")
     _refuse(path, missing(table[group].to_numpy(dtype=str)), group, table[group], "a value")
-    classes, y = labels_of(path, table[label], settings["classes"])
+    classes, y = labels_of(path, table[label], settings["classes"], settings.get("positive"))
     names, groups = np.unique(table[group].to_numpy(dtype=str), return_inverse=True)
     parts = group_split(groups, settings["test_share"], settings["validation_share"], seed, f"'{group}' groups")
     rows = {split: np.flatnonzero(np.isin(groups, part)) for split, part in zip(SPLITS, parts, strict=True)}

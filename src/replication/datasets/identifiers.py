@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from clai.errors import InputError
+
 _BLANK = r"[\s\u00ad\u180e\u200b-\u200f\u2060\ufeff]"
 _AROUND = re.compile(rf"^{_BLANK}+|{_BLANK}+$")
 _MISSING = {"", "nan", "-nan", "na", "n/a", "<na>", "nat", "null", "#n/a", "#na", "none", "?"}
@@ -35,3 +37,18 @@ def in_order(names: Iterable[str]) -> list[str]:
             return True, 0.0, name
 
     return sorted(names, key=key)
+
+
+def positive_last(names: Sequence[str], positive: str | int | None) -> list[str]:
+    """Return class names in the order of class indices, of two classes `positive` last; None leaves them in the given order.
+
+    Raises InputError unless `positive` is one of two classes.
+    """
+    if positive is None:
+        return list(names)
+    if len(names) != 2 or str(positive) not in names:
+        raise InputError(
+            f"found the classes {', '.join(names)} and the positive class {positive}, expected it to be one of two. Correct or "
+            "remove `positive` of the entry."
+        )
+    return sorted(names, key=str(positive).__eq__)

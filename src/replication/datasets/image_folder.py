@@ -1,8 +1,8 @@
 """Pictures as files in `<split>/<class>/<file>`, in a folder or an archive, as torchvision's `ImageFolder` reads them.
 
-Endings and order are torchvision's. Classes are the folders below `train`, `test` and, if any, `val`, in alphabetical order,
-which for CIFAR-10 is the order of the paper (table 2). docs/data.md says what else is read. The title names the format, because
-a lossy copy changes pixels.
+Endings are torchvision's. Classes are the folders below `train`, `test` and, if any, `val`, sorted, numbers as numbers, which for
+CIFAR-10 is the order of the paper (table 2). docs/data.md says what else is read. The title names the format, because a lossy
+copy changes pixels.
 """
 
 import hashlib
@@ -19,6 +19,7 @@ import numpy as np
 from clai.errors import InputError
 from clai.pictures import SUFFIXES, read_picture
 from replication.datasets.files import matching, unpack_archive
+from replication.datasets.identifiers import in_order, positive_last
 from replication.datasets.prepared import SPLITS, writing
 from replication.datasets.sources import Raw
 from replication.datasets.splits import stratified_validation
@@ -50,7 +51,7 @@ def listed(folder: Path, path: Path) -> tuple[dict[str, dict[str, list[Path]]], 
     """Return the pictures below `folder` by split ("train", "test", if any "val") and class, and the other files; each sorted.
 
     path: the folder or archive for messages. Raises InputError when a split is missing, the splits do not have the same classes,
-    there is one class alone, or the name of a class cannot be printed.
+    or the name of a class cannot be printed.
     """
     pictures: dict[str, dict[str, list[Path]]] = {"train": {}, "test": {}}
     others = []
@@ -77,7 +78,7 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
     size, share = settings["image_size"], settings["validation_share"]
     with opened(raw.path, out_dir) as folder, writing(out_dir) as writer:
         pictures, others = listed(folder, raw.path)
-        classes = sorted(pictures["train"])
+        classes = positive_last(in_order(pictures["train"]), settings.get("positive"))
         files = {split: [(k, p) for k, name in enumerate(classes) for p in of[name]] for split, of in pictures.items()}
         rule = "train, val and test folders as given"
         if "val" not in files:

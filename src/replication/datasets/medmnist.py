@@ -13,6 +13,7 @@ import numpy as np
 
 from clai.errors import InputError
 from replication.datasets.files import reading
+from replication.datasets.identifiers import positive_last
 from replication.datasets.prepared import SPLITS, writing
 from replication.datasets.sources import Raw, Row
 
@@ -75,7 +76,8 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
     import medmnist
 
     info, size, name = catalogue(settings), settings["medmnist_size"], file_name(settings)
-    classes, channels = list(info["label"].values()), CHANNELS[info["n_channels"]]
+    names, channels = list(info["label"].values()), CHANNELS[info["n_channels"]]
+    classes = positive_last(names, settings.get("positive"))
     paths = raw.find()
     path = paths[0] if len(paths) == 1 else next((p for p in paths if p.name == name), None)
     if path is None:
@@ -99,7 +101,8 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
                     f"below {len(classes)}. Replace the file."
                 )
             writer.array(f"x_{split}", x.reshape(-1, size, size, len(channels)))
-            writer.array(f"y_{split}", y.reshape(-1).astype(np.int64))
+            y = y.reshape(-1).astype(np.int64)
+            writer.array(f"y_{split}", y if classes == names else 1 - y)
         writer.describe(
             raw.description(settings["title"])
             | {

@@ -34,9 +34,9 @@ from replication.metrics.challenge_utility import HourlyUtility, choose_alarm_th
 from replication.metrics.classification import (
     binary_metrics,
     choose_threshold,
-    multiclass_metrics,
     of_classes,
     reliability,
+    sample_metrics,
     top_label,
 )
 from replication.models.base import Model
@@ -184,8 +184,7 @@ def evaluate_multiclass(test: Scored, val: Scored) -> Evaluation:
     """Evaluate scores (N, C), which softmax turns into probabilities; the temperature is fitted on validation samples."""
     temperature = fit_temperature(val.score, val.y)
     raw, scaled = scaled_softmax(test.score, 1.0), scaled_softmax(test.score, temperature)
-    metrics = multiclass_metrics(test.y, raw)
-    metrics["ece_scaled"] = multiclass_metrics(test.y, scaled)["ece"]
+    metrics = sample_metrics(test.y, raw, scaled)
     metrics["temperature"] = temperature
     diagrams = [
         reliability(*top_label(test.y, probability)).assign(kind="top-label", mapping=mapping)
@@ -198,7 +197,8 @@ def evaluate_multiclass(test: Scored, val: Scored) -> Evaluation:
 def evaluate_binary(run: Run, test: Scored, probability: Floats, val: Scored) -> Evaluation:
     """Evaluate scores (N,), positive above 0, and the model's own probabilities (N,).
 
-    Calibration and the thresholds for F1 and for alarms are fitted on validation samples.
+    Calibration and the thresholds for F1 and for alarms are fitted on validation samples. Samples have the metrics of table 1,
+    too; the hours of recordings, where events are rare, those of table 3 alone.
     """
     utilities = utilities_of(run)
     calibrated = fit_logistic(val.score, val.y)(test.score)
@@ -210,6 +210,8 @@ def evaluate_binary(run: Run, test: Scored, probability: Floats, val: Scored) ->
         threshold=0.0,
         threshold_validation=choose_threshold(val.y, val.score),
     )
+    if run.data.info["kind"] != "recordings":
+        metrics = sample_metrics(test.y, probability, calibrated) | metrics
     predictions = _predictions(test.score, probability, calibrated)
     if utilities is not None:
         predictions["alarm"] = test.score > choose_alarm_threshold(utilities.val, val.score)

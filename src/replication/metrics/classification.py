@@ -3,14 +3,15 @@
 Definitions
 -----------
 precision, recall, f1
-    Weighted by class support. Support-weighted recall equals accuracy, as in every row of the paper's table 1.
+    Weighted by class support. Support-weighted recall equals accuracy, as in every row of the paper's table 1. Of two classes
+    those of class 1, the positive one.
 macro_f1
     Unweighted mean of the F1 of every class that occurs among labels or predictions.
 kappa
     Cohen's: agreement of predictions with labels beyond that of independent ones with the same shares, from 1 (complete)
     over 0 (none) down to -1.
 roc_auc
-    Area under the ROC curve of each class against the rest, unweighted mean over classes.
+    Area under the ROC curve of each class against the rest, unweighted mean over classes. Of two classes that of class 1.
 expected calibration error (ECE)
     sum over bins b of n_b / N |mean outcome in b - mean probability in b|, equal-width bins on [0, 1]
     (Naeini et al. 2015). There are two readings. *top-label*, the paper's (line 763), pairs the largest class probability
@@ -27,6 +28,7 @@ Functions import scikit-learn where they use it, because the import takes as lon
 """
 
 import logging
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -57,7 +59,7 @@ def roc_auc(positive: ArrayLike, score: ArrayLike, name: str = "class 1") -> flo
 
 
 def multiclass_metrics(y: ArrayLike, probabilities: ArrayLike, *, bins: int = ECE_BINS) -> dict[str, float]:
-    """Return the metrics of table 1.
+    """Return the metrics of table 1, which samples of two classes or more have.
 
     y: (N,) class indices. probabilities: (N, C), rows on the simplex. bins: number of bins of the ECE (top-label).
 
@@ -69,7 +71,9 @@ def multiclass_metrics(y: ArrayLike, probabilities: ArrayLike, *, bins: int = EC
     y, probabilities = np.asarray(y), np.asarray(probabilities, dtype=np.float64)
     predicted = probabilities.argmax(axis=1)
     confidence, correct = top_label(y, probabilities)
-    precision, recall, f1, _ = precision_recall_fscore_support(y, predicted, average="weighted", zero_division=0)
+    ranked = ranked_classes(probabilities.shape[1])
+    average = "binary" if len(ranked) == 1 else "weighted"
+    precision, recall, f1, _ = precision_recall_fscore_support(y, predicted, average=average, zero_division=0)
     return {
         "accuracy": float(accuracy_score(y, predicted)),
         "precision": float(precision),
@@ -77,12 +81,20 @@ def multiclass_metrics(y: ArrayLike, probabilities: ArrayLike, *, bins: int = EC
         "f1": float(f1),
         "macro_f1": float(f1_score(y, predicted, average="macro", zero_division=0)),
         "kappa": float(cohen_kappa_score(y, predicted)),
-        "roc_auc": float(
-            np.mean([roc_auc(y == k, probabilities[:, k], f"class {k}") for k in range(probabilities.shape[1])])
-        ),
+        "roc_auc": float(np.mean([roc_auc(y == k, probabilities[:, k], f"class {k}") for k in ranked])),
         "ece": expected_calibration_error(confidence, correct, bins=bins),
         "mean_confidence": float(confidence.mean()),
     }
+
+
+def sample_metrics(y: ArrayLike, probability: NDArray[Any], calibrated: NDArray[Any]) -> dict[str, float]:
+    """Return `multiclass_metrics`, and ece_scaled, the ECE of the calibrated probabilities.
+
+    y: (N,) class indices. probability, calibrated: (N,) for two classes, (N, C) for more.
+    """
+    metrics = multiclass_metrics(y, of_classes(probability))
+    metrics["ece_scaled"] = expected_calibration_error(*top_label(y, of_classes(calibrated)))
+    return metrics
 
 
 def binary_metrics(
@@ -138,6 +150,11 @@ def binary_metrics(
     }
 
 
+def ranked_classes(classes: int) -> range:
+    """Return the classes whose areas under the ROC curve are averaged: all, or of two the positive one."""
+    return range(1 if classes == 2 else 0, classes)
+
+
 def top_label(y: ArrayLike, probabilities: ArrayLike) -> tuple[Floats, Floats]:
     """Return the largest class probability of each sample (N,), and (N,) 1 where that class is the label, else 0.
 
@@ -147,9 +164,9 @@ def top_label(y: ArrayLike, probabilities: ArrayLike) -> tuple[Floats, Floats]:
     return probabilities.max(axis=1), (probabilities.argmax(axis=1) == np.asarray(y)).astype(np.float64)
 
 
-def of_classes(probability: Floats) -> Floats:
-    """Return the probabilities of both classes, (N, 2), from those of the positive one, (N,)."""
-    return np.stack([1 - probability, probability], axis=1)
+def of_classes(probability: NDArray[Any]) -> NDArray[Any]:
+    """Return the probabilities of both classes, (N, 2), from those of the positive one, (N,); (N, C) stay as they are."""
+    return probability if probability.ndim == 2 else np.stack([1 - probability, probability], axis=1)
 
 
 def expected_calibration_error(probability: ArrayLike, outcome: ArrayLike, *, bins: int = ECE_BINS) -> float:

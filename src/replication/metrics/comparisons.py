@@ -1,4 +1,4 @@
-"""Differences between models of several classes, with the uncertainty of seeds and of test samples together.
+"""Differences between models of samples, with the uncertainty of seeds and of test samples together.
 
 Runs of all models are scored on the same test samples, which the models decide alike where they are easy. So differences are
 paired by sample, and by seed. McNemar's test compares two classifiers on one test set; it would take the runs at hand for all
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
 from replication.metrics.bootstrap import DRAWS, DRAWS_AT_ONCE, LEVEL, Ranked
-from replication.metrics.classification import ECE_BINS, top_label
+from replication.metrics.classification import ECE_BINS, of_classes, ranked_classes, top_label
 from replication.runs.columns import COLUMNS
 
 Floats = NDArray[np.float64]
@@ -34,7 +34,7 @@ METRICS = ("accuracy", "macro_f1", "ece", "ece_scaled", "roc_auc")
 
 
 class Predicted(NamedTuple):
-    """The probabilities (N, C) of a run for the test samples, and the same after temperature scaling."""
+    """The probabilities of a run for the test samples, (N,) for two classes and (N, C) for more, and the same calibrated."""
 
     probability: NDArray[np.floating]
     calibrated: NDArray[np.floating]
@@ -166,18 +166,19 @@ def _measure_of(
 
     All but the areas under ROC curves follow from sums over samples, so that a matrix of sums by group serves every draw.
     """
-    classes = predicted.probability.shape[1]
-    labels, called = (np.eye(classes)[indices] for indices in (y, predicted.probability.argmax(1)))
-    _, correct = top_label(y, predicted.probability)
+    probability, calibrated = (of_classes(part) for part in predicted)
+    classes = probability.shape[1]
+    labels, called = (np.eye(classes)[indices] for indices in (y, probability.argmax(1)))
+    _, correct = top_label(y, probability)
     columns = [np.ones((len(y), 1)), correct[:, None], labels, called, labels * called]
-    for probability in predicted:
-        confidence, hit = top_label(y, probability)
+    for part in (probability, calibrated):
+        confidence, hit = top_label(y, part)
         place = np.digitize(confidence, np.linspace(0, 1, ECE_BINS + 1)[1:-1])
         columns.append(np.eye(ECE_BINS)[place] * (confidence - hit)[:, None])
     per_sample = np.concatenate(columns, axis=1)
     sums = np.stack([np.bincount(group, weights=column, minlength=count) for column in per_sample.T], axis=1)
     ends = np.cumsum([column.shape[1] for column in columns])[:-1]
-    ranked = [Ranked(y == k, predicted.probability[:, k], group, count) for k in range(classes)]
+    ranked = [Ranked(y == k, probability[:, k], group, count) for k in ranked_classes(classes)]
 
     def measure(weight: Floats) -> Floats:
         total, right, true, said, agreed, raw, scaled = np.split(weight @ sums, ends, axis=1)

@@ -66,6 +66,8 @@ def card(record: Mapping[str, Any], limits: Sequence[str]) -> str:
     settings, of_run, published = run["settings"], record["metrics"]["run"], record["metrics"]["published"]
     title = f"{model_title(record['model'])} on {data['title']}"
     shown = {METRICS[name]: name for name in METRICS if name in of_run and name in published}
+    if "ROC-AUC" in shown:  # of two classes the same area
+        shown.pop("AUROC", None)
     return TEMPLATE.format(
         header=yaml.safe_dump(_header(record, title, shown), sort_keys=False),
         title=title,

@@ -13,7 +13,7 @@ import pandas as pd
 from replication.experiments.predictions import Predictions, Samples, load_predictions, load_samples
 from replication.metrics.bootstrap import Fold, net_benefit, patient_intervals
 from replication.metrics.challenge_utility import HourlyUtility, hourly_utility, utility_score
-from replication.metrics.classification import binary_metrics, expected_calibration_error, multiclass_metrics, top_label
+from replication.metrics.classification import binary_metrics, sample_metrics
 from replication.metrics.comparisons import Predicted, compare_models
 from replication.report.evidence import PRINTED_RULE, PRINTED_SHARES, Evidence
 from replication.runs.columns import COLUMNS
@@ -26,11 +26,12 @@ NOT_RECOMPUTED = ("f1_validation", "temperature", "standard_error")
 
 
 class Tested(NamedTuple):
-    """The test samples of a run: labels and groups (N,), and the utilities of alarms, if labels name an onset."""
+    """The test samples of a run: labels, groups and, if any, recordings (N,), and the utilities of alarms, if there are any."""
 
     y: np.ndarray
     group: np.ndarray
     utility: HourlyUtility | None
+    recording: np.ndarray | None = None
 
 
 def recompute(evidence: Evidence, dataset: str) -> dict[str, pd.DataFrame]:
@@ -70,17 +71,16 @@ def _predicted(evidence: Evidence, dataset: str, samples: Samples, classes: int)
 def _tested(samples: Samples, fold: int | None, before: float | None) -> Tested:
     rows = samples.rows(fold)
     y, utility = samples.y[rows], None
-    if samples.recording is not None and before is not None:
-        utility = hourly_utility(y, samples.recording[rows], before)
-    return Tested(y, samples.group[rows], utility)
+    recording = None if samples.recording is None else samples.recording[rows]
+    if recording is not None and before is not None:
+        utility = hourly_utility(y, recording, before)
+    return Tested(y, samples.group[rows], utility, recording)
 
 
 def measure(tested: Tested, predictions: Predictions) -> dict[str, float]:
     """Return the metrics of a run, without `NOT_RECOMPUTED`."""
     if predictions.score.ndim == 2:
-        metrics = multiclass_metrics(tested.y, predictions.probability)
-        metrics["ece_scaled"] = expected_calibration_error(*top_label(tested.y, predictions.calibrated))
-        return metrics
+        return sample_metrics(tested.y, predictions.probability, predictions.calibrated)
     metrics = binary_metrics(
         tested.y,
         predictions.score,
@@ -89,6 +89,8 @@ def measure(tested: Tested, predictions: Predictions) -> dict[str, float]:
         threshold=0.0,
         threshold_validation=float("nan"),
     )
+    if tested.recording is None:
+        metrics = sample_metrics(tested.y, predictions.probability, predictions.calibrated) | metrics
     if tested.utility is not None and predictions.alarm is not None:
         metrics["utility"] = utility_score(tested.utility, predictions.alarm)
     return {name: value for name, value in metrics.items() if name not in NOT_RECOMPUTED}

@@ -170,7 +170,7 @@ def of_text(source: str, name: str, published: str, here: str) -> pd.DataFrame:
 
 
 def of_model(run: RunId, published: pd.DataFrame, here: pd.DataFrame, same_precision: bool) -> pd.DataFrame:
-    """Compare the accuracy (AUROC for two classes) of a published model with that of an evaluation here.
+    """Compare the accuracy (AUROC for recordings) of a published model with that of an evaluation here.
 
     published: metrics of all runs in the main reading. here: those of the evaluation. Both have the columns of metrics.csv.
     """

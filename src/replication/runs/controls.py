@@ -11,7 +11,7 @@ from typing import Any
 
 from replication.runs.identity import RunId
 from replication.runs.models import CLAI, MODELS, fitted_on
-from replication.runs.settings import is_sepsis, runs_of_model, seeds_of
+from replication.runs.settings import has_recordings, runs_of_model, seeds_of
 
 SEEDS = (0, 1, 2)
 """Seeds of the runs that controls rest on, as far as a model has them: controls need a direction, not a small interval."""
@@ -136,7 +136,7 @@ def packed_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
 
 def signal_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
     """Return the runs on recordings whose signals are described as the kernel sees them: CLaI's, and those of cross-entropy."""
-    if not is_sepsis(settings, dataset):
+    if not has_recordings(settings, dataset):
         return []
     models = [m for m in SIGNALS if m in settings["datasets"][dataset]["models"]]
     return [run for model in models for run in runs_of_model(settings, dataset, model)]

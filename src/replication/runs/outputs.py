@@ -13,7 +13,7 @@ import yaml
 from replication.runs.controls import CONTROLS, control_runs
 from replication.runs.models import CLAI
 from replication.runs.record import RUNS, SHARED
-from replication.runs.settings import cells, is_sepsis, raw_dataset
+from replication.runs.settings import cells, has_recordings, raw_dataset
 
 BENCHMARK = "benchmark"
 BENCHMARK_TITLE = "Random images and embeddings"
@@ -56,10 +56,10 @@ RECORDS = (RUNS, SHARED)
 _EVERY_RUN = ("metrics.csv", "history.csv")
 _DESCRIPTION = "dataset.json"
 _RESOURCES = "resources.csv"
-_MULTICLASS_FILES = (
+_SAMPLES_FILES = (
     *_EVERY_RUN, "reliability.csv", "comparisons.csv", "similarity.csv", "tsne.csv.gz", "stages.csv.gz",
 )  # fmt: skip
-_SEPSIS_FILES = (*_EVERY_RUN, "reliability.csv", "intervals.csv", "decision.csv", "signals.csv", "latent.csv")
+_RECORDINGS_FILES = (*_EVERY_RUN, "reliability.csv", "intervals.csv", "decision.csv", "signals.csv", "latent.csv")
 
 PUBLISHED_MODELS = (*CLAI, "cross-entropy")
 """The models of which the first run on each dataset of tables 1 and 3 is published whole."""
@@ -131,7 +131,7 @@ def evidence_files(root: str, name: str, settings: Mapping[str, Any]) -> list[st
     elif name in settings["studies"]:
         files = (*_EVERY_RUN, *RECORDS, _DESCRIPTION)
     else:
-        own = _SEPSIS_FILES if is_sepsis(settings, name) else _MULTICLASS_FILES
+        own = _RECORDINGS_FILES if has_recordings(settings, name) else _SAMPLES_FILES
         controls = [f"{control}.csv" for control in CONTROLS if control_runs(settings, name, control)]
         files = (*own, *controls, _RESOURCES, *RECORDS, _DESCRIPTION)
         if name in _PICTURED and PICTURED_MODEL in settings["datasets"][name]["models"]:

@@ -189,8 +189,8 @@ def folds_of(settings: Mapping[str, Any], dataset: str) -> Sequence[int | None]:
     return [None] if folds is None else range(2 if folds == "hospitals" else folds)
 
 
-def is_sepsis(settings: Mapping[str, Any], dataset: str) -> bool:
-    """Return whether a dataset holds recordings with a binary label, which have folds; the others are multiclass."""
+def has_recordings(settings: Mapping[str, Any], dataset: str) -> bool:
+    """Return whether a dataset holds recordings, which alone have folds; the others hold samples of two classes or more."""
     return "folds" in settings["datasets"][dataset]
 
 

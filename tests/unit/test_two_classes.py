@@ -1,0 +1,119 @@
+"""Two classes of pictures and of table rows, from raw files to the evidence."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from PIL import Image
+from sklearn import metrics as sk
+
+import clai
+from clai.errors import InputError
+from replication.datasets.prepare import prepare
+from replication.datasets.prepared import Prepared, load
+from replication.datasets.sources import obtain
+from replication.experiments.evaluation import evaluate
+from replication.experiments.predictions import samples_of, save_predictions, save_samples
+from replication.experiments.published import pack
+from replication.metrics.comparisons import METRICS, Predicted, compare_models
+from replication.models.base import create
+from replication.models.clai import CLaI
+from replication.models.embedding import embed_splits
+from replication.models.run import Run
+from replication.report.evidence import Evidence
+from replication.report.recomputation import recompute
+from replication.runs.columns import COLUMNS
+from replication.runs.gather import gather
+from replication.runs.identity import RunId
+from replication.runs.outputs import SAMPLES, predictions_of
+from replication.runs.settings import load_settings, merge
+
+REPOSITORY = Path(__file__).parents[2]
+SHARES = {"title": "Two", "validation_share": 0.25, "test_share": 0.3}
+ENCODERS: dict[str, Any] = {
+    "image_folder": {"trunk": "resnet2d", "width": 4, "blocks": [1], "pool": True},
+    "feature_table": {"trunk": "mlp", "width": 8, "layers": 1},
+}
+SETTINGS: dict[str, Any] = {
+    "embedding_size": 4, "inference": {"validation_references": 20},
+    "training": {"epochs": 2, "batch_size": 8, "precision": "float32"},
+}  # fmt: skip
+EXPECTED = {None: ["2", "10"], 2: ["10", "2"]}
+"""The classes by the positive one of the entry; sorted as texts, 10 would be the first."""
+
+
+def prepared(folder: Path, source: str, names: tuple[str, ...] = ("2", "10"), **settings: Any) -> Prepared:
+    """Raw files of these classes, prepared: bright pictures, or rows of a table, are those of the last class."""
+    rng, raw = np.random.default_rng(0), folder / "own"
+    if source == "image_folder":
+        for split, k, i in np.ndindex(2, len(names), 30):
+            path = raw / ("train", "test")[split] / names[k] / f"{i}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(rng.integers(60 * k, 150 + 60 * k, (8, 8, 3), dtype=np.uint8)).save(path)
+        settings |= {"image_size": 8}
+    else:
+        raw, k = folder / "own.csv", np.arange(120) % len(names)
+        table = pd.DataFrame(rng.normal(size=(120, 2)) + k[:, None], columns=["a", "b"])
+        table.assign(label=np.array(names)[k], who=np.arange(120) // 4).to_csv(raw, index=False)
+        settings |= {"label_column": "label", "group_column": "who", "feature_columns": "all others", "classes": None}
+    entry = SHARES | {"source": source, "path": str(raw)} | settings
+    sources = REPOSITORY / "workflow" / "config" / "data_sources.csv"
+    prepare(obtain("two", entry, sources, folder / "raw", False), folder / "prepared", entry, 0)
+    return load(folder / "prepared")
+
+
+@pytest.mark.parametrize(("source", "positive"), [("image_folder", None), ("feature_table", 2)])
+def test_two_classes_have_all_evidence(tmp_path: Path, source: str, positive: int | None) -> None:
+    settings = merge(load_settings(REPOSITORY), SETTINGS, {"encoder": ENCODERS[source]})
+    data = prepared(tmp_path, source, positive=positive)
+    assert data.info["classes"] == EXPECTED[positive]
+    evidence = Evidence(tmp_path, {"two": {"title": "Two", "needs": "it"}}, frozenset(["two"]))
+    evidence.path("two", "").mkdir(parents=True)
+    evidence.path("two", "dataset.json").write_bytes((tmp_path / "prepared" / "dataset.json").read_bytes())
+    tables, predicted = {}, {}
+    for model in ("clai-m", "cross-entropy"):
+        run, made = Run(data, settings, RunId("two", model, 0), torch.device("cpu")), create(model)
+        made.fit(run, run.splits, None)
+        evaluation = evaluate(run, made, run.splits)
+        of_run, y = evaluation.predictions, np.asarray(data["y_test"])
+        main = evaluation.metrics.query("rule in ['printed', ''] and shares in ['population', '']")
+        found, label = main.set_index("metric")["value"], of_run["score"] > 0
+        for name, value in {
+            "accuracy": sk.accuracy_score(y, label), "precision": sk.precision_score(y, label, zero_division=0),
+            "recall": sk.recall_score(y, label), "f1": sk.f1_score(y, label), "roc_auc": sk.roc_auc_score(y, of_run["score"]),
+            "auprc": sk.average_precision_score(y, of_run["score"]), "prevalence": y.mean(),
+        }.items():  # fmt: skip
+            assert found[name] == pytest.approx(value, abs=1e-6), name
+        assert (found["auroc"], found["ece_calibrated"]) == (found["roc_auc"], found["ece_scaled"])
+        tables[str(run.id)] = evaluation.metrics
+        predicted[model] = {0: Predicted(of_run["probability"], of_run["calibrated"])}
+        save_predictions(evidence.path("two", predictions_of(model)), {run.id: of_run}, {})
+        embedded = embed_splits(run, made.network) if isinstance(made, CLaI) else None
+        packed = pack(run, made, embedded, 1000, {"run": str(run.id)}, evaluation.metrics)
+        packed.save(tmp_path / "model.json", tmp_path / "model.safetensors")
+        share = (clai.load(tmp_path).predict(np.asarray(data["x_test"])) == np.array(EXPECTED[positive])[y]).mean()
+        assert share == pytest.approx(found["accuracy"], abs=2 / len(y)), "weights are rounded"
+    samples = samples_of(data)
+    save_samples(evidence.path("two", SAMPLES), samples)
+    gathered = gather(tables, COLUMNS["metrics.csv"])
+    gathered.to_csv(evidence.path("two", "metrics.csv"), index=False)
+    compared = compare_models(samples.y, samples.group, predicted, draws=20)
+    compared.to_csv(evidence.path("two", "comparisons.csv"), index=False)
+    again = recompute(evidence, "two")
+    both = gathered.merge(again["metrics.csv"], on=["model", "seed", "rule", "shares", "metric"], how="right")
+    np.testing.assert_allclose(both["value_x"], both["value_y"], atol=5e-4)
+    np.testing.assert_allclose(compared["value"], again["comparisons.csv"]["value"], atol=5e-4)
+    both = both.merge(compared[compared["other"] == ""], on=["model", "metric"])
+    assert len(both) == 2 * len(METRICS)
+    np.testing.assert_allclose(both["value_x"], both["value"], atol=1e-6)
+
+
+@pytest.mark.parametrize("source", ENCODERS)
+def test_one_class_alone_or_an_unknown_positive_one_is_refused_by_name(tmp_path: Path, source: str) -> None:
+    with pytest.raises(InputError, match="another class than 2"):
+        prepared(tmp_path, source, names=("2",))
+    with pytest.raises(InputError, match="found the classes 2, 10 and the positive class 3"):
+        prepared(tmp_path, source, positive=3)
