@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from clai.published_model import load
 
 _HOMES = {"CLaIClassifier": "clai.estimator", "load": "clai.published_model"}
-"""By name the module that has it."""
 
 __all__ = ["CLaIClassifier", "__version__", "load"]
 __version__ = "0.1.0"

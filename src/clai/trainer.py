@@ -127,7 +127,7 @@ def train(
                     order = torch.randperm(items, generator=generator)
                     for batch in batches:
                         model.zero_grad(set_to_none=True)
-                        rates.append(_rate(optimisers))
+                        rates.append(float(schedulers[0].get_last_lr()[0]))
                         figures.append(step(order[batch], condition, generator))
                         for optimiser, scheduler in zip(optimisers, schedulers, strict=True):
                             optimiser.step()
@@ -144,7 +144,7 @@ def train(
         refuse_divergence(model, [row["loss"] for row in figures], rates, epoch, steps, advice)
         finished = time.perf_counter()
 
-        history.append({"epoch": epoch, **means, "learning_rate": _rate(optimisers), **validated})
+        history.append({"epoch": epoch, **means, "learning_rate": float(schedulers[0].get_last_lr()[0]), **validated})
         shown = "  ".join(f"{key} {value:.4g}" for key, value in history[-1].items() if key not in ("epoch", "pairs"))
         logger.info("epoch %d/%d  %s  (%.1f s)", epoch, settings.epochs, shown, finished - began)
         if checkpoint is not None:
@@ -166,10 +166,6 @@ def _means(figures: Sequence[Figures]) -> Epoch:
     if "pairs" in means:
         means["pairs"] *= len(figures)
     return means
-
-
-def _rate(optimisers: Sequence[torch.optim.Optimizer]) -> float:
-    return float(optimisers[0].param_groups[0]["lr"])
 
 
 def _scheduler(
