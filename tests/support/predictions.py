@@ -1,7 +1,6 @@
 """Predictions as evaluations leave them, and evidence made from them."""
 
 import json
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +67,8 @@ def write_predicted_evidence(root: Path) -> Path:
     tables, both = {}, {}
     for model in ("clai-m", "cross-entropy"):
         samples, runs, temperature = multiclass(model, seeds=3)
-        save_samples(folder / "samples.npz", samples)
-        save_predictions(folder / f"predictions_{model}.npz", runs, dict.fromkeys(runs, temperature))
+        save_samples(folder / "samples.parquet", samples)
+        save_predictions(folder / f"predictions_{model}.parquet", runs, dict.fromkeys(runs, temperature))
         both[model] = {run.seed: Predicted(part["probability"], part["calibrated"]) for run, part in runs.items()}
         for run, part in runs.items():
             metrics = measure(Tested(samples.y, samples.group, None), Predictions(**part))
@@ -86,21 +85,3 @@ def _frame(metrics: dict[str, float], model: str) -> Any:
 
     rule, shares = ("printed", "population") if model == "clai-m" else ("", "")
     return pd.DataFrame({"rule": rule, "shares": shares, "metric": list(metrics), "value": list(metrics.values())})
-
-
-def stored_small(folder: Path, classes: int) -> dict[str, dict[str, bytes]]:
-    """Return the members of small valid files of samples and runs, by name."""
-    temperatures: dict[RunId, float] = {}
-    if classes == 2:
-        samples, runs = recordings(stays=20, hours=4)
-    else:
-        samples, runs, temperature = multiclass(n=60, seeds=1)
-        temperatures = dict.fromkeys(runs, temperature)
-    save_samples(folder / "samples.npz", samples)
-    save_predictions(folder / "runs.npz", runs, temperatures)
-    found = {}
-    for name in ("samples", "runs"):
-        with zipfile.ZipFile(folder / f"{name}.npz") as archive:
-            found[name] = {member: archive.read(member) for member in archive.namelist()}
-        (folder / f"{name}.npz").unlink()
-    return found

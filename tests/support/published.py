@@ -25,7 +25,7 @@ def copy_evidence(root: Path, *names: str) -> Path:
     """Copy the published evidence of datasets and studies, without predictions, below `root`; return `root`."""
     for name in names:
         source = PUBLISHED / name / "evidence"
-        shutil.copytree(source, root / name / "evidence", ignore=shutil.ignore_patterns("*.npz"))
+        shutil.copytree(source, root / name / "evidence", ignore=shutil.ignore_patterns("*.parquet"))
     return root
 
 

@@ -58,19 +58,21 @@ def test_evidence_depends_on_the_kind_of_data() -> None:
     assert "results/real/challenge2019/evidence/latent.csv" in evidence_files("results/real", "challenge2019", REAL)
     assert not any("reliability" in file for file in evidence_files("results/real", "wide", REAL))
     assert evidence_inputs("table2", "results/real", REAL) == []
-    shown = {file for file in all_evidence("results/real", REAL) if not file.endswith(".npz")}
+    shown = {file for file in all_evidence("results/real", REAL) if not file.endswith(".parquet")}
     judged = {file for file in shown if f"/{PREFIX}" not in file}
     assert set(evidence_inputs(CLAIMS, "results/real", REAL)) == judged
 
 
 def test_predictions_are_published_and_shown_by_no_output() -> None:
     files = prediction_files("results/real", "cifar10", REAL)
-    assert files[0] == "results/real/cifar10/evidence/samples.npz"
-    assert "results/real/cifar10/evidence/predictions_clai-m.npz" in files
+    assert files[0] == "results/real/cifar10/evidence/samples.parquet"
+    assert "results/real/cifar10/evidence/predictions_clai-m.parquet" in files
     assert set(files) <= set(all_evidence("results/real", REAL))
     assert not {*files} & {*evidence_inputs(CLAIMS, "results/real", REAL)}
     assert prediction_files("results/real", "challenge2019-hospitals", REAL) == []
-    assert "results/real/wide/evidence/predictions_full_product.npz" in prediction_files("results/real", "wide", REAL)
+    assert "results/real/wide/evidence/predictions_full_product.parquet" in prediction_files(
+        "results/real", "wide", REAL
+    )
     assert prediction_files("results/real", "ablation", REAL) == []
 
 

@@ -6,12 +6,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from clai.errors import InputError
 from replication.datasets.sources import read_sources
+from replication.experiments.predictions import keep_runs
 from replication.report.figures.render import render
 from replication.report.patients import is_open, shows_patients
 from replication.report.publish import LARGEST, LARGEST_TABLE, promote, publish
@@ -72,7 +72,7 @@ def test_only_open_licences_let_rows_and_predictions_of_patients_be_published() 
     for licence in ("", "not stated", "CC-BY-NC-4.0", licences["mimic-iv"]):
         assert shows_patients("signals.csv", {"licence": licence})
         assert not shows_patients("metrics.csv", {"licence": licence})
-    for file in ("samples.npz", "predictions_gp.npz"):
+    for file in ("samples.parquet", "predictions_gp.parquet"):
         for kind, shows in (("recordings", True), ("features", True), ("images", False)):
             assert shows_patients(file, {"title": "a", "licence": "not stated", "kind": kind}) == shows
             assert not shows_patients(file, {"title": "a", "licence": "CC-BY-4.0", "kind": kind})
@@ -91,7 +91,9 @@ def test_no_model_of_credentialed_data_is_asked_for() -> None:
     assert {file.split("/")[2] for file in published_models("results/real", own)} == {"pathmnist"}
 
 
-@pytest.mark.parametrize(("file", "largest"), [("predictions_gp.npz", LARGEST[".npz"]), ("latent.csv", LARGEST_TABLE)])
+@pytest.mark.parametrize(
+    ("file", "largest"), [("predictions_gp.parquet", LARGEST[".parquet"]), ("latent.csv", LARGEST_TABLE)]
+)
 def test_large_files_are_refused_and_nothing_is_copied(source: Path, tmp_path: Path, file: str, largest: int) -> None:
     path = source / "challenge2019" / "evidence" / file
     path.write_bytes(bytes(largest))
@@ -176,9 +178,7 @@ def target(real: Path, tmp_path: Path) -> Path:
             (table["seed"] != "0") if name == "read_outs.csv" else (table["model"] == "clai-m") & (table["seed"] == "2")
         )
         table[~gone].to_csv(folder / name, index=False)
-    with np.load(folder / "predictions_clai-m.npz") as arrays:
-        kept = {name: part for name, part in arrays.items() if not name.startswith("seed2")}
-    np.savez(folder / "predictions_clai-m.npz", **kept)
+    keep_runs(folder / "predictions_clai-m.parquet", {"seed0", "seed1"})
     comparisons = pd.read_csv(folder / "comparisons.csv", dtype=str, keep_default_na=False)
     comparisons.loc[comparisons["model"] == "clai-m", ["value", "low", "high", "p"]] = "0"
     comparisons.to_csv(folder / "comparisons.csv", index=False)
@@ -235,7 +235,7 @@ def test_a_run_takes_the_place_of_a_published_one_on_demand(target: Path, real: 
     text = (folder / "metrics.csv").read_text()
     (folder / "metrics.csv").write_text(text.replace(accuracy, f"{accuracy}1"))
     publish([], real, target, SETTINGS, replace=[first])
-    for name in ("metrics.csv", "history.csv", "predictions_clai-m.npz", "runs.jsonl", "runs_shared.json"):
+    for name in ("metrics.csv", "history.csv", "predictions_clai-m.parquet", "runs.jsonl", "runs_shared.json"):
         assert (folder / name).read_bytes() == (real / "pathmnist" / "evidence" / name).read_bytes(), name
     (target / "pathmnist" / "models").mkdir()
     with pytest.raises(InputError, match=f"{first} is the first run of its model"):
@@ -271,10 +271,10 @@ def test_a_run_in_the_precision_of_another_machine_belongs_to_the_published_ones
 
 def test_other_arrays_and_damaged_predictions_are_refused(target: Path, real: Path) -> None:
     before, folder = contents(target), real / "pathmnist" / "evidence"
-    predictions = folder / "predictions_clai-m.npz"
+    predictions = folder / "predictions_clai-m.parquet"
     whole = predictions.read_bytes()
     predictions.write_bytes(whole[:-40])
-    with pytest.raises(InputError, match=r"predictions_clai-m\.npz"):
+    with pytest.raises(InputError, match=r"predictions_clai-m\.parquet"):
         publish(["pathmnist"], real, target, SETTINGS)
     predictions.write_bytes(whole)
     description = folder / "dataset.json"

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pytest
 
 from clai.errors import InputError
-from replication.experiments.predictions import BYTES
 from replication.report.evidence import Evidence
 from replication.report.tables.layout import result_rows
 from replication.report.tables.paper import TABLE1_METRICS
@@ -76,27 +76,25 @@ def test_a_changed_interval_of_a_model_alone_is_named(folder: Path) -> None:
 
 
 def test_a_changed_score_is_found(folder: Path) -> None:
-    path = folder / "predictions_clai-m.npz"
-    with np.load(path, allow_pickle=False) as archive:
-        arrays = dict(archive)
-    levels = arrays["seed0/levels"].reshape(BYTES, -1, 4).copy()
-    levels[:, 0] = np.roll(levels[:, 0], 1, axis=1)  # of one sample the class with the largest score changes
-    arrays["seed0/levels"] = levels.reshape(-1)
-    np.savez_compressed(path, **arrays)
+    path = folder / "predictions_clai-m.parquet"
+    frame = duckdb.read_parquet(str(path)).df()
+    scores = [name for name in frame if name.startswith("score_")]
+    frame.loc[0, scores] = np.roll(frame.loc[0, scores], 1)  # of one sample the class with the largest score changes
+    duckdb.from_df(frame).write_parquet(str(path))
     numbers = verified(folder)
     different = numbers[numbers["agreement"] == Agreement.DIFFERS]
     assert "clai-m, 0, printed, population, accuracy" in set(different["name"])
 
 
 def test_a_truncated_file_is_named(folder: Path) -> None:
-    path = folder / "predictions_clai-m.npz"
+    path = folder / "predictions_clai-m.parquet"
     path.write_bytes(path.read_bytes()[:-2000])
-    with pytest.raises(InputError, match=r"predictions_clai-m\.npz"):
+    with pytest.raises(InputError, match=r"predictions_clai-m\.parquet"):
         verified(folder)
 
 
 def test_a_model_without_its_predictions_differs(folder: Path) -> None:
-    (folder / "predictions_cross-entropy.npz").unlink()
+    (folder / "predictions_cross-entropy.parquet").unlink()
     numbers = verified(folder)
     different = numbers[numbers["agreement"] == Agreement.DIFFERS]
     assert "cross-entropy, 0, accuracy" in set(different["name"])

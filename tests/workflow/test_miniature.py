@@ -97,7 +97,7 @@ def test_second_run_gives_the_same_bytes(miniature: Tree) -> None:
 
     def content() -> dict[str, bytes]:
         # Predictions are of no output; other tests may have asked for them.
-        evidence = [file for file in results.glob("*/evidence/*") if file.suffix != ".npz"]
+        evidence = [file for file in results.glob("*/evidence/*") if file.suffix != ".parquet"]
         files = [*evidence, *(file for run in runs for file in (results / run).iterdir())]
         return repeatable(miniature, [*files, *drawn.iterdir()])
 

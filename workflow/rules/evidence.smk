@@ -76,7 +76,7 @@ rule gather_samples:
         prepared=prepared_of,
         library=EVALUATION,
     output:
-        "<results>/{owner}/evidence/samples.npz",
+        "<results>/{owner}/evidence/samples.parquet",
     log:
         "<logs>/{owner}/gather_samples.log",
     conda:
@@ -93,13 +93,13 @@ rule gather_predictions:
         metrics=files_of_fits("metrics.csv"),
         library=EVALUATION,
     output:
-        "<results>/{owner}/evidence/predictions_{fit}.npz",
+        "<results>/{owner}/evidence/predictions_{fit}.parquet",
     log:
         "<logs>/{owner}/gather_predictions_{fit}.log",
     conda:
         "../../envs/environment.yaml"
     message:
-        "Round and pack the predictions of {wildcards.fit} in {wildcards.owner}."
+        "Round and gather the predictions of {wildcards.fit} in {wildcards.owner}."
     script:
         "../scripts/gather_predictions.py"
 

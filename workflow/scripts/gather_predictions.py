@@ -1,5 +1,6 @@
-"""Round and pack the predictions of all runs of a model."""
+"""Round and gather the predictions of all runs of a model."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from replication.experiments.predictions import save_predictions
@@ -11,4 +12,4 @@ if TYPE_CHECKING:
 
 start_job(snakemake.log[0])
 predictions, temperatures = predictions_of_runs(snakemake.input.predictions, snakemake.input.metrics)
-save_predictions(snakemake.output[0], predictions, temperatures)
+save_predictions(Path(snakemake.output[0]), predictions, temperatures)

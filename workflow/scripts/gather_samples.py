@@ -11,4 +11,4 @@ if TYPE_CHECKING:
     from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
-save_samples(snakemake.output[0], samples_of(prepared.load(Path(snakemake.input.prepared).parent)))
+save_samples(Path(snakemake.output[0]), samples_of(prepared.load(Path(snakemake.input.prepared).parent)))

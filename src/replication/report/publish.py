@@ -19,7 +19,7 @@ import pandas as pd
 
 from clai.errors import InputError
 from clai.published_model import load
-from replication.experiments.predictions import join_predictions, keep_runs
+from replication.experiments.predictions import add_runs, keep_runs
 from replication.report.evidence import Evidence
 from replication.report.patients import is_open, read_description, withheld
 from replication.report.recomputation import recompute
@@ -37,8 +37,8 @@ from replication.runs.outputs import (
 from replication.runs.record import RUNS, read_records, write_records
 from replication.runs.settings import runs_of_study
 
-LARGEST = {".npz": 3 * 2**20, ".safetensors": 4 * 2**20}
-"""Largest tracked files in bytes: predictions of a model, which need 1.5 MB for a million hours, and weights with references."""
+LARGEST = {".parquet": 5 * 2**20, ".safetensors": 4 * 2**20}
+"""Largest tracked files in bytes: predictions of a model, which need 3 MB for a million hours, and weights with references."""
 LARGEST_TABLE = 2 * 2**20
 """The same of every other file. Git keeps every version of it."""
 _DESCRIPTION, _COMPARISONS, _INTERVALS = "dataset.json", "comparisons.csv", "intervals.csv"
@@ -208,7 +208,8 @@ def _add(runs: Sequence[RunId], here: Path, evidence: Path) -> None:
         )
     if (evidence / SAMPLES).exists():
         for model in dict.fromkeys(run.model for run in further_runs):
-            _add_predictions({run.replicate for run in further_runs if run.model == model}, model, here, evidence)
+            replicates = {run.replicate for run in further_runs if run.model == model}
+            add_runs(evidence / predictions_of(model), _existing(here / predictions_of(model)), replicates)
     if further_runs and (evidence / _COMPARISONS).exists():
         _compare_again({run.model for run in further_runs}, evidence)
 
@@ -283,14 +284,6 @@ def _in_order(rows: pd.DataFrame) -> pd.DataFrame:
     models = {model: place for place, model in enumerate(dict.fromkeys(rows["model"]))}
     order = [(models[model], int(seed), int(fold or -1)) for model, seed, fold in _keys(rows)]
     return rows.iloc[sorted(range(len(rows)), key=order.__getitem__)]
-
-
-def _add_predictions(replicates: set[str], model: str, here: Path, evidence: Path) -> None:
-    path, further = evidence / predictions_of(model), evidence / f"further_{predictions_of(model)}"
-    shutil.copyfile(_existing(here / predictions_of(model)), further)
-    keep_runs(further, replicates)
-    join_predictions(path, *([path] if path.exists() else []), further)
-    further.unlink()
 
 
 def _compare_again(models: set[str], evidence: Path) -> None:

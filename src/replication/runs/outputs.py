@@ -38,7 +38,7 @@ VERIFIED_TABLES = ("table1", "table3")
 """The tables that are computed again from published predictions."""
 CLAIMS = "claims"
 
-SAMPLES = "samples.npz"
+SAMPLES = "samples.parquet"
 """File of an evidence folder that holds the labels of the test samples."""
 
 
@@ -46,9 +46,9 @@ def predictions_of(model: str) -> str:
     """Return the name of the file of an evidence folder that holds a model's predictions.
 
     >>> predictions_of("clai-m")
-    'predictions_clai-m.npz'
+    'predictions_clai-m.parquet'
     """
-    return f"predictions_{model}.npz"
+    return f"predictions_{model}.parquet"
 
 
 RECORDS = (RUNS, SHARED)
