@@ -18,6 +18,10 @@ import torch
 import torch._dynamo  # the first step of an optimiser would import it, in each process anew
 from safetensors.torch import save
 
+# The registry would import the class of a model when it is first used, in each process anew.
+import replication.models.clai
+import replication.models.gaussian_processes
+import replication.models.network_classifiers  # noqa: F401
 from clai.batches import NO_AUGMENTATION
 from clai.checkpoints import Checkpoint, write_whole
 from replication.datasets.prepared import Prepared
