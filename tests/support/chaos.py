@@ -22,7 +22,7 @@ ACCIDENTS = 3
 """Accidents of a seed."""
 PATIENCE = 600
 """Seconds after which a command counts as hanging."""
-HANGING = 120
+HANGING = 30
 """Seconds after SIGTERM from which Snakemake counts as hanging: its handler may wait for a lock of its own for ever."""
 
 

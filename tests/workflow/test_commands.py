@@ -65,11 +65,13 @@ def test_targets_of_snakemake_can_be_planned(tree: Tree, command: Command) -> No
 
 @pytest.mark.parametrize("module", ["clai", "replication"])
 def test_subcommands_exist(shared_tree: Tree, module: str) -> None:
+    script = str(Path(sys.executable).with_name("clai"))
     commands = printed("clai") if module == "clai" else printed("python", "-m", module)
     names = {command[1 if module == "clai" else 3] for command in commands}
     assert names
     for name in names:
-        succeeds(shared_tree, [sys.executable, "-m", module, name, "--help"])
+        beginning = [script] if module == "clai" else [sys.executable, "-m", module]
+        succeeds(shared_tree, [*beginning, name, "--help"])
 
 
 def test_targets_of_make_exist() -> None:

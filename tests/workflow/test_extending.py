@@ -73,7 +73,7 @@ def test_a_source_is_one_module_and_one_entry_and_of_two_classes_it_has_evidence
     again = tree.planned(target, "--configfile", "local.yaml")
     assert again == {"fetch_source": 1, "prepare_dataset": 1}, "the same size, other labels"
     evidence, table = tree.path / "results" / "real" / "digits" / "evidence", "paper_figures/supplement/tableS10.csv"
-    files = [f"{evidence.relative_to(tree.path)}/{name}" for name in ("samples.npz", "predictions_clai-m.npz")]
+    files = [f"{evidence.relative_to(tree.path)}/{name}" for name in ("samples.parquet", "predictions_clai-m.parquet")]
     run = tree.snakemake("--cores", "2", "--configfile", "local.yaml", "--", "evidence", table, *files)
     assert run.returncode == 0, run.stdout
     for name in ("metrics", "comparisons"):

@@ -29,7 +29,11 @@ STARTS_SECONDS = 180  # of a job beyond its record
 def test_rules_with_a_gpu_ask_the_cluster_for_one() -> None:
     text = "".join(file.read_text() for file in (REPOSITORY / "workflow/rules").glob("*.smk"))
     parts = re.split(r"^(?=rule )", text, flags=re.MULTILINE)
-    own = {part.split()[1].rstrip(":") for part in parts if part.startswith("rule ") and re.search(r"\bgpu=1\b", part)}
+    own = {
+        part.split()[1].rstrip(":")
+        for part in parts
+        if part.startswith("rule ") and re.search(r"\bgpu=(1|gpu_of)\b", part)
+    }
     asked = {rule for rule, resources in PROFILE["set-resources"].items() if resources.get("gpu")}
     assert own == asked
 
