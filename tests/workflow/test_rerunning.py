@@ -14,9 +14,7 @@ from support.copies import Tree
 pytestmark = pytest.mark.slow
 
 OWN = ["--config", "evidence=real", "run=[pathmnist]", "run_studies=[]", "run_benchmark=False"]
-RENDERING = ("render_", "draw_")
-
-
+RENDERING = ("render_", "draw_", "judge_")
 TAKE_OVER = ["--touch", "--forceall", "evidence"]
 
 
