@@ -79,9 +79,10 @@ class Case(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """The sizes of all comparisons; pairs of numbers are of test samples and of references."""
+    """The sizes of all comparisons; pairs of numbers are of test samples and of references. Each is timed for `least_seconds`."""
 
     repetitions: int = 3
+    least_seconds: float = 0.2
     exact: Shape = Shape(12, 64, 1)
     check: Shape = Shape(4, 8, 2)
     joint: Shape = Shape(6, 32, 10)
@@ -101,7 +102,7 @@ class Sizes(NamedTuple):
 
 
 MINIATURE = Sizes(
-    repetitions=2, exact=Shape(4, 8, 1), check=Shape(3, 6, 2), joint=Shape(3, 8, 4),
+    repetitions=2, least_seconds=0.01, exact=Shape(4, 8, 1), check=Shape(3, 6, 2), joint=Shape(3, 8, 4),
     growing=Shape(2, 8, 2), batches=(2, 4), classes=(2, 4), trunks=(("resnet2d", 8), ("convnet", 4)),
     pixels=16, images=256, images_of_precisions=128, labels=4,
     vote=(200, 1000), checked_vote=(50, 250), classifiers=(50, 200), sampling=(100, 2000), sampled=(40, 200, 1000),
@@ -114,14 +115,14 @@ def measure(part: str, settings: Mapping[str, Any], device: torch.device) -> pd.
     return pd.DataFrame(getattr(measurement, part)(), columns=COLUMNS["benchmark.csv"])
 
 
-def time_in_turn(cases: Sequence[Case], repetitions: int) -> list[Row]:
+def time_in_turn(cases: Sequence[Case], sizes: Sizes) -> list[Row]:
     """Return the median seconds of each case in each repetition, after a run that warms up."""
     rows: list[Row] = []
-    for repetition in range(repetitions):
+    for repetition in range(sizes.repetitions):
         first = repetition % len(cases)
         for case in [*cases[first:], *cases[:first]]:
             timer = Timer("run()", globals={"run": case.prepare()}, num_threads=torch.get_num_threads())
-            rows.append((*case[:3], repetition, "seconds", timer.blocked_autorange().median))
+            rows.append((*case[:3], repetition, "seconds", timer.blocked_autorange(min_run_time=sizes.least_seconds).median))
     return rows
 
 
@@ -195,7 +196,7 @@ class Measurement:
     def _time_schedules(self, comparison: str, variants: Sequence[str], shape: Shape) -> list[Row]:
         """Time an epoch of each schedule, and predict its seconds from those of a bare pass in the same repetition."""
         bare = [Case("", name, "", partial(self._prepare_pass, shape, name == "both")) for name in ("forward", "both")]
-        rows = time_in_turn([*self._epochs(comparison, variants, shape), *bare], self.sizes.repetitions)
+        rows = time_in_turn([*self._epochs(comparison, variants, shape), *bare], self.sizes)
         seconds = {(row[1], row[3]): row[5] for row in rows}
         rows = [row for row in rows if row[0]]
         for variant, repetition in itertools.product(variants, range(self.sizes.repetitions)):
@@ -218,14 +219,14 @@ class Measurement:
             setting = f"{name};N={sizes.images};C={sizes.labels};B={self.settings['training']['batch_size']}"
             prepare = partial(own._prepare_loss, sizes.images, sizes.labels)
             cases = [Case("epoch", loss, setting, partial(prepare, loss)) for loss in LOSSES]
-            rows += time_in_turn(cases, sizes.repetitions)
+            rows += time_in_turn(cases, sizes)
             setting = f"auto={chosen};{name};N={sizes.images_of_precisions}"
             cases = []
             for variant, precision in (("auto", chosen), ("bfloat16", "bfloat16"), ("float32", "float32")):
                 fixed = own._with("training", precision=precision)
                 prepare = partial(fixed._prepare_loss, sizes.images_of_precisions, 2, "clai-m")
                 cases.append(Case("precision", variant, setting, prepare))
-            rows += time_in_turn(cases, sizes.repetitions)
+            rows += time_in_turn(cases, sizes)
         return rows
 
     def _with(self, block: str, **changes: Any) -> "Measurement":
@@ -240,10 +241,10 @@ class Measurement:
         votes = [self._votes(family, *self.sizes.vote) for family in ("cosine", "gaussian")]
         rows = peaks([case for cases in votes for case in cases], self.device, added=False)
         for cases in votes:
-            rows += time_in_turn(cases, self.sizes.repetitions)
+            rows += time_in_turn(cases, self.sizes)
         for family in ("cosine", "gaussian"):
             rows.append(difference(*self._votes(family, *self.sizes.checked_vote, dtype=torch.float64)))
-        return rows + time_in_turn(self._classifiers(), self.sizes.repetitions)
+        return rows + time_in_turn(self._classifiers(), self.sizes)
 
     def _votes(self, family: str, test: int, references: int, dtype: torch.dtype = torch.float32) -> list[Case]:
         setting = f"kernel={family};P={test};R={references};C=1"
