@@ -122,7 +122,8 @@ def time_in_turn(cases: Sequence[Case], sizes: Sizes) -> list[Row]:
         first = repetition % len(cases)
         for case in [*cases[first:], *cases[:first]]:
             timer = Timer("run()", globals={"run": case.prepare()}, num_threads=torch.get_num_threads())
-            rows.append((*case[:3], repetition, "seconds", timer.blocked_autorange(min_run_time=sizes.least_seconds).median))
+            times = timer.blocked_autorange(min_run_time=sizes.least_seconds)
+            rows.append((*case[:3], repetition, "seconds", times.median))
     return rows
 
 
