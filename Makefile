@@ -7,7 +7,7 @@ PACKAGES := .venv/.packages
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := all
-.PHONY: all report verify test test-all lint benchmark lock clean help
+.PHONY: all report verify test test-all lint benchmark docs lock clean help
 
 all: $(INSTALLED) ## compute the miniature pipeline, and render tables and figures from the published evidence (default)
 	$(BIN)/snakemake --cores $(CORES) all
@@ -56,12 +56,18 @@ lint: $(INSTALLED) ## check style, types and the workflow
 benchmark: $(INSTALLED) ## measure time and memory of training and inference on this machine, which should do nothing else
 	$(BIN)/snakemake --cores $(CORES) results/real/benchmark/evidence/benchmark.csv
 
-lock: ## resolve envs/requirements.lock from envs/requirements.in; needs uv
-	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header \
-		--output-file envs/requirements.lock envs/requirements.in
+docs: $(INSTALLED) ## build the site of the documentation, docs/_build/index.html
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r envs/docs.lock
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs docs/_build
+
+COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
+
+lock: ## resolve envs/*.lock from envs/*.in; needs uv
+	$(COMPILE) --output-file envs/requirements.lock envs/requirements.in
+	$(COMPILE) --constraints envs/requirements.lock --output-file envs/docs.lock envs/docs.in
 
 clean: ## delete the environment and the miniature's results; downloads, full runs and tracked files stay
-	rm -rf .venv results/mini results/verify logs/mini paper_figures/mini report .pytest_cache .mypy_cache .ruff_cache .hypothesis src/clai.egg-info
+	rm -rf .venv results/mini results/verify logs/mini paper_figures/mini report docs/_build docs/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis src/clai.egg-info
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))

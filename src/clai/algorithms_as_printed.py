@@ -14,7 +14,7 @@ Similarity = Callable[[Tensor, Tensor], Tensor]
 
 
 def cosine(z_t: Tensor, z_r: Tensor) -> Tensor:
-    """Return S = Z_t Z_r' / (|Z_t| |Z_r|), normalised row by row (equation 8, line 218)."""
+    """Return `S = Z_t Z_r' / (|Z_t| |Z_r|)`, normalised row by row (equation 8, line 218)."""
     return (z_t @ z_r.T) / (z_t.norm(dim=1)[:, None] * z_r.norm(dim=1)[None, :])
 
 

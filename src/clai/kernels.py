@@ -180,7 +180,7 @@ class MahalanobisGaussian(Kernel):
     def log_parzen(self, anchor: Tensor, reference: Tensor) -> Tensor:
         """Return log((1 + S) / 2) = -d, shape (..., A, R), which is exact at any distance.
 
-        Two further dimensions carry the norms, <(2a, -|a|^2, 1), (r, 1, -|r|^2)> = -|a - r|^2, so that one product writes a
+        Two further dimensions carry the norms, `<(2a, -|a|^2, 1), (r, 1, -|r|^2)> = -|a - r|^2`, so that one product writes a
         block of a large S.
         """
         a, r = self._centred(anchor, reference)

@@ -1,0 +1,53 @@
+"""The site of the documentation: `make docs` builds it with Sphinx."""
+
+import sys
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "src")]
+
+from pages import moved, pages_by_source, write_pages  # noqa: E402
+
+import clai  # noqa: E402
+
+write_pages(Path(__file__).parent / "generated")
+
+project = "CLaI"
+author = "The authors of the replication"
+release = version = clai.__version__
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinxcontrib.mermaid",
+]
+exclude_patterns = ["_build"]
+myst_enable_extensions = ["dollarmath"]
+myst_fence_as_directive = ["mermaid"]
+myst_heading_anchors = 4
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+html_theme = "pydata_sphinx_theme"
+html_title = "CLaI"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_theme_options = {"show_prev_next": False, "navigation_with_keys": False}
+html_show_sourcelink = False
+napoleon_use_ivar = True
+
+
+def read(app: Sphinx, name: str, source: list[str]) -> None:
+    """Let links of a page lead to pages of the site; the first page is the README."""
+    page = Path(app.srcdir) / f"{name}.md"
+    pages = pages_by_source()
+    if name == "index":
+        source[0] = moved(Path(app.srcdir).parent / "README.md", page, pages) + source[0]
+    elif page not in pages.values():
+        source[0] = moved(page, page, pages)
+
+
+def setup(app: Sphinx) -> None:
+    """Connect with Sphinx."""
+    app.connect("source-read", read)

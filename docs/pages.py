@@ -1,0 +1,196 @@
+"""Write the pages of the site that follow from files: options, tables, figures, claims, published models.
+
+They go to docs/generated/, which git ignores.
+"""
+
+import json
+import math
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+
+ROOT = Path(__file__).parents[1]
+OUTPUTS = ROOT / "paper_figures"
+KEY = re.compile(r"( *)([\w-]+):(?: (?!&)(.*))?")
+BESIDE_MEAN = ["mean", "sd", "n", "printed", "printed_sd", "low", "high", "data"]
+"""Columns of a table that belong to a number and do not say which one it is."""
+
+
+def write_pages(folder: Path) -> None:
+    """Write all generated pages into a folder, which is emptied before."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    (folder / "options.md").write_text(options())
+    (folder / "tables.md").write_text("# Tables\n\n" + "\n".join(table(path) for path in outputs("table*.csv")))
+    (folder / "figures.md").write_text("# Figures\n\n" + "\n".join(figure(path) for path in outputs("figure*.csv")))
+    pages = pages_by_source()
+    for source, page in pages.items():
+        if page.is_relative_to(folder):
+            page.parent.mkdir(exist_ok=True)
+            page.write_text(moved(source, page, pages))
+    for name, title in (("claims", "Claims"), ("models", "Published models")):
+        entries = sorted(page.stem for page in pages.values() if page.parent == folder / name)
+        lines = [f"# {title}", "", "```{toctree}", ":maxdepth: 1", "", *entries, "```", ""]
+        (folder / name / "index.md").write_text("\n".join(lines))
+
+
+def pages_by_source() -> dict[Path, Path]:
+    """Return the page of each Markdown file outside this folder."""
+    generated = ROOT / "docs" / "generated"
+    pages = {ROOT / "README.md": ROOT / "docs" / "index.md"}
+    pages |= {ROOT / f"{name}.md": generated / f"{name.lower()}.md" for name in ("CHANGELOG", "CONTRIBUTING")}
+    pages |= {
+        path: generated / "claims" / path.name for path in [OUTPUTS / "claims.md", *(OUTPUTS / "claims").glob("*.md")]
+    }
+    for path in (ROOT / "results" / "published").glob("*/models/*/README.md"):
+        pages[path] = generated / "models" / f"{path.parts[-4]}-{path.parent.name}.md"
+    return pages
+
+
+def moved(source: Path, page: Path, pages: Mapping[Path, Path]) -> str:
+    """Return a Markdown file without its YAML header, its links as they are from a page. A link to a folder becomes its text."""
+    text = re.sub(r"\A---\n.*?\n---\n", "", source.read_text(), flags=re.DOTALL)
+
+    def link(match: re.Match[str]) -> str:
+        target = (source.parent / match[2]).resolve()
+        if target.is_dir() or not target.exists():
+            return match[1] if target.is_dir() else match[0]
+        return f"[{match[1]}]({os.path.relpath(pages.get(target, target), page.parent)}{match[3] or ''})"
+
+    return re.sub(r"\[([^\]]*)\]\(([^)#:]+)(#[^)]*)?\)", link, text)
+
+
+def outputs(pattern: str) -> list[Path]:
+    """Return the paper's own outputs, then those of the supplement, by number."""
+    found = [*OUTPUTS.glob(pattern), *(OUTPUTS / "supplement").glob(pattern)]
+    return sorted(found, key=lambda path: (path.parent != OUTPUTS, int(re.sub(r"\D", "", path.stem))))
+
+
+def heading(path: Path) -> list[str]:
+    """Return the title of an output and its caption."""
+    kind, number = re.fullmatch(r"([a-z]+)(S?\d+)", path.stem, flags=re.ASCII).groups()  # type: ignore[union-attr]
+    caption = json.loads(path.with_suffix(".json").read_text())["caption"]
+    return [f"({path.stem.lower()})=", f"## {kind.capitalize()} {number}", "", caption.replace("\n", "\n\n"), ""]
+
+
+def figure(path: Path) -> str:
+    """Return the section of a figure."""
+    image = os.path.relpath(path.with_suffix(".png"), ROOT / "docs" / "generated")
+    return "\n".join([*heading(path), f"![{path.stem}]({image})", ""])
+
+
+def table(path: Path) -> str:
+    """Return the section of a table: a column for each metric, `mean (sd)`; without means, the rows of its CSV."""
+    frame = pd.read_csv(path).dropna(axis="columns", how="all")
+    if {"metric", "mean"} <= set(frame.columns):
+        spread = frame["sd"] if "sd" in frame.columns else [math.nan] * len(frame)
+        frame["value"] = [number(*pair) for pair in zip(frame["mean"], spread, strict=True)]
+        keys = [column for column in frame.columns if column not in [*BESIDE_MEAN, "metric", "value"]]
+        filled = frame.assign(**{key: frame[key].astype(object).fillna("") for key in keys})
+        wide = filled.pivot_table("value", keys, "metric", aggfunc=" / ".join, sort=False, fill_value="")
+        frame = wide.reset_index().rename_axis(columns=None)
+    for column, titles in (("dataset", titles_in("datasets")), ("model", titles_in("models"))):
+        if column in frame.columns:
+            frame[column] = frame[column].replace(titles)
+    lines = frame.fillna("").to_csv(index=False).splitlines()
+    return "\n".join([*heading(path), "```{csv-table}", ":header-rows: 1", "", *lines, "```", ""])
+
+
+def number(mean: float, sd: float) -> str:
+    """Return a mean with its standard deviation, if there is one, in parentheses."""
+    if math.isnan(mean):
+        return ""
+    return f"{mean:.4g}" if math.isnan(sd) else f"{mean:.4g} ({sd:.2g})"
+
+
+def titles_in(name: str) -> dict[str, str]:
+    """Return the titles of datasets or models by key."""
+    entries = yaml.safe_load((ROOT / "workflow" / "config" / f"{name}.yaml").read_text())
+    return {key: entry["title"] for key, entry in entries.get(name, entries).items()}
+
+
+def options() -> str:
+    """Return the page of all options: key, type by the schema, value, and the comment above the key."""
+    schema = yaml.safe_load((ROOT / "workflow" / "config" / "schema.yaml").read_text())
+    lines = [
+        "# Options",
+        "",
+        "What `config.yaml` and `workflow/config/` hold. Put your own values into `local.yaml`.",
+        "",
+    ]
+    for file in ("config.yaml", "workflow/config/baselines.yaml"):
+        rows = [(path, described(schema, path), value, text) for path, value, text in commented(ROOT / file)]
+        lines += [f"## {file}", "", *option_table("default", rows, schema), ""]
+    entry = schema["properties"]["datasets"]["additionalProperties"]["properties"]
+    seen = {}
+    for path, value, text in commented(ROOT / "workflow" / "config" / "datasets.yaml"):
+        if len(path) == 3 and path[2] != "overrides":
+            seen.setdefault(path[2], ((path[2],), entry.get(path[2], {}), value, text))
+    lines += ["## workflow/config/datasets.yaml", "", "The keys of a dataset's entry.", ""]
+    return "\n".join([*lines, *option_table("example", seen.values(), schema), ""])
+
+
+def option_table(
+    value_column: str, rows: Iterable[tuple[tuple[str, ...], Mapping[str, Any], str, str]], schema: Mapping[str, Any]
+) -> list[str]:
+    """Return the lines of a table of options; a row has key, part of the schema, value and meaning."""
+    lines = [f"| key | type | {value_column} | meaning |", "| --- | --- | --- | --- |"]
+    for path, part, value, text in rows:
+        cells = [f"`{'.'.join(path)}`", kind(part, schema), f"`{value}`" if value else "", text]
+        lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
+    return lines
+
+
+def commented(file: Path) -> Iterator[tuple[tuple[str, ...], str, str]]:
+    """Yield the path of each key that has a value or a comment, the value as text, and the comment above it."""
+    path: list[tuple[int, str]] = []
+    comment: list[str] = []
+    for line in file.read_text().splitlines():
+        if line.strip().startswith("#"):
+            comment.append(line.strip().lstrip("#").strip())
+        elif match := KEY.fullmatch(line):
+            indent = len(match[1])
+            path = [(depth, key) for depth, key in path if depth < indent] + [(indent, match[2])]
+            if match[3] or comment:
+                yield tuple(key for _, key in path), match[3] or "", " ".join(comment)
+            comment = []
+        else:
+            comment = []
+
+
+def described(schema: Mapping[str, Any], path: tuple[str, ...]) -> Mapping[str, Any]:
+    """Return the part of the schema that describes a key."""
+    part: Mapping[str, Any] = schema
+    for key in path:
+        part = resolved(part, schema).get("properties", {}).get(key, {})
+    return part
+
+
+def resolved(part: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Follow a reference within the schema."""
+    while "$ref" in part:
+        found: Any = schema
+        for key in part["$ref"].removeprefix("#/").split("/"):
+            found = found[key]
+        part = found
+    return part
+
+
+def kind(part: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
+    """Say in words what a value may be."""
+    part = resolved(part, schema)
+    if "oneOf" in part:
+        return " or ".join(kind(choice, schema) for choice in part["oneOf"])
+    if "enum" in part:
+        return ", ".join(f"`{value}`" for value in part["enum"])
+    if "const" in part:
+        return f"`{part['const']}`"
+    types = part.get("type", "")
+    names = {"array": "list", "string": "text", "object": "mapping"}
+    return " or ".join(names.get(name, name) for name in ([types] if isinstance(types, str) else types))
