@@ -12,13 +12,12 @@ from replication.report.claims.judge import judge
 from replication.report.claims.page import claims_frame
 from replication.report.documents import readme_results, readme_verdicts, replace_block, theory_checks
 from replication.report.evidence import Evidence
-from replication.report.figures.render import FIGURES
 from replication.report.figures.render import render as draw
 from replication.report.printed_values import read_values
 from replication.report.sidecars import csv_text
 from replication.report.tables.layout import Sources
-from replication.report.tables.render import TABLES, render
-from replication.runs.outputs import CLAIMS, descriptions, evidence_behind
+from replication.report.tables.render import render
+from replication.runs.outputs import CLAIMS, FIGURES, TABLES, descriptions, evidence_behind
 from replication.runs.record import digest
 from replication.runs.settings import load_settings
 

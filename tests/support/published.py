@@ -42,8 +42,9 @@ def describe(root: Path, name: str, **changes: Any) -> None:
 
 
 def evidence_for(output: str, root: Path = PUBLISHED) -> Evidence:
-    """Return the evidence below `root` that a table, a figure or the page of claims shows."""
-    return Evidence.found(root, descriptions(evidence_behind(output, SETTINGS), SETTINGS))
+    """Return the evidence below `root` that a table, a figure or the page of claims shows; of a user's own, of one dataset."""
+    behind = ["pathmnist"] if output.startswith("own/") else evidence_behind(output, SETTINGS)
+    return Evidence.found(root, descriptions(behind, SETTINGS))
 
 
 def sources_for(table: str, root: Path = PUBLISHED) -> Sources:

@@ -11,6 +11,7 @@ from replication.runs.outputs import (
     CLAIMS,
     FIGURES,
     OUTPUTS,
+    OWN,
     TABLES,
     THEORY,
     all_evidence,
@@ -18,6 +19,7 @@ from replication.runs.outputs import (
     evidence_behind,
     evidence_files,
     evidence_inputs,
+    own_outputs,
     prediction_files,
 )
 from replication.runs.settings import load_settings
@@ -30,9 +32,23 @@ REAL = load_settings(REPOSITORY)
 def test_every_output_has_a_caption_and_is_drawn() -> None:
     folder = REPOSITORY / "workflow" / "report"
     captions = {str(path.relative_to(folder).with_suffix("")) for path in folder.rglob("*.rst")}
-    assert captions - {"workflow", "output"} == set(OUTPUTS)
-    assert set(tables.TABLES) == set(TABLES)
-    assert set(figures.FIGURES) == set(FIGURES)
+    own = {f"own/{output}" for outputs in OWN.values() for output in outputs}
+    assert captions - {"workflow", "output"} == {*OUTPUTS, *own}
+    assert set(tables.TABLES) == {*TABLES, "own/table_accuracy"}
+    assert set(figures.FIGURES) == {*FIGURES, *own} - {"own/table_accuracy"}
+
+
+def test_a_dataset_of_ones_own_has_outputs_of_its_own_and_a_part_in_no_other() -> None:
+    entries = {"pets": dict(REAL["datasets"]["cifar10"]), "ward": dict(REAL["datasets"]["challenge2019"])}
+    settings = load_settings(
+        REPOSITORY, {"datasets": entries, "studies": {"breeds": REAL["studies"]["wide"] | {"dataset": "pets"}}}
+    )
+    assert own_outputs(REAL) == []
+    own = [f"own/pets/{output}" for output in OWN["samples"]] + [f"own/ward/{output}" for output in OWN["recordings"]]
+    assert own_outputs(settings) == own
+    assert evidence_inputs(own[0], "results/real", settings) == evidence_files("results/real", "pets", settings)
+    for output in OUTPUTS:
+        assert evidence_behind(output, settings) == evidence_behind(output, REAL)
 
 
 def test_every_output_shows_datasets_and_studies_that_are_configured() -> None:

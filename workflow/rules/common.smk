@@ -11,7 +11,8 @@ from replication.runs.tuning import tuning_studies
 
 config["studies"] |= tuning_studies(config)
 
-EVIDENCE = f"results/{'mini' if config['miniature'] else config['evidence']}"  # <evidence>, for code
+RESULTS = "results/mini" if config["miniature"] else "results/real"  # <results>, for code
+EVIDENCE = RESULTS if config["miniature"] else f"results/{config['evidence']}"  # <evidence>, for code
 VARIANT = f"({'|'.join(config['variants'])})"
 TRAINED = fitted_on("samples")
 
@@ -24,8 +25,8 @@ wildcard_constraints:
     cell=rf"{VARIANT}(_{VARIANT})*|({'|'.join(MODELS)})_trial\d+",
     run=r"seed\d+(/fold\d+)?",
     owner="|".join([*config["datasets"], *config["studies"]]),
-    table="|".join(outputs.TABLES),
-    figure="|".join(outputs.FIGURES),
+    table="|".join(outputs.of_kind("table", config)),
+    figure="|".join(outputs.of_kind("figure", config)),
 
 
 def library(*folders):
@@ -162,9 +163,14 @@ def name_of(wildcards):
     return wildcards.get("table") or wildcards.get("figure", outputs.CLAIMS)
 
 
+def root_of(wildcards):
+    """The evidence that an output shows; that of the user's own datasets is always computed here."""
+    return RESULTS if name_of(wildcards).startswith("own/") else EVIDENCE
+
+
 def evidence_of(wildcards):
     """The evidence files that an output is rendered from."""
-    return outputs.evidence_inputs(name_of(wildcards), EVIDENCE, config)
+    return outputs.evidence_inputs(name_of(wildcards), root_of(wildcards), config)
 
 
 def shown_in(wildcards):
@@ -172,8 +178,12 @@ def shown_in(wildcards):
     return outputs.descriptions(outputs.evidence_behind(name_of(wildcards), config), config)
 
 
+def caption_file(wildcards):
+    return f"workflow/report/{outputs.layout_of(name_of(wildcards))}.rst"
+
+
 def caption_of(wildcards):
-    return Path("workflow/report", f"{name_of(wildcards)}.rst").read_text()
+    return Path(caption_file(wildcards)).read_text()
 
 
 def verified(file, at_hand=False):

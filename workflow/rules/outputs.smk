@@ -1,11 +1,12 @@
 # Tables, figures and the page of claims, rendered from evidence. Requires <evidence>/*/evidence/ of the names that each output
-# shows (workflow/config/outputs.yaml) and of no others; leaves <figures>/<name>.tex or .pdf and .png, .csv and .json.
+# shows (workflow/config/outputs.yaml) and of no others; leaves <figures>/<name>.tex or .pdf and .png, .csv and .json. Of datasets
+# of the user's own the name is own/<dataset>/<output>, and the evidence <results>/*/evidence/.
 
 
 rule render_table:
     input:
         evidence=evidence_of,
-        caption="workflow/report/{table}.rst",
+        caption=caption_file,
         printed_values="workflow/config/printed_values.csv",
         reported_values="workflow/config/reported_values.csv",
         choices="workflow/config/choices.csv",
@@ -22,7 +23,7 @@ rule render_table:
     conda:
         "../../envs/environment.yaml"
     params:
-        root=lambda wildcards: EVIDENCE,
+        root=root_of,
         datasets=shown_in,
         settings=lambda wildcards: config if wildcards.table in ("table2", "supplement/tableS12") else {},
         caption=caption_of,
@@ -35,7 +36,7 @@ rule render_table:
 rule draw_figure:
     input:
         evidence=evidence_of,
-        caption="workflow/report/{figure}.rst",
+        caption=caption_file,
         printed_values="workflow/config/printed_values.csv",
         claims=lambda wildcards: "<figures>/claims.json" if wildcards.figure == outputs.OF_CLAIMS else [],
         library=RENDERING,
@@ -52,7 +53,7 @@ rule draw_figure:
     conda:
         "../../envs/environment.yaml"
     params:
-        root=lambda wildcards: EVIDENCE,
+        root=root_of,
         datasets=shown_in,
         caption=caption_of,
     message:
@@ -77,7 +78,7 @@ rule judge_claims:
     conda:
         "../../envs/environment.yaml"
     params:
-        root=lambda wildcards: EVIDENCE,
+        root=root_of,
         datasets=shown_in,
         caption=caption_of,
     message:
@@ -92,6 +93,14 @@ rule outputs:
     localrule: True
     message:
         "Render every table and figure from the evidence."
+
+
+rule own:
+    input:
+        outputs.files_of_outputs("<figures>", outputs.own_outputs(config)),
+    localrule: True
+    message:
+        "Compute the evidence of your own datasets, and render their tables and figures."
 
 
 rule evidence:

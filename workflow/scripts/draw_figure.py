@@ -9,6 +9,7 @@ from replication.report.figures.render import render, save
 from replication.report.printed_values import read_values
 from replication.report.sidecars import csv_text, sidecar
 from replication.runs.jobs import start_job
+from replication.runs.outputs import layout_of
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake
@@ -19,7 +20,7 @@ evidence = Evidence.of_files(Path(asked.root), asked.datasets, given.evidence)
 printed = read_values(Path(given.printed_values))
 claims = json.loads(Path(given.claims).read_text())["claims"] if given.get("claims") else []
 fixed = Path(given.caption).read_text()
-figure, frame, caption, runs = render(snakemake.wildcards.figure, evidence, fixed, printed, claims)
+figure, frame, caption, runs = render(layout_of(snakemake.wildcards.figure), evidence, fixed, printed, claims)
 save(figure, Path(made.pdf))
 save(figure, Path(made.png))
 Path(made.csv).write_text(csv_text(frame))

@@ -2,6 +2,9 @@
 
 An output is a function of evidence folders `results/<evidence>/<name>/evidence/`. A name is a dataset, a study, `benchmark` or
 `theory`. Everything else that lists outputs or evidence files derives from here.
+
+Datasets and studies of the user's own, which the repository's files do not have, are in none of its outputs: such a dataset has
+outputs of its own, `own/<dataset>/<output>`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,6 +17,7 @@ from replication.runs.controls import CONTROLS, control_runs
 from replication.runs.models import CLAI
 from replication.runs.record import RUNS, SHARED
 from replication.runs.settings import cells, has_recordings, raw_dataset
+from replication.runs.tuning import PREFIX
 
 BENCHMARK = "benchmark"
 BENCHMARK_TITLE = "Random images and embeddings"
@@ -23,8 +27,16 @@ THEORY = "theory"
 
 _FORMS = {"table": ("tex", "csv", "json"), "figure": ("pdf", "png", "csv", "json"), "claims": ("md", "csv", "json")}
 
-OUTPUTS: dict[str, list[str]] = yaml.safe_load((Path(__file__).parents[3] / "workflow/config/outputs.yaml").read_text())
+_CONFIG = Path(__file__).parents[3] / "workflow/config"
+_DECLARED = yaml.safe_load((_CONFIG / "outputs.yaml").read_text())
+OUTPUTS: dict[str, list[str]] = {name: shown for name, shown in _DECLARED.items() if name != "own"}
 """All outputs, each with the names whose evidence it shows; those beyond the paper's own are in a folder of their own."""
+OWN: dict[str, list[str]] = _DECLARED["own"]
+"""The outputs of a dataset of the user's own, by whether it has samples or recordings."""
+_REPOSITORY = {
+    block: frozenset(yaml.safe_load((_CONFIG / f"{file}.yaml").read_text())[block])
+    for block, file in {"datasets": "datasets", "studies": "studies", "tuning": "tuning"}.items()
+}
 TABLES, FIGURES = (
     {name: shown for name, shown in OUTPUTS.items() if Path(name).name.startswith(kind)} for kind in ("table", "figure")
 )
@@ -86,14 +98,40 @@ def files_of_outputs(folder: str, outputs: Iterable[str] = OUTPUTS) -> list[str]
 
 def evidence_behind(output: str, settings: Mapping[str, Any]) -> list[str]:
     """Return the names whose evidence an output shows, whether it is available or not."""
-    studies = settings["studies"]
+    if output.startswith("own/"):
+        return [output.split("/")[1]]
+    tuned = [dataset for dataset in settings["tuning"] if dataset in _REPOSITORY["tuning"]]
     groups = {
-        "every dataset": list(settings["datasets"]),
-        "every study": [name for name, study in studies.items() if "trials" not in study],
-        "every tuning": [name for name, study in studies.items() if "trials" in study],
-        "every tuned dataset": [study["dataset"] for study in studies.values() if "trials" in study],
+        "every dataset": [name for name in settings["datasets"] if name in _REPOSITORY["datasets"]],
+        "every study": [name for name in settings["studies"] if name in _REPOSITORY["studies"]],
+        "every tuning": [f"{PREFIX}{dataset}" for dataset in tuned],
+        "every tuned dataset": tuned,
     }
     return [name for entry in OUTPUTS[output] for name in groups.get(entry, [entry])]
+
+
+def own_outputs(settings: Mapping[str, Any]) -> list[str]:
+    """Return the outputs of the datasets that are the user's own."""
+    return [
+        f"own/{name}/{output}"
+        for name in settings["datasets"]
+        if name not in _REPOSITORY["datasets"]
+        for output in OWN["recordings" if has_recordings(settings, name) else "samples"]
+    ]
+
+
+def of_kind(kind: str, settings: Mapping[str, Any]) -> list[str]:
+    """Return the outputs of a kind, `table` or `figure`, those of the user's own datasets included."""
+    return [output for output in [*OUTPUTS, *own_outputs(settings)] if kind_of(output) == kind]
+
+
+def layout_of(output: str) -> str:
+    """Return the name of an output's layout and caption, which datasets of the user's own share.
+
+    >>> layout_of("own/pets/table_accuracy"), layout_of("supplement/tableS1")
+    ('own/table_accuracy', 'supplement/tableS1')
+    """
+    return f"own/{Path(output).name}" if output.startswith("own/") else output
 
 
 def descriptions(names: Iterable[str], settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -195,6 +233,8 @@ def all_evidence(root: str, settings: Mapping[str, Any]) -> list[str]:
 
 def evidence_inputs(output: str, root: str, settings: Mapping[str, Any]) -> list[str]:
     """Return the evidence files below `root` that an output is rendered from."""
+    if output.startswith("own/"):
+        return [file for name in evidence_behind(output, settings) for file in evidence_files(root, name, settings)]
     names = available(root, settings)
     behind = [name for name in evidence_behind(output, settings) if name in names]
     return [file for name in behind for file in evidence_files(root, name, settings)]

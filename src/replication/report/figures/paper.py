@@ -30,6 +30,7 @@ from replication.report.figures.style import (
     together,
     write_reason,
 )
+from replication.report.tables.layout import in_order
 from replication.runs.models import CLAI, MODELS
 
 STAGE_COLUMNS = ["dataset", "stage", "x", "y", "label", "status", "model"]
@@ -117,8 +118,11 @@ def _arrows(figure: Figure, panels: Sequence[Axes], shown: Sequence[int]) -> Non
         figure.text((start + end) / 2, left.y1 + 0.02, label, ha="center", va="bottom", fontsize=8)
 
 
-def embeddings(evidence: Evidence) -> Drawn:
-    """Draw figure 2: t-SNE of each dataset, or its substitute, in the paper's colours; class indices stand at the medians."""
+def embeddings(evidence: Evidence, named: bool = False) -> Drawn:
+    """Draw figure 2: t-SNE of each dataset, or its substitute, in the paper's colours; class indices stand at the medians.
+
+    named: whether the names of classes stand there.
+    """
     datasets = evidence.shown()
     figure = new_figure(WIDTH, 2.75, evidence)
     panels = figure.subplots(1, len(datasets))
@@ -127,13 +131,14 @@ def embeddings(evidence: Evidence) -> Drawn:
         axes.set_box_aspect(1)
         axes.set_title(f"({letter}) {short_title(evidence, dataset)}")
         frame = evidence.frame(dataset, "tsne.csv.gz")
-        frame = frame[frame["model"] == EMBEDDING_MODEL]
+        frame = frame[frame["model"].isin(in_order(frame["model"])[:1])]
         if frame.empty:
             write_reason(axes, "no t-SNE in the evidence" if evidence.has(dataset) else evidence.not_run(dataset))
             continue
         scatter(axes, frame, s=2.5, linewidth=0, alpha=0.7)
-        for label, points in frame.groupby("label"):
-            axes.text(points["x"].median(), points["y"].median(), str(label), ha="center", va="center", fontsize=9,
+        classes = dict(enumerate(evidence.description(dataset)["classes"]))
+        for text, points in frame.groupby(frame["label"].map(classes) if named else "label"):
+            axes.text(points["x"].median(), points["y"].median(), str(text), ha="center", va="center", fontsize=9,
                       fontweight="bold", path_effects=[withStroke(linewidth=2, foreground="white")])  # fmt: skip
         parts.append(frame.assign(dataset=dataset))
     return figure, together(parts, EMBEDDING_COLUMNS)
@@ -147,11 +152,13 @@ def training(evidence: Evidence) -> Drawn:
     datasets = [dataset for dataset in evidence.shown() if evidence.has(dataset)]
     figure = new_figure(max(3.6, 2 * len(datasets)), 4.2, evidence)
     panels = figure.subplots(2, len(datasets), squeeze=False, sharex="col")
-    parts = []
+    parts, drawn = [], set[str]()
     for (top, bottom), dataset in zip(panels.T, datasets, strict=True):
         names = LONG_CELLS if "cells" in evidence.expected[dataset] else dict(zip(CLAI, CLAI, strict=True))
-        styles = {names[model]: style_of(model) for model in CLAI}
         history = evidence.frame(dataset, "history.csv")
+        trained = [model for model in CLAI if names[model] in set(history["model"])]
+        styles = {names[model]: style_of(model) for model in trained}
+        drawn |= set(trained)
         curves(top, history, "epoch", "loss", styles, lw=1.5)
         curves(top, history, "epoch", "floor", styles, lw=1.2, dashes=False, linestyle=":", errorbar=None)
         curves(bottom, history, "epoch", "validation_accuracy", styles, lw=1.5)
@@ -165,10 +172,10 @@ def training(evidence: Evidence) -> Drawn:
         bottom.set_xlabel(f"Epoch (of {history['epoch'].max()})")
     panels[0, 0].set_ylabel("Training loss")
     panels[1, 0].set_ylabel("Validation accuracy")
-    entries = handles(styles_of(CLAI), lw=1.5)
+    entries = handles(styles_of(drawn), lw=1.5)
     entries.append(Line2D([], [], color="0.3", ls=":", lw=1.2, label="floor of the loss (same colour)"))
     figure.legend(handles=entries, loc="outside lower center", ncols=3)
-    return figure, pd.concat(parts)
+    return figure, together(parts, TRAINING_COLUMNS)
 
 
 def signals(evidence: Evidence) -> Drawn:

@@ -1,6 +1,7 @@
 """All figures by name: evidence -> matplotlib figure, and a frame with exactly what it shows."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -26,6 +27,9 @@ class Drawing(NamedTuple):
     takes: Literal["", "printed", "claims"] = ""
 
 
+FEWEST_OF_OWN = 10
+"""Samples of a bin of a reliability diagram of the user's own data, which may be few."""
+
 FIGURES: dict[str, Drawing] = {
     "figure1": Drawing(paper.stages, paper.STAGE_COLUMNS),
     "figure2": Drawing(paper.embeddings, paper.EMBEDDING_COLUMNS),
@@ -38,10 +42,15 @@ FIGURES: dict[str, Drawing] = {
     "supplement/figureS5": Drawing(supplement_accuracy.reliability, supplement_accuracy.RELIABILITY_COLUMNS),
     "supplement/figureS6": Drawing(supplement_accuracy.decision_curves, supplement_accuracy.DECISION_COLUMNS),
     OF_CLAIMS: Drawing(supplement_claims.specification_curves, supplement_claims.CLAIM_COLUMNS, takes="claims"),
+    "own/figure_training": Drawing(paper.training, paper.TRAINING_COLUMNS),
+    "own/figure_embedding": Drawing(partial(paper.embeddings, named=True), paper.EMBEDDING_COLUMNS),
+    "own/figure_reliability": Drawing(
+        partial(supplement_accuracy.reliability, fewest=FEWEST_OF_OWN), supplement_accuracy.RELIABILITY_COLUMNS
+    ),
 }
 
 # Drawn from the embeddings of one run: the first seed, and the first fold where there are folds.
-ONE_RUN = ("figure1", "figure2", "figure4", "supplement/figureS1")
+ONE_RUN = ("figure1", "figure2", "figure4", "supplement/figureS1", "own/figure_embedding")
 
 
 def render(

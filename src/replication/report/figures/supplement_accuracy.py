@@ -60,8 +60,11 @@ _TEXT, _GAP = 1.75, 0.3
 """Widths of the text before a row and of the gaps in it, in widths of a picture."""
 
 
-def reliability(evidence: Evidence) -> Drawn:
-    """Draw the observed share against the predicted probability: a column a dataset, raw above calibrated."""
+def reliability(evidence: Evidence, fewest: int = FEWEST_IN_BIN) -> Drawn:
+    """Draw the observed share against the predicted probability: a column a dataset, raw above calibrated.
+
+    fewest: samples of a bin that is drawn.
+    """
     datasets = evidence.at_hand()
     blocks, width = math.ceil(len(datasets) / PER_LINE), min(len(datasets), PER_LINE)
     figure = new_figure(max(3.6, WIDTH * width / PER_LINE), 0.8 + 3.5 * blocks, evidence)
@@ -76,7 +79,7 @@ def reliability(evidence: Evidence) -> Drawn:
             continue
         pooled = pool_bins(of_one_kind(evidence.frame(dataset, "reliability.csv")))
         for axes, (mapping, wording) in zip(column, MAPPINGS.items(), strict=True):
-            shown = pooled[(pooled["mapping"] == mapping) & (pooled["n"] >= FEWEST_IN_BIN)]
+            shown = pooled[(pooled["mapping"] == mapping) & (pooled["n"] >= fewest)]
             axes.plot([0, 1], [0, 1], color="0.6", lw=0.8)
             curves(axes, shown, "confidence", "accuracy", styles_of(pooled["model"]), errorbar=None, lw=1, marker="o",
                    ms=3, mew=0)  # fmt: skip

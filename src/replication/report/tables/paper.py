@@ -42,7 +42,7 @@ def table1_frame(sources: Sources) -> pd.DataFrame:
     for dataset in evidence.expected:
         models = models_of(evidence, dataset, TABLE1_MODELS)
         rows += with_printed(result_rows(evidence, dataset, models, TABLE1_METRICS), sources)
-        rows += _majority_rows(evidence, dataset)
+        rows += majority_rows(evidence, dataset)
     return pd.DataFrame(rows, columns=RESULT_COLUMNS)
 
 
@@ -57,7 +57,7 @@ def with_printed(rows: list[dict[str, Any]], sources: Sources) -> list[dict[str,
     ]
 
 
-def _majority_rows(evidence: Evidence, dataset: str) -> list[dict[str, Any]]:
+def majority_rows(evidence: Evidence, dataset: str) -> list[dict[str, Any]]:
     """Return accuracy, and recall, its equal, of naming always the class that is most frequent in training."""
     if not evidence.has(dataset):
         return []
