@@ -7,10 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn import metrics as sk
 
 from clai.alignment import one_vs_rest
 from clai.calibration import fit_temperature
-from clai.inference import ParzenMeans, log_posteriors, parzen_means
+from clai.inference import ParzenMeans, decide, log_posteriors, parzen_means
 from clai.kernels import KERNELS, Cosine, Kernel, MahalanobisGaussian
 from clai.published_model import References
 from replication.experiments.bandwidth import (
@@ -112,6 +113,27 @@ def test_readings_are_those_of_the_posterior_and_of_its_temperature() -> None:
         )
 
 
+@pytest.mark.parametrize("kernel", [Cosine(), MahalanobisGaussian(4, "identity")])
+def test_two_classes_have_the_posterior_of_their_one_condition(kernel: Kernel) -> None:
+    def part(n: int, seed: int) -> Embedded:
+        generator = torch.Generator().manual_seed(seed)
+        y = (torch.arange(n) % 3 == 0).long()
+        return Embedded(torch.randn(1, n, 4, generator=generator) + 1.5 * y[None, :, None], y)
+
+    train, val, test = part(150, 0), part(90, 1), part(90, 2)
+    given = References(train.z, train.y, torch.arange(150), torch.bincount(train.y))
+    value = measure_bandwidth(kernel, given, val, test, POWERS).set_index(["reading", "metric"])["value"]
+    means, y = parzen_means(kernel, test.z, train.z, train.y), test.y.numpy()
+    posterior, f = log_posteriors(means)[0].double().exp().numpy(), decide(means, "printed")[0].numpy()
+    assert value["parzen", "log_loss"] == pytest.approx(sk.log_loss(y, posterior), abs=1e-5)
+    assert value["parzen", "accuracy"] == sk.accuracy_score(y, posterior > 0.5)
+    for reading, score in (("parzen", posterior), ("softmax", f), ("f", f), ("decisions", f > 0), ("label", f > 0)):
+        assert value[reading, "roc_auc"] == pytest.approx(sk.roc_auc_score(y, score)), reading
+    assert value["softmax", "accuracy"] == sk.accuracy_score(y, f > 0)
+    assert value["parzen-condition", "own"] == pytest.approx(np.where(y, posterior, 1 - posterior).mean())
+    assert value["parzen-condition", "sum"] == pytest.approx(1)
+
+
 def test_a_mirrored_view_counts_as_much_as_the_other() -> None:
     val, test = clouds(80, 1), clouds(80, 2)
     twice = [Embedded(part.z, part.y, part.z) for part in (val, test)]
@@ -145,5 +167,5 @@ def test_the_control_asks_for_the_run_of_each_packed_model_and_for_no_other() ->
     settings = load_settings(REPOSITORY)
     runs = [str(run) for run in control_runs(settings, "cifar10", "bandwidth")]
     assert runs == ["cifar10/clai-m/seed0", "cifar10/clai-c/seed0"]
-    assert control_runs(settings, "challenge2019", "bandwidth") == [], "two classes have no such control"
+    assert control_runs(settings, "challenge2019", "bandwidth") == [], "recordings have no such control"
     assert "results/real/cifar10/evidence/bandwidth.csv" in evidence_files("results/real", "cifar10", settings)

@@ -1,4 +1,4 @@
-"""The Bayes rule of many classes: does a narrower Parzen window calibrate it, and what does ROC-AUC make of coarser scores.
+"""The Bayes rule: does a narrower Parzen window calibrate it, and what does ROC-AUC make of coarser scores.
 
 The Parzen form G = (1 + S) / 2 to the power gamma is a window of another width. The Gaussian kernel has exp(-gamma d), as wide as
 G over the root of gamma. Validation samples choose gamma, and the temperature beside it, by log loss.
@@ -70,7 +70,7 @@ def measure_bandwidth(
     """Return figures of merit on test samples of the posterior by windows of two widths, and of f, as it stands and scaled.
 
     Args:
-        kernel: learned, of more than two classes.
+        kernel: learned.
         references: that vote, with embeddings (K, R, L).
         val: samples that choose power and temperatures, with embeddings (K, N, L).
         test: samples that are scored once.
@@ -184,4 +184,14 @@ def _means(kernel: Kernel, references: References, part: Embedded) -> ParzenMean
     z_reference, y, _, population = references
     views = [z for z in (part.z, part.z_mirrored) if z is not None]
     means = [parzen_means(kernel, z, z_reference, y, population) for z in views]
-    return means[0] if len(means) == 1 else mean_of_views(*means)
+    whole = means[0] if len(means) == 1 else mean_of_views(*means)
+    return whole if len(whole.share) > 1 else _of_both(whole)
+
+
+def _of_both(means: ParzenMeans) -> ParzenMeans:
+    """Return the means of two classes with a condition for each, f of the first being minus that of the second."""
+    positive, negative, share, error_positive, error_negative = means
+    return ParzenMeans(
+        torch.cat([negative, positive]), torch.cat([positive, negative]), torch.cat([1 - share, share]),
+        torch.cat([error_negative, error_positive]), torch.cat([error_positive, error_negative]),
+    )  # fmt: skip

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from clai.inference import ParzenMeans, decide, log_posteriors, parzen_means
 from clai.kernels import Kernel
-from replication.experiments.evaluation import Scored, evaluate_multiclass
+from replication.experiments.evaluation import Scored, evaluate_scores
 from replication.models.embedding import Embedded
 from replication.models.row_classifiers import LogisticRegression, varying
 from replication.models.run import Run
@@ -52,7 +52,10 @@ class Split(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """The scores (N, C) of a read-out for validation and test samples, and what validation samples chose, if anything."""
+    """The scores of a read-out for validation and test samples, and what validation samples chose, if anything.
+
+    Scores are (N, C), or of two classes (N,): positive above 0.
+    """
 
     val: Floats
     test: Floats
@@ -66,7 +69,7 @@ def measure_read_outs(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]
     """Fit every read-out and return its figures of merit on the test samples.
 
     Args:
-        run: of a dataset with more than two classes.
+        run: of samples.
         kernel: compares the embeddings.
         embedded: the samples to fit on (`train`), to choose on (`val`) and to score (`test`).
 
@@ -81,7 +84,7 @@ def measure_read_outs(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]
     train, val, test = (splits[name]._replace(x=splits[name].x[:, columns]) for name in ("train", "val", "test"))
     rows = []
     for read_out, fitted in _fit_all(run, kernel, train, val, test):
-        metrics = evaluate_multiclass(Scored(fitted.test, test.y), Scored(fitted.val, val.y)).metrics
+        metrics = evaluate_scores(run, Scored(fitted.test, test.y), Scored(fitted.val, val.y)).metrics
         values = {m: v for m, v in zip(metrics["metric"], metrics["value"], strict=True) if m in METRICS}
         if fitted.choice is not None:
             values["choice"] = fitted.choice
@@ -92,8 +95,10 @@ def measure_read_outs(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]
 def _fit_all(run: Run, kernel: Kernel, train: Split, val: Split, test: Split) -> Iterator[tuple[str, Fitted]]:
     classes, seed = run.classes, run.id.seed
     means_val, means = (_parzen_means(run, kernel, part.embedded, train.embedded) for part in (val, test))
-    for read_out, rule in (("vote", lambda m: decide(m, "printed")), ("parzen", log_posteriors)):
-        yield read_out, Fitted(rule(means_val).double().T.numpy(), rule(means).double().T.numpy())
+    parzen = log_posteriors if run.conditions > 1 else lambda means: decide(means, "parzen")
+    for read_out, rule in (("vote", lambda means: decide(means, "printed")), ("parzen", parzen)):
+        f_val, f = (rule(part).double().T.numpy() for part in (means_val, means))
+        yield read_out, Fitted(f_val, f) if run.conditions > 1 else Fitted(f_val[:, 0], f[:, 0])
     yield "kernel-density", _density(train, val, test, WIDTHS, classes)
     yield "svm", _choose(INVERSE_PENALTIES, lambda c: _machine(kernel, train, c, classes, seed), val, test)
     centroid = NearestCentroid().fit(train.x, train.y)
@@ -129,8 +134,18 @@ def _choose(values: Sequence[Any], fit: Callable[[Any], Scores], val: Split, tes
     """Fit a read-out with each value; keep the one that decides most validation samples rightly, the first of equals."""
     read_outs = {value: fit(value) for value in values}
     scores = {value: read_out(val) for value, read_out in read_outs.items()}
-    best = max(values, key=lambda value: float((scores[value].argmax(1) == val.y).mean()))
+
+    def accuracy(value: Any) -> float:
+        score = scores[value]
+        return float(((score.argmax(1) if score.ndim == 2 else score > 0) == val.y).mean())
+
+    best = max(values, key=accuracy)
     return Fitted(scores[best], read_outs[best](test), float(best))
+
+
+def _of_two(logs: Floats) -> Floats:
+    """Return the log-odds (N,) of two classes from logarithms (N, 2) of what speaks for each; those of more stay as they are."""
+    return logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
 
 
 def _in_blocks(scores: Callable[[slice], Floats], count: int) -> Floats:
@@ -157,7 +172,11 @@ def _neighbours(train: Split, count: int) -> Scores:
     """Fit the nearest neighbours; scores are logarithms of class counts, each class counting one more than it has."""
     count = min(count, len(train.y))
     classifier = KNeighborsClassifier(count, algorithm="brute").fit(train.x, train.y)
-    return lambda part: _in_blocks(lambda rows: np.log(classifier.predict_proba(part.x[rows]) * count + 1), len(part.y))
+
+    def scores(part: Split) -> Floats:
+        return _in_blocks(lambda rows: np.log(classifier.predict_proba(part.x[rows]) * count + 1), len(part.y))
+
+    return lambda part: _of_two(scores(part))
 
 
 def _density(train: Split, val: Split, test: Split, widths: Sequence[float], classes: int) -> Fitted:
@@ -178,6 +197,6 @@ def _density(train: Split, val: Split, test: Split, widths: Sequence[float], cla
             logs = [logsumexp(exponent[:, m], axis=1) - np.log(len(m)) for m in members]
             return np.asarray(log_softmax(np.stack(logs, 1) + log_prior, axis=1))
 
-        return lambda part: _in_blocks(lambda rows: of_rows(part.x[rows]), len(part.y))
+        return lambda part: _of_two(_in_blocks(lambda rows: of_rows(part.x[rows]), len(part.y)))
 
     return _choose(widths, scores, val, test)
