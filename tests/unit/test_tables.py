@@ -193,3 +193,13 @@ def test_measured_stages_are_shown_and_trainings_count_the_longest_and_the_large
     train = own.loc["train"]
     assert train["wall_seconds"] == max(record["wall_seconds"] for record in records)
     assert train["peak_memory_mb"] == max(record["peak_memory_mb"] for record in records)
+
+
+@pytest.mark.parametrize(("train", "accuracy", "recall"), [([1, 3], 75, 100), ([3, 1], 25, 0), ([1, 1, 2], 60, 60)])
+def test_recall_of_the_majority_is_that_of_the_positive_class_where_there_are_two(
+    tmp_path: Path, train: list[int], accuracy: float, recall: float
+) -> None:
+    root, test = copy_evidence(tmp_path / "published", "pathmnist"), [1, 3] if len(train) == 2 else [1, 1, 3]
+    describe(root, "pathmnist", splits={"train": {"counts": train}, "test": {"counts": test}})
+    found = rendered("own/table_accuracy", root).frame.query("model == 'majority-class'").set_index("metric")["mean"]
+    assert (found["accuracy"], found["recall"]) == (accuracy, recall)
