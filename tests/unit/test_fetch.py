@@ -18,7 +18,7 @@ from clai.errors import InputError
 from replication.datasets import files, sources
 from replication.datasets.files import describe_files, matching, unpack_archive
 from replication.datasets.miniature.make import make
-from replication.datasets.sources import COLUMNS, Raw, Row, download, obtain, read_sources, state_of_own
+from replication.datasets.sources import COLUMNS, Raw, Row, download, obtain, read_sources, state_of_raw
 from support.loopback import Server, entry, serving
 
 REPOSITORY = Path(__file__).parents[2]
@@ -66,21 +66,34 @@ def left_in(folder: Path) -> list[str]:
         ("feature_table", "wards.csv", "wards.txt"),
     ],
 )
+@pytest.mark.parametrize("own_path", [True, False])
 def test_a_change_of_any_file_that_is_read_changes_the_state_and_of_no_other(
-    tmp_path: Path, source: str, name: str, other: str
+    tmp_path: Path, source: str, name: str, other: str, own_path: bool
 ) -> None:
-    own = entry(source, path=str(tmp_path))
-    states = [state_of_own(own)]
+    own = entry(source, path=str(tmp_path) if own_path else None)
+    states = [state_of_raw(own, tmp_path)]
     for file, time in ((name, 1), (other, 1), (name, 2), (name.replace("1", "2"), 2)):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_bytes(b"same size")
         os.utime(tmp_path / file, (time, time))
-        states.append(state_of_own(own))
+        states.append(state_of_raw(own, tmp_path))
     before, one, with_other, later, two = states
-    assert before == state_of_own(own | {"path": None})
+    assert before == state_of_raw(own | {"path": None}, tmp_path / "none")
     assert one == with_other != later
     assert (two != later) == ("1" in name)
-    assert state_of_own(own | {"path": str(tmp_path / name)}) != before
+    assert state_of_raw(own | {"path": str(tmp_path / name)}, tmp_path) != before
+
+
+def test_a_downloaded_file_has_the_state_of_one_to_come_until_it_changes(tmp_path: Path, server: Server) -> None:
+    own, raw = entry("medmnist"), tmp_path / "raw"
+    before = state_of_raw(own, raw)
+    table = write_table(tmp_path / "table.csv", url=server.url("toy.npz"), checksum=sha256(CONTENT))
+    download("toy", read_sources(table, "toy"), raw)
+    assert state_of_raw(own, raw) == before
+    (raw / "toy.npz").write_bytes(CONTENT)
+    changed = state_of_raw(own, raw)
+    download("toy", read_sources(table, "toy"), raw)
+    assert state_of_raw(own, raw) == changed != before
 
 
 # Downloads

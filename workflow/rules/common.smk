@@ -1,7 +1,7 @@
 # What the rules share: names of wildcards, code that jobs rest on, settings, files of runs. Makes no files.
 from pathlib import Path
 
-from replication.datasets.sources import state_of_own
+from replication.datasets.sources import state_of_raw
 from replication.runs import controls, outputs, settings as run_settings
 from replication.runs.identity import RunId
 from replication.runs.jobs import remove_finished_checkpoints
@@ -101,6 +101,18 @@ def files_of_runs(name, *models, first=False):
         return found if models or not first else found[0]
 
     return files
+
+
+def raw_folder(wildcards):
+    """The folder of downloaded files."""
+    root = "results/mini/raw" if config["miniature"] else Path(config["data_dir"]).expanduser()
+    return f"{root}/{wildcards.dataset}"
+
+
+def raw_state(wildcards):
+    """A digest of the raw files; none of the miniature's, which follow from their generators."""
+    entry = config["datasets"][wildcards.dataset]
+    return "" if config["miniature"] else state_of_raw(entry, Path(raw_folder(wildcards)))
 
 
 def raw_of(name):

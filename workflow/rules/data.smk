@@ -35,11 +35,9 @@ rule fetch_source:
         "../../envs/environment.yaml"
     params:
         settings=lambda wildcards: run_settings.source_settings(config, wildcards.dataset),
-        # So a change of your own files verifies and prepares them again.
-        files=lambda wildcards: state_of_own(config["datasets"][wildcards.dataset]),
-        folder=lambda wildcards, input: (
-            str(Path(input.table).parent) if config["miniature"] else f"{config['data_dir']}/{wildcards.dataset}"
-        ),
+        # So a change of raw files verifies and prepares them again.
+        files=raw_state,
+        folder=raw_folder,
         miniature=config["miniature"],
     message:
         "Find or download the raw files of {wildcards.dataset} and verify them."
