@@ -7,7 +7,9 @@ min_version("9.19")
 sys.path.insert(0, f"{workflow.basedir}/src")  # the library of this repository, whether installed or not
 
 from replication.runs.config_check import check, read_yaml
-from replication.runs.settings import merge
+from replication.runs.settings import merge, prefer_own
+
+own_settings = merge(config)  # before the defaults: those of --configfile and --config
 
 
 configfile: "config.yaml"
@@ -24,6 +26,7 @@ mini_config = merge(config, miniature)
 check(config)
 check(mini_config)
 validate(config, "workflow/config/schema.yaml")
+prefer_own(config, own_settings)
 
 
 report: "workflow/report/workflow.rst"

@@ -87,6 +87,9 @@ RATE, EPOCHS = (
         ({"datasets": {"pets": OWN | {"source": "image_folder"}}}, r"pets: 'image_size' is .*\n.*pets: 'validation_share' is"),
         ({"datasets": {"pets": OWN | {"source": "medmnist", "x": 1}}}, r"pets: 'medmnist_flag' (.*\n)*.*pets: Additional .*'x'"),
         ({"datasets": {"pets": OWN | {"source": "challenge2019"}}}, r"pets: 'cohort' is (.*\n)*.*pets: 'variables' is a req"),
+        ({"datasets": {"wide": REAL["datasets"]["cifar10"]}}, "datasets.wide: a study or control has this name"),
+        ({"datasets": {"theory": REAL["datasets"]["cifar10"]}}, "datasets.theory: a study or control has this name"),
+        ({"datasets": {"sleepedf-bands": {"classes": [False, True]}}}, "classes.0: False is not of .* put a name in quotes"),
         ({"run": ["cifar100"], "seeds": "many"}, r"run\.0.*\nconfig key seeds"),
     ],
 )  # fmt: skip
@@ -207,8 +210,29 @@ def test_command_prints_what_decides_a_run_and_which_names_there_are(
             settings_text(REPOSITORY, *names)
 
 
+@pytest.mark.parametrize("dataset", ["challenge2019", "challenge2019-hospitals"])
+def test_own_overrides_win_over_what_trials_chose(dataset: str) -> None:
+    own = {"datasets": {dataset: {"overrides": {"training": {"batch_size": 4}}}}}
+    settings, chosen = load_settings(REPOSITORY, own), REAL["tuned"]["challenge2019"]["clai-m"]["training"]
+    found = effective_settings(settings, dataset, "clai-m")["training"]
+    assert (found["batch_size"], found["learning_rate"]) == (4, chosen["learning_rate"])
+    assert effective_settings(settings, "challenge2019-septic", "clai-m") == effective_settings(
+        REAL, "challenge2019-septic", "clai-m"
+    )
+    assert effective_settings(REAL, dataset, "clai-m")["training"]["batch_size"] == chosen["batch_size"] != 4
+
+
 def test_text_of_the_command_line_becomes_what_it_stands_for() -> None:
-    own = {"seeds": ["0", "5"], "datasets": {"mimic-iv": {"path": "null"}}, "training": {"samples": "null"}}
+    own = {
+        "seeds": ["0", "5"],
+        "datasets": {"mimic-iv": {"path": "null"}},
+        "training": {"samples": "null", "learning_rate": "1e-3"},
+    }
     settings = load_settings(REPOSITORY, own)
     assert (settings["seeds"], settings["datasets"]["mimic-iv"]["path"]) == ([0, 5], None)
-    assert settings["training"]["samples"] is None
+    assert (settings["training"]["samples"], settings["training"]["learning_rate"]) == (None, 0.001)
+
+
+def test_development_patients_are_needed_by_studies_that_run() -> None:
+    own = {"datasets": {"challenge2019": {"development_share": None}}, "run_studies": []}
+    assert load_settings(REPOSITORY, own)["datasets"]["challenge2019"]["development_share"] is None

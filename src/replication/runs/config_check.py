@@ -4,6 +4,7 @@
 file nor that `--config` brings the numbers within a list, and `null`, as text.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -84,17 +85,23 @@ def _unquote(config: Any, places: list[Any]) -> None:
         for key in above:
             block = block[key]
         if place and isinstance(block[last], str):
-            block[last] = yaml.safe_load(block[last])
+            is_number = re.fullmatch(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+", block[last])  # without a point text, in YAML
+            block[last] = float(block[last]) if is_number else yaml.safe_load(block[last])
 
 
 def _message(error: Any) -> str:
     key = ".".join(str(part) for part in error.absolute_path) or "(top)"
-    return f"{key}: {error.message}; correct it ({SCHEMA} says what is allowed)"
+    name = isinstance(error.instance, bool) and error.validator == "type"
+    hint = "; YAML takes yes, no, on and off for truth values: put a name in quotes" if name else ""
+    return f"{key}: {error.message}{hint}; correct it ({SCHEMA} says what is allowed)"
 
 
 def _contradictions(config: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is wrong between settings that are right by themselves."""
     datasets = config["datasets"]
+    others = [*config["studies"], *(f"{PREFIX}{name}" for name in config["tuning"]), "benchmark", "theory"]
+    for name in datasets.keys() & set(others):
+        yield f"datasets.{name}: a study or control has this name, and its results the same folder; rename the dataset"
     for name, entry in datasets.items():
         if "raw_of" in entry and entry["path"] is not None:
             owner = entry["raw_of"]
@@ -110,7 +117,11 @@ def _contradictions(config: Mapping[str, Any]) -> Iterator[str]:
         if "folds" not in datasets[name] and (wrong := [m for m in models if MODELS[m].recordings_only]):
             yield f"{key}: found {', '.join(wrong)}, which need recordings, and the dataset has no `folds`; remove them"
     for name, study in config["studies"].items():
-        if study["scored_on"] == "development" and datasets[study["dataset"]].get("development_share") is None:
+        if (
+            name in config["run_studies"]
+            and study["scored_on"] == "development"
+            and datasets[study["dataset"]].get("development_share") is None
+        ):
             yield f"studies.{name}.scored_on: {study['dataset']} has no development patients; set its development_share"
 
 

@@ -17,7 +17,7 @@ from clai.errors import InputError
 from replication.runs.config_check import check, read_yaml
 from replication.runs.identity import RunId
 from replication.runs.models import MODELS
-from replication.runs.tuning import trial_settings, tuned_settings, tuning_studies
+from replication.runs.tuning import trial_settings, tuned_models, tuned_settings, tuning_studies
 
 DEFAULTS = (
     "config.yaml",
@@ -57,8 +57,19 @@ def load_settings(
     *defaults, last = [{"miniature": False}, *(read_yaml(repository / file) for file in files)]
     settings = merge(*defaults, overrides or {}, last) if mini else merge(*defaults, last, overrides or {})
     check(settings)
+    if not mini:
+        prefer_own(settings, overrides or {})
     settings["studies"] |= tuning_studies(settings)
     return settings
+
+
+def prefer_own(settings: dict[str, Any], own: Mapping[str, Any]) -> None:
+    """Lay the `overrides` of datasets in the user's own settings over what trials chose (`tuned`), in place."""
+    of_datasets = {name: entry.get("overrides", {}) for name, entry in own.get("datasets", {}).items()}
+    settings["tuned"] = (settings["tuned"] or {}) | {
+        name: {model: merge(chosen, overrides) for model, chosen in tuned_models(settings, name).items()}
+        for name, overrides in of_datasets.items()
+    }
 
 
 def merge(*parts: Mapping[str, Any]) -> dict[str, Any]:

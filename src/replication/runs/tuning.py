@@ -145,6 +145,13 @@ def tuned_settings(settings: Mapping[str, Any], dataset: str, model: str) -> Map
 
     The trials are those of the dataset, or of the one that its `tuned_as` names, whose development patients are the same.
     """
-    tuned = settings["datasets"][dataset].get("tuned_as", dataset)
-    of_dataset: Mapping[str, Mapping[str, Any]] = (settings["tuned"] or {}).get(tuned, {})
-    return of_dataset.get(model, {})
+    return tuned_models(settings, dataset).get(model, {})
+
+
+def tuned_models(settings: Mapping[str, Any], dataset: str) -> Mapping[str, Mapping[str, Any]]:
+    """Return `tuned_settings` of each model of a dataset that has any."""
+    tuned: Mapping[str, Any] = settings["tuned"] or {}
+    found: Mapping[str, Mapping[str, Any]] = tuned.get(
+        dataset, tuned.get(settings["datasets"][dataset].get("tuned_as"), {})
+    )
+    return found
