@@ -120,7 +120,6 @@ A, GP = {"training": {"epochs": 5}}, {"gp": {"points": 64}}
         ("training.epochs", {"b": [{"training": {"epochs": n}} for n in (40, 30)]}, "20; a: 5; b: 40 or 30"),
         ("training.epochs", {"a": [{"threads": 2}]}, "20; a: 5"),
         ("gp", {"a": [GP]}, "points 64, epochs 10"),
-        ("gp", {"a": [GP, {"gp": {"points": 64, "epochs": 20}}]}, "points 64, epochs 10; a: points 64, epochs 20"),
     ],
 )
 def test_choices_are_those_of_the_runs_and_else_of_the_settings(setting: str, ran: dict[str, Any], text: str) -> None:
@@ -157,29 +156,10 @@ def test_every_reading_of_intensive_care_has_both_kernels_and_their_paired_diffe
         assert pd.isna(gap) == ((loss, shares) == ("printed", "equal")), "these runs lack it"
 
 
-# What stages took
-
-DESCRIPTION = {
-    "files": [{"file": "a.zip", "size": 2**21, "checksum": ""}, {"file": "b.zip", "size": 2**20, "checksum": ""}],
-    "arrays": {"x_train": {"dtype": "uint8", "shape": [1024, 1024], "sha256": ""},
-               "y_train": {"dtype": "int64", "shape": [2**18], "sha256": ""}},
-}  # fmt: skip
-
-
 def stages(root: Path) -> pd.DataFrame:
     frame = time_frame(sources_for("supplement/tableS7", root))
     own = frame[(frame["dataset"] == "cifar10") & frame["stage"].notna()]
     return own.pivot_table(index="stage", columns="metric", values="mean", dropna=False)
-
-
-def test_sizes_of_older_evidence_follow_from_its_data_and_the_rest_was_not_recorded(tmp_path: Path) -> None:
-    root = copy_evidence(tmp_path / "published", "cifar10")
-    (root / "cifar10" / "evidence" / "resources.csv").unlink()
-    describe(root, "cifar10", **DESCRIPTION)
-    own = stages(root)
-    assert own.loc[["download", "prepare"], "disk_mb"].tolist() == [3, 3]
-    recorded = own.loc[["download", "prepare", "summarise"], ["wall_seconds", "cpu_seconds", "peak_memory_mb"]]
-    assert recorded.isna().all(axis=None)
 
 
 def test_measured_stages_are_shown_and_trainings_count_the_longest_and_the_largest(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Names and colours that tables and figures show."""
 
+from collections.abc import Iterable, Sequence
+
 from replication.runs.controls import EMBEDDINGS
 from replication.runs.models import MODELS
 
@@ -56,6 +58,11 @@ CLASS_COLOURS: list[str] = [
 
 
 MINI_NOTE = "Miniature synthetic data: shows that the pipeline works, not how well the method does."
+
+
+def in_order(models: Iterable[str], known: Sequence[str] = tuple(MODELS)) -> list[str]:
+    """Return each model once, in the order of those that are known; others behind, by name."""
+    return sorted(set(models), key=lambda model: (known.index(model) if model in known else len(known), model))
 
 
 def model_title(model: str) -> str:

@@ -30,7 +30,7 @@ from replication.report.figures.style import (
     together,
     write_reason,
 )
-from replication.report.tables.layout import in_order
+from replication.report.labels import in_order
 from replication.runs.models import CLAI, MODELS
 
 STAGE_COLUMNS = ["dataset", "stage", "x", "y", "label", "status", "model"]

@@ -13,9 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from replication.report.evidence import Evidence
-from replication.report.labels import CLASS_COLOURS, model_title
+from replication.report.labels import CLASS_COLOURS, in_order, model_title
 from replication.report.statistics import interval
-from replication.report.tables.layout import in_order
 from replication.runs.models import MODELS
 
 # PDF fonts are subset at every save, and each step would be reported.

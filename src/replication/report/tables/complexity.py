@@ -1,19 +1,27 @@
 """Supplementary tables of time and memory: of runs and stages, from their records, and of variants side by side."""
 
-import math
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from replication.report.evidence import Evidence, by_setting, run_model
-from replication.report.labels import MEASURED_TITLES
+from replication.report.labels import MEASURED_TITLES, in_order
 from replication.report.statistics import spread
-from replication.report.tables.latex import escape, group, grouped, row, scientific, spanning
-from replication.report.tables.layout import Block, Metric, Sources, in_order, number, results
-from replication.runs.resources import MIB
+from replication.report.tables.layout import (
+    Block,
+    Metric,
+    Sources,
+    escape,
+    floats,
+    group,
+    number,
+    results,
+    row,
+    scientific,
+    spanning,
+)
 
 TIME_COLUMNS = ["dataset", "model", "stage", "hardware", "device", "threads", "n", "metric", "mean", "sd", "data"]
 RUN_METRICS = [
@@ -55,6 +63,10 @@ QUANTITIES = {
     "difference": "Largest difference of results that should be equal",
 }
 
+COMPARISON_COLUMNS = [
+    "quantity", "comparison", "setting", "first", "second", "first_value", "second_value", "ratio", "low", "high", "n", "counted",
+]  # fmt: skip
+
 
 def time_frame(sources: Sources) -> pd.DataFrame:
     """Return time and memory of the runs of each model and of the stages of each dataset: columns `TIME_COLUMNS`.
@@ -66,53 +78,38 @@ def time_frame(sources: Sources) -> pd.DataFrame:
     evidence = sources.evidence
     rows: list[dict[str, Any]] = []
     for dataset in evidence.expected:
-        records, data = evidence.runs(dataset), {"dataset": dataset, "data": evidence.data(dataset)}
-        for model in in_order(run_model(record) for record in records):
-            own = pd.DataFrame([record for record in records if run_model(record) == model])
-            machine = {key: ", ".join(sorted(set(own[key].astype(str)))) for key in ("hardware", "device", "threads")}
-            mean, sd, n = spread(own["wall_seconds"])
-            values = {"seconds": mean, "peak_memory_mb": own["peak_memory_mb"].max(), "pairs": own["pairs"].mean()}
-            of_model = data | machine | {"model": model, "n": n}
-            rows += [of_model | {"metric": metric, "mean": value} for metric, value in values.items()]
-            rows[-len(values)]["sd"] = sd
-        for stage, jobs in _jobs(evidence, dataset).items():
-            of_stage = data | {"stage": stage, "n": len(jobs)}
-            rows += [of_stage | {"metric": metric, "mean": value} for metric, value in _together(jobs).items()]
-        if not records:
-            rows.append(data | {"n": 0})
+        found = [*_of_models(evidence.runs(dataset)), *_of_stages(evidence, dataset)] or [{"n": 0}]
+        rows += [{"dataset": dataset, "data": evidence.data(dataset)} | entry for entry in found]
     return pd.DataFrame(rows, columns=TIME_COLUMNS).astype({"n": "Int64"})
 
 
-def _jobs(evidence: Evidence, dataset: str) -> dict[str, Sequence[Mapping[str, Any]]]:
-    """Return what the jobs of each stage of a dataset recorded."""
+def _of_models(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for model in in_order(run_model(record) for record in records):
+        own = pd.DataFrame([record for record in records if run_model(record) == model])
+        machine = {key: ", ".join(sorted(set(own[key].astype(str)))) for key in ("hardware", "device", "threads")}
+        mean, sd, n = spread(own["wall_seconds"])
+        of_model = machine | {"model": model, "n": n}
+        rows.append(of_model | {"metric": "seconds", "mean": mean, "sd": sd})
+        rows.append(of_model | {"metric": "peak_memory_mb", "mean": own["peak_memory_mb"].max()})
+        rows.append(of_model | {"metric": "pairs", "mean": own["pairs"].mean()})
+    return rows
+
+
+def _of_stages(evidence: Evidence, dataset: str) -> list[dict[str, Any]]:
     if not evidence.has(dataset) or "cells" in evidence.expected[dataset]:
-        return {}
-    records, description = evidence.runs(dataset), evidence.description(dataset)
-    measured = evidence.frame(dataset, "resources.csv").to_dict("records")
-    single: dict[str, dict[Any, Any]] = {str(entry["stage"]): dict(entry) for entry in measured}
-    of_source = {
-        "download": sum(file["size"] for file in description["files"]) / MIB,
-        "prepare": sum(_size(array) for array in description["arrays"].values()) / MIB,
-    }
-    jobs = {
-        # What was measured wins over what follows from the description of the data, which older evidence has, too.
-        **{name: [{"disk_mb": size} | single.get(name, {})] for name, size in of_source.items()},
-        "train": records,
-        "evaluate": [record["evaluation"] for record in records if "evaluation" in record],
-        "summarise": [single.get("summarise", {})],
-    }
-    return {stage: of_stage for stage, of_stage in jobs.items() if of_stage}
-
-
-def _together(jobs: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Return the measures of a stage; nan for one that a job lacks."""
-    values = pd.DataFrame(jobs).reindex(columns=list(MEASURES)).astype(float)
-    return {name: float(getattr(values[name], of)(skipna=False)) for name, of in MEASURES.items()}
-
-
-def _size(array: Mapping[str, Any]) -> int:
-    """Return the bytes of an array of a prepared dataset."""
-    return math.prod(array["shape"]) * np.dtype(array["dtype"]).itemsize
+        return []
+    records, single = evidence.runs(dataset), evidence.frame(dataset, "resources.csv")
+    jobs = {stage: single[single["stage"] == stage] for stage in ("download", "prepare", "summarise")}
+    jobs["train"] = pd.DataFrame(records)
+    jobs["evaluate"] = pd.DataFrame([record["evaluation"] for record in records if "evaluation" in record])
+    rows = []
+    for stage in ("download", "prepare", "train", "evaluate", "summarise"):
+        values = jobs[stage].reindex(columns=list(MEASURES)).astype(float)
+        for name, of in MEASURES.items():
+            mean = getattr(values[name], of)(skipna=False)
+            rows.append({"stage": stage, "n": len(values), "metric": name, "mean": mean})
+    return [entry for entry in rows if entry["n"]]
 
 
 time_tex = results(
@@ -157,9 +154,7 @@ def comparisons(measured: pd.DataFrame) -> pd.DataFrame:
                 "low": ratio.min(), "high": ratio.max(), "n": None if quantity == "difference" else len(ratio),
                 "counted": (predicted[first] / predicted[second]).median() if quantity == "seconds" else None,
             })  # fmt: skip
-    columns = ["quantity", "comparison", "setting", "first", "second", "first_value", "second_value", "ratio", "low",
-               "high", "n", "counted"]  # fmt: skip
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=COMPARISON_COLUMNS)
 
 
 def benchmark_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
@@ -167,8 +162,9 @@ def benchmark_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     evidence = sources.evidence
     (dataset,) = evidence.expected
     heads = ["Size", "First", "Second", "Ratio (range)", "Counted"]
-    missing = [] if evidence.has(dataset) else [dataset]
-    groups = [group(evidence.title(key), len(heads), evidence.not_run(key)) for key in missing]
+    groups = []
+    if not evidence.has(dataset):
+        groups.append(group(evidence.title(dataset), len(heads), evidence.not_run(dataset)))
     for (quantity, comparison), compared in frame.groupby(["quantity", "comparison"], sort=False):
         lines = []
         for (first, second), part in compared.groupby(["first", "second"], sort=False):
@@ -179,7 +175,7 @@ def benchmark_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     for record in evidence.runs(dataset):
         machine = escape(f"Device: {record['device']}; threads: {record['threads']}")
         groups.append("\\midrule\n" + spanning(machine, len(heads)))
-    return grouped(row(*heads), groups, "lrrrr", text, "tab:benchmark", evidence.miniature)
+    return floats(row(*heads), groups, "lrrrr", text, "tab:benchmark", evidence.miniature)
 
 
 def _timed(entry: Mapping[Hashable, Any]) -> str:

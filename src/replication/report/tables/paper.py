@@ -8,7 +8,6 @@ import pandas as pd
 from replication.report.evidence import Evidence
 from replication.report.labels import CLASS_COLOURS, MAJORITY, model_title
 from replication.report.printed_values import printed_value
-from replication.report.tables.latex import escape, floating, group, named, row
 from replication.report.tables.layout import (
     RESULT_COLUMNS,
     Block,
@@ -16,10 +15,15 @@ from replication.report.tables.layout import (
     Sources,
     cells,
     chosen,
+    escape,
+    floats,
+    group,
     models_of,
+    named,
     result_rows,
     results,
     results_tex,
+    row,
 )
 from replication.runs.models import CLAI
 
@@ -90,12 +94,12 @@ def table2_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     heads = [rf"\multicolumn{{3}}{{c}}{{{title}}}" for title in titles]
     trims = ["r", *["lr"] * (len(heads) - 2), "l"]
     rules = " ".join(rf"\cmidrule({trim}){{{3 * i + 1}-{3 * i + 3}}}" for i, trim in enumerate(trims))
-    body = row(*heads) + rules + "\n" + row(*["Index", "Label", "Colour"] * len(heads)) + "\\midrule\n"
+    head = row(*heads) + rules + "\n" + row(*["Index", "Label", "Colour"] * len(heads)) + "\\midrule\n"
     entries = {(entry["dataset"], entry["index"]): entry for entry in frame.to_dict("records")}
+    body = ""
     for index in range(frame["index"].max() + 1):
-        blocks = [_class_cells(entries.get((key, index))) for key in datasets]
-        body += row(*(cell for block in blocks for cell in block))
-    return floating(body, "clc" * len(heads), text, "tab:class_mappings", sources.evidence.miniature)
+        body += row(*(cell for key in datasets for cell in _class_cells(entries.get((key, index)))))
+    return floats(head, [body], "clc" * len(heads), text, "tab:class_mappings", sources.evidence.miniature)
 
 
 def _class_cells(entry: Mapping[Any, Any] | None) -> list[str]:

@@ -8,8 +8,7 @@ import pandas as pd
 from replication.report.captions import caption
 from replication.report.evidence import run_dataset, run_model
 from replication.report.tables import complexity, own, paper, setup, supplement
-from replication.report.tables.latex import HEADER
-from replication.report.tables.layout import FrameOf, Sources, TexOf
+from replication.report.tables.layout import HEADER, FrameOf, Sources, TexOf
 
 TABLES: dict[str, tuple[FrameOf, TexOf]] = {
     "table1": (paper.table1_frame, paper.table1_tex),

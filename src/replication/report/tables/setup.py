@@ -1,7 +1,7 @@
 """Supplementary tables of the setup: the open choices, the datasets, and the trials of settings."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,17 +9,23 @@ import pandas as pd
 
 from clai.errors import InputError
 from replication.report.evidence import Evidence, run_model
-from replication.report.labels import model_title
+from replication.report.labels import in_order, model_title
 from replication.report.statistics import over_samples, replicates
-from replication.report.tables.latex import escape, group, grouped, long_table, named, paragraphs, row, spanning
 from replication.report.tables.layout import (
     METRICS,
     Metric,
     Sources,
     cells,
     chosen,
-    in_order,
+    escape,
+    floats,
+    group,
+    long_table,
+    named,
     number,
+    paragraphs,
+    row,
+    spanning,
     summary,
 )
 from replication.runs.tuning import PREFIX
@@ -61,9 +67,7 @@ def choices_frame(sources: Sources) -> pd.DataFrame:
     """
     evidence = sources.evidence
     recorded = {
-        key: [
-            r["settings"] | r.get("evaluation", {}).get("settings", {}) for r in evidence.runs(key) if "settings" in r
-        ]
+        key: [run["settings"] | run.get("evaluation", {}).get("settings", {}) for run in evidence.runs(key)]
         for key in evidence.at_hand()
     }
     values = [
@@ -90,10 +94,12 @@ def setting_text(setting: str, settings: Mapping[str, Any], recorded: Mapping[st
     texts = [_plain(base)]
     for key, entry in settings["datasets"].items():
         of_runs = [_look_up(record, setting) for record in recorded.get(key, [])]
-        whole = [value for value in of_runs if not any(_is_part(value, block) for block in of_runs)]
-        values = list(dict.fromkeys(_plain(_filled(value, base)) for value in whole if value is not _ABSENT))
-        if not values and (value := _look_up(entry["overrides"], setting)) is not _ABSENT:
+        found = [value for value in of_runs if value is not _ABSENT]
+        if not found and (value := _look_up(entry["overrides"], setting)) is not _ABSENT:
             values = [_plain(value)]
+        else:  # a block in the order of the settings, with what joined it since
+            blocks = [{**base, **value} if isinstance(value, Mapping) else value for value in found]
+            values = list(dict.fromkeys(map(_plain, blocks)))
         if values and values != texts[:1]:
             texts.append(f"{key}: {' or '.join(values)}")
     return "; ".join(texts)
@@ -132,28 +138,16 @@ def _look_up(settings: Any, dotted: str) -> Any:
     return settings
 
 
-def _is_part(value: Any, block: Any) -> bool:
-    """Return whether a run recorded fewer settings of a block than another run: it read fewer of them."""
-    return isinstance(value, Mapping) and isinstance(block, Mapping) and value.items() < block.items()
-
-
-def _filled(value: Any, base: Any) -> Any:
-    """Return a recorded block of settings in the order of today's, with the settings that joined the block since."""
-    return {**base, **value} if isinstance(value, Mapping) and isinstance(base, Mapping) else value
-
-
 def _plain(value: Any) -> str:
+    """Return a value as text: of a block its settings, of an encoder those that its trunk reads."""
     if isinstance(value, Mapping):
-        trunk = value.get("trunk")
-        read = ("trunk", "width", *READ_BY[trunk]) if trunk in READ_BY else value
+        read = ("trunk", "width", *READ_BY[value["trunk"]]) if "trunk" in value else value
         return ", ".join(f"{key} {_plain(item)}" for key, item in value.items() if key in read)
     if isinstance(value, (list, tuple)):
-        return ", ".join(_plain(item) for item in value)
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+        return ", ".join(map(_plain, value))
+    if isinstance(value, float):
+        return f"{value:g}"
+    return {"None": "none", "True": "yes", "False": "no"}.get(str(value), str(value))
 
 
 def choices_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
@@ -251,24 +245,36 @@ def trials_frame(sources: Sources) -> pd.DataFrame:
     evidence = sources.evidence
     rows: list[dict[str, Any]] = []
     for tuning in [key for key in evidence.at_hand() if key.startswith(PREFIX)]:
-        scores, best, runs = scores_of_trials(evidence, tuning), best_trials(evidence, tuning), evidence.runs(tuning)
+        scores, best = scores_of_trials(evidence, tuning), best_trials(evidence, tuning)
+        minutes = _minutes(evidence, tuning)
         for method in in_order(best):
             own = scores[scores["method"] == method]
-            drawn = _drawn_settings(
-                {run_model(run): run["settings"] for run in runs if run_model(run) in set(own["model"])}
-            )
-            trials: list[dict[Any, Any]] = own.to_dict("records")
-            for trial in trials:
-                cell, scale = trial["model"], METRICS[trial["metric"]].scale
-                rows.append({
-                    **trial, "dataset": tuning, "mean": trial["mean"] * scale, "sd": trial["sd"] * scale,
-                    "cpu_minutes": sum(run["cpu_seconds"] for run in runs if run_model(run) == cell) / 60,
-                    "settings": _text(drawn[cell]), "chosen": trial["trial"] == f"trial{best[method]}",
-                    "data": evidence.data(tuning),
-                })  # fmt: skip
-            (cell,) = own.loc[own["trial"] == f"trial{best[method]}", "model"]
-            rows += _test_rows(evidence, tuning.removeprefix(PREFIX), method, own["metric"].iloc[0], drawn[cell])
+            metric = METRICS[own["metric"].iloc[0]]
+            settings = _settings(evidence, tuning, own["model"])
+            texts = settings.map(str)
+            drawn = settings.loc[~settings.index.duplicated(), (texts != texts.iloc[0]).any()].sort_index(axis=1)
+            own = own.assign(
+                dataset=tuning, mean=own["mean"] * metric.scale, sd=own["sd"] * metric.scale,
+                cpu_minutes=own["model"].map(minutes), settings=[_text(drawn.loc[cell]) for cell in own["model"]],
+                chosen=own["trial"] == f"trial{best[method]}", data=evidence.data(tuning),
+            )  # fmt: skip
+            rows += [dict(trial) for _, trial in own.iterrows()]
+            (cell,) = own.loc[own["chosen"], "model"]
+            rows += _test_rows(evidence, tuning.removeprefix(PREFIX), method, metric, drawn.loc[cell])
     return pd.DataFrame(rows, columns=TRIAL_COLUMNS)
+
+
+def _minutes(evidence: Evidence, tuning: str) -> pd.Series:
+    """Return the minutes of processor time of each cell, all seeds together."""
+    runs = pd.DataFrame([(run_model(run), run["cpu_seconds"]) for run in evidence.runs(tuning)])
+    return runs.groupby(0)[1].sum() / 60
+
+
+def _settings(evidence: Evidence, dataset: str, models: Iterable[str]) -> pd.DataFrame:
+    """Return the settings of runs, a row a run named by its model, by dotted key."""
+    runs = evidence.runs(dataset, list(models))
+    settings = pd.json_normalize([run["settings"] for run in runs]).set_axis(list(map(run_model, runs)))
+    return settings.astype(object).where(settings.notna(), None)
 
 
 def scores_of_trials(evidence: Evidence, tuning: str) -> pd.DataFrame:
@@ -302,42 +308,29 @@ def best_trials(evidence: Evidence, tuning: str) -> dict[str, int]:
     return best
 
 
-def _test_rows(
-    evidence: Evidence, dataset: str, method: str, metric: str, drawn: Mapping[str, Any]
-) -> list[dict[str, Any]]:
+def _test_rows(evidence: Evidence, dataset: str, method: str, metric: Metric, drawn: pd.Series) -> list[dict[str, Any]]:
     """Return the row of a method's test score; none where the dataset has no runs of it, or runs with other settings."""
-    settings = [_flat(run["settings"]) for run in evidence.runs(dataset) if run_model(run) == method]
-    if any(of_run.get(key) != value for of_run in settings for key, value in drawn.items()):
+    runs = _settings(evidence, dataset, [method]).reindex(columns=drawn.index)
+    measured = evidence.metrics(dataset)
+    values = replicates(measured[(measured["model"] == method) & (measured["metric"] == metric.key)]) * metric.scale
+    if values.empty or (runs.map(str) != drawn.map(str)).any(axis=None):
         return []
-    measured, scale = evidence.metrics(dataset), METRICS[metric].scale
-    values = replicates(measured[(measured["model"] == method) & (measured["metric"] == metric)]) * scale
-    if values.empty:
-        return []
-    shared = {"dataset": dataset, "model": method, "method": method, "metric": metric, "data": evidence.data(dataset)}
+    shared = {
+        "dataset": dataset,
+        "model": method,
+        "method": method,
+        "metric": metric.key,
+        "data": evidence.data(dataset),
+    }
     found = shared | summary(values)
-    sampled = over_samples(evidence.frame(dataset, "comparisons.csv"), metric, method) if len(values) == 1 else None
-    return [found | {"low": sampled.low * scale, "high": sampled.high * scale} if sampled else found]
+    sampled = over_samples(evidence.frame(dataset, "comparisons.csv"), metric.key, method) if len(values) == 1 else None
+    return [found | {"low": sampled.low * metric.scale, "high": sampled.high * metric.scale} if sampled else found]
 
 
-def _drawn_settings(settings: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return by trial the settings, by dotted key, that differ among the trials."""
-    flat = {trial: _flat(of_trial) for trial, of_trial in settings.items()}
-    keys = [key for key in next(iter(flat.values())) if len({str(of_trial.get(key)) for of_trial in flat.values()}) > 1]
-    return {trial: {key: of_trial.get(key) for key in sorted(keys)} for trial, of_trial in flat.items()}
-
-
-def _flat(settings: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """Return nested settings by dotted key."""
-    flat: dict[str, Any] = {}
-    for key, value in settings.items():
-        flat |= _flat(value, f"{above}{key}.") if isinstance(value, Mapping) else {f"{above}{key}": value}
-    return flat
-
-
-def _text(settings: Mapping[str, Any]) -> str:
+def _text(settings: pd.Series) -> str:
     """Return settings as the table has them: `batch_size 64, learning_rate 0.0032`."""
     texts = {key: " or ".join(map(str, v)) if isinstance(v, list) else str(v) for key, v in settings.items()}
-    return ", ".join(f"{key.rpartition('.')[2]} {text}" for key, text in texts.items())
+    return ", ".join(f"{str(key).rpartition('.')[2]} {text}" for key, text in texts.items())
 
 
 def trials_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
@@ -355,7 +348,7 @@ def trials_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
             for method, of_method in trials.groupby("method", sort=False)
         ]
         groups.append(group(f"{evidence.data(tuning)}: {metric.title}", span, lines))
-    return grouped(row(*TRIAL_HEADS), groups, "lccp{4.8cm}cc", text, "tab:tuning", evidence.miniature, height=2)
+    return floats(row(*TRIAL_HEADS), groups, "lccp{4.8cm}cc", text, "tab:tuning", evidence.miniature, height=2)
 
 
 def _tuned(model: str, trials: pd.DataFrame, test: pd.DataFrame, metric: Metric) -> str:

@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from replication.report.evidence import PRINTED_SHARES, Evidence, run_model
-from replication.report.labels import RULES, SHARES, model_title
+from replication.report.evidence import PRINTED_RULE, PRINTED_SHARES, Evidence, run_model
+from replication.report.labels import RULES, SHARES, in_order, model_title
 from replication.report.statistics import holm, replicates
-from replication.report.tables.latex import group, grouped, named, row, spanning
 from replication.report.tables.layout import (
     DIFFERENCE,
     RESULT_COLUMNS,
@@ -17,13 +16,17 @@ from replication.report.tables.layout import (
     Metric,
     Sources,
     chosen,
-    in_order,
+    floats,
+    group,
     lacking,
     models_of,
+    named,
     result_rows,
     results,
     results_tex,
+    row,
     rows_by,
+    spanning,
     summary,
 )
 from replication.report.tables.paper import TABLE1_MODELS, with_printed
@@ -213,12 +216,10 @@ def read_outs_frame(sources: Sources) -> pd.DataFrame:
     return pd.DataFrame(rows).rename(columns={"of": "with_seeds"}).reindex(columns=READ_OUT_COLUMNS)
 
 
-read_outs_tex = results(
-    Block(
-        [Metric(key, title, percent=True) for key, title in READ_OUTS.items()], {"model": "Embedding"}, key="read_out"
-    ),
-    label="tab:read-outs",
-)
+def read_outs_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
+    """Return the table of read-outs, which are its columns."""
+    block = Block([Metric(key, title, percent=True) for key, title in READ_OUTS.items()], {"model": "Embedding"})
+    return results_tex(frame.assign(metric=frame["read_out"]), sources, text, [block], "tab:read-outs")
 
 
 def bandwidth_frame(sources: Sources) -> pd.DataFrame:
@@ -300,15 +301,19 @@ def study_title(evidence: Evidence, study: str) -> str:
     return f"{evidence.title(study)}: width {widths}, {epochs} epochs, {threads} thread(s)"
 
 
-studies_tex = results(
-    Block([*(Metric("accuracy", rule, True, rule=rule) for rule in RULES), *chosen("macro_f1 roc_auc")],
-          {"model": "Accuracy by decision rule"}, ABLATIONS),
-    Block([*chosen("ece ece_scaled"), *END_METRICS], {"model": "Kernel and target"}, ABLATIONS),
-    Block(METHOD_METRICS, {"model": "Method"}, METHODS),
-    Block(chosen("accuracy cpu_minutes"), {"model": "Trial"}, TRIALS),
-    Block(chosen("auroc auprc ece"), {"model": "Kernel and trunk"}, TRUNKS),
-    label="tab:studies", title=study_title,
-)  # fmt: skip
+def studies_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
+    """Return the table of studies: the printed rule, and accuracy under each other one as a column of its own."""
+    other = ~frame["rule"].isin(["", PRINTED_RULE])
+    shown = frame.assign(metric=frame["metric"].mask(other, frame["metric"] + " " + frame["rule"]))
+    by_rule = [Metric("accuracy" if rule == PRINTED_RULE else f"accuracy {rule}", rule, True) for rule in RULES]
+    blocks = [
+        Block([*by_rule, *chosen("macro_f1 roc_auc")], {"model": "Accuracy by decision rule"}, ABLATIONS),
+        Block([*chosen("ece ece_scaled"), *END_METRICS], {"model": "Kernel and target"}, ABLATIONS),
+        Block(METHOD_METRICS, {"model": "Method"}, METHODS),
+        Block(chosen("accuracy cpu_minutes"), {"model": "Trial"}, TRIALS),
+        Block(chosen("auroc auprc ece"), {"model": "Kernel and trunk"}, TRUNKS),
+    ]
+    return results_tex(shown, sources, text, blocks, "tab:studies", title=study_title)
 
 
 def comparisons_frame(sources: Sources) -> pd.DataFrame:
@@ -350,7 +355,7 @@ def comparisons_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     count = int(frame["p"].notna().sum())
     note = spanning(f"$p$ is adjusted for the {count} comparisons of this table.", len(heads))
     groups.append(f"\\midrule\n{note}")
-    return grouped(row(*heads), groups, "lccccc", text, "tab:comparisons", evidence.miniature)
+    return floats(row(*heads), groups, "lccccc", text, "tab:comparisons", evidence.miniature)
 
 
 def _comparison(entry: dict[Any, Any]) -> str:
