@@ -10,8 +10,9 @@ from scipy.special import expit
 
 from clai.calibration import scaled_softmax
 from replication.experiments.predictions import Predictions, Samples, save_predictions, save_samples
+from replication.metrics.bootstrap import Fold
 from replication.metrics.comparisons import Predicted, compare_models
-from replication.report.recomputation import Tested, measure
+from replication.report.verify import measure
 from replication.runs.columns import COLUMNS
 from replication.runs.gather import gather
 from replication.runs.identity import RunId
@@ -71,7 +72,9 @@ def write_predicted_evidence(root: Path) -> Path:
         save_predictions(folder / f"predictions_{model}.parquet", runs, dict.fromkeys(runs, temperature))
         both[model] = {run.seed: Predicted(part["probability"], part["calibrated"]) for run, part in runs.items()}
         for run, part in runs.items():
-            metrics = measure(Tested(samples.y, samples.group, None), Predictions(**part))
+            metrics = measure(
+                Fold(None, samples.y, samples.group, {}, {}, {}, None), Predictions(**part), recordings=False
+            )
             frame = gather({str(run): _frame(metrics | {"temperature": temperature}, model)}, COLUMNS["metrics.csv"])
             tables[str(run)] = frame
     gather(tables, COLUMNS["metrics.csv"]).to_csv(folder / "metrics.csv", index=False)

@@ -26,7 +26,7 @@ from replication.models.clai import CLaI
 from replication.models.embedding import embed_splits
 from replication.models.run import Run
 from replication.report.evidence import Evidence
-from replication.report.recomputation import recompute
+from replication.report.verify import recompute
 from replication.runs.columns import COLUMNS
 from replication.runs.controls import READ_OUTS
 from replication.runs.gather import gather

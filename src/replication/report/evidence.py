@@ -194,8 +194,12 @@ class Evidence:
         A model without references has neither; its metrics stay as they are.
         """
         frame = self.frame(dataset, "metrics.csv")
-        chosen = frame["rule"].isin([rule, ""]) & frame["shares"].isin([shares, ""])
-        return frame[chosen].drop(columns=["rule", "shares"])
+        return frame[printed_reading(frame, rule, shares)].drop(columns=["rule", "shares"])
+
+
+def printed_reading(metrics: pd.DataFrame, rule: str = PRINTED_RULE, shares: str = PRINTED_SHARES) -> pd.Series:
+    """Return which rows of metrics are of a decision rule and class shares, or of a model that has neither."""
+    return metrics["rule"].fillna("").isin([rule, ""]) & metrics["shares"].fillna("").isin([shares, ""])
 
 
 def by_setting(frame: pd.DataFrame) -> pd.DataFrame:

@@ -1,7 +1,8 @@
-"""Comparison of published numbers with the same numbers computed here: runs, intervals, tables and verdicts.
+"""Published numbers computed again: metrics, intervals and curves from predictions, and tables and verdicts from these.
 
 Published predictions are rounded (`experiments.predictions`), which leaves what depends on classes and alarms alone exact.
 The tolerance of every other number is half a unit of the last digit that tables print, of the limits of intervals a whole one.
+What needs more than predictions stays as published: other decision rules of a vote, and what is fitted on validation samples.
 A comparison is a frame with `COLUMNS`, a row for each number.
 """
 
@@ -13,16 +14,24 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from replication.experiments.predictions import Predictions, Samples, load_predictions, load_samples
+from replication.metrics.bootstrap import Fold, net_benefit, patient_intervals
+from replication.metrics.challenge_utility import hourly_utility, utility_score
+from replication.metrics.classification import binary_metrics, sample_metrics
+from replication.metrics.comparisons import Predicted, compare_models
 from replication.report.claims.page import verdict_of
-from replication.report.evidence import Evidence
-from replication.report.recomputation import recompute
+from replication.report.evidence import PRINTED_RULE, PRINTED_SHARES, Evidence, printed_reading
 from replication.report.tables.paper import TABLE1_METRICS
 from replication.report.tables.supplement import FURTHER_METRICS
 from replication.runs import columns
+from replication.runs.gather import gather
 from replication.runs.identity import RunId
+from replication.runs.outputs import SAMPLES, predictions_of
 
 COLUMNS = ["source", "name", "published", "here", "agreement"]
 """Where a number stands, such as `table1` or `pathmnist/metrics.csv`; which one it is; both values; an `Agreement`."""
+NOT_RECOMPUTED = ("f1_validation", "temperature", "standard_error")
+"""Metrics that need validation samples, or the references of a vote."""
 EXACT = ("accuracy", "precision", "recall", "f1", "macro_f1", "kappa", "utility", "prevalence", "brier_uncertainty")
 """Metrics that rounded predictions leave as they are."""
 TOLERANCE, TOLERANCES = 5e-4, {"roc_auc": 5e-5}
@@ -62,6 +71,97 @@ class Agreement(StrEnum):
     NOT_PUBLISHED = "no predictions published"
 
 
+def recompute(evidence: Evidence, dataset: str) -> dict[str, pd.DataFrame]:
+    """Return evidence files of a dataset, by name, computed from its predictions; `metrics.csv` has the recomputed rows alone.
+
+    The functions are those that made the evidence; the number of draws comes from the published file.
+
+    Raises:
+        InputError: a file is damaged, or does not belong to the samples.
+    """
+    description, published = evidence.description(dataset), evidence.frame(dataset, "metrics.csv")
+    classes = len(description["classes"])
+    samples = load_samples(evidence.path(dataset, SAMPLES), classes)
+    runs = {
+        RunId.parse(f"{dataset}/{model}/{replicate}"): predictions
+        for model in published["model"].unique()
+        if (path := evidence.path(dataset, predictions_of(model))).exists()
+        for replicate, predictions in load_predictions(path, samples, classes)
+    }
+    folds = {run.fold: _fold(samples, run.fold, description.get("label_hours_before")) for run in runs}
+    voting = set(published.loc[published["rule"] == PRINTED_RULE, "model"])
+    tables = {}
+    for run, predictions in runs.items():
+        metrics = measure(folds[run.fold], predictions, recordings=samples.recording is not None)
+        rule, shares = (PRINTED_RULE, PRINTED_SHARES) if run.model in voting else ("", "")
+        rows = {"rule": rule, "shares": shares, "metric": list(metrics), "value": list(metrics.values())}
+        tables[str(run)] = pd.DataFrame(rows)
+    found = {"metrics.csv": gather(tables, columns.COLUMNS["metrics.csv"])}
+    if samples.fold is None:
+        return found | _comparisons(evidence.frame(dataset, "comparisons.csv"), samples, runs)
+    return found | _of_patients(evidence, dataset, runs, folds)
+
+
+def _fold(samples: Samples, number: int | None, label_hours_before: float | None) -> Fold:
+    """Return the test samples of a fold, or all without folds, and no predictions yet."""
+    rows = samples.rows(number)
+    y, utility = samples.y[rows], None
+    if samples.recording is not None and label_hours_before is not None:
+        utility = hourly_utility(y, samples.recording[rows], label_hours_before)
+    return Fold(number, y, samples.group[rows], {}, {}, {}, utility)
+
+
+def measure(tested: Fold, predictions: Predictions, recordings: bool) -> dict[str, float]:
+    """Return the metrics of a run, without `NOT_RECOMPUTED`."""
+    probability, calibrated = predictions.probability, predictions.calibrated
+    if predictions.score.ndim == 2:
+        return sample_metrics(tested.y, probability, calibrated)
+    of_two = binary_metrics(
+        tested.y, predictions.score, probability, calibrated, threshold=0.0, threshold_validation=np.nan
+    )
+    metrics = of_two if recordings else sample_metrics(tested.y, probability, calibrated) | of_two
+    if tested.utility is not None and predictions.alarm is not None:
+        metrics["utility"] = utility_score(tested.utility, predictions.alarm)
+    return {name: value for name, value in metrics.items() if name not in NOT_RECOMPUTED}
+
+
+def _comparisons(
+    published: pd.DataFrame, samples: Samples, runs: Mapping[RunId, Predictions]
+) -> dict[str, pd.DataFrame]:
+    """Return the differences between models; nothing where none are published."""
+    by_model: dict[str, dict[int, Predicted]] = {}
+    for model in dict.fromkeys([*published["model"], *published["other"].dropna()]):
+        for run in [run for run in runs if run.model == model]:
+            predicted = Predicted(runs[run].probability, runs[run].calibrated)
+            by_model.setdefault(model, {})[run.seed] = predicted
+    if not by_model:
+        return {}
+    return {"comparisons.csv": compare_models(samples.y, samples.group, by_model, int(published["draws"].iloc[0]))}
+
+
+def _of_patients(
+    evidence: Evidence, dataset: str, runs: Mapping[RunId, Predictions], folds: Mapping[int | None, Fold]
+) -> dict[str, pd.DataFrame]:
+    """Return intervals by patient and decision curves, as far as they are published."""
+    published, found = evidence.frame(dataset, "intervals.csv"), {}
+    if len(published):
+        filled: dict[tuple[int, int | None], Fold] = {}
+        for run in sorted(runs, key=lambda run: (run.seed, run.fold or 0)):
+            empty = folds[run.fold]._replace(scores={}, alarms={}, calibrated={})
+            fold, part = filled.setdefault((run.seed, run.fold), empty), runs[run]
+            fold.scores[run.model], fold.calibrated[run.model] = part.score, part.calibrated  # type: ignore[index]
+            if part.alarm is not None:
+                fold.alarms[run.model] = part.alarm  # type: ignore[index]
+        models = [model for model in published["model"].unique() if model in {run.model for run in runs}]
+        against = [other for other in published["other"].dropna().unique() if other in models]
+        draws = int(published["draws"].iloc[0])
+        found["intervals.csv"] = patient_intervals(list(filled.values()), models, against, draws)
+    if len(evidence.frame(dataset, "decision.csv")):
+        curves = {str(run): net_benefit(folds[run.fold].y, part.calibrated) for run, part in runs.items()}
+        found["decision.csv"] = gather(curves, columns.COLUMNS["decision.csv"])
+    return found
+
+
 def compare(published: float, here: float, tolerance: float) -> Agreement:
     """Compare two numbers; NaN agrees with NaN alone."""
     if np.isnan(published) or np.isnan(here):
@@ -93,21 +193,17 @@ def numbers_of(
     rows = sides[0].merge(sides[1], "outer", [*keys, "column"], suffixes=("_published", "_here"), indicator=True)
     numbers = []
     for entry in rows.astype(object).to_dict("records"):
-        metric, column = entry.get("metric", ""), entry["column"]
-        name = ", ".join(_text(entry[key]) for key in keys if entry[key] != "")
-        label = name if len(values) == 1 else f"{name}: {column}"
-        one, other = entry["number_published"], entry["number_here"]
-        agreement = Agreement.DIFFERS
+        column, one, other = entry["column"], entry["number_published"], entry["number_here"]
+        name = ", ".join(
+            f"{entry[key]:g}" if isinstance(entry[key], float) else str(entry[key]) for key in keys if entry[key] != ""
+        )
+        texts, agreement = (f"{one:.6g}", f"{other:.6g}"), Agreement.DIFFERS
         if entry["_merge"] == "both":
-            agreement = compare(float(one), float(other), tolerance_of(metric, column))
-        missing = {"left_only": ("there", "missing"), "right_only": ("missing", "there")}
-        texts = missing.get(entry["_merge"], (f"{one:.6g}", f"{other:.6g}"))
-        numbers.append((source, label, *texts, agreement))
+            agreement = compare(float(one), float(other), tolerance_of(entry.get("metric", ""), column))
+        else:
+            texts = ("there", "missing") if entry["_merge"] == "left_only" else ("missing", "there")
+        numbers.append((source, name if len(values) == 1 else f"{name}: {column}", *texts, agreement))
     return pd.DataFrame(numbers, columns=COLUMNS)
-
-
-def _text(key: Any) -> str:
-    return f"{key:g}" if isinstance(key, float) else str(key)
 
 
 def of_dataset(evidence: Evidence, dataset: str) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
@@ -120,19 +216,12 @@ def of_dataset(evidence: Evidence, dataset: str) -> tuple[pd.DataFrame, dict[str
     keys = KEYS["metrics.csv"]
     both = published.merge(here["metrics.csv"][[*keys, "value"]], "left", keys, suffixes=("", "_here"), indicator=True)
     computed = (both["_merge"] == "both").to_numpy()
-    main = published["rule"].isin(["printed", ""]) & published["shares"].isin(["population", ""])
-    covered = published[computed | (main & published["metric"].isin(EXPECTED))]
+    covered = published[computed | (printed_reading(published) & published["metric"].isin(EXPECTED))]
+    found = []
+    for file, frame in here.items():
+        tracked = covered if file == "metrics.csv" else evidence.frame(dataset, file)
+        found.append(numbers_of(f"{dataset}/{file}", tracked, frame, KEYS[file], VALUES[file]))
     whole = published.assign(value=np.where(computed, both["value_here"], published["value"]))
-    found = [
-        numbers_of(
-            f"{dataset}/{file}",
-            covered if file == "metrics.csv" else evidence.frame(dataset, file),
-            frame,
-            KEYS[file],
-            VALUES[file],
-        )
-        for file, frame in here.items()
-    ]
     return pd.concat(found), {**here, "metrics.csv": whole[columns.COLUMNS["metrics.csv"]]}
 
 
@@ -177,9 +266,8 @@ def of_model(run: RunId, published: pd.DataFrame, here: pd.DataFrame, same_preci
     metric = "accuracy" if "accuracy" in set(here["metric"]) else "auroc"
     fold = published["fold"].isna() if run.fold is None else published["fold"] == run.fold
     rows = published[(published["model"] == run.model) & (published["seed"] == run.seed) & fold]
-    one = float(rows.loc[rows["metric"] == metric, "value"].iloc[0])
-    main = here[here["rule"].fillna("").isin(["printed", ""]) & here["shares"].fillna("").isin(["population", ""])]
-    other = float(main.loc[main["metric"] == metric, "value"].iloc[0])
+    main = here[printed_reading(here)]
+    one, other = (float(frame.loc[frame["metric"] == metric, "value"].iloc[0]) for frame in (rows, main))
     agreement = compare(one, other, 0.0 if same_precision else ACROSS_PRECISIONS)
     return pd.DataFrame([("models", f"{run}, {metric}", f"{one:.6g}", f"{other:.6g}", agreement)], columns=COLUMNS)
 
@@ -199,11 +287,11 @@ def recomputed_evidence(evidence: Evidence, folder: Path, files: Mapping[str, Ma
     """
     root = folder / evidence.name
     for key in evidence.available:
-        place = root / key / "evidence"
+        place, recomputed = root / key / "evidence", files.get(key, {})
         place.mkdir(parents=True)
         for path in evidence.path(key, "").iterdir():
-            if path.name not in files.get(key, {}):
+            if path.name not in recomputed:
                 (place / path.name).symlink_to(path.resolve())
-        for name, frame in files.get(key, {}).items():
+        for name, frame in recomputed.items():
             frame.to_csv(place / name, index=False)
     return Evidence(root, evidence.expected, evidence.available)
