@@ -210,20 +210,6 @@ def add_runs(path: Path, source: Path, replicates: Collection[str]) -> None:
     _write(path, pd.concat([runs[run] for run in sorted(runs)]))
 
 
-def keep_runs(path: Path, replicates: Collection[str]) -> None:
-    """Keep these runs of a file of predictions; the file goes where none is left.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
-    frame = _read(path)
-    kept = frame[frame["run"].isin(replicates)]
-    if len(kept):
-        _write(path, kept)
-    else:
-        path.unlink()
-
-
 def _run_of(replicate: str) -> RunId:
     return RunId.parse(f"dataset/model/{replicate}")
 

@@ -10,19 +10,20 @@ import io
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from clai.errors import InputError
 from clai.published_model import load
-from replication.experiments.predictions import add_runs, keep_runs
+from replication.experiments.predictions import add_runs
 from replication.report.evidence import Evidence
 from replication.report.patients import is_open, read_description, withheld
-from replication.report.recomputation import recompute
+from replication.report.verify import recompute
 from replication.runs.gather import gather_study
 from replication.runs.identity import RunId
 from replication.runs.outputs import (
@@ -44,11 +45,10 @@ LARGEST_TABLE = 2 * 2**20
 _DESCRIPTION, _COMPARISONS, _INTERVALS = "dataset.json", "comparisons.csv", "intervals.csv"
 _PAIR = ["model", "other", "metric"]
 _TRAININGS = ("history.csv", "alignment.csv")
-_TIMES = ("seconds", "validation_seconds")
+_TIMES = ["seconds", "validation_seconds"]
 _CHOSEN_BY_HARDWARE = "training.precision"
-
-Key = tuple[str, str, str]
-"""Model, seed and fold of a run, as tables have them."""
+_KEY = ["model", "seed", "fold"]
+"""Columns that say which run a row is of; a table without folds has no last one."""
 
 
 def publish(
@@ -61,7 +61,7 @@ def publish(
         source: folder of the evidence to publish, such as results/real.
         target: folder of the published evidence, results/published.
         settings: all settings of the runs.
-        replace: names whose published evidence is replaced whole, and runs that take the place of published ones.
+        replace: names of datasets and studies whose published evidence is replaced whole.
 
     Returns:
         The changed files, relative to `target`.
@@ -80,18 +80,13 @@ def publish(
                 files |= _whole(name, source, settings)
                 continue
             if unfinished:
-                here = Path(temporary, "study", name, "evidence")
-                _gather_finished(name, source, settings, here)
-            if not published.is_dir():
-                files |= _below(here.parents[1], here)
-                continue
-            merged = Path(temporary, target.name, name, "evidence")
-            shutil.copytree(published, merged)
-            runs = [_run(text) for text in asked if text != name and text.startswith(f"{name}/")]
-            again = [run for run in runs if str(run) in replace]
-            _withdraw(again, merged, published.with_name("models"))
-            _add(runs, here, merged)
-            files |= _below(merged.parents[1], merged)
+                here = _gather_finished(name, source, settings, Path(temporary, "study", name, "evidence"))
+            merged = here
+            if published.is_dir():
+                merged = Path(temporary, target.name, name, "evidence")
+                shutil.copytree(published, merged)
+                _add([_run(text) for text in asked if text.startswith(f"{name}/")], here, merged)
+            files |= {file.relative_to(merged.parents[1]): file for file in sorted(merged.iterdir())}
         changed = {place for place, file in files.items() if not _same(file, target / place)}
         folders = {place.parent for place in changed}
         promote({place: file for place, file in files.items() if place.parent in folders}, target)
@@ -105,8 +100,18 @@ def _run(text: str) -> RunId:
         raise InputError(str(error)) from None
 
 
-def _gather_finished(name: str, source: Path, settings: Mapping[str, Any], folder: Path) -> None:
-    """Gather the finished runs of a study that is not finished."""
+def _whole(name: str, source: Path, settings: Mapping[str, Any]) -> dict[Path, Path]:
+    """Return the files of all evidence and models of a name by their places; raise InputError where one is not computed yet."""
+    known = [*settings["datasets"], *settings["studies"], BENCHMARK, THEORY]
+    if name not in known:
+        raise InputError(f"found no dataset and no study {name}, expected one of {', '.join(known)}")
+    files = [*evidence_files(str(source), name, settings), *prediction_files(str(source), name, settings)]
+    files += [file for file in published_models(str(source), settings) if Path(file).parts[-4] == name]
+    return {file.relative_to(source): _existing(file) for file in map(Path, files)}
+
+
+def _gather_finished(name: str, source: Path, settings: Mapping[str, Any], folder: Path) -> Path:
+    """Gather the finished runs of a study that is not finished in `folder`, and return it."""
     study = settings["studies"][name]
     runs = [source / str(run) for run in runs_of_study(settings, name)]
     finished = [run for run in runs if (run / "metrics.csv").exists()]
@@ -117,24 +122,11 @@ def _gather_finished(name: str, source: Path, settings: Mapping[str, Any], folde
     folder.mkdir(parents=True)
     samples = study["overrides"].get("training", {}).get("samples")
     gather_study(finished, source / study["dataset"] / "prepared" / _DESCRIPTION, samples, folder)
-    cells = dict.fromkeys(RunId.parse(run).model for run in finished)
+    cells = {RunId.parse(run).model for run in finished}
     for file in map(Path, prediction_files(str(source), name, settings)):
         if file.name in (SAMPLES, *map(predictions_of, cells)):
             shutil.copyfile(_existing(file), folder / file.name)
-
-
-def _whole(name: str, source: Path, settings: Mapping[str, Any]) -> dict[Path, Path]:
-    """Return the files of all evidence and models of a name by their places; raise InputError where one is not computed yet."""
-    known = [*settings["datasets"], *settings["studies"], BENCHMARK, THEORY]
-    if name not in known:
-        raise InputError(f"found no dataset and no study {name}, expected one of {', '.join(known)}")
-    files = [find(str(source), name, settings) for find in (evidence_files, prediction_files)]
-    models = [file for file in published_models(str(source), settings) if Path(file).parts[-4] == name]
-    return {file.relative_to(source): _existing(file) for file in map(Path, [*files[0], *files[1], *models])}
-
-
-def _below(root: Path, folder: Path) -> dict[Path, Path]:
-    return {file.relative_to(root): file for file in sorted(folder.iterdir())}
+    return folder
 
 
 def _existing(file: Path) -> Path:
@@ -148,47 +140,18 @@ def _same(file: Path, other: Path) -> bool:
     return other.exists() and file.read_bytes() == other.read_bytes()
 
 
-def _withdraw(runs: Sequence[RunId], evidence: Path, models: Path) -> None:
-    """Remove published runs from a copy of their evidence; raise InputError for one that must stay."""
-    records = read_records(evidence)
-    names = [record["run"] for record in records]
-    for run in runs:
-        if str(run) not in names:
-            raise InputError(f"{run} is not published, expected a run to replace. Publish it without --replace")
-        first = next(name for name in names if RunId.parse(name).model == run.model)
-        if str(run) == first and models.is_dir():
-            raise InputError(
-                f"{run} is the first run of its model, of which pictures and published models are; expected a later one. Replace "
-                f"all of {run.dataset}: --replace {run.dataset}"
-            )
-    stay = [record for record in records if record["run"] not in map(str, runs)]
-    write_records(evidence, stay)
-    for model in {run.model for run in runs}:
-        if (path := evidence / predictions_of(model)).exists():
-            others = [RunId.parse(record["run"]) for record in stay]
-            keep_runs(path, {run.replicate for run in others if run.model == model})
-    gone = {_key(run) for run in runs}
-    for path, table in _tables(evidence).items():
-        stays = np.array([key not in gone for key in _keys(table)], dtype=bool)
-        if not stays.all():
-            table[stays].to_csv(path, index=False)
-
-
 def _add(runs: Sequence[RunId], here: Path, evidence: Path) -> None:
     """Add to a copy of published evidence what it lacks of `runs`, or of all runs without any, from the evidence `here`."""
-    wanted = {_key(run) for run in runs}
-    published = read_records(evidence)
-    known = {_key(RunId.parse(record["run"])) for record in published}
-    added: set[Key] = set()
     theirs = _tables(here)
-    for path, table in _tables(evidence).items():
-        rows = theirs.get(here / path.name, table[:0])
-        lacking = set(_keys(rows)) - set(_keys(table))
-        lacking = lacking & wanted if wanted else lacking
-        if lacking:
-            further = rows[[key in lacking for key in _keys(rows)]].reindex(columns=table.columns, fill_value="")
-            _in_order(pd.concat([table, further], ignore_index=True)).to_csv(path, index=False)
-            added |= lacking
+    added: set[tuple[str, ...]] = set()
+    for name, table in _tables(evidence).items():
+        rows = theirs.get(name, table[:0])
+        lacking = ~_keys(rows).isin(_keys(table))
+        further = rows[lacking & _of_runs(rows, runs)] if runs else rows[lacking]
+        if len(further):
+            further_as_there = further.reindex(columns=table.columns, fill_value="")
+            pd.concat([table, further_as_there]).to_csv(evidence / name, index=False)
+            added |= set(_keys(further))
     for run in runs:
         if _key(run) not in added:
             raise InputError(
@@ -196,38 +159,43 @@ def _add(runs: Sequence[RunId], here: Path, evidence: Path) -> None:
             )
     if not added:
         return
+    published = read_records(evidence)
+    known = {_key(RunId.parse(record["run"])) for record in published}
     _refuse_others(added & known, here, evidence)
     new = [record for record in read_records(here) if _key(RunId.parse(record["run"])) in added - known]
     for record in new:
         _refuse_unlike(record, published)
     write_records(evidence, [*published, *new])
-    further_runs = [RunId.parse(record["run"]) for record in new]
-    if further_runs and (evidence / _INTERVALS).exists():
-        raise InputError(
-            f"{further_runs[0]}: intervals over patients need all runs. Replace all: --replace {evidence.parent.name}"
-        )
+    if new:
+        _add_predictions([RunId.parse(record["run"]) for record in new], here, evidence)
+
+
+def _add_predictions(runs: Sequence[RunId], here: Path, evidence: Path) -> None:
+    """Add the predictions of further runs, and compare their models again."""
+    if (evidence / _INTERVALS).exists():
+        name = evidence.parent.name
+        raise InputError(f"{runs[0]}: intervals over patients need all runs. Replace all: --replace {name}")
+    models = dict.fromkeys(run.model for run in runs)
     if (evidence / SAMPLES).exists():
-        for model in dict.fromkeys(run.model for run in further_runs):
-            replicates = {run.replicate for run in further_runs if run.model == model}
+        for model in models:
+            replicates = {run.replicate for run in runs if run.model == model}
             add_runs(evidence / predictions_of(model), _existing(here / predictions_of(model)), replicates)
-    if further_runs and (evidence / _COMPARISONS).exists():
-        _compare_again({run.model for run in further_runs}, evidence)
+    if (evidence / _COMPARISONS).exists():
+        _compare_again(set(models), evidence)
 
 
-def _refuse_others(controls: set[Key], here: Path, evidence: Path) -> None:
+def _refuse_others(controls: set[tuple[str, ...]], here: Path, evidence: Path) -> None:
     """Raise InputError unless both have the same arrays, and published runs with further controls the same training."""
     file = here / _DESCRIPTION
     if read_description(file).get("arrays") != read_description(evidence / _DESCRIPTION).get("arrays"):
         raise InputError(
             f"{file}: found other arrays than those of the published evidence. Replace it whole, or leave it"
         )
-    for name in _TRAININGS:
-        if not ((here / name).exists() and (evidence / name).exists()):
-            continue
-        ours, theirs = _text(here / name), _text(evidence / name)
-        columns = [column for column in theirs if column in ours and column not in _TIMES]
-        for key in sorted(controls & set(_keys(theirs))):
-            one, other = (table[[k == key for k in _keys(table)]][columns].to_numpy() for table in (ours, theirs))
+    ours, theirs = _tables(here), _tables(evidence)
+    for name in [name for name in _TRAININGS if name in ours and name in theirs]:
+        columns = theirs[name].columns.intersection(ours[name].columns).difference(_TIMES)
+        for key in sorted(controls & set(_keys(theirs[name]))):
+            one, other = (table.loc[_keys(table) == key, columns].to_numpy() for table in (ours[name], theirs[name]))
             if not np.array_equal(one, other):
                 raise InputError(
                     f"{here / name}: found another training of {key[0]}, seed {key[1]}, expected the published one. "
@@ -236,54 +204,46 @@ def _refuse_others(controls: set[Key], here: Path, evidence: Path) -> None:
 
 
 def _refuse_unlike(record: Mapping[str, Any], published: Iterable[Mapping[str, Any]]) -> None:
-    """Raise InputError unless a run has the raw data of the published runs, and the settings of those of its model."""
+    """Raise InputError unless a run has the raw data of the published runs, and the settings of those of its model.
+
+    A setting that one of two runs lacks is newer than that run, and has changed nothing.
+    """
     run = RunId.parse(record["run"])
     for other in published:
         if other["data"] != record["data"]:
             raise InputError(f"{run}: found other raw data than those of the published run {other['run']}")
-        if RunId.parse(other["run"]).model == run.model:
-            for difference in _differences(record["settings"], other["settings"]):
+        if RunId.parse(other["run"]).model != run.model:
+            continue
+        here, there = (pd.json_normalize(dict(entry["settings"])).iloc[0] for entry in (record, other))
+        for key in sorted(set(here.index) & set(there.index) - {_CHOSEN_BY_HARDWARE}):
+            if here[key] != there[key]:
                 raise InputError(
-                    f"{run}: found {difference} in the published run {other['run']}, expected the same settings. Replace all: "
-                    f"--replace {run.dataset}"
+                    f"{run}: found {key} {here[key]} here and {there[key]} in the published run {other['run']}, expected the "
+                    f"same settings. Replace all: --replace {run.dataset}"
                 )
 
 
-def _differences(here: Mapping[str, Any], there: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """Yield where two settings differ. A setting that one of them lacks is newer than its run, and has changed nothing."""
-    for key in sorted(here.keys() & there.keys()):
-        path = f"{prefix}{key}"
-        if isinstance(here[key], Mapping) and isinstance(there[key], Mapping):
-            yield from _differences(here[key], there[key], f"{path}.")
-        elif here[key] != there[key] and path != _CHOSEN_BY_HARDWARE:
-            yield f"{path} {here[key]} here and {there[key]}"
-
-
-def _tables(evidence: Path) -> dict[Path, pd.DataFrame]:
+def _tables(evidence: Path) -> dict[str, pd.DataFrame]:
     """Return the tables that have rows of single runs, as text, so that writing them again changes no number."""
-    tables = {path: _text(path) for path in sorted(evidence.glob("*.csv"))}
-    return {path: table for path, table in tables.items() if {"model", "seed"} <= set(table.columns)}
+    tables = {path.name: _text(path) for path in sorted(evidence.glob("*.csv"))}
+    return {name: table for name, table in tables.items() if {"model", "seed"} <= set(table.columns)}
 
 
 def _text(source: Path | io.StringIO) -> pd.DataFrame:
     return pd.read_csv(source, dtype=str, keep_default_na=False)
 
 
-def _key(run: RunId) -> Key:
+def _key(run: RunId) -> tuple[str, ...]:
     return run.model, str(run.seed), "" if run.fold is None else str(run.fold)
 
 
-def _keys(table: pd.DataFrame) -> list[Key]:
+def _keys(table: pd.DataFrame) -> pd.MultiIndex:
     """Return which run each row is of."""
-    folds = table["fold"] if "fold" in table else [""] * len(table)
-    return list(zip(table["model"], table["seed"], folds, strict=True))
+    return pd.MultiIndex.from_frame(table.reindex(columns=_KEY, fill_value=""))
 
 
-def _in_order(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return rows with those of a model together, by seed and fold; models stay in their order."""
-    models = {model: place for place, model in enumerate(dict.fromkeys(rows["model"]))}
-    order = [(models[model], int(seed), int(fold or -1)) for model, seed, fold in _keys(rows)]
-    return rows.iloc[sorted(range(len(rows)), key=order.__getitem__)]
+def _of_runs(table: pd.DataFrame, runs: Sequence[RunId]) -> NDArray[np.bool_]:
+    return np.array([key in set(map(_key, runs)) for key in _keys(table)], dtype=bool)
 
 
 def _compare_again(models: set[str], evidence: Path) -> None:
