@@ -121,16 +121,6 @@ def test_bins_are_pooled_by_their_counts() -> None:
     assert pooled["accuracy"].tolist() == pytest.approx([0.25])
 
 
-def test_a_model_without_a_colour_of_its_own_is_drawn_too(tmp_path: Path) -> None:
-    root = copy_evidence(tmp_path / "published", "cifar10")
-    change(root, "cifar10", "reliability.csv", lambda frame: pd.concat(
-        [frame, frame[frame["model"] == "clai-c"].assign(model="newest")]
-    ))  # fmt: skip
-    figure, shown, _, _ = drawn("supplement/figureS5", root)
-    assert "newest" in words(figure)
-    assert "newest" in set(shown["model"])
-
-
 def test_figure_s1_names_the_file_whose_pixels_are_no_picture(tmp_path: Path) -> None:
     root = copy_evidence(tmp_path / "published", "cifar10")
     change(root, "cifar10", "votes.csv.gz", lambda votes: votes.assign(pixels="AAAA"))
