@@ -7,8 +7,8 @@ import pandas as pd
 
 from clai.errors import InputError
 from replication.report.evidence import Evidence, by_setting
-from replication.report.labels import MAJORITY, model_title
-from replication.report.tables.layout import Metric, Sources, cells, chosen, number
+from replication.report.labels import MAJORITY, Metric, chosen, model_title
+from replication.report.tables.layout import Sources, cells, number
 from replication.report.tables.paper import table1_frame, table3_frame
 from replication.runs.outputs import TABLES
 

@@ -7,21 +7,10 @@ from typing import Any
 import pandas as pd
 
 from replication.report.evidence import Evidence, by_setting, run_model
-from replication.report.labels import MEASURED_TITLES, in_order
+from replication.report.labels import MEASURED_TITLES, Metric, in_order
 from replication.report.statistics import spread
-from replication.report.tables.layout import (
-    Block,
-    Metric,
-    Sources,
-    escape,
-    floats,
-    group,
-    number,
-    results,
-    row,
-    scientific,
-    spanning,
-)
+from replication.report.tables import layout
+from replication.report.tables.layout import Block, Sources, results
 
 TIME_COLUMNS = ["dataset", "model", "stage", "hardware", "device", "threads", "n", "metric", "mean", "sd", "data"]
 RUN_METRICS = [
@@ -164,31 +153,31 @@ def benchmark_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     heads = ["Size", "First", "Second", "Ratio (range)", "Counted"]
     groups = []
     if not evidence.has(dataset):
-        groups.append(group(evidence.title(dataset), len(heads), evidence.not_run(dataset)))
+        groups.append(layout.group(evidence.title(dataset), len(heads), evidence.not_run(dataset)))
     for (quantity, comparison), compared in frame.groupby(["quantity", "comparison"], sort=False):
         lines = []
         for (first, second), part in compared.groupby(["first", "second"], sort=False):
             variants = f"{MEASURED_TITLES[str(first)]} against {MEASURED_TITLES[str(second)]}"
-            lines.append(spanning(rf"\quad {escape(variants)}", len(heads)))
+            lines.append(layout.spanning(rf"\quad {layout.escape(variants)}", len(heads)))
             lines += [_timed(entry) for entry in part.to_dict("records")]
-        groups.append(group(f"{QUANTITIES[str(quantity)]}: {comparison}", len(heads), lines))
+        groups.append(layout.group(f"{QUANTITIES[str(quantity)]}: {comparison}", len(heads), lines))
     for record in evidence.runs(dataset):
-        machine = escape(f"Device: {record['device']}; threads: {record['threads']}")
-        groups.append("\\midrule\n" + spanning(machine, len(heads)))
-    return floats(row(*heads), groups, "lrrrr", text, "tab:benchmark", evidence.miniature)
+        machine = layout.escape(f"Device: {record['device']}; threads: {record['threads']}")
+        groups.append("\\midrule\n" + layout.spanning(machine, len(heads)))
+    return layout.floats(layout.row(*heads), groups, "lrrrr", text, "tab:benchmark", evidence.miniature)
 
 
 def _timed(entry: Mapping[Hashable, Any]) -> str:
     """Return the row of a size: both values, the ratio with its range over repetitions, and what counting gives."""
-    ratio = number(entry["ratio"], digits=2)
+    ratio = layout.number(entry["ratio"], digits=2)
     if pd.notna(entry["n"]) and entry["n"] > 1:
         ratio += f" ({entry['low']:.2f}--{entry['high']:.2f})"
     values = (_significant(entry[side]) for side in ("first_value", "second_value"))
-    size = escape(str(entry["setting"]).replace(";", ", "))
-    return row(rf"\quad\quad {size}", *values, ratio, number(entry["counted"], digits=2))
+    size = layout.escape(str(entry["setting"]).replace(";", ", "))
+    return layout.row(rf"\quad\quad {size}", *values, ratio, layout.number(entry["counted"], digits=2))
 
 
 def _significant(value: float) -> str:
     if pd.notna(value) and abs(value) >= 1e-3:
         return f"{value:.3g}" if abs(value) < 1e3 else f"{value:.0f}"
-    return scientific(value)
+    return layout.scientific(value)

@@ -5,7 +5,7 @@ A table is two functions. One makes a tidy frame from evidence, the other LaTeX 
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from replication.report.evidence import Evidence
-from replication.report.labels import in_order
+from replication.report.labels import Metric, in_order
 from replication.report.statistics import interval, replicates, spread
 from replication.runs.models import CLAI
 
@@ -31,76 +31,6 @@ _SPECIAL = str.maketrans({
 DIFFERENCE = " minus "
 """Between the two models of a row that holds their difference."""
 RESULT_COLUMNS = ["dataset", "model", "metric", "mean", "sd", "n", "printed", "data"]
-
-
-@dataclass(frozen=True)
-class Metric:
-    """A metric as a column of a table.
-
-    Args:
-        key: its name in the evidence.
-        percent: whether tables show it in per cent, not as a fraction.
-        decimals: digits behind the point of what is not in per cent: 5 where values are mostly below 0.001.
-    """
-
-    key: str
-    title: str
-    percent: bool = False
-    decimals: int = 3
-
-    @property
-    def scale(self) -> float:
-        """Factor from the evidence, where all metrics are fractions, to the table's unit."""
-        return 100.0 if self.percent else 1.0
-
-    @property
-    def digits(self) -> int:
-        """Digits behind the point."""
-        return 2 if self.percent else self.decimals
-
-
-METRICS = {
-    metric.key: metric
-    for metric in (
-        Metric("accuracy", "Accuracy", percent=True),
-        Metric("precision", "Precision", percent=True),
-        Metric("recall", "Recall", percent=True),
-        Metric("macro_f1", "Macro F1", percent=True),
-        Metric("roc_auc", "ROC-AUC", percent=True),
-        Metric("kappa", "Cohen's kappa"),
-        Metric("ece", "ECE"),
-        Metric("ece_scaled", "ECE, scaled"),
-        Metric("auroc", "AUROC"),
-        Metric("auprc", "AUPRC"),
-        Metric("f1", "F1"),
-        Metric("f1_validation", "F1"),
-        Metric("utility", "Utility"),
-        Metric("prevalence", "Positive share"),
-        Metric("ece_calibrated", "ECE, calibrated", decimals=5),
-        Metric("ece_positive_rate", "Positive-rate ECE"),
-        Metric("ece_positive_rate_calibrated", "Positive-rate ECE, calibrated", decimals=5),
-        Metric("brier", "Brier score"),
-        Metric("brier_reliability", "Reliability", decimals=5),
-        Metric("brier_resolution", "Resolution", decimals=5),
-        Metric("brier_calibrated", "Brier score, calibrated"),
-        Metric("alignment", "Alignment"),
-        Metric("centred_alignment", "Centred alignment"),
-        Metric("above_floor", "Loss $-$ floor"),
-        Metric("validation_accuracy", "Validation", percent=True),
-        Metric("shift", "Validation minus test", percent=True),
-        Metric("training_minutes", "Train (min)", decimals=1),
-        Metric("cpu_minutes", "CPU (min)", decimals=1),
-        Metric("power", "Power"),
-        Metric("temperature", "Temperature"),
-        Metric("log_loss", "Log loss"),
-    )
-}
-"""The metrics of all tables by key."""
-
-
-def chosen(keys: str, **titles: str) -> list[Metric]:
-    """Return metrics by their keys, which spaces separate; `titles` gives some of them another title in one table."""
-    return [replace(METRICS[key], title=titles.get(key, METRICS[key].title)) for key in keys.split()]
 
 
 @dataclass(frozen=True)

@@ -1,29 +1,23 @@
-"""Tables 1 to 3 of the paper."""
+"""Tables 1 to 3 of the paper, and the table of a dataset of the user's own: what 1 and 3 show, in per cent."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
 from replication.report.evidence import Evidence
-from replication.report.labels import CLASS_COLOURS, MAJORITY, model_title
+from replication.report.labels import CLASS_COLOURS, MAJORITY, Metric, chosen, model_title
 from replication.report.printed_values import printed_value
+from replication.report.tables import layout
 from replication.report.tables.layout import (
     RESULT_COLUMNS,
     Block,
-    Metric,
     Sources,
-    cells,
-    chosen,
-    escape,
-    floats,
-    group,
     models_of,
-    named,
     result_rows,
     results,
     results_tex,
-    row,
 )
 from replication.runs.models import CLAI
 
@@ -90,16 +84,16 @@ def table2_frame(sources: Sources) -> pd.DataFrame:
 def table2_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     """Return table 2, a block of columns for each dataset."""
     datasets = list(frame["dataset"].unique())
-    titles = [escape(sources.settings["datasets"][key]["title"]) for key in datasets]
+    titles = [layout.escape(sources.settings["datasets"][key]["title"]) for key in datasets]
     heads = [rf"\multicolumn{{3}}{{c}}{{{title}}}" for title in titles]
     trims = ["r", *["lr"] * (len(heads) - 2), "l"]
     rules = " ".join(rf"\cmidrule({trim}){{{3 * i + 1}-{3 * i + 3}}}" for i, trim in enumerate(trims))
-    head = row(*heads) + rules + "\n" + row(*["Index", "Label", "Colour"] * len(heads)) + "\\midrule\n"
+    head = layout.row(*heads) + rules + "\n" + layout.row(*["Index", "Label", "Colour"] * len(heads)) + "\\midrule\n"
     entries = {(entry["dataset"], entry["index"]): entry for entry in frame.to_dict("records")}
     body = ""
     for index in range(frame["index"].max() + 1):
-        body += row(*(cell for key in datasets for cell in _class_cells(entries.get((key, index)))))
-    return floats(head, [body], "clc" * len(heads), text, "tab:class_mappings", sources.evidence.miniature)
+        body += layout.row(*(cell for key in datasets for cell in _class_cells(entries.get((key, index)))))
+    return layout.floats(head, [body], "clc" * len(heads), text, "tab:class_mappings", sources.evidence.miniature)
 
 
 def _class_cells(entry: Mapping[Any, Any] | None) -> list[str]:
@@ -107,7 +101,7 @@ def _class_cells(entry: Mapping[Any, Any] | None) -> list[str]:
         return ["", "", ""]
     colour = str(entry["colour"]).lstrip("#").upper()
     swatch = rf"\textcolor[HTML]{{{colour}}}{{\rule{{0.8em}}{{0.8em}}}}"
-    return [str(entry["index"]), escape(str(entry["label"])), swatch]
+    return [str(entry["index"]), layout.escape(str(entry["label"])), swatch]
 
 
 def table3_frame(sources: Sources) -> pd.DataFrame:
@@ -127,10 +121,31 @@ def table3_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     """Return table 3: the printed values first, then a group of rows for each cohort."""
     printed = frame[frame["printed"].notna()].groupby("model", sort=False)
     lines = [
-        named(model_title(str(model)), *cells(part, TABLE3_METRICS, "printed", "printed_sd")) for model, part in printed
+        layout.named(model_title(str(model)), *layout.cells(part, TABLE3_METRICS, "printed", "printed_sd"))
+        for model, part in printed
     ]
     return results_tex(
         frame, sources, text, [Block(TABLE3_METRICS)], "tab:detection_UQ_experiments",
         title=lambda evidence, dataset: f"{evidence.title(dataset)}, this work",
-        first=[group("MIMIC-IV, the paper's values", len(TABLE3_METRICS) + 1, lines)],
+        first=[layout.group("MIMIC-IV, the paper's values", len(TABLE3_METRICS) + 1, lines)],
     )  # fmt: skip
+
+
+BINARY_METRICS = [
+    replace(metric, percent=metric.key != "ece") for metric in chosen("auroc auprc f1 ece prevalence", f1="F1-score")
+]
+
+
+def accuracy_frame(sources: Sources) -> pd.DataFrame:
+    """Return the metrics of table 1 of samples, and those of table 3 of two classes, by model."""
+    evidence = sources.evidence
+    rows: list[dict[str, Any]] = []
+    for dataset in evidence.at_hand():
+        measured = set(evidence.frame(dataset, "metrics.csv")["metric"])
+        metrics = {metric.key: metric for metric in [*TABLE1_METRICS, *BINARY_METRICS] if metric.key in measured}
+        rows += result_rows(evidence, dataset, models_of(evidence, dataset), list(metrics.values()))
+        rows += majority_rows(evidence, dataset) if "accuracy" in measured else []
+    return pd.DataFrame(rows, columns=[column for column in RESULT_COLUMNS if column != "printed"])
+
+
+accuracy_tex = results(Block(TABLE1_METRICS), Block(BINARY_METRICS), label="tab:accuracy")

@@ -9,25 +9,10 @@ import pandas as pd
 
 from clai.errors import InputError
 from replication.report.evidence import Evidence, run_model
-from replication.report.labels import in_order, model_title
+from replication.report.labels import METRICS, Metric, chosen, in_order, model_title
 from replication.report.statistics import over_samples, replicates
-from replication.report.tables.layout import (
-    METRICS,
-    Metric,
-    Sources,
-    cells,
-    chosen,
-    escape,
-    floats,
-    group,
-    long_table,
-    named,
-    number,
-    paragraphs,
-    row,
-    spanning,
-    summary,
-)
+from replication.report.tables import layout
+from replication.report.tables.layout import Sources, summary
 from replication.runs.tuning import PREFIX
 
 CHOICE_COLUMNS = ["setting", "question", "value", "reason"]
@@ -152,11 +137,11 @@ def _plain(value: Any) -> str:
 
 def choices_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     """Return table S12, which runs over pages."""
-    head = paragraphs("Setting", "What the paper leaves open", "Value", "Reason")
-    rows = [paragraphs(*(choice[key] for key in CHOICE_COLUMNS)) for choice in frame.to_dict("records")]
+    head = layout.paragraphs("Setting", "What the paper leaves open", "Value", "Reason")
+    rows = [layout.paragraphs(*(choice[key] for key in CHOICE_COLUMNS)) for choice in frame.to_dict("records")]
     body = "\\addlinespace[2pt]\n".join(rows)
     columns = "p{2.8cm}p{3.3cm}p{3.8cm}p{5.4cm}"
-    return long_table(head, body, columns, text, "tab:choices", sources.evidence.miniature)
+    return layout.long_table(head, body, columns, text, "tab:choices", sources.evidence.miniature)
 
 
 def datasets_frame(sources: Sources) -> pd.DataFrame:
@@ -229,10 +214,14 @@ def datasets_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     evidence = sources.evidence
     body = ""
     for dataset, rows in frame.fillna("").groupby("dataset", sort=False):
-        body += "\\midrule\n" + spanning(rf"\textbf{{{escape(evidence.expected[str(dataset)]['title'])}}}", 3)
-        body += "".join(paragraphs(*entry) for entry in rows[["quantity", "ours", "printed"]].itertuples(index=False))
-    head = paragraphs("Quantity", "As used", "Stated by the paper")
-    return long_table(head, body, "p{2.2cm}p{10.6cm}p{2.6cm}", text, "tab:datasets", evidence.miniature)
+        body += "\\midrule\n" + layout.spanning(
+            rf"\textbf{{{layout.escape(evidence.expected[str(dataset)]['title'])}}}", 3
+        )
+        body += "".join(
+            layout.paragraphs(*entry) for entry in rows[["quantity", "ours", "printed"]].itertuples(index=False)
+        )
+    head = layout.paragraphs("Quantity", "As used", "Stated by the paper")
+    return layout.long_table(head, body, "p{2.2cm}p{10.6cm}p{2.6cm}", text, "tab:datasets", evidence.miniature)
 
 
 def trials_frame(sources: Sources) -> pd.DataFrame:
@@ -338,7 +327,7 @@ def trials_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     evidence, span, groups = sources.evidence, len(TRIAL_HEADS), []
     for tuning in [key for key in evidence.expected if key.startswith(PREFIX)]:
         if not evidence.has(tuning):
-            groups.append(group(evidence.title(tuning).split(", study")[0], span, evidence.not_run(tuning)))
+            groups.append(layout.group(evidence.title(tuning).split(", study")[0], span, evidence.not_run(tuning)))
             continue
         trials = frame[frame["dataset"] == tuning]
         tests = frame[frame["dataset"] == tuning.removeprefix(PREFIX)]
@@ -347,17 +336,19 @@ def trials_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
             _tuned(str(method), of_method, tests[tests["method"] == method], metric)
             for method, of_method in trials.groupby("method", sort=False)
         ]
-        groups.append(group(f"{evidence.data(tuning)}: {metric.title}", span, lines))
-    return floats(row(*TRIAL_HEADS), groups, "lccp{4.8cm}cc", text, "tab:tuning", evidence.miniature, height=2)
+        groups.append(layout.group(f"{evidence.data(tuning)}: {metric.title}", span, lines))
+    return layout.floats(
+        layout.row(*TRIAL_HEADS), groups, "lccp{4.8cm}cc", text, "tab:tuning", evidence.miniature, height=2
+    )
 
 
 def _tuned(model: str, trials: pd.DataFrame, test: pd.DataFrame, metric: Metric) -> str:
     best = trials[trials["chosen"]].iloc[0]
-    return named(
+    return layout.named(
         model_title(model),
         str(len(trials)),
-        number(best["mean"], standard_error(trials["sd"].astype(float), best["n"]), digits=metric.digits),
-        rf"\raggedright {escape(str(best['settings']))}",
+        layout.number(best["mean"], standard_error(trials["sd"].astype(float), best["n"]), digits=metric.digits),
+        rf"\raggedright {layout.escape(str(best['settings']))}",
         f"{trials['cpu_minutes'].sum():.1f}",
-        cells(test, [metric], limits=True)[0],
+        layout.cells(test, [metric], limits=True)[0],
     )

@@ -7,26 +7,20 @@ import numpy as np
 import pandas as pd
 
 from replication.report.evidence import PRINTED_RULE, PRINTED_SHARES, Evidence, run_model
-from replication.report.labels import RULES, SHARES, in_order, model_title
+from replication.report.labels import RULES, SHARES, Metric, chosen, in_order, model_title
 from replication.report.statistics import holm, replicates
+from replication.report.tables import layout
 from replication.report.tables.layout import (
     DIFFERENCE,
     RESULT_COLUMNS,
     Block,
-    Metric,
     Sources,
-    chosen,
-    floats,
-    group,
     lacking,
     models_of,
-    named,
     result_rows,
     results,
     results_tex,
-    row,
     rows_by,
-    spanning,
     summary,
 )
 from replication.report.tables.paper import TABLE1_MODELS, with_printed
@@ -348,14 +342,14 @@ def comparisons_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
         of_dataset = frame[(frame["dataset"] == dataset) & frame["model"].notna()]
         if of_dataset.empty:
             reason = lacking(evidence, dataset, "comparisons.csv")
-            groups.append(group(evidence.title(dataset), len(heads), reason))
+            groups.append(layout.group(evidence.title(dataset), len(heads), reason))
         for (model, other), part in of_dataset.groupby(["model", "other"], sort=False):
             title = f"{evidence.title(dataset)}: {model_title(str(model))} minus {model_title(str(other))}"
-            groups.append(group(title, len(heads), [_comparison(entry) for entry in part.to_dict("records")]))
+            groups.append(layout.group(title, len(heads), [_comparison(entry) for entry in part.to_dict("records")]))
     count = int(frame["p"].notna().sum())
-    note = spanning(f"$p$ is adjusted for the {count} comparisons of this table.", len(heads))
+    note = layout.spanning(f"$p$ is adjusted for the {count} comparisons of this table.", len(heads))
     groups.append(f"\\midrule\n{note}")
-    return floats(row(*heads), groups, "lccccc", text, "tab:comparisons", evidence.miniature)
+    return layout.floats(layout.row(*heads), groups, "lccccc", text, "tab:comparisons", evidence.miniature)
 
 
 def _comparison(entry: dict[Any, Any]) -> str:
@@ -363,7 +357,7 @@ def _comparison(entry: dict[Any, Any]) -> str:
     value, low, high = (f"{entry[name]:+.{metric.digits}f}" for name in ("value", "low", "high"))
     interval = f"${value}$ [${low}$, ${high}$]" if pd.notna(entry["low"]) else f"${value}$"
     tests = (_p(entry[name]) for name in ("p", "p_holm"))
-    return named(metric.title, interval, *tests, str(entry["samples"]), str(entry["seeds"]))
+    return layout.named(metric.title, interval, *tests, str(entry["samples"]), str(entry["seeds"]))
 
 
 def _p(value: float) -> str:
