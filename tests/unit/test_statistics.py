@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from replication.report.statistics import Interval, holm, interval, paired_difference, replicates, spread
+from replication.report.statistics import Interval, holm, interval, replicates, spread
 
 Floats = NDArray[np.float64]
 
@@ -84,14 +84,6 @@ def test_coverage_is_exact_for_the_correlation_that_the_correction_assumes(unit:
     values = np.sqrt(correlation) * shared + np.sqrt(1 - correlation) * own
     found = coverage([interval(series(row, unit)) for row in values], 0.0)
     assert found == pytest.approx(0.95, abs=0.012)  # 3.5 standard errors
-
-
-def test_pairs_are_matched_by_seed_and_unmatched_ones_left_out() -> None:
-    rows = [("a", 0, 0.9), ("a", 1, 0.8), ("a", 2, 0.1), ("b", 1, 0.5), ("b", 0, 0.5)]
-    frame = pd.DataFrame(rows, columns=["model", "seed", "value"]).assign(fold=np.nan, metric="accuracy")
-    found = paired_difference(frame, "accuracy", "a", "b")
-    assert found.n == 2
-    assert found.mean == pytest.approx(0.35)
 
 
 def test_holm_by_hand() -> None:

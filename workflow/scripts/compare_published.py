@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
-given, asked = snakemake.input, snakemake.params
-values = [read_values(Path(path)) for path in (given.printed_values, given.reported_values, given.choices)]
-tracked = {Path(path).name: Path(path) for path in asked.outputs}
-captions = {Path(path).stem: Path(path).read_text() for path in given.captions}
+sources, params = snakemake.input, snakemake.params
+values = [read_values(Path(path)) for path in (sources.printed_values, sources.reported_values, sources.choices)]
+tracked = {Path(path).name: Path(path) for path in params.outputs}
+captions = {Path(path).stem: Path(path).read_text() for path in sources.captions}
 files = {
     Path(folder).parent.name: {path.name: pd.read_csv(path) for path in Path(folder).glob("*.csv")}
-    for folder in given.recomputed
+    for folder in sources.recomputed
 }
-published = Evidence.of_files(Path(asked.root), asked.datasets[CLAIMS], given.evidence)
+published = Evidence.of_files(Path(params.root), params.datasets[CLAIMS], sources.evidence)
 content = json.loads(tracked["claims.json"].read_text())
 page = claims_page(content["claims"], content["caption"])
-parts = [pd.read_csv(path, dtype={"published": str, "here": str}) for path in (*given.numbers, *given.models)]
+parts = [pd.read_csv(path, dtype={"published": str, "here": str}) for path in (*sources.numbers, *sources.models)]
 with tempfile.TemporaryDirectory() as folder:
     recomputed = recomputed_evidence(published, Path(folder), files)
     for name in VERIFIED_TABLES:
-        shown = asked.datasets[name]
+        shown = params.datasets[name]
         of_name = [Evidence(of.root, shown, of.available & {*shown}) for of in (published, recomputed)]
         table, again = (render(name, Sources(evidence, *values, {}), captions[name]) for evidence in of_name)
         parts.append(of_table(name, pd.read_csv(tracked[f"{name}.csv"]), again.frame, files))

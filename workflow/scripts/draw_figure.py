@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
-given, asked, made = snakemake.input, snakemake.params, snakemake.output
-evidence = Evidence.of_files(Path(asked.root), asked.datasets, given.evidence)
-printed = read_values(Path(given.printed_values))
-claims = json.loads(Path(given.claims).read_text())["claims"] if given.get("claims") else []
-fixed = Path(given.caption).read_text()
+sources, params, targets = snakemake.input, snakemake.params, snakemake.output
+evidence = Evidence.of_files(Path(params.root), params.datasets, sources.evidence)
+printed = read_values(Path(sources.printed_values))
+claims = json.loads(Path(sources.claims).read_text())["claims"] if sources.get("claims") else []
+fixed = Path(sources.caption).read_text()
 figure, frame, caption, runs = render(layout_of(snakemake.wildcards.figure), evidence, fixed, printed, claims)
-save(figure, Path(made.pdf))
-save(figure, Path(made.png))
-Path(made.csv).write_text(csv_text(frame))
-Path(made.json).write_text(sidecar(caption, evidence, runs))
+save(figure, Path(targets.pdf))
+save(figure, Path(targets.png))
+Path(targets.csv).write_text(csv_text(frame))
+Path(targets.json).write_text(sidecar(caption, evidence, runs))

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
-given, asked, made = snakemake.input, snakemake.params, snakemake.output
-evidence = Evidence.of_files(Path(asked.root), asked.datasets, given.evidence)
-values = [read_values(Path(path)) for path in (given.printed_values, given.reported_values, given.choices)]
-sources = Sources(evidence, *values, asked.settings)
-table = render(layout_of(snakemake.wildcards.table), sources, Path(given.caption).read_text())
-Path(made.tex).write_text(table.tex)
-Path(made.csv).write_text(csv_text(table.frame))
-Path(made.json).write_text(sidecar(table.caption, evidence, table.runs))
+sources, params, targets = snakemake.input, snakemake.params, snakemake.output
+evidence = Evidence.of_files(Path(params.root), params.datasets, sources.evidence)
+values = [read_values(Path(path)) for path in (sources.printed_values, sources.reported_values, sources.choices)]
+made_of = Sources(evidence, *values, params.settings)
+table = render(layout_of(snakemake.wildcards.table), made_of, Path(sources.caption).read_text())
+Path(targets.tex).write_text(table.tex)
+Path(targets.csv).write_text(csv_text(table.frame))
+Path(targets.json).write_text(sidecar(table.caption, evidence, table.runs))

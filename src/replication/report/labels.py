@@ -7,7 +7,7 @@ from replication.runs.controls import EMBEDDINGS
 from replication.runs.models import MODELS
 
 MAJORITY = "majority-class"
-"""Key of the rows of the constant answer: the class that is most frequent in training. It is no model of the registry."""
+"""Key of rows that always name the class most frequent in training. The registry of models does not have it."""
 
 RULES = ("printed", "centred", "balanced", "parzen")
 """Decision rules in the order of tables: those of `clai.inference`, which needs torch. The report does not."""
@@ -15,7 +15,7 @@ RULES = ("printed", "centred", "balanced", "parzen")
 SHARES = ("population", "equal")
 """Class shares of the references in the order of tables: those of `clai.inference`."""
 
-# A cell of a study is a model there, named by its variants: full_zero.
+# The variants that name the cells of studies, such as full_zero.
 VARIANT_TITLES: dict[str, str] = {
     "cosine": "Cosine (CLaI-C)", "identity": "Gaussian, M = I", "scalar": "Gaussian, scalar M",
     "diagonal": "Gaussian, diagonal M", "full": "Gaussian, full M (CLaI-M)", "zero": "zero", "product": "product",
@@ -50,12 +50,12 @@ MEASURED_TITLES = {
     "bfloat16": "bfloat16",
     "float32": "float32",
 }
-"""Variants of which time and memory are measured."""
+"""Names of the variants whose time and memory are measured."""
 
 CLASS_COLOURS: list[str] = [
     "#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf",
 ]  # fmt: skip
-"""Of the paper's table 2, by class index."""
+"""Colours of the paper's table 2, by class index."""
 
 
 @dataclass(frozen=True)

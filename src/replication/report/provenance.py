@@ -44,10 +44,8 @@ def describe(output: Path, wanted: Mapping[str, str]) -> str:
     lines = [f"{output}: from results/{evidence}", content["caption"], ""]
     behind: list[dict[str, Any]] = []
     for rows, of_rows in trace(frame, content, records):
-        texts = rows.astype(str)
-        shown = rows[
-            [all(row.get(name) == value for name, value in wanted.items()) for row in texts.to_dict("records")]
-        ]
+        texts = rows.astype(str).reindex(columns=list(wanted))
+        shown = rows[(texts == list(wanted.values())).all(axis=1)]
         if len(shown):
             filled = shown.dropna(axis=1, how="all").head(SHOWN)
             lines += filled.to_string(index=False, max_colwidth=60, float_format="%.6g").splitlines()

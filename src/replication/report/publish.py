@@ -39,9 +39,9 @@ from replication.runs.record import RUNS, read_records, write_records
 from replication.runs.settings import runs_of_study
 
 LARGEST = {".parquet": 5 * 2**20, ".safetensors": 4 * 2**20}
-"""Largest tracked files in bytes: predictions of a model, which need 3 MB for a million hours, and weights with references."""
+"""Largest sizes of tracked files in bytes: predictions of a model (3 MB for a million hours), and weights with references."""
 LARGEST_TABLE = 2 * 2**20
-"""The same of every other file. Git keeps every version of it."""
+"""Largest size of every other file: git keeps every version of it."""
 _DESCRIPTION, _COMPARISONS, _INTERVALS = "dataset.json", "comparisons.csv", "intervals.csv"
 _PAIR = ["model", "other", "metric"]
 _TRAININGS = ("history.csv", "alignment.csv")

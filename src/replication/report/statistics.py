@@ -126,11 +126,3 @@ def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
     steps = p[order] * np.arange(len(order), 0, -1)
     adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
     return adjusted
-
-
-def paired_difference(metrics: pd.DataFrame, metric: str, model: str, other: str) -> Interval:
-    """Return the mean of `model` minus `other` over the replicates (seeds or folds) that both have, with its interval."""
-    chosen = metrics[metrics["metric"] == metric]
-    a = replicates(chosen[chosen["model"] == model])
-    b = replicates(chosen[chosen["model"] == other])
-    return interval((a - b).dropna())

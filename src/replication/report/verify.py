@@ -35,15 +35,15 @@ NOT_RECOMPUTED = ("f1_validation", "temperature", "standard_error")
 EXACT = ("accuracy", "precision", "recall", "f1", "macro_f1", "kappa", "utility", "prevalence", "brier_uncertainty")
 """Metrics that rounded predictions leave as they are."""
 TOLERANCE, TOLERANCES = 5e-4, {"roc_auc": 5e-5}
-"""Of other metrics: half a unit of the last digit that tables print, which is .001, or .01 % of the ROC-AUC."""
+"""Tolerance of other metrics: half a unit of the last digit that tables print, which is .001, or .01 % of the ROC-AUC."""
 OF_LIMITS = 2
-"""The same for the limits of an interval: times as much. A limit is one of the ordered draws, and rounding may choose another."""
+"""Factor for the limits of an interval: a limit is one of the ordered draws, and rounding may choose another."""
 P_TOLERANCE = 5e-3
-"""Of p-values."""
+"""Tolerance of p-values."""
 DIGITS = 1e-5
-"""Relative: evidence and tables have six significant digits."""
+"""Relative tolerance: evidence and tables have six significant digits."""
 ACROSS_PRECISIONS = 1e-3
-"""Of the accuracy of a published model whose weights, or the computation here, have another format than in its run."""
+"""Tolerance of the accuracy of a published model whose weights, or the computation here, are not in the precision of its run."""
 PERCENT = {metric.key for metric in (*TABLE1_METRICS, *FURTHER_METRICS) if metric.percent}
 KEYS = {
     "metrics.csv": ["model", "seed", "fold", "rule", "shares", "metric"],
@@ -59,7 +59,7 @@ VALUES = {
     "decision.csv": ["net_benefit"],
 }
 EXPECTED = ("accuracy", "auroc")
-"""Metrics that every run has: a run without predictions is found by them."""
+"""Metrics that every run has, by which a run without predictions is found."""
 
 
 class Agreement(StrEnum):

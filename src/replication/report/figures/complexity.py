@@ -36,7 +36,7 @@ COMPUTATION_COLUMNS = ["dataset", "model", "quantity", "epoch", "x", "mean", "sd
 SCHEDULE_DASHES = {"sequential-all": ":", "joint-all": "--", "joint-1": "-", "single": "-."}
 METHOD_COLOURS = {"cosine": VERMILION, "full": BLUE, "cross-entropy": GREEN, "supervised-contrastive": PURPLE}
 TIME_PANELS = {"seconds": "Seconds of training", "operations": "Floating-point operations"}
-# The record of CIFAR-10, on test images: Jordan (2024, arXiv 2404.00498). Its seconds are those of a GPU.
+# The record on the test images of CIFAR-10 (Jordan 2024, arXiv 2404.00498). Its seconds were measured on a GPU.
 RECORD_ACCURACY, RECORD_OPERATIONS = 0.94, 3.6e14
 
 COST_COLUMNS = ["dataset", "model", "quantity", "comparison", "variant", "x", "mean", "low", "high", "predicted", "n"]
