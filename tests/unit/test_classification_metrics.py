@@ -17,6 +17,8 @@ from replication.metrics.classification import (
     expected_calibration_error,
     multiclass_metrics,
     reliability,
+    risk_coverage_area,
+    sample_metrics,
     top_label,
 )
 
@@ -161,3 +163,18 @@ def test_softmax_of_scores_within_one_cannot_be_confident() -> None:
     assert top_label([3], p)[0][0] == pytest.approx(softmax_confidence(1, -1, 10))
     y = np.repeat([3, 0], [80, 20])
     assert multiclass_metrics(y, p.repeat(100, axis=0), bins=15)["ece"] == pytest.approx(0.8 - 0.451, abs=5e-4)
+
+
+def test_log_loss_brier_and_risk_coverage_by_hand() -> None:
+    y = np.array([0, 1, 1, 0])
+    p = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.4, 0.6]])
+    m = sample_metrics(y, p, p)
+    assert m["log_loss"] == m["log_loss_scaled"] == pytest.approx(-np.log([0.9, 0.8, 0.4, 0.4]).mean())
+    assert m["brier_scaled"] == pytest.approx(np.square([0.1, 0.2, 0.6, 0.6]).mean())
+    # Risks at coverages of one to four: the two errors of the same confidence come together.
+    assert m["aurc"] == pytest.approx((0 + 0 + 1 / 3 + 2 / 4) / 4)
+
+
+def test_a_constant_answer_has_its_error_rate_as_area_under_the_risk_coverage_curve() -> None:
+    y = np.array([0, 1, 0, 0, 1])
+    assert risk_coverage_area(y, np.tile([0.7, 0.3], (5, 1))) == pytest.approx(0.4)

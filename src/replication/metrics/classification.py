@@ -21,6 +21,13 @@ Brier score
     mean of its bin of the ECE, the score is reliability - resolution + uncertainty (Murphy 1973). Reliability is the mean
     squared distance of probability and observed share, resolution that of observed share and prevalence, and uncertainty
     the variance of the label.
+    Of more classes it is the mean squared distance of the probabilities (C,) and the indicator of the class, halved, which for
+    two classes is the same.
+log loss
+    Mean of minus the logarithm of the probability of the true class, in nats.
+area under the risk-coverage curve (AURC)
+    Mean over n of the error rate among the n samples with the largest probability of any class (Geifman et al. 2019). A
+    model that errs where it is least sure has a small one. Samples of the same probability share their errors.
 
 A quantity is NaN where it needs a class that does not occur; a warning then names the class.
 
@@ -88,13 +95,40 @@ def multiclass_metrics(y: ArrayLike, probabilities: ArrayLike, *, bins: int = EC
 
 
 def sample_metrics(y: ArrayLike, probability: NDArray[Any], calibrated: NDArray[Any]) -> dict[str, float]:
-    """Return `multiclass_metrics`, and ece_scaled, the ECE of the calibrated probabilities.
+    """Return `multiclass_metrics`, log_loss, and of the calibrated probabilities those that end in _scaled, and aurc.
 
     y: (N,) class indices. probability, calibrated: (N,) for two classes, (N, C) for more.
     """
-    metrics = multiclass_metrics(y, of_classes(probability))
-    metrics["ece_scaled"] = expected_calibration_error(*top_label(y, of_classes(calibrated)))
-    return metrics
+    raw, scaled = of_classes(probability), of_classes(calibrated)
+    metrics = multiclass_metrics(y, raw)
+    metrics["ece_scaled"] = expected_calibration_error(*top_label(y, scaled))
+    metrics |= {"log_loss": log_loss(y, raw), "log_loss_scaled": log_loss(y, scaled), "brier_scaled": brier(y, scaled)}
+    return metrics | {"aurc": risk_coverage_area(y, scaled)}
+
+
+def log_loss(y: ArrayLike, probabilities: ArrayLike) -> float:
+    """Return the log loss (nats) of probabilities (N, C) for class indices (N,)."""
+    from sklearn.metrics import log_loss as mean_log_loss
+
+    probabilities = np.asarray(probabilities, dtype=np.float64)
+    probabilities = probabilities / probabilities.sum(axis=1, keepdims=True)
+    return float(mean_log_loss(y, probabilities, labels=np.arange(probabilities.shape[1])))
+
+
+def brier(y: ArrayLike, probabilities: ArrayLike) -> float:
+    """Return the Brier score of probabilities (N, C) for class indices (N,)."""
+    probabilities = np.asarray(probabilities, dtype=np.float64)
+    indicator = np.eye(probabilities.shape[1])[np.asarray(y)]
+    return float(np.square(probabilities - indicator).sum(axis=1).mean() / 2)
+
+
+def risk_coverage_area(y: ArrayLike, probabilities: ArrayLike) -> float:
+    """Return the AURC of probabilities (N, C) for class indices (N,)."""
+    confidence, correct = top_label(y, probabilities)
+    _, place = np.unique(-confidence, return_inverse=True)
+    shared = np.bincount(place, weights=1.0 - correct) / np.bincount(place)
+    errors = np.cumsum(shared[np.sort(place)])
+    return float((errors / np.arange(1, len(place) + 1)).mean())
 
 
 def binary_metrics(
@@ -121,8 +155,8 @@ def binary_metrics(
 
     Returns:
         auroc, auprc (average precision), f1, f1_validation, prevalence; and of `probability` ece (top-label),
-        ece_positive_rate, brier, brier_reliability, brier_resolution, brier_uncertainty. The same six of `calibrated` have names
-        that end in _calibrated.
+        ece_positive_rate, brier, log_loss, brier_reliability, brier_resolution, brier_uncertainty. The same seven of `calibrated`
+        have names that end in _calibrated; aurc is of `calibrated`, too.
 
     Raises:
         InputError: for probabilities outside [0, 1].
@@ -137,6 +171,7 @@ def binary_metrics(
             "ece": expected_calibration_error(*top_label(y, of_classes(p)), bins=bins),
             "ece_positive_rate": expected_calibration_error(p, y, bins=bins),
             "brier": float(brier_score_loss(y, p, pos_label=1)),
+            "log_loss": log_loss(y, of_classes(p)),
             **brier_parts(p, y, bins=bins),
         }
         calibration |= {f"{name}{ending}": value for name, value in of_ending.items()}
@@ -146,6 +181,7 @@ def binary_metrics(
         "f1": _f1_above(y, score, threshold),
         "f1_validation": _f1_above(y, score, threshold_validation),
         **calibration,
+        "aurc": risk_coverage_area(y, of_classes(calibrated)),
         "prevalence": float(y.mean()),
     }
 
