@@ -118,6 +118,10 @@ METRICS = {
         Metric("power", "Power"),
         Metric("temperature", "Temperature"),
         Metric("log_loss", "Log loss"),
+        Metric("log_loss_scaled", "Log loss, scaled"),
+        Metric("log_loss_calibrated", "Log loss, calibrated", decimals=4),
+        Metric("brier_scaled", "Brier score, scaled"),
+        Metric("aurc", "AURC", decimals=4),
     )
 }
 """The metrics of all tables by key."""

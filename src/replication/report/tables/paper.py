@@ -24,12 +24,14 @@ from replication.runs.models import CLAI
 TABLE1_METRICS = [
     *chosen("accuracy precision recall"),
     Metric("f1", "F1-score", percent=True),
-    *chosen("roc_auc ece"),
+    *chosen("roc_auc ece ece_scaled log_loss_scaled"),
 ]
 TABLE1_MODELS = [*CLAI, "cross-entropy"]
 """The models that have a row for every dataset, run or not; others have one where they were run."""
 
-TABLE3_METRICS = chosen("auroc auprc f1 ece prevalence")
+TABLE3_METRICS = chosen(
+    "auroc auprc f1 f1_validation ece ece_calibrated log_loss_calibrated prevalence", f1_validation="F1, validation"
+)
 TABLE3_MODELS = [*CLAI, "student-t-mixture"]
 
 

@@ -27,7 +27,7 @@ from replication.report.tables.paper import TABLE1_MODELS, with_printed
 from replication.runs.controls import EMBEDDINGS, READ_OUTS
 from replication.runs.models import CLAI
 
-FURTHER_METRICS = chosen("macro_f1 kappa ece_scaled", ece_scaled="ECE, scaled")
+FURTHER_METRICS = chosen("macro_f1 kappa log_loss brier_scaled aurc")
 SHIFT_METRICS = chosen("validation_accuracy accuracy shift roc_auc")
 
 RULE_METRICS = [Metric("accuracy", "Accuracy"), Metric("roc_auc", "ROC-AUC"), Metric("ece", "ECE")]
@@ -45,8 +45,10 @@ RULE_COLUMNS = [
 ]  # fmt: skip
 
 DETECTION_METRICS = chosen("auroc auprc utility f1_validation")
-CALIBRATION_METRICS = chosen("ece ece_calibrated ece_positive_rate ece_positive_rate_calibrated")
-BRIER_METRICS = chosen("brier brier_reliability brier_resolution brier_calibrated prevalence")
+CALIBRATION_METRICS = chosen(
+    "ece ece_calibrated ece_positive_rate ece_positive_rate_calibrated log_loss log_loss_calibrated"
+)
+BRIER_METRICS = chosen("brier brier_reliability brier_resolution brier_calibrated aurc prevalence")
 
 PAIRS = [("clai-m", "clai-c"), ("clai-m", "cross-entropy")]
 COMPARED_METRICS = chosen("accuracy macro_f1 roc_auc ece ece_scaled")
