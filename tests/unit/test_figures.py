@@ -7,13 +7,12 @@ import matplotlib.text
 import pandas as pd
 import pytest
 
-from clai.errors import InputError
 from replication.report.claims.judge import judge
 from replication.report.figures.render import FIGURES, render
 from replication.report.figures.supplement_accuracy import pool_bins
 from replication.report.labels import MINI_NOTE
 from support.evidence_fixture import without_models
-from support.published import PRINTED, PUBLISHED, change, copy_evidence, evidence_for
+from support.published import PRINTED, PUBLISHED, copy_evidence, evidence_for
 
 LINE = 0.03
 """Width of a line (inches), which may lie on the edge of a figure."""
@@ -119,10 +118,3 @@ def test_bins_are_pooled_by_their_counts() -> None:
     assert pooled["n"].tolist() == [4]
     assert pooled["confidence"].tolist() == pytest.approx([0.275])
     assert pooled["accuracy"].tolist() == pytest.approx([0.25])
-
-
-def test_figure_s1_names_the_file_whose_pixels_are_no_picture(tmp_path: Path) -> None:
-    root = copy_evidence(tmp_path / "published", "cifar10")
-    change(root, "cifar10", "votes.csv.gz", lambda votes: votes.assign(pixels="AAAA"))
-    with pytest.raises(InputError, match=r"votes\.csv\.gz: found pixels that are no picture of 32 x 32"):
-        drawn("supplement/figureS1", root)

@@ -32,14 +32,7 @@ def _read_csv(path: Path) -> pd.DataFrame:
         raise InputError(f"{path}: cannot be read ({error}), expected a table; run its evaluation again") from error
 
 
-@cache
-def _read_description(path: Path) -> dict[str, Any]:
-    return read_description(path)
-
-
-@cache
-def _read_records(folder: Path) -> list[dict[str, Any]]:
-    return read_records(folder)
+_read_description, _read_records = cache(read_description), cache(read_records)
 
 
 @dataclass(frozen=True)

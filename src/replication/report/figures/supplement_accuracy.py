@@ -1,19 +1,15 @@
 """Supplementary figures of accuracy: votes about single images, kernels and targets, reliability, decision curves."""
 
 import base64
-import binascii
 import math
 from collections.abc import Sequence
 from itertools import zip_longest
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from numpy.typing import NDArray
 
-from clai.errors import InputError
 from replication.report.evidence import Evidence
 from replication.report.figures.style import (
     BLUE,
@@ -199,7 +195,8 @@ def votes(evidence: Evidence) -> Drawn:
     rows = [(key, image) for key, frame in frames.items() for image in frame["image"].unique()]
     most = max(int(frame["place"].max()) for frame in frames.values())
     widths = [_TEXT, 1, _GAP, *[1] * most, _GAP, *[1] * most]
-    figure = new_figure(WIDTH, _ROW * len(rows) + 0.5, evidence)
+    figure = new_figure(WIDTH, _ROW * len(rows) + 0.7, evidence)
+    figure.set_layout_engine("constrained", rect=(0, 0, 1, 1 - 0.2 / figure.get_figheight()))  # headings stand above
     panels = figure.subplots(len(rows), len(widths), squeeze=False, gridspec_kw={"width_ratios": widths})
     for axes in panels.ravel():
         axes.axis("off")
@@ -208,59 +205,27 @@ def votes(evidence: Evidence) -> Drawn:
         of_image = frames[key][frames[key]["image"] == image]
         classes = list(evidence.description(key)["classes"])
         for role, places in sides.items():
-            _draw_side(places[number], evidence, key, classes, of_image[of_image["role"] == role])
+            _draw_side(places[number], classes, of_image[of_image["role"] == role].sort_values("place"))
         first = of_image[of_image["role"] == "image"].iloc[0]
         name = short_title(evidence, key) if number == 0 or rows[number - 1][0] != key else ""
-        text = f"{name}\nclass {_index(evidence, key, classes, first['label'])}\n"
-        text += f"predicted {_index(evidence, key, classes, first['predicted'])}"
+        text = f"{name}\nclass {classes.index(first['label'])}\npredicted {classes.index(first['predicted'])}"
         panels[number, 0].text(0, 0.5, text, va="center", ha="left", fontsize=7, transform=panels[number, 0].transAxes)
     for role, heading in (("image", "image"), ("for", "for the predicted class"), ("against", "against it")):
-        _write_heading(sides[role][0], heading)
+        middle = sides[role][0][len(sides[role][0]) // 2]
+        place = {"xy": (0.5, 1), "xytext": (0, 13), "xycoords": "axes fraction", "textcoords": "offset points"}
+        middle.annotate(heading, **place, ha="center", fontsize=8).set_in_layout(False)  # wider than its column
     return figure, pd.concat([frame.assign(dataset=key) for key, frame in frames.items()])
 
 
-def _write_heading(places: Sequence[Axes], heading: str) -> None:
-    """Write a heading above the first row, in a line that the titles of its pictures leave free."""
-    for axes in places:
-        axes.set_title(f"\n{axes.get_title() or ' '}", fontsize=7, pad=2)
-    text = places[len(places) // 2].annotate(
-        heading, (0.5, 1), (0, 13), xycoords="axes fraction", textcoords="offset points", ha="center", fontsize=8
-    )
-    text.set_in_layout(False)  # it is wider than a picture, whose column would grow
-
-
-def _draw_side(
-    places: Sequence[Axes], evidence: Evidence, dataset: str, classes: list[str], rows: pd.DataFrame
-) -> None:
+def _draw_side(places: Sequence[Axes], classes: list[str], rows: pd.DataFrame) -> None:
     """Draw pictures in frames of their class's colour, with class index and similarity above those of references."""
-    for axes, (_, row) in zip(places, rows.sort_values("place").iterrows(), strict=False):
-        index = _index(evidence, dataset, classes, row["label"])
+    for axes, (_, row) in zip(places, rows.iterrows(), strict=False):
+        index = classes.index(row["label"])
+        pixels = np.frombuffer(base64.b64decode(row["pixels"]), np.uint8).reshape(row["height"], row["width"], -1)
         axes.axis("on")
-        axes.imshow(_pixels(evidence, dataset, row), interpolation="nearest")
+        axes.imshow(np.broadcast_to(pixels, (*pixels.shape[:2], 3)), interpolation="nearest")  # one channel is grey
         axes.set(xticks=[], yticks=[])
         for spine in axes.spines.values():
             spine.set(visible=True, color=class_colour(index), linewidth=1.5)
-        if row["role"] != "image":
-            axes.set_title(f"{index}: {row['similarity']:.2f}", fontsize=7, pad=2)
-
-
-def _index(evidence: Evidence, dataset: str, classes: list[str], label: Any) -> int:
-    if label not in classes:
-        raise InputError(
-            f"{evidence.path(dataset, VOTES)}: found the class {label!r}, expected one of {', '.join(classes)}; run its "
-            "evaluation again"
-        )
-    return classes.index(label)
-
-
-def _pixels(evidence: Evidence, dataset: str, row: pd.Series) -> NDArray[np.uint8]:
-    """Return a picture, uint8 (height, width, 3); a single channel is drawn in grey."""
-    height, width = int(row["height"]), int(row["width"])
-    try:
-        values = np.frombuffer(base64.b64decode(row["pixels"], validate=True), np.uint8).reshape(height, width, -1)
-        return np.broadcast_to(values, (height, width, 3))
-    except (binascii.Error, TypeError, ValueError) as error:
-        raise InputError(
-            f"{evidence.path(dataset, VOTES)}: found pixels that are no picture of {height} x {width} ({error}), expected base64 "
-            "of uint8; run its evaluation again"
-        ) from error
+        title = f"{index}: {row['similarity']:.2f}" if row["role"] != "image" else " "
+        axes.set_title(title, fontsize=7, pad=2)
