@@ -34,7 +34,7 @@ def verified(tree: Tree) -> pd.DataFrame:
 
 
 def test_miniature_follows_from_its_predictions(miniature: Tree) -> None:
-    packed = miniature.snakemake("--cores", "2", "results/mini/pathmnist/models/cross-entropy/model.json")
+    packed = miniature.snakemake("--cores", "2", "results/mini/breastmnist/models/cross-entropy/model.json")
     assert packed.returncode == 0, packed.stdout[-3000:]
     numbers = verified(miniature)
     absent = numbers["agreement"] == "no predictions published"

@@ -51,6 +51,18 @@ def pathmnist(folder: Path, rng: np.random.Generator) -> list[Path]:
     return [path]
 
 
+def breastmnist(folder: Path, rng: np.random.Generator) -> list[Path]:
+    """Write `breastmnist.npz`: 240, 60 and 120 grey images of two classes, a third of them of the first."""
+    arrays: dict[str, NDArray[Any]] = {}
+    for split, n in (("train", 240), ("val", 60), ("test", 120)):
+        labels = rng.permutation((np.arange(n) % 3 > 0).astype(np.int64))
+        arrays[f"{split}_images"] = textures(labels, 2, 28, 42.0, (0, 0, 0), rng)[..., 0]
+        arrays[f"{split}_labels"] = labels.astype(np.uint8)[:, None]
+    path = folder / "breastmnist.npz"
+    np.savez_compressed(path, allow_pickle=False, **arrays)
+    return [path]
+
+
 def cifar10(folder: Path, rng: np.random.Generator) -> list[Path]:
     """Write `cifar-10-python.tar.gz`: five batches of 120 training images and one of 200 test images, classes balanced."""
     classes = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]

@@ -14,7 +14,7 @@ import numpy as np
 from clai.errors import InputError
 from replication.datasets.files import checksum_of
 from replication.datasets.miniature.icu import challenge2019, mimic_iv
-from replication.datasets.miniature.images import cifar10, pathmnist
+from replication.datasets.miniature.images import breastmnist, cifar10, pathmnist
 from replication.datasets.miniature.sleep import sleepedf, sleepedf_bands
 from replication.datasets.sources import COLUMNS
 
@@ -29,6 +29,7 @@ GENERATORS: dict[str, Callable[[Path, np.random.Generator], list[Path]]] = {
     "mimic-iv": mimic_iv,
     "challenge2019": challenge2019,
     "sleepedf-bands": sleepedf_bands,
+    "breastmnist": breastmnist,
 }
 
 
