@@ -72,7 +72,7 @@ def card(record: Mapping[str, Any], limits: Sequence[str]) -> str:
         header=yaml.safe_dump(_header(record, title, shown), sort_keys=False),
         title=title,
         inputs=INPUTS[data["kind"]].format(*record["input"]["shape"]),
-        classes=", ".join(data["classes"]),
+        classes=("; " if any("," in name for name in data["classes"]) else ", ").join(data["classes"]),
         votes="\nvotes = model.votes(x, k=5)  # the references for and against each label" if clai else "",
         data=data["title"],
         **{name: data[name] for name in ("version", "licence")},
