@@ -147,26 +147,21 @@ def rules_frame(sources: Sources) -> pd.DataFrame:
 def _sepsis_rows(
     evidence: Evidence, dataset: str, named: Mapping[str, Any], names: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """Return the rows of one loss: for each shares, rule and metric CLaI-M, CLaI-C and their difference."""
+    """Return the rows of one loss: for each shares and rule CLaI-M, CLaI-C and their paired difference, without a spread."""
+    if not evidence.has(dataset):
+        return []
+    measured = evidence.frame(dataset, "metrics.csv")
+    keys, models = ["seed", "fold", "shares", "rule", "metric"], [names["clai-m"], names["clai-c"]]
+    wide = measured.pivot_table("value", keys, "model").reindex(columns=models)
+    gap = wide[models[0]] - wide[models[1]]
+    gaps = gap.rename("value").reset_index().assign(model=DIFFERENCE.join(models))
     rows: list[dict[str, Any]] = []
-    for shares in SHARES if evidence.has(dataset) else ():
-        # With equal shares the centred rule is the printed one, and the balanced one a multiple of it.
-        for rule in RULES if shares == PRINTED_SHARES else ("printed", "parzen"):
-            measured = evidence.metrics(dataset, rule=rule, shares=shares)
-            for metric in SEPSIS_RULE_METRICS:
-                of_metric = measured[measured["metric"] == metric.key]
-                m, c = (replicates(of_metric[of_metric["model"] == names[model]]) for model in ("clai-m", "clai-c"))
-                gap = summary((m - c).dropna()) | {"sd": np.nan}
-                found = {
-                    **{names["clai-m"]: summary(m), names["clai-c"]: summary(c)},
-                    DIFFERENCE.join(names.values()): gap,
-                }
-                shared = {**named, "dataset": dataset, "shares": shares, "rule": rule, "metric": metric.key}
-                rows += [
-                    shared | {"model": name, "data": evidence.data(dataset)} | numbers
-                    for name, numbers in found.items()
-                ]
-    return rows
+    # With equal shares the centred rule is the printed one, and the balanced one a multiple of it.
+    for shares, rules in zip(SHARES, (RULES, ("printed", "parzen")), strict=True):
+        by = {"shares": [shares], "rule": rules, "model": [*models, DIFFERENCE.join(models)]}
+        shared = {**named, "dataset": dataset, "data": evidence.data(dataset)}
+        rows += rows_by(pd.concat([measured, gaps]), SEPSIS_RULE_METRICS, by, shared)
+    return [entry | {"sd": np.nan} if DIFFERENCE in entry["model"] else entry for entry in rows]
 
 
 rules_tex = results(
