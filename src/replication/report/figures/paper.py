@@ -8,7 +8,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import FancyArrowPatch, Patch
+from matplotlib.patches import Patch
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
@@ -83,7 +83,7 @@ def stages(evidence: Evidence) -> Drawn:
         axes.set_xlabel("before conditioning" if stage == 0 else f"$k={stage}$" + (" $=C$" if stage == last else ""))
         parts.append(view)
     _stage_legends(figure, evidence.expected[dataset]["class_labels"])
-    _arrows(figure, panels, shown)
+    _arrows(panels, shown)
     return figure, pd.concat(parts).assign(dataset=dataset, model=EMBEDDING_MODEL)
 
 
@@ -101,21 +101,18 @@ def _stage_legends(figure: Figure, labels: Sequence[str]) -> None:
     figure.legend(handles=glyphs, loc="lower center", bbox_to_anchor=(0.5, 0.09), ncols=len(glyphs), handletextpad=0.1)
 
 
-def _arrows(figure: Figure, panels: Sequence[Axes], shown: Sequence[int]) -> None:
+def _arrows(panels: Sequence[Axes], shown: Sequence[int]) -> None:
     """Draw an arrow labelled phi(., k) into every panel after the first; dotted where stages are left out."""
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
     for before, after, previous, stage in zip(panels, panels[1:], shown, shown[1:], strict=False):
-        left, right = before.get_position(), after.get_position()
-        start, end, height = left.x1 + 0.003, right.x0 - 0.003, (left.y0 + left.y1) / 2
         line = ":" if stage > previous + 1 else "-"
-        arrow = FancyArrowPatch(
-            (start, height), (end, height), arrowstyle="->", mutation_scale=8, lw=1, ls=line, color="0.2",
-            shrinkA=0, shrinkB=0, transform=figure.transFigure,
-        )  # fmt: skip
-        figure.add_artist(arrow)
+        look = {"arrowstyle": "->", "ls": line, "color": "0.2", "shrinkA": 0, "shrinkB": 0, "mutation_scale": 8}
+        arrow = after.annotate(
+            "", (-0.02, 0.5), (1.02, 0.5), xycoords=after.transAxes, textcoords=before.transAxes, arrowprops=look
+        )
         label = rf"$\phi(\cdot,{stage if stage != max(shown) else 'C'})$"
-        figure.text((start + end) / 2, left.y1 + 0.02, label, ha="center", va="bottom", fontsize=8)
+        text = after.text(-0.13, 1.04, label, ha="center", va="bottom", fontsize=8, transform=after.transAxes)
+        for part in (arrow, text):
+            part.set_in_layout(False)
 
 
 def embeddings(evidence: Evidence, named: bool = False) -> Drawn:
