@@ -6,7 +6,7 @@ its runs (`replication.runs.record`). Every table, figure and verdict is a funct
 
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -44,11 +44,13 @@ class Evidence:
         expected: by key of the dataset or study its "title" and "needs", in the order of tables; of a study "cells", by the
             name of a cell the variant of each factor; of some datasets "substitute_for" and "class_labels".
         available: keys whose evidence may be read, `theory` among them.
+        recomputed: by key and name, frames that stand in place of CSV files.
     """
 
     root: Path
     expected: Mapping[str, Mapping[str, Any]]
     available: frozenset[str]
+    recomputed: Mapping[str, Mapping[str, pd.DataFrame]] = field(default_factory=dict)
 
     @classmethod
     def found(cls, root: Path, expected: Mapping[str, Mapping[str, Any]]) -> "Evidence":
@@ -173,7 +175,8 @@ class Evidence:
             return pd.DataFrame(columns=COLUMNS[file])
         if file in PATIENT_LEVEL and shows_patients(file, self.description(dataset)):
             return pd.DataFrame(columns=COLUMNS[file])
-        frame = _read_csv(path).copy()
+        recomputed = self.recomputed.get(dataset, {})
+        frame = (recomputed[file] if file in recomputed else _read_csv(path)).copy()
         missing = [column for column in COLUMNS[file] if column not in frame]
         if missing:
             raise InputError(f"{path}: columns {missing} are missing, found {list(frame)}; run its evaluation again")

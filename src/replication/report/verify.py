@@ -8,7 +8,6 @@ A comparison is a frame with `COLUMNS`, a row for each number.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -278,20 +277,3 @@ def summary(numbers: pd.DataFrame) -> str:
     counts = pd.crosstab(numbers["source"], numbers["agreement"])
     different = int((numbers["agreement"] == Agreement.DIFFERS).sum())
     return f"{single.to_string(index=False)}\n\n{counts.to_string()}\n{len(numbers)} numbers, {different} of which differ.\n"
-
-
-def recomputed_evidence(evidence: Evidence, folder: Path, files: Mapping[str, Mapping[str, pd.DataFrame]]) -> Evidence:
-    """Lay out evidence in an empty `folder` with recomputed files in place of published ones, and return it.
-
-    files: by dataset and name. Other files are links to the published ones.
-    """
-    root = folder / evidence.name
-    for key in evidence.available:
-        place, recomputed = root / key / "evidence", files.get(key, {})
-        place.mkdir(parents=True)
-        for path in evidence.path(key, "").iterdir():
-            if path.name not in recomputed:
-                (place / path.name).symlink_to(path.resolve())
-        for name, frame in recomputed.items():
-            frame.to_csv(place / name, index=False)
-    return Evidence(root, evidence.expected, evidence.available)
