@@ -110,9 +110,9 @@ def log_loss(y: ArrayLike, probabilities: ArrayLike) -> float:
     """Return the log loss (nats) of probabilities (N, C) for class indices (N,)."""
     from sklearn.metrics import log_loss as mean_log_loss
 
-    probabilities = np.asarray(probabilities, dtype=np.float64)
-    probabilities = probabilities / probabilities.sum(axis=1, keepdims=True)
-    return float(mean_log_loss(y, probabilities, labels=np.arange(probabilities.shape[1])))
+    given = np.asarray(probabilities, dtype=np.float64)
+    normalised = given / given.sum(axis=1, keepdims=True)
+    return float(mean_log_loss(y, normalised, labels=np.arange(normalised.shape[1])))
 
 
 def brier(y: ArrayLike, probabilities: ArrayLike) -> float:
