@@ -36,10 +36,11 @@ probabilities = model.probabilities(x){votes}
 
 ## Training
 
-Data: {data}, {version}. Licence: {licence}. The encoder is {trunk} of width {width}, trained for {epochs} epochs in
-batches of {batch_size} with {optimiser}, in {precision}.
+Data: {data[title]}, {data[version]}. Licence: {data[licence]}. The encoder is
+{encoder[trunk]} of width {encoder[width]}, trained for {training[epochs]} epochs in batches of
+{training[batch_size]} with {training[optimiser]}, in {training[precision]}.
 
-Run `{run}`, commit `{commit}`, on {hardware}. `model.json` holds all settings, versions and checksums of the data.
+Run `{run[run]}`, commit `{run[commit]}`, on {run[hardware]}. `model.json` holds all settings, versions and checksums of the data.
 
 ## Accuracy on the test samples
 
@@ -68,46 +69,34 @@ def card(record: Mapping[str, Any], limits: Sequence[str]) -> str:
     shown = {METRICS[name]: name for name in METRICS if name in of_run and name in published}
     if "ROC-AUC" in shown:  # of two classes the same area
         shown.pop("AUROC", None)
-    return TEMPLATE.format(
-        header=yaml.safe_dump(_header(record, title, shown), sort_keys=False),
-        title=title,
-        inputs=INPUTS[data["kind"]].format(*record["input"]["shape"]),
-        classes=("; " if any("," in name for name in data["classes"]) else ", ").join(data["classes"]),
-        votes="\nvotes = model.votes(x, k=5)  # the references for and against each label" if clai else "",
-        data=data["title"],
-        **{name: data[name] for name in ("version", "licence")},
-        **{name: settings["encoder"][name] for name in ("trunk", "width")},
-        **{name: settings["training"][name] for name in ("epochs", "batch_size", "optimiser", "precision")},
-        **{name: run[name] for name in ("run", "commit", "hardware")},
-        metrics="\n".join(f"| {text} | {of_run[name]:.4f} | {published[name]:.4f} |" for text, name in shown.items()),
-        references=_references(record),
-        limits="\n".join(f"- {sentence}" for sentence in [*_limits(record), *limits]),
-    )
-
-
-def _header(record: Mapping[str, Any], title: str, shown: Mapping[str, str]) -> dict[str, Any]:
-    data = record["data"]
     task = "image-classification" if data["kind"] == "images" else "tabular-classification"
-    published = record["metrics"]["published"]
     results = {
         "task": {"type": task},
         "dataset": {"name": data["title"], "type": data["dataset"]},
         "metrics": [{"type": name, "name": text, "value": round(published[name], 4)} for text, name in shown.items()],
     }
-    return {
-        "library_name": "clai",
-        "license": "other",
-        "license_name": "licence of the data",
-        "pipeline_tag": task,
-        "tags": ["kernel-alignment", record["model"]],
-        "model-index": [{"name": title, "results": [results]}],
-    }
+    header = {
+        "library_name": "clai", "license": "other", "license_name": "licence of the data", "pipeline_tag": task,
+        "tags": ["kernel-alignment", record["model"]], "model-index": [{"name": title, "results": [results]}],
+    }  # fmt: skip
+    return TEMPLATE.format(
+        header=yaml.safe_dump(header, sort_keys=False),
+        title=title,
+        inputs=INPUTS[data["kind"]].format(*record["input"]["shape"]),
+        classes=", ".join(data["classes"]),
+        votes="\nvotes = model.votes(x, k=5)  # the references for and against each label" if clai else "",
+        data=data,
+        encoder=settings["encoder"],
+        training=settings["training"],
+        run=run,
+        metrics="\n".join(f"| {text} | {of_run[name]:.4f} | {published[name]:.4f} |" for text, name in shown.items()),
+        references=_references(record) if clai else "`model.safetensors` holds the weights of the run.",
+        limits="\n".join(f"- {sentence}" for sentence in [*_limits(record), *limits]),
+    )
 
 
 def _references(record: Mapping[str, Any]) -> str:
     """Say which training samples vote, in the run and in the published model."""
-    if record["model"] not in CLAI:
-        return "`model.safetensors` holds the weights of the run."
     number, population = record["record"]["settings"]["inference"]["references"], sum(record["population"])
     voting = f"all {population:,}" if number == "all" else f"{number:,} of {population:,}"
     return (
@@ -119,16 +108,15 @@ def _references(record: Mapping[str, Any]) -> str:
 def _limits(record: Mapping[str, Any]) -> list[str]:
     """Return the limits that follow from the record itself."""
     data, settings = record["data"], record["record"]["settings"]
-    limits = ["It always answers with one of its training classes."]
-    if data["miniature"]:
-        limits.append("Its data are synthetic miniatures: it shows that the software works and nothing else.")
-    if data["kind"] != "images" or data["source"] == "medmnist":
-        limits.append("It is no medical device. No decision about a patient may rest on it.")
-    if data["kind"] in ("images", "signals") and settings.get("normalise_test_separately"):
-        limits.append(
-            "Inputs are normalised with statistics of the test set, as in the paper. Inputs of another origin need statistics of "
-            "their own in `model.json`."
-        )
-    if record["model"] in CLAI:
-        limits.append("A vote shows which training samples the model finds similar. It does not explain the label.")
-    return limits
+    of_samples = data["kind"] in ("images", "signals")
+    applies = {
+        "It always answers with one of its training classes.": True,
+        "Its data are synthetic miniatures: it shows that the software works and nothing else.": data["miniature"],
+        "It is no medical device. No decision about a patient may rest on it.":
+            data["kind"] != "images" or data["source"] == "medmnist",
+        "Inputs are normalised with statistics of the test set, as in the paper. Inputs of another origin need statistics of "
+        "their own in `model.json`.": of_samples and settings.get("normalise_test_separately"),
+        "A vote shows which training samples the model finds similar. It does not explain the label.":
+            record["model"] in CLAI,
+    }  # fmt: skip
+    return [sentence for sentence, holds in applies.items() if holds]

@@ -58,7 +58,7 @@ def with_printed(rows: list[dict[str, Any]], sources: Sources) -> list[dict[str,
 
 
 def majority_rows(evidence: Evidence, dataset: str) -> list[dict[str, Any]]:
-    """Return accuracy and recall, its equal but for two classes, of naming always the class that is most frequent in training."""
+    """Return accuracy and recall of always naming the class most frequent in training; they differ for two classes alone."""
     if not evidence.has(dataset):
         return []
     splits = evidence.description(dataset)["splits"]
