@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from clai.errors import InputError
 from clai.published_model import load
@@ -146,12 +145,13 @@ def _add(runs: Sequence[RunId], here: Path, evidence: Path) -> None:
     added: set[tuple[str, ...]] = set()
     for name, table in _tables(evidence).items():
         rows = theirs.get(name, table[:0])
-        lacking = ~_keys(rows).isin(_keys(table))
-        further = rows[lacking & _of_runs(rows, runs)] if runs else rows[lacking]
+        keys = _keys(rows)
+        lacking = ~keys.isin(_keys(table))
+        further = rows[lacking & keys.isin(list(map(_key, runs)))] if runs else rows[lacking]
         if len(further):
-            further_as_there = further.reindex(columns=table.columns, fill_value="")
-            pd.concat([table, further_as_there]).to_csv(evidence / name, index=False)
             added |= set(_keys(further))
+            further = further.reindex(columns=table.columns, fill_value="")
+            pd.concat([table, further]).to_csv(evidence / name, index=False)
     for run in runs:
         if _key(run) not in added:
             raise InputError(
@@ -240,10 +240,6 @@ def _key(run: RunId) -> tuple[str, ...]:
 def _keys(table: pd.DataFrame) -> pd.MultiIndex:
     """Return which run each row is of."""
     return pd.MultiIndex.from_frame(table.reindex(columns=_KEY, fill_value=""))
-
-
-def _of_runs(table: pd.DataFrame, runs: Sequence[RunId]) -> NDArray[np.bool_]:
-    return np.array([key in set(map(_key, runs)) for key in _keys(table)], dtype=bool)
 
 
 def _compare_again(models: set[str], evidence: Path) -> None:

@@ -75,7 +75,7 @@ def row(*cells: str) -> str:
     return " & ".join(cells) + r" \\" + "\n"
 
 
-def named(name: str, *cells: str) -> str:
+def indented(name: str, *cells: str) -> str:
     """Return a row of a group: its name, indented, and cells."""
     return row(rf"\quad {escape(name)}", *cells)
 
@@ -174,17 +174,17 @@ def result_rows(
     evidence: Evidence, dataset: str, models: Sequence[str], metrics: Sequence[Metric]
 ) -> list[dict[str, Any]]:
     """Return the rows of `rows_by` for models of a dataset under the printed reading."""
-    named = {"dataset": dataset, "data": evidence.data(dataset)}
-    return rows_by(evidence.metrics(dataset), metrics, {"model": models}, named)
+    shared = {"dataset": dataset, "data": evidence.data(dataset)}
+    return rows_by(evidence.metrics(dataset), metrics, {"model": models}, shared)
 
 
 def rows_by(
-    measured: pd.DataFrame, metrics: Sequence[Metric], by: Mapping[str, Iterable[str]], named: Mapping[str, Any]
+    measured: pd.DataFrame, metrics: Sequence[Metric], by: Mapping[str, Iterable[str]], shared: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """Return a row for each combination of the values of some columns, and each metric.
 
-    A row has the combination, `named`, the metric's key and the `summary` of its values in the table's unit. Its n is 0 for what
-    was not run.
+    A row has the combination, what is `shared`, the metric's key and the `summary` of its values in the table's unit. Its n is 0
+    for what was not run.
 
     Args:
         measured: the columns of `by`, and seed, fold, metric and value.
@@ -193,10 +193,10 @@ def rows_by(
     rows: list[dict[str, Any]] = []
     for combination in product(*by.values()):
         part = measured[(measured[list(by)] == combination).all(axis=1)]
-        shared = {**named, **dict(zip(by, combination, strict=True))}
         for metric in metrics:
             values = replicates(part[part["metric"] == metric.key]) * metric.scale
-            rows.append({**shared, "metric": metric.key, **summary(values)})
+            named = dict(zip(by, combination, strict=True))
+            rows.append({**shared, **named, "metric": metric.key, **summary(values)})
     return rows
 
 
@@ -278,7 +278,7 @@ def results_tex(
                 said.add(dataset)
                 reason = evidence.not_run(dataset) if rows.empty else str(rows["data"].iloc[0])
                 across = rf"\multicolumn{{{len(heads) - 1}}}{{l}}{{\emph{{{escape(reason)}}}}}"
-                lines = [*printed, named("This work", across)] if printed else reason
+                lines = [*printed, indented("This work", across)] if printed else reason
             groups.append(group(title(evidence, dataset), len(heads), lines))
         columns = "l" * len(block.names) + "c" * len(block.metrics)
         if groups:
@@ -292,7 +292,7 @@ def _printed_line(part: pd.DataFrame, evidence: Evidence, dataset: str, metrics:
         return []
     intended = evidence.expected[dataset]["title"]
     paper = "Paper" if evidence.title(dataset) == intended else f"Paper, on {intended}"
-    return [named(paper, *cells(part[part["model"] == CLAI[0]], metrics, "printed", None))]
+    return [indented(paper, *cells(part[part["model"] == CLAI[0]], metrics, "printed", None))]
 
 
 def _lines(part: pd.DataFrame, evidence: Evidence, dataset: str, block: Block) -> list[str]:
@@ -304,7 +304,7 @@ def _lines(part: pd.DataFrame, evidence: Evidence, dataset: str, block: Block) -
         above = names
         if "model" in block.names and (model := shown[place := list(block.names).index("model")]):
             shown[place] = "Difference" if DIFFERENCE in model else evidence.model_title(dataset, model)
-        lines.append(named(shown[0], *map(escape, shown[1:]), *cells(own, block.metrics, limits=block.limits)))
+        lines.append(indented(shown[0], *map(escape, shown[1:]), *cells(own, block.metrics, limits=block.limits)))
     return lines
 
 

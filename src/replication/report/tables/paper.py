@@ -123,7 +123,7 @@ def table3_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     """Return table 3: the printed values first, then a group of rows for each cohort."""
     printed = frame[frame["printed"].notna()].groupby("model", sort=False)
     lines = [
-        layout.named(model_title(str(model)), *layout.cells(part, TABLE3_METRICS, "printed", "printed_sd"))
+        layout.indented(model_title(str(model)), *layout.cells(part, TABLE3_METRICS, "printed", "printed_sd"))
         for model, part in printed
     ]
     return results_tex(

@@ -344,7 +344,7 @@ def trials_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
 
 def _tuned(model: str, trials: pd.DataFrame, test: pd.DataFrame, metric: Metric) -> str:
     best = trials[trials["chosen"]].iloc[0]
-    return layout.named(
+    return layout.indented(
         model_title(model),
         str(len(trials)),
         layout.number(best["mean"], standard_error(trials["sd"].astype(float), best["n"]), digits=metric.digits),

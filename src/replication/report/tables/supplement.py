@@ -354,7 +354,7 @@ def _comparison(entry: dict[Any, Any]) -> str:
     value, low, high = (f"{entry[name]:+.{metric.digits}f}" for name in ("value", "low", "high"))
     interval = f"${value}$ [${low}$, ${high}$]" if pd.notna(entry["low"]) else f"${value}$"
     tests = (_p(entry[name]) for name in ("p", "p_holm"))
-    return layout.named(metric.title, interval, *tests, str(entry["samples"]), str(entry["seeds"]))
+    return layout.indented(metric.title, interval, *tests, str(entry["samples"]), str(entry["seeds"]))
 
 
 def _p(value: float) -> str:
