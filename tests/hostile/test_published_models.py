@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import strategies as st
 from safetensors.torch import load, save
@@ -16,7 +15,7 @@ from torch import Tensor
 import clai
 from replication.models.clai import build_clai
 from support.damage import NUMBERS, TEXTS, damaged, some_damaged
-from support.hostile import Attack
+from support.hostile import attack
 
 CLASSES, INPUTS, SIZE = ["ash", "birch", "cedar"], 2, 3
 SETTINGS: dict[str, Any] = {
@@ -93,7 +92,6 @@ def weights(draw: st.DrawFn, whole: bytes) -> bytes:
     return save(tensors)
 
 
-@pytest.fixture(scope="module")
 def files() -> dict[str, bytes]:
     """A small published model of rows."""
     model = build_clai(SETTINGS, "clai-m", INPUTS, len(CLASSES), seed=0)
@@ -126,22 +124,16 @@ def use(folder: Path) -> None:
         assert ((probabilities >= 0) & (probabilities <= 1)).all()
 
 
-def lying(files: Mapping[str, bytes]) -> st.SearchStrategy[Mapping[str, bytes]]:
-    """Records that lie about the weights."""
+def altered(files: Mapping[str, bytes]) -> st.SearchStrategy[Mapping[str, bytes]]:
+    """Return damaged files, records that lie about the weights, and, under a right checksum, weights that do not fit."""
     content = files["model.safetensors"]
-    return records().map(lambda record: {**files, "model.json": text(record, content)})
-
-
-def unfit(files: Mapping[str, bytes]) -> st.SearchStrategy[Mapping[str, bytes]]:
-    """Weights that do not fit, under a right checksum."""
-    return weights(files["model.safetensors"]).map(
-        lambda content: {"model.safetensors": content, "model.json": text(RECORD, content)}
+    return st.one_of(
+        some_damaged(files),
+        records().map(lambda record: {**files, "model.json": text(record, content)}),
+        weights(content).map(lambda other: {"model.safetensors": other, "model.json": text(RECORD, other)}),
     )
 
 
-@pytest.mark.parametrize(("strategy", "cases"), [(some_damaged, 300), (lying, 500), (unfit, 300)])
-def test_published_models(attack: Attack, files: dict[str, bytes], strategy: Any, cases: int) -> None:
-    attack(
-        "published models (JSON, safetensors)", strategy(files), lay, use,
-        valid=files, named=("model.json", "model.safetensors"), cases=cases,
-    )  # fmt: skip
+def test_published_models(tmp_path: Path) -> None:
+    whole = files()
+    attack(tmp_path, altered(whole), lay, use, valid=whole, named=("model.json", "model.safetensors"), cases=1000)

@@ -17,12 +17,6 @@ TEXTS = (
     "../..", "/etc/passwd", "' OR 1=1 --", "x" * 5000,
 )  # fmt: skip
 """Texts in the place of a text."""
-NAMES = (
-    "../escaped", "../../escaped", "/tmp/escaped", "a/../../escaped", "..\\escaped", "C:\\escaped", "", ".", "..", "a\0b",
-    "x" * 300,
-    "\u202egnp.exe", "\x1b[2J", "con/aux", "a//b", "./a",
-)  # fmt: skip
-"""Names of members that lead outside, or that no file should have."""
 
 
 def raw(text: str) -> bytes:

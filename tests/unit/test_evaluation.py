@@ -1,19 +1,22 @@
 """Inference is measured by every rule, two classes under both class shares of the references, from the same similarities."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 from sklearn.metrics import roc_auc_score
 
 from clai import inference
+from clai.errors import InputError
 from clai.inference import RULES, SHARES
 from clai.kernels import MahalanobisGaussian
 from replication.datasets.prepared import Prepared
 from replication.experiments.evaluation import Evaluation, evaluate_clai
 from replication.metrics.classification import expected_calibration_error, top_label
-from replication.models.embedding import Embedded
+from replication.models.embedding import Embedded, load_embedded
 from replication.models.run import Run
 from replication.runs.identity import RunId
 
@@ -55,6 +58,26 @@ def test_two_classes_are_measured_under_both_shares_from_one_pass_over_the_refer
         of_equal = {value[rule, "equal", metric] for rule in RULES[:3]}
         assert len(of_equal) == 1, "with equal shares the printed rule is the centred and the balanced one"
     assert value["parzen", "population", "ece_positive_rate"] < value["printed", "population", "ece_positive_rate"] / 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"y": None},
+        {"y": torch.zeros(3)},
+        {"y": torch.zeros(2, dtype=torch.int64)},
+        {"z": torch.ones(3, 2)},
+        {"z": None},
+    ],
+)
+def test_embeddings_and_labels_that_do_not_belong_together_are_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+    part = {"z": torch.ones(1, 3, 2), "y": torch.zeros(3, dtype=torch.int64)}
+    splits = {"train": part, "val": part, "test": part | change}
+    tensors = {f"{field}_{name}": value for name, of in splits.items() for field, value in of.items()}
+    path = tmp_path / "embedded.safetensors"
+    save_file({name: value.clone() for name, value in tensors.items() if value is not None}, path)
+    with pytest.raises(InputError, match=r"embedded\.safetensors: found .* for test, expected embeddings"):
+        load_embedded(path)
 
 
 def test_many_classes_are_measured_under_their_own_shares_alone() -> None:
