@@ -192,8 +192,3 @@ def test_no_random_arrangement_is_below_the_floor(family: str, size: int) -> Non
         z = spread * torch.randn(1, 100, size, generator=generator, dtype=torch.float64)
         z[:, :20, 0] += 4
         assert alignment_loss(kernel(z, z), target).item() > floor
-
-
-def test_unknown_target_is_refused() -> None:
-    with pytest.raises(ValueError, match="expected zero, product or masked"):
-        target_matrix(signs(LABELS_T), signs(LABELS_R), "one")  # type: ignore[arg-type]

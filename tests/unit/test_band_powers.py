@@ -7,9 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clai.errors import InputError
 from replication.__main__ import main
-from replication.datasets.band_powers import BANDS, band_power_table, log_band_powers, write_table
+from replication.datasets.band_powers import BANDS, band_power_table, log_band_powers
 from replication.datasets.miniature.make import make
 
 RATE = 100
@@ -85,16 +84,3 @@ def test_the_command_writes_the_table_and_names_what_it_cannot_read(
     with pytest.raises(SystemExit):
         main(["band-powers", str(tmp_path), str(out)])
     assert "found no **/SC4*-PSG.edf" in capsys.readouterr().err
-
-
-def test_the_same_recordings_give_the_same_bytes(recordings: Path, tmp_path: Path) -> None:
-    written = []
-    for _ in range(2):
-        write_table(recordings, tmp_path / "bands.csv.gz", SETTINGS)
-        written.append((tmp_path / "bands.csv.gz").read_bytes())
-    assert written[0] == written[1]
-
-
-def test_a_folder_without_recordings_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=f"{tmp_path}: found no "):
-        band_power_table(tmp_path, SETTINGS)

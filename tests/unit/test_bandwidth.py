@@ -1,7 +1,6 @@
 """The width of the Parzen window: a power of 1 changes nothing, validation samples choose it, and it answers what it is asked."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -24,11 +23,7 @@ from replication.experiments.bandwidth import (
     merits_of_conditions,
 )
 from replication.models.embedding import Embedded
-from replication.runs.controls import control_runs
-from replication.runs.outputs import evidence_files
-from replication.runs.settings import load_settings
 
-REPOSITORY = Path(__file__).parents[2]
 CLASSES = 4
 POWERS = [0.25, 0.5, 1, 2, 4, 8, 16]
 
@@ -134,12 +129,6 @@ def test_two_classes_have_the_posterior_of_their_one_condition(kernel: Kernel) -
     assert value["parzen-condition", "sum"] == pytest.approx(1)
 
 
-def test_a_mirrored_view_counts_as_much_as_the_other() -> None:
-    val, test = clouds(80, 1), clouds(80, 2)
-    twice = [Embedded(part.z, part.y, part.z) for part in (val, test)]
-    pd.testing.assert_series_equal(measured(Cosine(), *twice), measured(Cosine(), val, test), rtol=1e-3)
-
-
 def test_posterior_of_a_class_falls_with_the_number_of_the_others() -> None:
     """With g- = r g+ and equal shares of C classes it is 1 / (1 + (C - 1) r), as docs/theory.md says."""
     for classes, ratio in ((3, 0.1), (10, 0.1), (10, 0.01)):
@@ -161,11 +150,3 @@ def test_roc_auc_of_coarser_scores_on_a_hand_example() -> None:
     assert found["f-rounded"] == pytest.approx((3 / 4 + 1) / 2), "0.32, 0.31 and 0.33 are ties at 0.3"
     assert found["decisions"] == pytest.approx((3 / 4 + 1) / 2), "a tie counts half"
     assert found["label"] == 1
-
-
-def test_the_control_asks_for_the_run_of_each_packed_model_and_for_no_other() -> None:
-    settings = load_settings(REPOSITORY)
-    runs = [str(run) for run in control_runs(settings, "cifar10", "bandwidth")]
-    assert runs == ["cifar10/clai-m/seed0", "cifar10/clai-c/seed0"]
-    assert control_runs(settings, "challenge2019", "bandwidth") == [], "recordings have no such control"
-    assert "results/real/cifar10/evidence/bandwidth.csv" in evidence_files("results/real", "cifar10", settings)

@@ -1,20 +1,13 @@
 """Batches: normalisation, augmentation, and what the encoder sees of a recording."""
 
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-import yaml
 
 from clai.batches import NO_AUGMENTATION, Images, Recordings
-from clai.encoders import ConditionedHead, Encoder, ResNet2d
 from clai.errors import InputError
-from clai.kernels import MahalanobisGaussian
-from clai.learning import collaborative_step
-from replication.models.run import training_settings
 
 CPU = torch.device("cpu")
 
@@ -106,30 +99,3 @@ def test_hours_of_recordings_are_drawn_one_after_the_other() -> None:
     assert drawn.lengths.tolist() == [3, 4]
     np.testing.assert_array_equal(drawn.values, np.concatenate([x[4:], x[:4]]))
     assert labels.tolist() == [0, 0, 0, 0, 0, 1, 1]
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_a_step_on_a_gpu_never_waits_for_it() -> None:
-    device, generator = torch.device("cuda"), torch.Generator().manual_seed(0)
-    x = np.random.default_rng(0).integers(0, 256, (64, 8, 8, 3), dtype=np.uint8)
-    data = Images(
-        x,
-        np.arange(64) % 3,
-        [127.0] * 3,
-        [64.0] * 3,
-        NO_AUGMENTATION | {"crop": 2, "flip": True},
-        device,
-    )
-    trunk = ResNet2d(3, 8, [1, 1])
-    encoder = Encoder(trunk, ConditionedHead(trunk.features, 3, 4)).to(device, memory_format=torch.channels_last)
-    kernel = MahalanobisGaussian(4, "full").to(device)
-    optimiser = torch.optim.AdamW([*encoder.parameters(), *kernel.parameters()])
-    settings = training_settings(yaml.safe_load((Path(__file__).parents[2] / "config.yaml").read_text()), 3, 0)
-    for wait in ("default", "error"):  # the first step sets things up
-        torch.cuda.set_sync_debug_mode(wait)
-        try:
-            items = torch.randperm(64, generator=generator)
-            collaborative_step(encoder, kernel, data, 3, replace(settings, batch_size=32), items, None, generator)
-            optimiser.step()
-        finally:
-            torch.cuda.set_sync_debug_mode("default")

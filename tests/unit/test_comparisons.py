@@ -1,7 +1,5 @@
 """Differences between models count seeds and test samples, and have their nominal coverage."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -9,9 +7,7 @@ from scipy import stats
 from scipy.special import softmax
 
 from replication.metrics.classification import multiclass_metrics
-from replication.metrics.comparisons import METRICS, Predicted, _weights, compare_models, paired_difference
-
-Floats = NDArray[np.float64]
+from replication.metrics.comparisons import METRICS, Predicted, compare_models, paired_difference
 
 
 def predicted(y: NDArray[np.int64], seed: int, skill: float) -> Predicted:
@@ -75,24 +71,6 @@ def test_a_draw_counts_each_sample_as_often_as_its_group_was_drawn() -> None:
         for found, values in ((pair, differences), (alone, own)):
             half = stats.t.ppf(0.975, 29) * np.std(values, ddof=1) * np.sqrt(30 / 29)
             assert found.loc[metric, "high"] - found.loc[metric, "value"] == pytest.approx(half)
-
-
-def test_draws_are_those_of_one_call_and_take_little_memory() -> None:
-    groups, draws = 3000, 1003
-    tracemalloc.start()
-    weights = _weights(groups, draws, seed=7)
-    most = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    expected = np.random.default_rng(7).multinomial(groups, np.full(groups, 1 / groups), size=draws)
-    assert (weights[0] == 1).all()
-    assert (weights[1:] == expected).all()
-    assert most < expected.nbytes / 3
-
-
-def test_a_draw_of_one_group_alone_can_be_counted() -> None:
-    """Numbers of groups at the ends of integer types."""
-    for groups in (1, 255, 256, 65535, 65536):
-        assert np.iinfo(_weights(groups, 1, seed=0).dtype).max >= groups
 
 
 def test_an_interval_by_sleeper_is_wider_than_one_by_epoch_where_sleepers_differ() -> None:

@@ -22,7 +22,6 @@ from replication.metrics.passes import trunk_passes
 from replication.models.run import training_settings
 from replication.report.claims.cost import powers_of_time
 from replication.report.evidence import by_setting
-from replication.report.figures.complexity import growth, sampling
 from replication.report.tables.complexity import comparisons
 from replication.runs.columns import COLUMNS
 from replication.runs.settings import load_settings
@@ -162,9 +161,3 @@ def test_growth_is_the_power_in_pairs_of_batches_and_in_classes(comparison: str)
     rows = rows[rows["quantity"].isin(["seconds", "predicted"])]
     assert powers_of_time(rows, "passes").tolist() == pytest.approx([1, 1])
     assert (powers_of_time(rows, "seconds") > 1.01).all()
-
-
-def test_curves_and_samples_are_means_over_repetitions() -> None:
-    curves = growth(rows_of(0)).set_index(["quantity", "comparison", "variant", "x"])
-    assert curves.loc[("seconds", "classes", "printed", 10), "mean"] == pytest.approx(180)
-    assert sampling(rows_of(0))["mean"].tolist() == pytest.approx([0.02])

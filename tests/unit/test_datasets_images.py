@@ -20,7 +20,7 @@ from medmnist import INFO
 from PIL import Image
 
 from clai.errors import InputError
-from clai.pictures import SUFFIXES, read_picture
+from clai.pictures import read_picture
 from replication.datasets import cifar10, image_folder, medmnist, prepared
 from replication.datasets.miniature.make import GENERATORS, make
 from replication.datasets.prepare import prepare
@@ -349,19 +349,6 @@ def test_grey_levels_of_16_bits_are_scaled_and_others_refused(tmp_path: Path, ki
         for channels in (1, 3):
             pixels = read_picture(path, (32, 32), channels, str(path), "")
             assert np.abs(pixels - (GREYS / 257)[..., None]).max() <= 1
-
-
-def test_classes_and_order_are_those_of_torchvision(tmp_path: Path) -> None:
-    from torchvision.datasets import ImageFolder
-    from torchvision.datasets.folder import IMG_EXTENSIONS
-
-    folder = write_folder(tmp_path / "images")
-    theirs = ImageFolder(folder / "test")
-    data = read_folder(folder, tmp_path / "out")
-    assert theirs.classes == data.info["classes"]
-    np.testing.assert_array_equal(np.stack([np.asarray(picture) for picture, _ in theirs]), data["x_test"])
-    np.testing.assert_array_equal(theirs.targets, data["y_test"])
-    assert set(SUFFIXES) == set(IMG_EXTENSIONS)
 
 
 def huge() -> bytes:

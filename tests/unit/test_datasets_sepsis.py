@@ -134,12 +134,6 @@ def test_an_hour_that_repeats_is_refused(tmp_path: Path, again: tuple[str, ...])
         read([tmp_path / "training_setA.zip"], ["HR", "Temp"])
 
 
-def test_a_record_may_lie_at_the_top_of_a_zip(tmp_path: Path) -> None:
-    write_zip(tmp_path / "training_setA.zip", {"p000007.psv": record("80|36|1|0", "80|36|2|1")})
-    rows = read([tmp_path / "training_setA.zip"], ["HR", "Temp"])
-    assert (rows.recordings.tolist(), rows.y.tolist()) == ([7, 7], [0, 1])
-
-
 def challenge(folder: Path, out: Path, **changes: Any) -> Prepared:
     raw = obtain("challenge2019", entry("challenge2019"), folder / "sources.csv", folder, True)
     prepare(raw, out, CHALLENGE | changes, 0)

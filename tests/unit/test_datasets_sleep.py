@@ -75,13 +75,6 @@ def test_whole_epochs_within_the_signal_have_the_stage_of_their_mark(
     assert stages_of(marks, epochs) == (expected, beyond)
 
 
-@pytest.mark.parametrize(("later", "first"), [(30, 1), (45, 1.5), (-30, 0)])
-def test_stages_follow_the_start_of_the_hypnogram(later: float, first: float) -> None:
-    found, outside = stages_of([(0, 30, "Sleep stage R"), (30, 30, "Sleep stage 2")], 9, later)
-    assert found[-1] == (first + (1 if later > 0 else 0), 2)
-    assert outside == (1 if later < 0 else 0)
-
-
 @pytest.mark.parametrize(
     ("name", "stage"),
     [("Sleep stage 4", 3), ("SLEEP STAGE N1", 1), ("Sleep stage REM", 4), ("n3", 3), ("Stage 2", 2), ("S2 ", 2), ("Wake", 0),
@@ -144,27 +137,6 @@ def test_signal_seconds_takes_the_first_samples_of_each_epoch(raw_folder: Path, 
         np.testing.assert_array_equal(first[f"y_{split}"], whole[f"y_{split}"])
     with pytest.raises(InputError, match="signal_seconds: found 31, expected at most epoch_seconds, 30"):
         prepared(raw_folder, tmp_path / "c", signal_seconds=31)
-
-
-def test_microvolts_are_those_of_the_converters_codes(raw_folder: Path, tmp_path: Path) -> None:
-    """Code 0 of 4,096 is the lowest of the stated range, in microvolts, the last one the highest."""
-    folder, low, high = own(raw_folder, tmp_path), -187, 191
-    codes = np.random.default_rng(0).integers(0, 4096, 10 * 3000)
-    signals = [
-        edfio.EdfSignal.from_digital(
-            (codes - 2048).astype(np.int16), 100, label=name, physical_dimension="uV", physical_range=(low, high),
-            digital_range=(-2048, 2047),
-        )
-        for name in SETTINGS["channels"]
-    ]  # fmt: skip
-    replace_signals(folder / "SC4001E0-PSG.edf", signals)
-    data = prepared_from(folder, tmp_path / "p", signal_seconds=5, subjects=[0, 1, 2])
-    (split,) = [s for s in SPLITS if 0 in data[f"groups_{s}"]]
-    found = data[f"x_{split}"][data[f"groups_{split}"] == 0]
-    step = (high - low) / 4095
-    expected = ((codes - 2048) * step + (low + 2048 * step)).astype(np.float32)
-    np.testing.assert_array_equal(found[0, 0], expected[:500])
-    np.testing.assert_array_equal(found[:, 0], found[:, 1])
 
 
 def test_splits_share_no_subject_and_everything_left_out_is_counted(raw_folder: Path, tmp_path: Path) -> None:
@@ -310,21 +282,6 @@ def test_a_hypnogram_that_starts_later_is_moved(raw_folder: Path, tmp_path: Path
     # Epoch n of the signal has the stage that epoch n - 1 had. The one after the first is "Sleep stage ?" of 30 s.
     assert before[f"y_{split}"][rows[0][:shared]].tolist() == moved[f"y_{split}"][rows[1][:shared]].tolist()
     np.testing.assert_array_equal(moved[f"x_{split}"][rows[1][0]], before[f"x_{split}"][rows[0][1]])
-
-
-@pytest.mark.parametrize("seconds", [b"0.07    ", b".0699999"])
-def test_a_rate_that_differs_by_rounding_alone_is_read(raw_folder: Path, tmp_path: Path, seconds: bytes) -> None:
-    """Records of 0.07 s with 7 samples are of 100 Hz, though 7 / 0.07 is not quite 100."""
-    folder = own(raw_folder, tmp_path)
-    path = folder / "SC4001E0-PSG.edf"
-    noise = np.random.default_rng(0).uniform(-90, 90, 7 * 8000)
-    signals = [
-        edfio.EdfSignal(noise, 100, label=name, physical_dimension="uV", physical_range=(-100, 100))
-        for name in SETTINGS["channels"]
-    ]
-    replace_signals(path, signals, 0.07)
-    path.write_bytes(path.read_bytes()[:244] + seconds + path.read_bytes()[252:])
-    assert prepared_from(folder, tmp_path / "p").info["splits"]
 
 
 # Which recordings

@@ -13,7 +13,6 @@ from clai.encoders import (
     Hourly,
     ResNet1d,
     ResNet2d,
-    build_trunk,
 )
 
 
@@ -90,11 +89,6 @@ def test_hours_taken_a_few_at_a_time_have_the_states_and_gradients_of_one_pass(l
         results.append([states, *torch.autograd.grad((states * weights).sum(), list(trunk.parameters()))])
     for actual, expected in zip(*results, strict=True):
         torch.testing.assert_close(actual, expected)
-
-
-def test_unknown_trunk_is_named() -> None:
-    with pytest.raises(ValueError, match=r"encoder\.trunk is 'vit'"):
-        build_trunk({"trunk": "vit", "width": 4}, 3)
 
 
 def test_head_of_every_method_sees_features_of_mean_0_and_variance_1() -> None:

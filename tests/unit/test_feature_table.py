@@ -197,19 +197,6 @@ def test_numbers_are_standardised_before_they_are_narrowed(tmp_path: Path, first
     assert len(batch[:, 0].unique()) == len(items)
 
 
-def test_moments_of_time_are_no_numbers(tmp_path: Path) -> None:
-    import duckdb
-
-    path = tmp_path / "wards.parquet"
-    with duckdb.connect() as database:
-        database.register("wards", wards().assign(pulse=pd.Timestamp(0)))
-        database.execute(f"COPY wards TO '{path}' (FORMAT parquet)")
-    with pytest.raises(
-        InputError, match=r"found '1970-01-01.*' in column 'pulse' at row 1, and in 59 more rows, expected a finite"
-    ):
-        prepared(path, tmp_path / "out")
-
-
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda whole: b"",
     "HTML page": lambda whole: b"<html>not found</html>",

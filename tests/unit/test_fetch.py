@@ -4,7 +4,6 @@ import csv
 import hashlib
 import io
 import os
-import resource
 import tarfile
 import zipfile
 from collections.abc import Iterator
@@ -134,18 +133,6 @@ def test_a_failure_loses_nothing_that_has_arrived(tmp_path: Path, server: Server
     server.requests.clear()
     download("toy", rows, tmp_path)
     assert server.requests == ["absent"]
-
-
-def test_a_full_disk_is_named(tmp_path: Path, server: Server) -> None:
-    """The limit on the size of a file makes the operating system refuse to write, as a full disk does."""
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, limits[1]))
-    try:
-        with pytest.raises(InputError, match=r"toy: toy\.npz could not be obtained .*File too large"):
-            download("toy", [row(server.url("toy.npz"))], tmp_path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert left_in(tmp_path) == []
 
 
 def test_a_file_already_there_needs_no_network_and_is_left_alone_where_it_differs(tmp_path: Path) -> None:

@@ -1,8 +1,5 @@
 """Streaming inference equals the algorithms that build S, and its Parzen rule the Parzen-window Bayes classifier."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import torch
@@ -131,15 +128,6 @@ def test_far_from_all_data_the_paper_rule_is_left_with_its_offset() -> None:
     assert decide(means, "centred").item() == pytest.approx(0)
 
 
-@pytest.mark.parametrize("block", [1, 7, 1000])
-def test_block_size_changes_nothing(block: int) -> None:
-    test, reference, labels = embeddings(3)
-    for kernel in KERNELS.values():
-        one, other = (parzen_means(kernel, test, reference, labels, block=b) for b in (13, block))
-        torch.testing.assert_close(one.log_positive, other.log_positive, rtol=0, atol=1e-12)
-        torch.testing.assert_close(one.log_negative, other.log_negative, rtol=0, atol=1e-12)
-
-
 def test_a_class_without_references_and_a_label_without_class_are_refused() -> None:
     z = torch.randn(3, 4, 3)
     with pytest.raises(ValueError, match="class 1 has no reference"):
@@ -195,12 +183,6 @@ def test_equal_shares_weight_both_classes_alike_whatever_their_numbers(name: str
     assert not torch.allclose(f, decide(with_shares(means, "population"), "printed"))
 
 
-def test_equal_shares_of_many_classes_are_refused() -> None:
-    test, reference, labels = embeddings(4)
-    with pytest.raises(ValueError, match="found 4 conditions, expected 1"):
-        with_shares(parzen_means(Cosine(), test, reference, labels, block=64), "equal")
-
-
 @pytest.mark.parametrize("classes", [2, 4])
 def test_log_posteriors_are_those_of_the_parzen_rule_and_stay_finite(classes: int) -> None:
     test, reference, labels = embeddings(classes)
@@ -232,30 +214,6 @@ def test_a_sample_has_equally_many_of_each_class_as_far_as_there_are() -> None:
     assert not torch.equal(items, other)
     with pytest.raises(InputError, match=r"inference.references is 5, fewer than two for each of 3 classes"):
         sample_references(labels, 5, seed=1)
-
-
-MEMORY = """
-import resource, torch
-from clai.inference import parzen_means
-from clai.kernels import MahalanobisGaussian
-
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-test, reference = torch.randn(2, 4000, 8), torch.randn(2, 50_000, 8)
-labels = torch.arange(50_000) % 2
-kernel = MahalanobisGaussian(8, "full")
-parzen_means(kernel, test[:, :64], reference[:, :64], labels[:64], block=256)
-before = peak()
-parzen_means(kernel, test, reference, labels, block=256)
-print(peak() - before)
-"""
-
-
-def test_memory_of_inference_does_not_hold_similarities() -> None:
-    """S alone would take 800 MB a condition here; measured in a process of its own."""
-    shown = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True)
-    assert int(shown.stdout) < 60_000
 
 
 @pytest.mark.parametrize("number", [None, 60])

@@ -5,8 +5,7 @@ import itertools
 import pytest
 import torch
 
-from clai import kernels
-from clai.alignment import Target, alignment_loss, one_vs_rest, target_matrix
+from clai.alignment import alignment_loss, one_vs_rest, target_matrix
 from clai.kernels import Cosine, Kernel, MahalanobisGaussian, build
 
 METRICS = ["full", "diagonal", "scalar", "identity"]
@@ -131,35 +130,6 @@ def test_log_parzen_is_the_logarithm_of_half_of_one_plus_s(kernel: Kernel) -> No
     torch.testing.assert_close(kernel.log_parzen(a, r).exp(), (1 + kernel(a, r)) / 2)
 
 
-class Laplacian(MahalanobisGaussian):
-    """Another similarity on the same distance."""
-
-    log_parzen, loss_floor = Kernel.log_parzen, Kernel.loss_floor
-
-    def forward(self, anchor: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
-        return 2 * torch.exp(-torch.sqrt(self.distance(anchor, reference) + 1e-6)) - 1
-
-
-@pytest.mark.parametrize("target", ["zero", "product", "masked"])
-def test_a_kernel_without_a_known_floor_has_none(target: Target) -> None:
-    kernel = Laplacian(6, "full")
-    assert kernel.loss_floor(target, 0.1, 6) is None
-    a, r = embeddings(4, 6, dtype=torch.float32), embeddings(5, 6, seed=1, dtype=torch.float32)
-    torch.testing.assert_close(kernel.log_parzen(a, r).exp(), (1 + kernel(a, r)) / 2)
-
-
-def test_a_kernel_enters_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "KERNELS", {"cosine": Cosine})
-    named = type("Named", (Laplacian,), {"name": "laplacian"})
-    assert {"cosine": Cosine, "laplacian": named} == kernels.KERNELS
-    assert type(build("laplacian", 4, "scalar")) is named
-
-
-def test_a_kernel_without_similarity_or_coordinates_cannot_be_made() -> None:
-    with pytest.raises(TypeError, match="abstract"):
-        type("Empty", (Kernel,), {})()
-
-
 @pytest.mark.parametrize(
     "kernel", [Cosine(), gaussian("full", 6), gaussian("diagonal", 6)], ids=["c", "full", "diagonal"]
 )
@@ -171,10 +141,3 @@ def test_euclidean_distances_of_the_coordinates_order_pairs_as_the_kernel_does(k
         # The logarithm of the Parzen form keeps the order of pairs where S rounds to -1.
         similarities = kernel.log_parzen(z, z)[first, second]
     assert torch.equal(distances.argsort(), similarities.argsort(descending=True))
-
-
-def test_unknown_names_are_refused() -> None:
-    with pytest.raises(ValueError, match="expected cosine or gaussian"):
-        build("laplace", 4, "full")
-    with pytest.raises(ValueError, match="expected one of full"):
-        build("gaussian", 4, "dense")  # type: ignore[arg-type]

@@ -71,10 +71,3 @@ def test_a_dataset_without_collaborative_learning_shows_its_other_signals(tmp_pa
     assert list(stay) == SIGNAL_COLUMNS
     assert list(stay["value"]) == [0, 1, 2, 3]  # of the first seed alone
     assert statistics.keys() == {str(path) for path in paths}
-
-
-def test_a_dataset_without_signals_has_empty_tables_of_them() -> None:
-    stay, statistics = trace_signals(Prepared({}, {}), [], [])
-    assert list(stay) == SIGNAL_COLUMNS
-    assert stay.empty
-    assert statistics == {}

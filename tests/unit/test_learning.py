@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from clai.alignment import Target, alignment_loss, target_matrix
 from clai.batches import Vectors
 from clai.checkpoints import Checkpoint
 from clai.encoders import MLP, Classifier, ConditionedHead, ConvNet, Encoder, ResNet2d
@@ -15,7 +14,6 @@ from clai.errors import DivergenceError, InputError
 from clai.kernels import Cosine, MahalanobisGaussian, Metric
 from clai.learning import collaborative_learning
 from clai.optimisers import build_optimisers
-from clai.stability import EXPLODED
 from clai.trainer import TrainingSettings
 from replication.models.batchwise import batchwise_learning
 from replication.models.run import training_settings
@@ -42,16 +40,6 @@ def encoder() -> Encoder:
 
 def run(model: Encoder, settings: TrainingSettings, checkpoint: Checkpoint | None = None) -> list[dict[str, float]]:
     return collaborative_learning(model, Cosine(), data(), 3, settings, dict, checkpoint)
-
-
-def test_loss_that_is_not_finite_stops_training_with_epoch_step_and_rate() -> None:
-    model = encoder()
-    with torch.no_grad():
-        model.head.bias[0] = float("nan")
-    with pytest.raises(
-        DivergenceError, match=r"epoch 1: at step 1 of 4 the loss is nan.* the learning rate 0\.\d+; lower"
-    ):
-        run(model, SETTINGS)
 
 
 def test_loss_that_explodes_stops_training_and_the_last_good_state_is_named(tmp_path: Path) -> None:
@@ -111,36 +99,15 @@ def test_step_that_breaks_down_is_named_and_any_other_error_passes() -> None:
         assert raised.value is error
 
 
-def test_validation_that_is_not_finite_is_divergence_and_any_other_error_of_it_passes() -> None:
-    def learn(validate: Callable[[], dict[str, float]]) -> None:
-        collaborative_learning(encoder(), Cosine(), data(), 3, SETTINGS, validate, None)
-
+def test_validation_that_is_not_finite_is_divergence() -> None:
     with pytest.raises(DivergenceError, match=r"epoch 1: at step 4 of 4 the loss is .* not finite"):
-        learn(lambda: {"heldout": float("inf")})
-    error = ValueError("no such label")
-    with pytest.raises(ValueError, match="no such label") as raised:
-        learn(failing(error))  # type: ignore[arg-type]
-    assert raised.value is error
-
-
-@pytest.mark.parametrize("kind", ["zero", "product", "masked"])
-def test_no_alignment_loss_is_near_the_limit(kind: Target) -> None:
-    generator = torch.Generator().manual_seed(0)
-    signs, others, similarity = (
-        2.0 * torch.randint(0, 2, (100, 6, *n), generator=generator) - 1 for n in ((), (), (6,))
-    )
-    assert alignment_loss(similarity, target_matrix(signs, others, kind)).max() <= 4 < EXPLODED / 100
+        collaborative_learning(encoder(), Cosine(), data(), 3, SETTINGS, lambda: {"heldout": float("inf")}, None)
 
 
 def test_checkpoint_of_other_settings_is_not_used(tmp_path: Path) -> None:
     run(encoder(), SETTINGS, Checkpoint(tmp_path / "c.pt", "a"))
     other = dataclasses.replace(SETTINGS, epochs=2)
     assert run(encoder(), other, Checkpoint(tmp_path / "c.pt", "b")) == run(encoder(), other)
-
-
-def test_batch_larger_than_half_the_data_is_refused() -> None:
-    with pytest.raises(ValueError, match="batch_size 40 makes 1 batches of 64 items"):
-        run(encoder(), dataclasses.replace(SETTINGS, batch_size=40))
 
 
 def convnet() -> ConvNet:
@@ -154,38 +121,25 @@ def convnet() -> ConvNet:
     [(convnet, "blocks", 6), (lambda: ResNet2d(3, 8, [1, 1]), "stages", 5)],
     ids=["convnet", "resnet2d"],
 )
+def test_muon_moves_the_kernels_behind_the_stem_alone(
+    build: Callable[[], ConvNet | ResNet2d], part: str, number: int
+) -> None:
+    trunk = build()
+    model = torch.nn.ModuleList([Encoder(trunk, ConditionedHead(trunk.features, 3, 4)), MahalanobisGaussian(4, "full")])
+    adamw, _ = build_optimisers(model, "muon", learning_rate=0.01, momentum=0.9, weight_decay=0.0, rounded=False)
+    kernels = {id(p) for name, p in model.named_parameters() if name.startswith(f"0.trunk.{part}") and p.ndim == 4}
+    assert len(kernels) == number
+    others = {id(p) for group in adamw.param_groups for p in group["params"]}
+    assert others == {id(p) for p in model.parameters()} - kernels
+
+
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
-def test_muon_moves_the_kernels_alike_in_all_directions(
-    build: Callable[[], ConvNet | ResNet2d], part: str, number: int, layout: torch.memory_format
+@pytest.mark.parametrize(("rounded", "tolerance"), [(True, 0.0), (False, 0.03)])
+def test_muon_steps_as_torch_does_up_to_the_rounding_of_the_precision(
+    rounded: bool, tolerance: float, layout: torch.memory_format
 ) -> None:
     torch.manual_seed(0)
-    trunk = build()
-    head = ConditionedHead(trunk.features, 3, 4)
-    model = torch.nn.ModuleList([Encoder(trunk, head), MahalanobisGaussian(4, "full")]).to(memory_format=layout)
-    optimisers = build_optimisers(model, "muon", learning_rate=0.01, momentum=0.9, weight_decay=0.0, rounded=False)
-    before = {name: value.clone() for name, value in model.named_parameters()}
-    model[0](torch.randn(8, 3, 12, 12)).square().sum().backward()
-    for optimiser in optimisers:
-        optimiser.step()
-    kernels = {
-        name for name, value in model.named_parameters() if name.startswith(f"0.trunk.{part}") and value.ndim == 4
-    }
-    assert len(kernels) == number
-    for name, value in model.named_parameters():
-        if name in kernels:
-            move = (value.detach() - before[name]).flatten(1)
-            largest = torch.linalg.matrix_norm(move, 2)
-            # A move is the rate times a matrix with singular values near 1, which Newton and Schulz approach from either side.
-            assert 0.6 < largest / (0.01 * 0.2 * max(move.shape) ** 0.5) < 1.4, name
-    assert {id(p) for group in optimisers[0].param_groups for p in group["params"]} == {
-        id(value) for name, value in model.named_parameters() if name not in kernels
-    }
-
-
-@pytest.mark.parametrize(("rounded", "tolerance"), [(True, 0.0), (False, 0.03)])
-def test_muon_steps_as_torch_does_up_to_the_rounding_of_the_precision(rounded: bool, tolerance: float) -> None:
-    torch.manual_seed(0)
-    trunk = convnet()
+    trunk = convnet().to(memory_format=layout)
     kernel = trunk.blocks[1].layers[0].weight
     start = kernel.detach().flatten(1).clone()
     expected = torch.nn.Parameter(start.clone())
@@ -193,13 +147,12 @@ def test_muon_steps_as_torch_does_up_to_the_rounding_of_the_precision(rounded: b
     theirs = torch.optim.Muon([expected], lr=0.01, weight_decay=0.1, momentum=0.9, adjust_lr_fn="match_rms_adamw")
     for _ in range(3):
         expected.grad = torch.randn_like(expected)
-        kernel.grad = expected.grad.view_as(kernel).clone()
+        kernel.grad = expected.grad.view_as(kernel).clone(memory_format=layout)
         theirs.step()
         ours.step()
     moved = (expected - start).norm()
     assert moved > 0
     assert (kernel.detach().flatten(1) - expected).norm() <= tolerance * moved
-    assert [state["momentum_buffer"].shape for state in ours.state.values()] == [start.shape]
 
 
 def test_muon_is_refused_where_it_has_nothing_to_do() -> None:

@@ -14,7 +14,7 @@ import pytest
 from clai.errors import InputError
 from replication.datasets import mimic_iv
 from replication.datasets.mimic_iv import tables
-from replication.datasets.mimic_iv.tables import connect, locate, run
+from replication.datasets.mimic_iv.tables import connect, locate
 from replication.datasets.miniature.icu import write_tables
 from replication.datasets.miniature.make import make
 from replication.datasets.prepare import prepare
@@ -245,14 +245,6 @@ def test_too_little_memory_names_the_key_to_raise_and_blames_no_table(tmp_path: 
         mimic(small_ward().rows, tmp_path, memory_gb=0.003)
     assert "distributed" not in str(raised.value)
     assert [path.name for path in tmp_path.iterdir()] == ["mimic"]
-
-
-def test_a_disk_that_is_full_is_told_as_such(small_tables: Path, tmp_path: Path) -> None:
-    with connect(small_tables, tmp_path, 0.02) as database:
-        database.execute("SET max_temp_directory_size = '1MB'")
-        sql = "CREATE TABLE a AS SELECT range AS r, hash(range)::VARCHAR AS h FROM range(600000) ORDER BY h"
-        with pytest.raises(InputError, match=r"^icu/chartevents: no room on the disk.*Free disk space"):
-            run(database, sql, "icu/chartevents")
 
 
 def test_no_statement_shows_rows_when_it_fails(small_tables: Path, tmp_path: Path) -> None:

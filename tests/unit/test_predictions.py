@@ -101,19 +101,6 @@ def test_a_file_depends_on_the_predictions_alone(tmp_path: Path) -> None:
     assert (tmp_path / "predictions_clai-m.parquet").read_bytes() == first
 
 
-def test_a_constant_score_is_kept(tmp_path: Path) -> None:
-    samples, runs = recordings()
-    for given in runs.values():
-        given["score"][:] = -3
-        given["probability"][:] = given["calibrated"][:] = expit(-3)
-        given["alarm"][:] = False
-    for kept in stored(tmp_path, samples, runs, 1.0, 2):
-        assert (kept.score == -3).all()
-        assert kept.alarm is not None
-        assert not kept.alarm.any()
-        assert kept.calibrated == pytest.approx(expit(-3), abs=1e-6)
-
-
 def test_another_mapping_to_probabilities_is_refused(tmp_path: Path) -> None:
     _, runs = recordings()
     for given in runs.values():

@@ -11,9 +11,8 @@ from clai.errors import InputError
 from replication.__main__ import main
 from replication.runs.config_check import read_yaml
 from replication.runs.identity import RunId
-from replication.runs.models import MODELS, Entry
+from replication.runs.models import MODELS
 from replication.runs.settings import (
-    DEFAULTS,
     cell_settings,
     cells,
     dataset_settings,
@@ -39,11 +38,6 @@ def test_last_of_merged_settings_is_on_top_and_none_of_them_changes() -> None:
     assert merged == {"a": {"b": None, "c": [1]}, "d": {"e": 2}}
     merged["a"]["c"].append(2)
     assert first == {"a": {"b": 1, "c": [1]}, "d": 1}
-
-
-def test_no_two_files_of_defaults_set_the_same_key() -> None:
-    keys = [key for file in DEFAULTS for key in read_yaml(REPOSITORY / file)]
-    assert len(keys) == len(set(keys))
 
 
 def test_own_settings_win_on_real_data_and_the_miniature_over_them() -> None:
@@ -135,14 +129,6 @@ def test_registry_names_the_models_that_settings_accept() -> None:
     for model in MODELS:
         load_settings(REPOSITORY, {"datasets": {"challenge2019": {"models": [model]}}})
         load_settings(REPOSITORY, {"variants": {"full": {"model": model}}})
-
-
-def test_new_baseline_on_embeddings_needs_no_line_in_the_schema(monkeypatch: pytest.MonkeyPatch) -> None:
-    own = {"baselines": {"nearest_centroid": {"shrinkage": 0.1}}}
-    with pytest.raises(InputError, match="'nearest_centroid' was unexpected"):
-        load_settings(REPOSITORY, own)
-    monkeypatch.setitem(MODELS, "nearest-centroid", Entry("Nearest centroid", "#8C564B", "", "embeddings"))
-    assert load_settings(REPOSITORY, own)["baselines"]["nearest_centroid"] == {"shrinkage": 0.1}
 
 
 def test_dataset_has_its_overrides_and_its_own_entry() -> None:

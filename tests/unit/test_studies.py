@@ -12,7 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from clai.batches import NO_AUGMENTATION, Vectors
 from clai.checkpoints import Checkpoint
-from clai.encoders import MLP, ConditionedHead, Encoder, ResNet2d
+from clai.encoders import MLP, ConditionedHead, Encoder
 from clai.inference import RULES, SHARES
 from clai.kernels import Cosine
 from clai.learning import collaborative_learning, encoder_passes
@@ -202,12 +202,3 @@ def test_operations_are_those_of_a_count_by_hand(model: str, layout: str, precis
     with FlopCounterMode(display=False) as counter, precision_context(CPU, precision):
         network(x.contiguous(memory_format=getattr(torch, layout))).sum().backward()
     assert counter.get_total_flops() == 5 * expected
-
-
-def test_pooling_quarters_what_the_stages_see() -> None:
-    shapes = []
-    for pool in (False, True):
-        trunk = ResNet2d(3, 4, [1], pool)
-        trunk.stages.register_forward_pre_hook(lambda _, x: shapes.append(tuple(x[0].shape[2:])))
-        assert trunk(torch.randn(2, 3, 8, 8)).shape == (2, 4)
-    assert shapes == [(8, 8), (4, 4)]

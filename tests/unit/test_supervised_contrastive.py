@@ -5,14 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from scipy.special import softmax
 from torch import Tensor
 
 from clai.batches import NO_AUGMENTATION, Images, Vectors
 from clai.encoders import MLP, ConditionedHead, Encoder, ResNet2d
 from clai.trainer import TrainingSettings
-from replication.models.network_classifiers import INVERSE_PENALTY, train_supervised_contrastive
-from replication.models.row_classifiers import LogisticRegression
+from replication.models.network_classifiers import train_supervised_contrastive
 
 SETTINGS = TrainingSettings(
     epochs=1, batch_size=4, optimiser="sgd", learning_rate=1e-9, momentum=0.0, weight_decay=0.0,
@@ -76,22 +74,3 @@ def test_views_of_an_image_are_augmented_each_for_itself() -> None:
     assert torch.equal(rows[:8], rows[8:])
     assert torch.equal(labels[:8], labels[8:])
     assert sum(not torch.equal(a, b) for a, b in zip(x[:8], x[8:], strict=True)) >= 6
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-def test_read_out_separates_classes_and_keeps_their_shares(classes: int) -> None:
-    rng = np.random.default_rng(0)
-    y = rng.choice(classes, 600, p=[0.8, 0.2] if classes == 2 else [0.6, 0.3, 0.1])
-    x = (np.eye(classes, 4)[y] * 3 + rng.normal(size=(600, 4))).astype(np.float32)
-
-    def scores(samples_per_class: int) -> np.ndarray:
-        given = {"inverse_penalty": [INVERSE_PENALTY], "samples_per_class": samples_per_class, "seed": 0}
-        return LogisticRegression().fit_rows(x, y, x, y, **given).score_rows(x)
-
-    predicted = (scores(1000) > 0).astype(int) if classes == 2 else scores(1000).argmax(1)
-    assert scores(1000).shape == ((600,) if classes == 2 else (600, 3))
-    assert (predicted == y).mean() > 0.85
-    # Fitted on as many samples of each class, put back to the shares of all.
-    drawn = scores(60)
-    logits = np.stack([0 * drawn, drawn], axis=1) if classes == 2 else drawn
-    np.testing.assert_allclose(softmax(logits, axis=1).mean(0), np.bincount(y) / len(y), atol=0.05)

@@ -153,16 +153,6 @@ def test_runs_with_other_settings_than_the_best_trial_are_no_test_of_it(tmp_path
     assert "clai-c" not in set(frame.loc[frame["trial"].isna(), "model"])
 
 
-def test_a_test_score_of_one_seed_has_the_interval_over_test_samples(tmp_path: Path) -> None:
-    root = copy_evidence(tmp_path / "published", "cifar10", TUNED)
-    change(root, "cifar10", "metrics.csv", lambda metrics: metrics[metrics["seed"] == 0])
-    frame = tuning_table(root)
-    tested = frame[frame["trial"].isna()].set_index("model")
-    compared = pd.read_csv(root / "cifar10" / "evidence" / "comparisons.csv")
-    alone = compared[compared["other"].isna()].query("model == 'clai-m' and metric == 'accuracy'").iloc[0]
-    assert tested.loc["clai-m", ["low", "high"]].tolist() == pytest.approx([100 * alone["low"], 100 * alone["high"]])
-
-
 @pytest.mark.parametrize(("best", "chosen"), [(0.705, 0), (0.72, 1)])
 def test_settings_of_the_dataset_stay_within_one_standard_error_of_the_best(
     tmp_path: Path, best: float, chosen: int

@@ -77,8 +77,3 @@ def test_one_table_needs_no_cores_and_only_its_own_evidence(tree: Tree) -> None:
     assert run.returncode == 0, run.stdout
     assert time.monotonic() - started < 10
     assert "\\begin{tabular}" in (tree.path / "paper_figures" / "table3.tex").read_text()
-
-
-def test_workflow_passes_its_own_linter(shared_tree: Tree) -> None:
-    run = shared_tree.snakemake("--lint")
-    assert run.returncode == 0, run.stdout
