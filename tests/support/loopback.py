@@ -1,4 +1,4 @@
-"""A file server on loopback with the faults that real ones have, and settings for fetching from it."""
+"""A file server on loopback, and settings for fetching from it."""
 
 import threading
 from collections.abc import Iterator
@@ -16,13 +16,12 @@ def entry(source: str, **further: Any) -> dict[str, Any]:
 
 @dataclass
 class Server:
-    """What is served, by path, and the faults of the next requests for each path, one a request."""
+    """What is served, by path, how many of the next requests fail, and the paths that were asked for, in order."""
 
     address: str
     files: dict[str, bytes] = field(default_factory=dict)
-    faults: dict[str, list[str]] = field(default_factory=dict)
+    failing: int = 0
     requests: list[str] = field(default_factory=list)
-    """Paths asked for, in order."""
 
     def url(self, name: str) -> str:
         return f"{self.address}/{name}"
@@ -38,27 +37,18 @@ class Handler(BaseHTTPRequestHandler):
         state: Server = self.server.state
         name = self.path.lstrip("/").partition("?")[0]
         state.requests.append(name)
-        fault = state.faults.get(name, []).pop(0) if state.faults.get(name) else ""
-        if fault.isdigit() or name not in state.files:
-            self.send_error(int(fault) if fault else 404)
+        if state.failing or name not in state.files:
+            state.failing = max(0, state.failing - 1)
+            self.send_error(503 if name in state.files else 404)
             return
-        if fault.startswith("redirect "):
-            self.send_response(302)
-            self.send_header("Location", state.url(fault.split()[1]))
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-            return
-        content = state.files[name]
         self.send_response(200)
-        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Content-Length", str(len(state.files[name])))
         if "gzip" in self.headers.get(
             "Accept-Encoding", ""
         ):  # as some servers say of any .gz, where a client accepts it
             self.send_header("Content-Encoding", "gzip")
         self.end_headers()
-        self.wfile.write(content[: len(content) // 2] if fault == "cut" else content)
-        self.wfile.flush()
-        self.close_connection = True
+        self.wfile.write(state.files[name])
 
 
 @contextmanager
