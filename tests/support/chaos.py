@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -47,23 +48,15 @@ def outcome(tree: Tree) -> dict[str, bytes | None]:
 
 @dataclass
 class Chaos:
-    """A copy of the workflow and what a seed does to it.
-
-    Args:
-        tree: the copy.
-        seed: decides every accident, though not the moment to the millisecond.
-    """
+    """A copy of the workflow and what a seed does to it: every accident, though not its moment to the millisecond."""
 
     tree: Tree
     seed: int
-    said: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.draw = random.Random(self.seed)
-
-    def command(self, *targets: str) -> list[str]:
-        return self.tree.command("--cores", "2", *(targets or TARGETS))
+        self.said = self.tree.path.parent / f"said-{self.seed}"
 
     def start(self, *targets: str, room: int = resource.RLIM_INFINITY) -> subprocess.Popen[bytes]:
         """Give the command in a process group of its own; what it says goes to a file outside the copy.
@@ -71,19 +64,12 @@ class Chaos:
         Args:
             room: largest size of a file in bytes, as on a disk that is full.
         """
-        with self.output().open("wb") as file:
+        with self.said.open("wb") as file:
             return subprocess.Popen(
-                self.command(*targets), cwd=self.tree.path, env=self.tree.environment(), start_new_session=True, stdout=file,
-                stderr=subprocess.STDOUT, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)),
+                self.tree.command("--cores", "2", *(targets or TARGETS)), cwd=self.tree.path, env=self.tree.environment(),
+                start_new_session=True, stdout=file, stderr=subprocess.STDOUT,
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)),
             )  # fmt: skip
-
-    def output(self) -> Path:
-        """Return the file with what the last command said."""
-        return self.tree.path.parent / f"said-{self.seed}"
-
-    def finished(self) -> int:
-        """Return how many jobs the running command has finished."""
-        return self.output().read_bytes().count(b"Finished jobid")
 
     def end(self, running: subprocess.Popen[bytes], patience: float = PATIENCE) -> int:
         """Wait for a command, kill it if it hangs, end the jobs that outlive it, and return its status."""
@@ -92,17 +78,17 @@ class Chaos:
         except subprocess.TimeoutExpired:
             running.kill()
             status = running.wait()
-        for process in processes_in(self.tree.path):
-            os.kill(process, signal.SIGKILL)
-        while processes_in(self.tree.path):
+        while left := processes_in(self.tree.path):
+            for process in left:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
             time.sleep(0.05)
-        self.said.append(self.output().read_text(errors="replace"))
         return status
 
     def give_command(self, *targets: str) -> None:
         """Give the command, for these targets if there are any; it must succeed."""
         status = self.end(self.start(*targets))
-        assert status == 0, f"{self}\n{self.said[-1][-6000:]}"
+        assert status == 0, f"{self}\n{self.said.read_text(errors='replace')[-6000:]}"
 
     def accident(self) -> None:
         """Let the accident of the seed happen; eight seeds in sequence have all kinds."""
@@ -118,16 +104,13 @@ class Chaos:
     def wait_for_moment(self, running: subprocess.Popen[bytes]) -> None:
         """Wait until some jobs are done, and a moment longer."""
         jobs, moment = self.draw.randrange(9), self.draw.uniform(0, 2)
-        self.note(f"after {jobs} jobs and {moment:.2f} s")
-        while running.poll() is None and self.finished() < jobs:
+        self.notes.append(f"after {jobs} jobs and {moment:.2f} s")
+        while running.poll() is None and self.said.read_bytes().count(b"Finished jobid") < jobs:
             time.sleep(0.01)
         time.sleep(moment)
 
-    def note(self, text: str) -> None:
-        self.notes[-1] += f"; {text}"
-
     def __str__(self) -> str:
-        return f"seed {self.seed}, accidents:\n" + "\n".join(f"  {note}" for note in self.notes)
+        return f"seed {self.seed}: {'; '.join(self.notes)}"
 
 
 def processes_in(folder: Path) -> list[int]:
@@ -154,7 +137,7 @@ def signalled(to: str, number: signal.Signals) -> Callable[[Chaos], None]:
             elif to == "all":
                 os.killpg(running.pid, number)
             elif jobs := [process for process in processes_in(chaos.tree.path) if process != running.pid]:
-                chaos.note(f"process {(at := chaos.draw.randrange(len(jobs))) + 1} of {len(jobs)}")
+                chaos.notes.append(f"process {(at := chaos.draw.randrange(len(jobs))) + 1} of {len(jobs)}")
                 os.kill(sorted(jobs)[at], number)
         chaos.end(running, HANGING if number == signal.SIGTERM else PATIENCE)
 
@@ -164,7 +147,7 @@ def signalled(to: str, number: signal.Signals) -> Callable[[Chaos], None]:
 def fill_disk(chaos: Chaos) -> None:
     """Let the operating system refuse, during a command, to write beyond a few kilobytes or megabytes."""
     room = chaos.draw.choice((0, 20_000, 200_000, 2_000_000))
-    chaos.note(f"{room} bytes left")
+    chaos.notes.append(f"{room} bytes left")
     chaos.end(chaos.start(room=room))
 
 
@@ -174,7 +157,7 @@ def delete_outputs(chaos: Chaos) -> None:
     files = [path for path in files if "raw" not in path.parts and "prepared" not in path.parts]
     for path in chaos.draw.sample(files, min(len(files), chaos.draw.randint(1, 3))):
         path.unlink()
-        chaos.note(f"{path.relative_to(chaos.tree.path)} deleted")
+        chaos.notes.append(f"{path.relative_to(chaos.tree.path)} deleted")
 
 
 KINDS: dict[str, Callable[[Chaos], None]] = {

@@ -52,7 +52,7 @@ def test_values_are_mean_differences_of_the_metrics_of_table1_over_common_seeds(
 def test_a_draw_counts_each_sample_as_often_as_its_group_was_drawn() -> None:
     """With one seed the interval is that of the metrics of the drawn samples themselves."""
     y, runs = three_models()
-    groups, draws = np.arange(240) // 8, 60
+    groups, draws = np.arange(240) // 8, 30
     first, second = runs["good"][1], runs["bad"][1]
     table = compare_models(y, groups, {"a": {1: first}, "b": {1: second}}, draws, seed=3)
     pair, alone = (

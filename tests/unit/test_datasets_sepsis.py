@@ -1,6 +1,5 @@
 """Sepsis sources: onsets by hand, labels, ranges and folds."""
 
-import os
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -232,17 +231,3 @@ def test_a_damaged_zip_is_named(challenge_folder: Path, tmp_path: Path, damage: 
 
 
 # The real records
-
-
-def test_the_real_challenge_has_its_published_counts(tmp_path: Path) -> None:
-    path = os.environ.get("CLAI_CHALLENGE2019")
-    if path is None:
-        pytest.skip("set CLAI_CHALLENGE2019 to the folder of the Challenge 2019 zips")
-    table = Path(__file__).parents[2] / "workflow" / "config" / "data_sources.csv"
-    raw = obtain("challenge2019", entry("challenge2019", path=path), table, tmp_path, False)
-    prepare(raw, tmp_path / "prepared", CHALLENGE | {"folds": 5}, 0)
-    data = load(tmp_path / "prepared")
-    assert data.info["splits"]["all"]["n"] == 790_215 + 761_995
-    assert data.info["splits"]["all"]["recordings"] == 40_336
-    groups, y = np.asarray(data["groups_all"]), np.asarray(data["y_all"])
-    assert len(np.unique(groups[y == 1])) == 1_790 + 1_142

@@ -1,6 +1,5 @@
 """Sleep-EDF: stages are merged and cropped as section 6.1 says, subjects never cross a split, bad recordings are named."""
 
-import os
 import re
 import shutil
 from collections.abc import Callable
@@ -13,7 +12,6 @@ import numpy as np
 import pytest
 
 from clai.errors import InputError
-from replication.datasets.files import matching
 from replication.datasets.miniature.make import make
 from replication.datasets.prepare import prepare
 from replication.datasets.prepared import Prepared, load
@@ -26,7 +24,7 @@ from replication.datasets.sleep_edf import (
     stage_of,
     within_sleep,
 )
-from replication.datasets.sources import obtain, read_sources, verify
+from replication.datasets.sources import obtain, read_sources
 from support.loopback import entry
 
 SETTINGS: dict[str, Any] = {
@@ -301,30 +299,3 @@ def test_subjects_and_nights_choose_recordings(raw_folder: Path, tmp_path: Path)
     chosen = {"subjects": [0, 2, 3]}
     raw = obtain("sleepedf", entry("sleep_edf", **chosen), raw_folder / "sources.csv", raw_folder, True)
     assert len(raw.files) == 6, "only these are fetched"
-
-
-@pytest.fixture(scope="module")
-def hypnograms() -> list[Path]:
-    """The hypnograms of the real data, below a folder that the environment names."""
-    folder = os.environ.get("CLAI_SLEEP_EDF")
-    if not folder:
-        pytest.skip("set CLAI_SLEEP_EDF to a folder with hypnograms of Sleep-EDF")
-    paths = matching(Path(folder), ("**/SC4*-Hypnogram.edf",))
-    assert paths
-    return paths
-
-
-def test_real_hypnograms_are_the_official_ones_and_are_read_whole(hypnograms: list[Path]) -> None:
-    rows = {row.file: row for row in read_sources(Path("workflow/config/data_sources.csv"), "sleepedf")}
-    for path in hypnograms:
-        verify(path, rows[path.name].checksum, "sleepedf")
-        marks = mne.read_annotations(path)
-        seconds = int(max(marks.onset + marks.duration))
-        signal = mne.io.RawArray(np.zeros((1, seconds)), mne.create_info(["EEG"], 1), verbose="error")
-        _, stages, outside = scored_epochs(signal, marks, 30)
-        assert outside == 0
-        expected = dict.fromkeys([*range(5), MOVEMENT, UNSCORED], 0)
-        for text, lasting in zip(marks.description, marks.duration, strict=True):
-            expected[stage_of(text)] += round(lasting / 30)
-        assert {stage: int((stages == stage).sum()) for stage in expected} == expected
-        assert min(expected[k] for k in (0, 1, 2, 4)) > 0
