@@ -73,22 +73,6 @@ def test_a_draw_counts_each_sample_as_often_as_its_group_was_drawn() -> None:
             assert found.loc[metric, "high"] - found.loc[metric, "value"] == pytest.approx(half)
 
 
-def test_an_interval_by_sleeper_is_wider_than_one_by_epoch_where_sleepers_differ() -> None:
-    rng = np.random.default_rng(0)
-    sleeper = np.repeat(np.arange(20), 50)
-    y = rng.integers(0, 3, 1000)
-    hard = rng.random(20) < 0.5
-    runs = {"a": {0: predicted(y, 1, 2.0)}, "b": {0: predicted(y, 2, 2.0)}}
-    probability = runs["b"][0].probability.copy()
-    probability[hard[sleeper]] = 1 / 3
-    runs["b"][0] = Predicted(probability, probability)
-    by_epoch, by_sleeper = (
-        compare_models(y, groups, runs, 100, seed=0).set_index(["other", "metric"]).loc[("b", "accuracy")]
-        for groups in (np.arange(1000), sleeper)
-    )
-    assert by_sleeper["high"] - by_sleeper["low"] > 1.5 * (by_epoch["high"] - by_epoch["low"])
-
-
 def test_models_without_a_common_seed_are_not_compared() -> None:
     y, runs = three_models()
     with pytest.raises(ValueError, match=r"found the seeds \[0, 1, 2\] and \[7, 8\], expected some in common"):

@@ -229,19 +229,14 @@ def test_many_files_are_recorded_as_a_tree_that_changes_with_any_of_them(
 # Folders and archives
 
 
-def test_a_listing_follows_links_ignores_case_and_leaves_out_what_is_hidden(tmp_path: Path) -> None:
-    folder = tmp_path / "own"
-    for name in ("a/1.PNG", "a/deep/2.png", "a/3.txt", ".hidden/4.png", "a/.5.png", "6.png", "../elsewhere/7.png"):
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
-    (folder / "linked").symlink_to(tmp_path / "elsewhere")
-    names = [path.relative_to(folder).as_posix() for path in matching(folder, ["**/*.png"])]
-    assert names == ["6.png", "a/1.PNG", "a/deep/2.png", "linked/7.png"]
-    assert matching(folder, ["*.png"]) == [folder / "6.png"], "of the folder itself"
-    (folder / "a" / "deep" / "round").symlink_to(folder)
-    with pytest.raises(InputError, match=r"a/deep/round: found a link to a folder that holds it"):
-        matching(folder, ["**/*.png"])
+def test_a_listing_of_a_folder_leaves_out_those_below_and_refuses_a_circle(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    for name in ("1.PNG", "deep/2.png"):
+        (tmp_path / name).touch()
+    assert matching(tmp_path, ["*.png"]) == [tmp_path / "1.PNG"]
+    (tmp_path / "deep" / "round").symlink_to(tmp_path)
+    with pytest.raises(InputError, match=r"deep/round: found a link to a folder that holds it"):
+        matching(tmp_path, ["**/*.png"])
 
 
 def packed(path: Path, members: dict[str, bytes]) -> Path:

@@ -121,13 +121,6 @@ def test_parzen_rule_still_decides_where_every_window_underflows() -> None:
     assert decide(means, "parzen").tolist() == [[-1.0, 1.0]]
 
 
-def test_far_from_all_data_the_paper_rule_is_left_with_its_offset() -> None:
-    kernel = MahalanobisGaussian(2, "identity")
-    means = parzen_means(kernel, torch.full((1, 1, 2), 1e3), torch.randn(1, 10, 2), torch.arange(10) // 9, block=4)
-    assert decide(means, "printed").item() == pytest.approx(1 - 2 * 0.1)
-    assert decide(means, "centred").item() == pytest.approx(0)
-
-
 def test_a_class_without_references_and_a_label_without_class_are_refused() -> None:
     z = torch.randn(3, 4, 3)
     with pytest.raises(ValueError, match="class 1 has no reference"):

@@ -120,21 +120,18 @@ def test_each_hour_scores_as_by_mimic_code_and_all_its_septic_stays_are_found(
     assert septic <= set(all_of(labelled, "SELECT stay_id FROM onsets"))
 
 
-def test_its_entry_prepares_it_as_it_stands(folder: Path, tmp_path: Path) -> None:
-    settings = DATASETS["mimic-iv-demo"] | {"path": str(folder)}
-    table = REPOSITORY / "workflow" / "config" / "data_sources.csv"
-    raw = obtain("mimic-iv-demo", settings, table, tmp_path, False)
-    prepare(raw, tmp_path / "prepared", settings, 0)
-    info = load(tmp_path / "prepared").info
+def prepared(folder: Path, out: Path, dataset: str) -> Any:
+    settings = DATASETS[dataset] | {"path": str(folder)}
+    raw = obtain(dataset, settings, REPOSITORY / "workflow" / "config" / "data_sources.csv", out, False)
+    prepare(raw, out / "prepared", settings, 0)
+    return load(out / "prepared").info
+
+
+def test_its_entry_prepares_it_as_it_stands_and_it_does_not_pass_for_mimic_iv(folder: Path, tmp_path: Path) -> None:
+    info = prepared(folder, tmp_path / "demo", "mimic-iv-demo")
     assert (info["licence"], info["access"]) == ("ODbL-1.0", "open")
     assert info["flow"][0]["n"] == 140
     assert info["lacking"] == []
     assert all(count > 0 for fold in info["splits"].values() for count in fold["counts"])
-
-
-def test_it_does_not_pass_for_mimic_iv(folder: Path, tmp_path: Path) -> None:
-    settings = DATASETS["mimic-iv"] | {"path": str(folder)}
-    table = REPOSITORY / "workflow" / "config" / "data_sources.csv"
-    raw = obtain("mimic-iv", settings, table, tmp_path, False)
     with pytest.raises(InputError, match=r"datasets\.mimic-iv\.path: found the 100 patients of the open demo"):
-        prepare(raw, tmp_path / "prepared", settings, 0)
+        prepared(folder, tmp_path, "mimic-iv")

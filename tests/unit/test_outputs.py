@@ -20,7 +20,6 @@ from replication.runs.outputs import (
     evidence_files,
     evidence_inputs,
     own_outputs,
-    prediction_files,
 )
 from replication.runs.settings import load_settings
 from replication.runs.tuning import PREFIX
@@ -77,19 +76,6 @@ def test_evidence_depends_on_the_kind_of_data() -> None:
     shown = {file for file in all_evidence("results/real", REAL) if not file.endswith(".parquet")}
     judged = {file for file in shown if f"/{PREFIX}" not in file}
     assert set(evidence_inputs(CLAIMS, "results/real", REAL)) == judged
-
-
-def test_predictions_are_published_and_shown_by_no_output() -> None:
-    files = prediction_files("results/real", "cifar10", REAL)
-    assert files[0] == "results/real/cifar10/evidence/samples.parquet"
-    assert "results/real/cifar10/evidence/predictions_clai-m.parquet" in files
-    assert set(files) <= set(all_evidence("results/real", REAL))
-    assert not {*files} & {*evidence_inputs(CLAIMS, "results/real", REAL)}
-    assert prediction_files("results/real", "challenge2019-hospitals", REAL) == []
-    assert "results/real/wide/evidence/predictions_full_product.parquet" in prediction_files(
-        "results/real", "wide", REAL
-    )
-    assert prediction_files("results/real", "ablation", REAL) == []
 
 
 def test_published_evidence_is_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

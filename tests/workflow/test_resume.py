@@ -73,18 +73,6 @@ def test_stopped_workflow_saves_and_leaves(tree: Tree, number: signal.Signals) -
     assert checkpoint(tree).exists()
 
 
-def test_second_workflow_in_the_folder_is_refused(tree: Tree) -> None:
-    running = training(tree)
-    os.killpg(running.pid, signal.SIGSTOP)  # or else a short training may be done before the second has started
-    second = tree.snakemake(*ARGUMENTS)
-    os.killpg(running.pid, signal.SIGCONT)
-    assert second.returncode != 0
-    assert "cannot be locked" in second.stdout
-    assert running.poll() is None
-    os.killpg(running.pid, signal.SIGTERM)
-    running.communicate()
-
-
 def test_state_of_another_split_is_not_resumed_from(tree: Tree) -> None:
     """Epochs on another split may have seen what are test samples now."""
     running = training(tree, "--config", "split_seed=1")
