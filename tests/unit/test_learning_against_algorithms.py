@@ -17,27 +17,15 @@ from clai.kernels import Kernel, build
 from clai.learning import class_draw, collaborative_learning
 from clai.trainer import TrainingSettings
 from replication.models.batchwise import draw_shift
+from support.training import SETTINGS
 
 BATCH, EPOCHS, ETA, SEED, SIZE = 5, 2, 0.1, 3, 4
 
-PRINTED = TrainingSettings(
-    epochs=EPOCHS,
-    batch_size=BATCH,
-    optimiser="sgd",
-    learning_rate=ETA,
-    momentum=0.0,
-    weight_decay=0.0,
-    learning_rate_schedule="constant",
-    warmup=0.0,
-    precision="float64",
-    schedule="sequential",
-    references="all",
-    reference_reduction="sum",
-    pair_weighting="none",
-    samples_per_class=None,
-    target="product",
+PRINTED = replace(
+    SETTINGS, epochs=EPOCHS, batch_size=BATCH, optimiser="sgd", learning_rate=ETA, learning_rate_schedule="constant",
+    warmup=0.0, precision="float64", schedule="sequential", references="all", reference_reduction="sum", target="product",
     seed=SEED,
-)
+)  # fmt: skip
 
 
 class BatchNormTrunk(nn.Module):

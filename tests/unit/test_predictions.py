@@ -101,14 +101,6 @@ def test_a_file_depends_on_the_predictions_alone(tmp_path: Path) -> None:
     assert (tmp_path / "predictions_clai-m.parquet").read_bytes() == first
 
 
-def test_another_mapping_to_probabilities_is_refused(tmp_path: Path) -> None:
-    _, runs = recordings()
-    for given in runs.values():
-        given["probability"] = given["probability"] ** 2
-    with pytest.raises(InputError, match="neither"):
-        save_predictions(tmp_path / "predictions_gp.parquet", runs, {})
-
-
 def test_predictions_of_other_samples_are_refused(tmp_path: Path) -> None:
     samples, runs = recordings()
     stored(tmp_path, samples, runs, 1.0, 2)

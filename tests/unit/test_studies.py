@@ -1,6 +1,7 @@
 """Cells of the studies: each model trains, is measured by every rule, and counts what the encoder did."""
 
 import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ from clai.encoders import MLP, ConditionedHead, Encoder
 from clai.inference import RULES, SHARES
 from clai.kernels import Cosine
 from clai.learning import collaborative_learning, encoder_passes
-from clai.trainer import TrainingSettings
 from replication.datasets.prepared import Prepared
 from replication.datasets.splits import DEVELOPMENT
 from replication.experiments.studies import operations_per_item, run_cell
@@ -26,6 +26,7 @@ from replication.runs.identity import RunId
 from replication.runs.jobs import use_threads
 from replication.runs.models import CLAI
 from replication.runs.settings import load_settings
+from support.training import SETTINGS
 
 CPU = torch.device("cpu")
 
@@ -160,12 +161,7 @@ class Counted(Vectors):
 @pytest.mark.parametrize("schedule", ["joint", "sequential"])
 @pytest.mark.parametrize("references", [1, 2, 3, "all"])
 def test_passes_are_what_the_encoder_is_sent(schedule: Any, references: Any) -> None:
-    given = TrainingSettings(
-        epochs=1, batch_size=8, optimiser="adamw", learning_rate=1e-3, momentum=0.0, weight_decay=0.0,
-        learning_rate_schedule="constant",
-        warmup=0.25, precision="float32", schedule=schedule, references=references, reference_reduction="mean",
-        pair_weighting="none", samples_per_class=None, target="zero", seed=0,
-    )  # fmt: skip
+    given = replace(SETTINGS, epochs=1, schedule=schedule, references=references)
     items = Counted(torch.randn(60, 3), torch.arange(60) % 3)
     encoder = Encoder(MLP(3, 4, 1), ConditionedHead(4, 3, 2))
     collaborative_learning(encoder, Cosine(), items, 3, given, dict, None)

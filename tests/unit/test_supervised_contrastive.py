@@ -1,5 +1,6 @@
 """Supervised contrastive learning follows its authors: their loss, two views, a projection that is dropped, a read-out."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,14 +10,12 @@ from torch import Tensor
 
 from clai.batches import NO_AUGMENTATION, Images, Vectors
 from clai.encoders import MLP, ConditionedHead, Encoder, ResNet2d
-from clai.trainer import TrainingSettings
 from replication.models.network_classifiers import train_supervised_contrastive
+from support.training import SETTINGS
 
-SETTINGS = TrainingSettings(
-    epochs=1, batch_size=4, optimiser="sgd", learning_rate=1e-9, momentum=0.0, weight_decay=0.0,
-    learning_rate_schedule="constant", warmup=0.25, precision="float32", schedule="joint", references=1,
-    reference_reduction="mean", pair_weighting="none", samples_per_class=None, target="zero", seed=0,
-)  # fmt: skip
+SLOWLY = replace(
+    SETTINGS, epochs=1, batch_size=4, optimiser="sgd", learning_rate=1e-9, learning_rate_schedule="constant"
+)
 
 
 def published_loss(z: Tensor, labels: Tensor, temperature: float) -> float:
@@ -48,7 +47,7 @@ def test_loss_is_the_published_one(views: int) -> None:
     torch.manual_seed(0)
     items = Recorded(torch.randn(8, 3), torch.arange(8) % 2)
     encoder = Encoder(MLP(3, 6, 1), ConditionedHead(6, 1, 4))
-    history = train_supervised_contrastive(encoder, items, SETTINGS, 0.2, views, dict, None)
+    history = train_supervised_contrastive(encoder, items, SLOWLY, 0.2, views, dict, None)
     ((x, labels),) = items.batches
     assert len(x) == 8 * views
     z = encoder.train()(x)[0].detach()  # the rate is too small to move anything
@@ -69,7 +68,7 @@ def test_views_of_an_image_are_augmented_each_for_itself() -> None:
     original = items.batch
     items.batch = lambda rows, generator: drawn.append((rows, original(rows, generator))) or drawn[-1][1]  # type: ignore
     encoder = Encoder(ResNet2d(3, 4, [1]), ConditionedHead(4, 1, 4))
-    train_supervised_contrastive(encoder, items, SETTINGS, 0.2, 2, dict, None)
+    train_supervised_contrastive(encoder, items, SLOWLY, 0.2, 2, dict, None)
     ((rows, (x, labels)),) = drawn
     assert torch.equal(rows[:8], rows[8:])
     assert torch.equal(labels[:8], labels[8:])
