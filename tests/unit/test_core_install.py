@@ -132,14 +132,3 @@ def test_the_command_gives_the_published_votes_about_published_pictures(wheel: P
         for role, votes in entry["votes"].items():
             first = next(other for other in rows if (other["image"], other["role"]) == (row["image"], role))
             assert votes[0]["item"] == int(first["item"])
-
-
-def test_the_command_reads_a_table_of_features(wheel: Path, tmp_path: Path) -> None:
-    folder, table = PUBLISHED / "sleepedf-bands" / "models" / "clai-c", tmp_path / "rows.csv.gz"
-    model = clai.load(folder)
-    x = np.random.default_rng(0).normal(model.record["input"]["mean"], model.record["input"]["sd"], (5, 10)).round(3)
-    with gzip.open(table, "wt", newline="") as file:
-        csv.writer(file).writerows([["night", *model.record["input"]["names"]], *([7, *row] for row in x.tolist())])
-    entries = json.loads(run_alone(wheel, COMMAND, "predict", str(folder), str(table), "--json"))
-    assert [entry["label"] for entry in entries] == model.predict(x).tolist()
-    assert np.allclose([list(entry["scores"].values()) for entry in entries], model.scores(x), atol=1e-5)

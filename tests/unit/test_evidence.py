@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 
 from clai.errors import InputError
-from replication.report.captions import caption
 from replication.report.evidence import Evidence, run_model
 from replication.report.printed_values import read_values
 from support.published import PRINTED, PUBLISHED, copy_evidence, evidence_for
@@ -41,15 +40,6 @@ def test_runs_behind_a_frame_are_those_of_its_models() -> None:
     runs = EVIDENCE.runs_behind(frame)
     assert [run["run"] for run in runs] == [f"cifar10/clai-m/seed{seed}" for seed in range(5)]
     assert {run_model(run) for run in runs} == {"clai-m"}
-
-
-def test_caption_names_data_seeds_hardware_and_what_was_not_run() -> None:
-    runs = EVIDENCE.runs("cifar10", ["clai-m"])
-    sentences, note, basis = caption("A\n fixed   sentence.\n\nA note.\n", EVIDENCE, runs).split("\n")
-    assert (sentences, note) == ("A fixed sentence.", "A note.")
-    assert "Seeds: 0-4." in basis
-    for part in (EVIDENCE.title("cifar10"), f"Hardware: {runs[0]['hardware']}.", "SleepEDF, which needs"):
-        assert part in basis
 
 
 def test_printed_values_are_unique_and_refuse_other_columns(tmp_path: Path) -> None:

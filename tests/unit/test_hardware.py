@@ -31,12 +31,3 @@ def test_a_cpu_that_may_use_avx2_alone_computes_in_float32() -> None:
     environment = os.environ | {"ONEDNN_MAX_CPU_ISA": "AVX2"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "float32"
-
-
-def test_an_emulated_precision_stays_and_is_warned_of_with_its_measured_cost(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(hardware, "has_native_bfloat16", lambda device: False)
-    monkeypatch.setattr(hardware, "slowdown_of_bfloat16", lambda device: 16.04)
-    assert choose_precision("bfloat16", CPU) == "bfloat16"
-    assert "emulates: a convolution takes 16.0 times as long as in float32. Set it to auto or float32" in caplog.text
