@@ -11,7 +11,6 @@ from replication.datasets.files import describe_files
 from replication.datasets.mimic_iv.sofa import (
     CHARTED_FIO2,
     FIO2,
-    NOREPINEPHRINE,
     OXYGEN_DEVICE,
     PAO2,
     PLATELETS,
@@ -111,9 +110,6 @@ class Ward:
         self.rows["hosp/prescriptions"].append(
             {"subject_id": n, "starttime": self.at(hour), "stoptime": until, "drug": name, "route": route}
         )
-
-    def noradrenaline(self, n: int, start: float, end: float, rate: float) -> None:
-        self.pressor(n, start, end, NOREPINEPHRINE, rate)
 
     def pressor(self, n: int, start: float, end: float, item: int, rate: float, **further: Any) -> None:
         self.rows["icu/inputevents"].append(

