@@ -69,7 +69,9 @@ def prepared(folder: Path, source: str, names: tuple[str, ...] = ("2", "10"), **
 
 
 @pytest.mark.parametrize(("source", "positive"), [("image_folder", None), ("feature_table", 2)])
-def test_two_classes_have_all_evidence(tmp_path: Path, source: str, positive: int | None) -> None:
+def test_two_classes_have_all_evidence(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, source: str, positive: int | None
+) -> None:
     settings = merge(load_settings(REPOSITORY), SETTINGS, {"encoder": ENCODERS[source]})
     data = prepared(tmp_path, source, positive=positive)
     assert data.info["classes"] == EXPECTED[positive]
@@ -80,6 +82,7 @@ def test_two_classes_have_all_evidence(tmp_path: Path, source: str, positive: in
     for model in ("clai-m", "cross-entropy"):
         run, made = Run(data, settings, RunId("two", model, 0), torch.device("cpu")), create(model)
         made.fit(run, run.splits, None)
+        assert "steps in 2 epochs are few for a network. Raise training.epochs" in caplog.text
         evaluation = evaluate(run, made, run.splits)
         of_run, y = evaluation.predictions, np.asarray(data["y_test"])
         main = evaluation.metrics.query("rule in ['printed', ''] and shares in ['population', '']")

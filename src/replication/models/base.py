@@ -1,5 +1,6 @@
 """What a model is: fitted to the samples of a run, it scores samples. workflow/config/models.yaml lists all of them."""
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -25,11 +26,15 @@ from replication.models.embedding import Embedded, draw_items, labels_of
 from replication.models.run import Run
 from replication.runs.models import MODELS
 
+logger = logging.getLogger(__name__)
+
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 Rows = NDArray[Any]
 """Inputs (N, F) of floating-point numbers."""
 
+FEW_STEPS = 100
+"""Steps of a training below which a warning says how to have more."""
 # Two thousand images have 1.9 million patches of 12 values; more would change the filters by less than the seed.
 _IMAGES_TO_WHITEN = 2000
 _BOUNDS = ("lower_bound", "upper_bound")
@@ -154,6 +159,12 @@ class Network(Model):
                 f"at most half of them. Set training.batch_size to {items // 2} or less in the overrides of {run.id.dataset}, "
                 "or admit more data."
             )
+        steps = items // batch * run.training.epochs
+        if steps < FEW_STEPS and not run.data.info.get("miniature"):
+            logger.warning(
+                "%s: %d steps in %d epochs are few for a network. Raise training.epochs, or lower training.batch_size, in the "
+                "overrides of %s.", run.id, steps, run.training.epochs, run.id.dataset,
+            )  # fmt: skip
         self.build(run)
         place(self.module, run.device)
         if isinstance(self.network.trunk, ConvNet):
