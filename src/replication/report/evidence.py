@@ -102,7 +102,8 @@ class Evidence:
 
     def shown(self) -> list[str]:
         """Return the expected datasets in the order of tables, each substitute in place of its dataset or left out."""
-        return [self.stand_in(key) for key, entry in self.expected.items() if "substitute_for" not in entry]
+        expected = self.expected.items()
+        return [self.stand_in(key) for key, entry in expected if entry.get("substitute_for") not in self.expected]
 
     def not_run(self, dataset: str) -> str:
         """Return the text of a cell without evidence: what running the dataset needs."""
