@@ -1,5 +1,6 @@
 """The entries and the kernel of docs/extending.md work as they are printed there; tests/workflow follows the recipes."""
 
+import itertools
 import re
 import textwrap
 from pathlib import Path
@@ -10,8 +11,10 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from PIL import Image
 
 from clai import kernels
+from replication.datasets.miniature.make import make
 from replication.datasets.prepare import prepare
 from replication.datasets.prepared import Prepared, load
 from replication.datasets.sources import obtain
@@ -54,8 +57,38 @@ def test_the_entry_of_arrays_prepares_them(tmp_path: Path) -> None:
     assert [data.info["splits"][split]["subjects"] for split in ("train", "val", "test")] == [6, 2, 2]
 
 
-def test_the_entries_of_the_page_are_valid_settings() -> None:
-    assert entries().keys() == {"bloodmnist", "digits", "pets", "wards", "windows"}
+def test_the_entry_of_images_prepares_them(tmp_path: Path) -> None:
+    for split, name, n in itertools.product(("train", "test"), ("cat", "dog"), range(20)):
+        path = tmp_path / "pets" / split / name / f"{n}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.full((32, 32, 3), n, dtype=np.uint8)).save(path)
+    data = prepared("pets", tmp_path / "pets", tmp_path)
+    assert (data.info["kind"], data.info["classes"]) == ("images", ["cat", "dog"])
+    assert [data.info["splits"][split]["counts"] for split in ("train", "val", "test")] == [[18] * 2, [2] * 2, [20] * 2]
+
+
+def test_the_entry_of_medmnist_prepares_a_file_of_two_classes(tmp_path: Path) -> None:
+    y, x = np.arange(20) % 2, np.random.default_rng(0).integers(0, 255, (20, 28, 28), np.uint8)
+    arrays = {f"{split}_images": x for split in ("train", "val", "test")}
+    labels = {f"{split}_labels": y[:, None] for split in ("train", "val", "test")}
+    np.savez(tmp_path / "pneumoniamnist.npz", **arrays, **labels)
+    data = prepared("pneumoniamnist", tmp_path / "pneumoniamnist.npz", tmp_path)
+    assert (data.info["channels"], data.info["classes"]) == (["grey"], ["normal", "pneumonia"])
+    assert np.array_equal(data["y_test"], y)
+
+
+def test_the_entry_of_recordings_prepares_them(tmp_path: Path) -> None:
+    make("sleepedf", tmp_path / "nights", 1)
+    broken = sorted((tmp_path / "nights").glob("*-PSG.edf"))[0]
+    broken.write_bytes(broken.read_bytes()[:3000])
+    data = prepared("nights", tmp_path / "nights", tmp_path)
+    assert (data.info["kind"], data.info["channels"]) == ("signals", ["EEG Fpz-Cz", "EEG Pz-Oz"])
+    assert [data.info["splits"][split]["subjects"] for split in ("train", "val", "test")] == [3, 1, 1]
+    assert broken.name in str(data.info["exclusions"])
+
+
+def test_every_source_has_an_entry_of_the_page_that_is_valid() -> None:
+    assert entries().keys() == {"pneumoniamnist", "digits", "nights", "pets", "wards", "windows"}
     whole = {"$defs": SCHEMA["$defs"], **SCHEMA["properties"]["datasets"]}
     jsonschema.Draft202012Validator(whole).validate(entries())
 

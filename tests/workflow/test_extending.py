@@ -7,20 +7,14 @@ import textwrap
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
+from PIL import Image
 
 from support.copies import REPOSITORY, Tree
 
 pytestmark = pytest.mark.slow
 
 TEXT = (REPOSITORY / "docs" / "extending.md").read_text()
-
-
-SMALL = """overrides:
-      seeds: [0]
-      embedding_size: 4
-      encoder: {trunk: resnet2d, width: 4, blocks: [1]}
-      training: {epochs: 1, batch_size: 8}
-      inference: {validation_references: 20}"""
 
 
 def block(mark: str) -> str:
@@ -51,13 +45,10 @@ def test_a_kernel_and_a_baseline_run_by_their_recipes(extended: Tree) -> None:
         assert metrics.loc[metrics["metric"] == "accuracy", "value"].max() > 0.25, "guessing reaches 0.1"
 
 
-def test_a_source_is_one_module_and_one_entry_and_of_two_classes_it_has_evidence(tree: Tree) -> None:
-    entry = block("digits:").replace('["0", "1", "2"]', '["0", "1"]')
-    entry = entry.replace("models: [clai-m]", "models: [clai-m, cross-entropy]").replace("overrides: {}", SMALL)
-    whole = f"{entry}run: [digits]\nrun_studies: []\nrun_benchmark: false\nevidence: real\n"
-    (tree.path / "local.yaml").write_text(whole)
+def test_a_source_is_one_module_and_one_entry(tree: Tree) -> None:
+    (tree.path / "local.yaml").write_text(block("digits:"))
     table = pd.DataFrame(np.random.default_rng(0).integers(0, 255, (90, 64)), columns=[f"p{i}" for i in range(64)])
-    table.assign(split=np.repeat(["train", "val", "test"], 30), label=np.arange(90) % 2).to_csv(
+    table.assign(split=np.repeat(["train", "val", "test"], 30), label=np.arange(90) % 3).to_csv(
         tree.path / "digits.csv"
     )
     target = "results/real/digits/prepared/dataset.json"
@@ -67,22 +58,69 @@ def test_a_source_is_one_module_and_one_entry_and_of_two_classes_it_has_evidence
     run = tree.snakemake(target, "--configfile", "local.yaml")
     assert run.returncode == 0, run.stdout
     info = json.loads((tree.path / target).read_text())
-    assert info["splits"]["train"] == {"n": 30, "counts": [15, 15]}
+    assert info["splits"]["train"] == {"n": 30, "counts": [10, 10, 10]}
     assert tree.planned(target, "--configfile", "local.yaml") == {}
     (tree.path / "digits.csv").write_text((tree.path / "digits.csv").read_text().replace(",1\n", ",0\n", 1))
     again = tree.planned(target, "--configfile", "local.yaml")
     assert again == {"fetch_source": 1, "prepare_dataset": 1}, "the same size, other labels"
-    evidence, table = tree.path / "results" / "real" / "digits" / "evidence", "paper_figures/supplement/tableS10.csv"
-    files = [f"{evidence.relative_to(tree.path)}/{name}" for name in ("samples.parquet", "predictions_clai-m.parquet")]
-    run = tree.snakemake("--cores", "2", "--configfile", "local.yaml", "--", "evidence", table, *files)
-    assert run.returncode == 0, run.stdout
-    for name in ("metrics", "comparisons"):
-        measured = pd.read_csv(evidence / f"{name}.csv")
-        assert set(measured.loc[measured["metric"] == "accuracy", "model"]) == {"clai-m", "cross-entropy"}
-    assert "accuracy" in set(pd.read_csv(tree.path / table).query("dataset == 'digits'")["metric"])
+
+
+@pytest.fixture
+def of_two_classes(tree: Tree) -> Tree:
+    """A copy with entries of the page, and data of two classes for them: a folder, a table, arrays and a set of MedMNIST."""
+    rng, y = np.random.default_rng(0), np.arange(240) % 2
+    pictures = (rng.integers(0, 150, (240, 28, 28)) + 60 * y[:, None, None]).astype(np.uint8)
+    for n, k in enumerate(y):
+        path = tree.path / "pets" / ("test" if n > 160 else "train") / ("cat", "dog")[k] / f"{n}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pictures[n]).save(path)
+    table = pd.DataFrame(rng.normal(size=(240, 3)) + y[:, None], columns=list("abc"))
+    table.assign(outcome=y, patient=np.arange(240) // 8).to_csv(tree.path / "wards.csv", index=False)
+    windows = rng.normal(size=(240, 1, 128)) * (1 + y[:, None, None])
+    np.savez(tree.path / "windows.npz", x=windows, y=y, groups=np.arange(240) // 8)
+    parts = {"train": slice(120), "val": slice(120, 180), "test": slice(180, 240)}
+    images = {f"{split}_images": pictures[part] for split, part in parts.items()}
+    labels = {f"{split}_labels": y[part, None] for split, part in parts.items()}
+    np.savez(tree.path / "pneumoniamnist.npz", **images, **labels)
+    changed = {
+        "pets": {"path": "pets", "image_size": 28},
+        "wards": {"path": "wards.csv"},
+        "windows": {"path": "windows.npz", "classes": ["quiet", "loud"]},
+        "pneumoniamnist": {"path": "pneumoniamnist.npz", "read_outs": True},
+    }
+    small = {"seeds": [0], "embedding_size": 4, "training": {"epochs": 2, "batch_size": 16}}
+    entries = {}
+    for name, changes in changed.items():
+        entry = yaml.safe_load(block(f"{name}:"))["datasets"][name]
+        entries[name] = entry | changes | {"models": ["clai-m"], "overrides": entry["overrides"] | small}
+    (tree.path / "local.yaml").write_text(yaml.safe_dump({"datasets": entries}))
+    return tree
+
+
+def test_own_data_of_two_classes_have_their_outputs_and_change_no_other_file(of_two_classes: Tree) -> None:
+    tree, own = of_two_classes, of_two_classes.path / "paper_figures" / "own"
+    before = {path: path.read_bytes() for path in tree.path.rglob("*") if path.is_file()}
+    run = tree.snakemake("--cores", "2", "own", "--configfile", "local.yaml")
+    assert run.returncode == 0, run.stdout[-20000:]
+    assert [str(path) for path, content in before.items() if path.read_bytes() != content] == []
+    made = {
+        path.relative_to(tree.path).parts[0] for path in tree.path.rglob("*") if path.is_file() and path not in before
+    }
+    assert made <= {".snakemake", "logs", "results", "paper_figures", "src"}, "src: compiled modules"
+    for name in ("pets", "wards", "windows", "pneumoniamnist"):
+        table = pd.read_csv(own / name / "table_accuracy.csv").query("model == 'clai-m'").set_index("metric")["mean"]
+        assert {"accuracy", "precision", "recall", "f1", "roc_auc", "auprc", "prevalence"} <= set(table.index)
+        assert table["auroc"] == table["roc_auc"] > 60, name
+        for figure in ("training", "embedding", "reliability"):
+            assert len(pd.read_csv(own / name / f"figure_{figure}.csv")), (name, figure)
+    assert tree.planned("own", "--configfile", "local.yaml") == {}
+    picture = next((tree.path / "pets" / "test" / "cat").iterdir())
+    picture.write_bytes(next((tree.path / "pets" / "test" / "dog").iterdir()).read_bytes())
+    again = tree.planned("own", "--configfile", "local.yaml")
+    assert again["prepare_dataset"] == again["fetch_source"] == 1
 
 
 def test_a_set_of_medmnist_is_one_entry(tree: Tree) -> None:
-    (tree.path / "local.yaml").write_text(block("bloodmnist:") + "run: [bloodmnist]\nevidence: real\n")
-    planned = tree.planned("results/real/bloodmnist/prepared/dataset.json", "--configfile", "local.yaml")
+    (tree.path / "local.yaml").write_text(block("pneumoniamnist:"))
+    planned = tree.planned("results/real/pneumoniamnist/prepared/dataset.json", "--configfile", "local.yaml")
     assert planned == {"fetch_source": 1, "prepare_dataset": 1}
