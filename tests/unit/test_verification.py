@@ -44,7 +44,8 @@ def test_every_metric_and_interval_is_computed_again_and_agrees(folder: Path) ->
     numbers = verified(folder)
     assert set(numbers["agreement"]) <= {Agreement.EQUAL, Agreement.WITHIN}
     names = numbers.loc[numbers["source"] == "pathmnist/metrics.csv", "name"]
-    assert len(names) == 6 * 10, "ten metrics of three seeds of two models; the temperature needs validation samples"
+    published = pd.read_csv(folder / "metrics.csv")
+    assert len(names) == (published["metric"] != "temperature").sum() > 0, "the temperature needs validation samples"
     exact = numbers["name"].str.contains("accuracy|f1|kappa") & numbers["source"].str.endswith("metrics.csv")
     assert (numbers.loc[exact, "agreement"] == Agreement.EQUAL).all()
     assert (numbers["source"] == "pathmnist/comparisons.csv").sum() == 5 * (4 + 2 * 4), "a pair and two models alone"
