@@ -115,10 +115,9 @@ def ablation(evidence: Evidence) -> Drawn:
     """Draw the mean over seeds of each kernel and target with its 95 % interval, a column a decision rule."""
     (study,) = evidence.expected
     metrics = evidence.frame(study, "metrics.csv")
+    cells = evidence.expected[study]["cells"]
     for factor in ("kernel", "target"):
-        metrics[factor] = metrics["model"].map(
-            {cell: of[factor] for cell, of in evidence.expected[study]["cells"].items()}
-        )
+        metrics[factor] = metrics["model"].map({cell: variants.get(factor) for cell, variants in cells.items()})
     kernels = [name for name in VARIANT_TITLES if name in set(metrics["kernel"])]
     targets = [name for name in TARGET_COLOURS if name in set(metrics["target"])]
     figure = new_figure(WIDTH, 4.4, evidence)
