@@ -127,7 +127,7 @@ def ablation(evidence: Evidence) -> Drawn:
         for axes, rule in zip(line, RULES, strict=True):
             shown = metrics[(metrics["rule"] == rule) & (metrics["metric"] == metric)].dropna(subset="value")
             points(axes, shown, x="kernel", hue="target", order=kernels, hue_order=targets, palette=TARGET_COLOURS,
-                    dodge=0.44, markersize=3.2, linewidth=1.1)  # fmt: skip
+                    dodge=0.44 if len(targets) > 1 else False, markersize=3.2, linewidth=1.1)  # fmt: skip
             axes.set_xticks(range(len(kernels)), kernels, rotation=45, ha="right", rotation_mode="anchor")
             axes.set(xlim=(-0.5, len(kernels) - 0.5), ylabel=heading if rule == RULES[0] else "", xlabel="")
             axes.grid(axis="x", visible=False)
