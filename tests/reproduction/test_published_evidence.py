@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from replication.report.claims.judge import judge
-from replication.report.claims.page import claims_frame
-from replication.report.documents import readme_results, readme_verdicts, replace_block, theory_checks
+from replication.report.claims.page import claim_page, claims_frame, claims_page, lines
+from replication.report.documents import readme_results, replace_block, theory_checks
 from replication.report.evidence import Evidence
 from replication.report.figures.render import render as draw
 from replication.report.printed_values import read_values
@@ -71,6 +71,9 @@ def test_tracked_verdicts_follow_from_the_published_evidence() -> None:
     claims = judge(evidence(), PRINTED)
     assert json.loads(Path("paper_figures/claims.json").read_text())["claims"] == claims
     assert_tracked("claims", claims_frame(claims))
+    assert Path("paper_figures/claims.md").read_text() == claims_page(claims)
+    for claim in claims:
+        assert Path(f"paper_figures/claims/{claim['id']}.md").read_text() == claim_page(claim)
 
 
 def test_every_published_number_has_a_run_with_commit_seed_data_and_hardware() -> None:
@@ -109,7 +112,7 @@ def test_published_data_is_real() -> None:
 
 def test_readme_shows_the_published_results() -> None:
     readme = Path("README.md").read_text()
-    verdicts = readme_verdicts(json.loads(Path("paper_figures/claims.json").read_text())["claims"])
+    verdicts = lines(json.loads(Path("paper_figures/claims.json").read_text())["claims"], "paper_figures/claims")
     assert readme == replace_block(readme, "verdicts", verdicts), "run workflow/scripts/update_readme.py"
     assert readme == replace_block(readme, "results", readme_results(evidence(), PRINTED)), "likewise"
 

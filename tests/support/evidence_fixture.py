@@ -143,7 +143,7 @@ def _description(folder: Path, dataset: str, miniature: bool) -> None:
         "dataset": dataset, "title": title + " (miniature synthetic)" * miniature, "miniature": miniature,
         "kind": "recordings" if dataset in SEPSIS else "images", "classes": classes, "licence": "CC-BY-4.0",
         "splits": {"train": {"counts": [4500] * len(classes)}, "test": {"counts": [1000] * len(classes)}},
-        "files": [], "arrays": {},
+        "files": [], "arrays": {}, "source": "jpeg_copy" if dataset == "cifar10" else dataset,
     }  # fmt: skip
     (folder / "dataset.json").write_text(json.dumps(content))
 
@@ -239,7 +239,8 @@ def _runs(folder: Path, dataset: str, models: Collection[str], units: Sequence[t
     for model in models:
         for seed, fold in units:
             run = f"{dataset}/{model}/seed{seed}" + (f"/fold{fold}" if fold is not None else "")
-            settings = {"threads": 2, "training": {"epochs": 5}, "target": {"multiclass": "zero"}}
+            training = {"epochs": 5, "batch_size": 64, "pair_weighting": "none"}
+            settings = {"threads": 2, "training": training, "target": {"multiclass": "zero"}}
             data = {f"{dataset}_images.zip": "sha256:" + "ab" * 32}
             records.append(_record(run, seed=seed, fold=fold, settings=settings, data=data, threads=2))
     write_records(folder, records)
@@ -273,13 +274,17 @@ def write_studies(root: Path, *, seeds: int = 3, gain: float = 0.02, miniature: 
                     metrics += [
                         (study, cell, seed, "", rule, shares, metric, value) for metric, value in values.items()
                     ]
-                epochs = {"sequential-all": 1, "joint-all": 10}.get(cell.split("_")[-1], 20)
+                epochs = (
+                    120
+                    if study == "epochs-120"
+                    else {"sequential-all": 1, "joint-all": 10}.get(cell.split("_")[-1], 20)
+                )
                 for epoch in range(1, epochs + 1):
                     score = 0.5 * epoch / epochs
                     learned = (1 - score, 0.1, score, score, score, 1e-3, 1e6)
                     cost = (epoch * 100 / epochs, epoch * 1e12, epoch * (10.0 + seed), epoch * 1.0)
                     history.append((study, cell, seed, "", epoch, *learned, *cost))
-                settings = {"encoder": {"width": 48 if study == "wide" else 32}}
+                settings = {"encoder": {"width": 48 if study == "wide" else 32}, "training": {"batch_size": 64}}
                 runs.append(_record(f"{study}/{cell}/seed{seed}", seed=seed, settings=settings))
         _write(folder, "metrics.csv", metrics)
         pd.DataFrame(history, columns=STUDY_HISTORY).to_csv(folder / "history.csv", index=False)

@@ -20,7 +20,7 @@ from replication.experiments import complexity
 from replication.experiments.complexity import LOSSES, SCHEDULES, Case, Measurement, Shape
 from replication.metrics.passes import trunk_passes
 from replication.models.run import training_settings
-from replication.report.claims.cost import powers_of_time
+from replication.report.claims.cost import seconds_a_pass
 from replication.report.evidence import by_setting
 from replication.report.tables.complexity import comparisons
 from replication.runs.columns import COLUMNS
@@ -155,9 +155,8 @@ def test_ratios_are_of_the_same_repetition_at_the_largest_size() -> None:
     assert np.isnan(memory.loc["streamed", "first_value"])
 
 
-@pytest.mark.parametrize("comparison", ["batches", "classes"])
-def test_growth_is_the_power_in_pairs_of_batches_and_in_classes(comparison: str) -> None:
-    rows: Any = by_setting(rows_of(0.01).query("comparison == @comparison and variant == 'printed'"))
-    rows = rows[rows["quantity"].isin(["seconds", "predicted"])]
-    assert powers_of_time(rows, "passes").tolist() == pytest.approx([1, 1])
-    assert (powers_of_time(rows, "seconds") > 1.01).all()
+def test_time_a_pass_shows_a_machine_that_slows_down_and_passes_of_a_bare_trunk_do_not() -> None:
+    rows: Any = by_setting(rows_of(0.01).query("comparison == 'classes' and variant == 'printed'"))
+    bare, seconds = (seconds_a_pass(rows, "C", bare=bare) for bare in (True, False))
+    assert (bare[20] / bare[2]).tolist() == pytest.approx([1, 1])
+    assert (seconds[20] / seconds[2]).tolist() == pytest.approx([1.8 / 1.08] * 2)

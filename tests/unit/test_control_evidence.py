@@ -7,27 +7,26 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from replication.report.claims.finding import Finding
+from replication.report.claims.finding import Estimate, Finding
 from replication.report.claims.hypothesis import Outcome
-from replication.report.claims.judge import CLAIMS
-from replication.report.evidence import Evidence
-from replication.report.printed_values import read_values
+from replication.report.claims.judge import JUDGES
+from replication.report.evidence import Evidence, _read_csv
 from replication.report.statistics import Interval
 from replication.runs.columns import COLUMNS
 from support.evidence_fixture import EXPECTED, STUDIES, write_benchmark, write_evidence, write_studies
+from support.published import PRINTED
 
-REPOSITORY = Path(__file__).parents[2]
-PAPER = read_values(REPOSITORY / "workflow" / "config" / "printed_values.csv")
-CONTROLLED = ("9", "10", "11", "12", "14")
-DATASETS = ["cifar10", "challenge2019"]
-
-
-def evidence_below(root: Path) -> Evidence:
-    return Evidence.found(root, EXPECTED | STUDIES | {"convergence": {"title": "Band powers", "needs": "them"}})
+AGREES, AGAINST = Outcome.REPRODUCED, Outcome.NOT_REPRODUCED
 
 
 def finding_on(root: Path, number: str) -> Finding:
-    return next(claim for claim in CLAIMS if claim.number == number).judge(evidence_below(root), PAPER)
+    _read_csv.cache_clear()
+    expected = EXPECTED | STUDIES | {"convergence": {"title": "Band powers", "needs": "them"}}
+    return JUDGES[number](Evidence.found(root, expected), PRINTED)
+
+
+def controls(finding: Finding, words: str = "") -> list[Estimate]:
+    return [e for e in finding.estimates if e.role == "control" and words in f"{e.model} {e.quantity}"]
 
 
 def append(root: Path, dataset: str, file: str, rows: list[tuple[object, ...]]) -> None:
@@ -39,114 +38,113 @@ def append(root: Path, dataset: str, file: str, rows: list[tuple[object, ...]]) 
     frame.to_csv(path, index=False)
 
 
-def write_controls(root: Path) -> None:
-    """Write controls in which other embeddings do what CLaI's does, and more of it."""
-    append(root, "cifar10", "alignment.csv", [
-        (model, seed, epoch, "cosine", 0.1 * epoch, 0.2 * epoch + 0.01 * seed, 0.3)
-        for model in ("clai-c", "cross-entropy") for seed in (0, 1, 2) for epoch in (0, 1, 2)
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    write_evidence(tmp_path, ["cifar10", "mimic-iv", "pathmnist", "sleepedf-bands"])
+    write_studies(tmp_path)
+    write_benchmark(tmp_path)
+    return tmp_path
+
+
+def test_a_fixed_metric_that_gains_as_much_speaks_against_the_learned_one(root: Path) -> None:
+    for learned, verdict in ((0.0, AGAINST), (0.1, AGREES)):
+        path = root / "ablation" / "evidence" / "metrics.csv"
+        metrics = pd.read_csv(path)
+        rows = metrics["model"].isin(["full_zero"]) & (metrics["metric"] == "accuracy")
+        metrics.loc[rows, "value"] += learned
+        metrics.to_csv(path, index=False)
+        finding = finding_on(root, "1")
+        (control, *_) = controls(finding, "full M")
+        assert (control.outcome, control.target) == (verdict, "zero")
+        assert finding.outcome == Outcome.REPRODUCED
+    shutil.rmtree(root / "ablation")
+    for number in ("1", "2", "3b"):
+        assert finding_on(root, number).not_controlled
+
+
+def test_a_constant_that_is_calibrated_as_well_speaks_against_the_claim(root: Path) -> None:
+    before = finding_on(root, "5")
+    assert controls(before) == []
+    append(root, "mimic-iv", "metrics.csv", [
+        ("mimic-iv", "constant", 0, fold, "", "", "ece", 0.001 + 1e-4 * fold) for fold in range(5)
     ])  # fmt: skip
-    append(root, "cifar10", "agreement.csv", [
-        ("clai-m", seed, None, share, quantity, value)
-        for seed in (0, 1, 2)
-        for share, quantity, value in (
-            (0.1, "agreement", 0.6), (0.2, "agreement", 0.8), (0.1, "kde_error", 0.0), (np.nan, "class_agreement", 0.95),
-        )
+    finding = finding_on(root, "5")
+    assert [control.outcome for control in controls(finding)] == [AGAINST]
+    assert finding.outcome == before.outcome
+
+
+@pytest.mark.parametrize(("effect", "verdict"), [(-0.5, AGAINST), (0.5, AGREES)])
+def test_signals_of_cross_entropy_that_converge_speak_against_the_claim(
+    root: Path, effect: float, verdict: Outcome
+) -> None:
+    append(root, "mimic-iv", "latent.csv", [
+        ("cross-entropy", 0, fold, "area_effect_seen", effect + 0.01 * fold) for fold in range(5)
     ])  # fmt: skip
-    append(root, "challenge2019", "latent.csv", [
-        (model, 0, fold, f"{quantity}_{form}", 0.3 + 0.01 * fold)
-        for model in ("clai-m", "clai-c", "cross-entropy") for fold in range(5)
-        for quantity in ("area_effect", "roughness") for form in ("seen", "unit")
+    assert [control.outcome for control in controls(finding_on(root, "11"), "Cross-entropy")] == [verdict]
+
+
+def test_a_grouping_of_other_embeddings_speaks_against_the_claim(root: Path) -> None:
+    before = finding_on(root, "12").outcome
+    animals = (3, 4, 5, 7)
+    append(root, "cifar10", "similarity.csv", [
+        ("inputs", 0, a, b, float(a in animals and b in animals)) for a in range(10) for b in range(10)
     ])  # fmt: skip
-    append(
-        root, "cifar10", "similarity.csv", [("inputs", 0, a, b, float(a == b)) for a in range(10) for b in range(10)]
-    )
+    finding = finding_on(root, "12")
+    found = {control.part: control.outcome for control in controls(finding, "Inputs")}
+    assert found == {"vehicles": AGREES, "four-legged animals": AGAINST, "blue backgrounds": AGREES}
+    assert finding.outcome == before
 
 
-def written(root: Path) -> Path:
-    write_evidence(root, DATASETS)
-    write_studies(root)
-    write_benchmark(root)
-    return root
-
-
-def test_without_controls_each_claim_that_has_one_says_so(tmp_path: Path) -> None:
-    root = written(tmp_path)
-    for number in CONTROLLED:
-        finding = finding_on(root, number)
-        assert not finding.controls
-        assert len(finding.not_controlled) == 1, number
-
-
-def test_controls_are_shown_and_change_no_verdict(tmp_path: Path) -> None:
-    without, root = written(tmp_path / "without"), written(tmp_path / "with")
-    before = {number: finding_on(without, number).verdict for number in CONTROLLED}
-    write_controls(root)
-    findings = {number: finding_on(root, number) for number in CONTROLLED}
-    assert {number: finding.verdict for number, finding in findings.items()} == before
-    assert [number for number, finding in findings.items() if finding.not_controlled] == ["14"]
-    value = {part.quantity: part.value for part in findings["9"].controls}
-    rise = value["Cross-entropy, cosine kernel: rise of the centred alignment from the untrained network"]
-    assert isinstance(rise, Interval)
-    assert (rise.mean, rise.n) == (pytest.approx(0.4), 3)
-    lowest = next(part.value for part in findings["10"].controls if "0.1 to 0.2: lowest" in part.quantity)
-    assert isinstance(lowest, Interval)
-    assert lowest.mean == pytest.approx(0.6)
-    effects = [part.quantity for part in findings["11"].controls if "effect size" in part.quantity]
-    seen, unit = "as the kernel sees them", "on unit vectors"
-    forms = (("CLaI-M", seen), ("CLaI-M", unit), ("CLaI-C", seen), ("Cross-entropy", seen))
-    assert effects == [f"{model}, {form}: effect size of the area" for model, form in forms]
-    # All pairs of different classes are alike, so that any assignment is as good.
-    p = next(
-        part.value for part in findings["12"].controls if part.quantity.startswith("Inputs of the encoder, one seed: p")
-    )
-    assert p == 1
-
-
-def test_signals_of_cross_entropy_that_converge_speak_against_the_claim(tmp_path: Path) -> None:
-    root = written(tmp_path)
-    append(root, "challenge2019", "latent.csv", [
-        (model, 0, fold, "area_effect_seen", -0.5 + 0.01 * fold) for model in ("clai-c", "cross-entropy") for fold in range(5)
-    ])  # fmt: skip
-    outcomes = [part.outcome for part in finding_on(root, "11").controls]
-    assert outcomes == [Outcome.REPRODUCED, Outcome.NOT_REPRODUCED]
-
-
-def test_a_cohort_without_the_control_of_signals_is_named(tmp_path: Path) -> None:
-    root = written(tmp_path)
-    shutil.copytree(root / "challenge2019", root / "challenge2019-septic")
-    path = root / "challenge2019-septic" / "evidence" / "dataset.json"
-    path.write_text(path.read_text().replace("Challenge 2019", "Septic records"))
-    write_controls(root)
-    finding = finding_on(root, "11")
-    assert finding.controls
-    assert [name.rpartition(", on ")[2] for name in finding.not_controlled] == [
-        "Septic records, study challenge2019-septic"
-    ]
-
-
-def test_schedules_to_convergence_are_compared_by_kernel(tmp_path: Path) -> None:
-    root = written(tmp_path)
+def test_the_last_epoch_of_a_schedule_is_a_control(root: Path) -> None:
     folder = root / "convergence" / "evidence"
     folder.mkdir(parents=True)
     (folder / "dataset.json").write_bytes((root / "cifar10" / "evidence" / "dataset.json").read_bytes())
+    schedules = {"sequential-all-long": 0.7, "joint-all-long": 0.6}
+    cells = [(f"{kernel}_{name}", last) for kernel in ("cosine", "full") for name, last in schedules.items()]
     append(root, "convergence", "metrics.csv", [
-        ("convergence", f"full_{schedule}", seed, None, "printed", "population", "accuracy", accuracy + 0.01 * seed)
-        for schedule, accuracy in {"sequential-all-long": 0.7, "joint-all-long": 0.6, "joint-1-long": 0.72}.items()
-        for seed in (0, 1, 2)
+        ("convergence", cell, seed, None, "printed", "population", "accuracy", last + 0.01 * seed * ("joint" in cell))
+        for cell, last in cells for seed in range(3)
+    ])  # fmt: skip
+    append(root, "convergence", "history.csv", [
+        ("convergence", cell, seed, None, 1, 0.5, 0.1, 0.5, 0.5, 0.8 + 0.001 * seed * ("joint" in cell), 1e-3, 1e6)
+        for cell, _ in cells for seed in range(3)
     ])  # fmt: skip
     finding = finding_on(root, "14")
-    gains = [part.value.mean for part in finding.controls if isinstance(part.value, Interval)]
-    assert gains == pytest.approx([-0.1, 0.02])
-    assert [part.outcome for part in finding.controls] == [Outcome.NOT_REPRODUCED, None], "the test has all references"
-    assert not finding.not_controlled
+    last = controls(finding, "last epoch")
+    assert [control.outcome for control in last] == [AGAINST, AGAINST]
+    assert all(isinstance(control.value, Interval) and control.value.mean == pytest.approx(-0.09) for control in last)
+    assert finding.outcome == Outcome.REPRODUCED, "by the best validation epoch"
 
 
-def test_the_interval_of_a_share_ends_where_shares_end(tmp_path: Path) -> None:
-    root = written(tmp_path)
+def test_a_baseline_that_finds_sleep_as_hard_agrees(root: Path) -> None:
+    path = root / "sleepedf-bands" / "evidence"
+    (path / "comparisons.csv").unlink()
+    metrics = pd.read_csv(path / "metrics.csv")
+    rows = (metrics["model"] == "cross-entropy") & (metrics["metric"] == "accuracy")
+    for amount, verdict in ((-0.2, AGREES), (0.4, AGAINST)):
+        metrics.loc[rows, "value"] += amount
+        metrics.to_csv(path / "metrics.csv", index=False)
+        assert [control.outcome for control in controls(finding_on(root, "16"))] == [verdict]
+
+
+def test_the_area_of_decisions_stands_beside_the_printed_one(root: Path) -> None:
+    append(
+        root,
+        "cifar10",
+        "bandwidth.csv",
+        [("clai-m", 0, "decisions", "roc_auc", 0.95), ("clai-m", 0, "vote", "roc_auc", 0.98)],
+    )
+    (control,) = controls(finding_on(root, "4"))
+    assert control.outcome is None
+    assert control.value == pytest.approx(0.95 - 0.9386)
+
+
+def test_an_agreement_beyond_what_a_share_can_be_gives_no_verdict(root: Path) -> None:
     append(root, "cifar10", "agreement.csv", [
-        ("clai-m", seed, None, 0.1, quantity, value)
-        for seed, lowest in ((0, 0.7), (1, 0.9)) for quantity, value in (("agreement", lowest), ("kde_error", 0.0))
+        ("clai-m", seed, None, 0.1, "agreement", value) for seed, value in enumerate((0.97, 0.999, 0.999))
     ])  # fmt: skip
-    (lowest,) = (part.value for part in finding_on(root, "10").controls if "lowest agreement" in part.quantity)
-    assert isinstance(lowest, Interval)
-    assert (lowest.mean, lowest.low, lowest.high) == (pytest.approx(0.8), 0.0, 1.0)
+    (judged,) = [e for e in finding_on(root, "10").tests if e.part == "the data's class shares"]
+    assert isinstance(judged.value, Interval)
+    assert judged.value.high > 1
+    assert judged.outcome == Outcome.NOT_TESTABLE
+    assert np.isfinite(judged.value.mean)

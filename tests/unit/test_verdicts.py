@@ -1,45 +1,59 @@
-"""The rules of verdicts: intervals against margins, and how parts, models and readings join."""
+"""The rules of verdicts: intervals against margins, and how parts, models, data and readings join."""
 
-from dataclasses import replace
+import itertools
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from replication.report.claims.finding import DIFFERENCE, PER_CENT, POINTS, Finding, Part, Unit
+from replication.report.claims.finding import DIFFERENCE, PER_CENT, POINTS, Finding, Place
 from replication.report.claims.hypothesis import (
+    MORE,
     Hypothesis,
     Outcome,
-    Qualifier,
-    Reading,
-    Verdict,
     agreed,
     all_of,
-    deciding,
     n_needed,
     one_of,
-    without_evidence,
+    some_of,
 )
-from replication.report.claims.judge import CLAIMS, record
-from replication.report.claims.page import claims_frame
+from replication.report.claims.judge import JUDGES, record
+from replication.report.claims.page import verdict_of
+from replication.report.evidence import Evidence
 from replication.report.statistics import Interval, interval
+from replication.runs.outputs import CLAIM_TEXTS
+from support.evidence_fixture import EXPECTED, write_evidence
+from support.published import PRINTED
 
 REPRODUCED, NOT, OPEN = Outcome.REPRODUCED, Outcome.NOT_REPRODUCED, Outcome.INCONCLUSIVE
-ZERO, PRODUCT = Reading(target="zero", network="of the studies"), Reading(target="product", network="of the studies")
+IN_PART, EXCEEDED, UNTESTED = Outcome.IN_PART, Outcome.EXCEEDED, Outcome.NOT_TESTABLE
+ZERO, PRODUCT = Place("zero"), Place("product")
+OF = {REPRODUCED: (0.02, 0.03), NOT: (-0.03, -0.02), OPEN: (-0.01, 0.03)}
+"""An interval for each outcome of a claim of more."""
 
 
-def part(data: str, outcome: Outcome | None, model: str = "", reading: Reading | None = None) -> Part:
-    return Part(data, "accuracy", 0.8, PER_CENT, outcome, reading or Reading(), model, key=data)
+@pytest.fixture
+def finding(tmp_path: Path) -> Finding:
+    write_evidence(tmp_path, ["pathmnist", "cifar10", "sleepedf-bands"], theory=False)
+    return Finding(Evidence.found(tmp_path, EXPECTED), targets=("zero", "product"))
 
 
-def test_a_mean_is_written_with_sign_and_interval() -> None:
+def add(
+    finding: Finding, key: str, outcome: Outcome, place: Place = ZERO, part: str = "", quantity: str = "accuracy"
+) -> None:
+    low, high = OF[outcome]
+    value = Interval((low + high) / 2, low, high, 3, "seed")
+    finding.add(key, quantity, value, DIFFERENCE, MORE, place, part=part)
+
+
+def test_a_mean_is_written_with_sign_unit_and_interval() -> None:
     seeds = pd.Series([0.001, 0.004, 0.0073]).rename_axis("seed")
     gap = interval(seeds)
-    assert POINTS.text(gap) == "+0.41 [-0.37, +1.19]"
+    assert POINTS.text(gap) == "+0.41 points [-0.37, +1.19]"
     assert DIFFERENCE.text(gap) == "+0.004 [-0.004, +0.012]"
-    assert POINTS.text(interval(seeds.rename_axis("fold"))) == "+0.41 [-0.83, +1.65]"
-    assert PER_CENT.text(interval(seeds[:1])) == "0.10"
-    assert Unit(2, style="e").text(2.98e-7) == "2.98e-07"
+    assert POINTS.text(interval(seeds.rename_axis("fold"))) == "+0.41 points [-0.83, +1.65]"
+    assert PER_CENT.text(interval(seeds[:1])) == "0.10 %"
 
 
 @pytest.mark.parametrize(
@@ -56,24 +70,27 @@ def test_a_mean_is_written_with_sign_and_interval() -> None:
         ("equal", 0.011, 0.02, NOT),
         ("equal", -0.02, -0.011, NOT),
         ("equal", -0.009, 0.02, OPEN),
-        ("value", 0.011, 0.02, Outcome.EXCEEDED),
+        ("value", 0.011, 0.02, EXCEEDED),
         ("value", -0.02, -0.011, NOT),
         ("value", -0.009, 0.009, REPRODUCED),
     ],
 )
 def test_an_interval_meets_zero_and_the_margin(kind: str, low: float, high: float, outcome: Outcome) -> None:
     mean = (low + high) / 2
-    assert Hypothesis(kind, 0.01).outcome(Interval(mean, low, high, 3, "seed")) == outcome  # type: ignore[arg-type]
-    mirrored = Hypothesis(kind, 0.01, sign=-1, null=1.0)  # type: ignore[arg-type]
+    assert Hypothesis(kind).outcome(Interval(mean, low, high, 3, "seed")) == outcome  # type: ignore[arg-type]
+    mirrored = Hypothesis(kind, sign=-1, null=1.0, bounds=(0, 2))  # type: ignore[arg-type]
     assert mirrored.outcome(Interval(1 - mean, 1 - high, 1 - low, 3, "seed")) == outcome
-    assert mirrored.outcome(Interval(1 - mean, np.nan, np.nan, 1, "seed")) == Outcome.NOT_TESTABLE
+    from_margin = [mirrored.margins(1 - bound) for bound in (low, high)]
+    assert from_margin == pytest.approx([100 * low, 100 * high])
 
 
-def test_the_region_of_a_hypothesis_lies_beyond_its_margin() -> None:
-    assert Hypothesis("better", 0.01).region() == (0.01, np.inf)
-    assert Hypothesis("better", 0.01, sign=-1).region() == (-np.inf, -0.01)
-    assert Hypothesis("not worse", 0.01).region() == (-0.01, np.inf)
-    assert Hypothesis("equal", 0.1, null=1).region() == pytest.approx((0.9, 1.1))
+@pytest.mark.parametrize(
+    ("low", "high", "n"),
+    [(0.02, 0.03, 2), (0.02, 0.02, 3), (0.02, 1.07, 3), (-1.2, -0.5, 3), (np.nan, np.nan, 1)],
+    ids=["two replicates", "no width", "above the range", "below the range", "one replicate"],
+)
+def test_no_verdict_comes_from_an_interval_that_is_none(low: float, high: float, n: int) -> None:
+    assert MORE.outcome(Interval(0.02, low, high, n, "seed")) == UNTESTED
 
 
 def test_enough_replicates_make_the_interval_no_wider_than_the_margin() -> None:
@@ -96,82 +113,95 @@ def test_parts_alternatives_and_readings_join_by_the_rules() -> None:
     assert all_of([REPRODUCED, REPRODUCED]) == REPRODUCED
     assert all_of([REPRODUCED, OPEN]) == OPEN
     assert all_of([OPEN, NOT, REPRODUCED]) == NOT
-    assert all_of([REPRODUCED, Outcome.EXCEEDED]) == Outcome.EXCEEDED
+    assert all_of([REPRODUCED, UNTESTED]) == UNTESTED
+    assert all_of([REPRODUCED, EXCEEDED, OPEN]) == EXCEEDED, "none lies below, one above"
+    assert all_of([EXCEEDED, NOT]) == NOT
+    assert some_of([REPRODUCED, NOT]) == IN_PART
+    assert some_of([NOT, NOT]) == NOT
+    assert some_of([REPRODUCED, REPRODUCED]) == REPRODUCED
     assert one_of([NOT, OPEN]) == OPEN
     assert one_of([NOT, OPEN, REPRODUCED]) == REPRODUCED
     assert agreed([NOT, NOT]) == NOT
     assert agreed([REPRODUCED, NOT, OPEN]) == Outcome.DEPENDS
     assert agreed([REPRODUCED, OPEN]) == OPEN
-    assert agreed([REPRODUCED, Outcome.NOT_TESTABLE]) == REPRODUCED
-    assert agreed([]) == Outcome.NOT_TESTABLE
+    assert agreed([REPRODUCED, UNTESTED]) == REPRODUCED
+    assert agreed([]) == UNTESTED
 
 
-@pytest.mark.parametrize(
-    ("parts", "missing", "verdict"),
-    [
-        ([], ["PathMNIST"], Verdict(Outcome.NOT_TESTABLE)),
-        ([None], [], Verdict(Outcome.NOT_TESTABLE)),
-        ([REPRODUCED, None], [], Verdict(REPRODUCED)),
-        ([REPRODUCED, REPRODUCED], ["PathMNIST"], Verdict(REPRODUCED, Qualifier.WHERE_TESTED)),
-        ([REPRODUCED, NOT], ["PathMNIST"], Verdict(NOT, Qualifier.WHERE_TESTED)),
-    ],
-)
-def test_a_verdict_needs_every_part_that_has_a_say(
-    parts: list[Outcome | None], missing: list[str], verdict: Verdict
-) -> None:
-    found = Finding(parts=[part("CIFAR-10", outcome) for outcome in parts], missing=missing).verdict
-    assert found == verdict
+def test_a_claim_must_hold_on_every_dataset_for_one_model(finding: Finding) -> None:
+    for model, on_images in (("CLaI-M", NOT), ("CLaI-C", REPRODUCED)):
+        add(finding, "pathmnist", REPRODUCED, Place("zero", "", model))
+        add(finding, "cifar10", on_images, Place("zero", "", model))
+    assert finding.outcome == REPRODUCED
+    add(finding, "cifar10", NOT, Place("zero", "", "CLaI-C"))
+    assert finding.outcome == NOT, "neither model passes everywhere"
 
 
-def test_one_of_several_models_is_enough_on_each_dataset() -> None:
-    parts = [part("CIFAR-10", NOT, "CLaI-M"), part("CIFAR-10", REPRODUCED, "CLaI-C"), part("SleepEDF", REPRODUCED)]
-    assert Finding(parts=parts).verdict.outcome == REPRODUCED
-    assert Finding(parts=[*parts, part("PathMNIST", NOT)]).verdict.outcome == NOT
+def test_a_substitute_informs_and_never_vetoes_the_papers_own_data(finding: Finding) -> None:
+    add(finding, "sleepedf-bands", NOT)
+    assert (finding.outcome, finding.qualifier) == (NOT, "on a substitute")
+    add(finding, "pathmnist", REPRODUCED)
+    assert (finding.outcome, finding.qualifier) == (REPRODUCED, "where tested"), "product targets are untested"
+    assert [estimate.key for estimate in finding.tests] == ["pathmnist"]
 
 
-def test_n_is_told_of_inconclusive_readings_alone() -> None:
+def test_an_option_of_ours_has_no_say(finding: Finding) -> None:
+    add(finding, "pathmnist", NOT, Place("zero", "calibrated"))
+    assert finding.outcome == UNTESTED
+    add(finding, "pathmnist", REPRODUCED)
+    assert finding.outcome == REPRODUCED
+
+
+def test_readings_that_contradict_each_other_make_the_verdict_depend(finding: Finding) -> None:
+    add(finding, "pathmnist", REPRODUCED)
+    add(finding, "pathmnist", OPEN, PRODUCT)
+    assert finding.outcome == OPEN
+    add(finding, "pathmnist", NOT, PRODUCT)
+    assert finding.outcome == Outcome.DEPENDS
+    assert [estimate.outcome for estimate in finding.decisive] == [REPRODUCED, NOT]
+
+
+def test_a_jpeg_copy_is_named(finding: Finding) -> None:
+    finding.targets = ("zero",)
+    add(finding, "cifar10", REPRODUCED)
+    assert finding.qualifier == "on a JPEG copy"
+    add(finding, "pathmnist", REPRODUCED)
+    assert finding.qualifier == "partly on a JPEG copy"
+
+
+def test_a_part_without_evidence_leaves_the_claim_untested_unless_another_fails(finding: Finding) -> None:
+    finding.required = ("ranking", "calibration")
+    add(finding, "pathmnist", REPRODUCED, part="ranking")
+    assert (finding.outcome, finding.parts["calibration"]) == (UNTESTED, UNTESTED)
+    add(finding, "cifar10", NOT, part="ranking")
+    assert finding.outcome == NOT
+
+
+@pytest.mark.parametrize("number", [number for number, text in CLAIM_TEXTS["claims"].items() if "states" in text])
+def test_each_claim_has_a_sentence_of_at_most_thirty_words_for_each_outcome(number: str, finding: Finding) -> None:
+    """The parts of a claim, or the readings of its targets, have every pair of outcomes."""
+    of_claim = JUDGES[number](finding.evidence, PRINTED)
+    finding.targets, finding.required, finding.join = of_claim.targets, of_claim.required, of_claim.join
+    for one, other in itertools.product(OF, repeat=2):
+        finding.estimates.clear()
+        if finding.targets:
+            for target, outcome in zip(finding.targets, (one, other), strict=True):
+                for key in ("pathmnist", "cifar10"):
+                    add(finding, key, outcome, Place(target))
+        else:
+            for part, outcome in zip(finding.required or ("",), (one, other, other), strict=False):
+                add(finding, "pathmnist", outcome, part=part, place=Place())
+        judged = record(number, CLAIM_TEXTS["claims"][number], finding)
+        assert len(judged["sentence"].split()) <= 30, judged["sentence"]
+        assert verdict_of(judged).startswith(str(finding.outcome))
+
+
+def test_n_is_told_of_what_seeds_alone_leave_open(finding: Finding) -> None:
     wide = pd.Series([-0.05, 0.0, 0.05]).rename_axis("seed")
-    measured = {"hypothesis": Hypothesis("better", 0.01), "replicates": wide, "value": interval(wide)}
-    settled = [
-        part("CIFAR-10", REPRODUCED, "CLaI-M", ZERO),
-        replace(part("CIFAR-10", OPEN, "CLaI-C", ZERO), **measured),
-    ]
-    for told, further in ((False, {}), (True, measured)):
-        left = replace(part("CIFAR-10", OPEN, "CLaI-M", PRODUCT), **further)
-        finding = Finding(parts=[*settled, left])
-        assert finding.verdict.outcome == OPEN
-        (reason,) = claims_frame([record(CLAIMS[0], finding, {})])["reason"]
-        assert ("would take n of about" in reason) == told
-
-
-def test_readings_that_contradict_make_the_verdict_depend_and_are_named() -> None:
-    other = Reading(target="product", network="of table 1")
-    found = {ZERO: NOT, PRODUCT: REPRODUCED, other: REPRODUCED}
-    finding = Finding(parts=[part("CIFAR-10", outcome, reading=reading) for reading, outcome in found.items()])
-    assert finding.verdict.outcome == Outcome.DEPENDS
-    assert finding.deciding == ["target"]
-    assert [p.reading for p in finding.decisive] == [ZERO, PRODUCT], "the pair that differs in the target alone"
-    assert deciding({ZERO: NOT, PRODUCT: NOT}) == []
-
-
-def test_readings_with_an_option_of_ours_are_not_the_papers() -> None:
-    paper = Reading(target="zero", network="of table 1", loss="printed", shares="population", probability="raw")
-    assert paper.of_paper
-    for choice in (
-        {"network": "of the studies"},
-        {"loss": "balanced"},
-        {"loss": "above its floor"},
-        {"shares": "equal"},
-        {"probability": "calibrated"},
-    ):
-        assert not replace(paper, **choice).of_paper
-
-
-def test_readings_without_evidence_are_named_once() -> None:
-    choices = {"target": ("zero", "product"), "probability": ("raw", "calibrated")}
-    raw, calibrated = (Reading(target="zero", probability=p) for p in choices["probability"])
-    assert without_evidence(choices, [raw]) == ["target product", "probability calibrated"]
-    product = Reading(target="product", probability="raw")
-    assert without_evidence(choices, [raw, calibrated, product]) == ["target product, probability calibrated"]
-    finding = Finding(parts=[part("CIFAR-10", REPRODUCED, reading=raw)], choices=choices)
-    assert finding.verdict == Verdict(REPRODUCED, Qualifier.WHERE_TESTED)
+    finding.add("pathmnist", "accuracy", wide, POINTS, MORE)
+    around = Interval(0.0, -0.05, 0.05, 3, "seed", 10000)
+    finding.add("pathmnist", "accuracy", around, POINTS, MORE)
+    needed = [estimate.n_needed for estimate in finding.estimates]
+    assert needed[0] is not None
+    assert needed[0] > 100
+    assert needed[1] is None, "more seeds leave the part of the test samples as it is"

@@ -106,7 +106,7 @@ def test_a_changed_table_is_found_and_rows_without_predictions_say_so(folder: Pa
 
 
 def test_a_changed_verdict_is_found_and_named() -> None:
-    tracked = [{"id": "1", "outcome": "reproduced", "qualifier": ""}]
+    tracked = [{"id": "1", "outcome": "reproduced", "qualifier": "", "note": ""}]
     assert list(of_claims(tracked, tracked)["agreement"]) == [Agreement.EQUAL]
     (row,) = of_claims(tracked, [tracked[0] | {"qualifier": "on a substitute"}]).to_dict("records")
     assert (row["name"], row["here"], row["agreement"]) == (

@@ -66,12 +66,14 @@ rule judge_claims:
     input:
         evidence=evidence_of,
         caption="workflow/report/claims.rst",
+        texts="workflow/config/claims.yaml",
         printed_values="workflow/config/printed_values.csv",
         library=RENDERING,
     output:
         md=report("<figures>/claims.md", caption="../report/output.rst", category="Claims"),
         csv="<figures>/claims.csv",
         json="<figures>/claims.json",
+        pages=outputs.claim_pages("<figures>"),
     log:
         "<logs>/judge_claims.log",
     localrule: True

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from replication.report.claims.judge import judge
-from replication.report.claims.page import claims_page
+from replication.report.claims.page import claim_page, claims_page
 from replication.report.evidence import Evidence
 from replication.report.printed_values import read_values
 from replication.report.tables.layout import Sources
@@ -31,7 +31,8 @@ files = {
 }
 published = Evidence.of_files(Path(params.root), params.datasets[CLAIMS], sources.evidence)
 content = json.loads(tracked["claims.json"].read_text())
-page = claims_page(content["claims"], content["caption"])
+pages = {f"{claim['id']}.md": claim_page(claim) for claim in content["claims"]}
+pages["claims.md"] = claims_page(content["claims"])
 parts = [pd.read_csv(path, dtype={"published": str, "here": str}) for path in (*sources.numbers, *sources.models)]
 for name in VERIFIED_TABLES:
     shown = params.datasets[name]
@@ -40,5 +41,5 @@ for name in VERIFIED_TABLES:
     parts.append(of_table(name, pd.read_csv(tracked[f"{name}.csv"]), again.frame, files))
     parts.append(of_text(f"{name}.tex", "the whole text", tracked[f"{name}.tex"].read_text(), table.tex))
 parts.append(of_claims(content["claims"], judge(replace(published, recomputed=files), values[0])))
-parts.append(of_text("claims.md", "the whole text", tracked["claims.md"].read_text(), page))
+parts += [of_text(f"claims {name}", "the whole text", tracked[name].read_text(), page) for name, page in pages.items()]
 pd.concat(parts, ignore_index=True).to_csv(snakemake.output[0], index=False)

@@ -1,11 +1,11 @@
-"""Judge the paper's claims; write the verdicts as JSON, and from them a page and a CSV."""
+"""Judge the paper's claims; write the verdicts as JSON, and from them a page of all, a page each and a CSV."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from replication.report.captions import caption
 from replication.report.claims.judge import judge
-from replication.report.claims.page import claims_frame, claims_page
+from replication.report.claims.page import claim_page, claims_frame, claims_page
 from replication.report.evidence import Evidence
 from replication.report.printed_values import read_values
 from replication.report.sidecars import csv_text, sidecar
@@ -22,5 +22,7 @@ runs = [record for dataset in evidence.at_hand() for record in evidence.runs(dat
 text = caption(Path(sources.caption).read_text(), evidence, runs)
 # The caption names the seeds of models; the numerical checks have seeds of their own.
 Path(targets.json).write_text(sidecar(text, evidence, [*runs, *evidence.runs("theory")], claims=claims))
-Path(targets.md).write_text(claims_page(claims, text))
+Path(targets.md).write_text(claims_page(claims))
 Path(targets.csv).write_text(csv_text(claims_frame(claims)))
+for claim, page in zip(claims, targets.pages, strict=True):
+    Path(page).write_text(claim_page(claim))

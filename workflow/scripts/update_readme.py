@@ -3,7 +3,8 @@
 import json
 from pathlib import Path
 
-from replication.report.documents import readme_results, readme_verdicts, replace_block, theory_checks
+from replication.report.claims.page import lines
+from replication.report.documents import readme_results, replace_block, theory_checks
 from replication.report.evidence import Evidence
 from replication.report.printed_values import read_values
 from replication.runs.outputs import descriptions
@@ -12,7 +13,7 @@ from replication.runs.settings import load_settings
 settings = load_settings(Path())
 evidence = Evidence.found(Path("results/published"), descriptions(settings["datasets"], settings))
 results = readme_results(evidence, read_values(Path("workflow/config/printed_values.csv")))
-verdicts = readme_verdicts(json.loads(Path("paper_figures/claims.json").read_text())["claims"])
+verdicts = lines(json.loads(Path("paper_figures/claims.json").read_text())["claims"], "paper_figures/claims")
 blocks = [("README.md", "verdicts", verdicts), ("README.md", "results", results)]
 for place, name, block in [*blocks, ("docs/theory.md", "checks", theory_checks(evidence))]:
     document = Path(place)

@@ -1,7 +1,6 @@
 """Generated blocks of documents: verdicts and results in README.md, and the numerical checks in docs/theory.md."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import pandas as pd
 
@@ -58,16 +57,6 @@ def replace_block(text: str, name: str, block: str) -> str:
             f"found no block {name} in the document, expected the lines {first} and {last}, in this order; add them"
         )
     return f"{text[: begin + len(first)]}\n{block}\n{text[end:]}"
-
-
-def readme_verdicts(claims: Sequence[Mapping[str, Any]]) -> str:
-    """Return a Markdown table of the judged claims: number, claim, verdict, and the data that decide it."""
-    lines = ["| # | The paper's claim | Verdict | Decided on |", "| --- | --- | --- | --- |"]
-    for claim in claims:
-        verdict = ", ".join(filter(None, [f"**{claim['outcome']}**", claim["qualifier"]]))
-        data = dict.fromkeys(answer["data"] for answer in claim["answers"] if answer["headline"])
-        lines.append(_line(claim["id"], claim["title"], verdict, "; ".join(data)))
-    return "\n".join(lines)
 
 
 def readme_results(evidence: Evidence, printed_values: pd.DataFrame) -> str:

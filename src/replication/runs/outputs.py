@@ -7,7 +7,7 @@ Datasets and studies of the user's own, which the repository's files do not have
 outputs of its own, `own/<dataset>/<output>`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,8 @@ PREDICTED = (*TABLES["table1"], *TABLES["table3"], "challenge2019-septic", "mimi
 VERIFIED_TABLES = ("table1", "table3")
 """The tables that are computed again from published predictions."""
 CLAIMS = "claims"
+CLAIM_TEXTS: dict[str, Any] = yaml.safe_load((_CONFIG / "claims.yaml").read_text())
+"""The words of claims, by number below `claims`; each has a page of its own."""
 
 SAMPLES = "samples.parquet"
 """File of an evidence folder that holds the labels of the test samples."""
@@ -91,9 +93,15 @@ def forms_of(output: str) -> tuple[str, ...]:
     return _FORMS[kind_of(output)]
 
 
-def files_of_outputs(folder: str, outputs: Iterable[str] = OUTPUTS) -> list[str]:
+def files_of_outputs(folder: str, outputs: Collection[str] = OUTPUTS) -> list[str]:
     """Return the rendered files of these outputs in `folder`, paper_figures or paper_figures/mini."""
-    return [f"{folder}/{output}.{form}" for output in outputs for form in forms_of(output)]
+    files = [f"{folder}/{output}.{form}" for output in outputs for form in forms_of(output)]
+    return [*files, *(claim_pages(folder) if CLAIMS in outputs else [])]
+
+
+def claim_pages(folder: str) -> list[str]:
+    """Return the page of each claim in `folder`."""
+    return [f"{folder}/{CLAIMS}/{number}.md" for number in CLAIM_TEXTS["claims"]]
 
 
 def evidence_behind(output: str, settings: Mapping[str, Any]) -> list[str]:

@@ -1,33 +1,20 @@
-"""A claim of the paper, what its test finds, in parts that are numbers, and the verdict that these give."""
+"""What the evidence shows of a claim: estimates, and the verdict that they give."""
 
-import itertools
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 import pandas as pd
 
-from replication.report.claims.hypothesis import (
-    DECIDED,
-    Choices,
-    Hypothesis,
-    Outcome,
-    Qualifier,
-    Reading,
-    Verdict,
-    agreed,
-    all_of,
-    deciding,
-    n_needed,
-    one_of,
-    varying,
-    without_evidence,
-)
+from replication.report.claims.hypothesis import Hypothesis, Outcome, agreed, all_of, n_needed, one_of
 from replication.report.evidence import Evidence
 from replication.report.statistics import Interval, interval
 from replication.runs.models import CLAI
 
-REPLICATES = "at least two seeds or folds of each model"
-"""What a difference needs before it can decide a verdict."""
+ON_A_SUBSTITUTE, WHERE_TESTED = "on a substitute", "where tested"
+ON_A_COPY, PARTLY_ON_A_COPY = "on a JPEG copy", "partly on a JPEG copy"
+Role = Literal["test", "option", "beside", "control"]
 
 
 @dataclass(frozen=True)
@@ -35,63 +22,78 @@ class Unit:
     """How numbers of one kind are written.
 
     Args:
-        digits: after the point; significant ones for `style` g.
-        name: as in "accuracy in per cent"; empty for a pure number.
+        digits: after the point.
+        name: such as points; empty for a pure number.
         factor: from the value in the evidence to the number shown.
         signed: whether positive numbers carry a plus, as differences do.
-        style: f, e or g, as in Python's format strings.
     """
 
     digits: int
     name: str = ""
     factor: float = 1.0
     signed: bool = False
-    style: str = "f"
 
     def text(self, value: float | Interval) -> str:
-        """Write a number, or a mean with its interval: `+0.41 [+0.12, +0.70]`."""
+        """Write a number, or a mean with its interval: `+0.41 points [+0.12, +0.70]`."""
         if not isinstance(value, Interval):
-            return f"{self.factor * value:{'+' if self.signed else ''}.{self.digits}{self.style}}"
-        mean, low, high = (self.text(number) for number in (value.mean, value.low, value.high))
-        return f"{mean} [{low}, {high}]" if value.known else mean
+            number = f"{self.factor * value:{'+' if self.signed else ''}.{self.digits}f}"
+            return f"{number} {self.name}".rstrip()
+        bare = Unit(self.digits, factor=self.factor, signed=self.signed)
+        limits = f" [{bare.text(value.low)}, {bare.text(value.high)}]" if value.known else ""
+        return f"{self.text(value.mean)}{limits}"
 
 
-PER_CENT = Unit(2, "per cent", factor=100)
-POINTS = Unit(2, "percentage points", factor=100, signed=True)
-DIFFERENCE = Unit(3, signed=True)
-"""Of two fractions, or of two numbers without a unit."""
-FINE_DIFFERENCE = Unit(4, signed=True)
-"""Of calibration errors, which calibration brings to about 0.001."""
-LOSS = Unit(4)
+PER_CENT = Unit(2, "%", factor=100)
+POINTS = Unit(2, "points", factor=100, signed=True)
+NUMBER, DIFFERENCE = Unit(3), Unit(3, signed=True)
+EFFECT = Unit(2, "standard deviations", signed=True)
+
+
+class Place(NamedTuple):
+    """Under which reading a number stands.
+
+    Args:
+        target: the paper's reading of the targets, `zero` or `product`, where it matters.
+        option: the choice of ours, a key of `options` in claims.yaml.
+        model: where the paper does not name it, and one is enough.
+    """
+
+    target: str = ""
+    option: str = ""
+    model: str = ""
 
 
 @dataclass(frozen=True)
-class Part:
+class Estimate:
     """A number of the evidence.
 
     Args:
-        data: name of the data that it rests on.
+        key: the evidence folder, and `data` the name of its data.
         quantity: what it measures.
         value: the number, or a mean with its interval.
         unit: how to write it.
-        outcome: what it says of the claim; None if it has no say in the verdict.
-        reading: the reading that it belongs to.
-        model: the model, where one of several is enough.
+        outcome: what it says of the claim; None where the claim says nothing of it.
+        role: a test has a say in the verdict, an option stands beside it with a choice of ours, a control asks whether the same
+            is found without the method.
+        part: of the claim.
+        target, option, model: as of `Place`.
         hypothesis: what the claim says of the number.
         replicates: the values behind an interval, by seed or fold.
-        key: the evidence folder.
     """
 
+    key: str
     data: str
     quantity: str
     value: float | Interval
     unit: Unit
-    outcome: Outcome | None = None
-    reading: Reading = field(default_factory=Reading)
+    outcome: Outcome | None
+    role: Role
+    part: str = ""
+    target: str = ""
+    option: str = ""
     model: str = ""
     hypothesis: Hypothesis | None = None
     replicates: pd.Series = field(default_factory=lambda: pd.Series(dtype=float), compare=False)
-    key: str = ""
 
     @property
     def samples(self) -> int:
@@ -99,39 +101,16 @@ class Part:
         return self.value.samples if isinstance(self.value, Interval) else 0
 
     @property
-    def n_needed(self) -> int | None:
-        """Return the number of replicates that an inconclusive part would need (`hypothesis.n_needed`).
+    def short_data(self) -> str:
+        """Return the name of the data without the study and the number of samples."""
+        return re.split(r", study|, [\d,]+ of", self.data)[0]
 
-        None where test samples count as well: more seeds leave their part of the interval as it is.
-        """
+    @property
+    def n_needed(self) -> int | None:
+        """Return the replicates that an open estimate would need; None where test samples count, whose part they leave."""
         if self.hypothesis is None or self.outcome != Outcome.INCONCLUSIVE or self.samples:
             return None
         return n_needed(self.replicates, self.hypothesis.margin)
-
-
-def weigh(
-    evidence: Evidence,
-    key: str,
-    quantity: str,
-    values: pd.Series,
-    unit: Unit,
-    hypothesis: Hypothesis,
-    reading: Reading | None = None,
-    model: str = "",
-    over_samples: Interval | None = None,
-) -> Part:
-    """Weigh the interval over `values`, or that over seeds and test samples together, against a hypothesis.
-
-    Args:
-        values: by seed or fold.
-        over_samples: the interval over seeds and test samples together; None where the samples' predictions were not kept.
-        Others: as of `Part`.
-    """
-    value = over_samples or interval(values)
-    outcome = hypothesis.outcome(value)
-    return Part(
-        evidence.title(key), quantity, value, unit, outcome, reading or Reading(), model, hypothesis, values, key
-    )
 
 
 @dataclass
@@ -139,151 +118,171 @@ class Finding:
     """The evidence on a claim.
 
     Args:
-        parts: the numbers.
-        choices: the choices that the claim's text leaves open, with all their options.
-        files: the evidence files behind the numbers.
-        keys: the evidence folders whose names the pages show, with these names.
-        substitutes: those of these folders whose data stand in for the paper's.
+        evidence: where it comes from.
+        join: how the outcomes of one model and reading join.
+        targets: the readings of the targets that the paper's text allows.
+        required: the parts of the claim, where it has several.
+        estimates: the numbers.
+        files: the evidence files behind them.
         missing: what would have to be there for what was not tested.
-        controls: numbers that say what would be found without the method; they have no say in the verdict. Their outcome says
-            whether they agree with the claim.
         not_controlled: the controls without evidence.
+        note: what stands beside the verdict.
     """
 
-    parts: list[Part] = field(default_factory=list)
-    choices: Choices = field(default_factory=dict)
+    evidence: Evidence
+    join: Callable[[Iterable[Outcome]], Outcome] = all_of
+    targets: Sequence[str] = ()
+    required: Sequence[str] = ()
+    estimates: list[Estimate] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
-    keys: dict[str, str] = field(default_factory=dict)
-    substitutes: set[str] = field(default_factory=set)
     missing: list[str] = field(default_factory=list)
-    controls: list[Part] = field(default_factory=list)
     not_controlled: list[str] = field(default_factory=list)
+    note: str = ""
 
-    def control(self, name: str, parts: Sequence[Part]) -> None:
-        """Add the numbers of a control that have a value; without any, note that it was not run."""
-        valued = [part for part in parts if not (isinstance(part.value, Interval) and part.value.n == 0)]
-        self.controls += valued
-        if not valued:
-            self.not_controlled.append(name)
-
-    def add(self, *parts: Part) -> None:
-        """Add those parts that have a value; name what a part without an interval needs."""
-        valued = [part for part in parts if not (isinstance(part.value, Interval) and part.value.n == 0)]
-        self.parts += valued
-        if any(part.outcome == Outcome.NOT_TESTABLE for part in valued):
-            self.missing.append(REPLICATES)
-
-    def cite(self, evidence: Evidence, key: str, file: str, title: bool = True) -> None:
-        """Add an evidence file, and with `title` the name of its data."""
-        path = evidence.path(key, file).as_posix()
+    def cite(self, key: str, file: str) -> None:
+        """Add an evidence file to those behind the numbers."""
+        path = self.evidence.path(key, file).as_posix()
         self.files += [] if path in self.files else [path]
-        if title:
-            self.keys[key] = evidence.title(key)
-            self.substitutes |= {key} if evidence.is_substitute(key) else set()
+
+    def frame(self, key: str, file: str) -> pd.DataFrame:
+        """Return an evidence file and cite it; it is empty if it is not there."""
+        frame = self.evidence.frame(key, file)
+        if len(frame):
+            self.cite(key, file)
+        return frame
+
+    def add(
+        self,
+        key: str,
+        quantity: str,
+        values: pd.Series | Interval | float,
+        unit: Unit,
+        hypothesis: Hypothesis | Outcome | None = None,
+        place: Place | None = None,
+        *,
+        role: Role = "test",
+        data: str = "",
+        part: str = "",
+    ) -> None:
+        """Add an estimate if it has a value.
+
+        Args:
+            values: replicates by seed or fold, their interval, or a single number.
+            hypothesis: what the claim says of the interval, or what follows from a single number.
+            place: the reading that it belongs to.
+            Others: as of `Estimate`. With an option the role is `option`, without a hypothesis `beside`.
+        """
+        value = interval(values) if isinstance(values, pd.Series) else values
+        if isinstance(value, Interval) and value.n == 0:
+            return
+        place, asked, outcome = place or Place(), None, None
+        if isinstance(hypothesis, Outcome):
+            outcome = hypothesis
+        elif hypothesis and isinstance(value, Interval):
+            asked, outcome = hypothesis, hypothesis.outcome(value)
+        if role == "test":
+            role = "option" if place.option else "beside" if outcome is None else "test"
+        if outcome == Outcome.NOT_TESTABLE and role == "test":
+            self.missing.append("three seeds or folds at least, and an interval with a width within the metric's range")
+        replicates = values if isinstance(values, pd.Series) else pd.Series(dtype=float)
+        data = data or self.evidence.title(key)
+        self.estimates.append(
+            Estimate(key, data, quantity, value, unit, outcome, role, part, *place, asked, replicates)
+        )
 
     @property
-    def data(self) -> list[str]:
-        """Return the names of the data."""
-        return list(self.keys.values())
+    def tests(self) -> list[Estimate]:
+        """Return the estimates with a say: of each part those on the paper's own data, on substitutes where there are none."""
+        tests = [estimate for estimate in self.estimates if estimate.role == "test"]
+        own = {estimate.part for estimate in tests if not self._is_substitute(estimate)}
+        return [estimate for estimate in tests if estimate.part not in own or not self._is_substitute(estimate)]
+
+    def _is_substitute(self, estimate: Estimate) -> bool:
+        return estimate.key in self.evidence.expected and self.evidence.is_substitute(estimate.key)
+
+    def _is_copy(self, estimate: Estimate) -> bool:
+        known = estimate.key in self.evidence.expected
+        return known and self.evidence.description(estimate.key).get("source") == "jpeg_copy"
 
     @property
-    def judged(self) -> list[Part]:
-        """Return the parts that have a say in the verdict."""
-        return [part for part in self.parts if part.outcome is not None]
+    def outcomes(self) -> dict[str, Outcome]:
+        """Return what the evidence says under each reading of the targets, by one of the models."""
+        targets = dict.fromkeys(estimate.target for estimate in self.tests)
+        return {target: self._joined(self._of(target), self.required) for target in targets}
 
     @property
-    def outcomes(self) -> dict[Reading, Outcome]:
-        """Return what the evidence says under each reading: on every dataset, by one of the models."""
-        return {
-            reading: all_of(
-                one_of(joint_outcome(group) for group in _grouped(parts, "model"))
-                for parts in _grouped(of_reading, "data")
-            )
-            for reading, of_reading in ((parts[0].reading, parts) for parts in _grouped(self.judged, "reading"))
-        }
+    def parts(self) -> dict[str, Outcome]:
+        """Return what the evidence says of each part of the claim."""
+        return {name: self._joined([e for e in self.tests if e.part == name]) for name in self.required}
+
+    def data(self, target: str) -> dict[str, Outcome]:
+        """Return what each dataset says under a reading of the targets."""
+        names = dict.fromkeys(estimate.short_data for estimate in self._of(target))
+        return {name: self._joined([e for e in self._of(target) if e.short_data == name]) for name in names}
+
+    def _of(self, target: str) -> list[Estimate]:
+        return [estimate for estimate in self.tests if estimate.target == target]
+
+    def _joined(self, estimates: Sequence[Estimate], required: Sequence[str] = ()) -> Outcome:
+        return one_of(self._outcome(group, required) for group in _by_model(estimates))
+
+    def _outcome(self, group: Sequence[Estimate], required: Sequence[str]) -> Outcome:
+        """Join the outcomes of a model; a part without evidence is not testable."""
+        lacking = set(required) - {estimate.part for estimate in group}
+        found = [estimate.outcome for estimate in group if estimate.outcome is not None]
+        return self.join([*found, *[Outcome.NOT_TESTABLE] * len(lacking)])
 
     @property
     def untested(self) -> list[str]:
-        """Return the readings without evidence."""
-        known = [reading for reading, outcome in self.outcomes.items() if outcome != Outcome.NOT_TESTABLE]
-        return without_evidence(self.choices, known) if known else []
+        """Return the readings of the targets without evidence."""
+        tested = [target for target, outcome in self.outcomes.items() if outcome != Outcome.NOT_TESTABLE]
+        return [target for target in self.targets if tested and target not in tested]
 
     @property
-    def verdict(self) -> Verdict:
-        """Return the verdict by the rules of `RULES`."""
-        outcome = agreed(self.outcomes.values())
-        if outcome == Outcome.NOT_TESTABLE:
-            return Verdict(outcome)
-        keys = {part.key for part in self.judged if part.key}
-        if keys and keys <= self.substitutes:
-            return Verdict(outcome, Qualifier.SUBSTITUTE)
-        return Verdict(outcome, Qualifier.WHERE_TESTED if self.missing or self.untested else Qualifier.WHOLE)
+    def outcome(self) -> Outcome:
+        """Return the verdict: that of the readings, if they agree."""
+        return agreed(self.outcomes.values())
 
     @property
-    def deciding(self) -> list[str]:
-        """Return the fewest choices that decide between the outcomes of the readings."""
-        return deciding({key: value for key, value in self.outcomes.items() if value != Outcome.NOT_TESTABLE})
+    def qualifier(self) -> str:
+        """Say on which data the verdict rests."""
+        if self.outcome == Outcome.NOT_TESTABLE:
+            return ""
+        if any(self._is_substitute(estimate) for estimate in self.tests):
+            return ON_A_SUBSTITUTE
+        copies = [self._is_copy(estimate) for estimate in self.tests]
+        of_copies = ON_A_COPY if all(copies) else PARTLY_ON_A_COPY if any(copies) else ""
+        return ", ".join(filter(None, [WHERE_TESTED if self.missing or self.untested else "", of_copies]))
 
     @property
-    def groups(self) -> list[list[Part]]:
-        """Return the judged parts by reading, dataset and model: those of a group must all bear the claim out."""
-        return [
-            group
-            for of_reading in _grouped(self.judged, "reading")
-            for of_data in _grouped(of_reading, "data")
-            for group in _grouped(of_data, "model")
-        ]
-
-    @property
-    def decisive(self) -> list[Part]:
-        """Return the parts that show the verdict.
-
-        Two contradicting ones if it depends on the reading, as alike in reading and data as there are; otherwise the first one
-        of each outcome that a reading has.
-        """
-        outcomes = self.outcomes
-        shown = [part for part in map(deciding_part, self.groups) if part.outcome == outcomes[part.reading]]
-        if self.verdict.outcome == Outcome.DEPENDS:
-            pairs = (
-                (len(varying([one.reading, other.reading])) + (one.data != other.data), (one, other))
-                for one, other in itertools.combinations(shown, 2)
-                if one.outcome != other.outcome and {one.outcome, other.outcome} <= set(DECIDED)
-            )
-            return list(min(pairs, key=lambda pair: pair[0])[1])
-        first: dict[Outcome | None, Part] = {}
-        for part in shown:
-            first.setdefault(part.outcome, part)
-        return list(first.values())
+    def decisive(self) -> list[Estimate]:
+        """Return an estimate for each outcome that a reading has: the first that shows it, or else the first."""
+        shown: dict[Outcome, Estimate] = {}
+        for target, outcome in self.outcomes.items():
+            for group in _by_model(self._of(target)):
+                if self._outcome(group, self.required) == outcome and outcome != Outcome.NOT_TESTABLE:
+                    sought = Outcome.REPRODUCED if outcome == Outcome.IN_PART else outcome
+                    alike = [estimate for estimate in group if estimate.outcome == sought]
+                    shown.setdefault(outcome, (alike or group)[0])
+        return list(shown.values())
 
 
-def joint_outcome(group: Sequence[Part]) -> Outcome:
-    """Return what judged parts say that must all bear a claim out."""
-    return all_of(part.outcome for part in group if part.outcome is not None)
+def _by_model(estimates: Sequence[Estimate]) -> list[list[Estimate]]:
+    """Return for each model its estimates and those that name none; all of them where none names a model."""
+    models = list(dict.fromkeys(estimate.model for estimate in estimates if estimate.model))
+    return [[e for e in estimates if e.model in ("", model)] for model in models] or [list(estimates)]
 
 
-def deciding_part(group: Sequence[Part]) -> Part:
-    """Return the first part of a group with its joint outcome."""
-    return next(part for part in group if part.outcome == joint_outcome(group))
-
-
-def _grouped(parts: Sequence[Part], name: str) -> list[list[Part]]:
-    groups: dict[object, list[Part]] = {}
-    for part in parts:
-        groups.setdefault(getattr(part, name), []).append(part)
-    return list(groups.values())
-
-
-def start(evidence: Evidence, datasets: Sequence[str], file: str) -> tuple[Finding, list[str]]:
-    """Begin a finding on `file` of those of `datasets` that are at hand, or whose substitute is.
+def start(evidence: Evidence, datasets: Sequence[str], targets: Sequence[str] = ()) -> tuple[Finding, list[str]]:
+    """Begin a finding on those of `datasets` that are at hand, or whose substitute is.
 
     Returns:
-        The finding, which cites the files that are there and names what the datasets that are not there need; the datasets and
-        substitutes with runs of a CLaI model.
+        The finding, which names what absent datasets need; the datasets and substitutes with runs of a CLaI model.
     """
-    finding, present = Finding(), []
+    finding, present = Finding(evidence, targets=targets), []
     for dataset in [key for key in datasets if key in evidence.expected]:
-        if evidence.runs(stand_in := evidence.stand_in(dataset), CLAI):
-            finding.cite(evidence, stand_in, file)
+        stand_in = evidence.stand_in(dataset)
+        if evidence.runs(stand_in, CLAI):
             present += [] if stand_in in present else [stand_in]
         elif evidence.has(stand_in):
             finding.missing.append(f"{evidence.title(stand_in)}: runs of a CLaI model")
@@ -295,33 +294,15 @@ def start(evidence: Evidence, datasets: Sequence[str], file: str) -> tuple[Findi
 
 Judge = Callable[[Evidence, pd.DataFrame], Finding]
 """From the evidence and the values that the paper prints to what the test finds."""
+JUDGES: dict[str, Judge] = {}
+"""The judges by the claim's number in claims.yaml."""
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A claim in our words.
+def judges(number: str) -> Callable[[Judge], Judge]:
+    """Register the function below as the judge of a claim."""
 
-    Args:
-        number: under which pages list it, such as 1 or 3a.
-        short: the claim in few words.
-        claim: what the paper says.
-        place: in the paper's source: sections, tables, figures and line numbers.
-        test: what is compared with what.
-        rule: what the test must find for the verdict "reproduced".
-        judge: the test.
-        limits: what the test leaves out, such as a control; empty if nothing.
-    """
+    def register(judge: Judge) -> Judge:
+        JUDGES[number] = judge
+        return judge
 
-    number: str
-    short: str
-    claim: str
-    place: str
-    test: str
-    rule: str
-    judge: Judge
-    limits: str = ""
-
-
-def claim(number: str, short: str, **texts: str) -> Callable[[Judge], Claim]:
-    """Turn the function below into the claim that it judges; `texts` are the other fields of `Claim`."""
-    return lambda judge: Claim(number, short, judge=judge, **texts)
+    return register

@@ -1,103 +1,114 @@
 """The paper's claims, each judged once by the evidence: what pages, figures and verification read.
 
-Rules read evidence alone. A claim about several datasets is judged on those at hand, and all of these must bear it out. A claim
-about sepsis is judged on the open Challenge 2019 cohorts where MIMIC-IV is not at hand.
+claims.yaml has the words, the modules beside this one the tests. A sentence follows from the outcome, so that it cannot
+contradict it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from replication.report.claims import cost, multiclass, sepsis, theory, training
-from replication.report.claims.finding import Claim, Finding, Part, deciding_part, joint_outcome
+from replication.report.claims.finding import JUDGES, Estimate, Finding
 from replication.report.claims.hypothesis import Outcome
 from replication.report.evidence import Evidence
 from replication.report.statistics import Interval
+from replication.runs.outputs import CLAIM_TEXTS
 
-CLAIMS: list[Claim] = sorted(
-    (
-        entry
-        for module in (multiclass, training, sepsis, theory, cost)
-        for entry in vars(module).values()
-        if isinstance(entry, Claim)
-    ),
-    key=lambda claim: (int(claim.number.rstrip("ab")), claim.number),
-)
-"""All claims by number."""
+__all__ = ["cost", "judge", "multiclass", "record", "sepsis", "theory", "training"]
+TARGETS, OPTIONS = CLAIM_TEXTS["targets"], CLAIM_TEXTS["options"]
 
 
 def judge(evidence: Evidence, printed_values: pd.DataFrame) -> list[dict[str, Any]]:
     """Judge every claim by `evidence` and the values that the paper prints; return the records of `record`."""
-    names = {evidence.title(key): (evidence.description(key)["title"], key) for key in evidence.at_hand()}
-    return [record(claim, claim.judge(evidence, printed_values), names) for claim in CLAIMS]
+    return [
+        record(number, text, JUDGES[number](evidence, printed_values)) for number, text in CLAIM_TEXTS["claims"].items()
+    ]
 
 
-def record(claim: Claim, finding: Finding, names: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
-    """Return a judged claim as JSON values.
+def record(number: str, text: Mapping[str, Any], finding: Finding) -> dict[str, Any]:
+    """Return a judged claim as JSON values; the numbers of an assertion have no verdict.
 
-    An answer is what the numbers of one reading, dataset and model say together; those of the headline show the verdict. Of the
-    number that decides it, an answer has the values that support the claim, as a pair of limits, and the replicates. Numbers
-    stand in the unit shown, with six significant digits.
-
-    Args:
-        names: by title of an evidence folder that of its data, and its key.
+    Numbers stand in the unit shown, with six significant digits. An interval that a rule judges stands in margins as well, which
+    speak for the claim where they are positive, beside the range that bears it out; its open end is None.
     """
-    verdict, decisive = finding.verdict, finding.decisive
+    states, decisive = text.get("states"), finding.decisive
+    verdict = (
+        {"outcome": finding.outcome, "qualifier": finding.qualifier} if states else {"outcome": "", "qualifier": ""}
+    )
+    alike = [estimate for estimate in decisive if estimate.outcome == finding.outcome]
     return {
-        "id": claim.number, "title": claim.short, "claim": claim.claim, "place": claim.place, "test": claim.test,
-        "rule": claim.rule, "limits": claim.limits, "outcome": verdict.outcome, "qualifier": verdict.qualifier,
-        "readings": [
-            {"choices": reading.choices, "of_paper": reading.of_paper, "outcome": outcome}
-            for reading, outcome in finding.outcomes.items()
-        ],
-        "deciding": finding.deciding,
-        "untested": finding.untested,
-        "answers": [_answer(group, decisive, names) for group in finding.groups],
-        "beside": [_data(part, names) | _number(part) for part in finding.parts if part.outcome is None],
-        "controls": [_data(part, names) | _number(part) for part in finding.controls],
+        "id": number,
+        **{name: text[name] for name in ("title", "claim", "place", "test", "rule", "limits")},
+        **verdict,
+        "note": finding.note,
+        "sentence": sentence(states, finding) if states else "",
+        "number": "; ".join(map(decisive_number, alike or decisive)) if states else "",
+        "readings": {TARGETS[target]["name"]: outcome for target, outcome in finding.outcomes.items() if target},
+        "untested": [TARGETS[target]["name"] for target in finding.untested],
+        "parts": finding.parts,
+        "estimates": [_estimate(estimate, finding) for estimate in finding.estimates],
         "not_controlled": finding.not_controlled,
-        "data": finding.data,
         "files": finding.files,
         "needs": list(dict.fromkeys(finding.missing)),
-    }  # fmt: skip
-
-
-def _answer(group: Sequence[Part], decisive: Sequence[Part], names: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
-    decides, outcome = deciding_part(group), joint_outcome(group)
-    factor = decides.unit.factor
-    needed = [part.n_needed for part in group if part.n_needed] if outcome == Outcome.INCONCLUSIVE else []
-    return {
-        **_data(decides, names),
-        "key": decides.key,
-        "reading": decides.reading.choices,
-        "outcome": outcome,
-        "n_needed": max(needed, default=None),
-        "headline": any(part is decides for part in decisive),
-        "decides": next(place for place, part in enumerate(group) if part is decides),
-        "supports": decides.hypothesis and [_digits(factor * edge) for edge in decides.hypothesis.region()],
-        "replicates": {str(unit): _digits(factor * value) for unit, value in decides.replicates.items()},
-        "numbers": [_number(part) for part in group],
     }
 
 
-def _data(part: Part, names: Mapping[str, tuple[str, str]]) -> dict[str, str]:
-    data, key = names.get(part.data, (part.data, ""))
-    return {"data": data, "study": key if data != part.data else "", "model": part.model}
+def sentence(states: Mapping[str, str], finding: Finding) -> str:
+    """Say what was found: the words of the verdict's outcome, or of each reading's where they differ."""
+    shown = {target: outcome for target, outcome in finding.outcomes.items() if outcome != Outcome.NOT_TESTABLE}
+    words = {target: states[outcome].format(**_names(finding, target)) for target, outcome in shown.items()}
+    if not shown:
+        text = states[Outcome.NOT_TESTABLE].format(**_names(finding, ""))
+    elif len(set(shown.values())) == 1 and not finding.untested:
+        text = next(iter(words.values()))
+    else:
+        text = "; ".join(f"with {TARGETS[target]['short']}, {said}" for target, said in words.items())
+    return f"{text[0].upper()}{text[1:]}."
 
 
-def _number(part: Part) -> dict[str, Any]:
-    value = part.value if isinstance(part.value, Interval) else Interval(part.value, np.nan, np.nan, 0, "")
-    factor = part.unit.factor
+def _names(finding: Finding, target: str) -> dict[str, str]:
+    """Return the names of what passed, failed and stays open under a reading: of the claim's parts, or of its data."""
+    outcomes = finding.parts or finding.data(target)
+    names = {
+        key: " and ".join(name.split(" (")[0] for name, outcome in outcomes.items() if outcome in kinds)
+        for key, kinds in (
+            ("passed", [Outcome.REPRODUCED]),
+            ("failed", [Outcome.NOT_REPRODUCED]),
+            ("undecided", [Outcome.INCONCLUSIVE, Outcome.NOT_TESTABLE]),
+        )
+    }
+    return names | {"but": f" (it holds for {names['passed']})" if names["passed"] else ""}
+
+
+def decisive_number(estimate: Estimate) -> str:
+    """Write a decisive estimate with its data: `accuracy, ours minus printed, PathMNIST: +10.15 points [+9.45, +10.85]`."""
+    short = TARGETS.get(estimate.target, {}).get("short", "")
+    data = estimate.short_data.split(" (")[0].split(", ")[0]
+    of = ", ".join(filter(None, [estimate.quantity, estimate.model, data, short]))
+    return f"{of}: {estimate.unit.text(estimate.value)}"
+
+
+def _estimate(estimate: Estimate, finding: Finding) -> dict[str, Any]:
+    value, factor, asked = estimate.value, estimate.unit.factor, estimate.hypothesis
+    number = value if isinstance(value, Interval) else Interval(value, np.nan, np.nan, 0, "")
+    bounds = (number.low, number.mean, number.high) if number.known else ()
+    margins = sorted(asked.margins(bound) for bound in bounds) if asked else []
+    informs = estimate.role == "test" and not any(estimate is test for test in finding.tests)
     return {
-        "quantity": part.quantity,
-        "unit": part.unit.name,
-        "text": part.unit.text(part.value),
-        **{name: _digits(factor * getattr(value, name)) for name in ("mean", "low", "high")},
-        "n": value.n,
-        "samples": value.samples,
-        "outcome": part.outcome,
+        "role": "informs" if informs else estimate.role,
+        **{name: getattr(estimate, name) for name in ("part", "target", "option", "key", "data", "model", "quantity")},
+        "unit": estimate.unit.name,
+        "text": estimate.unit.text(value),
+        **{name: _digits(factor * getattr(number, name)) for name in ("mean", "low", "high")},
+        "n": number.n,
+        "samples": number.samples,
+        "outcome": estimate.outcome,
+        "n_needed": estimate.n_needed,
+        "margins": [_digits(margin) for margin in margins],
+        "holds": asked and [_digits(edge) for edge in asked.holds],
     }
 
 
