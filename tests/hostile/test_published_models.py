@@ -14,7 +14,7 @@ from torch import Tensor
 
 import clai
 from replication.models.clai import build_clai
-from support.damage import NUMBERS, TEXTS, damaged, some_damaged
+from support.damage import NUMBERS, TEXTS, some_damaged
 from support.hostile import attack
 
 CLASSES, INPUTS, SIZE = ["ash", "birch", "cedar"], 2, 3
@@ -74,21 +74,14 @@ def records(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def weights(draw: st.DrawFn, whole: bytes) -> bytes:
-    """Return the file of weights with tensors exchanged, left out or added, or damaged."""
+    """Return the file of weights with a tensor left out, exchanged for another or an odd one, or one added."""
     tensors: dict[str, Tensor] = load(whole)
-    for _ in range(draw(st.integers(1, 2))):
-        name = draw(st.sampled_from(sorted(tensors)))
-        kind = draw(st.sampled_from(("exchange", "odd", "drop", "add", "damage")))
-        if kind == "damage":
-            return draw(damaged(save(tensors), head=1024))
-        if kind == "exchange":
-            tensors[name] = tensors[draw(st.sampled_from(sorted(tensors)))].clone()
-        elif kind == "odd":
-            tensors[name] = draw(st.sampled_from(ODD_TENSORS)).clone()
-        elif kind == "add":
-            tensors["more"] = draw(st.sampled_from(ODD_TENSORS)).clone()
-        elif len(tensors) > 1:
-            del tensors[name]
+    place, kind = draw(st.sampled_from((*sorted(tensors), "more"))), draw(st.sampled_from(("drop", "exchange", "odd")))
+    dropped = tensors.pop(place, None)
+    if kind == "exchange":
+        tensors[place] = tensors[draw(st.sampled_from(sorted(tensors)))].clone()
+    elif kind == "odd" or dropped is None:
+        tensors[place] = draw(st.sampled_from(ODD_TENSORS)).clone()
     return save(tensors)
 
 

@@ -54,11 +54,6 @@ def test_borders_of_shifted_images_show_the_image_mirrored_there() -> None:
     assert len(found) > 15
 
 
-def test_reflected_borders_are_narrower_than_the_image() -> None:
-    with pytest.raises(InputError, match=r"training\.augmentation\.crop: found 6 for images of 6 x 6 pixels"):
-        augmented(crop=6, border="reflect")
-
-
 def augmented(**changes: Any) -> tuple[torch.Tensor, torch.Tensor]:
     """Return 40 augmented images (40, 3, 6, 6) and the original (3, 6, 6) of all of them."""
     x = np.random.default_rng(1).integers(0, 256, (1, 6, 6, 3), dtype=np.uint8).repeat(40, axis=0)
@@ -75,10 +70,17 @@ def test_images_are_turned_by_all_multiples_of_a_right_angle() -> None:
     assert set(found) == {0, 1, 2, 3}
 
 
-def test_only_square_images_can_be_turned() -> None:
-    augmentation = NO_AUGMENTATION | {"turn": True}
-    with pytest.raises(InputError, match=r"training\.augmentation\.turn: found images of 6 x 4 pixels"):
-        Images(np.zeros((2, 4, 6, 3), np.uint8), np.zeros(2, np.int64), [0.0] * 3, [1.0] * 3, augmentation, CPU)
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({"turn": True}, r"turn: found images of 6 x 4 pixels"),
+        ({"crop": 6, "border": "reflect"}, r"crop: found 6 for images of 6 x 4 pixels"),
+    ],
+)
+def test_augmentations_that_the_size_of_images_forbids_are_refused(changes: dict[str, Any], found: str) -> None:
+    pixels = np.zeros((2, 4, 6, 3), np.uint8)
+    with pytest.raises(InputError, match=rf"training\.augmentation\.{found}"):
+        Images(pixels, np.zeros(2, np.int64), [0.0] * 3, [1.0] * 3, NO_AUGMENTATION | changes, CPU)
 
 
 def test_colours_change_by_one_contrast_and_one_brightness_a_channel() -> None:

@@ -5,7 +5,6 @@ import hashlib
 import io
 import os
 import pickle
-import resource
 import shutil
 import struct
 import tarfile
@@ -80,17 +79,6 @@ def test_an_array_that_is_not_as_described_is_refused_and_no_pickle_is_loaded(tm
     np.save(tmp_path / "prepared" / "y_test.npy", array, allow_pickle=True)
     with pytest.raises(InputError, match=r"y_test\.npy"):
         load(tmp_path / "prepared")
-
-
-def test_a_disk_that_fills_up_leaves_no_half_of_a_dataset(tmp_path: Path) -> None:
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
-    try:
-        with pytest.raises(InputError, match="make room and run again"):
-            write_toy(tmp_path / "prepared")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_streamed_array_is_as_the_whole_one_and_must_be_complete(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from replication.datasets.miniature.make import make
 from replication.datasets.miniature.zips import write_zip
 from replication.datasets.prepare import prepare
 from replication.datasets.prepared import Prepared, load
-from replication.datasets.recordings import Rows, outside_to_missing, write
+from replication.datasets.recordings import Rows, write
 from replication.datasets.sources import Raw, obtain
 from replication.datasets.splits import DEVELOPMENT, patient_folds
 from support.loopback import entry
@@ -76,12 +76,6 @@ def test_a_cohort_without_both_classes_in_all_parts_is_refused_with_its_flow(
         write(raw, tmp_path / "prepared", settings, 0, rows, [], "", {"flow": flow}, folds)
     assert "The step that left out most (88): after leaving out stays under 12 hours." in str(refused.value)
     assert not (tmp_path / "prepared").exists()
-
-
-def test_values_outside_their_range_become_missing_and_are_counted() -> None:
-    x = np.array([[80, 20.9], [500, 37], [np.nan, 46]], dtype=np.float32)
-    assert outside_to_missing(x, {"HR": [20, 300], "Temp": [25, 45]}) == {"HR": 1, "Temp": 2}
-    np.testing.assert_array_equal(np.isnan(x), [[False, True], [True, False], [True, True]])
 
 
 # Challenge 2019

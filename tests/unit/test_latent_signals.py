@@ -1,18 +1,13 @@
 """Latent signals: the stay shown, the area between signals, roughness."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from replication.datasets.prepared import Prepared
 from replication.experiments.latent_signals import (
-    SIGNAL_COLUMNS,
     choose_stay,
     latent_statistics,
     roughness,
     spread,
-    trace_signals,
 )
 
 
@@ -57,17 +52,3 @@ def test_control_sees_what_the_ends_of_all_stays_do_whether_there_is_an_event_or
     assert found["area_effect_control"] < -1
     elsewhere = latent_statistics(generator.normal(size=(400, 3)), recording, np.where(recording < 10, late, 0))
     assert abs(elsewhere["area_effect_control"]) < 0.5
-
-
-def test_a_dataset_without_collaborative_learning_shows_its_other_signals(tmp_path: Path) -> None:
-    y = np.array([0, 0, 0, 1, 1, 0, 0, 0])
-    rows = {"folds": np.repeat([0, 1], 4), "groups": np.repeat([1, 2], 4), "hours": np.tile(np.arange(4), 2), "y": y}
-    data = Prepared({}, {f"{name}_all": values for name, values in rows.items()})
-    paths = [tmp_path / "challenge2019" / "gp" / f"seed{seed}" / "fold0" / "latent.npz" for seed in (1, 2)]
-    for path in paths:
-        path.parent.mkdir(parents=True)
-        np.savez(path, mean=np.arange(4.0), sd=np.ones(4))
-    stay, statistics = trace_signals(data, [], [str(path) for path in paths])
-    assert list(stay) == SIGNAL_COLUMNS
-    assert list(stay["value"]) == [0, 1, 2, 3]  # of the first seed alone
-    assert statistics.keys() == {str(path) for path in paths}

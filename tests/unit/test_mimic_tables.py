@@ -16,7 +16,6 @@ from replication.datasets import mimic_iv
 from replication.datasets.mimic_iv import tables
 from replication.datasets.mimic_iv.tables import connect, locate
 from replication.datasets.miniature.icu import write_tables
-from replication.datasets.miniature.make import make
 from replication.datasets.prepare import prepare
 from replication.datasets.prepared import load
 from replication.datasets.sources import obtain
@@ -233,15 +232,3 @@ def test_no_statement_shows_rows_when_it_fails(small_tables: Path, tmp_path: Pat
         with pytest.raises(InputError, match="vital signs") as raised:
             mimic_iv.average_vitals(database, {"HR": [20, 300]})
     assert SECRET not in "".join(traceback.format_exception(raised.value))
-
-
-def test_miniature_stays_are_about_half_septic_and_prepared_from_end_to_end(tmp_path: Path) -> None:
-    table = make("mimic-iv", tmp_path / "raw", 5)
-    raw = obtain("mimic-iv", entry("mimic_iv"), table, tmp_path / "raw", True)
-    prepare(raw, tmp_path / "prepared", MIMIC | {"minimum_hours": 12}, 0)
-    data = load(tmp_path / "prepared")
-    groups, y = np.asarray(data["groups_all"]), np.asarray(data["y_all"])
-    septic_share = len(np.unique(groups[y == 1])) / len(np.unique(groups))
-    assert 0.3 < septic_share < 0.6
-    assert data.info["title"] == "MIMIC-IV (miniature synthetic)"
-    assert data.info["lacking"] == [], "every input of the definition of sepsis is exercised"

@@ -63,11 +63,6 @@ def test_a_state_is_resumed_by_the_same_fit_alone(tmp_path: Path) -> None:
     assert fingerprint(run_of(RunId("stays", "gp", 0, 1))) != first
 
 
-def test_a_run_without_prepared_data_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"dataset\.json: not found; expected a prepared dataset"):
-        Run.open(tmp_path / "dataset.json", SETTINGS, RunId("pictures", "clai-m", 0))
-
-
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
 def test_a_missing_gpu_is_said_and_the_cpu_taken(caplog: pytest.LogCaptureFixture) -> None:
     assert choose_device("auto") == choose_device("cpu") == CPU

@@ -118,9 +118,3 @@ def test_own_data_of_two_classes_have_their_outputs_and_change_no_other_file(of_
     picture.write_bytes(next((tree.path / "pets" / "test" / "dog").iterdir()).read_bytes())
     again = tree.planned("own", "--configfile", "local.yaml")
     assert again["prepare_dataset"] == again["fetch_source"] == 1
-
-
-def test_a_set_of_medmnist_is_one_entry(tree: Tree) -> None:
-    (tree.path / "local.yaml").write_text(block("pneumoniamnist:"))
-    planned = tree.planned("results/real/pneumoniamnist/prepared/dataset.json", "--configfile", "local.yaml")
-    assert planned == {"fetch_source": 1, "prepare_dataset": 1}

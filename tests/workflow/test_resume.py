@@ -73,15 +73,6 @@ def test_stopped_workflow_saves_and_leaves(tree: Tree, number: signal.Signals) -
     assert checkpoint(tree).exists()
 
 
-def test_state_of_another_split_is_not_resumed_from(tree: Tree) -> None:
-    """Epochs on another split may have seen what are test samples now."""
-    running = training(tree, "--config", "split_seed=1")
-    os.killpg(running.pid, signal.SIGTERM)
-    running.communicate()
-    assert "belongs to other data, settings, code or device: starting anew" in log(tree)
-    assert "resumed after" not in log(tree)
-
-
 def test_killed_workflow_resumes_to_the_same_bytes(tree: Tree, miniature: Tree) -> None:
     running = training(tree)
     os.killpg(running.pid, signal.SIGKILL)

@@ -3,21 +3,14 @@
 import re
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from replication.report.plan import runs_left
-from replication.runs.identity import RunId
-from replication.runs.models import MODELS
 from replication.runs.outputs import TABLES
-from replication.runs.settings import load_settings, runs_of_model
+from replication.runs.settings import load_settings
 from support.copies import REPOSITORY, Tree
-
-
-def runs_of_cifar10(config: dict[str, Any]) -> list[RunId]:
-    return [run for model in config["datasets"]["cifar10"]["models"] for run in runs_of_model(config, "cifar10", model)]
 
 
 @pytest.mark.parametrize(
@@ -33,18 +26,6 @@ def test_the_plan_counts_the_runs_of_the_dry_run(shared_tree: Tree) -> None:
     made = set(re.findall(r"results/real/[^ ,]+/seed[^ ,]+metrics\.csv", run.stdout))
     left = runs_left(shared_tree.path, load_settings(shared_tree.path))
     assert {f"results/real/{run}/metrics.csv" for run in left} == made
-
-
-def test_full_run_covers_all_models_seeds_and_folds_that_the_configuration_names(shared_tree: Tree) -> None:
-    config = load_settings(REPOSITORY)
-    mimic = config["datasets"]["mimic-iv"]
-    planned = shared_tree.planned(
-        *("outputs", "--config", "evidence=real", "run=[cifar10,mimic-iv]", "datasets={mimic-iv: {path: mimic}}")
-    )
-    trained = [model for model in mimic["models"] if MODELS[model].of == "samples"]
-    folds = mimic["folds"] * len(mimic["overrides"]["seeds"])
-    assert planned["train_model"] == len(runs_of_cifar10(config)) + folds * len(trained)
-    assert planned["fit_baseline"] == folds * (len(mimic["models"]) - len(trained))
 
 
 @pytest.mark.parametrize("path", ["mimic", None])
