@@ -8,7 +8,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from replication.report.statistics import Interval, holm, interval, replicates, spread
+from replication.report.statistics import TRAINING_SHARE, Interval, holm, interval, replicates, spread
+from replication.runs.settings import load_settings
+from support.copies import REPOSITORY
 
 Floats = NDArray[np.float64]
 
@@ -40,11 +42,13 @@ def test_interval_over_seeds_is_that_of_a_t_test() -> None:
     assert not interval(series([1.0], "seed")).known
 
 
-def test_interval_over_five_folds_is_half_as_wide_again() -> None:
-    """1 / 5 + 1 / 4 is 2.25 times 1 / 5."""
+def test_interval_over_five_folds_counts_the_patients_that_train() -> None:
+    """A fold has a fifth of the patients; of the other four fifths the validation patients do not train."""
     values = [0.1, 0.3, 0.2, 0.5, 0.4]
     seeds, folds = (interval(series(values, unit)) for unit in ("seed", "fold"))
-    assert folds.high - folds.mean == pytest.approx(1.5 * (seeds.high - seeds.mean))
+    assert load_settings(REPOSITORY)["validation_share_recordings"] == pytest.approx(1 - TRAINING_SHARE)
+    corrected = 1 / 5 + 0.2 / (0.8 * TRAINING_SHARE)
+    assert folds.high - folds.mean == pytest.approx(np.sqrt(5 * corrected) * (seeds.high - seeds.mean))
 
 
 def test_interval_of_values_without_a_unit_is_refused() -> None:

@@ -24,6 +24,8 @@ from replication.metrics.bootstrap import LEVEL
 
 UNITS = {"seed": "seeds", "fold": "folds", "repetition": "repetitions"}
 """What a value may be of, with its plural."""
+TRAINING_SHARE = 0.85
+"""Share of the patients outside a fold that train; `validation_share_recordings` keeps the others for thresholds."""
 
 
 def replicates(frame: pd.DataFrame, value: str = "value") -> pd.Series:
@@ -76,7 +78,8 @@ def interval(values: pd.Series) -> Interval:
     """Return the 95 % t-interval of the mean of `values`.
 
     The variance of a mean over folds is corrected for shared training data: see the head of this module. Of k folds, each is
-    1 / (k - 1) of the size of the others. Where some folds have no value, n stands for k, which widens the interval.
+    1 / (k - 1) of the size of the others, of which `TRAINING_SHARE` trains. Where some folds have no value, n stands for k,
+    which widens the interval.
 
     Args:
         values: an index with the name of a unit of `UNITS`, as `replicates` gives.
@@ -90,7 +93,7 @@ def interval(values: pd.Series) -> Interval:
         raise ValueError(f"the index of {n} values has the name {unit}, expected one of {list(UNITS)}: name it")
     if n < 2:
         return Interval(mean, float("nan"), float("nan"), n, unit)
-    variance = 1 / n + (1 / (n - 1) if unit == "fold" else 0.0)
+    variance = 1 / n + (1 / (n - 1) / TRAINING_SHARE if unit == "fold" else 0.0)
     half = float(stdtrit(n - 1, (1 + LEVEL) / 2) * sd * np.sqrt(variance))
     return Interval(mean, mean - half, mean + half, n, unit)
 

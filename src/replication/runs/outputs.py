@@ -34,8 +34,8 @@ OUTPUTS: dict[str, list[str]] = {name: shown for name, shown in _DECLARED.items(
 OWN: dict[str, list[str]] = _DECLARED["own"]
 """The outputs of a dataset of the user's own, by whether it has samples or recordings."""
 _REPOSITORY = {
-    block: frozenset(yaml.safe_load((_CONFIG / f"{file}.yaml").read_text())[block])
-    for block, file in {"datasets": "datasets", "studies": "studies", "tuning": "tuning"}.items()
+    block: frozenset(yaml.safe_load((_CONFIG / f"{block}.yaml").read_text())[block])
+    for block in ("datasets", "studies")
 }
 TABLES, FIGURES = (
     {name: shown for name, shown in OUTPUTS.items() if Path(name).name.startswith(kind)} for kind in ("table", "figure")
@@ -108,7 +108,7 @@ def evidence_behind(output: str, settings: Mapping[str, Any]) -> list[str]:
     """Return the names whose evidence an output shows, whether it is available or not."""
     if output.startswith("own/"):
         return [output.split("/")[1]]
-    tuned = [dataset for dataset in settings["tuning"] if dataset in _REPOSITORY["tuning"]]
+    tuned = [dataset for dataset in settings["tuning"] if dataset in _REPOSITORY["datasets"]]
     groups = {
         "every dataset": [name for name in settings["datasets"] if name in _REPOSITORY["datasets"]],
         "every study": [name for name in settings["studies"] if name in _REPOSITORY["studies"]],
