@@ -56,7 +56,7 @@ def breastmnist(folder: Path, rng: np.random.Generator) -> list[Path]:
     arrays: dict[str, NDArray[Any]] = {}
     for split, n in (("train", 240), ("val", 60), ("test", 120)):
         labels = rng.permutation((np.arange(n) % 3 > 0).astype(np.int64))
-        arrays[f"{split}_images"] = textures(labels, 2, 28, 42.0, (0, 0, 0), rng)[..., 0]
+        arrays[f"{split}_images"] = textures(labels, 2, 28, 30.0, (0, 0, 0), rng)[..., 0]
         arrays[f"{split}_labels"] = labels.astype(np.uint8)[:, None]
     path = folder / "breastmnist.npz"
     np.savez_compressed(path, allow_pickle=False, **arrays)
