@@ -52,7 +52,7 @@ def test_a_mean_is_written_with_sign_unit_and_interval() -> None:
     gap = interval(seeds)
     assert POINTS.text(gap) == "+0.41 points [-0.37, +1.19]"
     assert DIFFERENCE.text(gap) == "+0.004 [-0.004, +0.012]"
-    assert POINTS.text(interval(seeds.rename_axis("fold"))) == "+0.41 points [-0.83, +1.65]"
+    assert POINTS.text(interval(seeds.rename_axis("fold"))) == "+0.41 points [-0.89, +1.71]"
     assert PER_CENT.text(interval(seeds[:1])) == "0.10 %"
 
 

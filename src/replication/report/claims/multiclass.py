@@ -13,6 +13,7 @@ from scipy.stats import norm
 from replication.report.claims.finding import (
     DIFFERENCE,
     NUMBER,
+    PAIR,
     PER_CENT,
     POINTS,
     Finding,
@@ -45,7 +46,7 @@ from replication.report.evidence import Evidence
 from replication.report.printed_values import printed_value
 from replication.report.statistics import LEVEL, Interval, interval, over_samples
 from replication.runs.controls import COMPARED, EMBEDDINGS
-from replication.runs.models import CLAI, MODELS
+from replication.runs.models import MODELS
 
 SIGNIFICANCE = 0.05
 THE_PRINTED = Hypothesis("value")
@@ -74,7 +75,7 @@ def better_calibrated(evidence: Evidence, printed_values: pd.DataFrame) -> Findi
                 finding.add(source.key, f"ECE, {M_MINUS_C}", difference, DIFFERENCE, LESS, place)
         metrics = of_vote(source.frame(finding, "metrics.csv"))
         for metric, name in {"log_loss": "log loss", "log_loss_scaled": "log loss after one temperature"}.items():
-            difference, quantity = gap(metrics, metric, *CLAI), f"{name}, {M_MINUS_C}"
+            difference, quantity = gap(metrics, metric, *PAIR), f"{name}, {M_MINUS_C}"
             finding.add(source.key, quantity, difference, DIFFERENCE, LESS, Place(source.target), role="control")
     _control_metric(finding, "ece", "ECE", DIFFERENCE, LESS)
     return finding
@@ -98,7 +99,7 @@ def table1_values(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
     finding, present = start(evidence, MULTICLASS, TARGETS)
     for source in multiclass_sources(evidence, present):
         metrics, dataset = of_vote(source.frame(finding, "metrics.csv")), evidence.dataset_of(source.key)
-        for model, (metric, name) in itertools.product(CLAI, {"accuracy": "accuracy", "roc_auc": "ROC-AUC"}.items()):
+        for model, (metric, name) in itertools.product(PAIR, {"accuracy": "accuracy", "roc_auc": "ROC-AUC"}.items()):
             ours = source.over_samples(finding, metric, model) or interval(values(metrics, model, metric))
             place = source.place._replace(model=MODELS[model].title)
             if dataset not in MULTICLASS:  # The printed values do not apply to a substitute.
@@ -183,7 +184,7 @@ def groups_similar_classes(evidence: Evidence, printed_values: pd.DataFrame) -> 
     finding.join, finding.required = some_of, tuple(CIFAR10_GROUPS)
     for dataset in present:
         similarity = finding.frame(dataset, "similarity.csv")
-        for model in [name for name in (*CLAI, *COMPARED) if name in set(similarity["model"])]:
+        for model in [name for name in (*PAIR, *COMPARED) if name in set(similarity["model"])]:
             by_seed = similarity[similarity["model"] == model].groupby("seed")
             matrices = [
                 table.pivot_table(index="class_a", columns="class_b", values="similarity").to_numpy()
@@ -191,7 +192,7 @@ def groups_similar_classes(evidence: Evidence, printed_values: pd.DataFrame) -> 
             ]
             for group, classes in CIFAR10_GROUPS.items():
                 _test_group(finding, dataset, model, matrices, group, classes)
-            if model in CLAI:
+            if model in PAIR:
                 p, quantity = (
                     _largest_p(matrices, BLUE_WITH_SHIPS),
                     f"{MODELS[model].title}, blue backgrounds with ships (section V)",
@@ -208,7 +209,7 @@ def _test_group(
     A grouping that other embeddings have as well speaks against the claim.
     """
     p, n = _largest_p(matrices, classes), len(matrices)
-    role: Role = "test" if model in CLAI else "control"
+    role: Role = "test" if model in PAIR else "control"
     outcome = decided(p < SIGNIFICANCE if role == "test" else p >= SIGNIFICANCE)
     outcome = Outcome.NOT_TESTABLE if role == "test" and n < FEWEST else outcome
     quantity = f"{group}, largest p of {n} seed{'s' * (n > 1)}"
@@ -223,7 +224,7 @@ def _largest_p(matrices: Sequence[np.ndarray], classes: Sequence[int]) -> float:
 def sleepedf_is_hardest(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
     finding, present = start(evidence, MULTICLASS)
     sleep = evidence.stand_in("sleepedf")
-    for model in [*CLAI, "cross-entropy"]:
+    for model in [*PAIR, "cross-entropy"]:
         accuracy = {dataset: _accuracy(finding, dataset, model) for dataset in present}
         for dataset, found in accuracy.items():
             finding.add(dataset, f"accuracy of {MODELS[model].title}", found, PER_CENT, role="beside")
@@ -234,7 +235,7 @@ def sleepedf_is_hardest(evidence: Evidence, printed_values: pd.DataFrame) -> Fin
             ]
             continue
         lowest = min((known[dataset] for dataset in present if dataset != sleep), key=lambda other: other.mean)
-        role: Role = "test" if model in CLAI else "control"
+        role: Role = "test" if model in PAIR else "control"
         quantity = f"accuracy of {MODELS[model].title}, minus the lower of the other datasets"
         # That cross-entropy finds the same says that the dataset is hard, which is the claim.
         finding.add(sleep, quantity, minus(known[sleep], lowest), POINTS, LESS, role=role)

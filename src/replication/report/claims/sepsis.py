@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from replication.report.claims.finding import DIFFERENCE, EFFECT, Finding, Place, judges, start
+from replication.report.claims.finding import DIFFERENCE, EFFECT, PAIR, Finding, Place, judges, start
 from replication.report.claims.hypothesis import LESS, MORE, NOT_MORE, Hypothesis
 from replication.report.claims.sources import Source, gap, of_vote, recorded, values
 from replication.report.evidence import Evidence
 from replication.report.printed_values import printed_value
 from replication.runs.controls import EMBEDDINGS
-from replication.runs.models import CLAI, MODELS
+from replication.runs.models import MODELS
 
 SEPSIS = ("mimic-iv", "challenge2019-septic", "challenge2019")
 PRINTED_LOSS = {"challenge2019": "printed-loss", "challenge2019-septic": "printed-loss-septic"}
@@ -64,8 +64,8 @@ def _votes(finding: Finding, cohorts: list[str], *, errors: bool = False) -> Ite
     """
     evidence, paper = finding.evidence, None
     for dataset in cohorts:
-        own = {model: model for model in CLAI}
-        balanced = recorded(evidence, dataset, CLAI, "pair_weighting") != {"none"}
+        own = {model: model for model in PAIR}
+        balanced = recorded(evidence, dataset, PAIR, "pair_weighting") != {"none"}
         sources = [Source(dataset, "", "balanced loss" if balanced else "", own, dataset)]
         if evidence.has(study := PRINTED_LOSS.get(dataset, "")):
             sources.append(Source(study, "", "", {"clai-m": "full_unweighted", "clai-c": "cosine_unweighted"}, dataset))
@@ -104,8 +104,8 @@ def slightly_lower(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
     finding, cohorts = _begin(evidence)
     for vote in _votes(finding, cohorts):
         for metric, title in PRINTED.items():
-            ours, other = (printed_value(printed_values, "table3", model, metric)[0] for model in CLAI_M_AND_C)
-            difference = gap(vote.metrics, metric, *CLAI_M_AND_C)
+            ours, other = (printed_value(printed_values, "table3", model, metric)[0] for model in PAIR)
+            difference = gap(vote.metrics, metric, *PAIR)
             slightly = Hypothesis("not worse", margin=other - ours)
             quantity = f"{title}, CLaI-M minus CLaI-C"
             finding.add(vote.key, quantity, difference, DIFFERENCE, slightly, vote.place())
@@ -120,7 +120,7 @@ def beats_mixture(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
     finding, cohorts = _begin(evidence)
     finding.required = ("ranking", "calibration")
     for vote in _votes(finding, cohorts, errors=True):
-        for model in CLAI:
+        for model in PAIR:
             place = vote.place(_name(model))
             for metric, title in RANKING.items() if vote.error == "ece" else ():
                 difference = gap(vote.metrics, metric, model, MIXTURE)
@@ -137,20 +137,17 @@ def beats_mixture(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
 def competitive_calibration(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
     finding, cohorts = _begin(evidence)
     for vote in _votes(finding, cohorts, errors=True):
-        for model in CLAI:
+        for model in PAIR:
             difference, name = gap(vote.metrics, vote.error, model, MIXTURE), _name(model)
             quantity = "ECE, CLaI minus mixture"
             finding.add(vote.key, quantity, difference, DIFFERENCE, NOT_MORE, vote.place(name))
             _add_brier(finding, vote, model, MIXTURE)
             _control_constant(finding, vote, model)
-            for other in [m for m in MODELS if m in set(vote.metrics["model"]) - {*CLAI, MIXTURE, CONSTANT}]:
+            for other in [m for m in MODELS if m in set(vote.metrics["model"]) - {*PAIR, MIXTURE, CONSTANT}]:
                 if vote.option == "":
                     beside = gap(vote.metrics, vote.error, model, other)
                     finding.add(vote.key, f"ECE, CLaI minus {_name(other)}", beside, DIFFERENCE, None, vote.place(name))
     return finding
-
-
-CLAI_M_AND_C = ("clai-m", "clai-c")
 
 
 def _name(model: str) -> str:
@@ -179,7 +176,7 @@ def signals_converge(evidence: Evidence, printed_values: pd.DataFrame) -> Findin
     for dataset in cohorts:
         option = "whole cohort" if dataset == "challenge2019" else ""
         latent = finding.frame(dataset, "latent.csv").rename(columns={"quantity": "metric"})
-        for model in CLAI:
+        for model in PAIR:
             place = Place("", option, _name(model))
             effect = values(latent, model, "area_effect_seen")
             finding.add(dataset, "area between signals, in minus out of events", effect, EFFECT, CONVERGING, place,

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from replication.report.claims.finding import Finding, Place
+from replication.report.claims.finding import PAIR, Finding, Place
 from replication.report.evidence import Evidence
 from replication.report.statistics import Interval, over_samples, replicates
-from replication.runs.models import CLAI
 
 MULTICLASS = ("pathmnist", "cifar10", "sleepedf")
 TARGETS = ("zero", "product")
@@ -59,7 +58,7 @@ class Source:
         if not self.baselines:
             return frame
         others = finding.frame(self.baselines, file)
-        return pd.concat([frame, others[~others["model"].isin(CLAI)]])
+        return pd.concat([frame, others[~others["model"].isin(PAIR)]])
 
     def over_samples(self, finding: Finding, metric: str, model: str, other: str = "") -> Interval | None:
         """Return the interval over seeds and test samples of a CLaI model, minus `other` if named; None without predictions."""
@@ -99,8 +98,8 @@ def multiclass_sources(evidence: Evidence, present: Sequence[str]) -> Iterator[S
         present: the datasets and substitutes with runs of a CLaI model.
     """
     for dataset in present:
-        target = str(evidence.runs(dataset, CLAI)[0]["settings"]["target"]["multiclass"])
-        yield Source(dataset, target, "", {model: model for model in CLAI})
+        target = str(evidence.runs(dataset, PAIR)[0]["settings"]["target"]["multiclass"])
+        yield Source(dataset, target, "", {model: model for model in PAIR})
     for study, target, option in _STUDIES:
         if evidence.has(study) and evidence.dataset_of(study) in present:
             yield Source(study, target, option, {"clai-m": f"full_{target}", "clai-c": f"cosine_{target}"})

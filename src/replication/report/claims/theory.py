@@ -2,7 +2,18 @@
 
 import pandas as pd
 
-from replication.report.claims.finding import DIFFERENCE, NUMBER, PER_CENT, POINTS, Finding, Place, Unit, judges, start
+from replication.report.claims.finding import (
+    DIFFERENCE,
+    NUMBER,
+    PAIR,
+    PER_CENT,
+    POINTS,
+    Finding,
+    Place,
+    Unit,
+    judges,
+    start,
+)
 from replication.report.claims.hypothesis import MORE, Hypothesis, decided
 from replication.report.claims.sources import (
     KERNELS,
@@ -16,7 +27,7 @@ from replication.report.claims.sources import (
 from replication.report.evidence import Evidence, by_setting
 from replication.report.statistics import replicates
 from replication.runs.controls import EMBEDDINGS
-from replication.runs.models import CLAI, MODELS
+from replication.runs.models import MODELS
 
 CHECKS, CHECKED = "theory", "simulated classes"
 AGREEMENT = 0.99
@@ -36,7 +47,7 @@ def optimises_alignment(evidence: Evidence, printed_values: pd.DataFrame) -> Fin
     finding.required = ("maximising the alignment", "other losses")
     for dataset in present:
         trace = finding.frame(dataset, "alignment.csv").sort_values("epoch")
-        for own in CLAI:
+        for own in PAIR:
             of_kernel = trace[trace["kernel"].isin(trace.loc[trace["model"] == own, "kernel"])]
             curves = of_kernel.pivot_table("centred_alignment", ["seed", "epoch"], "model").groupby("seed")
             rises, title = curves.last() - curves.first(), MODELS[own].title
@@ -47,7 +58,7 @@ def optimises_alignment(evidence: Evidence, printed_values: pd.DataFrame) -> Fin
                 ratio = (rises[own] / rises[MAXIMISED[own]]).dropna()
                 quantity = f"rise of {title}'s alignment over that of maximising it"
                 finding.add(dataset, quantity, ratio, RATIO, NEARLY_ALL, part="maximising the alignment")
-            for other in [model for model in rises if own in rises and model not in (*CLAI, *MAXIMISED.values())]:
+            for other in [model for model in rises if own in rises and model not in (*PAIR, *MAXIMISED.values())]:
                 difference = (rises[own] - rises[other]).dropna()
                 quantity = f"rise of the alignment, {title} minus {EMBEDDINGS[str(other)].title}"
                 finding.add(dataset, quantity, difference, DIFFERENCE, MORE, part="other losses")
@@ -112,7 +123,7 @@ def zero_targets_help(evidence: Evidence, printed_values: pd.DataFrame) -> Findi
             metrics = of_vote(source.frame(finding, "metrics.csv"))
             by_data.setdefault(evidence.dataset_of(source.key), {})[source.target] = metrics
     for dataset, by_target in by_data.items():
-        for model in CLAI if set(TARGETS) <= set(by_target) else ():
+        for model in PAIR if set(TARGETS) <= set(by_target) else ():
             zero, product = (values(by_target[target], model, "accuracy") for target in TARGETS)
             quantity = f"accuracy, zero minus product, {MODELS[model].title}"
             finding.add(dataset, quantity, (zero - product).dropna(), POINTS, MORE, Place(option="joint schedule"))

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from replication.report.claims.finding import DIFFERENCE, POINTS, Finding, Place, judges, start
+from replication.report.claims.finding import DIFFERENCE, PAIR, POINTS, Finding, Place, judges, start
 from replication.report.claims.hypothesis import LESS, MORE
 from replication.report.claims.sources import (
     KERNELS,
@@ -18,7 +18,6 @@ from replication.report.claims.sources import (
 )
 from replication.report.evidence import Evidence
 from replication.report.printed_values import printed_value
-from replication.runs.models import CLAI
 
 EPOCHS_120 = "epochs-120"
 
@@ -42,7 +41,7 @@ def lower_loss(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
     finding, present = start(evidence, MULTICLASS, TARGETS)
     for source, history in _sources(finding, present, printed_values):
         loss, floor = (
-            history.pivot_table(column, "seed", "model", aggfunc="last").reindex(columns=CLAI)
+            history.pivot_table(column, "seed", "model", aggfunc="last").reindex(columns=PAIR)
             for column in ("loss", "floor")
         )
         options = {source.option: loss} if source.option else {"": loss, "above floor": loss - floor}
@@ -63,7 +62,7 @@ def converges_faster(evidence: Evidence, printed_values: pd.DataFrame) -> Findin
             )
             continue
         quantity = f"mean validation accuracy, {M_MINUS_C}"
-        finding.add(source.key, quantity, lead(history, *CLAI), POINTS, MORE, source.place)
+        finding.add(source.key, quantity, lead(history, *PAIR), POINTS, MORE, source.place)
     history = finding.frame("ablation", "history.csv")
     for target in TARGETS:
         quantity = f"mean validation accuracy, {KERNELS['full']} minus {KERNELS['identity']}"
