@@ -55,19 +55,6 @@ def test_every_output_shows_datasets_and_studies_that_are_configured() -> None:
         assert set(evidence_behind(output, REAL)) <= {*REAL["datasets"], *REAL["studies"], BENCHMARK, THEORY}
 
 
-def test_full_run_computes_what_is_asked_for_and_accessible() -> None:
-    assert available("results/real", REAL) == [
-        name
-        for name in (*REAL["run"], *REAL["run_studies"], BENCHMARK, THEORY)
-        if name != "mimic-iv" and "sleepedf-bands" not in (name, REAL["studies"].get(name, {}).get("dataset"))
-    ]
-    own = load_settings(
-        REPOSITORY, {"run": ["mimic-iv"], "run_benchmark": False, "datasets": {"mimic-iv": {"path": "p"}}}
-    )
-    assert available("results/real", own) == ["mimic-iv", THEORY]
-    assert available("results/mini", load_settings(REPOSITORY, mini=True))[2:4] == ["sleepedf-bands", "mimic-iv"]
-
-
 def test_evidence_depends_on_the_kind_of_data() -> None:
     assert "results/real/cifar10/evidence/similarity.csv" in evidence_files("results/real", "cifar10", REAL)
     assert "results/real/challenge2019/evidence/latent.csv" in evidence_files("results/real", "challenge2019", REAL)

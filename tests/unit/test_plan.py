@@ -2,17 +2,12 @@
 
 from pathlib import Path
 
-from replication.report.plan import hours, plan_text
+from replication.report.plan import plan_text
 from replication.runs.record import write_records
 from replication.runs.settings import load_settings, runs_of_study
 from support.copies import REPOSITORY
 
 OWN = {"run": ["cifar10"], "run_studies": ["product-cifar10"], "run_benchmark": False}
-
-
-def test_hours_of_a_run_count_its_evaluation_and_without_processor_time_all_threads() -> None:
-    assert hours({"cpu_seconds": 3600.0, "threads": 1, "evaluation": {"cpu_seconds": 1800.0}}) == 1.5
-    assert hours({"wall_seconds": 3600.0, "threads": 2}) == 2
 
 
 def test_finished_runs_take_no_time_and_runs_without_a_record_make_the_sum_a_lower_bound(tmp_path: Path) -> None:

@@ -26,7 +26,6 @@ from clai.published_model import PublishedModel
 from replication.datasets.prepared import Prepared
 from replication.experiments import published
 from replication.experiments.evaluation import evaluate
-from replication.experiments.vote_pictures import vote_pictures
 from replication.models.base import Network, create
 from replication.models.clai import CLaI
 from replication.models.embedding import Embedded, embed_splits
@@ -300,15 +299,6 @@ def test_other_data_are_refused(monkeypatch: pytest.MonkeyPatch, images_model: P
     monkeypatch.setattr(published, "Run", SimpleNamespace(open=lambda *_, **__: other))
     with pytest.raises(InputError, match="on which the model was trained"):
         published.evaluate(folder, folder)
-
-
-def test_pictures_show_rightly_classified_images_first_and_the_votes_about_each(images_model: Published) -> None:
-    loaded, run, _, _ = images_model
-    frame = vote_pictures(loaded, run.data, 0, images=1, references=2)
-    images = frame[frame["role"] == "image"]
-    assert list(images["label"] == images["predicted"]) in ([True, False], [True], [False])
-    assert set(frame.groupby("image").size()) == {5}
-    assert (frame.loc[frame["role"] == "for", "label"] == frame.loc[frame["role"] == "for", "predicted"]).all()
 
 
 def test_references_of_a_run_on_some_samples_are_named_by_their_place_among_all(tmp_path: Path) -> None:

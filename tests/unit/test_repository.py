@@ -11,37 +11,18 @@ import pytest
 import yaml
 
 import clai
-from replication.datasets.sources import read_sources
 from replication.runs.outputs import BENCHMARK
 from replication.runs.settings import load_settings
 
 REPOSITORY = Path(__file__).parents[2]
 WORKFLOW = REPOSITORY / "workflow"
 CONFIG: dict[str, Any] = load_settings(REPOSITORY)
-OWN_SOURCES = [name for name, entry in CONFIG["datasets"].items() if "raw_of" not in entry]
 DOCUMENTS = [
     REPOSITORY / "README.md",
     REPOSITORY / "CONTRIBUTING.md",
     *sorted((REPOSITORY / "docs").glob("*.md")),
     REPOSITORY / "envs" / "README.md",
 ]
-
-
-@pytest.mark.parametrize("dataset", OWN_SOURCES)
-def test_sources_of_every_dataset_are_verifiable(dataset: str) -> None:
-    rows = read_sources(WORKFLOW / "config" / "data_sources.csv", dataset)
-    assert rows
-    assert len({row.file for row in rows}) == len(rows)
-    for row in rows:
-        assert row.version
-        assert row.licence
-        assert row.access
-        assert not row.url or row.url.startswith("https://")
-        assert row.checksum or "no checksum" in row.access or row.access.startswith("credentialed")
-        if row.checksum:
-            algorithm, value = row.checksum.split(":")
-            assert re.fullmatch(r"[0-9a-f]+", value)
-            assert len(value) == {"md5": 32, "sha1": 40, "sha256": 64}[algorithm]
 
 
 def test_every_script_belongs_to_a_rule_or_a_command_and_every_rule_has_its_script() -> None:

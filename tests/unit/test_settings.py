@@ -181,13 +181,8 @@ def test_command_prints_what_decides_a_run_and_which_names_there_are(
     assert (shown["training"]["epochs"], shown["encoder"], shown["dataset"]["image_size"]) == (3, REAL["encoder"], 32)
     of_cell = yaml.safe_load(settings_text(REPOSITORY, "ablation", "full_product"))
     assert of_cell == effective_settings(REAL, "ablation", "full_product")
-    for names, expected in (
-        (("cifar100", "clai-m"), "cifar10"),
-        (("cifar10", "svm"), "clai-m"),
-        (("ablation", "full"), "full_z"),
-    ):
-        with pytest.raises(InputError, match=f"found '.*', expected one of .*{expected}"):
-            settings_text(REPOSITORY, *names)
+    with pytest.raises(InputError, match=r"found 'svm', expected one of .*clai-m"):
+        settings_text(REPOSITORY, "cifar10", "svm")
 
 
 @pytest.mark.parametrize("dataset", ["challenge2019", "challenge2019-hospitals"])

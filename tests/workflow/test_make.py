@@ -34,14 +34,6 @@ def installed(environment: Path, *stale: str) -> None:
         os.utime(environment / name, (time, time))
 
 
-def test_an_edit_of_pyproject_installs_the_library_alone(tree: Tree) -> None:
-    installed(tree.path / ".venv", ".installed")
-    commands = " ".join(make(tree, "--dry-run", "lint"))
-    assert "--no-index -e ." in commands
-    assert "--require-hashes" not in commands
-    assert "venv --clear" not in commands
-
-
 @pytest.mark.parametrize("stale", [".packages", ".installed"])
 def test_an_environment_behind_a_link_is_left_alone(tree: Tree, tmp_path: Path, stale: str) -> None:
     installed(tmp_path / "other", stale, ".installed")

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from replication.runs.settings import load_settings
 from support.copies import Tree, copy_of_repository
 
 pytestmark = pytest.mark.slow
@@ -88,21 +87,5 @@ def test_killed_workflow_resumes_to_the_same_bytes(tree: Tree, miniature: Tree) 
     assert resumed.returncode == 0, resumed.stdout
     assert "resumed after" in log(tree)
     assert not list((tree.path / RUN).glob("*checkpoint.pt*"))
-    for name in RESULTS:
-        assert (tree.path / RUN / name).read_bytes() == (miniature.path / RUN / name).read_bytes(), name
-
-
-def test_training_whose_end_was_not_noted_is_not_done_again(tree: Tree, miniature: Tree) -> None:
-    """As when the main process is killed after the job, and before it has asked the cluster about it."""
-    again = ("--forcerun", "mini_train_model", "--")
-    arguments = ("--cores", "1", *again, *(f"{RUN}/{name}" for name in RESULTS))
-    finished = tree.snakemake("--no-hooks", *arguments)
-    assert finished.returncode == 0, finished.stdout
-    assert checkpoint(tree).exists()
-    resumed = tree.snakemake(*arguments)
-    assert resumed.returncode == 0, resumed.stdout
-    epochs = load_settings(tree.path, mini=True)["datasets"]["cifar10"]["overrides"]["training"]["epochs"]
-    assert f"resumed after epoch {epochs} from" in log(tree)
-    assert not checkpoint(tree).exists()
     for name in RESULTS:
         assert (tree.path / RUN / name).read_bytes() == (miniature.path / RUN / name).read_bytes(), name
