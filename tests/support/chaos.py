@@ -31,9 +31,10 @@ def thin_copy(folder: Path) -> Tree:
     path = tree.path / "workflow" / "config" / "mini.yaml"
     mini = yaml.safe_load(path.read_text())
     mini |= {"run": ["cifar10", "mimic-iv"], "run_studies": [], "seeds": [0], "model_seeds": {}}
-    mini["datasets"]["cifar10"] |= {"models": ["clai-c", "cross-entropy"], "overrides": {"training": {"epochs": 3}}}
-    recordings = {"encoder": {"width": 8}, "training": {"epochs": 3, "batch_size": 8}}
-    mini["datasets"]["mimic-iv"] |= {"models": ["clai-m"], "overrides": recordings}
+    for name, models in (("cifar10", ["clai-c", "cross-entropy"]), ("mimic-iv", ["clai-m"])):
+        entry = mini["datasets"][name]
+        entry["models"] = models
+        entry["overrides"]["training"]["epochs"] = 3
     path.write_text(yaml.safe_dump(mini))
     shutil.rmtree(tree.path / "paper_figures")
     return tree
