@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.chaos import FOLDERS, KINDS, TARGETS, Chaos, outcome, thin_copy
+from support.chaos import FOLDERS, TARGETS, Chaos, outcome, thin_copy
 from support.copies import Tree
 
 pytestmark = pytest.mark.slow
@@ -23,7 +23,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Tree:
     return tree
 
 
-@pytest.mark.parametrize("seed", range(len(KINDS)), ids=list(KINDS))
+@pytest.mark.parametrize("seed", range(10))  # all eight kinds, and two of them twice
 def test_outputs_are_equal_to_the_byte_after_an_accident(seed: int, undisturbed: Tree, tmp_path: Path) -> None:
     tree = Tree(tmp_path / "copy")
     shutil.copytree(undisturbed.path, tree.path)
