@@ -21,7 +21,8 @@ KERNELS = {
 """The kernels of studies with their names."""
 M_MINUS_C = "CLaI-M minus CLaI-C"
 _STUDIES = (
-    ("product-pathmnist", "product", ""), ("product-cifar10", "product", ""), ("product-bands", "product", ""),
+    ("product-pathmnist", "product", ""), ("product-cifar10", "product", ""),
+    ("product-sleepedf-20", "product", ""), ("product-bands", "product", ""),
     ("decisive", "zero", "network"), ("decisive", "product", "network"),
 )  # fmt: skip
 """Studies of both kernels with their target and what is ours in them, a key of `options` in claims.yaml."""

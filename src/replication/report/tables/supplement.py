@@ -75,7 +75,7 @@ BANDWIDTH_METRICS = chosen(
     "power temperature accuracy ece log_loss roc_auc", accuracy=r"Accuracy (\%)", roc_auc=r"ROC-AUC (\%)"
 )
 
-ABLATIONS = ("ablation", "decisive", "product-pathmnist", "product-cifar10", "product-bands")
+ABLATIONS = ("ablation", "decisive", "product-pathmnist", "product-cifar10", "product-sleepedf-20", "product-bands")
 METHODS, TRIALS, TRUNKS = ("wide", "sprint"), ("recipe",), ("trunk",)
 END_METRICS = chosen("alignment centred_alignment above_floor")
 METHOD_METRICS = chosen("validation_accuracy accuracy macro_f1 roc_auc ece training_minutes cpu_minutes")
