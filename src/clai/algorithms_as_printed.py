@@ -103,39 +103,6 @@ def learn_multiclass(
                 descend(theta, eta)
 
 
-def learn_joint(
-    phi: Callable[[Tensor], Tensor],
-    theta: list[Tensor],
-    similarity: Callable[[], Similarity],
-    target: Similarity,
-    x: Tensor,
-    y: Tensor,
-    classes: int,
-    batch_size: int,
-    epochs: int,
-    eta: float,
-    shuffle: Callable[[int], Tensor],
-) -> None:
-    """Run Algorithm 3 without its loop over classes (line 814): a step has the mean loss of all classes; phi gives (C, B, L)."""
-    for _ in range(epochs):
-        order = shuffle(len(x))
-        batches = partition(x[order], y[order], batch_size)
-        m = len(batches)
-        for t in range(m - 1):
-            zero_grad(theta)
-            x_t, y_t = batches[t]
-            z_t = phi(x_t)
-            for r in range(t + 1, m):
-                x_r, y_r = batches[r]
-                z_r = phi(x_r)
-                for k in range(classes):
-                    s = similarity()(z_t[k], z_r[k])
-                    t_k = target(relabel(y_t, k, x.dtype), relabel(y_r, k, x.dtype))
-                    loss = (s - t_k).square().sum() / batch_size**2 / classes
-                    loss.backward(retain_graph=True)
-            descend(theta, eta)
-
-
 def infer_binary(
     phi: Callable[[Tensor], Tensor], similarity: Similarity, x: Tensor, x_r: Tensor, y_r: Tensor, batch_size: int
 ) -> Tensor:

@@ -79,18 +79,12 @@ def alignment_loss(similarity: Tensor, target: TargetMatrix) -> Tensor:
     return (squared * target.weights).sum((-2, -1)) / torch.where(total > 0, total, 1)
 
 
-def alignment(similarity: Tensor, target: Tensor) -> Tensor:
-    """Return the kernel alignment A(S, T) = <S, T> / (||S|| ||T||) over the last two dimensions (equation 5, line 142)."""
-    inner = (similarity * target).sum((-2, -1))
-    return inner / (similarity.norm(dim=(-2, -1)) * target.norm(dim=(-2, -1))).clamp_min(1e-12)
-
-
 def alignment_scores(similarity: Tensor, target: TargetMatrix) -> tuple[Tensor, Tensor]:
     """Return (alignment, centred alignment), each (K,), of both matrices times the root of the pairs' weights.
 
-    The centred alignment is the alignment after centring rows and columns of both (Cortes, Mohri & Rostamizadeh 2012,
-    definition 4), and 0 where that leaves nothing of one of them. Without centring, a constant similarity has a high alignment
-    wherever one class dominates.
+    The alignment is <S, T> / (||S|| ||T||) (equation 5, line 142). The centred alignment is that after centring rows and columns
+    of both (Cortes, Mohri & Rostamizadeh 2012, definition 4), and 0 where centring leaves nothing of one of them. Without
+    centring, a constant similarity has a high alignment wherever one class dominates.
 
     Training calls this at each step, so it writes one matrix only. With centring C, <C S C, C T C> is <C S C, T>, and the norm of
     C T C follows from the sums of rows and columns of T, which for targets without weights are exact.

@@ -25,9 +25,6 @@ from clai.kernels import Kernel
 
 Rule = Literal["printed", "centred", "balanced", "parzen"]
 RULES: tuple[Rule, ...] = ("printed", "centred", "balanced", "parzen")
-Shares = Literal["population", "equal"]
-SHARES: tuple[Shares, ...] = ("population", "equal")
-"""Class shares of the references: those of the set (the printed sum), or equal ones (every class counts alike)."""
 BLOCK = 1024
 """Samples a side of a block of similarities. It bounds memory and changes no result."""
 
@@ -134,21 +131,6 @@ def parzen_means(
         means.append(log_sum - (side * mass).sum(-1).log())
     share = (positives * mass).sum(-1) / mass.sum()
     return ParzenMeans(means[0], means[1], share, errors[0], errors[1])
-
-
-def with_shares(means: ParzenMeans, shares: Shares) -> ParzenMeans:
-    """Return the means of two classes with the class shares of the references as they are, or as if both classes had as many.
-
-    Neither mean changes: each is one over the references of a single class. So both readings rest on the same similarities.
-
-    Raises:
-        ValueError: there are more than two classes, where the mean over the negatives depends on their shares.
-    """
-    if shares == "population":
-        return means
-    if len(means.share) > 1:
-        raise ValueError(f"found {len(means.share)} conditions, expected 1: equal shares are a reading for two classes")
-    return means._replace(share=torch.full_like(means.share, 0.5))
 
 
 def mean_of_views(first: ParzenMeans, second: ParzenMeans) -> ParzenMeans:

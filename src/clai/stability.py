@@ -15,13 +15,6 @@ FAILURES = (ArithmeticError, RuntimeError, ValueError)
 """Errors that torch and scikit-learn raise for values that are not finite, and for other reasons too."""
 
 
-def finite(outputs: Tensor) -> Tensor:
-    """Return the outputs of a model, of any shape; raise FloatingPointError if one is not finite."""
-    if not outputs.isfinite().all():
-        raise FloatingPointError("outputs of the model are not finite")
-    return outputs
-
-
 def refuse_divergence(
     module: nn.Module,
     losses: Sequence[Tensor],

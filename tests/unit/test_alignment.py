@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from clai.alignment import (
     Target,
     TargetMatrix,
-    alignment,
     alignment_loss,
     alignment_scores,
     balanced,
@@ -16,7 +15,7 @@ from clai.alignment import (
     target_matrix,
 )
 from clai.kernels import build
-from replication.experiments.theory import check_bound, check_floor
+from replication.experiments.theory import alignment, check_bound, check_floor
 
 LABELS_T, LABELS_R = torch.tensor([0, 1, 2]), torch.tensor([1, 1, 0, 2])
 

@@ -10,10 +10,10 @@ from safetensors.torch import save_file
 from sklearn.metrics import roc_auc_score
 
 from clai.errors import InputError
-from clai.inference import RULES, SHARES
+from clai.inference import RULES
 from clai.kernels import MahalanobisGaussian
 from replication.datasets.prepared import Prepared
-from replication.experiments.evaluation import Evaluation, evaluate_clai
+from replication.experiments.evaluation import SHARES, Evaluation, evaluate_clai
 from replication.metrics.classification import expected_calibration_error, top_label
 from replication.models.embedding import Embedded, load_embedded
 from replication.models.run import Run

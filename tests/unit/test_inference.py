@@ -19,9 +19,9 @@ from clai.inference import (
     probabilities,
     sample_references,
     standard_error,
-    with_shares,
 )
 from clai.kernels import Cosine, Kernel, MahalanobisGaussian
+from replication.experiments.evaluation import with_shares
 
 SIZE, TEST, REFERENCE, BATCH = 5, 17, 60, 6
 KERNELS = {"cosine": Cosine(), "gaussian": MahalanobisGaussian(SIZE, "full").double()}

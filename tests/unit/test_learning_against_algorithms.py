@@ -81,6 +81,39 @@ def assert_same_state(fast: list[nn.Module], slow: list[nn.Module], start: list[
 Trained = list[nn.Module]
 
 
+def learn_joint(
+    phi: Callable[[Tensor], Tensor],
+    theta: list[Tensor],
+    similarity: Callable[[], printed.Similarity],
+    target: printed.Similarity,
+    x: Tensor,
+    y: Tensor,
+    classes: int,
+    batch_size: int,
+    epochs: int,
+    eta: float,
+    shuffle: Callable[[int], Tensor],
+) -> None:
+    """Run Algorithm 3 without its loop over classes (line 814): a step has the mean loss of all classes; phi gives (C, B, L)."""
+    for _ in range(epochs):
+        order = shuffle(len(x))
+        batches = printed.partition(x[order], y[order], batch_size)
+        m = len(batches)
+        for t in range(m - 1):
+            printed.zero_grad(theta)
+            x_t, y_t = batches[t]
+            z_t = phi(x_t)
+            for r in range(t + 1, m):
+                x_r, y_r = batches[r]
+                z_r = phi(x_r)
+                for k in range(classes):
+                    s = similarity()(z_t[k], z_r[k])
+                    t_k = target(printed.relabel(y_t, k, x.dtype), printed.relabel(y_r, k, x.dtype))
+                    loss = (s - t_k).square().sum() / batch_size**2 / classes
+                    loss.backward(retain_graph=True)
+            printed.descend(theta, eta)
+
+
 def compared(trunk: str, family: str, classes: int, settings: TrainingSettings) -> tuple[Trained, Trained, Trained]:
     """Encoder and kernel trained by a schedule, trained by the algorithm as printed, and as they were."""
     conditions = 1 if classes == 2 else classes
@@ -97,7 +130,7 @@ def compared(trunk: str, family: str, classes: int, settings: TrainingSettings) 
     elif settings.schedule == "sequential":
         printed.learn_multiclass(lambda b, k: encoder(b, k)[0], theta, similarity, target, x, labels, classes, *given)
     else:
-        printed.learn_joint(encoder, theta, similarity, target, x, labels, classes, *given)
+        learn_joint(encoder, theta, similarity, target, x, labels, classes, *given)
     return list(fast), [encoder, kernel], list(start)
 
 

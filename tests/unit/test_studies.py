@@ -13,11 +13,12 @@ from torch import Tensor, nn
 from clai.batches import NO_AUGMENTATION, Vectors
 from clai.checkpoints import Checkpoint
 from clai.encoders import MLP, ConditionedHead, Encoder
-from clai.inference import RULES, SHARES
+from clai.inference import RULES
 from clai.kernels import Cosine
 from clai.learning import collaborative_learning, encoder_passes
 from replication.datasets.prepared import Prepared
 from replication.datasets.splits import DEVELOPMENT
+from replication.experiments.evaluation import SHARES
 from replication.experiments.studies import operations_per_item, run_cell
 from replication.models.base import create
 from replication.models.run import Run

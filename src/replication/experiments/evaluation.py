@@ -6,7 +6,7 @@ Training imports nothing from here, so a new figure of merit refits nothing.
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,14 +18,12 @@ from clai.batches import Splits
 from clai.calibration import fit_logistic, fit_temperature, scaled_softmax
 from clai.inference import (
     RULES,
-    SHARES,
     ParzenMeans,
     Rule,
     decide,
     log_posteriors,
     probabilities,
     standard_error,
-    with_shares,
 )
 from clai.kernels import Kernel
 from replication.datasets.prepared import Prepared
@@ -47,6 +45,9 @@ from replication.models.splits import recording_rows
 from replication.runs.identity import RunId
 
 Floats = NDArray[np.float64]
+Shares = Literal["population", "equal"]
+SHARES: tuple[Shares, ...] = ("population", "equal")
+"""Class shares of the references: those of the set (the printed sum), or equal ones (every class counts alike)."""
 SIMILARITY_SAMPLES = 200
 """Test samples of a class behind the mean similarity of two classes (claim 12)."""
 
@@ -157,6 +158,21 @@ def evaluate_clai(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]) ->
             rows += [part.assign(rule=rule, shares=shares) for part in (evaluation.metrics, error)]
             evaluations[rule, shares] = evaluation
     return evaluations["printed", "population"]._replace(metrics=pd.concat(rows, ignore_index=True))
+
+
+def with_shares(means: ParzenMeans, shares: Shares) -> ParzenMeans:
+    """Return the means of two classes with the class shares of the references as they are, or as if both classes had as many.
+
+    Neither mean changes: each is one over the references of a single class. So both readings rest on the same similarities.
+
+    Raises:
+        ValueError: there are more than two classes, where the mean over the negatives depends on their shares.
+    """
+    if shares == "population":
+        return means
+    if len(means.share) > 1:
+        raise ValueError(f"found {len(means.share)} conditions, expected 1: equal shares are a reading for two classes")
+    return means._replace(share=torch.full_like(means.share, 0.5))
 
 
 def _evaluate_rule(

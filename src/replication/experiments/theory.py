@@ -18,7 +18,6 @@ from torch import Tensor
 from clai.alignment import (
     Target,
     TargetMatrix,
-    alignment,
     alignment_loss,
     alignment_scores,
     one_vs_rest,
@@ -133,6 +132,12 @@ def check_parzen(
         differs = decisions["printed"] != decisions["parzen"]
         rows.append(("parzen", setting, "band_error", float((between != differs).mean())))
     return rows
+
+
+def alignment(similarity: Tensor, target: Tensor) -> Tensor:
+    """Return the kernel alignment A(S, T) = <S, T> / (||S|| ||T||) over the last two dimensions (equation 5, line 142)."""
+    inner = (similarity * target).sum((-2, -1))
+    return inner / (similarity.norm(dim=(-2, -1)) * target.norm(dim=(-2, -1))).clamp_min(1e-12)
 
 
 def check_bound(*, sizes: Sequence[int], draws: int, seed: int) -> list[Row]:

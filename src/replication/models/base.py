@@ -18,7 +18,6 @@ from clai.checkpoints import Checkpoint, write_whole
 from clai.encoders import Classifier, ConvNet, Encoder, place
 from clai.errors import InputError
 from clai.kernels import Cosine, Kernel, MahalanobisGaussian
-from clai.stability import finite
 from clai.tensors import fill_module, load_tensors
 from clai.trainer import Epoch
 from replication.models.batchwise import group_size
@@ -223,7 +222,8 @@ def validation_figures(scores: Floats, labels: Tensor) -> Epoch:
 
     The accuracy of scores that are not finite would be a number all the same: FloatingPointError is raised for them.
     """
-    finite(torch.from_numpy(scores))
+    if not np.isfinite(scores).all():
+        raise FloatingPointError("scores are not finite")
     y = labels.numpy()
     predicted = scores > 0 if scores.ndim == 1 else scores.argmax(1)
     figures = {"validation_accuracy": float((predicted == y).mean())}
