@@ -242,7 +242,7 @@ class MLP(nn.Module):
         sizes = [inputs] + [width] * layers
         steps: list[nn.Module] = []
         for a, b in itertools.pairwise(sizes):
-            steps += [nn.Linear(a, b), nn.ReLU()]
+            steps += [nn.Linear(a, b, dtype=torch.float32), nn.ReLU()]
         self.body = nn.Sequential(*steps)
         self.features = width
 
@@ -275,7 +275,7 @@ class ConditionedHead(nn.Module):
     def __init__(self, features: int, conditions: int, size: int) -> None:
         super().__init__()
         bound = features**-0.5
-        self.weight = nn.Parameter(torch.empty(conditions, features, size).uniform_(-bound, bound))
+        self.weight = nn.Parameter(torch.empty(conditions, features, size, dtype=torch.float32).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.zeros(conditions, 1, size))
 
     def forward(self, features: Tensor, condition: int | None = None) -> Tensor:

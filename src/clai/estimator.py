@@ -1,15 +1,17 @@
 """CLaI as a scikit-learn estimator, for any data."""
 
+import contextlib
 import copy
+import threading
 import warnings
+from collections.abc import Callable, Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
-from sklearn.calibration import CalibratedClassifierCV
+from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -19,6 +21,7 @@ from torch import Tensor, nn
 
 from clai.alignment import Target
 from clai.batches import Vectors
+from clai.calibration import fit_logistic, fit_temperature, scaled_softmax
 from clai.checkpoints import seeded_generators
 from clai.encoders import MLP, ConditionedHead, Encoder
 from clai.inference import Rule, decide, parzen_means, predict_labels, probabilities
@@ -26,8 +29,22 @@ from clai.kernels import Metric, build
 from clai.learning import collaborative_learning
 from clai.trainer import Precision, TrainingSettings, precision_context
 
-# Samples that one pass embeds.
-_BLOCK = 1024
+# Samples that one pass embeds; few, as a trunk may need much memory for each.
+_BLOCK = 256
+# Initial weights and dropout are drawn from torch's global generators, so trainings in other threads wait.
+_ALONE = threading.Lock()
+
+
+class _Samples(Vectors):
+    """Samples in the type that they were given in; a batch alone becomes encoder input, which may take eight times as much."""
+
+    def __init__(self, x: Any, labels: Tensor, to_input: Callable[[Any], Tensor]) -> None:
+        super().__init__(x, labels)
+        self.to_input = to_input
+
+    def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
+        x = self.to_input(self.x[items.numpy()])
+        return x, self.labels[items].to(x.device)
 
 
 class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
@@ -50,16 +67,15 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
     rule : {'printed', 'centred', 'balanced', 'parzen'}, default='printed'
         Decision rule, see `clai.inference.decide`. If class shares differ, 'printed' favours the rarer class for samples that
         resemble no class much.
-    calibration : int or None, default=3
-        Folds of a cross-validation inside `fit`, whose scores calibrate `predict_proba`: by one temperature for more than two
-        classes, by a logistic regression for two. A class with fewer samples lowers their number. Each fold trains once more,
-        so that `fit` takes about `calibration` times as long as with None. None leaves the bare mapping, which for more than
-        two classes is the paper's. Labels, scores and embeddings do not depend on it. Folds are drawn from single samples: if
-        samples come in groups, such as patients, set None and wrap the classifier in `CalibratedClassifierCV` with a splitter
-        of groups.
+    calibration : int or None, default=2
+        One of so many parts of the samples calibrates `predict_proba`: by one temperature for more than two classes, by a
+        logistic regression for two. `fit` trains on the other parts first, scores this part, and then trains on all samples. A
+        class with fewer samples lowers the number. None leaves the bare mapping, which for more than two classes is the
+        paper's. Labels, scores and embeddings do not depend on it. Parts are drawn from single samples: if samples come in
+        groups, such as patients, set None and wrap the classifier in `CalibratedClassifierCV` with a splitter of groups.
     embedding_size : int, default=16
         Dimensions L of the embedding.
-    trunk : torch.nn.Module with an attribute `features`, default=None
+    trunk : torch.nn.Module with a whole number `features`, default=None
         Maps a batch (N, ...) to (N, features). `fit` trains a copy, which starts from the weights of the trunk and keeps their
         layout in memory: convolutions are faster after `trunk.to(memory_format=torch.channels_last)`. None stands for a fully
         connected network of two layers, for vectors, which should be standardised.
@@ -83,14 +99,16 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
     device : str, default='cpu'
         Device of the computation, such as 'cpu' or 'cuda'.
     random_state : int, RandomState instance or None, default=None
-        Seed of initial weights, shuffling and the folds of the calibration.
+        Seed of initial weights, shuffling and the parts of the calibration. A number gives the same result in sequence, in
+        threads, which train in turn, and in processes, whatever torch's global state; with a trunk of your own, the number of
+        torch's threads changes roundings. A process that multiprocessing forks after a fit hangs in torch: use joblib's loky.
 
     Attributes
     ----------
     classes_ : ndarray of shape (C,)
         Labels in the order of the columns of `predict_proba`. Of two, the second is the positive class.
-    calibrated_ : sklearn.calibration.CalibratedClassifierCV or None
-        The calibrated vote; None if `predict_proba` is the bare mapping.
+    calibration_ : float, clai.calibration.LogisticCalibration or None
+        The temperature, or the logistic regression for two classes; None if `predict_proba` is the bare mapping.
     history_ : list of dict
         One row an epoch: loss, alignment, centred_alignment, pairs, learning_rate.
     encoder_ : clai.encoders.Encoder
@@ -144,7 +162,7 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
         metric: Metric = "full",
         target: Target = "zero",
         rule: Rule = "printed",
-        calibration: int | None = 3,
+        calibration: int | None = 2,
         embedding_size: int = 16,
         trunk: nn.Module | None = None,
         width: int = 64,
@@ -185,50 +203,43 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
         y : array of labels of shape (N,), of at least two classes
         """
         self._validate_params()
-        nd = self.trunk is not None
-        X, y = validate_data(self, X, y, dtype=np.float64, allow_nd=nd, ensure_2d=not nd)
-        _refuse_flat(X)
+        try:
+            torch.zeros(1, device=self.device).cpu()
+        except (AssertionError, RuntimeError) as error:
+            raise ValueError(
+                f"device is {self.device!r}, where torch cannot compute; expected 'cpu', or 'cuda' with a GPU and its driver"
+            ) from error
+        X, y = self._checked(X, y)
         check_classification_targets(y)
         self._rule = self.rule  # Scores are calibrated for the rule of this fit; `set_params` cannot change theirs.
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"y holds one class only, {self.classes_[0]!r}; at least two are needed to tell apart")
-        seed = self.random_state
-        if not isinstance(seed, Integral):
-            seed = int(check_random_state(seed).randint(2**31))
-        folds = self._folds(labels)
-        if folds is None:
-            self.calibrated_ = None
-            self._learn(X, labels, int(check_random_state(seed).randint(2**31)))
-            return self
-        # The last fit of `ensemble=False` is on all samples: this classifier, with the same seed, without calibration.
-        self.calibrated_ = CalibratedClassifierCV(
-            clone(self).set_params(calibration=None, random_state=seed),
-            method="sigmoid" if len(self.classes_) == 2 else "temperature",
-            cv=StratifiedKFold(folds, shuffle=True, random_state=seed),
-            ensemble=False,
-        ).fit(X, labels)
-        learned = self.calibrated_.calibrated_classifiers_[0].estimator
-        self.encoder_, self.kernel_, self.history_ = learned.encoder_, learned.kernel_, learned.history_
-        self.reference_embeddings_ = learned.reference_embeddings_
-        self.reference_labels_ = learned.reference_labels_
+        seed, seed_of_parts = map(int, check_random_state(self.random_state).randint(2**31, size=2))
+        self.calibration_ = None
+        if parts := self._parts(labels):
+            splitter = StratifiedKFold(parts, shuffle=True, random_state=seed_of_parts)
+            train, held_out = next(splitter.split(np.zeros(len(labels)), labels))
+            self._learn(X[train], labels[train], seed)
+            f = self._decide(X[held_out]).cpu().numpy()
+            calibrate: Any = fit_temperature if len(f) > 1 else fit_logistic
+            self.calibration_ = calibrate(f.T.squeeze(), labels[held_out])
+        self._learn(X, labels, seed)
         return self
 
-    def _folds(self, labels: NDArray[np.int64]) -> int | None:
-        """Return the number of folds of the calibration, at most the samples of the smallest class; None: no calibration."""
-        if self.calibration is None:
-            return None
+    def _parts(self, labels: NDArray[np.int64]) -> int:
+        """Return the number of parts of the calibration, at most the samples of the smallest class; 0: no calibration."""
         counts = np.bincount(labels)
-        if counts.min() < 2:
-            warnings.warn(
-                f"class {self.classes_[counts.argmin()]} has one sample, and calibration needs two of each class: "
-                "predict_proba stays uncalibrated; add samples, or set calibration=None",
-                stacklevel=3,
-            )
-            return None
-        return int(min(self.calibration, counts.min()))
+        if self.calibration is None or counts.min() > 1:
+            return int(min(self.calibration or 0, counts.min()))
+        warnings.warn(
+            f"class {self.classes_[counts.argmin()]} has one sample, and calibration needs two of each class: "
+            "predict_proba stays uncalibrated; add samples, or set calibration=None",
+            stacklevel=3,
+        )
+        return 0
 
-    def _learn(self, X: NDArray[np.float64], labels: NDArray[np.int64], seed: int) -> None:
+    def _learn(self, X: NDArray[Any], labels: NDArray[np.int64], seed: int) -> None:
         """Train encoder and kernel, and embed the references."""
         if self.references == "all" and len(X) < 4:
             raise ValueError(
@@ -236,12 +247,7 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
                 "references=1 (calibration trains on a part of the samples: None leaves it out)"
             )
         conditions = 1 if len(self.classes_) == 2 else len(self.classes_)
-        with seeded_generators(seed, torch.device("cpu")):
-            trunk: Any = MLP(X.shape[1], self.width, 2) if self.trunk is None else copy.deepcopy(self.trunk)
-            head = ConditionedHead(trunk.features, conditions, self.embedding_size)
-        self.encoder_ = Encoder(trunk, head).to(self.device, self._dtype())
-        self.kernel_ = build(self.kernel, self.embedding_size, self.metric).to(self.device, self._dtype())
-        data = Vectors(self._tensor(X), torch.from_numpy(labels))
+        data = _Samples(X, torch.from_numpy(labels), self._tensor)
         settings = TrainingSettings(
             epochs=self.epochs,
             batch_size=min(self.batch_size, len(data) // 2),
@@ -260,20 +266,45 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
             target="product" if conditions == 1 else self.target,
             seed=seed,
         )
-        self.history_ = collaborative_learning(
-            self.encoder_, self.kernel_, data, conditions, settings, validate=dict, checkpoint=None
-        )
-        self.reference_embeddings_ = self._embed(X)
+        with self._modes(training=True):
+            with seeded_generators(seed, torch.device("cpu")):
+                trunk: Any = MLP(X.shape[1], self.width, 2) if self.trunk is None else copy.deepcopy(self.trunk)
+                trunk.to(self.device, self._dtype()).eval()
+                self._check_trunk(trunk, X[:2])
+                head = ConditionedHead(trunk.features, conditions, self.embedding_size)
+            self.encoder_ = Encoder(trunk, head).to(self.device, self._dtype())
+            self.kernel_ = build(self.kernel, self.embedding_size, self.metric).to(self.device, self._dtype())
+            self.history_ = collaborative_learning(
+                self.encoder_, self.kernel_, data, conditions, settings, validate=dict, checkpoint=None
+            )
+            self.reference_embeddings_ = self._embed(X)
         self.reference_labels_ = data.labels
+
+    @torch.no_grad()
+    def _check_trunk(self, trunk: Any, X: NDArray[Any]) -> None:
+        """Raise ValueError unless the trunk maps these samples to as many vectors of the length that it names."""
+        features = getattr(trunk, "features", None)
+        found: Any
+        try:
+            with precision_context(torch.device(self.device), self.precision):
+                found = tuple(trunk(self._tensor(X)).shape)
+        except Exception as error:  # A trunk of one's own can raise almost any error.
+            found = error
+        if type(features) is not int or found != (len(X), features):
+            raise ValueError(
+                f"trunk: {type(trunk).__name__} maps samples of shape {X.shape} to {found!r} and has features={features!r:.100}, "
+                "expected an output of shape (samples, features) and its length as features, a whole number; bring X into the "
+                "shape that the trunk takes, flatten its output, or set trunk.features"
+            )
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Return embeddings: (N, L) for two classes; (N, C L) for C > 2, where the conditions stand side by side."""
-        embedded = self._embed(self._validated(X))
+        embedded = self._embed(self._checked(X))
         return np.asarray(embedded.transpose(0, 1).flatten(1).cpu().numpy(), dtype=np.float64)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return f: (N,) for two classes, positive for the second; (N, C) for C > 2, largest for the predicted class."""
-        f = self._decide(self._validated(X))
+        f = self._decide(self._checked(X))
         return np.asarray((f[0] if len(f) == 1 else f.T).cpu().numpy(), dtype=np.float64)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -288,51 +319,84 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
         (1 + f) / 2 for two, which is this library's since the paper gives none. f lies in [-1, 1], so that a bare softmax is
         never confident.
         """
-        X = self._validated(X)
-        if self.calibrated_ is None:
-            return np.asarray(probabilities(self._decide(X)).cpu().numpy(), dtype=np.float64)
-        p = np.asarray(self.calibrated_.predict_proba(X), dtype=np.float64)
-        if len(self.classes_) > 2:
-            n = len(self.reference_labels_)
-            p = (n * p + 1) / (n + len(self.classes_))
-        return p
+        f = self._decide(self._checked(X))
+        if self.calibration_ is None:
+            return np.asarray(probabilities(f).cpu().numpy(), dtype=np.float64)
+        if len(f) == 1:
+            positive = self.calibration_(f[0].cpu().numpy())
+            return np.stack([1 - positive, positive], axis=1)
+        p, n = scaled_softmax(f.T.cpu().numpy(), self.calibration_), len(self.reference_labels_)
+        return (n * p + 1) / (n + len(f))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the predicted labels (N,)."""
-        labels = predict_labels(self._decide(self._validated(X))).cpu().numpy()
+        labels = predict_labels(self._decide(self._checked(X))).cpu().numpy()
         return np.asarray(self.classes_[labels])
 
     @property
     def _n_features_out(self) -> int:
         return int(self.reference_embeddings_.shape[0] * self.reference_embeddings_.shape[2])
 
-    def _decide(self, X: NDArray[np.float64]) -> Tensor:
-        z = self._embed(X)
-        means = parzen_means(self.kernel_, z, self.reference_embeddings_, self.reference_labels_)
-        return decide(means, self._rule)
+    def _decide(self, X: NDArray[Any]) -> Tensor:
+        with self._modes():
+            z = self._embed(X)
+            means = parzen_means(self.kernel_, z, self.reference_embeddings_, self.reference_labels_)
+            return decide(means, self._rule)
 
-    def _validated(self, X: Any) -> NDArray[np.float64]:
-        check_is_fitted(self)
+    def _checked(self, X: Any, *y: Any) -> Any:
+        """Return X, or X and y of a fit, as arrays; X keeps its type of numbers."""
+        if not y:
+            check_is_fitted(self)
         nd = self.trunk is not None
-        X = validate_data(self, X, reset=False, dtype=np.float64, allow_nd=nd, ensure_2d=not nd)
-        _refuse_flat(X)
-        return np.asarray(X)
+        checked = validate_data(self, X, *y, reset=bool(y), dtype="numeric", allow_nd=nd, ensure_2d=not nd)
+        X = checked[0] if y else checked
+        if X.ndim < 2:
+            raise ValueError(
+                f"X has the shape {X.shape}, expected (samples, ...). Reshape it: a single sample is an array of one"
+            )
+        if self.precision != "float64" and not np.can_cast(X.dtype, np.float32):
+            _check_range(X, fit=bool(y))
+        return checked
 
-    @torch.no_grad()
-    def _embed(self, X: NDArray[np.float64]) -> Tensor:
+    def _embed(self, X: NDArray[Any]) -> Tensor:
         self.encoder_.eval()
-        with precision_context(torch.device(self.device), self.precision):
-            return torch.cat([self.encoder_(block) for block in self._tensor(X).split(_BLOCK)], dim=1)
+        with self._modes(), torch.no_grad(), precision_context(torch.device(self.device), self.precision):
+            blocks = [self.encoder_(self._tensor(X[n : n + _BLOCK])) for n in range(0, len(X), _BLOCK)]
+            return torch.cat(blocks, dim=1)
 
-    def _tensor(self, X: NDArray[np.float64]) -> Tensor:
-        return torch.tensor(X, dtype=self._dtype(), device=self.device)
+    def _tensor(self, X: NDArray[Any]) -> Tensor:
+        return torch.tensor(np.asarray(X, dtype=np.float64), dtype=self._dtype(), device=self.device)
 
     def _dtype(self) -> torch.dtype:
         return torch.float64 if self.precision == "float64" else torch.float32
 
+    @contextlib.contextmanager
+    def _modes(self, training: bool = False) -> Iterator[None]:
+        """Compute in torch's modes of a fresh process, whatever modes the caller's thread is in."""
+        with contextlib.ExitStack() as modes:
+            modes.enter_context(torch.inference_mode(False))  # and with gradients
+            modes.enter_context(torch.autocast(torch.device(self.device).type, enabled=False))
+            if torch.get_default_device().type != "cpu":  # This mode slows each operation down.
+                modes.enter_context(torch.device("cpu"))
+            if training:
+                modes.enter_context(_ALONE)
+            if training and self.trunk is None:
+                # Sums over several threads have other roundings, and a small network gains nothing by them.
+                modes.callback(torch.set_num_threads, torch.get_num_threads())
+                torch.set_num_threads(1)
+            yield
 
-def _refuse_flat(X: NDArray[np.float64]) -> None:
-    if X.ndim < 2:
-        raise ValueError(
-            f"X has the shape {X.shape}, expected (samples, ...). Reshape it: a single sample is an array of one"
+
+def _check_range(X: NDArray[Any], fit: bool) -> None:
+    """Raise ValueError for numbers beyond float32; in a fit, warn of inputs that span fewer than 100 of its numbers."""
+    least, most = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
+    largest = np.maximum(np.abs(least), np.abs(most))
+    remedy = "standardise X, for instance by sklearn.preprocessing.StandardScaler, or set precision='float64'"
+    if largest.max() > np.finfo(np.float32).max:
+        raise ValueError(f"X holds {largest.max():.3g}, beyond the largest number of float32; {remedy}")
+    lost = (most > least) & (most - least < 100 * np.spacing(largest.astype(np.float32)))
+    if fit and lost.any():
+        warnings.warn(
+            f"float32 rounds away differences between samples in {lost.sum()} of {lost.size} inputs of X; {remedy}",
+            stacklevel=4,
         )

@@ -141,15 +141,15 @@ class MahalanobisGaussian(Kernel):
         super().__init__()
         self.size, self.metric = size, metric
         self.root: Tensor
-        scale = 1 / math.sqrt(size)
+        scale = torch.tensor(1 / math.sqrt(size), dtype=torch.float32)
         if metric == "full":
-            self.root = nn.Parameter(scale * torch.eye(size))
+            self.root = nn.Parameter(torch.diag(scale.repeat(size)))
         elif metric == "diagonal":
-            self.root = nn.Parameter(torch.full((size,), scale))
+            self.root = nn.Parameter(scale.repeat(size))
         elif metric == "scalar":
-            self.root = nn.Parameter(torch.tensor(scale))
+            self.root = nn.Parameter(scale)
         elif metric == "identity":
-            self.register_buffer("root", torch.tensor(scale))
+            self.register_buffer("root", scale)
         else:
             raise ValueError(f"metric is {metric!r}, expected one of full, diagonal, scalar, identity")
 

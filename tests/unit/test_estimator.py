@@ -1,22 +1,27 @@
 """CLaIClassifier keeps scikit-learn's contract and learns what a linear model cannot."""
 
+import contextlib
 import copy
 import doctest
 import pickle
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from joblib import Parallel, delayed
 from scipy.special import softmax
 from sklearn.base import clone
-from sklearn.datasets import load_digits, make_blobs, make_moons
+from sklearn.datasets import load_digits, load_iris, make_blobs, make_moons
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_random_state
 from sklearn.utils.estimator_checks import check_estimator
 from torch import nn
 
@@ -96,13 +101,13 @@ def test_calibration_of_separable_classes_leaves_no_class_impossible() -> None:
     np.testing.assert_array_equal(p.argmax(1), y)
 
 
-def test_calibration_takes_as_many_folds_as_the_rarest_class_allows() -> None:
+def test_calibration_takes_no_more_parts_than_the_rarest_class_has_samples() -> None:
     X, y = make_blobs([30, 30, 2], centers=[[0, 0], [2, 0], [0, 2]], random_state=0)
-    model = CLaIClassifier(epochs=2, random_state=0).fit(X, y)
-    assert model.calibrated_.cv.n_splits == 2
+    two, five = (CLaIClassifier(epochs=2, calibration=parts, random_state=0).fit(X, y) for parts in (2, 5))
+    assert two.calibration_ == five.calibration_
     with pytest.warns(UserWarning, match="class 2 has one sample"):
-        model.fit(X[:61], np.sort(y)[:61])
-    assert model.calibrated_ is None
+        five.fit(X[:61], np.sort(y)[:61])
+    assert five.calibration_ is None
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         CLaIClassifier(epochs=2, calibration=None, random_state=0).fit(X[:61], np.sort(y)[:61])
@@ -174,15 +179,157 @@ def test_own_trunk_computes_in_the_layout_of_its_weights() -> None:
         layouts.clear()
 
 
-def test_seed_decides_everything_and_the_global_generator_is_left_alone() -> None:
+def test_seed_decides_everything() -> None:
     X, y = make_moons(100, noise=0.2, random_state=0)
-    torch.manual_seed(5)
-    expected = torch.rand(3)
-    torch.manual_seed(5)
-    one = CLaIClassifier(epochs=4, random_state=7).fit(X, y).decision_function(X)
-    assert torch.equal(torch.rand(3), expected)
-    np.testing.assert_array_equal(one, CLaIClassifier(epochs=4, random_state=7).fit(X, y).decision_function(X))
-    assert not np.array_equal(one, CLaIClassifier(epochs=4, random_state=8).fit(X, y).decision_function(X))
+    one, again, other = (
+        CLaIClassifier(epochs=4, random_state=seed).fit(X, y).decision_function(X) for seed in (7, 7, 8)
+    )
+    np.testing.assert_array_equal(one, again)
+    assert not np.array_equal(one, other)
+
+
+def dropping() -> nn.Module:
+    """A trunk that draws from torch's global generator in training."""
+    torch.manual_seed(0)
+    trunk = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Dropout(0.5))
+    trunk.features = 8  # type: ignore[assignment]
+    return trunk
+
+
+def scores_of_a_fit(seed: int, trunk: nn.Module | None) -> Any:
+    X, y = make_moons(100, noise=0.2, random_state=0)
+    return CLaIClassifier(epochs=3, trunk=trunk, random_state=seed).fit(X, y).decision_function(X)
+
+
+@pytest.mark.parametrize("trunk", [None, dropping()], ids=["default", "dropout"])
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_fits_side_by_side_are_those_in_sequence_and_leave_the_generators_alone(
+    backend: str, trunk: nn.Module | None
+) -> None:
+    of_numpy = check_random_state(None)
+    before = torch.get_rng_state(), of_numpy.get_state()[1].copy()
+    expected = [scores_of_a_fit(seed, trunk) for seed in range(6)]
+    found = Parallel(n_jobs=3, backend=backend)(delayed(scores_of_a_fit)(seed, trunk) for seed in range(6))
+    np.testing.assert_array_equal(found, expected)
+    assert torch.equal(torch.get_rng_state(), before[0])
+    np.testing.assert_array_equal(of_numpy.get_state()[1], before[1])
+
+
+def setting(change: Callable[[Any], None], value: Any, usual: Any) -> Callable[[], Any]:
+    @contextlib.contextmanager
+    def changed() -> Any:
+        change(value)
+        try:
+            yield
+        finally:
+            change(usual)
+
+    return changed
+
+
+STATES: dict[str, Callable[[], Any]] = {
+    "float64 as default": setting(torch.set_default_dtype, torch.float64, torch.float32),
+    "default device": setting(torch.set_default_device, "meta", None),
+    "no gradients": torch.no_grad,
+    "inference": torch.inference_mode,
+    "autocast": lambda: torch.autocast("cpu", dtype=torch.bfloat16),
+    "deterministic": setting(torch.use_deterministic_algorithms, True, False),
+    "threads": setting(torch.set_num_threads, 2, torch.get_num_threads()),
+    "seeds": setting(lambda seed: (torch.manual_seed(seed), check_random_state(None).seed(seed)), 123, 0),
+}
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize("state", STATES)
+def test_the_global_state_of_torch_changes_nothing(state: str, precision: str) -> None:
+    X, y = load_digits(n_class=3, return_X_y=True)
+    model = CLaIClassifier(epochs=2, precision=precision, random_state=0)
+    expected = model.fit(X / 16, y).predict_proba(X / 16)
+    with STATES[state]():
+        threads = torch.get_num_threads()
+        found = model.fit(X / 16, y).predict_proba(X / 16)
+        assert torch.get_num_threads() == threads
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    "change", [lambda X: X + 1e9, lambda X: np.column_stack([X, 20240101 + np.arange(len(X)) % 8])]
+)
+def test_inputs_whose_differences_float32_rounds_away_are_warned_of(change: Callable[[Any], Any]) -> None:
+    X, y = load_iris(return_X_y=True)
+    with pytest.warns(UserWarning, match=r"float32 rounds away differences .*StandardScaler"):
+        CLaIClassifier(epochs=1, precision="float32", calibration=None).fit(change(X), y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        CLaIClassifier(epochs=1, precision="float32", calibration=None).fit(X, y)
+        CLaIClassifier(epochs=1, calibration=None).fit(change(X), y)
+
+
+def test_inputs_beyond_float32_are_refused_with_the_remedy() -> None:
+    X, y = load_iris(return_X_y=True)
+    model = CLaIClassifier(epochs=1, precision="float32", calibration=None)
+    message = r"X holds 7.9e\+39, beyond the largest number of float32; standardise X, .*StandardScaler"
+    with pytest.raises(ValueError, match=message):
+        model.fit(X * 1e39, y)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y).predict(X * 1e39)
+
+
+@pytest.mark.parametrize("device", ["gpu", "meta", *([] if torch.cuda.is_available() else ["cuda"])])
+def test_a_device_without_a_computation_is_refused(device: str) -> None:
+    with pytest.raises(
+        ValueError, match=f"device is '{device}', where torch cannot compute; expected 'cpu', or 'cuda'"
+    ):
+        CLaIClassifier(device=device).fit([[0.0], [1.0]], [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        (None, r"to RuntimeError\(.*\) and has features=None, expected"),
+        (nn.Identity(), r"to RuntimeError\(.*\) and has features=Identity\(\), expected"),
+        (5, r"to RuntimeError\(.* shapes cannot be multiplied .*\) and has features=5, expected"),
+    ],
+)
+def test_a_trunk_that_does_not_fit_is_refused_before_training(features: object, message: str) -> None:
+    trunk = nn.Linear(4, 5)
+    trunk.features = features  # type: ignore[assignment]
+    X, y = make_moons(20, random_state=0)
+    with pytest.raises(
+        ValueError, match=rf"trunk: Linear maps samples of shape \(2, 2\) {message} .* set trunk.features"
+    ):
+        CLaIClassifier(trunk=trunk).fit(X, y)
+
+
+def test_outputs_of_a_trunk_of_another_shape_are_refused() -> None:
+    trunk = nn.Sequential(nn.Unflatten(1, (1, 2)), nn.Linear(2, 5))
+    trunk.features = 5  # type: ignore[assignment]
+    X, y = make_moons(20, random_state=0)
+    with pytest.raises(ValueError, match=r"to \(2, 1, 5\) and has features=5, expected .* flatten its output"):
+        CLaIClassifier(trunk=trunk).fit(X, y)
+
+
+MEMORY = """
+import resource
+import numpy as np
+from clai import CLaIClassifier
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+X = np.random.default_rng(0).integers(0, 256, (18_000, 3072), dtype=np.uint8)
+y = np.arange(len(X)) % 10
+CLaIClassifier(epochs=1).fit(X[:200], y[:200]).predict(X[:200])
+before = peak()
+CLaIClassifier(epochs=1).fit(X, y).predict(X[:1000])
+print(peak() - before)
+"""
+
+
+def test_images_stay_bytes_in_memory() -> None:
+    """As float64 they would take 442 MB, measured in a process of its own."""
+    shown = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True)
+    assert int(shown.stdout) < 300_000
 
 
 def test_clone_pickle_and_grid_search() -> None:
