@@ -17,7 +17,7 @@ FAILURES = (ArithmeticError, RuntimeError, ValueError)
 
 def refuse_divergence(
     module: nn.Module,
-    losses: Sequence[Tensor],
+    losses: Sequence[Tensor] | Tensor,
     rates: Sequence[float],
     epoch: int,
     steps: int,
@@ -40,7 +40,7 @@ def refuse_divergence(
     finite_weights = all(bool(p.isfinite().all()) for p in parameters)
     numerical = isinstance(error, (FloatingPointError, torch.linalg.LinAlgError))
     exploded = error is not None and not all(bool((p.abs() <= EXPLODED).all()) for p in parameters)
-    values = torch.stack([loss.float() for loss in losses]).tolist() if losses else []
+    values = torch.stack([loss.float() for loss in losses]).tolist() if len(losses) else []
     bad = [step for step, value in enumerate(values) if not abs(value) <= EXPLODED]
     if not bad and finite_weights and not numerical and not exploded:
         return

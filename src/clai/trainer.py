@@ -115,7 +115,9 @@ def train(
 
     for epoch in range(len(history) + 1, settings.epochs + 1):
         began = time.perf_counter()
-        figures: list[Figures] = []
+        # A tensor of all steps: scalars of each step would lie between large tensors, and keep freed memory in pieces.
+        figures: Figures = {}
+        done = 0
         rates: list[float] = []
         advice = "lower learning_rate"  # as an estimator names it
         if checkpoint is not None:
@@ -128,20 +130,26 @@ def train(
                     for batch in batches:
                         model.zero_grad(set_to_none=True)
                         rates.append(float(schedulers[0].get_last_lr()[0]))
-                        figures.append(step(order[batch], condition, generator))
+                        for key, value in step(order[batch], condition, generator).items():
+                            figures.setdefault(key, torch.zeros(steps, dtype=torch.float32, device=device))[done] = (
+                                value
+                            )
+                        done += 1
                         for optimiser, scheduler in zip(optimisers, schedulers, strict=True):
                             optimiser.step()
                             scheduler.step()
-            means = _means(figures)  # reads all figures, so a GPU has then finished the steps
+            means = {key: float(values.mean()) for key, values in figures.items()}  # A GPU has then finished the steps.
+            if "pairs" in means:
+                means["pairs"] *= steps
             trained = time.perf_counter()
             model.eval()
             validated = validate()
             if not all(map(math.isfinite, validated.values())):
                 raise FloatingPointError(f"validation gives {validated}")
         except FAILURES as error:
-            refuse_divergence(model, [row["loss"] for row in figures], rates, epoch, steps, advice, error)
+            refuse_divergence(model, figures.get("loss", torch.zeros(0))[:done], rates, epoch, steps, advice, error)
             raise
-        refuse_divergence(model, [row["loss"] for row in figures], rates, epoch, steps, advice)
+        refuse_divergence(model, figures["loss"], rates, epoch, steps, advice)
         finished = time.perf_counter()
 
         history.append({"epoch": epoch, **means, "learning_rate": float(schedulers[0].get_last_lr()[0]), **validated})
@@ -158,14 +166,6 @@ def train(
             checkpoint.save(f"epoch {epoch}", state)
     model.eval()
     return history
-
-
-def _means(figures: Sequence[Figures]) -> Epoch:
-    """Return the means over the steps of an epoch, and the sum of `pairs`."""
-    means = {key: float(torch.stack([row[key].float() for row in figures]).mean()) for key in figures[0]}
-    if "pairs" in means:
-        means["pairs"] *= len(figures)
-    return means
 
 
 def _scheduler(
