@@ -56,7 +56,7 @@ TITLE = 34
 def stages(evidence: Evidence) -> Drawn:
     """Draw figure 1: 2-D views of test samples before training and of phi(., k) for k = 1, 2, 3 and C.
 
-    In the panel of k, class k and, paler, the classes before it have their colours; all others are grey.
+    In the panel of k, class k, to the right, and, paler, the classes before it have their colours; all others are grey.
     """
     (dataset,) = evidence.expected
     frame = evidence.frame(dataset, "stages.csv.gz")
@@ -72,6 +72,8 @@ def stages(evidence: Evidence) -> Drawn:
     for axes, stage in zip(panels, shown, strict=True):
         view = frame[frame["stage"] == stage].copy()
         known = [view["label"] == stage - 1, view["label"] < stage - 1]
+        if view.loc[known[0], "x"].mean() < view["x"].mean():  # The sign of a principal component is chance.
+            view["x"] = -view["x"]
         view["status"] = np.select(known, ["current", "conditioned"], "unknown")
         for status, (marker, size, alpha) in STATUSES.items():
             points = view[view["status"] == status]
