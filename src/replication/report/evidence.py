@@ -85,12 +85,12 @@ class Evidence:
         """Return the keys of the expected datasets that have evidence, in the order of tables."""
         return [key for key in self.expected if self.has(key)]
 
-    def stand_in(self, dataset: str) -> str:
-        """Return the dataset, or the first of its substitutes with evidence where it has none."""
-        others = [
-            key for key, entry in self.expected.items() if entry.get("substitute_for") == dataset and self.has(key)
-        ]
-        return others[0] if others and not self.has(dataset) else dataset
+    def stand_ins(self, dataset: str) -> list[str]:
+        """Return the dataset, or where it has no evidence its substitutes that have some, if there are any."""
+        if self.has(dataset):
+            return [dataset]
+        others = [key for key, entry in self.expected.items() if entry.get("substitute_for") == dataset]
+        return [key for key in others if self.has(key)] or [dataset]
 
     def is_substitute(self, key: str) -> bool:
         """Return whether the data of a dataset or study with evidence stand in for other ones."""
@@ -103,7 +103,8 @@ class Evidence:
     def shown(self) -> list[str]:
         """Return the expected datasets in the order of tables, each substitute in place of its dataset or left out."""
         expected = self.expected.items()
-        return [self.stand_in(key) for key, entry in expected if entry.get("substitute_for") not in self.expected]
+        shown = [key for key, entry in expected if entry.get("substitute_for") not in self.expected]
+        return [other for key in shown for other in self.stand_ins(key)]
 
     def not_run(self, dataset: str) -> str:
         """Return the text of a cell without evidence: what running the dataset needs."""

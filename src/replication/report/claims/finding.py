@@ -282,11 +282,11 @@ def start(evidence: Evidence, datasets: Sequence[str], targets: Sequence[str] = 
     """
     finding, present = Finding(evidence, targets=targets), []
     for dataset in [key for key in datasets if key in evidence.expected]:
-        stand_in = evidence.stand_in(dataset)
-        if evidence.runs(stand_in, PAIR):
-            present += [] if stand_in in present else [stand_in]
-        elif evidence.has(stand_in):
-            finding.missing.append(f"{evidence.title(stand_in)}: runs of a CLaI model")
+        for stand_in in evidence.stand_ins(dataset):
+            if evidence.runs(stand_in, PAIR):
+                present += [] if stand_in in present else [stand_in]
+            elif evidence.has(stand_in):
+                finding.missing.append(f"{evidence.title(stand_in)}: runs of a CLaI model")
         if not evidence.has(dataset):
             title, needs = (evidence.expected[dataset][key] for key in ("title", "needs"))
             finding.missing.append(needs if needs.startswith(title) else f"{title}: {needs}")

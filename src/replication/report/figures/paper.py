@@ -128,7 +128,7 @@ def embeddings(evidence: Evidence, named: bool = False) -> Drawn:
     parts = []
     for letter, axes, dataset in zip("abcdefgh", np.atleast_1d(panels), datasets, strict=False):
         axes.set_box_aspect(1)
-        axes.set_title(f"({letter}) {short_title(evidence, dataset)}")
+        axes.set_title(f"({letter}) {short_title(evidence, dataset, 22)}")
         frame = evidence.frame(dataset, "tsne.csv.gz")
         frame = frame[frame["model"].isin(in_order(frame["model"])[:1])]
         if frame.empty:
