@@ -8,7 +8,6 @@ import pytest
 import yaml
 
 from replication.report.plan import runs_left
-from replication.runs.outputs import TABLES
 from replication.runs.settings import load_settings
 from support.copies import REPOSITORY, Tree
 
@@ -36,9 +35,8 @@ def test_datasets_of_raw_files_that_are_not_at_hand_are_left_out(
     second = load_settings(REPOSITORY)["datasets"]["mimic-iv"] | {"raw_of": "mimic-iv", "models": ["clai-m"]}
     own = {"run": ["mimic-iv-all"], "datasets": {"mimic-iv": {"path": path}, "mimic-iv-all": second}}
     (tmp_path / "local.yaml").write_text(yaml.safe_dump(own))
-    planned = shared_tree.planned("outputs", "--configfile", str(tmp_path / "local.yaml"), "--config", "evidence=real")
+    planned = shared_tree.planned("evidence", "--configfile", str(tmp_path / "local.yaml"), "--config", "evidence=real")
     assert planned.get("train_model", 0) == (second["folds"] if path else 0)
-    assert planned["render_table"] == len(TABLES)
 
 
 def test_one_table_needs_no_cores_and_only_its_own_evidence(tree: Tree) -> None:
