@@ -92,8 +92,8 @@ class Chaos:
         assert status == 0, f"{self}\n{self.said.read_text(errors='replace')[-6000:]}"
 
     def accident(self) -> None:
-        """Let the accident of the seed happen; there is a seed for each kind."""
-        kind = list(KINDS)[self.seed]
+        """Let the accident of the seed happen; seeds in sequence take the kinds in turn."""
+        kind = list(KINDS)[self.seed % len(KINDS)]
         self.notes.append(kind)
         if self.draw.randrange(2):
             delete_outputs(self)  # so that there is something to be done

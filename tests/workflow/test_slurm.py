@@ -19,7 +19,7 @@ import yaml
 from support.copies import REPOSITORY, Tree, copy_of_repository, repeatable
 from support.slurm_cluster import GPU_NODE, Cluster, Job, cluster, missing
 
-FINISHED, CANCELLED, ORPHANED = "cifar10/clai-c/seed0", "cifar10/clai-m/seed0", "pathmnist/clai-c/seed0"
+FINISHED, CANCELLED, ORPHANED = "cifar10/clai-c/seed0", "cifar10/clai-m/seed0", "pathmnist/clai-m/seed0"
 # Nothing of the profile is changed but how long Snakemake waits between questions: here is no queue to wait in.
 HERE = ["--workflow-profile", "profiles/slurm", "--slurm-init-seconds-before-status-checks", "3"]
 PROFILE = yaml.safe_load((REPOSITORY / "profiles/slurm/config.yaml").read_text())
