@@ -14,7 +14,7 @@ EVIDENCE = evidence_for("table1")
 
 
 def test_a_dataset_is_at_hand_exactly_if_its_folder_is_there_and_owns_a_file_that_is_given() -> None:
-    assert EVIDENCE.at_hand() == ["pathmnist", "cifar10", "sleepedf-bands"]
+    assert EVIDENCE.at_hand() == ["pathmnist", "cifar10", "sleepedf-20", "sleepedf-bands"]
     assert EVIDENCE.data("sleepedf").startswith("not run: needs ")
     files = [str(EVIDENCE.path("cifar10", "metrics.csv"))]
     assert Evidence.of_files(PUBLISHED, EVIDENCE.expected, files).at_hand() == ["cifar10"]
