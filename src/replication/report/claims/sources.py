@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from replication.report.claims.finding import PAIR, Finding, Place
-from replication.report.evidence import Evidence
+from replication.report.evidence import Evidence, printed_reading
 from replication.report.statistics import Interval, over_samples, replicates
 
 MULTICLASS = ("pathmnist", "cifar10", "sleepedf")
@@ -74,7 +74,7 @@ class Source:
 
 def of_vote(metrics: pd.DataFrame, rule: str = "printed", shares: str = "population") -> pd.DataFrame:
     """Return the metrics of votes by one rule and shares, and of the models that do not vote."""
-    return metrics[metrics["rule"].isin([rule, ""]) & metrics["shares"].isin([shares, ""])]
+    return metrics[printed_reading(metrics, rule, shares)]
 
 
 def values(metrics: pd.DataFrame, model: str, metric: str) -> pd.Series:
