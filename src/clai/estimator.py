@@ -1,10 +1,7 @@
 """CLaI as a scikit-learn estimator, for any data."""
 
-import contextlib
 import copy
-import threading
 import warnings
-from collections.abc import Callable, Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self, get_args
 
@@ -20,31 +17,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from clai.alignment import Target
-from clai.batches import Vectors
 from clai.calibration import fit_logistic, fit_temperature, scaled_softmax
 from clai.checkpoints import seeded_generators
+from clai.computation import Computation, Samples, check_range
 from clai.encoders import MLP, ConditionedHead, Encoder
 from clai.inference import Rule, decide, parzen_means, predict_labels, probabilities
 from clai.kernels import Metric, build
 from clai.learning import collaborative_learning
-from clai.trainer import Precision, TrainingSettings, precision_context
-
-# Samples that one pass embeds; few, as a trunk may need much memory for each.
-_BLOCK = 256
-# Initial weights and dropout are drawn from torch's global generators, so trainings in other threads wait.
-_ALONE = threading.Lock()
-
-
-class _Samples(Vectors):
-    """Samples in the type that they were given in; a batch alone becomes encoder input, which may take eight times as much."""
-
-    def __init__(self, x: Any, labels: Tensor, to_input: Callable[[Any], Tensor]) -> None:
-        super().__init__(x, labels)
-        self.to_input = to_input
-
-    def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
-        x = self.to_input(self.x[items.numpy()])
-        return x, self.labels[items].to(x.device)
+from clai.trainer import Precision, TrainingSettings
 
 
 class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
@@ -203,12 +183,7 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
         y : array of labels of shape (N,), of at least two classes
         """
         self._validate_params()
-        try:
-            torch.zeros(1, device=self.device).cpu()
-        except (AssertionError, RuntimeError) as error:
-            raise ValueError(
-                f"device is {self.device!r}, where torch cannot compute; expected 'cpu', or 'cuda' with a GPU and its driver"
-            ) from error
+        self._computation.check_device()
         X, y = self._checked(X, y)
         check_classification_targets(y)
         self._rule = self.rule  # Scores are calibrated for the rule of this fit; `set_params` cannot change theirs.
@@ -247,7 +222,8 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
                 "references=1 (calibration trains on a part of the samples: None leaves it out)"
             )
         conditions = 1 if len(self.classes_) == 2 else len(self.classes_)
-        data = _Samples(X, torch.from_numpy(labels), self._tensor)
+        computation = self._computation
+        data = Samples(X, torch.from_numpy(labels), computation.tensor)
         settings = TrainingSettings(
             epochs=self.epochs,
             batch_size=min(self.batch_size, len(data) // 2),
@@ -266,40 +242,23 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
             target="product" if conditions == 1 else self.target,
             seed=seed,
         )
-        with self._modes(training=True):
+        with computation.modes(training=True):
             with seeded_generators(seed, torch.device("cpu")):
                 trunk: Any = MLP(X.shape[1], self.width, 2) if self.trunk is None else copy.deepcopy(self.trunk)
-                trunk.to(self.device, self._dtype()).eval()
-                self._check_trunk(trunk, X[:2])
+                trunk.to(self.device, computation.dtype).eval()
+                computation.check_trunk(trunk, X[:2])
                 head = ConditionedHead(trunk.features, conditions, self.embedding_size)
-            self.encoder_ = Encoder(trunk, head).to(self.device, self._dtype())
-            self.kernel_ = build(self.kernel, self.embedding_size, self.metric).to(self.device, self._dtype())
+            self.encoder_ = Encoder(trunk, head).to(self.device, computation.dtype)
+            self.kernel_ = build(self.kernel, self.embedding_size, self.metric).to(self.device, computation.dtype)
             self.history_ = collaborative_learning(
                 self.encoder_, self.kernel_, data, conditions, settings, validate=dict, checkpoint=None
             )
-            self.reference_embeddings_ = self._embed(X)
+            self.reference_embeddings_ = computation.embed(self.encoder_, X)
         self.reference_labels_ = data.labels
-
-    @torch.no_grad()
-    def _check_trunk(self, trunk: Any, X: NDArray[Any]) -> None:
-        """Raise ValueError unless the trunk maps these samples to as many vectors of the length that it names."""
-        features = getattr(trunk, "features", None)
-        found: Any
-        try:
-            with precision_context(torch.device(self.device), self.precision):
-                found = tuple(trunk(self._tensor(X)).shape)
-        except Exception as error:  # A trunk of one's own can raise almost any error.
-            found = error
-        if type(features) is not int or found != (len(X), features):
-            raise ValueError(
-                f"trunk: {type(trunk).__name__} maps samples of shape {X.shape} to {found!r} and has features={features!r:.100}, "
-                "expected an output of shape (samples, features) and its length as features, a whole number; bring X into the "
-                "shape that the trunk takes, flatten its output, or set trunk.features"
-            )
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Return embeddings: (N, L) for two classes; (N, C L) for C > 2, where the conditions stand side by side."""
-        embedded = self._embed(self._checked(X))
+        embedded = self._computation.embed(self.encoder_, self._checked(X))
         return np.asarray(embedded.transpose(0, 1).flatten(1).cpu().numpy(), dtype=np.float64)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
@@ -334,12 +293,17 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
         return np.asarray(self.classes_[labels])
 
     @property
+    def _computation(self) -> Computation:
+        return Computation(self.device, self.precision, one_thread=self.trunk is None)
+
+    @property
     def _n_features_out(self) -> int:
         return int(self.reference_embeddings_.shape[0] * self.reference_embeddings_.shape[2])
 
     def _decide(self, X: NDArray[Any]) -> Tensor:
-        with self._modes():
-            z = self._embed(X)
+        computation = self._computation
+        with computation.modes():
+            z = computation.embed(self.encoder_, X)
             means = parzen_means(self.kernel_, z, self.reference_embeddings_, self.reference_labels_)
             return decide(means, self._rule)
 
@@ -355,48 +319,5 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
                 f"X has the shape {X.shape}, expected (samples, ...). Reshape it: a single sample is an array of one"
             )
         if self.precision != "float64" and not np.can_cast(X.dtype, np.float32):
-            _check_range(X, fit=bool(y))
+            check_range(X, fit=bool(y))
         return checked
-
-    def _embed(self, X: NDArray[Any]) -> Tensor:
-        self.encoder_.eval()
-        with self._modes(), torch.no_grad(), precision_context(torch.device(self.device), self.precision):
-            blocks = [self.encoder_(self._tensor(X[n : n + _BLOCK])) for n in range(0, len(X), _BLOCK)]
-            return torch.cat(blocks, dim=1)
-
-    def _tensor(self, X: NDArray[Any]) -> Tensor:
-        return torch.tensor(np.asarray(X, dtype=np.float64), dtype=self._dtype(), device=self.device)
-
-    def _dtype(self) -> torch.dtype:
-        return torch.float64 if self.precision == "float64" else torch.float32
-
-    @contextlib.contextmanager
-    def _modes(self, training: bool = False) -> Iterator[None]:
-        """Compute in torch's modes of a fresh process, whatever modes the caller's thread is in."""
-        with contextlib.ExitStack() as modes:
-            modes.enter_context(torch.inference_mode(False))  # and with gradients
-            modes.enter_context(torch.autocast(torch.device(self.device).type, enabled=False))
-            if torch.get_default_device().type != "cpu":  # This mode slows each operation down.
-                modes.enter_context(torch.device("cpu"))
-            if training:
-                modes.enter_context(_ALONE)
-            if training and self.trunk is None:
-                # Sums over several threads have other roundings, and a small network gains nothing by them.
-                modes.callback(torch.set_num_threads, torch.get_num_threads())
-                torch.set_num_threads(1)
-            yield
-
-
-def _check_range(X: NDArray[Any], fit: bool) -> None:
-    """Raise ValueError for numbers beyond float32; in a fit, warn of inputs that span fewer than 100 of its numbers."""
-    least, most = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
-    largest = np.maximum(np.abs(least), np.abs(most))
-    remedy = "standardise X, for instance by sklearn.preprocessing.StandardScaler, or set precision='float64'"
-    if largest.max() > np.finfo(np.float32).max:
-        raise ValueError(f"X holds {largest.max():.3g}, beyond the largest number of float32; {remedy}")
-    lost = (most > least) & (most - least < 100 * np.spacing(largest.astype(np.float32)))
-    if fit and lost.any():
-        warnings.warn(
-            f"float32 rounds away differences between samples in {lost.sum()} of {lost.size} inputs of X; {remedy}",
-            stacklevel=4,
-        )

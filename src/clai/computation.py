@@ -1,0 +1,116 @@
+"""Compute with encoders on arrays of a user: types, checks, and torch's modes, whatever modes the caller's thread is in."""
+
+import contextlib
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from clai.batches import Vectors
+from clai.encoders import Encoder
+from clai.trainer import Precision, precision_context
+
+# Samples that one pass embeds; few, as a trunk may need much memory for each.
+_BLOCK = 256
+# Initial weights and dropout are drawn from torch's global generators, so trainings in other threads wait.
+_ALONE = threading.Lock()
+
+
+class Samples(Vectors):
+    """Samples in the type that they were given in; a batch alone becomes encoder input, which may take eight times as much."""
+
+    def __init__(self, x: Any, labels: Tensor, to_input: Callable[[Any], Tensor]) -> None:
+        super().__init__(x, labels)
+        self.to_input = to_input
+
+    def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
+        x = self.to_input(self.x[items.numpy()])
+        return x, self.labels[items].to(x.device)
+
+
+@dataclass(frozen=True)
+class Computation:
+    """Where and how to compute: device, precision, and whether training takes a single thread."""
+
+    device: str
+    precision: Precision
+    one_thread: bool
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Return the type of encoder input and of weights."""
+        return torch.float64 if self.precision == "float64" else torch.float32
+
+    def tensor(self, X: NDArray[Any]) -> Tensor:
+        """Return samples as encoder input."""
+        return torch.tensor(np.asarray(X, dtype=np.float64), dtype=self.dtype, device=self.device)
+
+    def embed(self, encoder: Encoder, X: NDArray[Any]) -> Tensor:
+        """Return embeddings (K, N, L) of samples."""
+        encoder.eval()
+        with self.modes(), torch.no_grad(), precision_context(torch.device(self.device), self.precision):
+            blocks = [encoder(self.tensor(X[n : n + _BLOCK])) for n in range(0, len(X), _BLOCK)]
+            return torch.cat(blocks, dim=1)
+
+    @contextlib.contextmanager
+    def modes(self, training: bool = False) -> Iterator[None]:
+        """Compute in torch's modes of a fresh process, whatever modes the caller's thread is in."""
+        with contextlib.ExitStack() as modes:
+            modes.enter_context(torch.inference_mode(False))  # and with gradients
+            modes.enter_context(torch.autocast(torch.device(self.device).type, enabled=False))
+            if torch.get_default_device().type != "cpu":  # This mode slows each operation down.
+                modes.enter_context(torch.device("cpu"))
+            if training:
+                modes.enter_context(_ALONE)
+            if training and self.one_thread:
+                # Sums over several threads have other roundings, and a small network gains nothing by them.
+                modes.callback(torch.set_num_threads, torch.get_num_threads())
+                torch.set_num_threads(1)
+            yield
+
+    def check_device(self) -> None:
+        """Raise ValueError for a device where torch cannot compute."""
+        try:
+            torch.zeros(1, device=self.device).cpu()
+        except (AssertionError, RuntimeError) as error:
+            raise ValueError(
+                f"device is {self.device!r}, where torch cannot compute; expected 'cpu', or 'cuda' with a GPU and its driver"
+            ) from error
+
+    @torch.no_grad()
+    def check_trunk(self, trunk: Any, X: NDArray[Any]) -> None:
+        """Raise ValueError unless the trunk maps these samples to as many vectors of the length that it names."""
+        features = getattr(trunk, "features", None)
+        found: Any
+        try:
+            with precision_context(torch.device(self.device), self.precision):
+                found = tuple(trunk(self.tensor(X)).shape)
+        except Exception as error:  # A trunk of one's own can raise almost any error.
+            found = error
+        if type(features) is not int or found != (len(X), features):
+            raise ValueError(
+                f"trunk: {type(trunk).__name__} maps samples of shape {X.shape} to {found!r} and has features={features!r:.100}, "
+                "expected an output of shape (samples, features) and its length as features, a whole number; bring X into the "
+                "shape that the trunk takes, flatten its output, or set trunk.features"
+            )
+
+
+def check_range(X: NDArray[Any], fit: bool) -> None:
+    """Raise ValueError for numbers beyond float32; in a fit, warn of inputs that span fewer than 100 of its numbers."""
+    least, most = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
+    largest = np.maximum(np.abs(least), np.abs(most))
+    remedy = "standardise X, for instance by sklearn.preprocessing.StandardScaler, or set precision='float64'"
+    if largest.max() > np.finfo(np.float32).max:
+        raise ValueError(f"X holds {largest.max():.3g}, beyond the largest number of float32; {remedy}")
+    lost = (most > least) & (most - least < 100 * np.spacing(largest.astype(np.float32)))
+    if fit and lost.any():
+        warnings.warn(
+            f"float32 rounds away differences between samples in {lost.sum()} of {lost.size} inputs of X; {remedy}",
+            stacklevel=4,
+        )
