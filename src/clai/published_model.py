@@ -4,12 +4,10 @@ A folder holds it: `model.json` says what the weights are and how an input must 
 a model of Collaborative Learning, its references. Neither format holds code.
 """
 
-import hashlib
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,11 +20,28 @@ from clai.encoders import Classifier, Encoder, Hourly, build_classifier, build_e
 from clai.errors import InputError
 from clai.inference import decide, mean_of_views, parzen_means
 from clai.kernels import Kernel
+from clai.records import (
+    ADVICE,
+    ANY_NUMBER,
+    POSITIVE,
+    RECORD,
+    SHA256,
+    SWITCH,
+    TEXT,
+    WEIGHTS,
+    Check,
+    check_weights,
+    expect,
+    integer,
+    list_of,
+    number,
+    one_of,
+    read_json,
+)
 from clai.tensors import fill_module, load_tensors
 from clai.trainer import precision_context
+from clai.votes import References, Vote, Votes
 
-RECORD, WEIGHTS = "model.json", "model.safetensors"
-"""Files of a published model that `load` reads."""
 FORMAT = 1
 """Of `model.json`; a later one may mean other things by the same keys."""
 REFERENCES = ("reference.z", "reference.y", "reference.item")
@@ -36,110 +51,37 @@ REFERENCES = ("reference.z", "reference.y", "reference.item")
 _KERNELS = {"clai-m": "gaussian", "clai-c": "cosine"}
 # Samples whose output is computed at once; as in `replication.models.embedding`, since rounding may depend on it.
 _BLOCK = 512
-_ADVICE = "Restore the folder of the model as it was published."
 
 Floats = NDArray[np.float64]
 
 
-class _Rule(NamedTuple):
-    """What a value of `model.json` must be: in words, and as a test."""
-
-    expected: str
-    holds: Callable[[Any], bool]
-
-
-def _one_of(*values: Any) -> _Rule:
-    return _Rule(" or ".join(map(str, values)), lambda value: value in values)
-
-
-def _integer(most: int, least: int = 1) -> _Rule:
-    return _Rule(f"a whole number from {least} to {most}", lambda value: type(value) is int and least <= value <= most)
-
-
-def _number(least: float, most: float) -> _Rule:
-    return _Rule(
-        f"a number from {least:g} to {most:g}", lambda value: type(value) in (int, float) and least <= value <= most
-    )
-
-
-def _list(items: _Rule, most: int, least: int = 1) -> _Rule:
-    def holds(value: Any) -> bool:
-        return isinstance(value, list) and least <= len(value) <= most and all(map(items.holds, value))
-
-    return _Rule(f"a list of {least} to {most}, each {items.expected}", holds)
-
-
-_TEXT = _Rule("a text of at most 1000 characters", lambda value: isinstance(value, str) and len(value) <= 1000)
-_SWITCH = _Rule("true or false", lambda value: isinstance(value, bool))
-_ANY_NUMBER, _POSITIVE = _number(-1e30, 1e30), _number(1e-30, 1e30)
-
 # Trunks of single samples, and of the hours of a recording.
 _OF_SAMPLES, _OF_HOURS = ("resnet2d", "convnet", "resnet1d", "mlp"), ("hours", "gru")
 # The bounds keep a hostile record from asking for a network that takes hours to build.
-_RULES: dict[str, _Rule] = {
-    "format": _one_of(FORMAT),
-    "run": _TEXT,
-    "model": _TEXT,
-    "data.title": _TEXT,
-    "data.kind": _one_of("images", "signals", "features", "recordings"),
-    "data.classes": _list(_TEXT, 1000, 2),
-    "input.shape": _list(_integer(65536), 3),
-    "input.names": _list(_TEXT, 65536),
-    "input.mean": _list(_ANY_NUMBER, 65536),
-    "input.sd": _list(_POSITIVE, 65536),
-    "settings.embedding_size": _integer(4096),
-    "settings.encoder.trunk": _one_of(*_OF_SAMPLES, *_OF_HOURS),
-    "settings.encoder.width": _integer(4096),
-    "settings.encoder.blocks": _list(_integer(16), 8),
-    "settings.encoder.pool": _SWITCH,
-    "settings.encoder.layers": _integer(16),
-    "settings.encoder.dropout": _number(0, 1),
-    "settings.kernel.metric": _one_of("full", "diagonal", "scalar", "identity"),
-    "settings.mirror": _SWITCH,
-    "settings.precision": _one_of("bfloat16", "float32"),
-    "population": _list(_integer(2**40), 1000, 0),
-    "sha256": _Rule("64 hexadecimal digits", lambda value: isinstance(value, str) and len(value) == 64),
+_CHECKS: dict[str, Check] = {
+    "format": one_of(FORMAT),
+    "run": TEXT,
+    "model": TEXT,
+    "data.title": TEXT,
+    "data.kind": one_of("images", "signals", "features", "recordings"),
+    "data.classes": list_of(TEXT, 1000, 2),
+    "input.shape": list_of(integer(65536), 3),
+    "input.names": list_of(TEXT, 65536),
+    "input.mean": list_of(ANY_NUMBER, 65536),
+    "input.sd": list_of(POSITIVE, 65536),
+    "settings.embedding_size": integer(4096),
+    "settings.encoder.trunk": one_of(*_OF_SAMPLES, *_OF_HOURS),
+    "settings.encoder.width": integer(4096),
+    "settings.encoder.blocks": list_of(integer(16), 8),
+    "settings.encoder.pool": SWITCH,
+    "settings.encoder.layers": integer(16),
+    "settings.encoder.dropout": number(0, 1),
+    "settings.kernel.metric": one_of("full", "diagonal", "scalar", "identity"),
+    "settings.mirror": SWITCH,
+    "settings.precision": one_of("bfloat16", "float32"),
+    "population": list_of(integer(2**40), 1000, 0),
+    "sha256": SHA256,
 }
-
-
-class Vote(NamedTuple):
-    """The vote of one reference: its position in the training data, its class, its similarity in [-1, 1], and its vote.
-
-    The vote is similarity times weight, negative for a reference of another class. The weights of all references add up to 1.
-    """
-
-    item: int
-    label: str
-    similarity: float
-    vote: float
-
-
-class Votes(NamedTuple):
-    """The strongest votes about the predicted class of one input.
-
-    Attributes:
-        label: the predicted class.
-        score: f of this class, the sum of the votes of all references of the model.
-        support: the most similar references of the predicted class, the most similar first.
-        opposition: the most similar references of other classes, likewise.
-    """
-
-    label: str
-    score: float
-    support: list[Vote]
-    opposition: list[Vote]
-
-
-class References(NamedTuple):
-    """References: embeddings (K, R, L), class indices (R,), positions in the training data (R,), members of each class (C,).
-
-    The members of a class are those of the whole training data, for whom its references stand.
-    """
-
-    z: Tensor
-    y: Tensor
-    item: Tensor
-    population: Tensor
 
 
 def _array(x: ArrayLike, names: Sequence[str] | None) -> NDArray[Any]:
@@ -327,9 +269,7 @@ def load(folder: str | Path) -> PublishedModel:
         InputError: a file is missing, is damaged, has another checksum than the record says, or does not fit the record.
     """
     record, weights = read_record(Path(folder, RECORD)), Path(folder, WEIGHTS)
-    found = _sha256(weights)
-    if found != record["sha256"]:
-        raise InputError(f"{weights}: found sha256 {found}, expected {record['sha256']} as {RECORD} says. {_ADVICE}")
+    check_weights(weights, record["sha256"])
     tensors = load_tensors(weights)
     references = _references(weights, {name: tensors.pop(name) for name in REFERENCES if name in tensors}, record)
     network, kernel = _network(record)
@@ -343,27 +283,11 @@ def load(folder: str | Path) -> PublishedModel:
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """Return a `model.json`; raise InputError, naming file and key, where it is missing, or is not as `_RULES` have it."""
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(
-            f"{path}: cannot be read ({error}), expected the record of a published model as JSON. {_ADVICE}"
-        ) from None
-    _expect(path, record, _RULES)
-    _expect(path, record, _rules_of(record))
+    """Return a `model.json`; raise InputError, naming file and key, where it is missing, or is not as `_CHECKS` has it."""
+    record = read_json(path)
+    expect(path, record, _CHECKS)
+    expect(path, record, _checks_of(record))
     return dict(record)
-
-
-def _expect(path: Path, record: Any, rules: Mapping[str, _Rule]) -> None:
-    """Raise InputError unless each rule holds for the value at its dotted key."""
-    for key, rule in rules.items():
-        value = record
-        for part in key.split("."):
-            value = value.get(part) if isinstance(value, dict) else None
-        if not rule.holds(value):
-            found = "nothing" if value is None else f"{value!r:.100}"
-            raise InputError(f"{path}: found {found} at {key}, expected {rule.expected}. {_ADVICE}")
 
 
 def _kernel_of(record: Mapping[str, Any]) -> str | None:
@@ -372,40 +296,30 @@ def _kernel_of(record: Mapping[str, Any]) -> str | None:
     return None if name is None else str(name)
 
 
-def _rules_of(record: Mapping[str, Any]) -> dict[str, _Rule]:
+def _checks_of(record: Mapping[str, Any]) -> dict[str, Check]:
     """Return the rules that follow from the model, the kind of its data and its classes."""
     kernel, kind, shape = _kernel_of(record), record["data"]["kind"], record["input"]["shape"]
     classes, dimensions = len(record["data"]["classes"]), {"images": 3, "signals": 2}.get(kind, 1)
     channels, voters = shape[-1] if kind == "images" else shape[0], 0 if kernel is None else classes
     rules = {
-        "model": _Rule(
+        "model": Check(
             f"cross-entropy, or a model with a kernel of {', '.join(kernels.KERNELS)}",
             lambda model: kernel in kernels.KERNELS or (kernel is None and model == "cross-entropy"),
         ),
-        "input.shape": _list(_integer(65536), dimensions, dimensions),
-        "settings.encoder.trunk": _one_of(*(_OF_HOURS if kind == "recordings" else _OF_SAMPLES)),
-        "population": _list(_integer(2**40), voters, voters),
+        "input.shape": list_of(integer(65536), dimensions, dimensions),
+        "settings.encoder.trunk": one_of(*(_OF_HOURS if kind == "recordings" else _OF_SAMPLES)),
+        "population": list_of(integer(2**40), voters, voters),
     }
     if kind != "recordings":
         rules |= {
-            "input.mean": _list(_ANY_NUMBER, channels, channels),
-            "input.sd": _list(_POSITIVE, channels, channels),
+            "input.mean": list_of(ANY_NUMBER, channels, channels),
+            "input.sd": list_of(POSITIVE, channels, channels),
         }
     if kind != "images":
-        rules["settings.mirror"] = _one_of(False)
+        rules["settings.mirror"] = one_of(False)
     if classes > 2:
-        return rules | {"calibration.temperature": _POSITIVE}
-    return rules | {"calibration.slope": _ANY_NUMBER, "calibration.intercept": _ANY_NUMBER}
-
-
-def _sha256(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise InputError(
-            f"{path}: cannot be read ({error}), expected the weights of a published model. {_ADVICE}"
-        ) from None
+        return rules | {"calibration.temperature": POSITIVE}
+    return rules | {"calibration.slope": ANY_NUMBER, "calibration.intercept": ANY_NUMBER}
 
 
 def _references(path: Path, tensors: Mapping[str, Tensor], record: Mapping[str, Any]) -> References | None:
@@ -427,7 +341,7 @@ def _references(path: Path, tensors: Mapping[str, Tensor], record: Mapping[str, 
     raise InputError(
         f"{path}: found the references {found}, expected for {record['model']} float16 embeddings ({conditions}, references, "
         f"{size}) with int64 classes, below {classes}, and positions; every class has some, none more than in "
-        f"`population`. {_ADVICE}"
+        f"`population`. {ADVICE}"
     )
 
 

@@ -12,7 +12,7 @@ from clai.alignment import one_vs_rest
 from clai.calibration import fit_temperature
 from clai.inference import ParzenMeans, decide, log_posteriors, parzen_means
 from clai.kernels import KERNELS, Cosine, Kernel, MahalanobisGaussian
-from clai.published_model import References
+from clai.votes import References
 from replication.experiments.bandwidth import (
     BANDWIDTH_COLUMNS,
     Power,

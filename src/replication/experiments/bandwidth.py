@@ -18,7 +18,7 @@ from torch import Tensor
 from clai.calibration import fit_temperature
 from clai.inference import ParzenMeans, decide, log_posteriors, mean_of_views, parzen_means
 from clai.kernels import Kernel
-from clai.published_model import References
+from clai.votes import References
 from replication.metrics.classification import expected_calibration_error, multiclass_metrics, roc_auc
 from replication.models.embedding import Embedded
 

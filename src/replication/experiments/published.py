@@ -19,8 +19,10 @@ from clai.checkpoints import write_whole
 from clai.errors import InputError
 from clai.inference import decide, mean_of_views, parzen_means, probabilities, sample_references
 from clai.kernels import Kernel
-from clai.published_model import FORMAT, RECORD, REFERENCES, WEIGHTS, PublishedModel, References, load
+from clai.published_model import FORMAT, REFERENCES, PublishedModel, load
+from clai.records import RECORD, WEIGHTS
 from clai.tensors import load_tensors
+from clai.votes import References
 from replication.datasets.hourly_inputs import hourly_names
 from replication.datasets.prepared import DESCRIPTION, normalisation
 from replication.experiments.evaluation import (

@@ -1,0 +1,81 @@
+"""Records of models, `model.json`, read without trust: what a value must be, and the error for one that is not."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from clai.errors import InputError
+
+RECORD, WEIGHTS = "model.json", "model.safetensors"
+"""Files of a model: what its weights are and how an input must look, and the weights. Neither format holds code."""
+ADVICE = "Restore the folder of the model as it was published."
+
+
+class Check(NamedTuple):
+    """What a value of a record must be: in words, and as a test."""
+
+    expected: str
+    holds: Callable[[Any], bool]
+
+
+def one_of(*values: Any) -> Check:
+    return Check(" or ".join(map(str, values)), lambda value: value in values)
+
+
+def integer(most: int, least: int = 1) -> Check:
+    return Check(f"a whole number from {least} to {most}", lambda value: type(value) is int and least <= value <= most)
+
+
+def number(least: float, most: float) -> Check:
+    return Check(
+        f"a number from {least:g} to {most:g}", lambda value: type(value) in (int, float) and least <= value <= most
+    )
+
+
+def list_of(items: Check, most: int, least: int = 1) -> Check:
+    def holds(value: Any) -> bool:
+        return isinstance(value, list) and least <= len(value) <= most and all(map(items.holds, value))
+
+    return Check(f"a list of {least} to {most}, each {items.expected}", holds)
+
+
+TEXT = Check("a text of at most 1000 characters", lambda value: isinstance(value, str) and len(value) <= 1000)
+SWITCH = Check("true or false", lambda value: isinstance(value, bool))
+ANY_NUMBER, POSITIVE = number(-1e30, 1e30), number(1e-30, 1e30)
+SHA256 = Check("64 hexadecimal digits", lambda value: isinstance(value, str) and len(value) == 64)
+
+
+def read_json(path: Path) -> Any:
+    """Return what a record holds; raise InputError where it cannot be read."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"{path}: cannot be read ({error}), expected the record of a published model as JSON. {ADVICE}"
+        ) from None
+
+
+def expect(path: Path, record: Any, checks: Mapping[str, Check]) -> None:
+    """Raise InputError unless each check holds for the value at its dotted key."""
+    for key, check in checks.items():
+        value = record
+        for part in key.split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+        if not check.holds(value):
+            found = "nothing" if value is None else f"{value!r:.100}"
+            raise InputError(f"{path}: found {found} at {key}, expected {check.expected}. {ADVICE}")
+
+
+def check_weights(path: Path, sha256: str) -> None:
+    """Raise InputError unless the weights have the checksum of their record."""
+    try:
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be read ({error}), expected the weights of a published model. {ADVICE}"
+        ) from None
+    if found != sha256:
+        raise InputError(f"{path}: found sha256 {found}, expected {sha256} as {RECORD} says. {ADVICE}")
