@@ -1,7 +1,8 @@
 """Collaborative Learning and Inference (CLaI): kernels learned by alignment for Bayes classification.
 
-`CLaIClassifier` is the method as a scikit-learn estimator. `load` reads a published model. Their first use imports them, so
-that a program that needs `clai.errors` alone does not wait for PyTorch.
+`CLaIClassifier` is the method as a scikit-learn estimator. `AlignmentLoss` and `vote` are its two halves, for a training loop of
+one's own. `load` reads a published model. Their first use imports them, so that a program that needs `clai.errors` alone does
+not wait for PyTorch.
 """
 
 from importlib import import_module
@@ -9,11 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from clai.estimator import CLaIClassifier
+    from clai.inference import vote
+    from clai.loss import AlignmentLoss
     from clai.published_model import load
 
-_HOMES = {"CLaIClassifier": "clai.estimator", "load": "clai.published_model"}
+_HOMES = {
+    "AlignmentLoss": "clai.loss",
+    "CLaIClassifier": "clai.estimator",
+    "load": "clai.published_model",
+    "vote": "clai.inference",
+}
 
-__all__ = ["CLaIClassifier", "__version__", "load"]
+__all__ = ["AlignmentLoss", "CLaIClassifier", "__version__", "load", "vote"]
 __version__ = "0.1.0"
 
 

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-Target = Literal["zero", "product", "masked"]
+Target = Literal["zero", "product", "masked", "simplex"]
 
 
 def one_vs_rest(labels: Tensor, conditions: int) -> Tensor:
@@ -51,7 +51,27 @@ def target_matrix(anchor: Tensor, reference: Tensor, kind: Target) -> TargetMatr
         if kind == "zero":
             return TargetMatrix(values, None)
         return TargetMatrix(values, 1 - negative.unsqueeze(-1) * ((1 - reference) / 2).unsqueeze(-2))
-    raise ValueError(f"target is {kind!r}, expected zero, product or masked")
+    raise ValueError(f"target is {kind!r}, expected zero, product or masked for embeddings under conditions")
+
+
+def class_target(anchor: Tensor, reference: Tensor, classes: int, kind: Target) -> TargetMatrix:
+    """Return the target similarities (A, R) of one embedding for all classes: 1 for equal labels, else what `kind` says.
+
+    * `product`: -1 (Cristianini et al. 2001).
+    * `zero`: 0.
+    * `simplex`: -1/(C - 1), the similarity of classes that lie evenly; 1 and this are the centred kernel of C equal classes
+      (Cortes, Mohri & Rostamizadeh 2012), scaled.
+
+    Args:
+        anchor, reference: class indices (A,) and (R,).
+        classes: C, for `simplex`.
+        kind: the target of two samples of different classes.
+    """
+    others: dict[Target, float] = {"product": -1.0, "zero": 0.0, "simplex": -1 / (classes - 1)}
+    if kind not in others:
+        raise ValueError(f"target is {kind!r}, expected {', '.join(others)} for an embedding without conditions")
+    same = anchor.unsqueeze(-1) == reference.unsqueeze(-2)
+    return TargetMatrix(torch.where(same, 1.0, others[kind]), None)
 
 
 def balanced(target: TargetMatrix, anchor: Tensor, reference: Tensor) -> TargetMatrix:

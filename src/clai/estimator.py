@@ -41,9 +41,14 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
     metric : {'full', 'diagonal', 'scalar', 'identity'}, default='full'
         Learned part of the Mahalanobis matrix M: all of it, one weight a dimension, one weight, or nothing. The cosine kernel
         has no M and ignores it.
-    target : {'zero', 'product', 'masked'}, default='zero'
-        Target similarity, under the condition of a class, of two samples that both belong to other classes: 0, 1, or none, so
-        that the loss leaves the pair out. Other pairs have y y'. Problems with two classes always use 'product'.
+    conditioning : {'class'} or None, default='class'
+        'class' learns an embedding for each class, as the paper does; None learns one embedding for all classes. Problems with
+        two classes have one embedding anyway.
+    target : {'zero', 'product', 'masked', 'simplex'}, default='zero'
+        Target similarity. Under the condition of a class, of two samples that both belong to other classes: 0, 1 ('product'), or
+        none ('masked'), so that the loss leaves the pair out; other pairs have y y'. Without conditioning, of two samples of
+        different classes: 0, -1 ('product') or -1/(C - 1) ('simplex'); others have 1. Problems with two classes always use
+        'product'.
     rule : {'printed', 'centred', 'balanced', 'parzen'}, default='printed'
         Decision rule, see `clai.inference.decide`. If class shares differ, 'printed' favours the rarer class for samples that
         resemble no class much.
@@ -96,7 +101,7 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
     kernel_ : clai.kernels.Kernel
         The trained kernel.
     reference_embeddings_ : Tensor of shape (K, N, L)
-        Embeddings of the training samples under each of K conditions: 1 for two classes, else C.
+        Embeddings of the training samples under each of K conditions: 1 for two classes or without conditioning, else C.
     reference_labels_ : Tensor of shape (N,)
         Their class indices.
     n_features_in_ : int
@@ -118,6 +123,7 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [str],
         "metric": [StrOptions(set(get_args(Metric)))],
+        "conditioning": [StrOptions({"class"}), None],
         "target": [StrOptions(set(get_args(Target)))],
         "rule": [StrOptions(set(get_args(Rule)))],
         "calibration": [Interval(Integral, 2, None, closed="left"), None],
@@ -140,6 +146,7 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
         *,
         kernel: str = "gaussian",
         metric: Metric = "full",
+        conditioning: Literal["class"] | None = "class",
         target: Target = "zero",
         rule: Rule = "printed",
         calibration: int | None = 2,
@@ -158,6 +165,7 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
     ) -> None:
         self.kernel = kernel
         self.metric = metric
+        self.conditioning = conditioning
         self.target = target
         self.rule = rule
         self.calibration = calibration
@@ -240,6 +248,7 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
             pair_weighting="none",
             samples_per_class=None,
             target="product" if conditions == 1 else self.target,
+            conditioning="class" if conditions == 1 else self.conditioning,
             seed=seed,
         )
         with computation.modes(training=True):
@@ -247,7 +256,8 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
                 trunk: Any = MLP(X.shape[1], self.width, 2) if self.trunk is None else copy.deepcopy(self.trunk)
                 trunk.to(self.device, computation.dtype).eval()
                 computation.check_trunk(trunk, X[:2])
-                head = ConditionedHead(trunk.features, conditions, self.embedding_size)
+                heads = 1 if self.conditioning is None else conditions
+                head = ConditionedHead(trunk.features, heads, self.embedding_size)
             self.encoder_ = Encoder(trunk, head).to(self.device, computation.dtype)
             self.kernel_ = build(self.kernel, self.embedding_size, self.metric).to(self.device, computation.dtype)
             self.history_ = collaborative_learning(
@@ -257,7 +267,7 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
         self.reference_labels_ = data.labels
 
     def transform(self, X: Any) -> NDArray[np.float64]:
-        """Return embeddings: (N, L) for two classes; (N, C L) for C > 2, where the conditions stand side by side."""
+        """Return embeddings: (N, L) for two classes or without conditioning; else (N, C L), the conditions side by side."""
         embedded = self._computation.embed(self.encoder_, self._checked(X))
         return np.asarray(embedded.transpose(0, 1).flatten(1).cpu().numpy(), dtype=np.float64)
 
@@ -301,10 +311,10 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
         return int(self.reference_embeddings_.shape[0] * self.reference_embeddings_.shape[2])
 
     def _decide(self, X: NDArray[Any]) -> Tensor:
-        computation = self._computation
+        computation, references, classes = self._computation, self.reference_embeddings_, len(self.classes_)
         with computation.modes():
             z = computation.embed(self.encoder_, X)
-            means = parzen_means(self.kernel_, z, self.reference_embeddings_, self.reference_labels_)
+            means = parzen_means(self.kernel_, z, references, self.reference_labels_, classes=classes)
             return decide(means, self._rule)
 
     def _checked(self, X: Any, *y: Any) -> Any:

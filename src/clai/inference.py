@@ -91,21 +91,24 @@ def parzen_means(
     labels: Tensor,
     population: Tensor | None = None,
     block: int = BLOCK,
+    classes: int | None = None,
 ) -> ParzenMeans:
     """Return the mean Parzen similarities of each test sample to positives and negatives of each condition.
 
     Args:
         kernel: a kernel of `clai.kernels`.
-        test: embeddings (K, P, L).
-        reference: embeddings (K, R, L).
-        labels: class indices of the references (R,): K classes, or two (the positive one is 1) for K = 1.
+        test: embeddings (K, P, L); of one embedding for C > 2 classes (1, P, L), and the result has K = C all the same.
+        reference: embeddings (K, R, L), or (1, R, L).
+        labels: class indices of the references (R,). Of two classes the positive one is 1.
         population: members of each class (classes,) in the set from which the references were drawn; None: all were.
         block: samples a side of a block of similarities; memory holds block x block of them.
+        classes: C; None: K, or two for K = 1.
 
     Raises:
         ValueError: a class has no reference, or a label no class.
     """
-    conditions, classes, labels = len(test), max(len(test), 2), labels.to(test.device)
+    classes = classes or max(len(test), 2)
+    conditions, labels = 1 if classes == 2 else classes, labels.to(test.device)
     counts = torch.bincount(labels, minlength=classes)
     if len(counts) > classes:
         raise ValueError(f"a reference has label {len(counts) - 1}, but there are {classes} classes")
@@ -225,6 +228,22 @@ def decide(means: ParzenMeans, rule: Rule) -> Tensor:
     if rule == "parzen":
         return torch.tanh(_log_odds(means) / 2)
     raise ValueError(f"rule is {rule!r}, expected one of {', '.join(RULES)}")
+
+
+def vote(kernel: Kernel, embeddings: Tensor, references: Tensor, labels: Tensor, rule: Rule = "printed") -> Tensor:
+    """Return f of samples by the votes of references: (P, C), whose largest is the class; of two classes (P,), f > 0 for class 1.
+
+    Args:
+        kernel: compares embeddings.
+        embeddings: of P samples, (P, L), or (K, P, L) under K conditions.
+        references: embeddings of R references, (R, L) or (K, R, L).
+        labels: class indices of the references (R,), 0 to C - 1, each present.
+        rule: see `decide`.
+    """
+    if embeddings.ndim == 2:
+        embeddings, references = embeddings.unsqueeze(0), references.unsqueeze(0)
+    f = decide(parzen_means(kernel, embeddings, references, labels, classes=int(labels.max()) + 1), rule)
+    return f[0] if len(f) == 1 else f.T
 
 
 def standard_error(means: ParzenMeans, rule: Rule) -> Tensor:

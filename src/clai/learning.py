@@ -20,12 +20,13 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from clai.alignment import alignment_loss, alignment_scores, balanced, one_vs_rest, target_matrix
+from clai.alignment import alignment_loss, alignment_scores
 from clai.batches import Items
 from clai.checkpoints import Checkpoint
 from clai.encoders import Encoder
 from clai.errors import InputError
 from clai.kernels import Kernel
+from clai.loss import AlignmentLoss
 from clai.trainer import Epoch, Figures, TrainingSettings, precision_context, train
 
 
@@ -43,7 +44,7 @@ def collaborative_learning(
     Args:
         encoder, kernel: trained in place.
         data: training items.
-        conditions: C for a multiclass task, 1 for a binary one.
+        conditions: C for a multiclass task, also if the encoder has no conditions; 1 for a binary one.
         settings, validate, checkpoint: as `clai.trainer.train` takes them.
 
     Returns:
@@ -73,7 +74,9 @@ def collaborative_learning(
 
 def _passes(conditions: int, settings: TrainingSettings) -> list[int | None]:
     """Return the condition of each pass over the data in an epoch; None stands for all at once."""
-    return [None] if settings.schedule == "joint" else list(range(conditions))
+    if settings.schedule == "joint" or settings.conditioning is None or conditions == 1:
+        return [None]
+    return list(range(conditions))
 
 
 def _groups(items: int, settings: TrainingSettings) -> list[slice]:
@@ -108,24 +111,25 @@ def collaborative_step(
         generator: draws augmentation, and samples where `samples_per_class` bounds them.
     """
     blocks = items.split(settings.batch_size)
+    compare = partial(_compare, AlignmentLoss(kernel, settings.target, max(conditions, 2), settings.pair_weighting))
     scale = 1 / (len(blocks) - 1) if settings.reference_reduction == "mean" else 1.0
     rows = []
     if settings.references == "all":
         # Embed one reference at a time and free its graph before the next.
-        ((embedded, signs),) = _embed(encoder, data, conditions, settings, blocks[:1], condition, generator)
+        ((embedded, labels),) = _embed(encoder, data, settings, blocks[:1], condition, generator)
         anchor = embedded.detach().requires_grad_()
         for block in blocks[1:]:
-            (reference,) = _embed(encoder, data, conditions, settings, (block,), condition, generator)
-            loss, figures = _compare(kernel, settings, (anchor, signs), reference)
+            (reference,) = _embed(encoder, data, settings, (block,), condition, generator)
+            loss, figures = compare((anchor, labels), reference)
             (loss * scale).backward()
             rows.append(figures)
         embedded.backward(anchor.grad)
     else:
         # Embed the anchor and all references in one pass.
-        first, *references = _embed(encoder, data, conditions, settings, blocks, condition, generator)
+        first, *references = _embed(encoder, data, settings, blocks, condition, generator)
         total = torch.zeros((), device=first[0].device, dtype=first[0].dtype)
         for reference in references:
-            loss, figures = _compare(kernel, settings, first, reference)
+            loss, figures = compare(first, reference)
             total = total + loss * scale
             rows.append(figures)
         total.backward()
@@ -137,42 +141,40 @@ def collaborative_step(
 def _embed(
     encoder: Encoder,
     data: Items,
-    conditions: int,
     settings: TrainingSettings,
     blocks: tuple[Tensor, ...],
     condition: int | None,
     generator: torch.Generator,
 ) -> list[tuple[Tensor, Tensor]]:
-    """Embed blocks of items in one pass; return embeddings (K, n, L) and signs (K, n) of the samples drawn of each."""
+    """Embed blocks of items in one pass; return embeddings (K, n, L) and labels (n,) of the samples drawn of each.
+
+    An encoder without conditions has embeddings (n, L). Under the condition of one class the labels tell this class (1) from
+    the rest (0).
+    """
     x, labels = data.batch(torch.cat(blocks), generator)
     with precision_context(encoder.head.weight.device, settings.precision):
         embedded = encoder(x, condition)
-    signs = one_vs_rest(labels, conditions).to(embedded.dtype)
-    if condition is not None:
-        signs = signs[condition : condition + 1]
+    if settings.conditioning is None:
+        embedded = embedded[0]
     sizes = data.sizes(list(blocks))
     parts = []
-    for z, y, s in zip(embedded.split(sizes, dim=1), labels.split(sizes), signs.split(sizes, dim=1), strict=True):
+    for z, y in zip(embedded.split(sizes, dim=-2), labels.split(sizes), strict=True):
         drawn = class_draw(y, settings.samples_per_class, generator)
-        parts.append((z[:, drawn], s[:, drawn]))
+        parts.append((z[..., drawn, :], y[drawn] if condition is None else (y[drawn] == condition).long()))
     return parts
 
 
 def _compare(
-    kernel: Kernel, settings: TrainingSettings, anchor: tuple[Tensor, Tensor], reference: tuple[Tensor, Tensor]
+    loss: AlignmentLoss, anchor: tuple[Tensor, Tensor], reference: tuple[Tensor, Tensor]
 ) -> tuple[Tensor, Figures]:
     """Return the loss, a mean over conditions, of an anchor and a reference batch, and the figures of the history."""
-    (z_anchor, y_anchor), (z_reference, y_reference) = anchor, reference
-    similarity = kernel(z_anchor, z_reference)
-    target = target_matrix(y_anchor, y_reference, settings.target)
-    if settings.pair_weighting == "balanced":
-        target = balanced(target, y_anchor, y_reference)
-    loss = alignment_loss(similarity, target).mean()
+    similarity, target = loss.compare(*anchor, *reference)
+    value = alignment_loss(similarity, target).mean()
     with torch.no_grad():
         raw, centred = alignment_scores(similarity, target)
-        figures = {"loss": loss.detach(), "alignment": raw.mean(), "centred_alignment": centred.mean()}
+        figures = {"loss": value.detach(), "alignment": raw.mean(), "centred_alignment": centred.mean()}
     figures["pairs"] = torch.tensor(float(similarity.numel()))
-    return loss, figures
+    return value, figures
 
 
 def class_draw(labels: Tensor, most: int | None, generator: torch.Generator) -> Tensor | slice:

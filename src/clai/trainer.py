@@ -53,6 +53,7 @@ class TrainingSettings:
     samples_per_class: int | None
     target: Target
     seed: int
+    conditioning: Literal["class"] | None = "class"
 
 
 def precision_context(device: torch.device, precision: Precision) -> contextlib.AbstractContextManager[Any]:

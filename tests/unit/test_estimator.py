@@ -17,7 +17,7 @@ import torch
 from joblib import Parallel, delayed
 from scipy.special import softmax
 from sklearn.base import clone
-from sklearn.datasets import load_digits, load_iris, make_blobs, make_moons
+from sklearn.datasets import load_digits, load_iris, load_wine, make_blobs, make_moons
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -376,3 +376,13 @@ def test_labels_and_probabilities_follow_the_rule_of_the_fit() -> None:
     np.testing.assert_array_equal(model.predict(X), labels)
     np.testing.assert_array_equal(model.predict_proba(X), probabilities)
     assert (model.fit(X, y).predict(X) != labels).any()
+
+
+@pytest.mark.parametrize("target", ["zero", "product", "simplex"])
+def test_without_conditioning_one_embedding_serves_all_classes(target: str) -> None:
+    X, y = load_wine(return_X_y=True)
+    model = CLaIClassifier(conditioning=None, target=target, calibration=None, epochs=20, random_state=0)
+    X = StandardScaler().fit_transform(X)
+    assert model.fit(X, y).score(X, y) > 0.95
+    assert model.decision_function(X).shape == (len(X), 3)
+    assert model.transform(X).shape == (len(X), 16)

@@ -25,7 +25,7 @@ from replication.models.run import Run
 from replication.models.splits import recording_rows
 from replication.runs.identity import RunId
 from replication.runs.jobs import use_threads
-from replication.runs.models import CLAI
+from replication.runs.models import MODELS
 from replication.runs.settings import load_settings
 from support.training import SETTINGS
 
@@ -64,7 +64,18 @@ def settings(model: str, **training: Any) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("model", ["clai-c", "clai-m", "cross-entropy", "supervised-contrastive"])
+TRAINED = [
+    "clai-c",
+    "clai-m",
+    "unconditioned-m",
+    "unconditioned-c",
+    "cross-entropy",
+    "supervised-contrastive",
+    "prototypical",
+]
+
+
+@pytest.mark.parametrize("model", TRAINED)
 def test_every_model_learns_the_classes_and_is_measured(model: str, tmp_path: Path) -> None:
     use_threads(1)
     run = Run(data(), settings(model), RunId("study", "cell", 0), CPU)
@@ -72,10 +83,10 @@ def test_every_model_learns_the_classes_and_is_measured(model: str, tmp_path: Pa
     cell = run_cell(run, run.splits, checkpoint)
     metrics = cell.evaluation.metrics
     accuracy = metrics[metrics["metric"] == "accuracy"].set_index("rule")["value"]
-    assert set(accuracy.index) == (set(RULES) if model in CLAI else {""})
+    assert set(accuracy.index) == (set(RULES) if MODELS[model].kernel else {""})
     assert accuracy.max() > 0.6
     decided = cell.evaluation.predictions["probability"].argmax(axis=1) == run.data["y_test"]
-    assert decided.mean() == pytest.approx(accuracy["printed" if model in CLAI else ""])
+    assert decided.mean() == pytest.approx(accuracy["printed" if MODELS[model].kernel else ""])
     assert cell.history["validation_accuracy"].notna().all()
     views = 2 if model == "supervised-contrastive" else 1
     assert cell.history["passes"].tolist() == pytest.approx([views * epoch for epoch in range(1, 13)])

@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from clai.batches import Splits
 from clai.encoders import place
 from clai.kernels import Cosine
 from replication.models.base import Network, View, create
@@ -76,11 +77,13 @@ def settle(run: Run, module: nn.Module) -> None:
     module.eval()
 
 
-def embed_parts(run: Run, view: View, positions: Mapping[str, Tensor | None]) -> dict[str, Embedded]:
-    """Embed the items of the named splits at these positions, or all where there are none, without augmentation."""
+def embed_parts(
+    run: Run, view: View, positions: Mapping[str, Tensor | None], splits: Splits | None = None
+) -> dict[str, Embedded]:
+    """Embed the items of the named splits of a run, or of `splits`, at these positions, or all, without augmentation."""
     parts = {}
     for name, drawn in positions.items():
-        items = getattr(run.splits, name)
+        items = getattr(splits or run.splits, name)
         rows = torch.arange(len(items)) if drawn is None else drawn
         z = outputs(view.module, items, run.training.precision, rows, dim=1)
         parts[name] = Embedded(z.float(), labels_of(items, rows))

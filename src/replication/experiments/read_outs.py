@@ -125,9 +125,7 @@ def _split(kernel: Kernel, embedded: Embedded) -> Split:
 
 
 def _parzen_means(run: Run, kernel: Kernel, part: Embedded, references: Embedded) -> ParzenMeans:
-    """Return the mean similarities to the classes; an embedding without conditions serves all."""
-    z, z_references = (embedded.z.expand(run.conditions, -1, -1) for embedded in (part, references))
-    return parzen_means(kernel, z, z_references, references.y)
+    return parzen_means(kernel, part.z, references.z, references.y, classes=max(run.conditions, 2))
 
 
 def _choose(values: Sequence[Any], fit: Callable[[Any], Scores], val: Split, test: Split) -> Fitted:

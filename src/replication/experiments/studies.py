@@ -11,6 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from clai.batches import Splits
 from clai.checkpoints import Checkpoint
 from replication.experiments.evaluation import Evaluation, evaluate
+from replication.experiments.new_classes import measure_new_classes
 from replication.models.base import Network, create
 from replication.models.run import Run
 
@@ -22,7 +23,8 @@ class Cell(NamedTuple):
     """The results of a cell.
 
     Attributes:
-        evaluation: on the samples that the study is scored on.
+        evaluation: on the samples that the study is scored on; with classes that training left out, of the other classes, and
+            then of all classes (`replication.experiments.new_classes`).
         history: that of the training, a row an epoch; empty for a fit without epochs. Of a network, `passes` counts the items
             sent through it and back up to the end of each epoch, in units of the training samples, and `operations` the
             floating-point operations of these passes.
@@ -50,7 +52,11 @@ def run_cell(run: Run, splits: Splits, checkpoint: Checkpoint) -> Cell:
             history["operations"] = history["passes"] * len(splits.train) * per_item
         pairs = float(history["pairs"].sum()) if "pairs" in history else None
         figures |= {"operations_per_item": per_item, "pairs": pairs}
-    return Cell(evaluate(run, model, splits), history, figures)
+    evaluation = evaluate(run, model, splits)
+    if isinstance(model, Network) and run.settings["training"].get("left_out_classes") is not None:
+        added = measure_new_classes(run, model)
+        evaluation = evaluation._replace(metrics=pd.concat([evaluation.metrics, added], ignore_index=True))
+    return Cell(evaluation, history, figures)
 
 
 def operations_per_item(run: Run, model: Network) -> float | None:

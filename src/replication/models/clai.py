@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 from torch import Tensor, nn
@@ -13,7 +14,7 @@ from clai.encoders import Encoder, build_encoder, place
 from clai.inference import decide
 from clai.kernels import Kernel, build
 from clai.learning import collaborative_learning, encoder_passes
-from clai.trainer import Epoch, precision_context
+from clai.trainer import Epoch, TrainingSettings, precision_context
 from replication.models.base import Floats, Network, View, draw_references, validation_figures
 from replication.models.batchwise import batchwise_learning
 from replication.models.embedding import Embedded, draw_items, embed, similarity_means
@@ -46,8 +47,12 @@ class CLaI(Network):
     def learn(self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None) -> list[Epoch]:
         items = run.splits.train
         return collaborative_learning(
-            self.network, self.kernel, items, run.conditions, run.training, validate, checkpoint
+            self.network, self.kernel, items, run.conditions, self.training(run), validate, checkpoint
         )
+
+    def training(self, run: Run) -> TrainingSettings:
+        """Return how the run trains."""
+        return run.training
 
     def validation(self, run: Run) -> Callable[[], Epoch]:
         """Return the function that votes on validation samples, with training items as references, after each epoch.
@@ -57,11 +62,7 @@ class CLaI(Network):
         splits, precision = run.splits, run.training.precision
         references = draw_references(run, splits)
         positions = draw_items(splits.val, run.settings["inference"]["validation_samples"], run.id.seed)
-        shares = (one_vs_rest(splits.train.labels, run.conditions) > 0).double().mean(1).tolist()
-        size, target = run.settings["embedding_size"], run.training.target
-        floors = [self.kernel.loss_floor(target, share, size) for share in shares]
-        known = [floor for floor in floors if floor is not None]
-        constants = {"floor": sum(known) / len(floors)} if len(known) == len(floors) else {}
+        constants = self.floor(run)
 
         def validate() -> Epoch:
             reference = embed(self.network, splits.train, precision, references)
@@ -69,6 +70,14 @@ class CLaI(Network):
             return constants | validation_figures(self.vote(run, validation, reference), validation.y)
 
         return validate
+
+    def floor(self, run: Run) -> Epoch:
+        """Return the floor of the loss, a mean over conditions, if the kernel knows it; else nothing."""
+        shares = (one_vs_rest(run.splits.train.labels, run.conditions) > 0).double().mean(1).tolist()
+        size, target = run.settings["embedding_size"], run.training.target
+        floors = [self.kernel.loss_floor(target, share, size) for share in shares]
+        known = [floor for floor in floors if floor is not None]
+        return {"floor": sum(known) / len(floors)} if len(known) == len(floors) else {}
 
     def vote(self, run: Run, samples: Embedded, references: Embedded) -> Floats:
         """Return f of the rule `printed` for embedded samples, (N,) for two classes, (N, C) for more."""
@@ -88,6 +97,23 @@ class CLaI(Network):
 
     def forward(self, run: Run, x: Any) -> Tensor:
         return self.network(x) if run.training.schedule == "joint" else self.network(x, 0)
+
+
+class Unconditioned(CLaI):
+    """The same kernel and vote over one embedding for all classes: kernel alignment without the paper's condition on a class."""
+
+    def build(self, run: Run) -> Self:
+        self.network, self.kernel = build_clai(run.settings, self.key, run.inputs, 1, run.id.seed)
+        self.module = nn.ModuleList([self.network, self.kernel])
+        return self
+
+    def training(self, run: Run) -> TrainingSettings:
+        if run.conditions == 1:  # Two classes have one embedding anyway.
+            return run.training
+        return replace(run.training, conditioning=None, target=run.settings["target"]["unconditioned"])
+
+    def floor(self, run: Run) -> Epoch:
+        return super().floor(run) if run.conditions == 1 else {}
 
 
 class AlignmentMaximised(CLaI):

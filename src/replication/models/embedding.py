@@ -96,12 +96,13 @@ def similarity_means(run: Run, kernel: Kernel, test: Embedded, reference: Embedd
     encoder without conditions serve all conditions.
     """
     number = run.settings["inference"]["references"]
-    labels, z_reference, population = reference.y, reference.z.expand(run.conditions, -1, -1), None
+    labels, z_reference, population = reference.y, reference.z, None
     if number != "all" and number < len(labels):
         items, population = sample_references(labels, number, run.id.seed)
         labels, z_reference = labels[items], z_reference[:, items]
     views = [z for z in (test.z, test.z_mirrored) if z is not None]
-    means = [parzen_means(kernel, z.expand(run.conditions, -1, -1), z_reference, labels, population) for z in views]
+    classes = max(run.conditions, 2)
+    means = [parzen_means(kernel, z, z_reference, labels, population, classes=classes) for z in views]
     return means[0] if len(means) == 1 else mean_of_views(*means)
 
 

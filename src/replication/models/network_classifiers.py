@@ -3,7 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
+import numpy as np
 import torch
+from scipy.spatial.distance import cdist
 from torch import Tensor, nn
 
 from clai.batches import Items
@@ -104,7 +106,7 @@ class SupervisedContrastive(Network):
     """
 
     network: Encoder
-    read_out: LogisticRegression | None = None
+    read_out: Any = None
 
     def build(self, run: Run) -> Self:
         self.module = self.network = build_encoder(run.settings, run.inputs, 1, run.id.seed)
@@ -144,14 +146,14 @@ class SupervisedContrastive(Network):
     def _views(self, run: Run) -> int:
         return views_of(run.data.info["kind"], run.settings["encoder"])
 
-    def _fit_read_out(self, run: Run, positions: Tensor) -> LogisticRegression:
+    def _fit_read_out(self, run: Run, positions: Tensor) -> Any:
         items = run.splits.train
         x, y = self._features(run, items, positions), labels_of(items, positions).numpy()
         return LogisticRegression().fit_rows(
             x, y, x, y, inverse_penalty=[INVERSE_PENALTY], samples_per_class=SAMPLES_PER_CLASS, seed=run.id.seed
         )
 
-    def _read(self, run: Run, read_out: LogisticRegression, items: Items, positions: Tensor) -> Floats:
+    def _read(self, run: Run, read_out: Any, items: Items, positions: Tensor) -> Floats:
         """Return a read-out's scores of items; with `inference.mirror`, the mean over each image and its mirror image."""
         scores = read_out.score_rows(self._features(run, items, positions))
         if run.mirror:
@@ -214,8 +216,20 @@ def train_supervised_contrastive(
     return batchwise_learning(encoder, objective, items, training, validate, checkpoint, views)
 
 
+class Prototypes:
+    """The means of classes in an embedding, which score a sample by minus its squared distances to them."""
+
+    def __init__(self, x: Any, y: Any) -> None:
+        self.means = np.stack([x[y == k].mean(0) for k in range(int(y.max()) + 1)])
+
+    def score_rows(self, x: Any) -> Floats:
+        """Return scores (N, C) of rows (N, L), of two classes their difference (N,)."""
+        scores = -cdist(x, self.means, "sqeuclidean")
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+
 class Prototypical(SupervisedContrastive):
-    """The same network, trained by the loss of prototypical networks (Snell et al. 2017, equation 2): a control of claim 9.
+    """The same network as a prototypical one (Snell et al. 2017, equation 2); class means of its projection read it out.
 
     Half of a batch is the support, whose class means are the prototypes; the other half asks. A step takes all classes, as a
     batch has them, and not an episode of a few.
@@ -233,6 +247,18 @@ class Prototypical(SupervisedContrastive):
     def views(self) -> list[View]:
         """Return the views of the projection, which the loss compares."""
         return both_views(self.network, self.network.head.weight.shape[2])
+
+    def passes(self, run: Run) -> float:
+        return Network.passes(self, run)
+
+    def _fit_read_out(self, run: Run, positions: Tensor) -> Any:
+        items = run.splits.train
+        return Prototypes(self._features(run, items, positions), labels_of(items, positions).numpy())
+
+    def _features(self, run: Run, items: Items, positions: Tensor, mirrored: bool = False) -> Any:
+        """Return the projections of all samples of items, (samples, L), without augmentation."""
+        z = outputs(self.network, items, run.training.precision, positions, dim=1, mirrored=mirrored)[0]
+        return z.to(torch.float32).numpy()
 
 
 def prototypical_loss(support: Tensor, y_support: Tensor, query: Tensor, y_query: Tensor) -> Tensor:

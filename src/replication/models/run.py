@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import torch
 
 from clai.alignment import Target
@@ -33,7 +34,7 @@ def training_settings(settings: Mapping[str, Any], conditions: int, seed: int) -
         conditions: C for a multiclass task, 1 for a binary one, whose target is `BINARY_TARGET`.
         seed: of the run.
     """
-    names = [field.name for field in fields(TrainingSettings) if field.name not in ("target", "seed")]
+    names = [field.name for field in fields(TrainingSettings) if field.name not in ("target", "seed", "conditioning")]
     target = settings["target"]["multiclass"] if conditions > 1 else BINARY_TARGET
     return TrainingSettings(**{name: settings["training"][name] for name in names}, target=target, seed=seed)
 
@@ -79,10 +80,25 @@ class Run:
         """Return the key of the model. A cell of a study names its model in its settings."""
         return str(self.settings.get("model", self.id.model))
 
+    @cached_property
+    def left_out(self) -> list[int]:
+        """Return the classes that training leaves out, ascending; the run's seed draws them.
+
+        Raises:
+            InputError: fewer than three classes remain.
+        """
+        classes, number = len(self.data.info["classes"]), self.settings.get("training", {}).get("left_out_classes") or 0
+        if number and classes - number < 3:
+            raise InputError(
+                f"training.left_out_classes: found {number} of {classes} classes, expected at least three to remain; give a "
+                "smaller number"
+            )
+        return sorted(np.random.default_rng(self.id.seed).permutation(classes)[:number].tolist())
+
     @property
     def classes(self) -> int:
-        """Return the number of classes."""
-        return len(self.data.info["classes"])
+        """Return the number of classes that the run trains on."""
+        return len(self.data.info["classes"]) - len(self.left_out)
 
     @property
     def conditions(self) -> int:
@@ -116,7 +132,18 @@ class Run:
 
     @cached_property
     def splits(self) -> Splits:
-        """Return the training, validation and test items; the test items are those that the run is scored on."""
+        """Return the training, validation and test items; the test items are those that the run is scored on.
+
+        Without the classes that training leaves out, the others are numbered anew, in order.
+        """
+        splits = splits_of(self.data, self.settings, self.id, self.device, self.left_out)
+        return splits._replace(test=getattr(splits, self.scored_split))
+
+    @cached_property
+    def whole(self) -> Splits:
+        """Return the items of all classes, those among them that training leaves out."""
+        if not self.left_out:
+            return self.splits
         splits = splits_of(self.data, self.settings, self.id, self.device)
         return splits._replace(test=getattr(splits, self.scored_split))
 

@@ -1,6 +1,6 @@
 """The training, validation and test samples of a run, normalised as config.yaml says."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,15 +64,17 @@ def drawn_rows(settings: Mapping[str, Any], run_id: RunId, rows: int) -> NDArray
     return np.sort(np.random.default_rng(run_id.seed).permutation(rows)[:samples])
 
 
-def splits_of(data: Prepared, settings: Mapping[str, Any], run_id: RunId, device: torch.device) -> Splits:
-    """Return the normalised items of a run.
+def splits_of(
+    data: Prepared, settings: Mapping[str, Any], run_id: RunId, device: torch.device, left_out: Sequence[int] = ()
+) -> Splits:
+    """Return the normalised items of a run, without the classes `left_out`; the others are then numbered anew, in order.
 
     The run's seed draws the validation patients of recordings. It also draws the training samples where `training.samples` is
     fewer than there are. Recordings are normalised with statistics of the run's own training rows, without validation rows.
     """
     if data.info["kind"] == "recordings":
         return _recordings(data, settings, run_id, device)
-    return Splits(*(_items(data, settings, run_id, device, split) for split in Splits._fields))
+    return Splits(*(_items(data, settings, run_id, device, split, left_out) for split in Splits._fields))
 
 
 def _recordings(data: Prepared, settings: Mapping[str, Any], run_id: RunId, device: torch.device) -> Splits:
@@ -84,13 +86,23 @@ def _recordings(data: Prepared, settings: Mapping[str, Any], run_id: RunId, devi
     return Splits(*(Recordings(known, y[r], groups[r], device) for known, r in zip(inputs, rows, strict=True)))
 
 
-def _items(data: Prepared, settings: Mapping[str, Any], run_id: RunId, device: torch.device, split: str) -> Items:
+def _items(
+    data: Prepared,
+    settings: Mapping[str, Any],
+    run_id: RunId,
+    device: torch.device,
+    split: str,
+    left_out: Sequence[int],
+) -> Items:
     kind = data.info["kind"]
     separately = kind != "features" and settings["normalise_test_separately"]
     statistics = data.info["normalisation"]["test" if split == "test" and separately else "train"]
     x, y = data[f"x_{split}"], data[f"y_{split}"]
     if split == "train" and (rows := drawn_rows(settings, run_id, len(y))) is not None:
         x, y = x[rows], y[rows]
+    if left_out:
+        kept = ~np.isin(y, left_out)
+        x, y = x[kept], np.searchsorted(np.setdiff1d(np.arange(len(data.info["classes"])), left_out), y[kept])
     if kind == "features":
         mean, sd = (np.asarray(statistics[name]) for name in ("mean", "sd"))
         standardised = ((x - mean) / sd).astype(np.float32)

@@ -53,7 +53,7 @@ EMBEDDINGS: dict[str, Embedding] = {
 }
 OBJECTIVES: list[str] = [name for name in EMBEDDINGS if name not in (UNTRAINED, INPUTS)]
 """The embeddings whose training can be traced."""
-TRACED_ONLY: list[str] = [name for name in OBJECTIVES if name not in MODELS]
+TRACED_ONLY: list[str] = [name for name in OBJECTIVES if EMBEDDINGS[name].fit is not None]
 """The embeddings whose model only a traced training leaves."""
 COMPARED: list[str] = ["cross-entropy", UNTRAINED, INPUTS]
 """Whose classes are compared beside those of CLaI's embeddings; `inputs` are the samples as the encoder receives them."""

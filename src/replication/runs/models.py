@@ -55,7 +55,7 @@ def fitted_on(kind: Kind) -> list[str]:
     return [name for name, model in MODELS.items() if model.of == kind]
 
 
-CLAI: list[str] = [name for name, model in MODELS.items() if model.kernel is not None]
-"""The models of Collaborative Learning."""
+CLAI: list[str] = [name for name, model in MODELS.items() if model.fit == "replication.models.clai:CLaI"]
+"""The models of Collaborative Learning as the paper has it, with an embedding for each class."""
 EMBEDDING = "clai-c"
 """The model whose embeddings others are fitted on: the earlier, cosine form of CLaI, whose long tails motivate the mixture."""

@@ -1,0 +1,81 @@
+"""Classes that training leaves out, and that references then bring in."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from clai.checkpoints import Checkpoint
+from clai.errors import InputError
+from replication.datasets.prepared import Prepared
+from replication.experiments.new_classes import READ_OUTS, _kept
+from replication.experiments.studies import run_cell
+from replication.models.run import Run
+from replication.runs.identity import RunId
+from replication.runs.jobs import use_threads
+from replication.runs.settings import load_settings
+
+CPU = torch.device("cpu")
+CLASSES = 4
+
+
+def data() -> Prepared:
+    """Four classes of features, each far from the others in a dimension of its own."""
+    rng = np.random.default_rng(0)
+    arrays: dict[str, Any] = {}
+    for split, n in (("train", 200), ("val", 40), ("test", 80)):
+        y = np.arange(n) % CLASSES
+        arrays |= {f"x_{split}": (rng.normal(size=(n, CLASSES)) + 6 * np.eye(CLASSES)[y]), f"y_{split}": y}
+    norm = {"mean": [0.0] * CLASSES, "sd": [1.0] * CLASSES}
+    return Prepared({"kind": "features", "classes": list("abcd"), "normalisation": {"train": norm}}, arrays)
+
+
+def run(model: str, left_out: int) -> Run:
+    whole = load_settings(Path(__file__).parents[2])
+    training = {"epochs": 8, "batch_size": 16, "precision": "float32", "left_out_classes": left_out}
+    chosen = whole | {
+        "model": model,
+        "embedding_size": 8,
+        "encoder": {"trunk": "mlp", "width": 16, "layers": 1},
+        "training": whole["training"] | training,
+        "inference": whole["inference"] | {"validation_references": 40},
+    }
+    return Run(data(), chosen, RunId("study", "cell", 3), CPU)
+
+
+def test_training_never_sees_the_class_left_out_and_numbers_the_others_anew() -> None:
+    without = run("clai-m", 1)
+    (left_out,) = without.left_out
+    assert without.classes == 3
+    for part, whole in zip(without.splits, without.whole, strict=True):
+        kept = whole.labels != left_out
+        assert torch.equal(part.x, whole.x[kept])
+        assert torch.equal(part.labels, whole.labels[kept] - (whole.labels[kept] > left_out).long())
+    assert {*whole.labels.tolist()} == {0, 1, 2, 3}
+
+
+def test_of_a_class_left_out_the_number_of_references_is_kept_and_a_larger_number_holds_the_smaller() -> None:
+    labels = np.array([0, 1, 2, 1, 1, 0, 2, 1])
+    kept = {number: set(np.flatnonzero(_kept(labels, [1], number)).tolist()) for number in (1, 2, None)}
+    assert kept == {1: {0, 1, 2, 5, 6}, 2: {0, 1, 2, 3, 5, 6}, None: set(range(8))}
+
+
+@pytest.mark.parametrize("model", ["clai-m", "unconditioned-m", "unconditioned-c", "prototypical", "cross-entropy"])
+def test_references_bring_in_a_class_that_training_left_out(model: str, tmp_path: Path) -> None:
+    use_threads(1)
+    without = run(model, 1)
+    metrics = run_cell(without, without.splits, Checkpoint(tmp_path / "c.pt", "a")).evaluation.metrics
+    added = metrics[metrics["shares"].isin(["1", "5", "50", "all"])]
+    votes = {"centroid", "nearest"} if model == "clai-m" else set(READ_OUTS)
+    assert set(added["rule"]) == votes, "without an embedding for the class there is no vote"
+    found = added.set_index(["rule", "shares", "metric"])["value"]
+    new, old, whole = (found["centroid", "all", metric] for metric in ("new_accuracy", "old_accuracy", "accuracy"))
+    assert min(new, old) > 0.9
+    assert whole == pytest.approx(0.25 * new + 0.75 * old)
+
+
+def test_at_least_three_classes_remain() -> None:
+    with pytest.raises(InputError, match=r"left_out_classes: found 2 of 4 classes"):
+        _ = run("clai-m", 2).classes
