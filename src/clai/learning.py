@@ -38,6 +38,7 @@ def collaborative_learning(
     settings: TrainingSettings,
     validate: Callable[[], Epoch],
     checkpoint: Checkpoint | None,
+    after_pass: Callable[[int | None], None] | None = None,
 ) -> list[Epoch]:
     """Train an encoder and the kernel's metric by alignment.
 
@@ -45,7 +46,7 @@ def collaborative_learning(
         encoder, kernel: trained in place.
         data: training items.
         conditions: C for a multiclass task, also if the encoder has no conditions; 1 for a binary one.
-        settings, validate, checkpoint: as `clai.trainer.train` takes them.
+        settings, validate, checkpoint, after_pass: as `clai.trainer.train` takes them.
 
     Returns:
         The history, a row an epoch: epoch, loss, alignment, centred_alignment (means over steps and conditions), pairs
@@ -69,6 +70,7 @@ def collaborative_learning(
         items=len(data),
         batches=_groups(len(data), settings),
         passes=_passes(conditions, settings),
+        after_pass=after_pass,
     )
 
 

@@ -73,6 +73,7 @@ def train(
     items: int,
     batches: Sequence[slice],
     passes: Sequence[int | None] = (None,),
+    after_pass: Callable[[int | None], None] | None = None,
 ) -> list[Epoch]:
     """Train a model in place from the checkpoint, or from the start, to the last epoch.
 
@@ -84,6 +85,7 @@ def train(
         items: number of training items, which each pass shuffles.
         batches: places of each batch in the shuffled order.
         passes: the condition of each pass over the batches in an epoch.
+        after_pass: called with the condition after each pass; it changes no weight.
 
     Returns:
         The history, a row an epoch: epoch, the means of the figures of its steps (of `pairs` the sum), learning_rate (of the
@@ -139,6 +141,9 @@ def train(
                         for optimiser, scheduler in zip(optimisers, schedulers, strict=True):
                             optimiser.step()
                             scheduler.step()
+                    if after_pass is not None:
+                        after_pass(condition)
+                        model.train()
             means = {key: float(values.mean()) for key, values in figures.items()}  # A GPU has then finished the steps.
             if "pairs" in means:
                 means["pairs"] *= steps

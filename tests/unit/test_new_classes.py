@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -13,6 +14,7 @@ from replication.datasets.prepared import Prepared
 from replication.experiments.new_classes import READ_OUTS, _kept
 from replication.experiments.studies import run_cell
 from replication.models.run import Run
+from replication.report.tables.uses import chosen_read_outs
 from replication.runs.identity import RunId
 from replication.runs.jobs import use_threads
 from replication.runs.settings import load_settings
@@ -79,3 +81,16 @@ def test_references_bring_in_a_class_that_training_left_out(model: str, tmp_path
 def test_at_least_three_classes_remain() -> None:
     with pytest.raises(InputError, match=r"left_out_classes: found 2 of 4 classes"):
         _ = run("clai-m", 2).classes
+
+
+def test_tables_show_the_read_out_that_validation_samples_choose() -> None:
+    rows = [
+        ("cell", seed, rule, "5", metric, value)
+        for seed in (0, 1)
+        for rule, validated, tested in (("nearest", 0.6, 0.9), ("centroid", 0.7, 0.5))
+        for metric, value in (("validation_balanced_accuracy", validated), ("balanced_accuracy", tested))
+    ]
+    metrics = pd.DataFrame(rows, columns=["model", "seed", "rule", "shares", "metric", "value"])
+    chosen = chosen_read_outs(metrics)
+    assert set(chosen["rule"]) == {"centroid"}
+    assert chosen.loc[chosen["metric"] == "balanced_accuracy", "value"].tolist() == [0.5, 0.5]

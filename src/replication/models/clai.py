@@ -45,10 +45,11 @@ class CLaI(Network):
         return self
 
     def learn(self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None) -> list[Epoch]:
-        items = run.splits.train
-        return collaborative_learning(
-            self.network, self.kernel, items, run.conditions, self.training(run), validate, checkpoint
-        )
+        given = (self.network, self.kernel, run.splits.train, run.conditions, self.training(run))
+        if run.training.schedule == "joint" or run.conditions == 1:
+            return collaborative_learning(*given, validate, checkpoint)
+        turns = Turns(lambda: self._validation_scores(run))
+        return collaborative_learning(*given, lambda: validate() | turns.change(), checkpoint, turns.take)
 
     def training(self, run: Run) -> TrainingSettings:
         """Return how the run trains."""
@@ -59,17 +60,16 @@ class CLaI(Network):
 
         Its figures are those of the rule `printed`, and the floor of the loss if the kernel knows one.
         """
-        splits, precision = run.splits, run.training.precision
-        references = draw_references(run, splits)
-        positions = draw_items(splits.val, run.settings["inference"]["validation_samples"], run.id.seed)
         constants = self.floor(run)
+        return lambda: constants | validation_figures(*self._validation_scores(run))
 
-        def validate() -> Epoch:
-            reference = embed(self.network, splits.train, precision, references)
-            validation = embed(self.network, splits.val, precision, positions, run.mirror)
-            return constants | validation_figures(self.vote(run, validation, reference), validation.y)
-
-        return validate
+    def _validation_scores(self, run: Run) -> tuple[Floats, Tensor]:
+        """Return f of validation samples by the votes of training items, and their labels."""
+        splits, precision = run.splits, run.training.precision
+        positions = draw_items(splits.val, run.settings["inference"]["validation_samples"], run.id.seed)
+        reference = embed(self.network, splits.train, precision, draw_references(run, splits))
+        validation = embed(self.network, splits.val, precision, positions, run.mirror)
+        return self.vote(run, validation, reference), validation.y
 
     def floor(self, run: Run) -> Epoch:
         """Return the floor of the loss, a mean over conditions, if the kernel knows it; else nothing."""
@@ -97,6 +97,32 @@ class CLaI(Network):
 
     def forward(self, run: Run, x: Any) -> Tensor:
         return self.network(x) if run.training.schedule == "joint" else self.network(x, 0)
+
+
+class Turns:
+    """What the later classes of an epoch do to those that had their turn (section III-D), where training takes one by one.
+
+    Args:
+        measure: returns f (N, C) and the labels (N,) of validation samples.
+    """
+
+    def __init__(self, measure: Callable[[], tuple[Floats, Tensor]]) -> None:
+        self.measure = measure
+        self.own: list[float] = []
+        self.last: list[float] = []
+
+    def take(self, condition: int | None) -> None:
+        """Measure the ROC-AUC of each class against the rest under its own condition, after the turn of a class."""
+        from sklearn.metrics import roc_auc_score  # slow to import
+
+        f, y = self.measure()
+        self.last = [float(roc_auc_score(y == k, f[:, k])) for k in range(f.shape[1])]
+        self.own = [*(self.own if condition else []), self.last[condition or 0]]
+
+    def change(self) -> Epoch:
+        """Return `turn_change`: ROC-AUC after the last turn minus that after its own, a mean over all classes but the last."""
+        changes = [last - own for last, own in zip(self.last[:-1], self.own[:-1], strict=True)]
+        return {"turn_change": sum(changes) / len(changes)}
 
 
 class Unconditioned(CLaI):

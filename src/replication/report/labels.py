@@ -21,6 +21,7 @@ VARIANT_TITLES: dict[str, str] = {
     "diagonal": "Gaussian, diagonal M", "full": "Gaussian, full M (CLaI-M)", "zero": "zero", "product": "product",
     "masked": "masked", "sequential-all": "sequential, all references", "joint-all": "joint, all references",
     "joint-1": "joint, one reference", "sequential-all-long": "sequential, all references, to convergence",
+    "sequential-all-short": "sequential, all references, five epochs",
     "joint-all-long": "joint, all references, to convergence", "joint-1-long": "joint, one reference, to convergence",
     "cross-entropy": "Cross-entropy",
     "supervised-contrastive": "Supervised contrastive", "single": "single batches", "muon": "Muon",
@@ -29,7 +30,9 @@ VARIANT_TITLES: dict[str, str] = {
     "wide-long": "the network of wide, 28 epochs", "half-hour": "long", "adamw": "AdamW", "sgd": "SGD",
     "reflect": "reflected borders", "even": "stronger regularised whitening",
     "reflect-even": "reflected borders and stronger regularised whitening",
-    "unweighted": "printed loss", "hours": "each hour alone", "gru": "recurrent over hours",
+    "unconditioned-m": "CLaI-M, one embedding", "unconditioned-c": "CLaI-C, one embedding",
+    "prototypical": "Prototypical", "all-classes": "all classes", "without-one": "without one class",
+    "without-two": "without two classes", "unweighted": "printed loss", "hours": "each hour alone", "gru": "recurrent over hours",
 }  # fmt: skip
 
 
@@ -122,6 +125,11 @@ METRICS = {
         Metric("log_loss_calibrated", "Log loss, calibrated", decimals=4),
         Metric("brier_scaled", "Brier score, scaled"),
         Metric("aurc", "AURC", decimals=4),
+        Metric("balanced_accuracy", "Balanced accuracy", percent=True),
+        Metric("old_accuracy", "Old classes", percent=True),
+        Metric("new_accuracy", "New classes", percent=True),
+        Metric("gain", "Gain", percent=True),
+        Metric("peak_memory_mb", "Memory (MB)", decimals=0),
     )
 }
 """The metrics of all tables by key."""

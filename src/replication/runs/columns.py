@@ -27,9 +27,13 @@ COLUMNS: dict[str, list[str]] = {
     "benchmark.csv": ["comparison", "variant", "setting", "repetition", "quantity", "value"],
 }  # fmt: skip
 
-STUDY_HISTORY = [*COLUMNS["history.csv"], "passes", "operations", "seconds", "validation_seconds"]
+STUDY_HISTORY = [
+    *COLUMNS["history.csv"], "turn_change", "passes", "operations", "seconds", "validation_seconds",
+]  # fmt: skip
 """Columns of the history of a study.
 
-Up to the end of each epoch they add the encoder's passes over the data, the floating-point operations of these passes, and the
-wall time (s) of the steps and of the validations. The history of a single run has no times, since it is the same in each run.
+Where classes take turns, `turn_change` is what the later ones do to the ROC-AUC of a class (`replication.models.clai.Turns`).
+
+Up to the end of each epoch the others add the encoder's passes over the data, the floating-point operations of these passes, and
+the wall time (s) of the steps and of the validations. The history of a single run has no times, since it is the same in each run.
 """

@@ -37,6 +37,8 @@ MAXIMISED = {"clai-m": "alignment-m", "clai-c": "alignment-c"}
 """By CLaI model the training whose loss is the alignment itself."""
 NEARLY_ALL = Hypothesis("not worse", margin=0.1, null=1, bounds=(float("-inf"), float("inf")))
 ALIKE = Hypothesis("not worse", margin=1 - AGREEMENT, null=1, bounds=(0, 1))
+TURNS = {"turns-bands": "sequential-all-long", "turns-signals": "sequential-all-short"}
+"""Studies in which classes take turns, with the schedule of their cells."""
 COHORTS = ("mimic-iv", "challenge2019-septic")
 RATIO = Unit(2)
 
@@ -116,7 +118,19 @@ def _add_simulated(finding: Finding, agreements: pd.DataFrame) -> None:
 @judges("15")
 def zero_targets_help(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
     finding, present = start(evidence, MULTICLASS)
-    finding.missing = ["runs of the sequential schedule with both targets, measured after each class's turn"]
+    for study, schedule in TURNS.items():
+        turns = finding.frame(study, "history.csv")
+        if "turn_change" in turns and evidence.dataset_of(study) in present:
+            changes = turns.pivot_table("turn_change", "seed", "model")
+            for kernel in ("cosine", "full"):
+                zero, product = (changes[f"{kernel}_{target}_{schedule}"] for target in TARGETS)
+                quantity = f"change of ROC-AUC after a class's own turn, zero minus product, {KERNELS[kernel]} kernel"
+                finding.add(study, quantity, (zero - product).dropna(), POINTS, MORE)
+                for target, change in zip(TARGETS, (zero, product), strict=True):
+                    alone = f"change of ROC-AUC after a class's own turn, {target} targets, {KERNELS[kernel]} kernel"
+                    finding.add(study, alone, change.dropna(), POINTS, role="beside")
+    if not finding.estimates:
+        finding.missing = ["runs of the sequential schedule with both targets, measured after each class's turn"]
     by_data: dict[str, dict[str, pd.DataFrame]] = {}
     for source in multiclass_sources(evidence, present):
         if not source.option:

@@ -1,0 +1,51 @@
+"""Figure S8: classes that training did not have, brought in by references."""
+
+import pandas as pd
+from matplotlib.lines import Line2D
+
+from replication.report.evidence import Evidence
+from replication.report.figures.style import WIDTH, Drawn, Style, curves, new_figure, short_title, together
+from replication.report.labels import VARIANT_TITLES
+from replication.report.tables.uses import ALL_CLASSES, NUMBERS, chosen_read_outs
+from replication.runs.models import MODELS
+
+USES_COLUMNS = ["dataset", "model", "seed", "method", "rule", "references", "metric", "value"]
+PANELS = {"new_accuracy": "Accuracy on new classes", "old_accuracy": "Accuracy on old classes"}
+OF_VARIANTS = {"full": "clai-m", "cosine": "clai-c"}
+"""The models behind variants that have other names."""
+
+
+def new_classes(evidence: Evidence) -> Drawn:
+    """Draw the accuracy of each method on new classes, and on old ones, against the references of each new class."""
+    studies = evidence.at_hand()
+    figure = new_figure(WIDTH, 4.4, evidence)
+    panels = figure.subplots(len(PANELS), len(studies), squeeze=False, sharex=True, sharey="col")
+    parts = [_shown(evidence, study) for study in studies]
+    styles = {
+        method: Style(MODELS[OF_VARIANTS.get(method, method)].colour, MODELS[OF_VARIANTS.get(method, method)].dash)
+        for part in parts
+        for method in part["method"].unique()
+    }
+    for column, (study, part) in enumerate(zip(studies, parts, strict=True)):
+        drawn = part.assign(model=part["method"], place=part["references"].map(NUMBERS.index))
+        for axes, (metric, title) in zip(panels[:, column], PANELS.items(), strict=True):
+            curves(axes, drawn[drawn["metric"] == metric], "place", "value", styles, marker="o", markersize=4)
+            axes.set_xticks(range(len(NUMBERS)), NUMBERS)
+            if column == 0:
+                axes.set_ylabel(f"{title} (%)")
+        panels[0, column].set_title(short_title(evidence, study).split(", study")[0], fontsize=8)
+        panels[-1, column].set_xlabel("References of each new class")
+    entries = [Line2D([], [], color=s.colour, ls=s.dash, label=VARIANT_TITLES[m]) for m, s in styles.items()]
+    figure.legend(handles=entries, loc="outside lower center", ncols=4)
+    return figure, together(parts, USES_COLUMNS)
+
+
+def _shown(evidence: Evidence, study: str) -> pd.DataFrame:
+    """Return the accuracies in per cent of the read-out that validation samples choose, by method, number and seed."""
+    cells = evidence.expected[study]["cells"]
+    read = chosen_read_outs(evidence.frame(study, "metrics.csv"))
+    without = [cell for cell in cells if cells[cell]["left-out"] != ALL_CLASSES]
+    shown = read[read["model"].isin(without) & read["metric"].isin(PANELS)]
+    methods = shown["model"].map({cell: cells[cell]["method"] for cell in cells})
+    shown = shown.assign(dataset=study, method=methods, references=shown["shares"], value=100 * shown["value"])
+    return shown.sort_values("method", key=lambda m: m.map([*dict.fromkeys(v["method"] for v in cells.values())].index))

@@ -1,0 +1,113 @@
+"""What one embedding for all classes is worth: beside an embedding a class, and for classes that training did not have."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from replication.report.evidence import Evidence, run_model
+from replication.report.labels import VARIANT_TITLES, Metric, chosen
+from replication.report.statistics import replicates
+from replication.report.tables.layout import Block, Sources, results_tex, summary
+
+NUMBERS = ("1", "5", "50", "all")
+"""References of each class that training left out."""
+ALL_CLASSES = "all-classes"
+BASELINE = "cross-entropy"
+OWN = chosen("accuracy log_loss_scaled brier_scaled")
+COSTS = chosen("training_minutes peak_memory_mb")
+NEW = chosen("balanced_accuracy old_accuracy new_accuracy")
+GAIN = chosen("gain")
+USES_COLUMNS = [
+    "dataset", "model", "method", "left_out", "read_out", "references", "metric", "mean", "sd", "n", "low", "high", "data",
+]  # fmt: skip
+
+
+def uses_frame(sources: Sources) -> pd.DataFrame:
+    """Return the metrics of methods, trained on all classes and without some, with limits of 95 % t-intervals over seeds.
+
+    `dataset` is the study, `model` the cell, `method` and `left_out` its variants. Metrics by a method's own rule have no
+    `read_out`. The others are those of a read-out with so many `references` of each class left out: the one whose balanced
+    accuracy on validation samples has the best mean over seeds. `gain` is the difference in balanced accuracy from
+    cross-entropy at the same number, paired by seed. Accuracies are in per cent.
+    """
+    evidence = sources.evidence
+    rows = [row for study in evidence.at_hand() for row in _rows_of_study(evidence, study)]
+    return pd.DataFrame(rows, columns=USES_COLUMNS)
+
+
+def chosen_read_outs(metrics: pd.DataFrame) -> pd.DataFrame:
+    """Return the metrics of the read-out that validation samples choose, for each cell and number of references.
+
+    Args:
+        metrics: columns model, seed, rule, shares, metric, value, of a study of new classes.
+    """
+    added = metrics[metrics["shares"].isin(NUMBERS)]
+    by = ["model", "shares", "rule"]
+    validated = added[added["metric"] == "validation_balanced_accuracy"].groupby(by)["value"].mean().reset_index()
+    best = validated.sort_values("value", ascending=False, kind="stable").drop_duplicates(["model", "shares"])
+    return added.merge(best[by], on=by)
+
+
+def _rows_of_study(evidence: Evidence, study: str) -> Iterator[dict[str, Any]]:
+    cells, metrics = evidence.expected[study]["cells"], evidence.frame(study, "metrics.csv")
+    read = chosen_read_outs(metrics)
+    baselines = {cells[cell]["left-out"]: cell for cell in cells if cells[cell]["method"] == BASELINE}
+    for cell in [cell for cell in cells if cell in set(metrics["model"])]:
+        method, left_out = VARIANT_TITLES[cells[cell]["method"]], cells[cell]["left-out"]
+        shared = {"dataset": study, "model": cell, "method": method, "left_out": left_out, "data": evidence.data(study)}
+        if left_out == ALL_CLASSES:
+            for metric, values in _own(evidence, study, cell, metrics):
+                yield {**shared, "metric": metric.key, **summary(values * metric.scale)}
+        for number in NUMBERS:
+            part, other = (
+                read[(read["model"] == of) & (read["shares"] == number)] for of in (cell, baselines[left_out])
+            )
+            named = {**shared, "read_out": part["rule"].iloc[0] if len(part) else "", "references": number}
+            for metric in [*NEW, *GAIN]:
+                key = "balanced_accuracy" if metric in GAIN else metric.key
+                values = replicates(part[part["metric"] == key])
+                if metric in GAIN:
+                    values = (values - replicates(other[other["metric"] == key])).dropna()
+                if len(values) and not (metric in GAIN and cell == baselines[left_out]):
+                    yield {**named, "metric": metric.key, **summary(values * metric.scale)}
+
+
+def _own(evidence: Evidence, study: str, cell: str, metrics: pd.DataFrame) -> Iterator[tuple[Metric, pd.Series]]:
+    """Yield the metrics of a cell by its own rule, and what its runs cost, by seed."""
+    own = metrics[(metrics["model"] == cell) & metrics["rule"].isin(["", "printed"]) & ~metrics["shares"].isin(NUMBERS)]
+    for metric in OWN:
+        yield metric, replicates(own[own["metric"] == metric.key])
+    runs = [run for run in evidence.runs(study) if run_model(run) == cell]
+    seeds = pd.Index([run["seed"] for run in runs], name="seed")
+    values = ([run["training_seconds"] / 60 for run in runs], [run["peak_memory_mb"] for run in runs])
+    for metric, of_runs in zip(COSTS, values, strict=True):
+        yield metric, pd.Series(of_runs, index=seeds, dtype=float)
+
+
+def uses_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
+    """Return the methods trained on all classes; then accuracy with classes added by references, and its gain."""
+    whole = frame[(frame["left_out"] == ALL_CLASSES) & (frame["references"].isin(["all"]) | frame["references"].isna())]
+    added = frame[frame["left_out"] != ALL_CLASSES]
+    added = added.assign(metric=added["metric"] + " " + added["references"])
+    shown = pd.concat([whole[whole["metric"].isin(_keys([*OWN, *COSTS]))], added])
+    (balanced, old, new), (gain,) = NEW, GAIN
+    by_number = [_numbered(balanced, number, number) for number in NUMBERS]
+    ends = [_numbered(metric, "all", metric.title) for metric in (old, new)]
+    gains = [_numbered(gain, number, number) for number in NUMBERS]
+    blocks = [
+        Block([*OWN, *COSTS], {"method": "Trained on all classes"}),
+        Block([*by_number, *ends], {"method": "Balanced accuracy by references of a new class"}),
+        Block(gains, {"method": "Minus cross-entropy"}, limits=True),
+    ]
+    return results_tex(shown, sources, text, blocks, "tab:uses")
+
+
+def _keys(metrics: Sequence[Metric]) -> list[str]:
+    return [metric.key for metric in metrics]
+
+
+def _numbered(metric: Metric, references: str, title: str) -> Metric:
+    """Return a metric as the column of one number of references."""
+    return replace(metric, key=f"{metric.key} {references}", title=title)
