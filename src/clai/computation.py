@@ -1,6 +1,8 @@
 """Compute with encoders on arrays of a user: types, checks, and torch's modes, whatever modes the caller's thread is in."""
 
 import contextlib
+import logging
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -99,6 +101,23 @@ class Computation:
                 "expected an output of shape (samples, features) and its length as features, a whole number; bring X into the "
                 "shape that the trunk takes, flatten its output, or set trunk.features"
             )
+
+
+@contextlib.contextmanager
+def printed_log(wanted: bool) -> Iterator[None]:
+    """Print what training logs after each epoch, if wanted."""
+    if not wanted:
+        yield
+        return
+    logger, handler = logging.getLogger("clai"), logging.StreamHandler(sys.stdout)
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 def check_range(X: NDArray[Any], fit: bool) -> None:

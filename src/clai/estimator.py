@@ -1,7 +1,8 @@
 """CLaI as a scikit-learn estimator, for any data."""
 
 import copy
-import warnings
+from collections.abc import Callable
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self, get_args
 
@@ -9,8 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.model_selection import StratifiedKFold
-from sklearn.utils import check_random_state
+from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -19,15 +19,19 @@ from torch import Tensor, nn
 from clai.alignment import Target
 from clai.calibration import fit_logistic, fit_temperature, scaled_softmax
 from clai.checkpoints import seeded_generators
-from clai.computation import Computation, Samples, check_range
+from clai.computation import Computation, Samples, check_range, printed_log
 from clai.encoders import MLP, ConditionedHead, Encoder
-from clai.inference import Rule, decide, parzen_means, predict_labels, probabilities
+from clai.holding_out import calibration_split, validation_split
+from clai.inference import Rule, predict_labels, probabilities, sample_references
 from clai.kernels import Metric, build
 from clai.learning import collaborative_learning
-from clai.trainer import Precision, TrainingSettings
+from clai.references import VotingReferences
+from clai.trainer import EarlyStopping, Epoch, Precision, TrainingSettings
 
 
-class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
+class CLaIClassifier(
+    VotingReferences, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator
+):
     """Collaborative Learning and Inference: an embedding and a kernel learned by alignment, and a kernel vote to classify.
 
     `fit` learns phi(x, k) so that similarities of embeddings match the agreement of labels (Algorithm 1 for two classes,
@@ -52,12 +56,12 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
     rule : {'printed', 'centred', 'balanced', 'parzen'}, default='printed'
         Decision rule, see `clai.inference.decide`. If class shares differ, 'printed' favours the rarer class for samples that
         resemble no class much.
-    calibration : int or None, default=2
+    calibration : int, splitter, iterable of splits, or None, default=2
         One of so many parts of the samples calibrates `predict_proba`: by one temperature for more than two classes, by a
         logistic regression for two. `fit` trains on the other parts first, scores this part, and then trains on all samples. A
-        class with fewer samples lowers the number. None leaves the bare mapping, which for more than two classes is the
-        paper's. Labels, scores and embeddings do not depend on it. Parts are drawn from single samples: if samples come in
-        groups, such as patients, set None and wrap the classifier in `CalibratedClassifierCV` with a splitter of groups.
+        class with fewer samples lowers the number. With `groups` in `fit`, parts are of whole groups. Of a splitter of
+        scikit-learn, or an iterable, the first split counts. None leaves the bare mapping, which for more than two classes is
+        the paper's. Labels, scores and embeddings do not depend on it.
     embedding_size : int, default=16
         Dimensions L of the embedding.
     trunk : torch.nn.Module with a whole number `features`, default=None
@@ -66,6 +70,9 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
         connected network of two layers, for vectors, which should be standardised.
     width : int, default=64
         Units in each layer of the default trunk.
+    max_references : int or None, default=None
+        Training samples that vote, drawn equally from each class; each class keeps its share in the vote. It bounds the time and
+        memory of predictions. None: all vote.
     schedule : {'joint', 'sequential'}, default='joint'
         Whether a step compares samples under all classes at once, or under one class after another as the paper prints it.
     references : int or 'all', default=1
@@ -79,10 +86,21 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
         Highest learning rate of the one-cycle schedule of AdamW.
     weight_decay : float, default=1e-4
         Weight decay of AdamW; the metric has none.
+    early_stopping : bool, default=False
+        Whether to hold out samples of `fit`, to stop once the accuracy on them has not risen for `n_iter_no_change` epochs, and
+        to keep the weights of the best epoch. The held-out samples vote in the end. The learning rate falls over all `epochs`,
+        whenever training stops.
+    validation_fraction : float, default=0.1
+        Share of the samples that early stopping holds out, of each class alike; with `groups` in `fit`, about this share, in
+        whole groups.
+    n_iter_no_change : int, default=10
+        Epochs without a rise after which early stopping stops.
     precision : {'float64', 'float32', 'bfloat16'}, default='float64'
         Precision of the computation. With 'float64', scores of a sample do not depend on the other samples of the call.
     device : str, default='cpu'
         Device of the computation, such as 'cpu' or 'cuda'.
+    verbose : bool or int, default=0
+        Whether to print the figures of each epoch.
     random_state : int, RandomState instance or None, default=None
         Seed of initial weights, shuffling and the parts of the calibration. A number gives the same result in sequence, in
         threads, which train in turn, and in processes, whatever torch's global state; with a trunk of your own, the number of
@@ -95,7 +113,7 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
     calibration_ : float, clai.calibration.LogisticCalibration or None
         The temperature, or the logistic regression for two classes; None if `predict_proba` is the bare mapping.
     history_ : list of dict
-        One row an epoch: loss, alignment, centred_alignment, pairs, learning_rate.
+        One row an epoch: loss, alignment, centred_alignment, pairs, learning_rate, and validation_accuracy of early stopping.
     encoder_ : clai.encoders.Encoder
         The trained encoder.
     kernel_ : clai.kernels.Kernel
@@ -104,6 +122,10 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
         Embeddings of the training samples under each of K conditions: 1 for two classes or without conditioning, else C.
     reference_labels_ : Tensor of shape (N,)
         Their class indices.
+    reference_indices_ : ndarray of shape (N,)
+        Their numbers: rows in the X of `fit`; those that were added later count on from its end.
+    class_count_ : ndarray of shape (C,)
+        Samples of each class for which the references stand: their own number, unless `max_references` drew them.
     n_features_in_ : int
         Inputs of a sample.
 
@@ -126,18 +148,23 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
         "conditioning": [StrOptions({"class"}), None],
         "target": [StrOptions(set(get_args(Target)))],
         "rule": [StrOptions(set(get_args(Rule)))],
-        "calibration": [Interval(Integral, 2, None, closed="left"), None],
+        "calibration": ["cv_object"],
         "embedding_size": [Interval(Integral, 1, None, closed="left")],
         "trunk": [nn.Module, None],
         "width": [Interval(Integral, 1, None, closed="left")],
+        "max_references": [Interval(Integral, 4, None, closed="left"), None],
         "schedule": [StrOptions({"joint", "sequential"})],
         "references": [Interval(Integral, 1, None, closed="left"), StrOptions({"all"})],
         "epochs": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [Interval(Integral, 2, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "precision": [StrOptions(set(get_args(Precision)))],
         "device": [str],
+        "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
 
@@ -149,18 +176,23 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
         conditioning: Literal["class"] | None = "class",
         target: Target = "zero",
         rule: Rule = "printed",
-        calibration: int | None = 2,
+        calibration: Any = 2,
         embedding_size: int = 16,
         trunk: nn.Module | None = None,
         width: int = 64,
+        max_references: int | None = None,
         schedule: Literal["joint", "sequential"] = "joint",
         references: int | Literal["all"] = 1,
         epochs: int = 30,
         batch_size: int = 64,
         learning_rate: float = 1e-2,
         weight_decay: float = 1e-4,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
         precision: Precision = "float64",
         device: str = "cpu",
+        verbose: int = 0,
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -172,66 +204,67 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
         self.embedding_size = embedding_size
         self.trunk = trunk
         self.width = width
+        self.max_references = max_references
         self.schedule = schedule
         self.references = references
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
         self.precision = precision
         self.device = device
+        self.verbose = verbose
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
         """Learn from samples and their labels.
 
         Parameters
         ----------
         X : array or tensor of shape (N, inputs), or (N, ...) if `trunk` takes it
         y : array of labels of shape (N,), of at least two classes
+        groups : array of shape (N,), default=None
+            Group of each sample, such as its patient. Samples of one group stay together where samples are held out, for
+            calibration or early stopping.
         """
         self._validate_params()
         self._computation.check_device()
         X, y = self._checked(X, y)
         check_classification_targets(y)
-        self._rule = self.rule  # Scores are calibrated for the rule of this fit; `set_params` cannot change theirs.
+        groups = None if groups is None else column_or_1d(groups)
+        check_consistent_length(X, groups)
+        # `set_params` changes nothing of what was fitted.
+        self._rule, self._conditioned = self.rule, self.conditioning is not None
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"y holds one class only, {self.classes_[0]!r}; at least two are needed to tell apart")
         seed, seed_of_parts = map(int, check_random_state(self.random_state).randint(2**31, size=2))
         self.calibration_ = None
-        if parts := self._parts(labels):
-            splitter = StratifiedKFold(parts, shuffle=True, random_state=seed_of_parts)
-            train, held_out = next(splitter.split(np.zeros(len(labels)), labels))
-            self._learn(X[train], labels[train], seed)
+        if split := calibration_split(self.calibration, y, groups, seed_of_parts, stacklevel=3):
+            train, held_out = split
+            self._learn(X[train], labels[train], None if groups is None else groups[train], seed)
             f = self._decide(X[held_out]).cpu().numpy()
             calibrate: Any = fit_temperature if len(f) > 1 else fit_logistic
             self.calibration_ = calibrate(f.T.squeeze(), labels[held_out])
-        self._learn(X, labels, seed)
+        self._learn(X, labels, groups, seed)
         return self
 
-    def _parts(self, labels: NDArray[np.int64]) -> int:
-        """Return the number of parts of the calibration, at most the samples of the smallest class; 0: no calibration."""
-        counts = np.bincount(labels)
-        if self.calibration is None or counts.min() > 1:
-            return int(min(self.calibration or 0, counts.min()))
-        warnings.warn(
-            f"class {self.classes_[counts.argmin()]} has one sample, and calibration needs two of each class: "
-            "predict_proba stays uncalibrated; add samples, or set calibration=None",
-            stacklevel=3,
-        )
-        return 0
-
-    def _learn(self, X: NDArray[Any], labels: NDArray[np.int64], seed: int) -> None:
+    def _learn(self, X: NDArray[Any], labels: NDArray[np.int64], groups: NDArray[Any] | None, seed: int) -> None:
         """Train encoder and kernel, and embed the references."""
-        if self.references == "all" and len(X) < 4:
+        train, held_out = np.arange(len(X)), None
+        if self.early_stopping:
+            train, held_out = validation_split(self.validation_fraction, labels, groups, seed)
+        data = Samples(X if held_out is None else X[train], torch.from_numpy(labels[train]), self._computation.tensor)
+        if self.references == "all" and len(data) < 4:
             raise ValueError(
-                f"found {len(X)} samples to train on, and references='all' needs two batches of two; add samples, or set "
-                "references=1 (calibration trains on a part of the samples: None leaves it out)"
+                f"found {len(data)} samples to train on, and references='all' needs two batches of two; add samples, or set "
+                "references=1 (calibration and early stopping hold out a part of the samples: None and False leave them out)"
             )
         conditions = 1 if len(self.classes_) == 2 else len(self.classes_)
         computation = self._computation
-        data = Samples(X, torch.from_numpy(labels), computation.tensor)
         settings = TrainingSettings(
             epochs=self.epochs,
             batch_size=min(self.batch_size, len(data) // 2),
@@ -260,11 +293,35 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
                 head = ConditionedHead(trunk.features, heads, self.embedding_size)
             self.encoder_ = Encoder(trunk, head).to(self.device, computation.dtype)
             self.kernel_ = build(self.kernel, self.embedding_size, self.metric).to(self.device, computation.dtype)
-            self.history_ = collaborative_learning(
-                self.encoder_, self.kernel_, data, conditions, settings, validate=dict, checkpoint=None
-            )
-            self.reference_embeddings_ = computation.embed(self.encoder_, X)
-        self.reference_labels_ = data.labels
+            validate: Callable[[], Epoch] = dict
+            stopping = None
+            if held_out is not None:
+                model = nn.ModuleList([self.encoder_, self.kernel_])
+                stopping = EarlyStopping(model, "validation_accuracy", self.n_iter_no_change)
+                validate = partial(self._validate, data, X[held_out], labels[held_out], seed)
+            with printed_log(bool(self.verbose)):
+                self.history_ = collaborative_learning(
+                    self.encoder_, self.kernel_, data, conditions, settings, validate, checkpoint=None, stop=stopping
+                )
+            if stopping is not None:
+                stopping.restore()
+            self._set_references(X, labels, seed)
+
+    def _validate(self, data: Any, X: NDArray[Any], labels: NDArray[np.int64], seed: int) -> Epoch:
+        """Return the accuracy of samples that were held out of training."""
+        self._set_references(data.x, data.labels.numpy(), seed)
+        return {"validation_accuracy": float((predict_labels(self._decide(X)).cpu().numpy() == labels).mean())}
+
+    def _set_references(self, X: NDArray[Any], labels: NDArray[np.int64], seed: int) -> None:
+        """Embed the samples of a fit that vote: all, or a draw."""
+        y = torch.from_numpy(labels)
+        items, population = torch.arange(len(y)), torch.bincount(y)
+        if self.max_references is not None:
+            items, population = sample_references(y, self.max_references, seed)
+        self.reference_embeddings_ = self._computation.embed(self.encoder_, X[items.numpy()])
+        self.reference_labels_ = y[items]
+        self.reference_indices_, self.class_count_ = items.numpy(), population.numpy()
+        self._next_index = len(y)
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Return embeddings: (N, L) for two classes or without conditioning; else (N, C L), the conditions side by side."""
@@ -294,7 +351,7 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
         if len(f) == 1:
             positive = self.calibration_(f[0].cpu().numpy())
             return np.stack([1 - positive, positive], axis=1)
-        p, n = scaled_softmax(f.T.cpu().numpy(), self.calibration_), len(self.reference_labels_)
+        p, n = scaled_softmax(f.T.cpu().numpy(), self.calibration_), self.class_count_.sum()
         return (n * p + 1) / (n + len(f))
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -311,11 +368,9 @@ class CLaIClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transform
         return int(self.reference_embeddings_.shape[0] * self.reference_embeddings_.shape[2])
 
     def _decide(self, X: NDArray[Any]) -> Tensor:
-        computation, references, classes = self._computation, self.reference_embeddings_, len(self.classes_)
+        computation = self._computation
         with computation.modes():
-            z = computation.embed(self.encoder_, X)
-            means = parzen_means(self.kernel_, z, references, self.reference_labels_, classes=classes)
-            return decide(means, self._rule)
+            return self._scores(computation.embed(self.encoder_, X))
 
     def _checked(self, X: Any, *y: Any) -> Any:
         """Return X, or X and y of a fit, as arrays; X keeps its type of numbers."""

@@ -39,6 +39,7 @@ def collaborative_learning(
     validate: Callable[[], Epoch],
     checkpoint: Checkpoint | None,
     after_pass: Callable[[int | None], None] | None = None,
+    stop: Callable[[list[Epoch]], bool] | None = None,
 ) -> list[Epoch]:
     """Train an encoder and the kernel's metric by alignment.
 
@@ -46,7 +47,7 @@ def collaborative_learning(
         encoder, kernel: trained in place.
         data: training items.
         conditions: C for a multiclass task, also if the encoder has no conditions; 1 for a binary one.
-        settings, validate, checkpoint, after_pass: as `clai.trainer.train` takes them.
+        settings, validate, checkpoint, after_pass, stop: as `clai.trainer.train` takes them.
 
     Returns:
         The history, a row an epoch: epoch, loss, alignment, centred_alignment (means over steps and conditions), pairs
@@ -71,6 +72,7 @@ def collaborative_learning(
         batches=_groups(len(data), settings),
         passes=_passes(conditions, settings),
         after_pass=after_pass,
+        stop=stop,
     )
 
 

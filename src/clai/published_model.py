@@ -40,7 +40,7 @@ from clai.records import (
 )
 from clai.tensors import fill_module, load_tensors
 from clai.trainer import precision_context
-from clai.votes import References, Vote, Votes
+from clai.votes import References, Votes, strongest_votes
 
 FORMAT = 1
 """Of `model.json`; a later one may mean other things by the same keys."""
@@ -215,7 +215,6 @@ class PublishedModel:
             )
         return scores.numpy()
 
-    @torch.no_grad()
     def _votes_of(self, x: Any, k: int) -> Iterator[Votes]:
         if self.kernel is None or self.references is None:
             raise InputError(
@@ -223,25 +222,9 @@ class PublishedModel:
                 f"({', '.join(_KERNELS)}), whose references vote. Load such a model."
             )
         embeddings = self._outputs(x)
-        scores = self._decision(embeddings)
-        decided = _decided(scores)
-        z_reference, y, item, population = self.references
-        weights = (population / torch.bincount(y) / population.sum())[y]  # of each reference; they add up to 1
-        for row, label in enumerate(decided.tolist()):
-            condition = label if scores.ndim > 1 else 0
-            views = [self.kernel(z[condition, row : row + 1], z_reference[condition])[0] for z in embeddings]
-            similarity = torch.stack(views).mean(0)
-            vote = torch.where(y == label, 1, -1) * similarity * weights
-            order = similarity.argsort(descending=True, stable=True)
-            sides = [
-                [
-                    Vote(int(item[n]), self.classes[int(y[n])], float(similarity[n]), float(vote[n]))
-                    for n in order[own[order]][:k].tolist()
-                ]
-                for own in (y == label, y != label)
-            ]
-            score = scores[row, label] if scores.ndim > 1 else abs(scores[row])
-            yield Votes(self.classes[label], float(score), *sides)
+        f = torch.from_numpy(self._decision(embeddings))
+        f = f.T if f.ndim > 1 else f[None]
+        return strongest_votes(self.kernel, embeddings, self.references, f, self.classes, "printed", k)
 
 
 def _decided(scores: Floats) -> NDArray[np.int64]:

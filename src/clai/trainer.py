@@ -5,6 +5,7 @@ ends with the same bytes as one that ran through.
 """
 
 import contextlib
+import copy
 import logging
 import math
 import time
@@ -74,6 +75,7 @@ def train(
     batches: Sequence[slice],
     passes: Sequence[int | None] = (None,),
     after_pass: Callable[[int | None], None] | None = None,
+    stop: Callable[[list[Epoch]], bool] | None = None,
 ) -> list[Epoch]:
     """Train a model in place from the checkpoint, or from the start, to the last epoch.
 
@@ -86,6 +88,7 @@ def train(
         batches: places of each batch in the shuffled order.
         passes: the condition of each pass over the batches in an epoch.
         after_pass: called with the condition after each pass; it changes no weight.
+        stop: told the history after each epoch, whether to train no further; None: to the last epoch.
 
     Returns:
         The history, a row an epoch: epoch, the means of the figures of its steps (of `pairs` the sum), learning_rate (of the
@@ -170,8 +173,36 @@ def train(
                 "history": history,
             }
             checkpoint.save(f"epoch {epoch}", state)
+        if stop is not None and stop(history):
+            break
     model.eval()
     return history
+
+
+class EarlyStopping:
+    """Ends a training once a figure of its history has not risen for some epochs, and brings back the weights of the best epoch.
+
+    Args:
+        model: in training.
+        figure: of the history; larger is better, and of equal epochs the first is best.
+        patience: epochs without a rise after which to stop.
+    """
+
+    def __init__(self, model: nn.Module, figure: str, patience: int) -> None:
+        self.model, self.figure, self.patience = model, figure, patience
+        self.best: dict[str, Any] = {}
+
+    def __call__(self, history: list[Epoch]) -> bool:
+        """Return whether to stop; keep the weights of a best epoch."""
+        figures = [epoch[self.figure] for epoch in history]
+        since = len(figures) - 1 - figures.index(max(figures))
+        if since == 0:
+            self.best = copy.deepcopy(self.model.state_dict())
+        return since >= self.patience
+
+    def restore(self) -> None:
+        """Give the model the weights of its best epoch."""
+        self.model.load_state_dict(self.best)
 
 
 def _scheduler(

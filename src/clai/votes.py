@@ -1,18 +1,25 @@
-"""The votes of single references about the predicted class of an input."""
+"""References, and the vote of each about the predicted class of an input."""
 
-from typing import NamedTuple
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
+
+from clai.inference import Rule, predict_labels
+from clai.kernels import Kernel
 
 
 class Vote(NamedTuple):
     """The vote of one reference: its position in the training data, its class, its similarity in [-1, 1], and its vote.
 
-    The vote is similarity times weight, negative for a reference of another class. The weights of all references add up to 1.
+    For the rule `printed` the vote is similarity times weight, negative for a reference of another class. The weights of all
+    references add up to 1.
     """
 
     item: int
-    label: str
+    label: Any
     similarity: float
     vote: float
 
@@ -27,7 +34,7 @@ class Votes(NamedTuple):
         opposition: the most similar references of other classes, likewise.
     """
 
-    label: str
+    label: Any
     score: float
     support: list[Vote]
     opposition: list[Vote]
@@ -43,3 +50,56 @@ class References(NamedTuple):
     y: Tensor
     item: Tensor
     population: Tensor
+
+
+@torch.no_grad()
+def strongest_votes(
+    kernel: Kernel,
+    views: Sequence[Tensor],
+    references: References,
+    f: Tensor,
+    classes: Sequence[Any],
+    rule: Rule,
+    k: int,
+) -> Iterator[Votes]:
+    """Yield the k most similar references for and against the predicted class of each input.
+
+    Args:
+        views: embeddings (K, P, L) of the inputs; of several views of them, the mean similarity counts.
+        f: of the inputs by the rule, as `clai.inference.decide` gives it, (C, P), or (1, P) for two classes.
+        classes: the names of the classes (C,).
+    """
+    z_reference, y, item, population = references
+    weights = (population.to(z_reference.dtype) / torch.bincount(y, minlength=len(population)) / population.sum())[y]
+    for row, label in enumerate(predict_labels(f).tolist()):
+        condition = label if len(z_reference) > 1 else 0
+        logs = [kernel.log_parzen(z[condition, row : row + 1], z_reference[condition])[0] for z in views]
+        log_parzen = torch.stack(logs).logsumexp(0) - math.log(len(logs))
+        similarity = 2 * log_parzen.exp() - 1
+        vote = _votes(rule, y == label, weights, log_parzen)
+        order = similarity.argsort(descending=True, stable=True)
+        sides = [
+            [
+                Vote(int(item[n]), classes[int(y[n])], float(similarity[n]), float(vote[n]))
+                for n in order[side[order]][:k].tolist()
+            ]
+            for side in (y == label, y != label)
+        ]
+        score = f[label, row] if len(f) > 1 else f[0, row].abs()
+        yield Votes(classes[label], float(score), *sides)
+
+
+def _votes(rule: Rule, own: Tensor, weights: Tensor, log_parzen: Tensor) -> Tensor:
+    """Return the vote of each reference (R,) for the class of the references `own` (R,); their sum is its f by the rule.
+
+    weights: share (R,) of the training data for which a reference stands.
+    """
+    sign = torch.where(own, 1.0, -1.0).to(log_parzen.dtype)
+    if rule == "parzen":
+        return sign * (weights.log() + log_parzen).softmax(0)
+    similarity, share = 2 * log_parzen.exp() - 1, weights[own].sum()
+    if rule == "centred":
+        sign = sign - (2 * share - 1)
+    if rule == "balanced":
+        sign = sign / torch.where(own, share, 1 - share)
+    return sign * weights * similarity

@@ -1,0 +1,193 @@
+"""References of a fitted CLaIClassifier: their votes, how they join and leave, and how few may vote."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, make_blobs
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GroupKFold, PredefinedSplit
+
+import clai
+from clai import CLaIClassifier
+
+X, Y = load_digits(return_X_y=True)
+X = X / 16
+TRAIN, TEST = slice(0, 600), slice(600, 800)
+
+
+def digits(classes: int, rows: slice) -> tuple[Any, Any]:
+    kept = Y[rows] < classes
+    return X[rows][kept], Y[rows][kept]
+
+
+def fitted(classes: int, **settings: Any) -> CLaIClassifier:
+    return CLaIClassifier(**{"epochs": 5, "random_state": 0, "calibration": None, **settings}).fit(
+        *digits(classes, TRAIN)
+    )
+
+
+@pytest.mark.parametrize("rule", ["printed", "centred", "balanced", "parzen"])
+@pytest.mark.parametrize("kernel", ["gaussian", "cosine"])
+@pytest.mark.parametrize(("classes", "conditioning"), [(2, "class"), (4, "class"), (4, None)])
+def test_the_votes_of_all_references_add_up_to_the_score_of_the_predicted_label(
+    classes: int, conditioning: Any, kernel: str, rule: Any
+) -> None:
+    model = fitted(classes, conditioning=conditioning, kernel=kernel, rule=rule)
+    x, _ = digits(classes, TEST)
+    f = model.decision_function(x)
+    scores = f.max(1) if classes > 2 else np.abs(f)
+    for label, score, votes in zip(model.predict(x), scores, model.votes(x, k=len(X)), strict=True):
+        assert votes.label == label
+        assert votes.score == pytest.approx(score)
+        assert sum(vote.vote for vote in votes.support + votes.opposition) == pytest.approx(score, abs=1e-9)
+        assert {vote.label for vote in votes.support} == {label}
+        assert label not in {vote.label for vote in votes.opposition}
+
+
+def test_votes_name_the_training_sample_that_an_input_equals() -> None:
+    x, y = digits(4, TRAIN)
+    model = fitted(4, target="product")
+    right = np.flatnonzero(model.predict(x) == y)[:20]
+    for row, votes in zip(right, model.votes(x[right], k=1), strict=True):
+        (first,) = votes.support
+        assert first.item == row
+        assert first.similarity == pytest.approx(1)
+        assert len(votes.opposition) == 1
+    with pytest.raises(ValueError, match="k is 0"):
+        model.votes(x, k=0)
+
+
+def scores(model: CLaIClassifier, x: Any, references: Any, labels: Any) -> Any:
+    """f by `clai.vote` of references that the model's encoder embeds now."""
+    z, z_references = (model._computation.embed(model.encoder_, part) for part in (x, references))
+    indices = model.reference_labels_.new_tensor(np.searchsorted(model.classes_, labels))
+    return clai.vote(model.kernel_, z, z_references, indices).numpy()
+
+
+@pytest.mark.parametrize(("classes", "conditioning"), [(2, "class"), (4, "class"), (4, None)])
+def test_after_references_joined_and_left_scores_are_those_of_the_references_there(
+    classes: int, conditioning: Any
+) -> None:
+    (x, y), (more, labels), (test, _) = (digits(classes, rows) for rows in (TRAIN, TEST, slice(800, 900)))
+    model = fitted(classes, conditioning=conditioning).add_references(more, labels)
+    everything, named = np.concatenate([x, more]), np.concatenate([y, labels])
+    np.testing.assert_array_equal(model.reference_indices_, np.arange(len(everything)))
+    np.testing.assert_allclose(model.decision_function(test), scores(model, test, everything, named), atol=1e-6)
+
+    gone = np.arange(1, len(everything), 3)
+    model.remove_references(gone)
+    kept = np.setdiff1d(np.arange(len(everything)), gone)
+    np.testing.assert_array_equal(model.reference_indices_, kept)
+    np.testing.assert_allclose(
+        model.decision_function(test), scores(model, test, everything[kept], named[kept]), atol=1e-6
+    )
+    np.testing.assert_array_equal(model.class_count_, np.bincount(named[kept]))
+    assert model.add_references(more[:1], labels[:1]).reference_indices_[-1] == len(everything)
+
+
+def test_new_classes_join_by_references_alone_where_one_embedding_serves_all() -> None:
+    model = fitted(8, conditioning=None, target="simplex", epochs=20, calibration=2)
+    temperature = model.calibration_
+    new = Y[TRAIN] >= 8
+    names = model.add_references(X[TRAIN][new], Y[TRAIN][new]).classes_
+    np.testing.assert_array_equal(names, np.arange(10))
+    found = model.predict(X[TEST])
+    assert (found == Y[TEST]).mean() > 0.8
+    assert (found == Y[TEST])[Y[TEST] >= 8].mean() > 0.4
+    np.testing.assert_allclose(model.decision_function(X[TEST]), scores(model, X[TEST], X[TRAIN], Y[TRAIN]), atol=1e-6)
+    assert model.calibration_ == temperature
+    assert log_loss(Y[TEST], model.predict_proba(X[TEST])) < 1
+
+    of_eight = model.reference_indices_[model.reference_labels_.numpy() == 8]
+    np.testing.assert_array_equal(model.remove_references(of_eight).classes_, [*range(8), 9])
+    assert set(model.predict(X[TEST])) <= {*range(8), 9}
+
+
+def test_a_class_that_comes_first_moves_the_others() -> None:
+    names = np.array(["b", "d", "a"])
+    x, y = digits(3, TRAIN)
+    model = CLaIClassifier(epochs=20, conditioning=None, random_state=0).fit(x[y < 2], names[y[y < 2]])
+    assert model.calibration_ is not None
+    model.add_references(x[y == 2], names[y[y == 2]])
+    assert list(model.classes_) == ["a", "b", "d"]
+    assert model.calibration_ is None
+    test, labels = digits(3, TEST)
+    assert model.score(test, names[labels]) > 0.9
+    assert model.predict_proba(test).shape == (len(test), 3)
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_an_embedding_conditioned_on_classes_takes_no_others(classes: int) -> None:
+    model = fitted(classes)
+    with pytest.raises(ValueError, match=r"y holds .*7.*, which is none of the labels of fit.*conditioning=None"):
+        model.add_references(X[7:8], Y[7:8])
+    with pytest.raises(ValueError, match=r"indices leaves class .* without references"):
+        model.remove_references(model.reference_indices_[model.reference_labels_.numpy() == 1])
+    with pytest.raises(ValueError, match="no reference has this number"):
+        model.remove_references([0, len(X)])
+
+
+def test_two_classes_must_remain() -> None:
+    model = fitted(3, conditioning=None)
+    with pytest.raises(ValueError, match="at least two classes"):
+        model.remove_references(model.reference_indices_[model.reference_labels_.numpy() > 0])
+
+
+@pytest.mark.parametrize("conditioning", ["class", None])
+def test_few_references_stand_for_all_samples_of_their_class(conditioning: Any) -> None:
+    x, y = make_blobs([300, 60, 60], centers=[[0, 0], [2, 0], [0, 2]], cluster_std=0.6, random_state=0)
+    settings = {"conditioning": conditioning, "epochs": 10, "calibration": None, "random_state": 0}
+    every, few = (CLaIClassifier(max_references=most, **settings).fit(x, y) for most in (None, 90))
+    np.testing.assert_array_equal(np.bincount(few.reference_labels_), [30, 30, 30])
+    np.testing.assert_array_equal(few.class_count_, [300, 60, 60])
+    np.testing.assert_array_equal(y[few.reference_indices_], few.reference_labels_)
+    assert np.abs(few.decision_function(x) - every.decision_function(x)).mean() < 0.05
+    (votes,) = few.votes(x[:1], k=len(x))
+    assert sum(vote.vote for vote in votes.support + votes.opposition) == pytest.approx(votes.score, abs=1e-9)
+
+
+def grouped() -> tuple[Any, Any, Any]:
+    """Samples that come in groups of four, all alike, so that one in training tells about the others."""
+    generator = np.random.default_rng(0)
+    groups = np.arange(200) // 4
+    return generator.normal(size=(50, 5))[groups], generator.integers(2, size=50)[groups], groups
+
+
+def test_groups_stay_together_in_the_calibration() -> None:
+    """Labels are independent of inputs here: a calibration that holds out groups finds no information in the scores."""
+    x, y, groups = grouped()
+    settings = {"epochs": 20, "random_state": 0}
+    alone = CLaIClassifier(**settings).fit(x, y)
+    together = CLaIClassifier(**settings).fit(x, y, groups=groups)
+    assert alone.calibration_.slope > 5 * abs(together.calibration_.slope)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        CLaIClassifier().fit(x, y, groups=groups[1:])
+
+
+def test_the_calibration_takes_a_splitter_or_splits() -> None:
+    x, y, groups = grouped()
+    held_out = np.where(groups % 3 == 0, 0, -1)
+    splits = [(np.flatnonzero(held_out < 0), np.flatnonzero(held_out == 0))]
+    settings = {"epochs": 3, "random_state": 0}
+    one, other = (
+        CLaIClassifier(calibration=parts, **settings).fit(x, y) for parts in (PredefinedSplit(held_out), splits)
+    )
+    assert one.calibration_ == other.calibration_
+    CLaIClassifier(calibration=GroupKFold(2), **settings).fit(x, y, groups=groups)
+    with pytest.raises(ValueError, match=r"calibration: found no sample of class . among those to train on"):
+        CLaIClassifier(calibration=GroupKFold(2), **settings).fit(x, y, groups=y)
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(600) // 5])
+def test_early_stopping_keeps_the_weights_of_the_best_epoch(groups: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = {"random_state": 0, "calibration": None, "epochs": 200, "n_iter_no_change": 5, "early_stopping": True}
+    model = CLaIClassifier(**settings, verbose=True).fit(X[TRAIN], Y[TRAIN], groups=groups)
+    accuracies = [epoch["validation_accuracy"] for epoch in model.history_]
+    best = accuracies.index(max(accuracies))
+    assert len(accuracies) == best + 6 < 200
+    assert len(model.reference_labels_) == 600
+    assert model.score(X[TEST], Y[TEST]) > 0.85
+    assert len(capsys.readouterr().out.splitlines()) == len(accuracies)
+    CLaIClassifier(epochs=2).fit(X[TRAIN], Y[TRAIN])
+    assert capsys.readouterr().out == ""
