@@ -46,7 +46,8 @@ FIGURES: dict[str, Drawing] = {
     "own/figure_training": Drawing(paper.training, paper.TRAINING_COLUMNS),
     "own/figure_embedding": Drawing(partial(paper.embeddings, named=True), paper.EMBEDDING_COLUMNS),
     "own/figure_reliability": Drawing(
-        partial(supplement_accuracy.reliability, fewest=FEWEST_OF_OWN), supplement_accuracy.RELIABILITY_COLUMNS
+        partial(supplement_accuracy.reliability, fewest=FEWEST_OF_OWN, models=()),
+        supplement_accuracy.RELIABILITY_COLUMNS,
     ),
 }
 

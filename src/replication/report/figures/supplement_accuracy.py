@@ -33,6 +33,8 @@ from replication.runs.columns import COLUMNS as FILES
 
 RELIABILITY_COLUMNS = ["dataset", "model", "kind", "mapping", "bin", "n", "confidence", "accuracy"]
 MAPPINGS = {"raw": "as given", "calibrated": "calibrated"}
+RELIABLE = ("clai-m", "clai-c", "cross-entropy", "student-t-mixture", "supervised-contrastive")
+"""Models whose reliability is drawn, at most four of a dataset, in order; of a user's own datasets every model is."""
 FEWEST_IN_BIN = 50  # samples; a share of fewer says little
 PER_LINE = 4  # datasets side by side
 
@@ -56,10 +58,12 @@ _TEXT, _GAP = 1.75, 0.3
 """Widths of the text before a row and of the gaps in it, in widths of a picture."""
 
 
-def reliability(evidence: Evidence, fewest: int = FEWEST_IN_BIN) -> Drawn:
+def reliability(evidence: Evidence, fewest: int = FEWEST_IN_BIN, models: Sequence[str] = RELIABLE) -> Drawn:
     """Draw the observed share against the predicted probability: a column a dataset, raw above calibrated.
 
-    fewest: samples of a bin that is drawn.
+    Args:
+        fewest: samples of a bin that is drawn.
+        models: at most four of them are drawn; none for all.
     """
     datasets = evidence.at_hand()
     blocks, width = math.ceil(len(datasets) / PER_LINE), min(len(datasets), PER_LINE)
@@ -74,6 +78,9 @@ def reliability(evidence: Evidence, fewest: int = FEWEST_IN_BIN) -> Drawn:
                 axes.set_visible(False)
             continue
         pooled = pool_bins(of_one_kind(evidence.frame(dataset, "reliability.csv")))
+        if models:
+            present = [model for model in models if model in set(pooled["model"])]
+            pooled = pooled[pooled["model"].isin(present[:4])]
         for axes, (mapping, wording) in zip(column, MAPPINGS.items(), strict=True):
             shown = pooled[(pooled["mapping"] == mapping) & (pooled["n"] >= fewest)]
             axes.plot([0, 1], [0, 1], color="0.6", lw=0.8)
