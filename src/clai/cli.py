@@ -108,8 +108,9 @@ def _lines(entry: dict[str, Any]) -> str:
     text = f"{entry['input']}: {entry['label']} ({entry['probability']:.3f})\n"
     for side, votes in entry.get("votes", {}).items():
         for vote in votes:
-            text += "  {0:7} training sample {item}, {label}: similarity {similarity:+.3f}, vote {vote:+.5f}\n".format(
-                side, **vote
+            sample = vote["file"] or f"training sample {vote['item']}"
+            text += "  {0:7} {1}, {label}: similarity {similarity:+.3f}, vote {vote:+.5f}\n".format(
+                side, sample, **vote
             )
     return text
 

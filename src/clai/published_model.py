@@ -201,7 +201,7 @@ class PublishedModel:
         """Return f as `scores` has it, by the embeddings (K, N, L) of each view."""
         assert self.kernel is not None
         assert self.references is not None
-        z_reference, y, _, population = self.references
+        z_reference, y, _, population, _ = self.references
         means = [parzen_means(self.kernel, z, z_reference, y, population, _BLOCK) for z in embeddings]
         f = decide(means[0] if len(means) == 1 else mean_of_views(*means), "printed").double()
         return self._finite(f.T if len(f) > 1 else f[0])
@@ -293,6 +293,8 @@ def _checks_of(record: Mapping[str, Any]) -> dict[str, Check]:
         "settings.encoder.trunk": one_of(*(_OF_HOURS if kind == "recordings" else _OF_SAMPLES)),
         "population": list_of(integer(2**40), voters, voters),
     }
+    if "reference_files" in record:
+        rules["reference_files"] = list_of(TEXT, 2**20, 0)
     if kind != "recordings":
         rules |= {
             "input.mean": list_of(ANY_NUMBER, channels, channels),
@@ -316,15 +318,16 @@ def _references(path: Path, tensors: Mapping[str, Tensor], record: Mapping[str, 
         z, y, item = (tensors[name] for name in REFERENCES)
         fits = (z.ndim, z.dtype) == (3, torch.float16) and (len(z), z.shape[2]) == (conditions, size)
         fits = fits and all((t.dtype, t.shape) == (torch.int64, z.shape[1:2]) for t in (y, item))
+        fits = fits and len(record.get("reference_files", y)) == len(y)
         if fits and len(y) > 0 and int(y.min()) >= 0 and int(y.max()) < classes and int(item.min()) >= 0:
             counts, population = torch.bincount(y, minlength=classes), torch.tensor(record["population"])
             if bool((counts > 0).all()) and bool((counts <= population).all()):
-                return References(z.float(), y, item, population)
+                return References(z.float(), y, item, population, record.get("reference_files", ()))
     found = {name: (tensor.dtype, *tensor.shape) for name, tensor in tensors.items()}
     raise InputError(
         f"{path}: found the references {found}, expected for {record['model']} float16 embeddings ({conditions}, references, "
-        f"{size}) with int64 classes, below {classes}, and positions; every class has some, none more than in "
-        f"`population`. {ADVICE}"
+        f"{size}) with int64 classes, below {classes}, and positions, and as many `reference_files`, if any; every class "
+        f"has some, none more than in `population`. {ADVICE}"
     )
 
 

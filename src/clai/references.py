@@ -151,7 +151,7 @@ class VotingReferences:
 
     def _scores(self, z: Tensor) -> Tensor:
         """Return f of embeddings (K, N, L) as `clai.inference.decide` has it."""
-        references, labels, _, counts = self._references
+        references, labels, _, counts, _ = self._references
         return decide(parzen_means(self.kernel_, z, references, labels, counts, classes=len(counts)), self._rule)
 
     def _set_classes(self, classes: NDArray[Any]) -> None:

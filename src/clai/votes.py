@@ -12,16 +12,17 @@ from clai.kernels import Kernel
 
 
 class Vote(NamedTuple):
-    """The vote of one reference: its position in the training data, its class, its similarity in [-1, 1], and its vote.
+    """The vote of one reference: its position in the training data, its class, its similarity in [-1, 1], its vote, its file.
 
     For the rule `printed` the vote is similarity times weight, negative for a reference of another class. The weights of all
-    references add up to 1.
+    references add up to 1. The file is empty where the data were no folder of pictures.
     """
 
     item: int
     label: Any
     similarity: float
     vote: float
+    file: str = ""
 
 
 class Votes(NamedTuple):
@@ -43,6 +44,7 @@ class Votes(NamedTuple):
 class References(NamedTuple):
     """References: embeddings (K, R, L), class indices (R,), positions in the training data (R,), members of each class (C,).
 
+    `files` (R,) names the picture of each, where the data were a folder of pictures.
     The members of a class are those of the whole training data, for whom its references stand.
     """
 
@@ -50,6 +52,7 @@ class References(NamedTuple):
     y: Tensor
     item: Tensor
     population: Tensor
+    files: Sequence[str] = ()
 
 
 @torch.no_grad()
@@ -69,7 +72,7 @@ def strongest_votes(
         f: of the inputs by the rule, as `clai.inference.decide` gives it, (C, P), or (1, P) for two classes.
         classes: the names of the classes (C,).
     """
-    z_reference, y, item, population = references
+    z_reference, y, item, population, files = references
     weights = (population.to(z_reference.dtype) / torch.bincount(y, minlength=len(population)) / population.sum())[y]
     for row, label in enumerate(predict_labels(f).tolist()):
         condition = label if len(z_reference) > 1 else 0
@@ -80,7 +83,7 @@ def strongest_votes(
         order = similarity.argsort(descending=True, stable=True)
         sides = [
             [
-                Vote(int(item[n]), classes[int(y[n])], float(similarity[n]), float(vote[n]))
+                Vote(int(item[n]), classes[int(y[n])], float(similarity[n]), float(vote[n]), files[n] if files else "")
                 for n in order[side[order]][:k].tolist()
             ]
             for side in (y == label, y != label)

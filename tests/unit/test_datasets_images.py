@@ -244,6 +244,7 @@ def test_a_folder_and_an_archive_of_it_give_the_same_arrays(tmp_path: Path, form
     assert a.info["title"] == "CIFAR-10 (PNG copy)"
     assert a.info["splits"]["val"]["counts"] == [2, 2]
     assert a.info["exclusions"] == []
+    assert a["files_train"][0] == "train/airplane/0000.png"
     for name in a.arrays:
         np.testing.assert_array_equal(a[name], b[name])
     first = np.asarray(Image.open(folder / "test" / "airplane" / "0000.png"))

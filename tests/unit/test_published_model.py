@@ -63,6 +63,8 @@ def run_of(model: str, classes: int, kind: str = "images", **settings: Any) -> R
             else (rng.normal(size=(n, 3)) + y[:, None]).astype(np.float32)
         )
     statistics = {"mean": [120.0, 121.0, 122.0], "sd": [40.0, 41.0, 42.0]}
+    if kind == "images":
+        arrays["files_train"] = np.array([f"train/{label}/{row}.png" for row, label in enumerate(arrays["y_train"])])
     info = {
         "dataset": "pictures", "title": "Pictures", "version": "1", "licence": "CC0-1.0", "kind": kind, "source": "image_folder",
         "classes": ["ash", "birch", "cedar"][:classes], "miniature": True, "channels": ["red", "green", "blue"],
@@ -198,6 +200,8 @@ def test_the_votes_of_all_references_add_up_to_the_score(publish: PublishedBy, c
             similarities = [vote.similarity for vote in side]
             assert similarities == sorted(similarities, reverse=True)
             assert all(run.data["y_train"][vote.item] == loaded.classes.index(vote.label) for vote in side)
+            if case[2] == "images":
+                assert all(vote.file == run.data["files_train"][vote.item] for vote in side)
 
 
 def test_a_mirrored_vote_is_the_mean_of_both_views(tmp_path: Path) -> None:
@@ -322,6 +326,7 @@ def test_the_command_prints_the_label_and_the_votes_of_a_picture(
     first, *votes = capsys.readouterr().out.splitlines()
     assert first.startswith(f"{tmp_path / '0.png'}: {loaded.predict(x)[0]} (")
     assert [line.split()[0] for line in votes] == ["for", "against"]
+    assert all(line.split()[1].startswith("train/") for line in votes)
 
 
 def test_the_card_states_licence_limits_and_accuracies(images_model: Published) -> None:

@@ -9,7 +9,7 @@ import hashlib
 import logging
 import tempfile
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,7 @@ def listed(folder: Path, path: Path) -> tuple[dict[str, dict[str, list[Path]]], 
     others = []
     for file in matching(folder, ["**/*"]):
         parts = file.relative_to(folder).parts
-        at = next((i for i, part in enumerate(parts[:-2]) if part.lower() in SPLIT_OF), None)
+        at = _place_of_split(parts)
         if at is None or file.suffix.lower() not in SUFFIXES:
             others.append(file)
         else:
@@ -71,6 +71,16 @@ def listed(folder: Path, path: Path) -> tuple[dict[str, dict[str, list[Path]]], 
         if only := sorted(pictures["train"].keys() ^ classes.keys()):
             raise InputError(f"{path}: classes {', '.join(only)} are in one of train/ and {name}/ only; expected both")
     return pictures, others
+
+
+def _place_of_split(parts: Sequence[str]) -> int | None:
+    """Return the place of the folder of a split in the path of a file <split>/<class>/..."""
+    return next((i for i, part in enumerate(parts[:-2]) if part.lower() in SPLIT_OF), None)
+
+
+def from_its_split(path: Path) -> str:
+    """Return the path of a picture from the folder of its split on, the same in a folder and in an archive of it."""
+    return "/".join(path.parts[_place_of_split(path.parts) or 0 :])
 
 
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
@@ -94,6 +104,7 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
                     append(pixels[None])
                     same.setdefault(hashlib.sha256(pixels.data).hexdigest(), {})[split, k] = name
             writer.array(f"y_{split}", np.array([k for k, _ in files[split]], dtype=np.int64))
+        writer.array("files_train", np.array([from_its_split(path.relative_to(folder)) for _, path in files["train"]]))
         formats = sorted({SUFFIXES[path.suffix.lower()] for _, path in files["train"]})
         left = [str(path.relative_to(folder)) for path in others]
         repeated = [" = ".join(names.values()) for names in same.values() if len(names) > 1]

@@ -181,7 +181,7 @@ def _scores(values: Tensor) -> Floats:
 @torch.no_grad()
 def _means(kernel: Kernel, references: References, part: Embedded) -> ParzenMeans:
     """Return the mean similarities of samples to the references, over an image and its mirror image where there is one."""
-    z_reference, y, _, population = references
+    z_reference, y, _, population, _ = references
     views = [z for z in (part.z, part.z_mirrored) if z is not None]
     means = [parzen_means(kernel, z, z_reference, y, population) for z in views]
     whole = means[0] if len(means) == 1 else mean_of_views(*means)

@@ -84,12 +84,15 @@ def pack(
         metrics: of the run, columns rule, metric and value.
     """
     tensors, kernel, kept = rounded(model, run), dict(run.settings["kernel"]), None
+    files: list[str] = []
     if isinstance(model, CLaI):
         assert embedded is not None
         kernel["name"] = model.kernel.name
         kept = draw_references(embedded["train"], references, run.id.seed)
         test, val = (_votes(run, model.kernel, embedded[part], kept) for part in ("test", "val"))
-        tensors |= dict(zip(REFERENCES, (kept.z.half(), kept.y, _places(run, kept.item)), strict=True))
+        places = _places(run, kept.item)
+        tensors |= dict(zip(REFERENCES, (kept.z.half(), kept.y, places), strict=True))
+        files = [str(name) for name in run.data["files_train"][places]] if "files_train" in run.data.arrays else []
     else:
         splits = (run.splits.test, run.splits.val)
         test, val = (Scored(model.scores(run, items), items.labels.numpy()) for items in splits)
@@ -117,6 +120,7 @@ def pack(
                 "precision": run.training.precision,
             },
             "population": [] if kept is None else kept.population.tolist(),
+            **({"reference_files": files} if files else {}),
             "calibration": calibration,
             "metrics": {"run": _printed(metrics), "published": published},
             "record": dict(record),
