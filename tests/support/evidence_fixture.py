@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from replication.metrics.passes import trunk_passes
+from replication.report.claims.theory import TURNS
 from replication.report.labels import RULES
 from replication.runs.columns import COLUMNS, STUDY_HISTORY
 from replication.runs.record import RUNS, write_records
@@ -32,7 +33,7 @@ EXPECTED = {
 }
 STUDIES = {
     key: {"title": "CIFAR-10", "needs": "the CIFAR-10 archive and evidence=real"}
-    for key in ("ablation", "decisive", "schedules", "wide", "sprint", "recipe", "epochs-120")
+    for key in ("ablation", "decisive", "schedules", "wide", "sprint", "recipe", "epochs-120", *TURNS)
 }
 STUDIES["printed-loss"] = {
     "title": "Challenge 2019, study printed-loss",
@@ -258,6 +259,10 @@ def write_studies(root: Path, *, seeds: int = 3, gain: float = 0.02, miniature: 
         "sprint": ["full", "cross-entropy"],
         "recipe": ["full_product", "full_zero"],
         "epochs-120": ["full_zero", "cosine_zero"],
+        **{
+            study: [f"{k}_{t}_{schedule}" for k in ("cosine", "full") for t in ("zero", "product")]
+            for study, schedule in TURNS.items()
+        },
     }
     cells["schedules"] += ["cross-entropy_single", "supervised-contrastive_single"]
     for study, own in cells.items():
@@ -283,7 +288,8 @@ def write_studies(root: Path, *, seeds: int = 3, gain: float = 0.02, miniature: 
                     score = 0.5 * epoch / epochs
                     learned = (1 - score, 0.1, score, score, score, 1e-3, 1e6)
                     cost = (epoch * 100 / epochs, epoch * 1e12, epoch * (10.0 + seed), epoch * 1.0)
-                    history.append((study, cell, seed, "", epoch, *learned, *cost))
+                    change = -0.05 + gain * ("_zero_" in cell) + rng.normal(0, 0.001) if study in TURNS else ""
+                    history.append((study, cell, seed, "", epoch, *learned, change, *cost))
                 settings = {"encoder": {"width": 48 if study == "wide" else 32}, "training": {"batch_size": 64}}
                 runs.append(_record(f"{study}/{cell}/seed{seed}", seed=seed, settings=settings))
         _write(folder, "metrics.csv", metrics)

@@ -15,6 +15,7 @@ from replication.report.claims.hypothesis import Outcome
 from replication.report.claims.judge import JUDGES, judge
 from replication.report.claims.multiclass import CIFAR10_GROUPS, grouping_test, minus_printed
 from replication.report.claims.page import claim_page, claims_frame, claims_page
+from replication.report.claims.theory import TURNS
 from replication.report.claims.training import lead
 from replication.report.evidence import Evidence, _read_csv, _read_records
 from replication.report.printed_values import read_values
@@ -377,8 +378,18 @@ def test_the_tensor_must_be_as_accurate_at_the_best_epoch(tmp_path: Path, gain: 
     assert outcome(tmp_path, "14") == UNTESTED, "the study is not finished"
 
 
+@pytest.mark.parametrize(("gain", "verdict"), [(0.03, REPRODUCED), (0.0, NOT), (-0.03, NOT)])
+def test_zero_targets_are_judged_by_what_later_turns_do_to_earlier_classes(
+    gain: float, verdict: Outcome, tmp_path: Path
+) -> None:
+    write_studies(tmp_path, gain=gain)
+    assert outcome(tmp_path, "15") == verdict
+
+
 def test_zero_targets_are_not_judged_by_accuracy(tmp_path: Path) -> None:
     write_studies(tmp_path)
+    for study in TURNS:
+        shutil.rmtree(tmp_path / study)
     finding = finding_on(tmp_path, "15")
     assert finding.outcome == UNTESTED
     assert {estimate.role for estimate in finding.estimates} == {"option", "control"}

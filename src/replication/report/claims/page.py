@@ -40,28 +40,28 @@ def claims_frame(claims: Iterable[Record]) -> pd.DataFrame:
 
 
 def lines(claims: Iterable[Record], folder: str) -> str:
-    """Return a row for each verdict, with a link to the claim's page in `folder`, and what the words mean."""
+    """Return how many verdicts are what, a row for each, with a link to the claim's page in `folder`, and what the words mean."""
+    claims = [claim for claim in claims if claim["outcome"]]
+    counts = Counter(claim["outcome"] for claim in claims)
+    counted = ", ".join(f"{counts[outcome]} *{outcome}*" for outcome in Outcome if counts[outcome])
     rows = [
         [
-            f"[{claim['id']}]({folder}/{claim['id']}.md)", claim["sentence"],
+            f"[{claim['id']}]({folder}/{claim['id']}.md) {claim['title']}", claim["sentence"],
             verdict_of(claim).replace(claim["outcome"], f"**{claim['outcome']}**", 1), claim["number"],
         ]
         for claim in claims
-        if claim["outcome"]
     ]  # fmt: skip
-    table = _table(["Claim", "What was found", "Verdict", "Decisive number [95 % interval]"], rows)
-    return f"{table}\n\n{WORDS['legend'].strip()}"
+    table = _table(["The paper's claim", "What was found", "Verdict", "Decisive number [95 % interval]"], rows)
+    return f"Of {len(claims)} verdicts: {counted}.\n\n{WORDS['lead']}\n{table}\n\n{WORDS['legend'].strip()}"
 
 
 def claims_page(claims: Sequence[Record]) -> str:
     """Write the page of all claims: their lines, and the rules of verdicts."""
-    counts = Counter(claim["outcome"] for claim in claims if claim["outcome"])
-    counted = ", ".join(f"{counts[outcome]} *{outcome}*" for outcome in Outcome if counts[outcome])
     assertions = [
         f"- [{claim['id']}](claims/{claim['id']}.md) {claim['claim']}" for claim in claims if not claim["outcome"]
     ]
     blocks = [
-        "# The paper's claims", WORDS["start"], f"Verdicts: {counted}.", lines(claims, "claims"),
+        "# The paper's claims", WORDS["start"], lines(claims, "claims"),
         "## Not counted", WORDS["assertions"], "\n".join(assertions), "## Rules of verdicts", WORDS["rules"],
     ]  # fmt: skip
     return "\n\n".join(block.strip() for block in blocks) + "\n"

@@ -79,13 +79,13 @@ def optimises_alignment(evidence: Evidence, printed_values: pd.DataFrame) -> Fin
 @judges("10")
 def is_parzen_classifier(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
     finding, present = start(evidence, [*MULTICLASS, *COHORTS])
-    finding.required = ("the algebra", "equal class shares", "the data's class shares")
+    finding.required = ("the derivation's last step", "classes of equal size", "classes as unequal as the data's")
     for dataset in present:
         measured = finding.frame(dataset, "agreement.csv")
         alike, same = (replicates(measured[measured["quantity"] == name]) for name in ("agreement", "class_agreement"))
         quantity, part = (
             "decisions for or against a class that agree, on CLaI-M's embeddings",
-            "the data's class shares",
+            "classes as unequal as the data's",
         )
         finding.add(dataset, quantity, alike, PER_CENT, ALIKE, part=part)
         finding.add(dataset, "samples that get the same class, on CLaI-M's embeddings", same, PER_CENT)
@@ -107,11 +107,11 @@ def _add_simulated(finding: Finding, agreements: pd.DataFrame) -> None:
     quantity = (
         "largest difference between the printed rule and the derivation's last line, in agreement with the Bayes rule"
     )
-    finding.add(CHECKS, quantity, apart, PER_CENT, decided(apart == 0), data=CHECKED, part="the algebra")
+    finding.add(CHECKS, quantity, apart, PER_CENT, decided(apart == 0), data=CHECKED, part="the derivation's last step")
     for share, rows in by_rule.groupby("share"):
         lowest, equal = float(rows["printed"].min()), share == 0.5
         quantity = f"least agreement with the Bayes rule, class share {float(str(share)):g}"
-        part, outcome = ("equal class shares", decided(lowest >= AGREEMENT)) if equal else ("", None)
+        part, outcome = ("classes of equal size", decided(lowest >= AGREEMENT)) if equal else ("", None)
         finding.add(CHECKS, quantity, lowest, PER_CENT, outcome, data=CHECKED, part=part)
 
 
@@ -120,7 +120,7 @@ def zero_targets_help(evidence: Evidence, printed_values: pd.DataFrame) -> Findi
     finding, present = start(evidence, MULTICLASS)
     for study, schedule in TURNS.items():
         turns = finding.frame(study, "history.csv")
-        if "turn_change" in turns and evidence.dataset_of(study) in present:
+        if "turn_change" in turns:
             changes = turns.pivot_table("turn_change", "seed", "model")
             for kernel in ("cosine", "full"):
                 zero, product = (changes[f"{kernel}_{target}_{schedule}"] for target in TARGETS)
