@@ -1,8 +1,8 @@
 """Collaborative Learning and Inference (CLaI): kernels learned by alignment for Bayes classification.
 
 `CLaIClassifier` is the method as a scikit-learn estimator. `AlignmentLoss` and `vote` are its two halves, for a training loop of
-one's own. `load` reads a published model. Their first use imports them, so that a program that needs `clai.errors` alone does
-not wait for PyTorch.
+one's own. `load` reads a published or a saved model. Their first use imports them, so that a program that needs `clai.errors`
+alone does not wait for PyTorch.
 """
 
 from importlib import import_module
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from clai.estimator import CLaIClassifier
     from clai.inference import vote
     from clai.loss import AlignmentLoss
-    from clai.published_model import load
+    from clai.saved import load
 
 _HOMES = {
     "AlignmentLoss": "clai.loss",
     "CLaIClassifier": "clai.estimator",
-    "load": "clai.published_model",
+    "load": "clai.saved",
     "vote": "clai.inference",
 }
 

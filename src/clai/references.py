@@ -1,5 +1,6 @@
 """The references of a fitted estimator: their votes, and how they join and leave without a fit."""
 
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from clai.computation import Computation
 from clai.encoders import Encoder
 from clai.inference import Rule, decide, parzen_means
 from clai.kernels import Kernel
+from clai.saved import save_estimator
 from clai.votes import References, Votes, strongest_votes
 
 
@@ -142,6 +144,15 @@ class VotingReferences:
         self.reference_indices_ = self.reference_indices_[kept]
         self._set_classes(self.classes_[left])
         return self
+
+    def save(self, folder: str | Path) -> None:
+        """Write what predictions need into a folder: `model.json` and `model.safetensors`, which hold no code.
+
+        `clai.load` reads them, and needs a trunk of one's own again. They leave out `history_` and the parameters `trunk`,
+        `device`, `calibration` and `random_state`.
+        """
+        check_is_fitted(self)
+        save_estimator(self, folder)
 
     @property
     def _references(self) -> References:

@@ -1,0 +1,195 @@
+"""A fitted `CLaIClassifier` as two files without code, in the form of a published model, and back."""
+
+import copy
+import hashlib
+import json
+from collections.abc import Mapping
+from operator import methodcaller
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from clai import kernels, published_model
+from clai.calibration import LogisticCalibration
+from clai.checkpoints import write_whole
+from clai.encoders import MLP, ConditionedHead, Encoder
+from clai.errors import InputError
+from clai.records import (
+    ADVICE,
+    ANY_NUMBER,
+    POSITIVE,
+    RECORD,
+    SHA256,
+    SWITCH,
+    TEXT,
+    WEIGHTS,
+    Check,
+    check_weights,
+    expect,
+    integer,
+    list_of,
+    one_of,
+    read_json,
+)
+from clai.tensors import fill_module, load_tensors
+
+if TYPE_CHECKING:
+    from clai.estimator import CLaIClassifier
+    from clai.published_model import PublishedModel
+
+FORMAT = 1
+_UNSAVED = {"trunk", "device", "calibration", "random_state"}
+"""Parameters that a record leaves out: objects, and the device. They get their defaults, as far as `load` is not told them."""
+
+
+def _are_labels(value: Any) -> bool:
+    if not isinstance(value, list) or len(value) < 2 or {*map(type, value)} not in ({bool}, {int}, {float}, {str}):
+        return False
+    return bool(value == sorted({*value}))
+
+
+_CHECKS = {
+    "format": one_of(FORMAT),
+    "estimator": one_of("CLaIClassifier"),
+    "trunk": Check("null or a text", lambda value: value is None or TEXT.holds(value)),
+    "names": Check("null or a list of texts", lambda value: value is None or list_of(TEXT, 2**31).holds(value)),
+    "classes": Check("a sorted list of at least two labels of one type", lambda value: _are_labels(value)),
+    "objects": SWITCH,
+    "class_count": list_of(integer(2**40), 2**20, 2),
+    "next_index": integer(2**62),
+    "parameters": Check("a mapping", lambda value: isinstance(value, dict)),
+    "parameters.embedding_size": integer(4096),
+    "parameters.width": integer(65536),
+    "calibration": Check("a mapping", lambda value: isinstance(value, dict)),
+    "sha256": SHA256,
+}
+
+
+def save_estimator(model: Any, folder: str | Path) -> None:
+    """Write what predictions of a fitted estimator need: `model.json` and `model.safetensors`."""
+    z, y, item, counts, _ = model._references
+    tensors = nn.ModuleList([model.encoder_, model.kernel_]).state_dict()
+    tensors |= dict(zip(published_model.REFERENCES, (z, y, item), strict=True))
+    weights = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
+    record = {
+        "format": FORMAT,
+        "estimator": "CLaIClassifier",
+        "parameters": {k: v for k, v in model.get_params(deep=False).items() if k not in _UNSAVED}
+        | {"rule": model._rule, "conditioning": "class" if model._conditioned else None},
+        "trunk": None if model.trunk is None else type(model.trunk).__name__,
+        "inputs": getattr(model, "n_features_in_", None),
+        "names": getattr(model, "feature_names_in_", np.array(None)).tolist(),
+        "classes": model.classes_.tolist(),
+        "objects": model.classes_.dtype == object,
+        "class_count": counts.tolist(),
+        "next_index": model._next_index,
+        "calibration": _calibration(model.calibration_),
+        "sha256": hashlib.sha256(weights).hexdigest(),
+    }
+    write_whole(Path(folder, WEIGHTS), weights)
+    write_whole(Path(folder, RECORD), json.dumps(record, allow_nan=False, default=methodcaller("item")).encode())
+
+
+def _calibration(calibration: float | LogisticCalibration | None) -> dict[str, float]:
+    if isinstance(calibration, LogisticCalibration):
+        return dict(vars(calibration))
+    return {} if calibration is None else {"temperature": calibration}
+
+
+def load(folder: str | Path, trunk: nn.Module | None = None) -> "PublishedModel | CLaIClassifier":
+    """Read a model of a folder, ready to use on the CPU: a published one, or a `CLaIClassifier` that `save` wrote.
+
+    Both are read without trust: the files hold no code, and a damaged or hostile one raises an error.
+
+    Args:
+        folder: with `model.json` and `model.safetensors`, such as results/published/pathmnist/models/clai-m.
+        trunk: for an estimator with a trunk of one's own, a module of the same architecture; its weights are replaced in a copy.
+
+    Raises:
+        InputError: a file is missing, is damaged, has another checksum than the record says, or does not fit the record or the
+            trunk.
+    """
+    path = Path(folder, RECORD)
+    record = read_json(path)
+    if isinstance(record, dict) and "estimator" in record:
+        return _estimator(path, record, trunk)
+    return published_model.load(folder)
+
+
+def _estimator(path: Path, record: Mapping[str, Any], trunk: nn.Module | None) -> "CLaIClassifier":
+    from clai.estimator import CLaIClassifier
+
+    expect(path, record, _CHECKS)
+    if record["trunk"] is None:
+        expect(path, record, {"inputs": integer(2**31)})
+    if (record["trunk"] is None) != (trunk is None):
+        kind = f"a {record['trunk']} as the argument trunk" if record["trunk"] else "no argument trunk"
+        raise InputError(f"{path}: found a saved estimator that needs {kind}. Load it so")
+    expected = CLaIClassifier().get_params(deep=False).keys() - _UNSAVED
+    if record["parameters"].keys() != expected:
+        raise InputError(f"{path}: found other parameters than {', '.join(sorted(expected))}. {ADVICE}")
+    model = CLaIClassifier(trunk=trunk, **record["parameters"])
+    try:
+        model._validate_params()
+        network = _network(model, record)
+    except ValueError as error:  # of a parameter
+        raise InputError(f"{path}: {error}. {ADVICE}") from None
+    model.classes_ = np.array(record["classes"], dtype=object if record["objects"] else None)
+    model._rule, model._conditioned = model.rule, model.conditioning is not None
+    model._next_index = record["next_index"]
+    if record["trunk"] is None:
+        model.n_features_in_ = record["inputs"]
+    if record["names"] is not None:
+        model.feature_names_in_ = np.array(record["names"], dtype=object)
+    model.calibration_ = None
+    if record["calibration"]:
+        keys = ("slope", "intercept") if len(model.classes_) == 2 else ("temperature",)
+        expect(path, record, {f"calibration.{key}": POSITIVE if key == "temperature" else ANY_NUMBER for key in keys})
+        values = [record["calibration"][key] for key in keys]
+        model.calibration_ = LogisticCalibration(*values) if len(values) == 2 else values[0]
+
+    weights = path.with_name(WEIGHTS)
+    check_weights(weights, record["sha256"])
+    tensors = load_tensors(weights)
+    references = [tensors.pop(name, torch.empty(0)) for name in published_model.REFERENCES]
+    fill_module(network, tensors, weights)
+    model.encoder_, model.kernel_ = network.requires_grad_(False).eval()
+    _set_references(model, weights, record, *references)
+    return model
+
+
+def _network(model: "CLaIClassifier", record: Mapping[str, Any]) -> Any:
+    """Return encoder and kernel of an estimator, without weights where the trunk is the default: shapes take no memory."""
+    classes = len(record["classes"])
+    conditions = classes if classes > 2 and model.conditioning is not None else 1
+    with torch.random.fork_rng(devices=[]), torch.device("meta"):
+        trunk: Any = MLP(record["inputs"], model.width, 2) if model.trunk is None else copy.deepcopy(model.trunk)
+        head = ConditionedHead(trunk.features, conditions, model.embedding_size)
+        kernel = kernels.build(model.kernel, model.embedding_size, model.metric)
+        return nn.ModuleList([Encoder(trunk, head), kernel]).to(model._computation.dtype)
+
+
+def _set_references(
+    model: "CLaIClassifier", path: Path, record: Mapping[str, Any], z: Tensor, y: Tensor, item: Tensor
+) -> None:
+    """Give an estimator its references; raise InputError where they are not as the record says."""
+    counts = np.array(record["class_count"])
+    conditions, _, size = model.encoder_.head.weight.shape
+    fits = z.ndim == 3 and (len(z), z.shape[2], z.dtype) == (conditions, size, model._computation.dtype)
+    fits = fits and all((t.dtype, t.shape) == (torch.int64, z.shape[1:2]) for t in (y, item))
+    if fits and len(counts) == len(model.classes_) and int(y.min()) >= 0 and int(y.max()) < len(counts):
+        numbers = item.numpy()
+        own = np.bincount(y.numpy(), minlength=len(counts))
+        known = (numbers >= 0) & (numbers < model._next_index)
+        if known.all() and len(np.unique(numbers)) == len(numbers) and ((own > 0) & (own <= counts)).all():
+            model.reference_embeddings_, model.reference_labels_ = z, y
+            model.reference_indices_, model.class_count_ = numbers, counts
+            return
+    raise InputError(
+        f"{path}: found references that are not those of the record, expected embeddings ({conditions}, references, {size}) with "
+        f"class indices below {len(counts)} and numbers below {model._next_index}. {ADVICE}"
+    )

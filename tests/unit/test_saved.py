@@ -1,0 +1,123 @@
+"""A saved CLaIClassifier comes back as it was, from files that hold no code, and damaged ones are refused."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
+from torch import Tensor, nn
+
+import clai
+from clai import CLaIClassifier
+from clai.errors import InputError
+
+X, Y = load_iris(return_X_y=True)
+X = (X - X.mean(0)) / X.std(0)
+NAMES = np.array(["one", "two", "three"])
+
+
+class Trunk(nn.Module):
+    def __init__(self, features: int = 6) -> None:
+        super().__init__()
+        self.layer, self.features = nn.Linear(4, features), features
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layer(x).relu()
+
+
+@pytest.mark.parametrize(
+    "labels", [Y, Y.astype(float), Y == 1, NAMES[Y], NAMES[Y].astype(object)], ids=lambda y: str(y.dtype)
+)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"kernel": "cosine", "precision": "float32", "calibration": None, "rule": "parzen"},
+        {"conditioning": None, "max_references": np.int64(20), "metric": "diagonal"},
+        {"trunk": Trunk()},
+    ],
+    ids=lambda settings: " ".join(settings) or "default",
+)
+def test_a_saved_estimator_predicts_as_before(tmp_path: Path, settings: dict[str, Any], labels: Any) -> None:
+    model = CLaIClassifier(**{"epochs": 2, "random_state": 0, **settings}).fit(X[::2], labels[::2])
+    model.add_references(X[1:3], labels[1:3])
+    model.save(tmp_path / "model")
+    loaded = clai.load(tmp_path / "model", trunk=Trunk() if "trunk" in settings else None)
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    np.testing.assert_allclose(loaded.predict_proba(X), model.predict_proba(X), rtol=1e-6)
+    for found, expected in zip(loaded.votes(X[:5]), model.votes(X[:5]), strict=True):
+        assert found.label == expected.label
+        assert found.support[0].vote == pytest.approx(expected.support[0].vote)
+    loaded.add_references(X[3:9], labels[3:9])
+    model.add_references(X[3:9], labels[3:9])
+    np.testing.assert_allclose(loaded.decision_function(X), model.decision_function(X), rtol=1e-6)
+    np.testing.assert_array_equal(loaded.reference_indices_, model.reference_indices_)
+
+
+def test_names_of_columns_are_kept(tmp_path: Path) -> None:
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    CLaIClassifier(epochs=1).fit(frame, Y).save(tmp_path)
+    with pytest.raises(ValueError, match="feature names"):
+        clai.load(tmp_path).predict(frame[list("badc")])
+
+
+def test_an_estimator_that_is_not_fitted_cannot_be_saved(tmp_path: Path) -> None:
+    with pytest.raises(NotFittedError):
+        CLaIClassifier().save(tmp_path)
+
+
+def test_the_trunk_must_be_the_one_of_the_fit(tmp_path: Path) -> None:
+    CLaIClassifier(trunk=Trunk(), epochs=1).fit(X, Y).save(tmp_path / "own")
+    CLaIClassifier(epochs=1).fit(X, Y).save(tmp_path / "default")
+    with pytest.raises(InputError, match="needs a Trunk as the argument trunk"):
+        clai.load(tmp_path / "own")
+    with pytest.raises(InputError, match="needs no argument trunk"):
+        clai.load(tmp_path / "default", trunk=Trunk())
+    with pytest.raises(InputError, match="tensors that are not those of the network"):
+        clai.load(tmp_path / "own", trunk=Trunk(7))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("format", 2), ("inputs", 0), ("inputs", 5), ("classes", [0]), ("classes", [0, 1, "2"]), ("classes", [1, 0, 2]),
+        ("names", [1]), ("classes", [0, 1]), ("class_count", [50, 50]), ("class_count", [50, 50, 1]), ("calibration", 3),
+        ("next_index", 3), ("calibration", {"temperature": 0}), ("calibration", {"slope": 1.0}), ("sha256", "0" * 64),
+        ("parameters", {}), ("trunk", 1), ("parameters.kernel", "none"), ("parameters.width", 10**9),
+        ("parameters.epochs", 0), ("parameters.precision", "float32"), ("parameters.embedding_size", 2**62),
+        ("parameters.conditioning", None), ("parameters.kernel", "cosine"),
+    ],
+)  # fmt: skip
+def test_a_record_that_does_not_fit_is_refused(tmp_path: Path, key: str, value: Any) -> None:
+    CLaIClassifier(epochs=1).fit(X, Y).save(tmp_path)
+    path = tmp_path / "model.json"
+    record = json.loads(path.read_text())
+    part = record
+    *above, last = key.split(".")
+    for name in above:
+        part = part[name]
+    part[last] = value
+    path.write_text(json.dumps(record))
+    with pytest.raises(InputError, match=r"model\.(json|safetensors)"):
+        clai.load(tmp_path)
+
+
+def test_damaged_weights_are_refused(tmp_path: Path) -> None:
+    CLaIClassifier(epochs=1).fit(X, Y).save(tmp_path)
+    path = tmp_path / "model.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 255
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="found sha256"):
+        clai.load(tmp_path)
+    record = json.loads((tmp_path / "model.json").read_text())
+    cut = bytes(content[:-8])
+    path.write_bytes(cut)
+    (tmp_path / "model.json").write_text(json.dumps(record | {"sha256": hashlib.sha256(cut).hexdigest()}))
+    with pytest.raises(InputError, match="cannot be read"):
+        clai.load(tmp_path)
