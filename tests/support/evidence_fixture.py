@@ -228,8 +228,7 @@ def _sepsis(folder: Path, units: Sequence[tuple[int, int | None]], rng: np.rando
     latent = []
     for seed, fold in units:
         for model in ("clai-m", "clai-c"):
-            values = {"area_event": 1.0, "area_no_event": 2.0, "area_effect": -0.8, "area_effect_control": -0.1,
-                      "roughness": 0.1, "n_stays": 30}  # fmt: skip
+            values = {"area_effect": -0.8, "area_effect_control": -0.1, "roughness": 0.1}
             latent += [(model, seed, fold, q, v + rng.normal(0, 0.02)) for q, v in values.items()]
         latent.append(("gp", seed, fold, "roughness", 0.4 + rng.normal(0, 0.02)))
     _write(folder, "latent.csv", latent)
@@ -287,7 +286,7 @@ def write_studies(root: Path, *, seeds: int = 3, gain: float = 0.02, miniature: 
                 for epoch in range(1, epochs + 1):
                     score = 0.5 * epoch / epochs
                     learned = (1 - score, 0.1, score, score, score, 1e-3, 1e6)
-                    cost = (epoch * 100 / epochs, epoch * 1e12, epoch * (10.0 + seed), epoch * 1.0)
+                    cost = (epoch * 100 / epochs, epoch * 1e12, epoch * (10.0 + seed))
                     change = -0.05 + gain * ("_zero_" in cell) + rng.normal(0, 0.001) if study in TURNS else ""
                     history.append((study, cell, seed, "", epoch, *learned, change, *cost))
                 settings = {"encoder": {"width": 48 if study == "wide" else 32}, "training": {"batch_size": 64}}

@@ -10,7 +10,7 @@ from sklearn import metrics as sk
 
 from clai.alignment import one_vs_rest
 from clai.calibration import fit_temperature
-from clai.inference import ParzenMeans, decide, log_posteriors, parzen_means
+from clai.inference import decide, log_posteriors, parzen_means
 from clai.kernels import KERNELS, Cosine, Kernel, MahalanobisGaussian
 from clai.votes import References
 from replication.experiments.bandwidth import (
@@ -20,7 +20,6 @@ from replication.experiments.bandwidth import (
     coarser_roc_auc,
     log_loss,
     measure_bandwidth,
-    merits_of_conditions,
 )
 from replication.models.embedding import Embedded
 
@@ -125,21 +124,6 @@ def test_two_classes_have_the_posterior_of_their_one_condition(kernel: Kernel) -
     for reading, score in (("parzen", posterior), ("softmax", f), ("f", f), ("decisions", f > 0), ("label", f > 0)):
         assert value[reading, "roc_auc"] == pytest.approx(sk.roc_auc_score(y, score)), reading
     assert value["softmax", "accuracy"] == sk.accuracy_score(y, f > 0)
-    assert value["parzen-condition", "own"] == pytest.approx(np.where(y, posterior, 1 - posterior).mean())
-    assert value["parzen-condition", "sum"] == pytest.approx(1)
-
-
-def test_posterior_of_a_class_falls_with_the_number_of_the_others() -> None:
-    """With g- = r g+ and equal shares of C classes it is 1 / (1 + (C - 1) r), as docs/theory.md says."""
-    for classes, ratio in ((3, 0.1), (10, 0.1), (10, 0.01)):
-        one = torch.eye(classes)
-        means = ParzenMeans(
-            torch.where(one > 0, 0.0, math.log(ratio)), torch.where(one > 0, math.log(ratio), 0.0),
-            torch.full((classes, 1), 1 / classes), torch.zeros(classes, classes), torch.zeros(classes, classes),
-        )  # fmt: skip
-        found = merits_of_conditions(means, np.arange(classes))
-        assert found["own"] == pytest.approx(1 / (1 + (classes - 1) * ratio))
-        assert found["ratio"] == pytest.approx(ratio)
 
 
 def test_roc_auc_of_coarser_scores_on_a_hand_example() -> None:

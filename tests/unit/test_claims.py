@@ -277,7 +277,7 @@ def trace(root: Path, reached: float, other: float) -> None:
     """Write alignments of a training that maximises them, of CLaI that reaches a share of their rise, and of another loss."""
     rises = {"alignment-m": 0.4, "clai-m": 0.4 * reached, "cross-entropy": other}
     rows = [
-        (model, seed, epoch, "gaussian", 0.0, (1 + 0.001 * seed) * rise * epoch / 5, 0.0)
+        (model, seed, epoch, "gaussian", (1 + 0.001 * seed) * rise * epoch / 5)
         for model, rise in rises.items() for seed in range(3) for epoch in range(6)
     ]  # fmt: skip
     file = root / "cifar10" / "evidence" / "alignment.csv"

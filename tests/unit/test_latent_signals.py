@@ -39,9 +39,7 @@ def test_signals_that_converge_in_events_have_a_negative_effect() -> None:
     y = np.tile([0] * 6 + [1] * 4, 8)
     z = generator.normal(size=(80, 3)) * np.where(y, 0.1, 1.0)[:, None]
     found = latent_statistics(z, recording, y)
-    assert found["area_event"] < found["area_no_event"]
     assert found["area_effect"] < -1
-    assert found["n_stays"] == 8
 
 
 def test_control_sees_what_the_ends_of_all_stays_do_whether_there_is_an_event_or_not() -> None:

@@ -7,8 +7,8 @@ import pandas as pd
 
 from replication.experiments.embeddings import embed_parts, open_view
 from replication.experiments.evaluation import class_similarity, evaluate, evaluate_clai
+from replication.experiments.latent_signals import seen_statistics
 from replication.experiments.rule_agreement import AGREEMENT_COLUMNS, measure_agreement
-from replication.experiments.seen_signals import seen_statistics
 from replication.models.base import create
 from replication.models.clai import CLaI
 from replication.models.embedding import embed_splits, save_embedded
@@ -21,7 +21,7 @@ from replication.runs.resources import disk_mb
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
-start_job(snakemake.log[0], lower="encoder.width")
+start_job(snakemake.log[0])
 output, path, parts = snakemake.output, snakemake.input.model, snakemake.params.parts
 run = Run.open(snakemake.input.prepared, snakemake.params.settings, RunId.parse(output.metrics))
 recorder = run.recorder()

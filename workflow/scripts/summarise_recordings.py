@@ -29,7 +29,7 @@ intervals = patient_intervals(folds, models, compared)
 intervals.to_csv(snakemake.output.intervals, index=False, float_format="%.6g")
 decision = gather(curves, ["model", "seed", "fold", "threshold", "net_benefit", "always"])
 pd.DataFrame(decision).to_csv(snakemake.output.decision, index=False, float_format="%.6g")
-stay, statistics = trace_signals(data, snakemake.input.embedded, snakemake.input.latent)
-statistics |= {path: pd.read_csv(path) for path in snakemake.input.controls}
+stay, processes = trace_signals(data, snakemake.input.embedded, snakemake.input.latent)
+statistics = processes | {path: pd.read_csv(path) for path in snakemake.input.controls}
 stay.to_csv(snakemake.output.signals, index=False, float_format="%.5g")
 gather(statistics, COLUMNS["latent.csv"]).to_csv(snakemake.output.latent, index=False)

@@ -19,7 +19,7 @@ from clai.calibration import fit_temperature
 from clai.inference import ParzenMeans, decide, log_posteriors, mean_of_views, parzen_means
 from clai.kernels import Kernel
 from clai.votes import References
-from replication.metrics.classification import expected_calibration_error, multiclass_metrics, roc_auc
+from replication.metrics.classification import multiclass_metrics, roc_auc
 from replication.models.embedding import Embedded
 
 Floats = NDArray[np.float64]
@@ -81,10 +81,7 @@ def measure_bandwidth(
             parzen, parzen-power: the Parzen posteriors of the conditions, normalised, with the power 1 and the chosen one;
             softmax: of f of the printed rule;
             parzen-temperature, parzen-power-temperature, softmax-temperature: the same after a temperature
-        the metrics power, temperature, accuracy, mean_confidence, ece (top label), log_loss and roc_auc. For
-            parzen-condition, parzen-power-condition: the posterior of each condition alone, its class against the rest,
-        ece (of the positive class, mean over conditions); and, means over samples, own, the posterior of a sample's own class,
-        sum, that of its posteriors, and ratio, the geometric mean of g- / g+ under the condition of its own class. For
+        the metrics power, temperature, accuracy, ece (top label), log_loss and roc_auc. For
             f, f-rounded, decisions, label: the scores of `coarser_roc_auc`
         the metric roc_auc.
     """
@@ -98,10 +95,8 @@ def measure_bandwidth(
     f, f_val = (_scores(decide(_means(kernel, references, part), "printed")) for part in (test, val))
     measured: dict[str, Mapping[str, float]] = {}
     for reading, power in (("parzen", 1.0), ("parzen-power", gamma)):
-        of_test, of_val = means(test, power), means(val, power)
-        scores, scores_val = (_scores(log_posteriors(part)) for part in (of_test, of_val))
+        scores, scores_val = (_scores(log_posteriors(means(part, power))) for part in (test, val))
         measured |= _scaled(reading, power, scores, y, fit_temperature(scores_val, y_val))
-        measured[f"{reading}-condition"] = merits_of_conditions(of_test, y)
     measured |= _scaled("softmax", 1.0, f, y, fit_temperature(f_val, y_val))
     measured |= {reading: {"roc_auc": value} for reading, value in coarser_roc_auc(y, f).items()}
     rows = [(reading, metric, value) for reading, values in measured.items() for metric, value in values.items()]
@@ -128,27 +123,10 @@ def log_loss(y: Labels, scores: Floats) -> float:
 
 
 def merits(y: Labels, scores: Floats) -> dict[str, float]:
-    """Return accuracy, mean_confidence, ece, log_loss and roc_auc of softmax of scores (N, C)."""
+    """Return accuracy, ece, log_loss and roc_auc of softmax of scores (N, C)."""
     metrics = multiclass_metrics(y, np.exp(log_softmax(scores, axis=1)))
-    chosen = {name: metrics[name] for name in ("accuracy", "mean_confidence", "ece", "roc_auc")}
+    chosen = {name: metrics[name] for name in ("accuracy", "ece", "roc_auc")}
     return {**chosen, "log_loss": log_loss(y, scores)}
-
-
-def merits_of_conditions(means: ParzenMeans, y: Labels) -> dict[str, float]:
-    """Return ece, own, sum and ratio of the posteriors of single conditions, as `measure_bandwidth` explains them.
-
-    means: of N samples to K classes. y: (N,) class indices.
-    """
-    posterior = np.exp(_scores(log_posteriors(means)))
-    errors = [expected_calibration_error(p, (y == k).astype(float)) for k, p in enumerate(posterior.T)]
-    log_ratio = _scores(means.log_negative - means.log_positive)
-    own = np.arange(len(y)), y
-    return {
-        "ece": float(np.mean(errors)),
-        "own": float(posterior[own].mean()),
-        "sum": float(posterior.sum(axis=1).mean()),
-        "ratio": float(np.exp(log_ratio[own].mean())),
-    }
 
 
 def coarser_roc_auc(y: Labels, f: Floats, decimals: int = DECIMALS) -> Mapping[str, float]:

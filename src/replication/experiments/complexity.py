@@ -27,22 +27,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import torch
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.svm import SVC
 from torch import Tensor, nn
 from torch.utils.benchmark import Timer
 
 from clai import algorithms_as_printed as printed
 from clai.batches import Images, Vectors
 from clai.encoders import ConvNet, build_classifier, build_encoder, place
-from clai.inference import decide, parzen_means, predict_labels
+from clai.inference import decide, parzen_means
 from clai.kernels import Kernel, MahalanobisGaussian, build
 from clai.learning import collaborative_learning
 from clai.trainer import precision_context
 from replication.experiments.sampled_votes import compare_sampled_votes, random_embeddings
 from replication.metrics.passes import trunk_passes
 from replication.models.clai import build_clai
-from replication.models.hardware import choose_precision
 from replication.models.network_classifiers import train_cross_entropy, train_supervised_contrastive
 from replication.models.run import training_settings
 from replication.runs.columns import COLUMNS
@@ -92,11 +89,9 @@ class Sizes(NamedTuple):
     trunks: Sequence[tuple[str, int]] = (("resnet2d", 16), ("convnet", 48))
     pixels: int = 32
     images: int = 1024
-    images_of_precisions: int = 256
     labels: int = 10
     vote: tuple[int, int] = (10000, 50000)
     checked_vote: tuple[int, int] = (500, 5000)
-    classifiers: tuple[int, int] = (2000, 10000)
     sampling: tuple[int, int] = (2000, 50000)
     sampled: Sequence[int] = (200, 500, 1000, 2000, 5000, 10000, 20000)
 
@@ -104,8 +99,8 @@ class Sizes(NamedTuple):
 MINIATURE = Sizes(
     repetitions=2, least_seconds=0.01, exact=Shape(4, 8, 1), check=Shape(3, 6, 2), joint=Shape(3, 8, 4),
     growing=Shape(2, 8, 2), batches=(2, 4), classes=(2, 4), trunks=(("resnet2d", 8), ("convnet", 4)),
-    pixels=16, images=256, images_of_precisions=128, labels=4,
-    vote=(200, 1000), checked_vote=(50, 250), classifiers=(50, 200), sampling=(100, 2000), sampled=(40, 200, 1000),
+    pixels=16, images=256, labels=4,
+    vote=(200, 1000), checked_vote=(50, 250), sampling=(100, 2000), sampled=(40, 200, 1000),
 )  # fmt: skip
 
 
@@ -208,34 +203,22 @@ class Measurement:
         return rows
 
     def epochs(self) -> list[Row]:
-        """Time epochs of CLaI and of other losses on the same trunks, and epochs of CLaI-M in each precision.
+        """Time epochs of CLaI and of other losses on the same trunks.
 
         CLaI has one reference for each anchor. `bare` sends as many samples through the trunk and back, which is the limit.
         """
         rows: list[Row] = []
-        sizes, chosen = self.sizes, choose_precision("auto", self.device)
+        sizes = self.sizes
         for trunk, width in sizes.trunks:
-            own = self._with("encoder", trunk=trunk, width=width)
-            name = f"trunk={trunk};width={width}"
-            setting = f"{name};N={sizes.images};C={sizes.labels};B={self.settings['training']['batch_size']}"
+            encoder = {**self.settings["encoder"], "trunk": trunk, "width": width}
+            own = replace(self, settings={**self.settings, "encoder": encoder})
+            setting = f"trunk={trunk};width={width};N={sizes.images};C={sizes.labels};B={self.settings['training']['batch_size']}"
             prepare = partial(own._prepare_loss, sizes.images, sizes.labels)
-            cases = [Case("epoch", loss, setting, partial(prepare, loss)) for loss in LOSSES]
-            rows += time_in_turn(cases, sizes)
-            setting = f"auto={chosen};{name};N={sizes.images_of_precisions}"
-            cases = []
-            for variant, precision in (("auto", chosen), ("bfloat16", "bfloat16"), ("float32", "float32")):
-                fixed = own._with("training", precision=precision)
-                prepare = partial(fixed._prepare_loss, sizes.images_of_precisions, 2, "clai-m")
-                cases.append(Case("precision", variant, setting, prepare))
-            rows += time_in_turn(cases, sizes)
+            rows += time_in_turn([Case("epoch", loss, setting, partial(prepare, loss)) for loss in LOSSES], sizes)
         return rows
 
-    def _with(self, block: str, **changes: Any) -> "Measurement":
-        """Return the measurement with other settings in a block."""
-        return replace(self, settings={**self.settings, block: {**self.settings[block], **changes}})
-
     def votes(self) -> list[Row]:
-        """Measure the vote of Algorithm 2, which builds the matrix S, and the streamed vote; and other classifiers.
+        """Measure the vote of Algorithm 2, which builds the matrix S, and the streamed vote.
 
         Algorithm 4 takes classes one after another, each at the cost of Algorithm 2.
         """
@@ -245,33 +228,13 @@ class Measurement:
             rows += time_in_turn(cases, self.sizes)
         for family in ("cosine", "gaussian"):
             rows.append(difference(*self._votes(family, *self.sizes.checked_vote, dtype=torch.float64)))
-        return rows + time_in_turn(self._classifiers(), self.sizes)
+        return rows
 
     def _votes(self, family: str, test: int, references: int, dtype: torch.dtype = torch.float32) -> list[Case]:
         setting = f"kernel={family};P={test};R={references};C=1"
         prepare = partial(self._prepare_vote, family, test, references, dtype)
         votes = {"printed": vote_printed, "streamed": vote_streamed}
         return [Case("inference", variant, setting, partial(prepare, vote)) for variant, vote in votes.items()]
-
-    def _classifiers(self) -> list[Case]:
-        """Predict from the same embeddings: by votes, and by classifiers with default parameters that are fitted before.
-
-        These get the embeddings of all conditions side by side, as `CLaIClassifier.transform` gives them, and compute on the CPU.
-        """
-        (test, references), classes = self.sizes.classifiers, self.sizes.labels
-        z, z_reference, labels = embedded = self._embeddings(test, references, [1 / classes] * classes)
-        x, x_reference = (part.transpose(0, 1).flatten(1).cpu().numpy() for part in (z, z_reference))
-
-        def predict(kernel: Kernel) -> Tensor:
-            return predict_labels(vote_streamed(kernel, *embedded))
-
-        runs: dict[str, Callable[[], Callable[[], Any]]] = {}
-        for model, family in (("clai-c", "cosine"), ("clai-m", "gaussian")):
-            runs[model] = partial(partial, predict, self._kernel(family))
-        for name, classifier in (("k-neighbours", KNeighborsClassifier()), ("svm", SVC())):
-            runs[name] = partial(partial, classifier.fit(x_reference, labels.cpu().numpy()).predict, x)
-        setting = f"P={test};R={references};C={classes}"
-        return [Case("classifiers", name, setting, prepare) for name, prepare in runs.items()]
 
     def sampling(self) -> list[Row]:
         """Compare votes of sampled references with the vote of all, with the Gaussian kernel."""

@@ -16,15 +16,7 @@ from scipy.special import expit
 
 from clai.batches import Splits
 from clai.calibration import fit_logistic, fit_temperature, scaled_softmax
-from clai.inference import (
-    RULES,
-    ParzenMeans,
-    Rule,
-    decide,
-    log_posteriors,
-    probabilities,
-    standard_error,
-)
+from clai.inference import RULES, ParzenMeans, Rule, decide, log_posteriors, probabilities
 from clai.kernels import Kernel
 from replication.datasets.prepared import Prepared
 from replication.metrics.bootstrap import Fold
@@ -32,7 +24,6 @@ from replication.metrics.challenge_utility import HourlyUtility, choose_alarm_th
 from replication.metrics.classification import (
     binary_metrics,
     choose_threshold,
-    of_classes,
     reliability,
     sample_metrics,
     top_label,
@@ -145,8 +136,6 @@ def evaluate_clai(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]) ->
 
     Two classes are evaluated with both class shares of the references, from the same similarities; more classes with those
     of the training samples alone. Reliability and predictions are those of the rule `printed` with the shares `population`.
-    The metric standard_error is the standard error of f over samples of the references, averaged over test samples and
-    conditions; it is 0 where all references vote.
     """
     measured = [similarity_means(run, kernel, embedded[part], embedded["train"]) for part in ("test", "val")]
     rows, evaluations = [], {}
@@ -154,8 +143,7 @@ def evaluate_clai(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]) ->
         means, means_val = (with_shares(part, shares) for part in measured)
         for rule in RULES:
             evaluation = _evaluate_rule(run, rule, means, means_val, embedded)
-            error = _metric_rows({"standard_error": float(standard_error(means, rule).double().mean())})
-            rows += [part.assign(rule=rule, shares=shares) for part in (evaluation.metrics, error)]
+            rows.append(evaluation.metrics.assign(rule=rule, shares=shares))
             evaluations[rule, shares] = evaluation
     return evaluations["printed", "population"]._replace(metrics=pd.concat(rows, ignore_index=True))
 
@@ -233,12 +221,8 @@ def evaluate_binary(run: Run, test: Scored, probability: Floats, val: Scored) ->
         predictions["alarm"] = test.score > choose_alarm_threshold(utilities.val, val.score)
         metrics["utility"] = utility_score(utilities.test, predictions["alarm"])
     diagrams = [
-        reliability(predicted, outcome).assign(kind=kind, mapping=mapping)
+        reliability(p, test.y).assign(kind="positive-rate", mapping=mapping)
         for mapping, p in (("raw", probability), ("calibrated", calibrated))
-        for kind, (predicted, outcome) in (
-            ("top-label", top_label(test.y, of_classes(p))),
-            ("positive-rate", (p, test.y)),
-        )
     ]
     return Evaluation(_metric_rows(metrics), pd.concat(diagrams, ignore_index=True), predictions)
 

@@ -6,11 +6,15 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
+import torch
 from numpy.typing import NDArray
 
+from clai.kernels import Kernel
 from replication.datasets.prepared import Prepared
 from replication.metrics.segments import segments
-from replication.models.embedding import load_embedded
+from replication.models.embedding import Embedded, load_embedded
+from replication.models.run import Run
+from replication.models.splits import recording_rows
 from replication.runs.identity import RunId
 
 Floats = NDArray[np.floating[Any]]
@@ -37,7 +41,7 @@ class LatentSignals(NamedTuple):
 def trace_signals(
     data: Prepared, embedded: Sequence[str], latent: Sequence[str]
 ) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
-    """Trace one stay in every model, and describe the signals of all stays in every run.
+    """Trace one stay in every model, and measure how rough the latent processes are over all stays.
 
     The stay is one of fold 0; its signals are those of the first seed. Both are empty where no model has signals.
 
@@ -46,27 +50,26 @@ def trace_signals(
         latent: paths of runs' latent processes.
 
     Returns:
-        The stay (`SIGNAL_COLUMNS`), and the columns quantity and value of each run by path.
+        The stay (`SIGNAL_COLUMNS`), and the columns quantity and value of each process by path.
     """
     paths = [*embedded, *latent]
     first_seed = min((RunId.parse(path).seed for path in paths), default=None)
-    shown, statistics = [], {}
+    shown, processes = [], {}
     for path in paths:
         run = RunId.parse(path)
         signals = LatentSignals.load(path)
         rows = np.asarray(data["folds_all"]) == run.fold
         recording, hours, y = (np.asarray(data[f"{name}_all"])[rows] for name in ("groups", "hours", "y"))
-        quantities = latent_statistics(signals.mean, recording, y)
-        if signals.sd is not None:  # a process has one signal, and so no area between signals
-            quantities = {key: quantities[key] for key in ("roughness", "n_stays")}
-        statistics[path] = pd.DataFrame({"quantity": list(quantities), "value": list(quantities.values())})
+        if signals.sd is not None:
+            value = mean_roughness(signals.mean, segments(recording)[0])
+            processes[path] = pd.DataFrame({"quantity": ["roughness"], "value": [value]})
         if run.fold == 0 and run.seed == first_seed:
             stay = recording == choose_stay(recording, y)
             sd = None if signals.sd is None else signals.sd[stay]
             frame = stay_signals(LatentSignals(signals.mean[stay], sd), hours[stay], y[stay])
             shown.append(frame.assign(model=run.model))
     stay_of_models = pd.concat(shown)[SIGNAL_COLUMNS] if shown else pd.DataFrame(columns=SIGNAL_COLUMNS)
-    return stay_of_models, statistics
+    return stay_of_models, processes
 
 
 def spread(z: Floats) -> Floats:
@@ -139,17 +142,42 @@ def stay_signals(signals: LatentSignals, hours: Floats, event: NDArray[np.int64]
     )
 
 
-def latent_statistics(z: Floats, recording: NDArray[np.int64], y: NDArray[np.int64]) -> dict[str, float]:
-    """Return the quantities of claim 11 for signals (rows, L), over stays with hours both in and out of an event.
+def mean_roughness(signals: Floats, starts: NDArray[np.int64]) -> float:
+    """Return the mean roughness of all stays, whose first rows are `starts`, and signals (rows, L)."""
+    rough = np.concatenate([roughness(stay) for stay in np.split(signals.astype(np.float64), starts[1:])])
+    return float(np.nanmean(rough)) if np.isfinite(rough).any() else float("nan")
+
+
+@torch.no_grad()
+def seen_statistics(run: Run, kernel: Kernel, test: Embedded) -> pd.DataFrame:
+    """Return `latent_statistics` of a run's test samples as the kernel sees them.
+
+    The raw embedding of CLaI-C has a norm that the cosine kernel ignores, and that of CLaI-M directions that M may ignore.
+
+    Args:
+        run: of recordings.
+        kernel: gives the coordinates in which distances order pairs as it does.
+        test: the embedding of the run's test samples, one condition.
 
     Returns:
-        area_event, area_no_event: mean over stays of the mean spread in and out of the event.
-        area_effect: mean over stays of the difference (event minus no event) over its standard deviation (Cohen's d of paired
-            differences).
+        Columns quantity (such as area_effect_seen) and value.
+    """
+    recording, y = (np.asarray(run.data[f"{name}_all"]) for name in ("groups", "y"))
+    rows = recording_rows(run.data, run.settings, run.id)[2]
+    seen = kernel.coordinates(test.z[0]).double().numpy()
+    found = latent_statistics(seen, recording[rows], y[rows])
+    return pd.DataFrame({"quantity": [f"{name}_seen" for name in found], "value": list(found.values())})
+
+
+def latent_statistics(z: Floats, recording: NDArray[np.int64], y: NDArray[np.int64]) -> dict[str, float]:
+    """Return the quantities of claim 11 for signals (rows, L).
+
+    Returns:
+        area_effect: mean over stays with hours both in and out of an event of the difference of the area (event minus no event)
+            over its standard deviation (Cohen's d of paired differences).
         area_effect_control: the same over stays without an event, with their last hours in place of the event, as many as the
             median event has. It is a control because events are at the ends of stays.
         roughness: mean over all stays and signals.
-        n_stays: number of stays with both.
     """
     starts, lengths = segments(recording)
     events = np.add.reduceat(y, starts)
@@ -157,26 +185,16 @@ def latent_statistics(z: Floats, recording: NDArray[np.int64], y: NDArray[np.int
     left = np.repeat(starts + lengths, lengths) - np.arange(len(y))  # hours to the end of the stay, this one included
     eventless = np.repeat(events == 0, lengths)
     width = spread(z)
-    area = _differences(width, recording, y)
-    control = _differences(width[eventless], recording[eventless], (left[eventless] <= usual).astype(np.int64))
-    rough = np.concatenate([roughness(stay) for stay in np.split(z.astype(np.float64), starts[1:])])
     return {
-        "area_event": float(area[1].mean()),
-        "area_no_event": float(area[0].mean()),
-        "area_effect": _effect(area),
-        "area_effect_control": _effect(control),
-        "roughness": float(np.nanmean(rough)) if np.isfinite(rough).any() else float("nan"),
-        "n_stays": float(len(area)),
+        "area_effect": _effect(width, recording, y),
+        "area_effect_control": _effect(width[eventless], recording[eventless], left[eventless] <= usual),
+        "roughness": mean_roughness(z, starts),
     }
 
 
-def _differences(values: Floats, recording: NDArray[np.int64], inside: NDArray[np.int64]) -> pd.DataFrame:
-    """Return the mean of the values outside (0) and inside (1) for each recording that has both."""
-    frame = pd.DataFrame({"recording": recording, "inside": inside, "value": values})
-    means = frame.pivot_table(index="recording", columns="inside", values="value")
-    return means.reindex(columns=[0, 1]).dropna()
-
-
-def _effect(means: pd.DataFrame) -> float:
+def _effect(values: Floats, recording: NDArray[np.int64], inside: NDArray[Any]) -> float:
+    """Return Cohen's d of the mean of the values inside minus that outside, over the recordings that have both."""
+    frame = pd.DataFrame({"recording": recording, "inside": inside.astype(np.int64), "value": values})
+    means = frame.pivot_table(index="recording", columns="inside", values="value").reindex(columns=[0, 1]).dropna()
     difference = means[1] - means[0]
     return float(difference.mean() / difference.std(ddof=1)) if len(difference) > 1 else float("nan")

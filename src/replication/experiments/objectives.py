@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pandas as pd
 import torch
 
-from clai.alignment import TargetMatrix, alignment_scores, one_vs_rest, target_matrix
+from clai.alignment import alignment_scores, one_vs_rest, target_matrix
 from clai.checkpoints import Checkpoint
 from clai.encoders import ConvNet, place
 from clai.errors import InputError
@@ -20,10 +20,9 @@ from replication.models.base import Network
 from replication.models.embedding import draw_items, labels_of, outputs
 from replication.models.run import Run
 
-ALIGNMENTS = ("alignment", "centred_alignment", "class_alignment")
 VALIDATION_SAMPLES = 1000
 """Validation samples behind an alignment."""
-TRACE_COLUMNS = ["epoch", "kernel", *ALIGNMENTS]
+TRACE_COLUMNS = ["epoch", "kernel", "centred_alignment"]
 
 
 def train_traced(run: Run, objective: str, checkpoint: Checkpoint) -> tuple[Network, pd.DataFrame]:
@@ -53,34 +52,24 @@ def train_traced(run: Run, objective: str, checkpoint: Checkpoint) -> tuple[Netw
 
 
 def measure_alignment(run: Run, model: Network, positions: torch.Tensor) -> Epoch:
-    """Return the alignments of an embedding on the validation samples at these positions, by kernel and column.
+    """Return by kernel the centred alignment of an embedding on the validation samples at these positions.
 
-    alignment and centred_alignment are those of each condition, averaged; an embedding without conditions serves all of them.
-    class_alignment is the centred alignment of the mean similarity over conditions with a target of 1 for two samples of a class
-    and -1 for others, which an embedding can reach with conditions or without.
+    It is the mean over conditions; an embedding without conditions serves all of them.
     """
-    labels = labels_of(run.splits.val, positions)
-    signs = one_vs_rest(labels, run.conditions)
-    of_conditions = target_matrix(signs, signs, run.training.target)
-    same = (labels.unsqueeze(0) == labels.unsqueeze(1)).float().mul(2).sub(1).unsqueeze(0)
+    signs = one_vs_rest(labels_of(run.splits.val, positions), run.conditions)
+    target = target_matrix(signs, signs, run.training.target)
     figures: Epoch = {}
     for view in model.views():
         z = outputs(view.module, run.splits.val, run.training.precision, positions, dim=1)
         with torch.no_grad():
             similarity = copy.deepcopy(view.kernel).cpu()(z, z)
-            raw, centred = alignment_scores(similarity.expand(len(signs), -1, -1), of_conditions)
-            of_classes = alignment_scores(similarity.mean(0, keepdim=True), TargetMatrix(same, None))[1]
-        for column, value in zip(ALIGNMENTS, (raw, centred, of_classes), strict=True):
-            figures[f"{view.kernel.name} {column}"] = float(value.mean())
+            centred = alignment_scores(similarity.expand(len(signs), -1, -1), target)[1]
+        figures[f"kernel {view.kernel.name}"] = float(centred.mean())
     return figures
 
 
 def _table(history: Sequence[Epoch]) -> pd.DataFrame:
     """Return the traced figures of a history in `TRACE_COLUMNS`, a row an epoch and kernel."""
-    kernels = list(dict.fromkeys(key.split()[0] for key in history[0] if " " in key))
-    rows = [
-        (row["epoch"], kernel, *(row[f"{kernel} {column}"] for column in ALIGNMENTS))
-        for kernel in kernels
-        for row in history
-    ]
+    kernels = [key for key in history[0] if key.startswith("kernel ")]
+    rows = [(row["epoch"], key.removeprefix("kernel "), row[key]) for key in kernels for row in history]
     return pd.DataFrame(rows, columns=TRACE_COLUMNS)

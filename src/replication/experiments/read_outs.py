@@ -17,16 +17,14 @@ from sklearn.neighbors import KNeighborsClassifier, NearestCentroid, Neighborhoo
 from sklearn.svm import SVC
 from torch import Tensor
 
-from clai.inference import ParzenMeans, decide, log_posteriors, parzen_means
+from clai.inference import decide, log_posteriors, parzen_means
 from clai.kernels import Kernel
-from replication.experiments.evaluation import Scored, evaluate_scores
 from replication.models.embedding import Embedded
 from replication.models.row_classifiers import LogisticRegression, varying
 from replication.models.run import Run
 
 Floats = NDArray[np.float64]
 READ_OUT_COLUMNS = ["read_out", "metric", "value"]
-METRICS = ("accuracy", "roc_auc", "ece_scaled")
 SAMPLES = 3000
 """Training samples that every read-out is fitted on."""
 VALIDATION_SAMPLES = 2000
@@ -51,22 +49,12 @@ class Split(NamedTuple):
     y: NDArray[np.int64]
 
 
-class Fitted(NamedTuple):
-    """The scores of a read-out for validation and test samples, and what validation samples chose, if anything.
-
-    Scores are (N, C), or of two classes (N,): positive above 0.
-    """
-
-    val: Floats
-    test: Floats
-    choice: float | None = None
-
-
 Scores = Callable[[Split], Floats]
+"""Of the samples of a split, (N, C), or of two classes (N,): positive above 0."""
 
 
 def measure_read_outs(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]) -> pd.DataFrame:
-    """Fit every read-out and return its figures of merit on the test samples.
+    """Fit every read-out and return its accuracy on the test samples.
 
     Args:
         run: of samples.
@@ -74,35 +62,28 @@ def measure_read_outs(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]
         embedded: the samples to fit on (`train`), to choose on (`val`) and to score (`test`).
 
     Returns:
-        `READ_OUT_COLUMNS`: for each read-out `METRICS`, and the metric `choice` where validation samples chose something: C
-        of the machine or the regression, the number of neighbours, the width of the density in root mean square distances.
+        `READ_OUT_COLUMNS`, a row a read-out with the metric accuracy.
     """
     kernel = kernel.cpu().eval()
     splits = {name: _split(kernel, part) for name, part in embedded.items()}
     # Some read-outs divide by the spread within classes.
     columns = varying(splits["train"].x)
     train, val, test = (splits[name]._replace(x=splits[name].x[:, columns]) for name in ("train", "val", "test"))
-    rows = []
-    for read_out, fitted in _fit_all(run, kernel, train, val, test):
-        metrics = evaluate_scores(run, Scored(fitted.test, test.y), Scored(fitted.val, val.y)).metrics
-        values = {m: v for m, v in zip(metrics["metric"], metrics["value"], strict=True) if m in METRICS}
-        if fitted.choice is not None:
-            values["choice"] = fitted.choice
-        rows += [(read_out, metric, value) for metric, value in values.items()]
+    rows = [(name, "accuracy", _accuracy(f, test.y)) for name, f in _score_all(run, kernel, train, val, test)]
     return pd.DataFrame(rows, columns=READ_OUT_COLUMNS)
 
 
-def _fit_all(run: Run, kernel: Kernel, train: Split, val: Split, test: Split) -> Iterator[tuple[str, Fitted]]:
+def _score_all(run: Run, kernel: Kernel, train: Split, val: Split, test: Split) -> Iterator[tuple[str, Floats]]:
+    """Yield each read-out with its scores of the test samples."""
     classes, seed = run.classes, run.id.seed
-    means_val, means = (_parzen_means(run, kernel, part.embedded, train.embedded) for part in (val, test))
-    parzen = log_posteriors if run.conditions > 1 else lambda means: decide(means, "parzen")
-    for read_out, rule in (("vote", lambda means: decide(means, "printed")), ("parzen", parzen)):
-        f_val, f = (rule(part).double().T.numpy() for part in (means_val, means))
-        yield read_out, Fitted(f_val, f) if run.conditions > 1 else Fitted(f_val[:, 0], f[:, 0])
+    references = train.embedded
+    means = parzen_means(kernel, test.embedded.z, references.z, references.y, classes=max(run.conditions, 2))
+    parzen = log_posteriors(means) if run.conditions > 1 else decide(means, "parzen")
+    for read_out, f in (("vote", decide(means, "printed")), ("parzen", parzen)):
+        yield read_out, (f.T if run.conditions > 1 else f[0]).double().numpy()
     yield "kernel-density", _density(train, val, test, WIDTHS, classes)
-    yield "svm", _choose(INVERSE_PENALTIES, lambda c: _machine(kernel, train, c, classes, seed), val, test)
-    centroid = NearestCentroid().fit(train.x, train.y)
-    yield "centroid", Fitted(centroid.decision_function(val.x), centroid.decision_function(test.x))
+    yield "svm", _choose(INVERSE_PENALTIES, lambda c: _machine(kernel, train, c, seed), val, test)
+    yield "centroid", NearestCentroid().fit(train.x, train.y).decision_function(test.x)
     yield "neighbours", _choose(NEIGHBOURS, lambda k: _neighbours(train, k), val, test)
     components = NeighborhoodComponentsAnalysis(
         min(COMPONENTS, train.x.shape[1]), init="pca", max_iter=COMPONENT_STEPS, random_state=seed
@@ -115,7 +96,7 @@ def _fit_all(run: Run, kernel: Kernel, train: Split, val: Split, test: Split) ->
         train.x, train.y, val.x, val.y,
         inverse_penalty=INVERSE_PENALTIES, samples_per_class=len(train.y), seed=seed,
     )  # fmt: skip
-    yield "linear", Fitted(linear.score_rows(val.x), linear.score_rows(test.x), linear.choices["inverse_penalty"])
+    yield "linear", linear.score_rows(test.x)
 
 
 @torch.no_grad()
@@ -124,21 +105,14 @@ def _split(kernel: Kernel, embedded: Embedded) -> Split:
     return Split(embedded, x.contiguous().numpy(), embedded.y.numpy())
 
 
-def _parzen_means(run: Run, kernel: Kernel, part: Embedded, references: Embedded) -> ParzenMeans:
-    return parzen_means(kernel, part.z, references.z, references.y, classes=max(run.conditions, 2))
+def _choose(values: Sequence[Any], fit: Callable[[Any], Scores], val: Split, test: Split) -> Floats:
+    """Score test samples by the read-out that decides most validation samples rightly, the first of equals."""
+    read_outs = [fit(value) for value in values]
+    return max(read_outs, key=lambda read_out: _accuracy(read_out(val), val.y))(test)
 
 
-def _choose(values: Sequence[Any], fit: Callable[[Any], Scores], val: Split, test: Split) -> Fitted:
-    """Fit a read-out with each value; keep the one that decides most validation samples rightly, the first of equals."""
-    read_outs = {value: fit(value) for value in values}
-    scores = {value: read_out(val) for value, read_out in read_outs.items()}
-
-    def accuracy(value: Any) -> float:
-        score = scores[value]
-        return float(((score.argmax(1) if score.ndim == 2 else score > 0) == val.y).mean())
-
-    best = max(values, key=accuracy)
-    return Fitted(scores[best], read_outs[best](test), float(best))
+def _accuracy(score: Floats, y: NDArray[np.int64]) -> float:
+    return float(((score.argmax(1) if score.ndim == 2 else score > 0) == y).mean())
 
 
 def _of_two(logs: Floats) -> Floats:
@@ -150,7 +124,7 @@ def _in_blocks(scores: Callable[[slice], Floats], count: int) -> Floats:
     return np.concatenate([scores(slice(first, first + _ROWS)) for first in range(0, count, _ROWS)])
 
 
-def _machine(kernel: Kernel, train: Split, c: float, classes: int, seed: int) -> Scores:
+def _machine(kernel: Kernel, train: Split, c: float, seed: int) -> Scores:
     """Fit a support vector machine whose kernel is the Parzen form (1 + S) / 2, averaged over conditions.
 
     It is positive semidefinite, which S of the Gaussian kernel is not.
@@ -177,8 +151,8 @@ def _neighbours(train: Split, count: int) -> Scores:
     return lambda part: _of_two(scores(part))
 
 
-def _density(train: Split, val: Split, test: Split, widths: Sequence[float], classes: int) -> Fitted:
-    """Fit the Bayes rule with Gaussian windows on the coordinates; validation samples choose the width.
+def _density(train: Split, val: Split, test: Split, widths: Sequence[float], classes: int) -> Floats:
+    """Score by the Bayes rule with Gaussian windows on the coordinates; validation samples choose the width.
 
     A width is in units of the root mean square distance of the training samples from their mean.
     """

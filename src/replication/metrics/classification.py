@@ -70,7 +70,7 @@ def multiclass_metrics(y: ArrayLike, probabilities: ArrayLike, *, bins: int = EC
 
     y: (N,) class indices. probabilities: (N, C), rows on the simplex. bins: number of bins of the ECE (top-label).
 
-    Returns accuracy, precision, recall, f1, macro_f1, kappa, roc_auc, ece, mean_confidence. Raises InputError for probabilities
+    Returns accuracy, precision, recall, f1, macro_f1, kappa, roc_auc, ece. Raises InputError for probabilities
     outside [0, 1].
     """
     from sklearn.metrics import accuracy_score, cohen_kappa_score, f1_score, precision_recall_fscore_support
@@ -90,7 +90,6 @@ def multiclass_metrics(y: ArrayLike, probabilities: ArrayLike, *, bins: int = EC
         "kappa": float(cohen_kappa_score(y, predicted)),
         "roc_auc": float(np.mean([roc_auc(y == k, probabilities[:, k], f"class {k}") for k in ranked])),
         "ece": expected_calibration_error(confidence, correct, bins=bins),
-        "mean_confidence": float(confidence.mean()),
     }
 
 
@@ -155,7 +154,7 @@ def binary_metrics(
 
     Returns:
         auroc, auprc (average precision), f1, f1_validation, prevalence; and of `probability` ece (top-label),
-        ece_positive_rate, brier, log_loss, brier_reliability, brier_resolution, brier_uncertainty. The same seven of `calibrated`
+        ece_positive_rate, brier, log_loss, brier_reliability and brier_resolution. The first four of these for `calibrated`
         have names that end in _calibrated; aurc is of `calibrated`, too.
 
     Raises:
@@ -172,7 +171,6 @@ def binary_metrics(
             "ece_positive_rate": expected_calibration_error(p, y, bins=bins),
             "brier": float(brier_score_loss(y, p, pos_label=1)),
             "log_loss": log_loss(y, of_classes(p)),
-            **brier_parts(p, y, bins=bins),
         }
         calibration |= {f"{name}{ending}": value for name, value in of_ending.items()}
     return {
@@ -181,6 +179,7 @@ def binary_metrics(
         "f1": _f1_above(y, score, threshold),
         "f1_validation": _f1_above(y, score, threshold_validation),
         **calibration,
+        **brier_parts(probability, y, bins=bins),
         "aurc": risk_coverage_area(y, of_classes(calibrated)),
         "prevalence": float(y.mean()),
     }
@@ -245,13 +244,12 @@ def reliability(probability: ArrayLike, outcome: ArrayLike, *, bins: int = ECE_B
 
 
 def brier_parts(probability: ArrayLike, outcome: ArrayLike, *, bins: int = ECE_BINS) -> dict[str, float]:
-    """Return brier_reliability, brier_resolution and brier_uncertainty over the bins of `reliability`."""
+    """Return brier_reliability and brier_resolution over the bins of `reliability`."""
     table = reliability(probability, outcome, bins=bins)
     share, rate = table["n"] / table["n"].sum(), float(np.mean(np.asarray(outcome, dtype=np.float64)))
     return {
         "brier_reliability": float((share * (table["confidence"] - table["accuracy"]) ** 2).sum()),
         "brier_resolution": float((share * (table["accuracy"] - rate) ** 2).sum()),
-        "brier_uncertainty": rate * (1 - rate),
     }
 
 

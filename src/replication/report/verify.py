@@ -1,4 +1,4 @@
-"""Published numbers computed again: metrics, intervals and curves from predictions, and tables and verdicts from these.
+"""Published numbers computed again: metrics and intervals from predictions, and tables and verdicts from these.
 
 Published predictions are rounded (`experiments.predictions`), which leaves what depends on classes and alarms alone exact.
 The tolerance of every other number is half a unit of the last digit that tables print, of the limits of intervals a whole one.
@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from replication.experiments.predictions import Predictions, Samples, load_predictions, load_samples
-from replication.metrics.bootstrap import Fold, net_benefit, patient_intervals
+from replication.metrics.bootstrap import Fold, patient_intervals
 from replication.metrics.challenge_utility import hourly_utility, utility_score
 from replication.metrics.classification import binary_metrics, sample_metrics
 from replication.metrics.comparisons import Predicted, compare_models
@@ -29,9 +29,7 @@ from replication.runs.outputs import SAMPLES, predictions_of
 
 COLUMNS = ["source", "name", "published", "here", "agreement"]
 """Where a number stands, such as `table1` or `pathmnist/metrics.csv`; which one it is; both values; an `Agreement`."""
-NOT_RECOMPUTED = ("f1_validation", "temperature", "standard_error")
-"""Metrics that need validation samples, or the references of a vote."""
-EXACT = ("accuracy", "precision", "recall", "f1", "macro_f1", "kappa", "utility", "prevalence", "brier_uncertainty")
+EXACT = ("accuracy", "precision", "recall", "f1", "macro_f1", "kappa", "utility", "prevalence")
 """Metrics that rounded predictions leave as they are."""
 TOLERANCE, TOLERANCES = 5e-4, {"roc_auc": 5e-5}
 """Tolerance of other metrics: half a unit of the last digit that tables print, which is .001, or .01 % of the ROC-AUC."""
@@ -48,14 +46,12 @@ KEYS = {
     "metrics.csv": ["model", "seed", "fold", "rule", "shares", "metric"],
     "intervals.csv": ["model", "other", "metric"],
     "comparisons.csv": ["model", "other", "metric"],
-    "decision.csv": ["model", "seed", "fold", "threshold"],
 }
 """Columns that tell the rows of an evidence file apart."""
 VALUES = {
     "metrics.csv": ["value"],
     "intervals.csv": ["value", "low", "high"],
     "comparisons.csv": ["value", "low", "high", "p"],
-    "decision.csv": ["net_benefit"],
 }
 EXPECTED = ("accuracy", "auroc")
 """Metrics that every run has, by which a run without predictions is found."""
@@ -80,7 +76,7 @@ def recompute(evidence: Evidence, dataset: str) -> dict[str, pd.DataFrame]:
     """
     description, published = evidence.description(dataset), evidence.frame(dataset, "metrics.csv")
     classes = len(description["classes"])
-    samples = load_samples(evidence.path(dataset, SAMPLES), classes)
+    samples = load_samples(evidence.path(dataset, SAMPLES))
     runs = {
         RunId.parse(f"{dataset}/{model}/{replicate}"): predictions
         for model in published["model"].unique()
@@ -111,7 +107,7 @@ def _fold(samples: Samples, number: int | None, label_hours_before: float | None
 
 
 def measure(tested: Fold, predictions: Predictions, recordings: bool) -> dict[str, float]:
-    """Return the metrics of a run, without `NOT_RECOMPUTED`."""
+    """Return the metrics of a run that need no validation samples."""
     probability, calibrated = predictions.probability, predictions.calibrated
     if predictions.score.ndim == 2:
         return sample_metrics(tested.y, probability, calibrated)
@@ -121,7 +117,7 @@ def measure(tested: Fold, predictions: Predictions, recordings: bool) -> dict[st
     metrics = of_two if recordings else sample_metrics(tested.y, probability, calibrated) | of_two
     if tested.utility is not None and predictions.alarm is not None:
         metrics["utility"] = utility_score(tested.utility, predictions.alarm)
-    return {name: value for name, value in metrics.items() if name not in NOT_RECOMPUTED}
+    return {name: value for name, value in metrics.items() if name != "f1_validation"}
 
 
 def _comparisons(
@@ -141,24 +137,21 @@ def _comparisons(
 def _of_patients(
     evidence: Evidence, dataset: str, runs: Mapping[RunId, Predictions], folds: Mapping[int | None, Fold]
 ) -> dict[str, pd.DataFrame]:
-    """Return intervals by patient and decision curves, as far as they are published."""
-    published, found = evidence.frame(dataset, "intervals.csv"), {}
-    if len(published):
-        filled: dict[tuple[int, int | None], Fold] = {}
-        for run in sorted(runs, key=lambda run: (run.seed, run.fold or 0)):
-            empty = folds[run.fold]._replace(scores={}, alarms={}, calibrated={})
-            fold, part = filled.setdefault((run.seed, run.fold), empty), runs[run]
-            fold.scores[run.model], fold.calibrated[run.model] = part.score, part.calibrated  # type: ignore[index]
-            if part.alarm is not None:
-                fold.alarms[run.model] = part.alarm  # type: ignore[index]
-        models = [model for model in published["model"].unique() if model in {run.model for run in runs}]
-        against = [other for other in published["other"].dropna().unique() if other in models]
-        draws = int(published["draws"].iloc[0])
-        found["intervals.csv"] = patient_intervals(list(filled.values()), models, against, draws)
-    if len(evidence.frame(dataset, "decision.csv")):
-        curves = {str(run): net_benefit(folds[run.fold].y, part.calibrated) for run, part in runs.items()}
-        found["decision.csv"] = gather(curves, columns.COLUMNS["decision.csv"])
-    return found
+    """Return intervals by patient; nothing where none are published."""
+    published = evidence.frame(dataset, "intervals.csv")
+    if published.empty:
+        return {}
+    filled: dict[tuple[int, int | None], Fold] = {}
+    for run in sorted(runs, key=lambda run: (run.seed, run.fold or 0)):
+        empty = folds[run.fold]._replace(scores={}, alarms={}, calibrated={})
+        fold, part = filled.setdefault((run.seed, run.fold), empty), runs[run]
+        fold.scores[run.model], fold.calibrated[run.model] = part.score, part.calibrated  # type: ignore[index]
+        if part.alarm is not None:
+            fold.alarms[run.model] = part.alarm  # type: ignore[index]
+    models = [model for model in published["model"].unique() if model in {run.model for run in runs}]
+    against = [other for other in published["other"].dropna().unique() if other in models]
+    draws = int(published["draws"].iloc[0])
+    return {"intervals.csv": patient_intervals(list(filled.values()), models, against, draws)}
 
 
 def compare(published: float, here: float, tolerance: float) -> Agreement:

@@ -19,7 +19,7 @@ COLUMNS: dict[str, list[str]] = {
     "signals.csv": ["model", "hour", "signal", "value", "sd", "event"],
     "latent.csv": ["model", "seed", "fold", "quantity", "value"],
     "read_outs.csv": ["model", "seed", "read_out", "metric", "value"],
-    "alignment.csv": ["model", "seed", "epoch", "kernel", "alignment", "centred_alignment", "class_alignment"],
+    "alignment.csv": ["model", "seed", "epoch", "kernel", "centred_alignment"],
     "agreement.csv": ["model", "seed", "fold", "share", "quantity", "value"],
     "bandwidth.csv": ["model", "seed", "reading", "metric", "value"],
     "resources.csv": ["stage", "wall_seconds", "cpu_seconds", "peak_memory_mb", "disk_mb"],
@@ -27,13 +27,11 @@ COLUMNS: dict[str, list[str]] = {
     "benchmark.csv": ["comparison", "variant", "setting", "repetition", "quantity", "value"],
 }  # fmt: skip
 
-STUDY_HISTORY = [
-    *COLUMNS["history.csv"], "turn_change", "passes", "operations", "seconds", "validation_seconds",
-]  # fmt: skip
+STUDY_HISTORY = [*COLUMNS["history.csv"], "turn_change", "passes", "operations", "seconds"]
 """Columns of the history of a study.
 
 Where classes take turns, `turn_change` is what the later ones do to the ROC-AUC of a class (`replication.models.clai.Turns`).
 
 Up to the end of each epoch the others add the encoder's passes over the data, the floating-point operations of these passes, and
-the wall time (s) of the steps and of the validations. The history of a single run has no times, since it is the same in each run.
+the wall time (s) of the steps. The history of a single run has no times, since it is the same in each run.
 """

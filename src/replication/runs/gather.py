@@ -32,14 +32,6 @@ def gather(tables: Mapping[str, pd.DataFrame], columns: Sequence[str]) -> pd.Dat
     )
 
 
-def with_times(history: pd.DataFrame, record: Mapping[str, Any]) -> pd.DataFrame:
-    """Return a run's history with the times of its record: `seconds` of the steps and `validation_seconds` up to each epoch."""
-    return history.assign(
-        seconds=pd.Series(record["epoch_seconds"], dtype=float).cumsum(),
-        validation_seconds=pd.Series(record["validation_seconds"], dtype=float).cumsum(),
-    )
-
-
 def predictions_of_runs(
     predictions: Iterable[str | Path], metrics: Iterable[str | Path]
 ) -> tuple[dict[RunId, dict[str, Any]], dict[RunId, float]]:
@@ -65,7 +57,12 @@ def gather_study(runs: Sequence[Path], prepared: Path, samples: int | None, fold
     """
     records = {run: json.loads((run / "run.json").read_text()) for run in runs}
     metrics = {str(run): pd.read_csv(run / "metrics.csv") for run in runs}
-    histories = {str(run): with_times(pd.read_csv(run / "history.csv"), records[run]) for run in runs}
+    histories = {
+        str(run): pd.read_csv(run / "history.csv").assign(
+            seconds=pd.Series(records[run]["epoch_seconds"], dtype=float).cumsum()
+        )
+        for run in runs
+    }
     gather(metrics, COLUMNS["metrics.csv"]).to_csv(folder / "metrics.csv", index=False)
     gather(histories, STUDY_HISTORY).to_csv(folder / "history.csv", index=False)
     write_records(folder, records.values())
