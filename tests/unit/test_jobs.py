@@ -1,50 +1,15 @@
-"""A job that runs out of memory or room says what to do, computes with the threads that it was told, and measures itself."""
+"""A job computes with the threads that it was told, and measures itself."""
 
-import gc
 import json
-import logging
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
 
-from replication.runs.jobs import THREAD_VARIABLES, remove_finished_checkpoints, start_job
+from replication.runs.jobs import THREAD_VARIABLES, remove_finished_checkpoints
 from replication.runs.resources import StageMeter, disk_mb
-
-
-def on_the_gpu() -> None:
-    raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
-
-
-@pytest.fixture
-def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Callable[..., str]:
-    """What a job says whose code raises."""
-
-    def run(code: Callable[[], object]) -> str:
-        monkeypatch.setattr(sys, "excepthook", sys.excepthook)
-        monkeypatch.setattr(gc, "freeze", lambda: None)  # for short processes, which this one is not
-        start_job(tmp_path / "log", lower="training.batch_size")
-        logging.captureWarnings(False)
-        try:
-            code()
-        except Exception as error:
-            sys.excepthook(type(error), error, error.__traceback__)
-        return caplog.text
-
-    return run
-
-
-@pytest.mark.parametrize(
-    "code", [lambda: torch.empty(2**50), lambda: np.empty(2**50), on_the_gpu], ids=["torch", "numpy", "cuda"]
-)
-def test_out_of_memory_names_the_setting_to_lower(code: Callable[[], object], said: Callable[..., str]) -> None:
-    assert "error: out of memory: lower training.batch_size; or run fewer jobs at once" in said(code)
-
 
 POOLS = """
 from replication.runs.jobs import use_threads

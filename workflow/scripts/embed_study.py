@@ -11,7 +11,7 @@ from replication.runs.jobs import start_job
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
-start_job(snakemake.log[0], lower="training.batch_size, training.references or encoder.width")
+start_job(snakemake.log[0])
 inputs, output, params = snakemake.input, snakemake.output, snakemake.params
 run = Run.open(inputs.prepared, params.settings, RunId.parse(output.embedded))
 with run.checkpoint(params.checkpoint, [inputs.prepared, *inputs.library]) as checkpoint:

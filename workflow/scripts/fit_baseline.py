@@ -16,7 +16,7 @@ from replication.runs.resources import disk_mb
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
-start_job(snakemake.log[0], lower="samples_per_class of the models below `baselines`")
+start_job(snakemake.log[0])
 inputs, output = snakemake.input, snakemake.output
 run = Run.open(inputs.prepared, snakemake.params.settings, RunId.parse(output.metrics))
 splits = embedded_splits(run, load_embedded(inputs.embedded)) if inputs.embedded else run.splits

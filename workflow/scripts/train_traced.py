@@ -10,7 +10,7 @@ from replication.runs.jobs import start_job
 if TYPE_CHECKING:
     from snakemake.script import snakemake
 
-start_job(snakemake.log[0], lower="training.batch_size or encoder.width")
+start_job(snakemake.log[0])
 inputs, output, params = snakemake.input, snakemake.output, snakemake.params
 run = Run.open(inputs.prepared, params.settings, RunId.parse(output.model))
 recorder = run.recorder()

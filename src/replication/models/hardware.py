@@ -1,13 +1,10 @@
 """What the machine computes with: the device of a run, and the precision of its trunk."""
 
 import logging
-import time
-from statistics import median
 
 import torch
-from torch import nn
 
-from clai.trainer import Precision, precision_context
+from clai.trainer import Precision
 
 logger = logging.getLogger("replication")
 
@@ -41,7 +38,7 @@ def choose_precision(name: str, device: torch.device) -> Precision:
     """Return the precision of the trunk that the setting `training.precision` names, and log why.
 
     `auto` is bfloat16 where the device computes it natively, else float32. A fixed bfloat16 that the device has to emulate stays,
-    with a warning that gives the measured cost.
+    with a warning.
     """
     native = has_native_bfloat16(device)
     if name == "auto":
@@ -51,32 +48,7 @@ def choose_precision(name: str, device: torch.device) -> Precision:
         return precision
     if name == "bfloat16" and not native:
         logger.warning(
-            "training.precision is bfloat16, which this %s emulates: a convolution takes %.1f times as long as in float32. "
-            "Set it to auto or float32",
+            "training.precision is bfloat16, which this %s emulates, many times as slow as float32. Set it to auto or float32",
             device.type.upper(),
-            slowdown_of_bfloat16(device),
         )
     return name  # type: ignore[return-value]  # the schema allows no other names
-
-
-def slowdown_of_bfloat16(device: torch.device, repetitions: int = 3) -> float:
-    """Measure how many times as long a convolution takes in bfloat16 as in float32, forward and backward.
-
-    Returns the ratio of the medians over `repetitions` passes of 32 pictures of 32 x 32 pixels with 16 channels.
-    """
-    layer = nn.Conv2d(16, 16, 3, padding=1).to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-    x = torch.randn(32, 16, 32, 32, device=device).contiguous(memory_format=torch.channels_last)
-
-    def seconds(precision: Precision) -> float:
-        times = []
-        for _ in range(repetitions + 1):
-            start = time.perf_counter()
-            with precision_context(device, precision):
-                y = layer(x)
-            y.float().sum().backward()
-            if device.type == "cuda":
-                torch.cuda.synchronize(device)
-            times.append(time.perf_counter() - start)
-        return median(times[1:])  # the first pass prepares the others
-
-    return seconds("bfloat16") / seconds("float32")
