@@ -13,6 +13,7 @@ config["studies"] |= tuning_studies(config)
 
 RESULTS = "results/mini" if config["miniature"] else "results/real"  # <results>, for code
 EVIDENCE = RESULTS if config["miniature"] else f"results/{config['evidence']}"  # <evidence>, for code
+RAW = "results/mini/raw" if config["miniature"] else Path(config["data_dir"]).expanduser()  # downloaded files
 VARIANT = f"({'|'.join(config['variants'])})"
 TRAINED = fitted_on("samples")
 
@@ -87,32 +88,25 @@ def checkpoint_of(wildcards, output):
     return str(Path(output[0]).with_name("checkpoint.pt"))
 
 
+def of_runs(runs, name):
+    """A file of each of these runs."""
+    return [f"<results>/{run}/{name}" for run in runs]
+
+
 def files_of_runs(name, *models, first=False):
-    """Input function: a file of every run, or the first one, of the dataset's models among these; without any, of the wildcards' model."""
+    """Input function: a file of every run, or of the first one of each model, of the dataset's models among these."""
 
     def files(wildcards):
-        own = config["datasets"][wildcards.dataset]["models"]
-        runs = [
-            run_settings.runs_of_model(config, wildcards.dataset, model)
-            for model in own
-            if model in (models or [wildcards.model])
-        ]
-        found = [f"<results>/{run}/{name}" for of_model in runs for run in (of_model[:1] if first else of_model)]
-        return found if models or not first else found[0]
+        own = [model for model in config["datasets"][wildcards.dataset]["models"] if model in models]
+        runs = [run_settings.runs_of_model(config, wildcards.dataset, model) for model in own]
+        return of_runs([run for of_model in runs for run in (of_model[:1] if first else of_model)], name)
 
     return files
 
 
-def raw_folder(wildcards):
-    """The folder of downloaded files."""
-    root = "results/mini/raw" if config["miniature"] else Path(config["data_dir"]).expanduser()
-    return f"{root}/{wildcards.dataset}"
-
-
-def raw_state(wildcards):
-    """A digest of the raw files; none of the miniature's, which follow from their generators."""
-    entry = config["datasets"][wildcards.dataset]
-    return "" if config["miniature"] else state_of_raw(entry, Path(raw_folder(wildcards)))
+def file_of_first_run(name):
+    """Input function: a file of the first run of the wildcards' model."""
+    return lambda wildcards: of_runs(run_settings.runs_of_model(config, wildcards.dataset, wildcards.model), name)[0]
 
 
 def raw_of(name):
@@ -138,7 +132,7 @@ def model_of_embedding(wildcards):
 def controls_of(wildcards):
     """The files of each control of claims, of all embeddings of the dataset."""
     return {
-        control: [f"<results>/{run}/{file}" for run in controls.control_runs(config, wildcards.dataset, control)]
+        control: of_runs(controls.control_runs(config, wildcards.dataset, control), file)
         for control, file in controls.CONTROLS.items()
     }
 
@@ -147,8 +141,8 @@ def similarities_of(wildcards):
     """The similarities between classes: in CLaI's embeddings, then in others."""
     if run_settings.has_recordings(config, wildcards.dataset):
         return []
-    others = [f"<results>/{run}/similarity.csv" for run in controls.compared_runs(config, wildcards.dataset)]
-    return [*files_of_runs("similarity.csv", *CLAI)(wildcards), *others]
+    others = controls.compared_runs(config, wildcards.dataset)
+    return [*files_of_runs("similarity.csv", *CLAI)(wildcards), *of_runs(others, "similarity.csv")]
 
 
 def prepared_of(wildcards):
@@ -166,7 +160,7 @@ def files_of_fits(name):
             runs = run_settings.runs_of_study(config, owner)
         else:
             runs = run_settings.runs_of_model(config, owner, wildcards.fit)
-        return [f"<results>/{run}/{name}" for run in runs if run.model == wildcards.get("fit", run.model)]
+        return of_runs([run for run in runs if run.model == wildcards.get("fit", run.model)], name)
 
     return files
 
@@ -201,18 +195,13 @@ def caption_of(wildcards):
 def verified(file, at_hand=False):
     """Input function: a file of each dataset with published predictions; or of each one at hand with published models."""
 
-    def files(wildcards):
-        names = [
-            name for name in outputs.available(EVIDENCE, config) if outputs.prediction_files(EVIDENCE, name, config)
-        ]
-        if at_hand:
-            names = [
-                name
-                for name in outputs.available(EVIDENCE, config)
-                if name in config["datasets"]
-                and (config["miniature"] or config["datasets"][run_settings.raw_dataset(config, name)]["path"])
-                and any(Path(EVIDENCE, name).glob("models/*/model.json"))
-            ]
-        return [f"<report>/verify/{name}/{file}" for name in names]
+    def wanted(name):
+        if not at_hand:
+            return outputs.prediction_files(EVIDENCE, name, config)
+        if name not in config["datasets"] or not any(Path(EVIDENCE, name).glob("models/*/model.json")):
+            return False
+        return config["miniature"] or config["datasets"][run_settings.raw_dataset(config, name)]["path"]
 
-    return files
+    return lambda wildcards: [
+        f"<report>/verify/{name}/{file}" for name in outputs.available(EVIDENCE, config) if wanted(name)
+    ]

@@ -35,9 +35,9 @@ rule fetch_source:
         "../../envs/environment.yaml"
     params:
         settings=lambda wildcards: run_settings.source_settings(config, wildcards.dataset),
-        # So a change of raw files verifies and prepares them again.
-        files=raw_state,
-        folder=raw_folder,
+        # So a change of the user's raw files verifies and prepares them again.
+        files=lambda wildcards: state_of_raw(config["datasets"][wildcards.dataset]),
+        folder=lambda wildcards: f"{RAW}/{wildcards.dataset}",
         miniature=config["miniature"],
     message:
         "Find or download the raw files of {wildcards.dataset} and verify them."

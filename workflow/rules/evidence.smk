@@ -12,10 +12,9 @@ rule summarise_dataset:
         history=files_of_runs("history.csv", *TRAINED),
         similarity=similarities_of,
         records=files_of_runs("run.json", *MODELS),
-        traced=lambda wildcards: [
-            f"<results>/{run}/traced/run.json"
-            for run in controls.traced_runs(config, wildcards.dataset, controls.TRACED_ONLY)
-        ],
+        traced=lambda wildcards: of_runs(
+            controls.traced_runs(config, wildcards.dataset, controls.TRACED_ONLY), "traced/run.json"
+        ),
         evaluations=files_of_runs("evaluation.json", *TRAINED),
         downloading=raw_of("download_resources.json"),
         preparing="<results>/{dataset}/prepare_resources.json",
@@ -49,9 +48,7 @@ rule summarise_recordings:
         predictions=files_of_runs("predictions.npz", *MODELS),
         embedded=files_of_runs("embedded.safetensors", *CLAI),
         latent=files_of_runs("latent.npz", *(name for name in MODELS if MODELS[name].latent)),
-        controls=lambda wildcards: [
-            f"<results>/{run}/latent.csv" for run in controls.signal_runs(config, wildcards.dataset)
-        ],
+        controls=lambda wildcards: of_runs(controls.signal_runs(config, wildcards.dataset), "latent.csv"),
         library=EVALUATION,
     output:
         intervals="<results>/{dataset}/evidence/intervals.csv",
@@ -119,13 +116,7 @@ rule summarise_multiclass:
     conda:
         "../../envs/environment.yaml"
     params:
-        settings=only(
-            "threads",
-            "embedding_size",
-            "encoder",
-            "kernel",
-            "hourly",
-        ),
+        settings=only("threads", "embedding_size", "encoder", "kernel", "hourly"),
     message:
         "Compare the models of {wildcards.dataset}, and project its test embeddings to two dimensions."
     script:
@@ -135,11 +126,11 @@ rule summarise_multiclass:
 rule pack_model:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
-        model=files_of_runs("model.safetensors", first=True),
-        embedded=files_of_runs("embedded.safetensors", first=True),
-        metrics=files_of_runs("metrics.csv", first=True),
-        training=files_of_runs("run.json", first=True),
-        evaluation=files_of_runs("evaluation.json", first=True),
+        model=file_of_first_run("model.safetensors"),
+        embedded=file_of_first_run("embedded.safetensors"),
+        metrics=file_of_first_run("metrics.csv"),
+        training=file_of_first_run("run.json"),
+        evaluation=file_of_first_run("evaluation.json"),
         library=EVALUATION,
     output:
         weights="<results>/{dataset}/models/{model}/model.safetensors",
@@ -173,8 +164,7 @@ rule picture_votes:
         "<logs>/{dataset}/picture_votes.log",
     conda:
         "../../envs/environment.yaml"
-    params:
-        settings=only("threads"),
+    threads: threads_of
     message:
         "Show which references of {wildcards.dataset} vote for and against the class of test images."
     script:

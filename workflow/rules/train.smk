@@ -1,5 +1,5 @@
-# Networks, CLaI's and those it is compared with: training, and the evaluation of each run.
-# Requires <results>/{dataset}/prepared/; leaves model, history, metrics and records in <results>/{dataset}/{model}/{run}/.
+# The runs of models: training and evaluation of networks, CLaI's and others; fit and evaluation of classifiers of rows, of hours or
+# of CLaI-C's embeddings. Requires <results>/{dataset}/prepared/; leaves metrics and records in <results>/{dataset}/{model}/{run}/.
 
 
 rule train_model:
@@ -60,3 +60,29 @@ rule evaluate:
         "Evaluate {wildcards.model} on {wildcards.dataset}, {wildcards.run}."
     script:
         "../scripts/evaluate.py"
+
+
+rule fit_baseline:
+    input:
+        prepared="<results>/{dataset}/prepared/dataset.json",
+        embedded=embeddings_below,
+        library=EVALUATION,
+    output:
+        metrics="<results>/{dataset}/{model}/{run}/metrics.csv",
+        reliability="<results>/{dataset}/{model}/{run}/reliability.csv",
+        predictions="<results>/{dataset}/{model}/{run}/predictions.npz",
+        process="<results>/{dataset}/{model}/{run}/latent.npz",
+        record="<results>/{dataset}/{model}/{run}/run.json",
+    log:
+        "<logs>/{dataset}/{model}/{run}/fit_baseline.log",
+    wildcard_constraints:
+        model="|".join([*fitted_on("rows"), *fitted_on("embeddings")]),
+    conda:
+        "../../envs/environment.yaml"
+    threads: threads_of
+    params:
+        settings=read_by_model(),
+    message:
+        "Fit {wildcards.model} on {wildcards.dataset}, {wildcards.run}."
+    script:
+        "../scripts/fit_baseline.py"

@@ -2,11 +2,7 @@
 # models. Requires evidence with predictions and the outputs rendered from it; leaves <report>/verify.csv.
 
 # Tracked outputs are compared as they are; others are rendered first.
-VERIFIED = [
-    name
-    for output in (*outputs.VERIFIED_TABLES, outputs.CLAIMS)
-    for name in outputs.files_of_outputs("<figures>", [output])
-]
+VERIFIED = outputs.files_of_outputs("<figures>", [*outputs.VERIFIED_TABLES, outputs.CLAIMS])
 TRACKED = [
     file.replace("<figures>", "paper_figures/mini" if config["miniature"] else "paper_figures") for file in VERIFIED
 ]

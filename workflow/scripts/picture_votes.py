@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
-settings = snakemake.params.settings
-use_threads(settings["threads"])
+use_threads(snakemake.threads)
 model = load(Path(snakemake.input.record).parent)
 data = prepared.load(Path(snakemake.input.prepared).parent)
 frame = vote_pictures(model, data, model.record["record"]["seed"])

@@ -9,7 +9,6 @@ import hashlib
 import importlib.util
 import json
 import logging
-import os
 import zipfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -27,7 +26,6 @@ logger = logging.getLogger(__name__)
 COLUMNS = ("dataset", "version", "file", "url", "checksum", "licence", "access")
 RETRIES = 3  # further attempts at an address
 TIMEOUT = 60.0  # seconds without a byte after which an attempt has failed
-OFFICIAL_TIME = 978307200  # of a file from outside, 2001-01-01: its state is known before it is there
 
 
 @dataclass(frozen=True)
@@ -172,8 +170,7 @@ def download(dataset: str, rows: Sequence[Row], folder: Path) -> None:
     )
     for number, row in enumerate(rows, 1):
         path = folder / row.file
-        there = path.is_file()
-        if not there:
+        if not path.is_file():
             try:
                 store.fetch(row.file, downloader=downloader)
             except (OSError, ValueError) as error:  # requests' errors are OSErrors, pooch's ValueErrors
@@ -182,8 +179,6 @@ def download(dataset: str, rows: Sequence[Row], folder: Path) -> None:
                     f"{path.resolve()} by hand and run again."
                 ) from error
         verify(path, row.checksum, dataset)
-        if not there:
-            os.utime(path, (OFFICIAL_TIME, OFFICIAL_TIME))
         logger.info("%s: file %d of %d, %s, is verified", dataset, number, len(rows), row.file)
 
 
@@ -226,8 +221,6 @@ def obtain(dataset: str, settings: Mapping[str, Any], table: Path, folder: Path,
     if hasattr(module, "unpack"):
         paths = module.unpack(paths, folder)
         path = paths[0].parent
-        for unpacked in set(paths) - set(given):
-            os.utime(unpacked, (OFFICIAL_TIME, OFFICIAL_TIME))
     try:
         official = official or _published(dataset, paths, rows, getattr(module, "OFFICIAL_ONLY", False))
     except InputError:
@@ -249,18 +242,13 @@ def obtain(dataset: str, settings: Mapping[str, Any], table: Path, folder: Path,
     )
 
 
-def state_of_raw(settings: Mapping[str, Any], folder: Path) -> str:
-    """Return a digest of names, sizes and times of a dataset's raw files, which changes when one of them does.
-
-    They are those at the user's `path`, or else those in `folder` that `download` did not leave there as they are.
-    """
-    module, states = source_module(settings["source"]), []
-    with suppress(InputError):  # which `obtain` raises, too
-        if settings["path"] is None:
-            paths = [path for path in matching(folder, module.FILES) if path.stat().st_mtime != OFFICIAL_TIME]
-        else:
-            paths = _own_files(Path(settings["path"]).expanduser(), module, "")
-        states = [(str(path), (found := path.stat()).st_size, found.st_mtime_ns) for path in paths]
+def state_of_raw(settings: Mapping[str, Any]) -> str:
+    """Return a digest of names, sizes and times of the raw files at the user's `path`, which changes when one of them does."""
+    states = []
+    if settings["path"] is not None:
+        with suppress(InputError):  # which `obtain` raises, too
+            for path in _own_files(Path(settings["path"]).expanduser(), source_module(settings["source"]), ""):
+                states.append((str(path), (found := path.stat()).st_size, found.st_mtime_ns))
     return hashlib.sha256(repr(states).encode()).hexdigest()
 
 
