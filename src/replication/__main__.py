@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     plan.add_argument("--configfile", type=Path, nargs="+", default=[], help="your own settings, as for Snakemake")
     publish = commands.add_parser("publish", help="add finished runs to the published evidence, or replace some of it")
-    publish.add_argument("what", nargs="*", help="datasets, studies and runs, such as cifar10 or cifar10/clai-m/seed3")
+    publish.add_argument("what", nargs="*", help="datasets and studies, such as cifar10")
     publish.add_argument(
         "--replace", nargs="+", default=[], help="datasets and studies to publish in place of what is there"
     )

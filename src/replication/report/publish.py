@@ -44,7 +44,6 @@ LARGEST_TABLE = 2 * 2**20
 _DESCRIPTION, _COMPARISONS, _INTERVALS = "dataset.json", "comparisons.csv", "intervals.csv"
 _PAIR = ["model", "other", "metric"]
 _TRAININGS = ("history.csv", "alignment.csv")
-_TIMES = ["seconds", "validation_seconds"]
 _CHOSEN_BY_HARDWARE = "training.precision"
 _KEY = ["model", "seed", "fold"]
 """Columns that say which run a row is of; a table without folds has no last one."""
@@ -53,10 +52,10 @@ _KEY = ["model", "seed", "fold"]
 def publish(
     what: Sequence[str], source: Path, target: Path, settings: Mapping[str, Any], replace: Sequence[str] = ()
 ) -> list[str]:
-    """Publish datasets, studies and single runs.
+    """Publish datasets and studies.
 
     Args:
-        what: names of datasets and studies, of which all runs are meant, and runs such as `cifar10/clai-m/seed3`.
+        what: names of datasets and studies.
         source: folder of the evidence to publish, such as results/real.
         target: folder of the published evidence, results/published.
         settings: all settings of the runs.
@@ -69,10 +68,9 @@ def publish(
         InputError: what was asked for is unfinished, was made with uncommitted changes, belongs to other data or settings than
             the published runs, or is published already. Nothing has been changed then.
     """
-    asked = list(dict.fromkeys([*what, *replace]))
     files: dict[Path, Path] = {}
     with tempfile.TemporaryDirectory() as temporary:
-        for name in dict.fromkeys(text.partition("/")[0] for text in asked):
+        for name in dict.fromkeys([*what, *replace]):
             here, published = source / name / "evidence", target / name / "evidence"
             unfinished = name in settings["studies"] and not (here / RUNS).exists()
             if name in replace or not (published.is_dir() or unfinished):
@@ -84,19 +82,12 @@ def publish(
             if published.is_dir():
                 merged = Path(temporary, target.name, name, "evidence")
                 shutil.copytree(published, merged)
-                _add([_run(text) for text in asked if text.startswith(f"{name}/")], here, merged)
+                _add(here, merged)
             files |= {file.relative_to(merged.parents[1]): file for file in sorted(merged.iterdir())}
         changed = {place for place, file in files.items() if not _same(file, target / place)}
         folders = {place.parent for place in changed}
         promote({place: file for place, file in files.items() if place.parent in folders}, target)
     return sorted(map(str, changed))
-
-
-def _run(text: str) -> RunId:
-    try:
-        return RunId.parse(text)
-    except ValueError as error:
-        raise InputError(str(error)) from None
 
 
 def _whole(name: str, source: Path, settings: Mapping[str, Any]) -> dict[Path, Path]:
@@ -139,24 +130,17 @@ def _same(file: Path, other: Path) -> bool:
     return other.exists() and file.read_bytes() == other.read_bytes()
 
 
-def _add(runs: Sequence[RunId], here: Path, evidence: Path) -> None:
-    """Add to a copy of published evidence what it lacks of `runs`, or of all runs without any, from the evidence `here`."""
+def _add(here: Path, evidence: Path) -> None:
+    """Add to a copy of published evidence what it lacks of the evidence `here`."""
     theirs = _tables(here)
     added: set[tuple[str, ...]] = set()
     for name, table in _tables(evidence).items():
         rows = theirs.get(name, table[:0])
-        keys = _keys(rows)
-        lacking = ~keys.isin(_keys(table))
-        further = rows[lacking & keys.isin(list(map(_key, runs)))] if runs else rows[lacking]
+        further = rows[~_keys(rows).isin(_keys(table))]
         if len(further):
             added |= set(_keys(further))
             further = further.reindex(columns=table.columns, fill_value="")
             pd.concat([table, further]).to_csv(evidence / name, index=False)
-    for run in runs:
-        if _key(run) not in added:
-            raise InputError(
-                f"{run}: found nothing in {here} that the published evidence lacks, expected a further run"
-            )
     if not added:
         return
     published = read_records(evidence)
@@ -193,7 +177,7 @@ def _refuse_others(controls: set[tuple[str, ...]], here: Path, evidence: Path) -
         )
     ours, theirs = _tables(here), _tables(evidence)
     for name in [name for name in _TRAININGS if name in ours and name in theirs]:
-        columns = theirs[name].columns.intersection(ours[name].columns).difference(_TIMES)
+        columns = theirs[name].columns.intersection(ours[name].columns).difference(["seconds"])
         for key in sorted(controls & set(_keys(theirs[name]))):
             one, other = (table.loc[_keys(table) == key, columns].to_numpy() for table in (ours[name], theirs[name]))
             if not np.array_equal(one, other):
