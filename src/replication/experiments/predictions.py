@@ -36,10 +36,8 @@ BITS = 17
 """Significant bits of a score: with float16's 11 so many scores tie that the average precision and p-values change in print."""
 CLOSE = 1e-4
 """Largest difference between probabilities and their mapping, which float32 leaves below a hundredth of it."""
-_OF_SAMPLES = {"y": "int64", "group": "int64", "recording": "int64", "fold": "int64"}
-_OF_TWO = {
-    "run": "str", "log_odds": "float32", "vote": "bool", "slope": "float64", "intercept": "float64", "alarm": "bool",
-}  # fmt: skip
+_OF_SAMPLES = ("y", "group", "recording", "fold")
+_OF_TWO = ("run", "log_odds", "vote", "slope", "intercept", "alarm")
 _OPTIONAL = ("recording", "fold", "alarm")
 
 
@@ -101,12 +99,9 @@ def save_samples(path: Path, samples: Samples) -> None:
     _write(path, pd.DataFrame({name: part for name, part in vars(samples).items() if part is not None}))
 
 
-def load_samples(path: Path, classes: int) -> Samples:
-    """Read `samples.parquet`; raise InputError, naming the file, if it is damaged or not of a dataset of so many classes."""
-    frame = _read(path, _OF_SAMPLES)
-    if not frame["y"].isin(range(classes)).all():
-        raise _bad(path, f"labels beyond {classes} classes")
-    return Samples(**{str(name): column.to_numpy() for name, column in frame.items()})
+def load_samples(path: Path) -> Samples:
+    """Read `samples.parquet`; raise InputError, naming the file, if it is damaged."""
+    return Samples(**{str(name): column.to_numpy() for name, column in _read(path, _OF_SAMPLES).items()})
 
 
 def save_predictions(
@@ -174,16 +169,16 @@ def load_predictions(path: Path, samples: Samples, classes: int) -> Iterator[tup
         InputError: the file is damaged, or not of these samples and so many classes.
     """
     scores = [f"score_{k}" for k in range(classes)]
-    of_classes = {"run": "str", **dict.fromkeys(scores, "float32"), "temperature": "float64"}
-    for replicate, rows in _read(path, _OF_TWO if classes == 2 else of_classes).groupby("run", sort=False):
+    columns = _OF_TWO if classes == 2 else ("run", *scores, "temperature")
+    for replicate, rows in _read(path, columns).groupby("run", sort=False):
         run = _run_of(str(replicate))
         n = len(samples.rows(run.fold))
         if (run.fold is None) != (samples.fold is None) or len(rows) != n:
-            raise _bad(path, f"{len(rows)} rows of {run.replicate}, not {n}")
-        predictions = _two_of(rows) if classes == 2 else _classes_of(rows, scores)
-        if np.isnan(predictions.calibrated).any():
-            raise _bad(path, f"a calibration of {run.replicate} without probabilities")
-        yield run.replicate, predictions
+            raise InputError(
+                f"{path}: found {len(rows)} rows of {run.replicate}, not {n}; expected predictions of the samples beside it. "
+                "Restore both files, or compute them again"
+            )
+        yield run.replicate, _two_of(rows) if classes == 2 else _classes_of(rows, scores)
 
 
 def _two_of(rows: pd.DataFrame) -> Predictions:
@@ -214,22 +209,13 @@ def _run_of(replicate: str) -> RunId:
     return RunId.parse(f"dataset/model/{replicate}")
 
 
-def _read(path: Path, columns: Mapping[str, str] | None = None) -> pd.DataFrame:
-    """Return a file with these columns and types, of which the optional ones may lack; without them, one of runs."""
+def _read(path: Path, columns: Collection[str] = ()) -> pd.DataFrame:
+    """Return these columns of a file, of which the optional ones may lack; all without any."""
     import duckdb
 
     with reading(path, "predictions"), duckdb.connect(config={"temp_directory": "", "threads": 1}) as database:
         frame = database.read_parquet(str(path)).df()
-        types = {str(name): str(kind) for name, kind in frame.dtypes.items()}
-        expected = columns or {**types, "run": "str"}
-        lacking = [name for name in expected if name not in types and name not in _OPTIONAL]
-        if lacking or any(kind != expected.get(name) for name, kind in types.items()) or frame.empty:
-            raise _bad(path, f"{len(frame)} rows of the columns {types}"[:200])
-        if not np.isfinite(frame.select_dtypes("float")).all(axis=None):
-            raise _bad(path, "numbers that are not finite")
-        for run in frame["run"].unique() if "run" in types else ():
-            _run_of(run)
-    return frame
+        return frame[[name for name in columns or frame if name in frame or name not in _OPTIONAL]]
 
 
 def _write(path: Path, frame: pd.DataFrame) -> None:
@@ -237,9 +223,3 @@ def _write(path: Path, frame: pd.DataFrame) -> None:
 
     with duckdb.connect(config={"threads": 1}) as database:
         database.from_df(frame).write_parquet(str(path), compression="zstd")
-
-
-def _bad(path: Path, found: str) -> InputError:
-    return InputError(
-        f"{path}: found {found}; expected predictions as the workflow writes them. Restore the file, or compute it again"
-    )

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from clai.batches import Items, Splits, Vectors
 from clai.checkpoints import write_whole
 from clai.encoders import Classifier, Encoder, place
-from clai.errors import InputError
 from clai.inference import ParzenMeans, mean_of_views, parzen_means, sample_references
 from clai.kernels import Kernel
 from clai.tensors import load_tensors
@@ -121,29 +120,9 @@ def save_embedded(path: str | Path, embedded: Mapping[str, Embedded]) -> None:
 
 
 def load_embedded(path: str | Path) -> dict[str, Embedded]:
-    """Read the splits that `save_embedded` wrote.
-
-    Raises InputError, naming file and split, where embeddings and labels of a split are missing or do not belong together.
-    """
+    """Read the splits that `save_embedded` wrote."""
     tensors = load_tensors(path)
-    parts = {}
-    for name in Splits._fields:
-        z, y, mirrored = (tensors.get(f"{field}_{name}") for field in Embedded._fields)
-        if (
-            z is None
-            or y is None
-            or (z.ndim, y.ndim, y.dtype) != (3, 1, torch.int64)
-            or z.shape[1] != len(y)
-            or not z.is_floating_point()
-            or (mirrored is not None and (mirrored.shape, mirrored.dtype) != (z.shape, z.dtype))
-        ):
-            found = {
-                key: None if t is None else (t.dtype, *t.shape)
-                for key, t in (("z", z), ("y", y), ("z_mirrored", mirrored))
-            }
-            raise InputError(
-                f"{path}: found {found} for {name}, expected embeddings (conditions, samples, values) and int64 labels "
-                "(samples,). Compute its run again."
-            )
-        parts[name] = Embedded(z, y, mirrored)
-    return parts
+    return {
+        name: Embedded(tensors[f"z_{name}"], tensors[f"y_{name}"], tensors.get(f"z_mirrored_{name}"))
+        for name in Splits._fields
+    }

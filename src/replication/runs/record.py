@@ -194,57 +194,27 @@ def read_records(folder: Path) -> list[dict[str, Any]]:
     `config_hash` is the hash of a record's settings.
 
     Raises:
-        InputError: a file is missing, a line is no record, or `runs_shared.json` lacks a hash that a line names.
+        InputError: a file is missing or damaged, or `runs_shared.json` lacks a hash that a line names.
     """
-    for file in (folder / RUNS, folder / SHARED):
-        if not file.exists():
-            raise InputError(
-                f"{file} is missing: expected the records of the runs in {RUNS} and {SHARED}. Compute this evidence again, or "
-                "restore both files"
-            )
-    file = folder / SHARED
     try:
-        shared = json.loads(file.read_text(encoding="utf-8"))
-        file = folder / RUNS
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{file}: {error}; expected JSON as the workflow writes it. Restore the file") from None
-    if not isinstance(shared, dict) or not all(isinstance(shared.get(part), dict) for part in SHARED_PARTS):
+        shared = json.loads((folder / SHARED).read_text(encoding="utf-8"))
+        lines = (folder / RUNS).read_text(encoding="utf-8").splitlines()
+        return [_resolve(json.loads(line), shared) for line in lines]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(
-            f"{folder / SHARED}: found no {', no '.join(SHARED_PARTS)} as JSON objects, expected all of them. Restore the file"
-        )
-    return [_read_line(line, shared, f"{folder / RUNS}, line {number}") for number, line in enumerate(lines, 1)]
+            f"{folder}: found no records of runs in {RUNS} and {SHARED} ({error!r}), expected them as the workflow writes them. "
+            "Restore both files together, or compute this evidence again"
+        ) from error
 
 
-def _read_line(line: str, shared: Mapping[str, Mapping[str, Any]], place: str) -> dict[str, Any]:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        record = None
-    if not isinstance(record, dict) or not isinstance(record.get("run"), str) or not record["run"]:
-        raise InputError(
-            f"{place}: found {line[:60]!r}, expected the record of one run as a JSON object. Restore the file"
-        )
-    return _resolve(record, shared, f"{place}: run {record['run']}")
-
-
-def _resolve(record: Mapping[str, Any], shared: Mapping[str, Mapping[str, Any]], place: str) -> dict[str, Any]:
-    """Return the record with its shared parts instead of their hashes."""
-    resolved = dict(record)
-    for part in SHARED_PARTS:
-        if part in record:
-            if not isinstance(record[part], str) or record[part] not in shared[part]:
-                raise InputError(
-                    f"{place} names the {part} {record[part]}, which {SHARED} beside it lacks. Restore both files together"
-                )
-            resolved[part] = shared[part][record[part]]
-    if "settings" in record:
-        resolved["config_hash"] = record["settings"]
-    if "evaluation" in record:
-        if not isinstance(record["evaluation"], dict):
-            raise InputError(f"{place}: found an evaluation that is no JSON object, expected one. Restore the file")
-        resolved["evaluation"] = _resolve(record["evaluation"], shared, f"{place}, evaluation,")
-    return resolved
+def _resolve(line: Mapping[str, Any], shared: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return a record with its shared parts instead of their hashes."""
+    record = {**line, **{part: shared[part][line[part]] for part in SHARED_PARTS if part in line}}
+    if "settings" in line:
+        record["config_hash"] = line["settings"]
+    if "evaluation" in line:
+        record["evaluation"] = _resolve(line["evaluation"], shared)
+    return record
 
 
 def _version(package: str) -> str:
