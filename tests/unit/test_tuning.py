@@ -5,7 +5,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from clai.errors import InputError
 from replication.report.tables.setup import best_trials, trials_frame
 from replication.runs.record import read_records, write_records
 from replication.runs.settings import (
@@ -54,15 +53,6 @@ def test_range_with_whole_ends_gives_whole_numbers() -> None:
     drawn = [flat(trial)["training.epochs"] for trial in trials({"training.epochs": {"uniform": [4, 20]}}, 9, 0)[1:]]
     assert {type(epochs) for epochs in drawn} == {int}
     assert 4 <= min(drawn) < max(drawn) <= 20
-
-
-def test_space_with_fewer_combinations_than_trials_or_with_its_ends_exchanged_is_refused() -> None:
-    space = {"training.epochs": {"choice": [1, 2]}, "training.batch_size": {"choice": [8, 16, 32]}}
-    assert len(trials(space, 7, 0)) == 7
-    with pytest.raises(InputError, match="found 6 combinations, expected at least 7 for 8 trials"):
-        trials(space, 8, 0)
-    with pytest.raises(InputError, match=r"loguniform of training\.learning_rate: found \[0\.1, 0\.001\], expected"):
-        trials({"training.learning_rate": {"loguniform": [0.1, 0.001]}}, 2, 0)
 
 
 @pytest.mark.parametrize("dataset", REAL["tuning"])

@@ -5,11 +5,8 @@ the others are draws (`sklearn.model_selection.ParameterSampler`). All are known
 holds the spaces and, under `tuned`, the settings of the best trials, which the runs of a model on the dataset then have.
 """
 
-import math
 from collections.abc import Mapping
 from typing import Any
-
-from clai.errors import InputError
 
 PREFIX = "tuning-"
 """Before the dataset's key, the name of its tuning among the studies."""
@@ -27,13 +24,9 @@ def trials(space: Mapping[str, Mapping[str, Any]], number: int, seed: int) -> li
         number: of trials, the first among them.
         seed: of the draws.
 
-    Raises:
-        InputError: see `check_space`.
-
     >>> trials({"training.learning_rate": {"loguniform": [0.001, 0.1]}}, 3, 0)
     [{}, {'training': {'learning_rate': 0.013}}, {'training': {'learning_rate': 0.027}}]
     """
-    check_space(space, number)
     # The imports are slow, and most of what reads the settings draws nothing.
     from scipy import stats
     from sklearn.model_selection import ParameterSampler
@@ -45,23 +38,6 @@ def trials(space: Mapping[str, Mapping[str, Any]], number: int, seed: int) -> li
         distributions[setting] = range(len(values)) if name == "choice" else continuous[name](*values)
     drawn = ParameterSampler(distributions, number - 1, random_state=seed)
     return [{}, *(_nested({key: _value(space[key], value) for key, value in trial.items()}) for trial in drawn)]
-
-
-def check_space(space: Mapping[str, Mapping[str, Any]], number: int) -> None:
-    """Refuse a space that holds fewer settings than trials, or a range whose ends are no ends."""
-    for setting, entry in space.items():
-        for name in entry.keys() - {"choice"}:
-            low, high = entry[name]
-            if low >= high:
-                raise InputError(
-                    f"{name} of {setting}: found [{low}, {high}], expected the lower end first; exchange them"
-                )
-    sizes = [len(entry["choice"]) for entry in space.values() if "choice" in entry]
-    if len(sizes) == len(space) and (most := math.prod(sizes)) < number - 1:
-        raise InputError(
-            f"the space of {', '.join(space)}: found {most} combinations, expected at least {number - 1} for {number} trials; "
-            "add values, or lower `trials`"
-        )
 
 
 def corners(space: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -103,20 +79,9 @@ def tuning_studies(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the studies that the tunings are, by name; a study's `trials` holds the model and the number of each cell.
 
     Recordings are tuned on development patients, or on validation patients of their first fold.
-
-    Raises:
-        InputError: see `check_space`; a dataset's `tuned_as` names none that is tuned.
     """
-    for dataset, entry in settings["datasets"].items():
-        if "tuned_as" in entry and entry["tuned_as"] not in settings["tuning"]:
-            raise InputError(
-                f"config key datasets.{dataset}.tuned_as: found '{entry['tuned_as']}', expected one of the datasets of `tuning`, "
-                f"{', '.join(settings['tuning'])}; correct or remove it"
-            )
     studies = {}
     for dataset, tuning in settings["tuning"].items():
-        for model in tuning["models"]:
-            check_space(tuning["spaces"][model], tuning["trials"])
         numbers = range(tuning["trials"])
         entry = settings["datasets"][dataset]
         of_folds = "folds" in entry and tuning["scored_on"] != "development"
