@@ -10,7 +10,7 @@ import pytest
 
 from replication.report.claims.judge import judge
 from replication.report.claims.page import claim_page, claims_frame, claims_page, lines
-from replication.report.documents import readme_results, replace_block, theory_checks
+from replication.report.documents import readme_results, replace_block
 from replication.report.evidence import Evidence
 from replication.report.figures.render import render as draw
 from replication.report.printed_values import read_values
@@ -115,11 +115,6 @@ def test_readme_shows_the_published_results() -> None:
     verdicts = lines(json.loads(Path("paper_figures/claims.json").read_text())["claims"], "paper_figures/claims")
     assert readme == replace_block(readme, "verdicts", verdicts), "run workflow/scripts/update_readme.py"
     assert readme == replace_block(readme, "results", readme_results(evidence(), PRINTED)), "likewise"
-
-
-def test_theory_note_shows_the_published_checks() -> None:
-    note = Path("docs/theory.md").read_text()
-    assert note == replace_block(note, "checks", theory_checks(evidence())), "run workflow/scripts/update_readme.py"
 
 
 def test_models_alone_have_the_mean_metrics_of_their_runs() -> None:

@@ -1,81 +1,100 @@
-"""The numerical checks of the mathematics find what the mathematics says."""
+"""The formulae of docs/theory.md hold in numbers, and rules agree with scikit-learn's classifier where they should."""
 
 from functools import cache
 
+import numpy as np
 import pandas as pd
 import pytest
+import torch
 
-from replication.experiments.theory import check_all, check_collapse, check_ideal, check_parzen
+from clai.alignment import Target, alignment_loss, alignment_scores, one_vs_rest, target_matrix
+from clai.inference import decide, parzen_means
+from clai.kernels import build
+from replication.experiments.theory import SHARES, check_all, simulate
 
-SETTINGS = {
-    "parzen": {"shares": [0.1, 0.5], "bandwidths": [0.5, 2.0], "distance": 2.0, "size": 2, "samples": 600},
-    "bound": {"sizes": [8], "draws": 50},
-    "floor": {"sizes": [8], "shares": [0.2], "points": 100, "steps": 100, "learning_rate": 0.1},
-    "ideal": {"shares": [0.1, 0.5], "points": 100},
-    "collapse": {"shares": [0.1, 0.5], "points": 100, "step": 1e-3},
-}
+SHARE, BANDWIDTH = pytest.mark.parametrize("share", SHARES), pytest.mark.parametrize("bandwidth", [0.5, 2.0])
 
 
 @cache
-def parzen() -> pd.DataFrame:
-    rows = pd.DataFrame(check_parzen(**SETTINGS["parzen"], seed=0), columns=["check", "setting", "quantity", "value"])
-    return rows.set_index(["setting", "quantity"])["value"]
+def agreements() -> pd.Series:
+    return check_all([0]).set_index("setting")["value"]
 
 
-def measured(setting: str, quantity: str) -> float:
-    return float(parzen()[f"{setting};seed=0", quantity])
+def signs_of(share: float, points: int = 100) -> torch.Tensor:
+    """Return signs (1, points), positives first."""
+    return one_vs_rest((torch.arange(points) < round(share * points)).long(), 1).double()
 
 
-@pytest.mark.parametrize("share", ["0.1", "0.5"])
-@pytest.mark.parametrize("bandwidth", ["0.5", "2"])
-def test_parzen_rule_is_scikit_learns_kernel_bayes_classifier(share: str, bandwidth: str) -> None:
-    assert measured(f"share={share};bandwidth={bandwidth};rule=parzen", "agreement_kde") == 1
+@SHARE
+@BANDWIDTH
+def test_parzen_rule_is_scikit_learns_kernel_bayes_classifier(share: float, bandwidth: float) -> None:
+    assert agreements()[f"share={share:g};bandwidth={bandwidth:g};rule=parzen;seed=0"] == 1
 
 
+@BANDWIDTH
 @pytest.mark.parametrize("rule", ["printed", "centred", "balanced", "derivation"])
-def test_with_equal_shares_all_rules_are_the_kernel_bayes_classifier(rule: str) -> None:
-    for bandwidth in ("0.5", "2"):
-        assert measured(f"share=0.5;bandwidth={bandwidth};rule={rule}", "agreement_kde") == 1
+def test_with_equal_shares_all_rules_are_the_kernel_bayes_classifier(rule: str, bandwidth: float) -> None:
+    assert agreements()[f"share=0.5;bandwidth={bandwidth:g};rule={rule};seed=0"] == 1
 
 
-@pytest.mark.parametrize("share", [0.1, 0.5])
-def test_decomposition_of_f_and_its_offset(share: float) -> None:
-    setting = f"share={share:g};bandwidth=0.5"
-    assert measured(setting, "identity_error") < 1e-7
-    assert measured(setting, "f_far") == pytest.approx(1 - 2 * share, abs=1e-7)
+@SHARE
+@BANDWIDTH
+def test_f_is_a_balance_of_means_and_an_offset_which_move_decisions_within_a_band(
+    share: float, bandwidth: float
+) -> None:
+    kernel, z, labels, z_test, _ = simulate(share, bandwidth, seed=0)
+    means = parzen_means(kernel, z_test, z, labels)
+    direct = (kernel(z_test, z) @ one_vs_rest(labels, 1).double().unsqueeze(-1)).squeeze(-1) / len(labels)
+    torch.testing.assert_close(decide(means, "printed"), direct, atol=1e-7, rtol=0)
+    far = decide(parzen_means(kernel, z_test[:, :1] + 2e3, z, labels), "printed")
+    assert far.item() == pytest.approx(1 - 2 * share, abs=1e-7)
+    margin = share * means.log_positive.exp() - (1 - share) * means.log_negative.exp()
+    between = (margin > min(0, share - 0.5)) & (margin <= max(0, share - 0.5))
+    assert torch.equal(between, (decide(means, "printed") > 0) != (decide(means, "parzen") > 0))
 
 
-@pytest.mark.parametrize("share", ["0.1", "0.5"])
-@pytest.mark.parametrize("bandwidth", ["0.5", "2"])
-def test_printed_and_parzen_rule_differ_in_the_band_and_nowhere_else(share: str, bandwidth: str) -> None:
-    assert measured(f"share={share};bandwidth={bandwidth}", "band_error") == 0
-
-
-def test_f_of_ideal_similarities() -> None:
+@SHARE
+@pytest.mark.parametrize("target", ["product", "zero"])
+def test_f_of_ideal_similarities(share: float, target: Target) -> None:
     """Under `zero` a negative has f = -p, close to the threshold where the class is rare."""
-    assert max(value for *_, value in check_ideal(**SETTINGS["ideal"])) < 1e-12
+    signs = signs_of(share)
+    ideal, _ = target_matrix(signs, signs, target)
+    f = (ideal @ signs.mT)[0, :, 0] / signs.shape[1]
+    torch.testing.assert_close(f, signs[0].clamp_min(-share if target == "zero" else -1))
 
 
-@pytest.mark.parametrize("target", ["product", "masked"])
-def test_an_encoder_that_tells_nothing_apart_has_the_loss_and_alignment_of_the_formulae(target: str) -> None:
-    found = {(setting, quantity): value for _, setting, quantity, value in check_collapse(**SETTINGS["collapse"])}
-    assert max(value for (_, quantity), value in found.items() if quantity.endswith("_error")) < 1e-12
-    # Under `masked` the weights alone make the centred matrices alike.
-    assert found[f"target={target};share=0.1", "centred_alignment"] == pytest.approx(float(target == "masked"))
+@SHARE
+@pytest.mark.parametrize(("target", "constant"), [("product", 1.0), ("masked", -1.0), ("zero", 0.0)])
+def test_an_encoder_that_tells_nothing_apart_has_the_loss_and_alignment_of_the_formulae(
+    share: float, target: Target, constant: float
+) -> None:
+    p, signs = share, signs_of(share)
+    matrix = target_matrix(signs, signs, target)
+    similarity = torch.full_like(matrix.values, constant)
+    loss = {"product": 8 * p * (1 - p), "masked": 4 * p / (2 - p), "zero": p * (2 - p)}
+    assert alignment_loss(similarity, matrix).item() == pytest.approx(loss[target], abs=1e-12)
+    if constant:
+        aligned, centred = (score.item() for score in alignment_scores(similarity, matrix))
+        alignment = {"product": (1 - 2 * p) ** 2, "masked": (2 - 3 * p) / (2 - p)}
+        assert aligned == pytest.approx(alignment[target], abs=1e-12)
+        # Under `masked` the weights alone make the centred matrices alike.
+        assert share > 0.1 or centred == pytest.approx(float(target == "masked"), abs=0.05)
 
 
-@pytest.mark.parametrize(("kernel", "fall"), [("cosine", 4), ("gaussian", 16)])
-def test_coinciding_embeddings_are_unstable_in_proportion_to_the_class_shares(kernel: str, fall: float) -> None:
-    found = {(setting, quantity): value for _, setting, quantity, value in check_collapse(**SETTINGS["collapse"])}
-    for share in ("0.1", "0.5"):
-        assert found[f"kernel={kernel};share={share}", "gradient"] < 1e-12
-        assert found[f"kernel={kernel};share={share}", "descent"] == pytest.approx(fall, rel=1e-4)
-
-
-def test_all_checks_in_one_tidy_table() -> None:
-    table = check_all(SETTINGS, [0, 1])
-    assert list(table) == ["check", "setting", "quantity", "value"]
-    assert set(table["check"]) == set(SETTINGS)
-    assert not table.duplicated(["check", "setting", "quantity"]).any()
-    assert table["value"].notna().all()
-    pd.testing.assert_frame_equal(table, check_all(SETTINGS, [0, 1]))
+@SHARE
+@pytest.mark.parametrize(("name", "fall"), [("cosine", 4), ("gaussian", 16)])
+def test_coinciding_embeddings_are_unstable_in_proportion_to_the_class_shares(
+    share: float, name: str, fall: float
+) -> None:
+    kernel, signs, step = build(name, 2, "identity").double(), signs_of(share), 1e-3
+    target = target_matrix(signs, signs, "product")
+    z = torch.tensor([1.0, 0.0], dtype=torch.float64).expand(1, signs.shape[-1], 2).clone().requires_grad_()
+    loss = alignment_loss(kernel(z, z), target).sum()
+    (gradient,) = torch.autograd.grad(loss, z)
+    assert gradient.abs().max() < 1e-12
+    # Orthogonal to z, so that the cosine kernel sees an angle; in units of the kernel's coordinates, whose scale is isotropic.
+    unit = kernel.coordinates(z)[0, 0].norm().item()
+    moved = z.detach().clone()
+    moved[0, signs[0] > 0, 1] = np.tan(step) if kernel.inner_product else step / unit
+    after = alignment_loss(kernel(moved, moved), target).sum()
+    assert (loss - after).item() / step**2 == pytest.approx(fall * share * (1 - share), rel=1e-4)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from replication.experiments.theory import CHECKS, MINIATURE_CHECKS, MINIATURE_SEEDS, SEEDS, check_all
+from replication.experiments.theory import MINIATURE_SEEDS, SEEDS, check_all
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job, use_threads
 from replication.runs.record import Recorder, write_records
@@ -15,7 +15,7 @@ start_job(snakemake.log[0])
 output, settings = snakemake.output, {**snakemake.params.settings, "threads": snakemake.threads}
 use_threads(settings["threads"])
 # One run checks with all seeds. It has no data.
-checks, seeds = (MINIATURE_CHECKS, MINIATURE_SEEDS) if settings["miniature"] else (CHECKS, SEEDS)
+seeds = MINIATURE_SEEDS if settings["miniature"] else SEEDS
 recorder = Recorder(RunId("theory", "checks", seeds[0]), settings, {"files": []}, device="cpu")
-check_all(checks, seeds).to_csv(output.found, index=False)
+check_all(seeds).to_csv(output.found, index=False)
 write_records(Path(output.records).parent, [recorder.finish(command=f"snakemake {output.found}")])

@@ -1,10 +1,10 @@
-"""Fill the generated blocks of README.md and docs/theory.md from the published evidence; run from the repository root."""
+"""Fill the generated blocks of README.md from the published evidence; run from the repository root."""
 
 import json
 from pathlib import Path
 
 from replication.report.claims.page import lines
-from replication.report.documents import readme_results, replace_block, theory_checks
+from replication.report.documents import readme_results, replace_block
 from replication.report.evidence import Evidence
 from replication.report.printed_values import read_values
 from replication.runs.outputs import descriptions
@@ -14,7 +14,6 @@ settings = load_settings(Path())
 evidence = Evidence.found(Path("results/published"), descriptions(settings["datasets"], settings))
 results = readme_results(evidence, read_values(Path("workflow/config/printed_values.csv")))
 verdicts = lines(json.loads(Path("paper_figures/claims.json").read_text())["claims"], "paper_figures/claims")
-blocks = [("README.md", "verdicts", verdicts), ("README.md", "results", results)]
-for place, name, block in [*blocks, ("docs/theory.md", "checks", theory_checks(evidence))]:
-    document = Path(place)
+document = Path("README.md")
+for name, block in (("verdicts", verdicts), ("results", results)):
     document.write_text(replace_block(document.read_text(), name, block))
