@@ -82,7 +82,7 @@ def test_student_t_mixture_of_embeddings_near_a_subspace() -> None:
     z[y == 1] += 2
     model = fit_student_t_mixture(z, y, **MIXTURE)
     assert model.whitening.n_components_ <= 4
-    assert np.isfinite(model.scores(z)).all()
+    assert np.isfinite(model.log_odds(z)).all()
     few = np.r_[np.flatnonzero(y == 0)[:100], np.flatnonzero(y == 1)[:5]]
     assert fit_student_t_mixture(z[few], y[few], **MIXTURE).whitening.n_components_ == 2
 

@@ -14,7 +14,7 @@ from replication.report.claims.finding import Finding
 from replication.report.claims.hypothesis import Outcome
 from replication.report.claims.judge import JUDGES, judge
 from replication.report.claims.multiclass import CIFAR10_GROUPS, grouping_test, minus_printed
-from replication.report.claims.page import claim_page, claims_frame, claims_page
+from replication.report.claims.page import claims_frame
 from replication.report.claims.theory import TURNS
 from replication.report.claims.training import lead
 from replication.report.evidence import Evidence, _read_csv, _read_records
@@ -452,15 +452,3 @@ def test_datasets_without_runs_of_clai_are_named_and_not_judged(tmp_path: Path) 
     claims = judge(evidence_below(tmp_path / "published"), PAPER)
     assert {claim["outcome"] for claim in claims} == {UNTESTED, ""}
     assert "CIFAR-10 (JPEG copy): runs of a CLaI model" in claims[0]["needs"]
-
-
-def test_pages_show_every_estimate_and_lead_from_the_table_to_each_claim(tmp_path: Path) -> None:
-    write_evidence(tmp_path, ["pathmnist", "cifar10", "sleepedf-bands", "challenge2019"])
-    write_studies(tmp_path)
-    claims = judge(evidence_below(tmp_path), PAPER)
-    page = claims_page(claims)
-    for claim in claims:
-        assert f"(claims/{claim['id']}.md)" in page
-        text = claim_page(claim)
-        assert all(estimate["text"] in text for estimate in claim["estimates"])
-        assert claim["sentence"] in text

@@ -28,7 +28,7 @@ P = [[0.8, 0.1, 0.1], [0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.9, 0.0], [0.1, 0
 
 
 def test_multiclass_metrics_by_hand() -> None:
-    m = multiclass_metrics(Y, P, bins=15)
+    m = multiclass_metrics(Y, P)
     assert m["accuracy"] == pytest.approx(4 / 5)
     assert m["precision"] == pytest.approx((3 * 1 + 1 * 1 / 2 + 1 * 1) / 5)
     assert m["recall"] == pytest.approx((3 * 2 / 3 + 1 + 1) / 5)
@@ -44,13 +44,13 @@ def test_multiclass_metrics_by_hand() -> None:
 
 def test_support_weighted_recall_is_accuracy() -> None:
     generator = np.random.default_rng(0)
-    m = multiclass_metrics(generator.integers(0, 4, 100), generator.dirichlet(np.ones(4), 100), bins=15)
+    m = multiclass_metrics(generator.integers(0, 4, 100), generator.dirichlet(np.ones(4), 100))
     assert m["recall"] == pytest.approx(m["accuracy"])
 
 
 def test_a_class_missing_from_the_labels_makes_roc_auc_nan_and_is_named(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        m = multiclass_metrics([0, 0, 1], P[:3], bins=15)
+        m = multiclass_metrics([0, 0, 1], P[:3])
     assert math.isnan(m["roc_auc"])
     assert "class 2 is missing" in caplog.text
     assert math.isfinite(m["accuracy"] + m["f1"] + m["macro_f1"] + m["ece"])
@@ -111,7 +111,7 @@ def test_reliability_table_leaves_out_empty_bins() -> None:
 def test_binary_metrics_by_hand() -> None:
     y, f = [0, 0, 0, 1, 1], np.array([-0.8, -0.6, 0.2, -0.2, 0.4])
     p = (1 + f) / 2
-    m = binary_metrics(y, f, p, [0.4] * 5, threshold=0, threshold_validation=-0.4, bins=15)
+    m = binary_metrics(y, f, p, [0.4] * 5, threshold=0, threshold_validation=-0.4)
     assert m["auroc"] == pytest.approx(5 / 6)
     assert m["auprc"] == pytest.approx(0.5 * 1 + 0.5 * 2 / 3)
     assert m["f1"] == pytest.approx(0.5), "one of two found, one of two right"
@@ -125,7 +125,7 @@ def test_binary_metrics_by_hand() -> None:
 
 
 def test_binary_metrics_without_positives_are_nan_where_they_need_one() -> None:
-    m = binary_metrics([0, 0], [0.1, 0.2], [0.5, 0.6], [0.1, 0.1], threshold=0, threshold_validation=math.nan, bins=15)
+    m = binary_metrics([0, 0], [0.1, 0.2], [0.5, 0.6], [0.1, 0.1], threshold=0, threshold_validation=math.nan)
     assert all(math.isnan(m[name]) for name in ("auroc", "auprc", "f1_validation"))
     assert m["f1"] == 0
     assert m["ece_positive_rate"] == pytest.approx(0.55)
@@ -161,7 +161,7 @@ def test_softmax_of_scores_within_one_cannot_be_confident() -> None:
     p = np.exp(f) / np.exp(f).sum()
     assert top_label([3], p)[0][0] == pytest.approx(softmax_confidence(1, -1, 10))
     y = np.repeat([3, 0], [80, 20])
-    assert multiclass_metrics(y, p.repeat(100, axis=0), bins=15)["ece"] == pytest.approx(0.8 - 0.451, abs=5e-4)
+    assert multiclass_metrics(y, p.repeat(100, axis=0))["ece"] == pytest.approx(0.8 - 0.451, abs=5e-4)
 
 
 def test_log_loss_brier_and_risk_coverage_by_hand() -> None:

@@ -451,6 +451,3 @@ def test_arrays_that_are_not_images_and_labels_are_refused(
     with pytest.raises(InputError, match=rf"(x\.npz|cifar10): .*{message}"):
         prepare(raw(path, "medmnist"), tmp_path / "out", MEDMNIST, 0)
     assert {p.name for p in tmp_path.iterdir()} == {"x.npz"}
-
-
-# Miniature data

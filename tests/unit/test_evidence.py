@@ -7,8 +7,7 @@ import pytest
 
 from clai.errors import InputError
 from replication.report.evidence import Evidence, run_model
-from replication.report.printed_values import read_values
-from support.published import PRINTED, PUBLISHED, copy_evidence, evidence_for
+from support.published import PUBLISHED, copy_evidence, evidence_for
 
 EVIDENCE = evidence_for("table1")
 
@@ -40,11 +39,3 @@ def test_runs_behind_a_frame_are_those_of_its_models() -> None:
     runs = EVIDENCE.runs_behind(frame)
     assert [run["run"] for run in runs] == [f"cifar10/clai-m/seed{seed}" for seed in range(5)]
     assert {run_model(run) for run in runs} == {"clai-m"}
-
-
-def test_printed_values_are_unique_and_refuse_other_columns(tmp_path: Path) -> None:
-    assert not PRINTED.duplicated(["table", "row", "metric"]).any()
-    assert set(PRINTED["unit"]) == {"per cent", "fraction", "count"}
-    (tmp_path / "printed_values.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(InputError, match="rename them"):
-        read_values(tmp_path / "printed_values.csv")

@@ -8,13 +8,11 @@ import pandas as pd
 import pytest
 
 from replication.report.claims.judge import judge
-from replication.report.evidence import Evidence
 from replication.report.figures.render import FIGURES, render
 from replication.report.figures.supplement_accuracy import pool_bins
 from replication.report.labels import MINI_NOTE
-from replication.runs.outputs import OWN, descriptions
 from support.evidence_fixture import without_models
-from support.published import PRINTED, PUBLISHED, SETTINGS, copy_evidence, evidence_for
+from support.published import PRINTED, PUBLISHED, copy_evidence, evidence_for
 
 LINE = 0.03
 """Width of a line (inches), which may lie on the edge of a figure."""
@@ -60,14 +58,6 @@ def test_datasets_without_a_clai_model_are_drawn(left_out: list[str], tmp_path: 
     for name in FIGURES:
         _, frame, _, _ = drawn(name, root)
         assert not set(frame.get("model", ())) & set(left_out), name
-
-
-@pytest.mark.parametrize("figure", [name for name in OWN["recordings"] if name.startswith("figure")])
-def test_a_substitute_alone_is_drawn_as_what_it_is(figure: str) -> None:
-    evidence = Evidence.found(PUBLISHED, descriptions(["challenge2019"], SETTINGS))
-    _, frame, text, _ = render(f"own/{figure}", evidence, "Fixed sentence.", PRINTED)
-    assert set(frame["dataset"]) == {"challenge2019"}
-    assert "Data: Challenge 2019." in text
 
 
 def test_figure1_draws_conditioned_classes_apart_from_unknown_ones() -> None:

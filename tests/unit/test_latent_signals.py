@@ -7,12 +7,7 @@ from replication.experiments.latent_signals import (
     choose_stay,
     latent_statistics,
     roughness,
-    spread,
 )
-
-
-def test_spread_is_the_distance_of_the_outermost_signals() -> None:
-    assert spread(np.array([[0.0, 3.0, 1.0], [2.0, 2.0, 2.0]])).tolist() == [3.0, 0.0]
 
 
 def test_straight_line_is_smooth_and_alternation_is_rough() -> None:

@@ -25,9 +25,3 @@ def test_every_setting_that_a_model_reads_has_a_default() -> None:
     settings = load_settings(REPOSITORY)
     for model in MODELS.values():
         assert select(settings, model.settings)
-
-
-def test_models_look_different() -> None:
-    colours = [model.colour for model in MODELS.values()]
-    assert len(set(colours)) == len(colours)
-    assert len({model.title for model in MODELS.values()}) == len(MODELS)

@@ -48,7 +48,7 @@ def test_classes_are_exact_and_areas_within_a_hundredth_of_a_percent(tmp_path: P
     samples, runs, temperature = multiclass()
     for given, kept in zip(runs.values(), stored(tmp_path, samples, runs, temperature, 4), strict=True):
         assert np.array_equal(given["score"].argmax(1), kept.score.argmax(1))
-        before, after = (multiclass_metrics(samples.y, p, bins=15) for p in (given["probability"], kept.probability))
+        before, after = (multiclass_metrics(samples.y, p) for p in (given["probability"], kept.probability))
         for metric in ("accuracy", "precision", "f1", "macro_f1", "kappa"):
             assert before[metric] == after[metric]
         assert after["roc_auc"] == pytest.approx(before["roc_auc"], abs=5e-5)
@@ -67,9 +67,7 @@ def test_alarms_and_f1_are_exact_and_precision_keeps_its_digits(tmp_path: Path) 
             moved = (given["calibrated"] > threshold) != (kept.calibrated > threshold)
             assert moved.sum() <= 1
         before, after = (
-            binary_metrics(
-                y, p["score"], p["probability"], p["calibrated"], threshold=0, threshold_validation=0, bins=15
-            )
+            binary_metrics(y, p["score"], p["probability"], p["calibrated"], threshold=0, threshold_validation=0)
             for p in (given, vars(kept))
         )
         assert before["f1"] == after["f1"]

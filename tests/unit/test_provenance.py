@@ -1,7 +1,6 @@
 """A run's record says what it was made with, and every number of an output leads back to its runs."""
 
 import json
-import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -52,14 +51,6 @@ def test_record_holds_the_settings_and_what_they_hash_to(tmp_path: Path) -> None
     assert record["wall_seconds"] >= 0
     assert {"torch", "numpy", "snakemake", "python"} <= record["versions"].keys()
     assert len(record["commit"]) in (40, len("unknown"))
-
-
-def test_command_of_a_run_chooses_its_data() -> None:
-    description = DESCRIPTION | {"config": "datasets={cifar10: {source: jpeg_copy}}"}
-    run = RunId("cifar10", "clai-m", 1)
-    assert Recorder(run, {"threads": 1}, DESCRIPTION, "cpu").finish(command="snakemake a")["command"] == "snakemake a"
-    command = Recorder(run, {"threads": 1}, description, "cpu").finish(command="snakemake a")["command"]
-    assert shlex.split(command) == ["snakemake", "a", "--config", "datasets={cifar10: {source: jpeg_copy}}"]
 
 
 def test_a_resumed_run_counts_the_time_of_all_its_processes() -> None:

@@ -18,7 +18,6 @@ from replication.runs.settings import (
     dataset_settings,
     effective_settings,
     load_settings,
-    merge,
     preparation_settings,
     raw_dataset,
     runs_of_model,
@@ -30,14 +29,6 @@ from replication.runs.settings import (
 
 REPOSITORY = Path(__file__).parents[2]
 REAL, MINI = load_settings(REPOSITORY), load_settings(REPOSITORY, mini=True)
-
-
-def test_last_of_merged_settings_is_on_top_and_none_of_them_changes() -> None:
-    first, second = {"a": {"b": 1, "c": [1]}, "d": 1}, {"a": {"b": None}, "d": {"e": 2}}
-    merged = merge(first, second)
-    assert merged == {"a": {"b": None, "c": [1]}, "d": {"e": 2}}
-    merged["a"]["c"].append(2)
-    assert first == {"a": {"b": 1, "c": [1]}, "d": 1}
 
 
 def test_own_settings_win_on_real_data_and_the_miniature_over_them() -> None:
@@ -206,8 +197,3 @@ def test_text_of_the_command_line_becomes_what_it_stands_for() -> None:
     settings = load_settings(REPOSITORY, own)
     assert (settings["seeds"], settings["datasets"]["mimic-iv"]["path"]) == ([0, 5], None)
     assert (settings["training"]["samples"], settings["training"]["learning_rate"]) == (None, 0.001)
-
-
-def test_development_patients_are_needed_by_studies_that_run() -> None:
-    own = {"datasets": {"challenge2019": {"development_share": None}}, "run_studies": []}
-    assert load_settings(REPOSITORY, own)["datasets"]["challenge2019"]["development_share"] is None

@@ -87,22 +87,6 @@ def test_tuned_settings_are_those_of_one_model_and_of_no_trial() -> None:
     assert load_settings(REPOSITORY, own, mini=True)["tuned"] is None
 
 
-def test_a_dataset_is_tuned_as_one_with_the_same_development_patients() -> None:
-    other, own = (dict(REAL["datasets"][name]) for name in ("challenge2019", "challenge2019-hospitals"))
-    differing = {key for key in other | own if other.get(key) != own.get(key)}
-    assert differing == {"title", "folds", "models", "raw_of", "substitute_for", "tuned_as"}
-    for model in own["models"]:
-        runs = [flat(model_settings(REAL, name, model)) for name in ("challenge2019", "challenge2019-hospitals")]
-        assert {key for key in runs[0] if not key.startswith("dataset.") and runs[0][key] != runs[1][key]} == set()
-
-
-def test_a_study_of_another_reading_has_the_tuned_settings_of_the_models_own_runs() -> None:
-    cell, runs = cell_settings(REAL, "printed-loss", "full_unweighted"), model_settings(REAL, "challenge2019", "clai-m")
-    differing = {key for key, value in flat(runs).items() if flat(cell)[key] != value}
-    assert differing == {"training.pair_weighting"}
-    assert cell["training"]["batch_size"] == REAL["tuned"]["challenge2019"]["clai-m"]["training"]["batch_size"]
-
-
 TUNED = "tuning-cifar10"
 
 

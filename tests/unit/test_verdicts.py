@@ -1,6 +1,5 @@
 """The rules of verdicts: intervals against margins, and how parts, models, data and readings join."""
 
-import itertools
 from pathlib import Path
 
 import numpy as np
@@ -18,13 +17,9 @@ from replication.report.claims.hypothesis import (
     one_of,
     some_of,
 )
-from replication.report.claims.judge import JUDGES, record
-from replication.report.claims.page import verdict_of
 from replication.report.evidence import Evidence
 from replication.report.statistics import Interval, interval
-from replication.runs.outputs import CLAIM_TEXTS
 from support.evidence_fixture import EXPECTED, write_evidence
-from support.published import PRINTED
 
 REPRODUCED, NOT, OPEN = Outcome.REPRODUCED, Outcome.NOT_REPRODUCED, Outcome.INCONCLUSIVE
 IN_PART, EXCEEDED, UNTESTED = Outcome.IN_PART, Outcome.EXCEEDED, Outcome.NOT_TESTABLE
@@ -175,25 +170,6 @@ def test_a_part_without_evidence_leaves_the_claim_untested_unless_another_fails(
     assert (finding.outcome, finding.parts["calibration"]) == (UNTESTED, UNTESTED)
     add(finding, "cifar10", NOT, part="ranking")
     assert finding.outcome == NOT
-
-
-@pytest.mark.parametrize("number", [number for number, text in CLAIM_TEXTS["claims"].items() if "states" in text])
-def test_each_claim_has_a_sentence_of_at_most_thirty_words_for_each_outcome(number: str, finding: Finding) -> None:
-    """The parts of a claim, or the readings of its targets, have every pair of outcomes."""
-    of_claim = JUDGES[number](finding.evidence, PRINTED)
-    finding.targets, finding.required, finding.join = of_claim.targets, of_claim.required, of_claim.join
-    for one, other in itertools.product(OF, repeat=2):
-        finding.estimates.clear()
-        if finding.targets:
-            for target, outcome in zip(finding.targets, (one, other), strict=True):
-                for key in ("pathmnist", "cifar10"):
-                    add(finding, key, outcome, Place(target))
-        else:
-            for part, outcome in zip(finding.required or ("",), (one, other, other), strict=False):
-                add(finding, "pathmnist", outcome, part=part, place=Place())
-        judged = record(number, CLAIM_TEXTS["claims"][number], finding)
-        assert len(judged["sentence"].split()) <= 30, judged["sentence"]
-        assert verdict_of(judged).startswith(str(finding.outcome))
 
 
 def test_n_is_told_of_what_seeds_alone_leave_open(finding: Finding) -> None:

@@ -132,8 +132,7 @@ def model_of_embedding(wildcards):
 def controls_of(wildcards):
     """The files of each control of claims, of all embeddings of the dataset."""
     return {
-        control: of_runs(controls.control_runs(config, wildcards.dataset, control), file)
-        for control, file in controls.CONTROLS.items()
+        control: of_runs(runs(config, wildcards.dataset), file) for control, (file, runs) in controls.CONTROLS.items()
     }
 
 

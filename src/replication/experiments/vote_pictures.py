@@ -18,17 +18,13 @@ REFERENCES = 5
 """References for the predicted class, and as many against it."""
 
 
-def vote_pictures(
-    model: PublishedModel, data: Prepared, seed: int, images: int = IMAGES, references: int = REFERENCES
-) -> pd.DataFrame:
+def vote_pictures(model: PublishedModel, data: Prepared, seed: int) -> pd.DataFrame:
     """Return test images and the references with the strongest votes about them.
 
     Args:
         model: published, of Collaborative Learning, for images.
         data: the prepared images on which it was trained.
         seed: of the draw of images.
-        images: to show of those that are classified rightly, and of those that are not.
-        references: to show for and against the predicted class.
 
     Returns:
         The columns of `votes.csv.gz`. An image has a row with `role` image, then one for each reference; `pixels` are base64 of
@@ -38,14 +34,14 @@ def vote_pictures(
     order = np.random.default_rng(seed).permutation(len(y))
     predicted = model.predict(data["x_test"])
     right = predicted == np.asarray(model.classes)[y]
-    shown = [row for side in (right, ~right) for row in order[side[order]][:images].tolist()]
-    rows = [row for image in shown for row in _rows(model, data, image, references)]
+    shown = [row for side in (right, ~right) for row in order[side[order]][:IMAGES].tolist()]
+    rows = [row for image in shown for row in _rows(model, data, image)]
     return pd.DataFrame(rows, columns=COLUMNS["votes.csv.gz"])
 
 
-def _rows(model: PublishedModel, data: Prepared, image: int, references: int) -> Iterator[dict[str, Any]]:
+def _rows(model: PublishedModel, data: Prepared, image: int) -> Iterator[dict[str, Any]]:
     pixels = np.asarray(data["x_test"][image])
-    (votes,) = model.votes(pixels[None], references)
+    (votes,) = model.votes(pixels[None], REFERENCES)
     shared = {"model": model.record["model"], "image": image, "predicted": votes.label}
     label = model.classes[int(data["y_test"][image])]
     yield {

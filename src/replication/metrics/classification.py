@@ -65,10 +65,10 @@ def roc_auc(positive: ArrayLike, score: ArrayLike, name: str = "class 1") -> flo
     return float(roc_auc_score(positive, score))
 
 
-def multiclass_metrics(y: ArrayLike, probabilities: ArrayLike, *, bins: int = ECE_BINS) -> dict[str, float]:
+def multiclass_metrics(y: ArrayLike, probabilities: ArrayLike) -> dict[str, float]:
     """Return the metrics of table 1, which samples of two classes or more have.
 
-    y: (N,) class indices. probabilities: (N, C), rows on the simplex. bins: number of bins of the ECE (top-label).
+    y: (N,) class indices. probabilities: (N, C), rows on the simplex.
 
     Returns accuracy, precision, recall, f1, macro_f1, kappa, roc_auc, ece. Raises InputError for probabilities
     outside [0, 1].
@@ -89,7 +89,7 @@ def multiclass_metrics(y: ArrayLike, probabilities: ArrayLike, *, bins: int = EC
         "macro_f1": float(f1_score(y, predicted, average="macro", zero_division=0)),
         "kappa": float(cohen_kappa_score(y, predicted)),
         "roc_auc": float(np.mean([roc_auc(y == k, probabilities[:, k], f"class {k}") for k in ranked])),
-        "ece": expected_calibration_error(confidence, correct, bins=bins),
+        "ece": expected_calibration_error(confidence, correct),
     }
 
 
@@ -138,7 +138,6 @@ def binary_metrics(
     *,
     threshold: float,
     threshold_validation: float,
-    bins: int = ECE_BINS,
 ) -> dict[str, float]:
     """Return the metrics of table 3.
 
@@ -150,7 +149,6 @@ def binary_metrics(
         calibrated: (N,), the probability after calibration on validation data.
         threshold: the model calls a sample positive whose score exceeds this one; for CLaI 0.
         threshold_validation: the one that `choose_threshold` chose on validation data.
-        bins: number of bins of the ECE.
 
     Returns:
         auroc, auprc (average precision), f1, f1_validation, prevalence; and of `probability` ece (top-label),
@@ -167,8 +165,8 @@ def binary_metrics(
     calibration: dict[str, float] = {}
     for ending, p in (("", probability), ("_calibrated", calibrated)):
         of_ending = {
-            "ece": expected_calibration_error(*top_label(y, of_classes(p)), bins=bins),
-            "ece_positive_rate": expected_calibration_error(p, y, bins=bins),
+            "ece": expected_calibration_error(*top_label(y, of_classes(p))),
+            "ece_positive_rate": expected_calibration_error(p, y),
             "brier": float(brier_score_loss(y, p, pos_label=1)),
             "log_loss": log_loss(y, of_classes(p)),
         }
@@ -179,7 +177,7 @@ def binary_metrics(
         "f1": _f1_above(y, score, threshold),
         "f1_validation": _f1_above(y, score, threshold_validation),
         **calibration,
-        **brier_parts(probability, y, bins=bins),
+        **brier_parts(probability, y),
         "aurc": risk_coverage_area(y, of_classes(calibrated)),
         "prevalence": float(y.mean()),
     }
@@ -243,9 +241,9 @@ def reliability(probability: ArrayLike, outcome: ArrayLike, *, bins: int = ECE_B
     )
 
 
-def brier_parts(probability: ArrayLike, outcome: ArrayLike, *, bins: int = ECE_BINS) -> dict[str, float]:
+def brier_parts(probability: ArrayLike, outcome: ArrayLike) -> dict[str, float]:
     """Return brier_reliability and brier_resolution over the bins of `reliability`."""
-    table = reliability(probability, outcome, bins=bins)
+    table = reliability(probability, outcome)
     share, rate = table["n"] / table["n"].sum(), float(np.mean(np.asarray(outcome, dtype=np.float64)))
     return {
         "brier_reliability": float((share * (table["confidence"] - table["accuracy"]) ** 2).sum()),

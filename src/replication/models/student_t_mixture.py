@@ -33,17 +33,13 @@ class Densities:
     shares: Floats
 
     def log_densities(self, z: ArrayLike) -> Floats:
-        """Return log p(z | class) (N, C) of the whitened embeddings, given embeddings (N, L)."""
+        """Return log p(z | class) (N, 2) of the whitened embeddings, given embeddings (N, L)."""
         whitened = self.whitening.transform(np.asarray(z, dtype=np.float64))
         return np.stack([mixture.score_samples(whitened) for mixture in self.mixtures], axis=1)
 
-    def scores(self, z: ArrayLike) -> Floats:
-        """Return log p(z | class) + log P(class) (N, C) at embeddings (N, L)."""
-        return self.log_densities(z) + np.log(self.shares)
-
     def log_odds(self, z: ArrayLike) -> Floats:
         """Return the log-odds (N,) of the second of two classes at embeddings (N, L), by Bayes' rule."""
-        scores = self.scores(z)
+        scores = self.log_densities(z) + np.log(self.shares)
         return np.asarray(scores[:, 1] - scores[:, 0])
 
 

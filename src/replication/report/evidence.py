@@ -186,13 +186,10 @@ class Evidence:
             frame[column] = frame[column].fillna("").astype(str)
         return frame
 
-    def metrics(self, dataset: str, rule: str = PRINTED_RULE, shares: str = PRINTED_SHARES) -> pd.DataFrame:
-        """Return the metrics of a dataset under one decision rule and class shares of the references.
-
-        A model without references has neither; its metrics stay as they are.
-        """
+    def metrics(self, dataset: str) -> pd.DataFrame:
+        """Return the metrics of a dataset under the printed reading; those of a model without references stay as they are."""
         frame = self.frame(dataset, "metrics.csv")
-        return frame[printed_reading(frame, rule, shares)].drop(columns=["rule", "shares"])
+        return frame[printed_reading(frame)].drop(columns=["rule", "shares"])
 
 
 def printed_reading(metrics: pd.DataFrame, rule: str = PRINTED_RULE, shares: str = PRINTED_SHARES) -> pd.Series:

@@ -5,7 +5,7 @@ in the order of table rows. The trainings of `OBJECTIVES` share trunk, settings 
 epoch the alignment of their embedding is measured. `prototypical` and the two `alignment` embeddings come from there alone.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,24 +70,6 @@ READ_OUTS: dict[str, str] = {
     "linear": "Linear",
 }
 """The read-outs with the names of their columns, in order."""
-CONTROLS: dict[str, str] = {
-    "read_outs": "read_outs.csv",
-    "alignment": "traced/alignment.csv",
-    "agreement": "agreement.csv",
-    "bandwidth": "bandwidth.csv",
-}
-"""The evidence files of controls without their ending, with the file of each run."""
-
-
-def control_runs(settings: Mapping[str, Any], dataset: str, control: str) -> list[RunId]:
-    """Return the runs behind one of `CONTROLS` on a dataset."""
-    runs = {
-        "read_outs": read_out_runs,
-        "alignment": traced_runs,
-        "agreement": voting_runs,
-        "bandwidth": packed_runs,
-    }
-    return runs[control](settings, dataset)
 
 
 def read_out_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
@@ -154,3 +136,12 @@ def parts_of(settings: Mapping[str, Any], run: RunId) -> list[str]:
     """Return what the evaluation of a trained model adds for controls: `classes`, `rules` and `signals`, where they apply."""
     runs = {"classes": compared_runs, "rules": voting_runs, "signals": signal_runs}
     return [part for part, listed in runs.items() if run in listed(settings, run.dataset)]
+
+
+CONTROLS: dict[str, tuple[str, Callable[[Mapping[str, Any], str], list[RunId]]]] = {
+    "read_outs": ("read_outs.csv", read_out_runs),
+    "alignment": ("traced/alignment.csv", traced_runs),
+    "agreement": ("agreement.csv", voting_runs),
+    "bandwidth": ("bandwidth.csv", packed_runs),
+}
+"""The evidence files of controls without their ending, with the file of each run and the runs of a dataset behind it."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from replication.runs.controls import CONTROLS, control_runs
+from replication.runs.controls import CONTROLS
 from replication.runs.models import CLAI
 from replication.runs.record import RUNS, SHARED
 from replication.runs.settings import cells, has_recordings, raw_dataset
@@ -178,7 +178,7 @@ def evidence_files(root: str, name: str, settings: Mapping[str, Any]) -> list[st
         files = (*_EVERY_RUN, *RECORDS, _DESCRIPTION)
     else:
         own = _RECORDINGS_FILES if has_recordings(settings, name) else _SAMPLES_FILES
-        controls = [f"{control}.csv" for control in CONTROLS if control_runs(settings, name, control)]
+        controls = [f"{control}.csv" for control, (_, runs) in CONTROLS.items() if runs(settings, name)]
         files = (*own, *controls, _RESOURCES, *RECORDS, _DESCRIPTION)
         if name in _PICTURED and PICTURED_MODEL in settings["datasets"][name]["models"]:
             files = (*files, "votes.csv.gz")

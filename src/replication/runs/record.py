@@ -9,7 +9,6 @@ A run leaves its record as JSON. The evidence of a dataset or study keeps the re
 import hashlib
 import json
 import platform
-import shlex
 import subprocess
 import time
 from collections.abc import Iterable, Mapping
@@ -100,7 +99,6 @@ class Recorder:
         settings: all that decide the run's results, `threads` among them. The record keeps them whole, so that tables can print
             them. The model of a run on data belongs to them: CLaI-M and CLaI-C may differ in nothing else.
         description: `dataset.json` of the prepared data; its `files` are empty for checks and measurements, which have no model.
-            Its `config`, where there is one, are the settings that choose these data; the command of the run sets them.
         device: `cpu` or `cuda`.
 
     >>> data = {"files": [{"file": "raw.zip", "checksum": "sha256:ab"}]}
@@ -112,7 +110,6 @@ class Recorder:
     def __init__(self, run: RunId, settings: Mapping[str, Any], description: Mapping[str, Any], device: str) -> None:
         revision, dirty = commit()
         self.started = time.perf_counter()
-        self.config = str(description.get("config", ""))
         data = checksums(description)
         recorded = {"model": run.model, **settings} if data else dict(settings)
         self.record: dict[str, Any] = {
@@ -147,8 +144,6 @@ class Recorder:
             "pairs": None,
             **more,
         }
-        if record["command"] and self.config:
-            record["command"] += f" --config {shlex.quote(self.config)}"
         if self.record["device"] == "cuda":
             record["peak_gpu_memory_mb"] = round(peak_gpu_memory())
         return record
