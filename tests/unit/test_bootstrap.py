@@ -27,7 +27,7 @@ def test_areas_are_those_of_scikit_learn_with_weights_and_ties() -> None:
 
 @pytest.mark.parametrize("fraction", [0.0, 0.25, 0.3])
 def test_areas_do_not_depend_on_how_they_are_computed(fraction: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In single precision where that is exact or in double, over samples or over pairs of units."""
+    """Over samples, or over pairs of units."""
     rng = np.random.default_rng(1)
     y, patient = rng.integers(0, 2, 500), rng.integers(0, 15, 500)
     score = np.round(rng.normal(size=500) + y, 1)

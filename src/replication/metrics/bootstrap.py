@@ -32,8 +32,6 @@ JACKKNIFE_GROUPS = 200
 """Largest number of groups of a fold's patients that the jackknife leaves out in turn, for the acceleration."""
 DRAWS_AT_ONCE = 50
 """It bounds memory and decides no result."""
-IN_CACHE = 24
-"""Draws whose sums over tens of thousands of samples stay in a processor's cache."""
 FEW_PAIRS = 2**23
 """Largest number of scores times units for which pairs of units, where these are few, are compared once for all draws."""
 
@@ -112,44 +110,23 @@ class Ranked:
         return np.asarray(self.gained.T @ self._ranks(np.eye(len(self.samples))).outranked)
 
     def _measured(self, weights: Floats, precision: bool) -> Floats:
-        parts = (weights[start : start + IN_CACHE] for start in range(0, len(weights), IN_CACHE))
-        return np.concatenate([self._measured_in_cache(part, precision) for part in parts])
-
-    def _measured_in_cache(self, weights: Floats, precision: bool) -> Floats:
         ranks = self._ranks(weights.T)
         positives, negatives = weights @ self.positives, weights @ (self.samples - self.positives)
-        areas = [_ratio(np.multiply(ranks.gained, ranks.outranked, dtype=float).sum(axis=0), positives * negatives)]
+        areas = [_ratio((ranks.gained * ranks.outranked).sum(axis=0), positives * negatives)]
         if precision:
             at_end = ranks.at_end
-            none = np.zeros(at_end.shape)
-            precisions = np.divide(ranks.true, at_end, out=none, where=at_end > 0, dtype=float)
+            precisions = np.divide(ranks.true, at_end, out=np.zeros(at_end.shape), where=at_end > 0)
             areas.append(_ratio((ranks.gained * precisions).sum(axis=0), np.where(negatives > 0, positives, 0)))
         return np.stack(areas, axis=1)
 
     def _ranks(self, weights: Floats) -> _Ranks:
-        """Return the sums at the scores of positives, for each column of weights (units, columns).
-
-        Whole numbers below 2^23 and their halves are exact in single precision, which takes less memory and time.
-        """
-        whole = (self.samples @ weights).max() < 2**23 and (weights == np.floor(weights)).all()
-        weights = np.ascontiguousarray(weights, dtype=np.float32 if whole else np.float64)
-        between, gains = self._in_single if whole else (self.between, self.gained)
-        called = np.zeros((self.between.shape[0] + 1, weights.shape[1]), dtype=weights.dtype)
-        np.cumsum(between @ weights, axis=0, out=called[1:])
-        gained = gains @ weights
-        true, at_end = np.cumsum(gained, axis=0), called[self.end]
-        # negatives - (at_end - true) + (at_end - called[begin] - gained) / 2, with few passes over memory
-        outranked = called[self.begin]
-        outranked += at_end
-        outranked += gained
-        outranked *= -0.5
-        outranked += true
-        outranked += called[-1] - gained.sum(axis=0)
-        return _Ranks(gained, true, at_end, outranked)
-
-    @cached_property
-    def _in_single(self) -> tuple[csr_array, csr_array]:
-        return self.between.astype(np.float32), self.gained.astype(np.float32)
+        """Return the sums at the scores of positives, for each column of weights (units, columns)."""
+        called = np.zeros((self.between.shape[0] + 1, weights.shape[1]))
+        np.cumsum(self.between @ weights, axis=0, out=called[1:])
+        gained = self.gained @ weights
+        true, at_end, begin = np.cumsum(gained, axis=0), called[self.end], called[self.begin]
+        negatives = called[-1] - gained.sum(axis=0)
+        return _Ranks(gained, true, at_end, negatives - (at_end - true) + (at_end - begin - gained) / 2)
 
 
 def _ratio(part: Floats, whole: Floats) -> Floats:
