@@ -44,7 +44,7 @@ from replication.models.network_classifiers import train_cross_entropy, train_su
 from replication.models.run import training_settings
 from replication.runs.columns import COLUMNS
 from replication.runs.jobs import use_threads
-from replication.runs.memory import peak_gpu_memory, peak_memory
+from replication.runs.resources import peak_gpu_memory, peak_memory
 
 Row = tuple[str, str, str, int, str, float]
 SCHEDULES = ("printed", "sequential", "joint", "linear")

@@ -95,12 +95,12 @@ def fit_student_t_mixture(
         mixture = _fit_one(
             whitening.transform(z[rows]),
             label,
-            components=min(components, (min(int(count), samples_per_class) - 1) // 3),
+            tolerance,
+            n_components=min(components, (min(int(count), samples_per_class) - 1) // 3),
             df=degrees_of_freedom,
             reg_covar=regularisation,
             max_iter=iterations,
-            tolerance=tolerance,
-            seed=seed,
+            random_state=seed,
         )
         mixtures.append(mixture)
     return Densities(whitening, mixtures, counts / counts.sum())
@@ -154,29 +154,18 @@ class StudentTMixture(RowClassifier):
         return self.densities.log_odds(x)
 
 
-def _fit_one(
-    x: Floats,
-    label: int,
-    *,
-    components: int,
-    df: float,
-    reg_covar: float,
-    max_iter: int,
-    tolerance: float,
-    seed: int,
-) -> EMStudentMixture:
-    """Fit the mixture of one class to whitened embeddings (n, L); arguments as those of `fit_student_t_mixture`."""
+def _fit_one(x: Floats, label: int, tolerance: float, **settings: Any) -> EMStudentMixture:
+    """Fit the mixture of one class to whitened embeddings (n, L); settings are those of EMStudentMixture."""
     while True:
-        mixture = EMStudentMixture(
-            n_components=components, tol=tolerance, reg_covar=reg_covar, max_iter=max_iter, df=df, random_state=seed
-        )
+        mixture = EMStudentMixture(tol=tolerance, **settings)
         mixture.fit(x)
         if mixture.converged_:
             return mixture
         if tolerance >= _LOOSEST:
             raise InputError(
-                f"the Student-t mixture of class {label} did not converge in {max_iter} iterations even at a tolerance "
-                f"of {tolerance:g}: raise iterations or regularisation, or use fewer components than {components}"
+                f"the Student-t mixture of class {label} did not converge in {settings['max_iter']} iterations even at a "
+                f"tolerance of {tolerance:g}: raise iterations or regularisation, or use fewer components than "
+                f"{settings['n_components']}"
             )
         logger.warning("mixture of class %d not converged at tolerance %g: trying ten times that", label, tolerance)
         tolerance = min(10 * tolerance, _LOOSEST)

@@ -18,7 +18,7 @@ from typing import Any
 
 from clai.errors import InputError
 from replication.runs.identity import RunId
-from replication.runs.memory import peak_gpu_memory, peak_memory
+from replication.runs.resources import peak_gpu_memory, peak_memory
 
 PACKAGES = (
     "torch", "numpy", "scikit-learn", "gpytorch", "studenttmixture", "pytorch-metric-learning", "mne", "medmnist", "snakemake",

@@ -1,12 +1,12 @@
 """Time, memory and disk of a stage of the workflow. Records of runs hold those of models; the other stages have files here."""
 
 import json
+import resource
+import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
-
-from replication.runs.memory import peak_memory
 
 MIB = 2**20
 
@@ -41,3 +41,16 @@ def disk_mb(files: Iterable[str | Path]) -> float:
     """Return the size of those files that are there, in MiB."""
     sizes = [path.stat().st_size for path in map(Path, files) if path.exists()]
     return round(sum(sizes) / MIB, 3)
+
+
+def peak_memory() -> float:
+    """Return the largest resident memory of this process so far, in MiB."""
+    # Linux counts in KiB, macOS in bytes.
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024**2 if sys.platform == "darwin" else 1024)
+
+
+def peak_gpu_memory() -> float:
+    """Return the most memory that this process has allocated on its GPU so far, in MiB."""
+    import torch
+
+    return float(torch.cuda.max_memory_allocated() / MIB)
