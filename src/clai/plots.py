@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 _FOR, _AGAINST = "#0072B2", "#D55E00"
 
 
-def _axes(ax: "Axes | None", **size: Any) -> "Axes":
-    """Return the axes to draw on, new ones unless they are given."""
+def _axes(ax: "Axes | None", **grid: Any) -> Any:
+    """Return the axes to draw on, new ones unless they are given; an array of them for a grid."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise ImportError('displays need matplotlib: pip install "clai[plots]"') from error
-    return plt.subplots(layout="constrained", **size)[1] if ax is None else ax
+    return plt.subplots(layout="constrained", **grid)[1] if ax is None else ax
 
 
 class EmbeddingDisplay:
@@ -123,7 +123,7 @@ class VotesDisplay:
     def _plot_bars(self) -> None:
         rows = max(len(sample.support) + len(sample.opposition) for sample in self.votes)
         size = (5, len(self.votes) * (0.6 + 0.22 * rows))
-        self.axes_ = np.atleast_1d(_axes(None, nrows=len(self.votes), squeeze=False, figsize=size))
+        self.axes_ = _axes(None, nrows=len(self.votes), squeeze=False, figsize=size)
         for ax, sample in zip(self.axes_.flat, self.votes, strict=True):
             shown = [*sample.support, *sample.opposition]
             colours = [_FOR] * len(sample.support) + [_AGAINST] * len(sample.opposition)
@@ -165,7 +165,7 @@ class ReliabilityDisplay:
     Attributes
     ----------
     expected_calibration_error : float
-        Mean of |accuracy - confidence| over samples (Guo et al. 2017).
+        Absolute difference of accuracy and confidence, a mean over samples (Guo et al. 2017).
     ax_, figure_ : matplotlib Axes and Figure, after `plot`
     """
 
