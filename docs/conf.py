@@ -21,6 +21,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
+    "sphinx_gallery.gen_gallery",
     "sphinxcontrib.mermaid",
 ]
 exclude_patterns = ["_build"]
@@ -29,6 +30,15 @@ myst_fence_as_directive = ["mermaid"]
 myst_heading_anchors = 4
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
+# Sphinx-Gallery keeps the output of an example until its code changes.
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": "plot_",
+    "within_subsection_order": "ExampleTitleSortKey",
+    "download_all_examples": False,
+    "min_reported_time": 60,
+}
 html_theme = "pydata_sphinx_theme"
 html_title = "CLaI"
 html_static_path = ["_static"]
@@ -44,7 +54,7 @@ def read(app: Sphinx, name: str, source: list[str]) -> None:
     pages = pages_by_source()
     if name == "index":
         source[0] = moved(Path(app.srcdir).parent / "README.md", page, pages) + source[0]
-    elif page not in pages.values():
+    elif page not in pages.values() and page.exists():  # Pages of the gallery are no Markdown.
         source[0] = moved(page, page, pages)
 
 

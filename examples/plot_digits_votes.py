@@ -1,0 +1,42 @@
+"""
+Digits, and the references that vote for them
+=============================================
+
+A classifier that votes can show its reasons: the training samples that speak for a label, and those that speak against it.
+"""
+
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+from clai import CLaIClassifier
+from clai.plots import EmbeddingDisplay, VotesDisplay
+
+# %%
+# Learn from half of the digits. Pixels are scaled to [0, 1].
+X, y = load_digits(return_X_y=True)
+X_train, X_test, y_train, y_test = train_test_split(X / 16, y, test_size=0.5, stratify=y, random_state=0)
+model = CLaIClassifier(epochs=20, calibration=None, random_state=0).fit(X_train, y_train)
+predicted = model.predict(X_test)
+accuracy = np.mean(predicted == y_test)
+print(f"accuracy {accuracy:.3f}")
+
+# %%
+# ``votes`` names, for each input, the most similar references of the predicted label and of other labels. ``item`` is the row of
+# the reference in ``X_train``.
+(votes,) = model.votes(X_test[:1], k=2)
+print(votes.label, round(votes.score, 3))
+print(*votes.support, *votes.opposition, sep="\n")
+
+# %%
+# Two digits that were predicted right, and two that were not. Blue references have the predicted label, red ones another, with
+# their vote below it. A similar reference of another label votes against the prediction; a dissimilar one even votes for it.
+right, wrong = (np.flatnonzero((predicted == y_test) == outcome)[:2] for outcome in (True, False))
+shown = np.concatenate([right, wrong])
+VotesDisplay.from_estimator(
+    model, X_test[shown], k=4, pictures=X_test[shown].reshape(-1, 8, 8), reference_pictures=X_train.reshape(-1, 8, 8)
+)
+
+# %%
+# Embeddings of the test digits under all ten conditions, in the plane of their two first principal components.
+EmbeddingDisplay.from_estimator(model, X_test, y_test)

@@ -1,0 +1,40 @@
+"""
+A table with groups
+===================
+
+Rows of one patient resemble each other. Held-out rows then look easier than new patients are, so whatever is held out must be
+whole patients: in the test, and in the calibration.
+"""
+
+import numpy as np
+from sklearn.model_selection import GroupShuffleSplit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from clai import CLaIClassifier
+from clai.plots import ReliabilityDisplay
+
+# %%
+# Make 100 patients with ten rows each. A patient has a level of her own in each of eight variables, and an illness, which the
+# variables tell only in part.
+generator = np.random.default_rng(0)
+patients = np.repeat(np.arange(100), 10)
+ill = generator.random(100) < 0.4
+levels = generator.normal(size=(100, 8)) + ill[:, None] * np.linspace(0, 0.8, 8)
+X = levels[patients] + 0.3 * generator.normal(size=(1000, 8))
+y = np.where(ill, "ill", "well")[patients]
+train, test = next(GroupShuffleSplit(1, test_size=0.4, random_state=0).split(X, y, patients))
+
+# %%
+# Without ``groups``, the rows that calibrate have siblings in training, and probabilities become too sure of new patients. With
+# ``groups``, patients stay together.
+settings = {"epochs": 20, "random_state": 0}
+ax = None
+for name, groups in (("rows apart", None), ("patients together", patients[train])):
+    model = make_pipeline(StandardScaler(), CLaIClassifier(**settings))
+    model.fit(X[train], y[train], claiclassifier__groups=groups)
+    display = ReliabilityDisplay.from_estimator(model, X[test], y[test], bins=5, name=name, ax=ax)
+    ax = display.ax_
+    print(f"{name}: calibration error {display.expected_calibration_error:.3f}")
+accuracy = model.score(X[test], y[test])
+print(f"accuracy {accuracy:.3f}")

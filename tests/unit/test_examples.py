@@ -1,0 +1,40 @@
+"""The examples of the gallery run in some seconds on one core, and classify well."""
+
+import runpy
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import matplotlib
+import matplotlib.pyplot as plt
+import pytest
+import torch
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("plot_*.py"))
+HARDER = {
+    "plot_table_with_groups": 0.65,
+    "plot_unbalanced": 0.75,
+    "plot_image_folder": 0.75,
+    "plot_signal_windows": 0.8,
+    "plot_own_encoder": 0.8,
+}
+"""Least accuracy of these; 0.88 of the others."""
+SECONDS = 20
+
+
+@pytest.fixture(autouse=True)
+def one_core_without_a_screen() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with matplotlib.rc_context({"backend": "agg"}):
+        yield
+    plt.close("all")
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_runs(example: Path) -> None:
+    began = time.process_time()
+    accuracy = runpy.run_path(str(example))["accuracy"]
+    assert time.process_time() - began < SECONDS
+    assert accuracy > HARDER.get(example.stem, 0.88)
