@@ -4,39 +4,35 @@ import pandas as pd
 from matplotlib.lines import Line2D
 
 from replication.report.evidence import Evidence
-from replication.report.figures.style import WIDTH, Drawn, Style, curves, new_figure, short_title, together
-from replication.report.labels import VARIANT_TITLES
-from replication.report.tables.uses import ALL_CLASSES, NUMBERS, chosen_read_outs
-from replication.runs.models import MODELS
+from replication.report.figures.style import WIDTH, Drawn, curves, new_figure, short_title, style_of, together
+from replication.report.tables.uses import ALL_CLASSES, MODEL_OF, NUMBERS, chosen_read_outs, title_of
 
 USES_COLUMNS = ["dataset", "model", "seed", "method", "rule", "references", "metric", "value"]
-PANELS = {"new_accuracy": "Accuracy on new classes", "old_accuracy": "Accuracy on old classes"}
-OF_VARIANTS = {"full": "clai-m", "cosine": "clai-c"}
-"""The models behind variants that have other names."""
+PANELS = {
+    "balanced_accuracy": "All classes,\nbalanced (%)",
+    "new_accuracy": "New classes (%)",
+    "old_accuracy": "Old classes (%)",
+}
 
 
 def new_classes(evidence: Evidence) -> Drawn:
-    """Draw the accuracy of each method on new classes, and on old ones, against the references of each new class."""
+    """Draw the accuracy of each method on all, new and old classes against the references of each new class."""
     studies = evidence.at_hand()
-    figure = new_figure(WIDTH, 4.4, evidence)
-    panels = figure.subplots(len(PANELS), len(studies), squeeze=False, sharex=True, sharey="col")
+    figure = new_figure(max(4.2, WIDTH * len(studies) / 2), 6.0, evidence)
+    panels = figure.subplots(len(PANELS), len(studies), squeeze=False, sharex=True)
     parts = [_shown(evidence, study) for study in studies]
-    styles = {
-        method: Style(MODELS[OF_VARIANTS.get(method, method)].colour, MODELS[OF_VARIANTS.get(method, method)].dash)
-        for part in parts
-        for method in part["method"].unique()
-    }
+    styles = {method: style_of(MODEL_OF.get(method, method)) for part in parts for method in part["method"].unique()}
     for column, (study, part) in enumerate(zip(studies, parts, strict=True)):
         drawn = part.assign(model=part["method"], place=part["references"].map(NUMBERS.index))
         for axes, (metric, title) in zip(panels[:, column], PANELS.items(), strict=True):
-            curves(axes, drawn[drawn["metric"] == metric], "place", "value", styles, marker="o", markersize=4)
+            curves(axes, drawn[drawn["metric"] == metric], "place", "value", styles, errorbar=None, marker="o", ms=4)
             axes.set_xticks(range(len(NUMBERS)), NUMBERS)
             if column == 0:
-                axes.set_ylabel(f"{title} (%)")
+                axes.set_ylabel(title)
         panels[0, column].set_title(short_title(evidence, study).split(", study")[0], fontsize=8)
         panels[-1, column].set_xlabel("References of each new class")
-    entries = [Line2D([], [], color=s.colour, ls=s.dash, label=VARIANT_TITLES[m]) for m, s in styles.items()]
-    figure.legend(handles=entries, loc="outside lower center", ncols=4)
+    entries = [Line2D([], [], color=s.colour, ls=s.dash, label=title_of(m)) for m, s in styles.items()]
+    figure.legend(handles=entries, loc="outside lower center", ncols=len(studies) + 1)
     return figure, together(parts, USES_COLUMNS)
 
 

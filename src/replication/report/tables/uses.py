@@ -7,13 +7,15 @@ from typing import Any
 import pandas as pd
 
 from replication.report.evidence import Evidence, run_model
-from replication.report.labels import VARIANT_TITLES, Metric, chosen
+from replication.report.labels import Metric, chosen, model_title
 from replication.report.statistics import replicates
 from replication.report.tables.layout import Block, Sources, results_tex, summary
 
 NUMBERS = ("1", "5", "50", "all")
 """References of each class that training left out."""
 ALL_CLASSES = "all-classes"
+MODEL_OF = {"full": "clai-m", "cosine": "clai-c"}
+"""The models behind methods that the studies call by their kernel; others have the model's name."""
 BASELINE = "cross-entropy"
 OWN = chosen("accuracy log_loss_scaled brier_scaled")
 COSTS = chosen("training_minutes peak_memory_mb")
@@ -37,6 +39,11 @@ def uses_frame(sources: Sources) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=USES_COLUMNS)
 
 
+def title_of(method: str) -> str:
+    """Return the name of the model behind a method."""
+    return model_title(MODEL_OF.get(method, method))
+
+
 def chosen_read_outs(metrics: pd.DataFrame) -> pd.DataFrame:
     """Return the metrics of the read-out that validation samples choose, for each cell and number of references.
 
@@ -55,8 +62,14 @@ def _rows_of_study(evidence: Evidence, study: str) -> Iterator[dict[str, Any]]:
     read = chosen_read_outs(metrics)
     baselines = {cells[cell]["left-out"]: cell for cell in cells if cells[cell]["method"] == BASELINE}
     for cell in [cell for cell in cells if cell in set(metrics["model"])]:
-        method, left_out = VARIANT_TITLES[cells[cell]["method"]], cells[cell]["left-out"]
-        shared = {"dataset": study, "model": cell, "method": method, "left_out": left_out, "data": evidence.data(study)}
+        method, left_out = cells[cell]["method"], cells[cell]["left-out"]
+        shared = {
+            "dataset": study,
+            "model": cell,
+            "method": title_of(method),
+            "left_out": left_out,
+            "data": evidence.data(study),
+        }
         if left_out == ALL_CLASSES:
             for metric, values in _own(evidence, study, cell, metrics):
                 yield {**shared, "metric": metric.key, **summary(values * metric.scale)}
