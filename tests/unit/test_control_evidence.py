@@ -143,7 +143,7 @@ def test_an_agreement_beyond_what_a_share_can_be_gives_no_verdict(root: Path) ->
     append(root, "cifar10", "agreement.csv", [
         ("clai-m", seed, None, 0.1, "agreement", value) for seed, value in enumerate((0.97, 0.999, 0.999))
     ])  # fmt: skip
-    (judged,) = [e for e in finding_on(root, "10").tests if e.part == "classes as unequal as the data's"]
+    (judged,) = [e for e in finding_on(root, "10").tests if e.part == "the data's class sizes"]
     assert isinstance(judged.value, Interval)
     assert judged.value.high > 1
     assert judged.outcome == Outcome.NOT_TESTABLE

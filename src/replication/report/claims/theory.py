@@ -79,13 +79,13 @@ def optimises_alignment(evidence: Evidence, printed_values: pd.DataFrame) -> Fin
 @judges("10")
 def is_parzen_classifier(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
     finding, present = start(evidence, [*MULTICLASS, *COHORTS])
-    finding.required = ("the derivation's last step", "classes of equal size", "classes as unequal as the data's")
+    finding.required = ("the derivation's last step", "classes of equal size", "the data's class sizes")
     for dataset in present:
         measured = finding.frame(dataset, "agreement.csv")
         alike, same = (replicates(measured[measured["quantity"] == name]) for name in ("agreement", "class_agreement"))
         quantity, part = (
             "decisions for or against a class that agree, on CLaI-M's embeddings",
-            "classes as unequal as the data's",
+            "the data's class sizes",
         )
         finding.add(dataset, quantity, alike, PER_CENT, ALIKE, part=part)
         finding.add(dataset, "samples that get the same class, on CLaI-M's embeddings", same, PER_CENT)
