@@ -1,7 +1,6 @@
-"""The examples of the gallery run in some seconds on one core, and classify well."""
+"""The examples of the gallery run, and classify well."""
 
 import runpy
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +18,6 @@ HARDER = {
     "plot_own_encoder": 0.8,
 }
 """Least accuracy of these; 0.88 of the others."""
-SECONDS = 20
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +32,5 @@ def one_core_without_a_screen() -> Iterator[None]:
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_runs(example: Path) -> None:
-    began = time.process_time()
     accuracy = runpy.run_path(str(example))["accuracy"]
-    assert time.process_time() - began < SECONDS
     assert accuracy > HARDER.get(example.stem, 0.88)
