@@ -30,6 +30,7 @@ class AlignmentLoss(nn.Module):
         classes: C, which `simplex` needs.
         pair_weighting: `none`, or `balanced`: positives and negatives of a condition have equal weight.
 
+    >>> import torch
     >>> from clai.kernels import Cosine
     >>> loss = AlignmentLoss(Cosine(), target="product")
     >>> z = torch.tensor([[1.0, 0.0], [2.0, 0.0], [-1.0, 0.0]])
