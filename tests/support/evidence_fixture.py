@@ -33,7 +33,7 @@ EXPECTED = {
 }
 STUDIES = {
     key: {"title": "CIFAR-10", "needs": "the CIFAR-10 archive and evidence=real"}
-    for key in ("ablation", "decisive", "schedules", "wide", "sprint", "recipe", "epochs-120", *TURNS)
+    for key in ("ablation", "convergence", "wide", "sprint", "epochs-120", *TURNS)
 }
 STUDIES["printed-loss"] = {
     "title": "Challenge 2019, study printed-loss",
@@ -252,18 +252,17 @@ def write_studies(root: Path, *, seeds: int = 3, gain: float = 0.02, miniature: 
     kernels = ("cosine", "identity", "scalar", "diagonal", "full")
     cells = {
         "ablation": [f"{kernel}_{target}" for kernel in kernels for target in ("zero", "product", "masked")],
-        "schedules": [f"{k}_{s}" for k in ("cosine", "full") for s in ("sequential-all", "joint-all", "joint-1")],
-        "decisive": ["cosine_zero", "cosine_product", "full_zero", "full_product"],
+        "convergence": [
+            f"{k}_{s}-long" for k in ("cosine", "full") for s in ("sequential-all", "joint-all", "joint-1")
+        ],
         "wide": ["full_product", "cosine_zero", "cross-entropy", "supervised-contrastive"],
         "sprint": ["full", "cross-entropy"],
-        "recipe": ["full_product", "full_zero"],
         "epochs-120": ["full_zero", "cosine_zero"],
         **{
             study: [f"{k}_{t}_{schedule}" for k in ("cosine", "full") for t in ("zero", "product")]
             for study, schedule in TURNS.items()
         },
     }
-    cells["schedules"] += ["cross-entropy_single", "supervised-contrastive_single"]
     for study, own in cells.items():
         folder = root / study / "evidence"
         folder.mkdir(parents=True, exist_ok=True)
@@ -278,11 +277,7 @@ def write_studies(root: Path, *, seeds: int = 3, gain: float = 0.02, miniature: 
                     metrics += [
                         (study, cell, seed, "", rule, shares, metric, value) for metric, value in values.items()
                     ]
-                epochs = (
-                    120
-                    if study == "epochs-120"
-                    else {"sequential-all": 1, "joint-all": 10}.get(cell.split("_")[-1], 20)
-                )
+                epochs = 120 if study == "epochs-120" else 20
                 for epoch in range(1, epochs + 1):
                     score = 0.5 * epoch / epochs
                     learned = (1 - score, 0.1, score, score, score, 1e-3, 1e6)

@@ -97,22 +97,12 @@ def test_a_grouping_of_other_embeddings_speaks_against_the_claim(root: Path) -> 
 
 def test_the_last_epoch_of_a_schedule_is_a_control(root: Path) -> None:
     folder = root / "convergence" / "evidence"
-    folder.mkdir(parents=True)
-    (folder / "dataset.json").write_bytes((root / "cifar10" / "evidence" / "dataset.json").read_bytes())
-    schedules = {"sequential-all-long": 0.7, "joint-all-long": 0.6}
-    cells = [(f"{kernel}_{name}", last) for kernel in ("cosine", "full") for name, last in schedules.items()]
-    append(root, "convergence", "metrics.csv", [
-        ("convergence", cell, seed, None, "printed", "population", "accuracy", last + 0.01 * seed * ("joint" in cell))
-        for cell, last in cells for seed in range(3)
-    ])  # fmt: skip
-    append(root, "convergence", "history.csv", [
-        ("convergence", cell, seed, None, 1, 0.5, 0.1, 0.5, 0.5, 0.8 + 0.001 * seed * ("joint" in cell), 1e-3, 1e6)
-        for cell, _ in cells for seed in range(3)
-    ])  # fmt: skip
+    for file, column, change in (("metrics.csv", "value", -0.2), ("history.csv", "validation_accuracy", 0.0)):
+        frame = pd.read_csv(folder / file)
+        frame[column] += (change + 0.001 * frame["seed"]) * frame["model"].str.contains("joint")
+        frame.to_csv(folder / file, index=False)
     finding = finding_on(root, "14")
-    last = controls(finding, "last epoch")
-    assert [control.outcome for control in last] == [AGAINST, AGAINST]
-    assert all(isinstance(control.value, Interval) and control.value.mean == pytest.approx(-0.09) for control in last)
+    assert [control.outcome for control in controls(finding, "last epoch")] == [AGAINST, AGAINST]
     assert finding.outcome == Outcome.REPRODUCED, "by the best validation epoch"
 
 

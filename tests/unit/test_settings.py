@@ -126,11 +126,11 @@ def test_dataset_has_its_overrides_and_its_own_entry() -> None:
 
 
 def test_settings_of_a_cell_are_those_of_its_study_and_then_of_its_variants() -> None:
-    assert cells(REAL, "decisive")["full_zero"] == {"kernel": "full", "target": "zero"}
-    cell = cell_settings(REAL, "decisive", "cosine_product")
+    assert cells(REAL, "ablation")["full_zero"] == {"kernel": "full", "target": "zero"}
+    cell = cell_settings(REAL, "ablation", "cosine_product")
     assert (cell["model"], cell["target"]["multiclass"], cell["threads"]) == ("clai-c", "product", 1)
-    assert (cell["training"]["samples"], cell["training"]["epochs"]) == (None, 12)
-    assert cell_settings(REAL, "schedules", "full_joint-1")["training"]["epochs"] == 104
+    assert (cell["training"]["samples"], cell["training"]["epochs"]) == (10000, 8)
+    assert cell_settings(REAL, "convergence", "full_joint-1-long")["training"]["epochs"] == 810
 
 
 @pytest.mark.parametrize(

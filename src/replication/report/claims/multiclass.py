@@ -69,10 +69,9 @@ def more_accurate(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
 def better_calibrated(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
     finding, present = start(evidence, MULTICLASS, TARGETS)
     for source in multiclass_sources(evidence, present):
-        for metric, option in (("ece", source.option), ("ece_scaled", "calibrated")):
-            if option == source.option or not source.option:  # one option at a time
-                difference, place = source.gap(finding, metric), Place(source.target, option)
-                finding.add(source.key, f"ECE, {M_MINUS_C}", difference, DIFFERENCE, LESS, place)
+        for metric, option in (("ece", ""), ("ece_scaled", "calibrated")):
+            difference, place = source.gap(finding, metric), Place(source.target, option)
+            finding.add(source.key, f"ECE, {M_MINUS_C}", difference, DIFFERENCE, LESS, place)
         metrics = of_vote(source.frame(finding, "metrics.csv"))
         for metric, name in {"log_loss": "log loss", "log_loss_scaled": "log loss after one temperature"}.items():
             difference, quantity = gap(metrics, metric, *PAIR), f"{name}, {M_MINUS_C}"

@@ -66,9 +66,11 @@ def _votes(finding: Finding, cohorts: list[str], *, errors: bool = False) -> Ite
     for dataset in cohorts:
         own = {model: model for model in PAIR}
         balanced = recorded(evidence, dataset, PAIR, "pair_weighting") != {"none"}
-        sources = [Source(dataset, "", "balanced loss" if balanced else "", own, dataset)]
+        sources = [Source(dataset, "", own, "balanced loss" if balanced else "", dataset)]
         if evidence.has(study := PRINTED_LOSS.get(dataset, "")):
-            sources.append(Source(study, "", "", {"clai-m": "full_unweighted", "clai-c": "cosine_unweighted"}, dataset))
+            sources.append(
+                Source(study, "", {"clai-m": "full_unweighted", "clai-c": "cosine_unweighted"}, baselines=dataset)
+            )
         for source in sources:
             whole = "whole cohort" if dataset == "challenge2019" else ""
             if whole and source.option:  # one option at a time

@@ -20,12 +20,8 @@ KERNELS = {
 }
 """The kernels of studies with their names."""
 M_MINUS_C = "CLaI-M minus CLaI-C"
-_STUDIES = (
-    ("product-pathmnist", "product", ""), ("product-cifar10", "product", ""),
-    ("product-sleepedf-20", "product", ""), ("product-bands", "product", ""),
-    ("decisive", "zero", "network"), ("decisive", "product", "network"),
-)  # fmt: skip
-"""Studies of both kernels with their target and what is ours in them, a key of `options` in claims.yaml."""
+PRODUCT_STUDIES = ("product-pathmnist", "product-cifar10", "product-sleepedf-20", "product-bands")
+"""Studies of both kernels with the other target than the datasets' own runs."""
 
 
 @dataclass(frozen=True)
@@ -35,15 +31,15 @@ class Source:
     Args:
         key: the evidence folder.
         target: `zero` or `product`.
-        option: what is ours in it.
+        option: what is ours in it, a key of `options` in claims.yaml.
         models: by CLaI model its name in the folder.
         baselines: the folder of the other models.
     """
 
     key: str
     target: str
-    option: str
     models: Mapping[str, str]
+    option: str = ""
     baselines: str = ""
 
     @property
@@ -100,7 +96,7 @@ def multiclass_sources(evidence: Evidence, present: Sequence[str]) -> Iterator[S
     """
     for dataset in present:
         target = str(evidence.runs(dataset, PAIR)[0]["settings"]["target"]["multiclass"])
-        yield Source(dataset, target, "", {model: model for model in PAIR})
-    for study, target, option in _STUDIES:
+        yield Source(dataset, target, {model: model for model in PAIR})
+    for study in PRODUCT_STUDIES:
         if evidence.has(study) and evidence.dataset_of(study) in present:
-            yield Source(study, target, option, {"clai-m": f"full_{target}", "clai-c": f"cosine_{target}"})
+            yield Source(study, "product", {"clai-m": "full_product", "clai-c": "cosine_product"})

@@ -133,9 +133,8 @@ def zero_targets_help(evidence: Evidence, printed_values: pd.DataFrame) -> Findi
         finding.missing = ["runs of the sequential schedule with both targets, measured after each class's turn"]
     by_data: dict[str, dict[str, pd.DataFrame]] = {}
     for source in multiclass_sources(evidence, present):
-        if not source.option:
-            metrics = of_vote(source.frame(finding, "metrics.csv"))
-            by_data.setdefault(evidence.dataset_of(source.key), {})[source.target] = metrics
+        metrics = of_vote(source.frame(finding, "metrics.csv"))
+        by_data.setdefault(evidence.dataset_of(source.key), {})[source.target] = metrics
     for dataset, by_target in by_data.items():
         for model in PAIR if set(TARGETS) <= set(by_target) else ():
             zero, product = (values(by_target[target], model, "accuracy") for target in TARGETS)

@@ -29,11 +29,11 @@ def _sources(
     evidence, epochs = finding.evidence, printed_value(printed_values, "text", "figure3", "epochs shown")[0]
     sources = list(multiclass_sources(evidence, present))
     if evidence.has(EPOCHS_120) and evidence.dataset_of(EPOCHS_120) in present:
-        sources.append(Source(EPOCHS_120, "zero", "", {"clai-m": "full_zero", "clai-c": "cosine_zero"}))
+        sources.append(Source(EPOCHS_120, "zero", {"clai-m": "full_zero", "clai-c": "cosine_zero"}))
     for source in sources:
         history = source.frame(finding, "history.csv").sort_values("epoch")
         short = history["epoch"].max() < epochs
-        yield replace(source, option=source.option or ("epochs" if short else "")), history
+        yield replace(source, option="epochs" if short else ""), history
 
 
 @judges("3a")

@@ -1,13 +1,10 @@
 """Supplementary figures of computation: accuracy by computation and time, cost of training and of a vote."""
 
 import math
-from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import SubFigure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter, ScalarFormatter
 
@@ -21,19 +18,13 @@ from replication.report.figures.style import (
     VERMILION,
     WIDTH,
     Drawn,
-    Style,
-    curves,
-    mean_sd,
     new_figure,
-    points,
     write_reason,
 )
-from replication.report.labels import MEASURED_TITLES, VARIANT_TITLES
+from replication.report.labels import MEASURED_TITLES
 from replication.report.printed_values import printed_value
-from replication.report.statistics import interval, replicates
 
-COMPUTATION_COLUMNS = ["dataset", "model", "quantity", "epoch", "x", "mean", "sd", "median", "low", "high", "n"]
-SCHEDULE_DASHES = {"sequential-all": ":", "joint-all": "--", "joint-1": "-", "single": "-."}
+COMPUTATION_COLUMNS = ["dataset", "model", "quantity", "epoch", "x", "median", "low", "high", "n"]
 METHOD_COLOURS = {"cosine": VERMILION, "full": BLUE, "cross-entropy": GREEN, "supervised-contrastive": PURPLE}
 TIME_PANELS = {"seconds": "Seconds of training", "operations": "Floating-point operations"}
 # The record on the test images of CIFAR-10 (Jordan 2024, arXiv 2404.00498). Its seconds were measured on a GPU.
@@ -47,77 +38,23 @@ RULE_COLOURS = {"printed": BLUE, "balanced": ORANGE, "parzen": PURPLE}
 
 
 def computation(evidence: Evidence, printed: pd.DataFrame) -> Drawn:
-    """Draw accuracy by encoder passes for each schedule (top), and by seconds and operations for each method (bottom).
-
-    Args:
-        evidence: of two studies, of schedules and of methods.
-        printed: the values that the paper prints.
-    """
-    figure = new_figure(WIDTH, 6.6, evidence)
-    halves = figure.subfigures(2, 1, squeeze=False, height_ratios=[3.1, 3.4])[:, 0]
-    paper = printed_value(printed, "table1", "cifar10", "accuracy")[0] / 100
-    parts = []
-    draws: tuple[Callable[..., pd.DataFrame], ...] = (_draw_schedules, partial(_draw_times, paper=paper))
-    for half, study, draw in zip(halves, evidence.expected, draws, strict=True):
-        if evidence.has(study):
-            parts.append(draw(half, evidence, study))
-        else:
-            write_reason(half.subplots(), evidence.not_run(study))
-    return figure, pd.concat(parts).reindex(columns=COMPUTATION_COLUMNS)
-
-
-def _methods(evidence: Evidence, study: str, cells: Iterable[str]) -> dict[str, str]:
-    """Return the method or kernel of each of these cells of a study, in the order of the settings."""
-    variants = evidence.expected[study]["cells"]
-    measured = set(cells)
-    return {cell: of.get("method", of.get("kernel")) for cell, of in variants.items() if cell in measured}
-
-
-def _draw_schedules(figure: SubFigure, evidence: Evidence, study: str) -> pd.DataFrame:
-    """Draw validation accuracy by encoder passes (left, mean and sd), and test accuracy at the end (right, interval)."""
-    history, metrics = evidence.frame(study, "history.csv"), evidence.metrics(study)
-    methods = _methods(evidence, study, history["model"])
-    schedules = {cell: evidence.expected[study]["cells"][cell]["schedule"] for cell in methods}
-    colours = {cell: METHOD_COLOURS[method] for cell, method in methods.items()}
-    left, right = figure.subplots(1, 2, gridspec_kw={"width_ratios": [1.5, 1]})
-    styles = {cell: Style(colours[cell], SCHEDULE_DASHES[schedules[cell]]) for cell in methods}
-    curves(left, history, "passes", "validation_accuracy", styles, err_kws={"alpha": 0.12, "lw": 0})
-    accuracy = metrics[metrics["metric"] == "accuracy"]
-    points(right, accuracy, y="model", hue="model", order=list(methods), hue_order=list(methods), palette=colours, markersize=4,
-           linewidth=1.3)  # fmt: skip
-    parts = []
-    for cell in methods:
-        curve = mean_sd(history[history["model"] == cell], ["passes"], "validation_accuracy")
-        curve = curve.rename(columns={"passes": "x"}).assign(model=cell, quantity="validation_accuracy")
-        if len(curve) == 1:
-            left.plot(curve["x"], curve["mean"], "o", ms=4, color=colours[cell])
-        around = interval(replicates(accuracy[accuracy["model"] == cell]))
-        end = {"x": curve["x"].max(), "mean": around.mean, "low": around.low, "high": around.high, "n": around.n}
-        parts += [curve, pd.DataFrame([end | {"model": cell, "quantity": "test_accuracy"}])]
-    left.set(xscale="log", xlabel="Encoder passes over the training samples", ylabel="Validation accuracy")
-    right.set_yticks(range(len(methods)), [VARIANT_TITLES[schedules[cell]] for cell in methods])
-    right.set(xlabel="Test accuracy at the end", ylabel="")
-    entries = [
-        Line2D([], [], color=colour, lw=1.5, label=VARIANT_TITLES[name]) for name, colour in METHOD_COLOURS.items()
-    ]
-    for schedule in [name for name in SCHEDULE_DASHES if name in schedules.values()]:
-        once = history.loc[history["model"].map(schedules) == schedule, "epoch"].max() == 1
-        line: dict[str, Any] = (
-            {"ls": "", "marker": "o", "ms": 4} if once else {"ls": SCHEDULE_DASHES[schedule], "lw": 1.3}
-        )
-        title = VARIANT_TITLES[schedule] + (" (one epoch)" if once else "")
-        entries.append(Line2D([], [], color="0.3", label=title, **line))
-    figure.legend(handles=entries, loc="outside lower center", ncols=4)
-    return pd.concat(parts).assign(dataset=study)
-
-
-def _draw_times(figure: SubFigure, evidence: Evidence, study: str, paper: float) -> pd.DataFrame:
     """Draw validation accuracy against seconds (left) and operations (right): median and range over the seeds.
 
     Lines mark the paper's accuracy and the record, which is a point among operations. A method's second cell is dashed.
+
+    Args:
+        evidence: of a study of methods.
+        printed: the values that the paper prints.
     """
+    figure = new_figure(WIDTH, 3.4, evidence)
+    (study,) = evidence.expected
+    if not evidence.has(study):
+        write_reason(figure.subplots(), evidence.not_run(study))
+        return figure, pd.DataFrame(columns=COMPUTATION_COLUMNS)
+    paper = printed_value(printed, "table1", "cifar10", "accuracy")[0] / 100
     history = evidence.frame(study, "history.csv")
-    methods = _methods(evidence, study, history["model"])
+    variants, measured = evidence.expected[study]["cells"], set(history["model"])
+    methods = {cell: of.get("method", of.get("kernel")) for cell, of in variants.items() if cell in measured}
     first = {method: cell for cell, method in reversed(methods.items())}
     panels = figure.subplots(1, 2, sharey=True)
     parts, entries = [], []
@@ -146,7 +83,7 @@ def _draw_times(figure: SubFigure, evidence: Evidence, study: str, paper: float)
         Line2D([], [], color="k", ls="", marker="*", ms=8, label=f"record ({100 * RECORD_ACCURACY:.1f} %)"),
     ]
     figure.legend(handles=entries, loc="outside lower center", ncols=3)
-    return pd.concat(parts)
+    return figure, pd.concat(parts).reindex(columns=COMPUTATION_COLUMNS)
 
 
 def cost(evidence: Evidence) -> Drawn:

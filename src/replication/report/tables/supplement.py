@@ -75,14 +75,14 @@ BANDWIDTH_METRICS = chosen(
     "power temperature accuracy ece log_loss roc_auc", accuracy=r"Accuracy (\%)", roc_auc=r"ROC-AUC (\%)"
 )
 
-ABLATIONS = ("ablation", "decisive", "product-pathmnist", "product-cifar10", "product-sleepedf-20", "product-bands")
-METHODS, TRIALS, TRUNKS = ("wide", "sprint"), ("recipe",), ("trunk",)
+ABLATIONS = ("ablation", "product-pathmnist", "product-cifar10", "product-sleepedf-20", "product-bands")
+METHODS, TRUNKS = ("wide", "sprint"), ("trunk",)
 END_METRICS = chosen("alignment centred_alignment above_floor")
 METHOD_METRICS = chosen("validation_accuracy accuracy macro_f1 roc_auc ece training_minutes cpu_minutes")
 STUDY_METRICS = [*METHOD_METRICS, *chosen("ece_scaled auroc auprc"), *END_METRICS]
 AT_THE_END = ["alignment", "centred_alignment", "above_floor", "validation_accuracy", "training_minutes"]
 """Metrics of the last epoch, from the history of training."""
-FACTORS = ["kernel", "target", "method", "optimiser", "images", "length", "trunk"]
+FACTORS = ["kernel", "target", "method", "length", "trunk"]
 STUDY_COLUMNS = ["dataset", "model", *FACTORS, "rule", "metric", "mean", "sd", "n", "low", "high", "data"]
 
 
@@ -301,7 +301,6 @@ def studies_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
         Block([*by_rule, *chosen("macro_f1 roc_auc")], {"model": "Accuracy by decision rule"}, ABLATIONS),
         Block([*chosen("ece ece_scaled"), *END_METRICS], {"model": "Kernel and target"}, ABLATIONS),
         Block(METHOD_METRICS, {"model": "Method"}, METHODS),
-        Block(chosen("accuracy cpu_minutes"), {"model": "Trial"}, TRIALS),
         Block(chosen("auroc auprc ece"), {"model": "Kernel and trunk"}, TRUNKS),
     ]
     return results_tex(shown, sources, text, blocks, "tab:studies", title=study_title)
