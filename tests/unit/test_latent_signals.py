@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from replication.experiments.latent_signals import (
+    areas_around_onset,
     choose_stay,
     latent_statistics,
     roughness,
@@ -35,6 +36,21 @@ def test_signals_that_converge_in_events_have_a_negative_effect() -> None:
     z = generator.normal(size=(80, 3)) * np.where(y, 0.1, 1.0)[:, None]
     found = latent_statistics(z, recording, y)
     assert found["area_effect"] < -1
+
+
+def test_areas_are_aligned_at_the_onset_and_hours_of_few_stays_are_left_out() -> None:
+    stays, lengths = 30, 12
+    recording, hours = np.repeat(np.arange(stays), lengths), np.tile(np.arange(lengths), stays)
+    onset = np.where(np.arange(stays) < 5, 2, 6)[recording]
+    event = (hours >= onset).astype(np.int64)
+    event[recording == 0] = 0
+    z = np.where(event, 1.0, 3.0)[:, None] * np.array([-0.5, 0.5])
+    areas = areas_around_onset(z, recording, hours, event).set_index("since_onset")
+    assert list(areas.index) == list(range(-6, 6)), "25 stays have these hours, four later ones"
+    width = np.where(event, 1.0, 3.0)
+    assert areas.loc[-1, "area"] == pytest.approx(3 / width.mean())
+    assert areas.loc[0, "area"] == pytest.approx(1 / width.mean())
+    assert (areas.loc[0, "stays"], areas.loc[-6, "stays"]) == (29, 25)
 
 
 def test_control_sees_what_the_ends_of_all_stays_do_whether_there_is_an_event_or_not() -> None:

@@ -13,8 +13,6 @@ rule train_traced:
         record="<results>/{dataset}/{embedding}/{run}/traced/run.json",
     log:
         "<logs>/{dataset}/{embedding}/{run}/train_traced.log",
-    wildcard_constraints:
-        embedding="|".join(controls.OBJECTIVES),
     conda:
         "../../envs/environment.yaml"
     threads: threads_of
@@ -41,8 +39,6 @@ rule fit_read_outs:
     conda:
         "../../envs/environment.yaml"
     threads: threads_of
-    resources:
-        gpu=1,
     params:
         settings=read_by_model(),
     message:
@@ -63,9 +59,6 @@ rule compare_untrained:
         "<logs>/{dataset}/compare_untrained/{run}.log",
     conda:
         "../../envs/environment.yaml"
-    threads: threads_of
-    resources:
-        gpu=1,
     params:
         settings=read_by_model(model="clai-m"),
     message:
@@ -77,20 +70,14 @@ rule compare_untrained:
 rule fit_bandwidth:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
-        weights="<results>/{dataset}/models/{embedding}/model.safetensors",
         record="<results>/{dataset}/models/{embedding}/model.json",
         library=EVALUATION,
     output:
         "<results>/{dataset}/{embedding}/{run}/bandwidth.csv",
     log:
         "<logs>/{dataset}/{embedding}/{run}/fit_bandwidth.log",
-    wildcard_constraints:
-        embedding="|".join(CLAI),
     conda:
         "../../envs/environment.yaml"
-    threads: threads_of
-    resources:
-        gpu=1,
     message:
         "Fit the Parzen window of {wildcards.embedding} on {wildcards.dataset}, {wildcards.run}."
     script:

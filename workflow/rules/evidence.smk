@@ -155,7 +155,6 @@ rule pack_model:
 rule picture_votes:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
-        weights=f"<results>/{{dataset}}/models/{outputs.PICTURED_MODEL}/model.safetensors",
         record=f"<results>/{{dataset}}/models/{outputs.PICTURED_MODEL}/model.json",
         library=EVALUATION,
     output:
@@ -164,11 +163,30 @@ rule picture_votes:
         "<logs>/{dataset}/picture_votes.log",
     conda:
         "../../envs/environment.yaml"
-    threads: threads_of
     message:
         "Show which references of {wildcards.dataset} vote for and against the class of test images."
     script:
         "../scripts/picture_votes.py"
+
+
+rule measure_areas:
+    input:
+        prepared="<results>/{dataset}/prepared/dataset.json",
+        models=lambda wildcards: [
+            f"<results>/{wildcards.dataset}/models/{model}/model.json"
+            for model in controls.signal_models(config, wildcards.dataset)
+        ],
+        library=EVALUATION,
+    output:
+        "<results>/{dataset}/evidence/areas.csv",
+    log:
+        "<logs>/{dataset}/measure_areas.log",
+    conda:
+        "../../envs/environment.yaml"
+    message:
+        "Measure the area between the latent signals of {wildcards.dataset} around the onset of events."
+    script:
+        "../scripts/measure_areas.py"
 
 
 rule check_theory:

@@ -46,8 +46,6 @@ rule verify_models:
     conda:
         "../../envs/environment.yaml"
     threads: config["threads"]
-    resources:
-        gpu=1,
     params:
         root=lambda wildcards: EVIDENCE,
         datasets=lambda wildcards: outputs.descriptions([wildcards.dataset], config),

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
+from scipy import stats
 
 from clai.kernels import Kernel
 from replication.datasets.prepared import Prepared
@@ -19,6 +20,8 @@ from replication.runs.identity import RunId
 
 Floats = NDArray[np.floating[Any]]
 SIGNAL_COLUMNS = ["model", "hour", "signal", "value", "sd", "event"]
+AROUND_ONSET, FEWEST_STAYS = (-24, 9), 20
+"""First and last hour around the onset of an event that figure 4 shows, and how many stays an hour has at least."""
 HOURS_BEFORE, EVENT_HOURS = 12, 4
 """Hours before the event, and of it, that the stay of figure 4 has at least."""
 
@@ -75,6 +78,34 @@ def trace_signals(
 def spread(z: Floats) -> Floats:
     """Return the distance of the outermost of L signals (hours, L) at each hour; its sum is the area between them."""
     return z.max(1) - z.min(1)
+
+
+def areas_around_onset(
+    z: Floats, recording: NDArray[np.int64], hours: NDArray[np.int64], y: NDArray[np.int64]
+) -> pd.DataFrame:
+    """Return the area between signals (rows, L) by hour from the first of an event, over the stays that have one.
+
+    Areas are in units of their mean over all hours, so that models compare.
+
+    Args:
+        z: the signals.
+        recording: stay of each row, (rows,).
+        hours: since admission, (rows,).
+        y: label of each hour, (rows,).
+
+    Returns:
+        Columns since_onset (hours; 0 is the first of the event), area (mean over stays), low and high (of its 95 % t-interval),
+        stays.
+    """
+    width = spread(z)
+    table = pd.DataFrame({"stay": recording, "since_onset": hours, "area": width / width.mean()})
+    onset = table[y == 1].groupby("stay")["since_onset"].min()
+    table["since_onset"] -= table["stay"].map(onset)
+    by_hour = table[table["since_onset"].between(*AROUND_ONSET)].groupby("since_onset")["area"]
+    areas = by_hour.agg(area="mean", sd="std", stays="size").reset_index().astype({"since_onset": int})
+    half = stats.t.ppf(0.975, areas["stays"] - 1) * areas["sd"] / np.sqrt(areas["stays"])
+    areas = areas.assign(low=areas["area"] - half, high=areas["area"] + half)
+    return areas.loc[areas["stays"] >= FEWEST_STAYS, ["since_onset", "area", "low", "high", "stays"]]
 
 
 def roughness(signals: Floats) -> Floats:

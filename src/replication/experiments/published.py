@@ -15,6 +15,7 @@ from torch import Tensor
 from clai.batches import NO_AUGMENTATION
 from clai.calibration import fit_logistic
 from clai.checkpoints import write_whole
+from clai.encoders import place
 from clai.errors import InputError
 from clai.inference import decide, mean_of_views, parzen_means, probabilities, sample_references
 from clai.kernels import Kernel
@@ -215,9 +216,7 @@ def evaluate(folder: str | Path, prepared: str | Path) -> pd.DataFrame:
     Raises:
         InputError: the model is damaged; or the data are others than those that it was trained on.
     """
-    published, run = reopen(folder, prepared)
-    model: Any = create(run.model)
-    model.network, model.kernel = published.network, published.kernel
+    model, run = reopen_model(folder, prepared)
     metrics = evaluate_run(run, model, run.splits).metrics
     return metrics.assign(dataset=run.id.dataset, model=run.id.model, seed=run.id.seed, fold=run.id.fold)[
         COLUMNS["metrics.csv"]
@@ -239,6 +238,15 @@ def reopen(folder: str | Path, prepared: str | Path) -> tuple[PublishedModel, Ru
     run = Run.open(Path(prepared) / DESCRIPTION, {**settings, "training": training}, RunId.parse(record["run"]))
     _expect_data(Path(folder), run.data.info, record["data"])
     return published, run
+
+
+def reopen_model(folder: str | Path, prepared: str | Path) -> tuple[Network, Run]:
+    """Return a published model as the model of its run, and the run. Arguments, precision and errors as in `evaluate`."""
+    published, run = reopen(folder, prepared)
+    model: Any = create(run.model)
+    place(published.network, run.device)
+    model.network, model.kernel = published.network, published.kernel
+    return model, run
 
 
 def keeps_weights(folder: str | Path) -> bool:

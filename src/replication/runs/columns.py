@@ -17,6 +17,7 @@ COLUMNS: dict[str, list[str]] = {
     "comparisons.csv": ["model", "other", "metric", "value", "low", "high", "p", "samples", "seeds", "draws"],
     "decision.csv": ["model", "seed", "fold", "threshold", "net_benefit", "always"],
     "signals.csv": ["model", "hour", "signal", "value", "sd", "event"],
+    "areas.csv": ["model", "since_onset", "area", "low", "high", "stays"],
     "latent.csv": ["model", "seed", "fold", "quantity", "value"],
     "read_outs.csv": ["model", "seed", "read_out", "metric", "value"],
     "alignment.csv": ["model", "seed", "epoch", "kernel", "centred_alignment"],

@@ -180,6 +180,8 @@ def evidence_files(root: str, name: str, settings: Mapping[str, Any]) -> list[st
         own = _RECORDINGS_FILES if has_recordings(settings, name) else _SAMPLES_FILES
         controls = [f"{control}.csv" for control, (_, runs) in CONTROLS.items() if runs(settings, name)]
         files = (*own, *controls, _RESOURCES, *RECORDS, _DESCRIPTION)
+        if name in FIGURES["figure4"]:
+            files = (*files, "areas.csv")
         if name in _PICTURED and PICTURED_MODEL in settings["datasets"][name]["models"]:
             files = (*files, "votes.csv.gz")
     paths = [f"{root}/{name}/evidence/{file}" for file in files]

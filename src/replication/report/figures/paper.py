@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.patheffects import withStroke
@@ -45,7 +45,7 @@ EMBEDDING_COLUMNS = ["dataset", "model", "x", "y", "label"]
 TRAINING_COLUMNS = ["dataset", "model", "epoch", "quantity", "mean", "sd", "n"]
 LONG_CELLS = {"clai-m": "full_zero", "clai-c": "cosine_zero"}
 """The models' names in the study."""
-SIGNAL_COLUMNS = ["dataset", "model", "hour", "signal", "value", "sd", "event"]
+SIGNAL_COLUMNS = ["dataset", "model", "hour", "signal", "value", "sd", "low", "high", "stays", "event"]
 # The paper draws CLaI beside a Gaussian process and does not say which kernel CLaI has: both are shown.
 PROCESS = "gp"
 EVENT = "0.85"
@@ -178,35 +178,53 @@ def training(evidence: Evidence) -> Drawn:
 
 
 def signals(evidence: Evidence) -> Drawn:
-    """Draw figure 4, one stay of each cohort: embeddings of CLaI-M and CLaI-C, the Gaussian process's latent mean, sd."""
-    datasets, models = evidence.at_hand(), [*CLAI, PROCESS]
-    figure = new_figure(WIDTH, 0.5 + 2.2 * len(datasets), evidence)
-    panels = figure.subplots(len(datasets), len(models), squeeze=False)
-    letters = iter("abcdefghijkl")
+    """Draw figure 4: the area between signals around the onset of events over all stays, and one stay beside it."""
+    datasets = evidence.at_hand()
+    figure = new_figure(WIDTH, 4.4 * len(datasets), evidence)
+    halves = figure.subfigures(len(datasets), 2, squeeze=False, width_ratios=[1.2, 1])
     parts = []
-    for dataset, line in zip(datasets, panels, strict=True):
-        frame = evidence.frame(dataset, "signals.csv")
-        for axes, model in zip(line, models, strict=True):
-            of_model, title = frame[frame["model"] == model], MODELS[model].title
-            axes.set_title(f"({next(letters)}) {title}\n{short_title(evidence, dataset, TITLE)}", fontsize=8)
-            if of_model.empty:
-                write_reason(axes, f"no signals of {title} in the evidence")
-                continue
-            _draw_signals(axes, of_model, MODELS[model].colour)
-            axes.set_xlabel("Time since admission (h)")
-            axes.set_ylabel("Latent mean (probit scale)" if model == PROCESS else "Embedding (no unit)")
-            axes.margins(x=0.01)
-            parts.append(of_model.assign(dataset=dataset))
-    process = MODELS[PROCESS].colour
-    entries = [
-        *(Line2D([], [], color=MODELS[m].colour, lw=0.8, label=f"{MODELS[m].title}, a dimension") for m in CLAI),
-        Patch(color=MODELS[CLAI[0]].colour, alpha=0.2, lw=0, label="range of dimensions (same colour)"),
-        Line2D([], [], color=process, lw=1.4, label="latent mean"),
-        Patch(color=process, alpha=0.25, lw=0, label="latent mean ± sd"),
-        Patch(color=EVENT, lw=0, label="sepsis event"),
-    ]
-    figure.legend(handles=entries, loc="outside lower center", ncols=3)
+    for dataset, (left, right) in zip(datasets, halves, strict=True):
+        parts.append(_draw_areas(left, evidence.frame(dataset, "areas.csv")).assign(dataset=dataset))
+        left.suptitle(f"(a) {short_title(evidence, dataset, TITLE)}, all stays", fontsize=9)
+        parts.append(_draw_stay(right, evidence.frame(dataset, "signals.csv")).assign(dataset=dataset))
+        right.suptitle("(b) One stay", fontsize=9)
     return figure, together(parts, SIGNAL_COLUMNS)
+
+
+def _draw_areas(figure: SubFigure, areas: pd.DataFrame) -> pd.DataFrame:
+    """Draw the mean area of each model by hour around the onset, with its 95 % interval over stays."""
+    axes = figure.subplots()
+    if areas.empty:
+        write_reason(axes, "no areas in the evidence")
+        return areas
+    styles = styles_of(areas["model"])
+    curves(axes, areas, "since_onset", "area", styles, errorbar=None)
+    for model, style in styles.items():
+        own = areas[areas["model"] == model]
+        axes.fill_between(own["since_onset"], own["low"], own["high"], color=style.colour, alpha=0.2, lw=0)
+    axes.axvline(-0.5, color="0.5", lw=0.8)
+    axes.text(-0.3, 0.98, "event", transform=axes.get_xaxis_transform(), va="top", fontsize=7, color="0.35")
+    axes.set(xlabel="Hours since the event began", ylabel="Area between signals (mean of all hours: 1)")
+    figure.legend(handles=handles(styles), loc="outside lower center", ncols=2)
+    return areas.rename(columns={"area": "value", "since_onset": "hour"}).assign(signal="area")
+
+
+def _draw_stay(figure: SubFigure, stay: pd.DataFrame) -> pd.DataFrame:
+    """Draw the signals of one stay by CLaI-M and CLaI-C, and the latent mean of the Gaussian process."""
+    models = [*CLAI, PROCESS]
+    panels = figure.subplots(len(models), 1, sharex=True)
+    for axes, model in zip(panels, models, strict=True):
+        of_model, title = stay[stay["model"] == model], MODELS[model].title
+        if of_model.empty:
+            write_reason(axes, f"no signals of {title} in the evidence")
+            continue
+        _draw_signals(axes, of_model, MODELS[model].colour)
+        axes.set_title(f"{title}, {'mean and sd' if model == PROCESS else 'dimensions'}", fontsize=8)
+        axes.set(xlabel="", ylabel="Probit scale" if model == PROCESS else "No unit")
+        axes.margins(x=0.01)
+    panels[-1].set_xlabel("Time since admission (h)")
+    figure.legend(handles=[Patch(color=EVENT, lw=0, label="event")], loc="outside lower center")
+    return stay[stay["model"].isin(models)]
 
 
 def _draw_signals(axes: Axes, signals: pd.DataFrame, colour: str) -> None:
