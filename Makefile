@@ -58,7 +58,7 @@ benchmark: $(INSTALLED) ## measure time and memory of training and inference on 
 
 docs: $(INSTALLED) ## build the site of the documentation, docs/_build/index.html
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r envs/docs.lock
-	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs docs/_build
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going $(SPHINXOPTS) docs docs/_build
 
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
 
