@@ -20,8 +20,8 @@ from clai.errors import InputError
 
 Case = TypeVar("Case")
 
-SCALE = float(os.environ.get("CLAI_HOSTILE_SCALE", "1"))
-"""Multiplies the number of cases of each parser; 1 in continuous integration."""
+SCALE = float(os.environ.get("CLAI_HOSTILE_SCALE", "0.3"))
+"""Multiplies the number of cases of each parser; 1 for a longer search than that of continuous integration."""
 MEMORY = 2**30
 """Bytes of address space that a parser may add. The valid inputs need a hundredth of it."""
 OUT = "out"
