@@ -1,19 +1,13 @@
-"""The entries and the kernel of docs/extending.md work as they are printed there; tests/workflow follows the recipes."""
+"""Entries of docs/extending.md work as they are printed there; tests/workflow runs the others and follows the recipes."""
 
-import itertools
 import re
-import textwrap
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import numpy as np
-import pytest
-import torch
 import yaml
-from PIL import Image
 
-from clai import kernels
 from replication.datasets.miniature.make import make
 from replication.datasets.prepare import prepare
 from replication.datasets.prepared import Prepared, load
@@ -57,16 +51,6 @@ def test_the_entry_of_arrays_prepares_them(tmp_path: Path) -> None:
     assert [data.info["splits"][split]["subjects"] for split in ("train", "val", "test")] == [6, 2, 2]
 
 
-def test_the_entry_of_images_prepares_them(tmp_path: Path) -> None:
-    for split, name, n in itertools.product(("train", "test"), ("cat", "dog"), range(20)):
-        path = tmp_path / "pets" / split / name / f"{n}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(np.full((32, 32, 3), n, dtype=np.uint8)).save(path)
-    data = prepared("pets", tmp_path / "pets", tmp_path)
-    assert (data.info["kind"], data.info["classes"]) == ("images", ["cat", "dog"])
-    assert [data.info["splits"][split]["counts"] for split in ("train", "val", "test")] == [[18] * 2, [2] * 2, [20] * 2]
-
-
 def test_the_entry_of_medmnist_prepares_a_file_of_two_classes(tmp_path: Path) -> None:
     y, x = np.arange(20) % 2, np.random.default_rng(0).integers(0, 255, (20, 28, 28), np.uint8)
     arrays = {f"{split}_images": x for split in ("train", "val", "test")}
@@ -91,20 +75,3 @@ def test_every_source_has_an_entry_of_the_page_that_is_valid() -> None:
     assert entries().keys() == {"pneumoniamnist", "digits", "nights", "pets", "wards", "windows"}
     whole = {"$defs": SCHEMA["$defs"], **SCHEMA["properties"]["datasets"]}
     jsonschema.Draft202012Validator(whole).validate(entries())
-
-
-def test_the_kernel_fits_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "KERNELS", dict(kernels.KERNELS))
-    (code,) = re.findall(r"^ *```python\n([^`]*class Laplacian[^`]*)```", TEXT, flags=re.MULTILINE)
-    names = dict(vars(kernels))
-    exec(compile(textwrap.dedent(code), "docs/extending.md", "exec"), names)
-    kernel = kernels.build("laplacian", 4, "full")
-    assert isinstance(kernel, names["Laplacian"])
-    z = torch.randn(6, 4, generator=torch.Generator().manual_seed(0), requires_grad=True)
-    similarity = kernel(z, z)
-    torch.testing.assert_close(similarity.diagonal(), torch.ones(6), atol=1e-2, rtol=0)
-    assert similarity.min() > -1
-    torch.testing.assert_close(kernel.log_parzen(z, z).exp(), (1 + similarity) / 2)
-    similarity.sum().backward()
-    assert torch.isfinite(z.grad).all()  # type: ignore[arg-type]
-    assert kernel.loss_floor("zero", 0.1, 4) is None

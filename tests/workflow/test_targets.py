@@ -1,4 +1,4 @@
-"""Every target that the documentation names can be planned, and one table is made with only what it needs."""
+"""A plan has the runs that are left and no data that are not at hand, and one table is made with only what it needs."""
 
 import re
 import shutil
@@ -10,14 +10,6 @@ import yaml
 from replication.report.plan import runs_left
 from replication.runs.settings import load_settings
 from support.copies import REPOSITORY, Tree
-
-
-@pytest.mark.parametrize(
-    "arguments", [["all"], ["all", "--workflow-profile", "profiles/slurm", "--config", "evidence=real"]]
-)
-def test_everything_can_be_planned(shared_tree: Tree, arguments: list[str]) -> None:
-    """Pages print further targets, which their own test plans."""
-    assert shared_tree.planned(*arguments)
 
 
 def test_the_plan_counts_the_runs_of_the_dry_run(shared_tree: Tree) -> None:
