@@ -16,7 +16,7 @@ from support.interruptible import FITS, fit, results, start
 
 ENDINGS = {signal.SIGKILL: {-signal.SIGKILL}, signal.SIGTERM: {STOPPED, -signal.SIGTERM}}
 """Exit status by signal. SIGTERM has its usual effect before the training listens."""
-INTERRUPTIONS = 6
+INTERRUPTIONS = 4
 
 
 @pytest.fixture(scope="module")

@@ -31,19 +31,20 @@ class Trunk(nn.Module):
 
 
 @pytest.mark.parametrize(
-    "labels", [Y, Y.astype(float), Y == 1, NAMES[Y], NAMES[Y].astype(object)], ids=lambda y: str(y.dtype)
-)
-@pytest.mark.parametrize(
-    "settings",
+    ("labels", "settings"),
     [
-        {},
-        {"kernel": "cosine", "precision": "float32", "calibration": None, "rule": "parzen"},
-        {"conditioning": None, "max_references": np.int64(20), "metric": "diagonal"},
-        {"trunk": Trunk()},
+        (Y, {}),
+        (Y.astype(float), {}),
+        (Y == 1, {}),
+        (NAMES[Y], {}),
+        (NAMES[Y].astype(object), {}),
+        (Y, {"kernel": "cosine", "precision": "float32", "calibration": None, "rule": "parzen"}),
+        (Y, {"conditioning": None, "max_references": np.int64(20), "metric": "diagonal"}),
+        (Y, {"trunk": Trunk()}),
+        (NAMES[Y], {"trunk": Trunk()}),
     ],
-    ids=lambda settings: " ".join(settings) or "default",
 )
-def test_a_saved_estimator_predicts_as_before(tmp_path: Path, settings: dict[str, Any], labels: Any) -> None:
+def test_a_saved_estimator_predicts_as_before(tmp_path: Path, labels: Any, settings: dict[str, Any]) -> None:
     model = CLaIClassifier(**{"epochs": 2, "random_state": 0, **settings}).fit(X[::2], labels[::2])
     model.add_references(X[1:3], labels[1:3])
     model.save(tmp_path / "model")
