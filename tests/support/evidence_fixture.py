@@ -59,9 +59,7 @@ def write_evidence(
     datasets: Sequence[str],
     *,
     seeds: int = 3,
-    folds: int = 5,
     gain: float = 0.02,
-    miniature: bool = False,
     theory: bool = True,
 ) -> None:
     """Write `root`/<dataset>/evidence/ for each of `datasets`.
@@ -76,10 +74,10 @@ def write_evidence(
         models = {"clai-m": gain, "clai-c": 0.0, "cross-entropy": 0.03}
         if binary:
             models = {"clai-m": gain, "clai-c": 0.0, "student-t-mixture": -0.05, "gp": -0.03}
-        units: list[tuple[int, int | None]] = [(0, f) for f in range(folds)] if binary else [
+        units: list[tuple[int, int | None]] = [(0, f) for f in range(5)] if binary else [
             (s, None) for s in range(seeds)
         ]  # fmt: skip
-        _description(folder, dataset, miniature)
+        _description(folder, dataset)
         _metrics(folder, dataset, models, units, rng)
         _history(folder, dataset, models, units, rng)
         if binary:
@@ -108,11 +106,11 @@ def without_models(root: Path, models: Collection[str]) -> None:
         records.write_text("".join(f"{line}\n" for line in lines))
 
 
-def write_theory(folder: Path, agreement_paper: float = 0.6, margin: float = 0.01) -> None:
+def write_theory(folder: Path, margin: float = 0.01) -> None:
     rows: list[tuple[str, str, str, float]] = []
     for share in (0.5, 0.1):
         for rule in ("printed", "centred", "balanced", "parzen", "derivation"):
-            value = {"printed": 1.0 if share == 0.5 else agreement_paper, "parzen": 1.0}.get(rule, 0.95)
+            value = {"printed": 1.0 if share == 0.5 else 0.6, "parzen": 1.0}.get(rule, 0.95)
             rows.append(("parzen", f"share={share};bandwidth=0.5;rule={rule};seed=0", "agreement_kde", value))
     rows.append(("bound", "size=8;seed=0", "smallest_margin", margin))
     for kernel, floor in (("cosine", 0.1), ("gaussian", 0.01)):
@@ -137,11 +135,10 @@ def _record(run: str, **changes: Any) -> dict[str, Any]:
     return whole | changes
 
 
-def _description(folder: Path, dataset: str, miniature: bool) -> None:
-    title = TITLES.get(dataset, EXPECTED[dataset]["title"])
+def _description(folder: Path, dataset: str) -> None:
     classes = CLASSES[dataset]
     content: dict[str, Any] = {
-        "dataset": dataset, "title": title + " (miniature synthetic)" * miniature, "miniature": miniature,
+        "dataset": dataset, "title": TITLES.get(dataset, EXPECTED[dataset]["title"]), "miniature": False,
         "kind": "recordings" if dataset in SEPSIS else "images", "classes": classes, "licence": "CC-BY-4.0",
         "splits": {"train": {"counts": [4500] * len(classes)}, "test": {"counts": [1000] * len(classes)}},
         "files": [], "arrays": {}, "source": "jpeg_copy" if dataset == "cifar10" else dataset,
@@ -246,7 +243,7 @@ def _runs(folder: Path, dataset: str, models: Collection[str], units: Sequence[t
     write_records(folder, records)
 
 
-def write_studies(root: Path, *, seeds: int = 3, gain: float = 0.02, miniature: bool = False) -> None:
+def write_studies(root: Path, gain: float = 0.02) -> None:
     """Write `root`/<study>/evidence/ of all studies; gain: of the zero target over product, and of joint over sequential."""
     rng = np.random.default_rng(11)
     kernels = ("cosine", "identity", "scalar", "diagonal", "full")
@@ -269,7 +266,7 @@ def write_studies(root: Path, *, seeds: int = 3, gain: float = 0.02, miniature: 
         metrics, history, runs = [], [], []
         for cell in own:
             better = gain * (cell.endswith("_zero") or "joint" in cell)
-            for seed in range(seeds):
+            for seed in range(3):
                 shares = "" if cell.startswith("cross") else "population"
                 for rule in RULES if shares else ("",):
                     values = {m: 0.5 + better + rng.normal(0, 0.001) for m in ("accuracy", "macro_f1", "roc_auc")}
@@ -289,7 +286,7 @@ def write_studies(root: Path, *, seeds: int = 3, gain: float = 0.02, miniature: 
         _write(folder, "metrics.csv", metrics)
         pd.DataFrame(history, columns=STUDY_HISTORY).to_csv(folder / "history.csv", index=False)
         write_records(folder, runs)
-        _description(folder, "cifar10", miniature)
+        _description(folder, "cifar10")
 
 
 def write_benchmark(root: Path, *, power: float = 1.0, miniature: bool = False) -> None:

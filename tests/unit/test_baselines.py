@@ -1,5 +1,6 @@
 """The baselines do what their names promise, on data where the answer is known."""
 
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +22,7 @@ from replication.models.row_classifiers import Constant, GradientBoosting, Logis
 from replication.models.run import training_settings
 from replication.models.student_t_mixture import StudentTMixture, fit_student_t_mixture
 from replication.runs.identity import RunId
+from support.training import SETTINGS
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -34,11 +36,8 @@ MIXTURE: dict[str, Any] = {
     "tolerance": 1e-5,
     "seed": 0,
 }
-TRAINING: dict[str, Any] = {
-    "epochs": 30, "batch_size": 8, "optimiser": "adamw", "learning_rate": 0.02, "momentum": 0.0, "weight_decay": 0.0,
-    "learning_rate_schedule": "one_cycle", "warmup": 0.25, "precision": "float32", "schedule": "joint", "references": 1,
-    "reference_reduction": "mean", "pair_weighting": "none", "samples_per_class": None,
-}  # fmt: skip
+TRAINING = {key: value for key, value in asdict(SETTINGS).items() if key not in ("target", "seed")}
+TRAINING |= {"epochs": 30, "learning_rate": 0.02}
 PROCESS: dict[str, Any] = {
     "inducing_points": 32,
     "epochs": 20,

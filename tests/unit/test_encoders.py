@@ -11,22 +11,8 @@ from clai.encoders import (
     ConvNet,
     Encoder,
     Hourly,
-    ResNet1d,
     ResNet2d,
 )
-
-
-@pytest.mark.parametrize(
-    ("trunk", "x"),
-    [
-        (ResNet2d(3, 4, [1, 1]), torch.randn(5, 3, 28, 28)),
-        (ConvNet(3, 2), torch.randn(5, 3, 28, 28)),
-        (ResNet1d(2, 4, [1, 1, 1]), torch.randn(5, 2, 3000)),
-    ],
-)
-def test_trunk_gives_features_and_head_one_embedding_a_condition(trunk: torch.nn.Module, x: torch.Tensor) -> None:
-    encoder = Encoder(trunk, ConditionedHead(trunk.features, 7, 6))
-    assert encoder(x).shape == (7, 5, 6)
 
 
 def test_one_condition_is_a_slice_of_all() -> None:

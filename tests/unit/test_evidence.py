@@ -19,13 +19,6 @@ def test_a_dataset_is_at_hand_exactly_if_its_folder_is_there_and_owns_a_file_tha
     assert Evidence.of_files(PUBLISHED, EVIDENCE.expected, files).at_hand() == ["cifar10"]
 
 
-def test_metrics_keep_one_decision_rule_and_models_without_rules() -> None:
-    metrics = EVIDENCE.metrics("cifar10")
-    seeds = metrics.groupby("model")["seed"].nunique()
-    assert metrics.groupby(["model", "metric"]).size().eq(seeds, level="model").all()
-    assert {"clai-m", "clai-c", "cross-entropy"} <= set(metrics["model"])
-
-
 def test_a_missing_column_is_named_with_its_file_and_an_unpublished_file_reads_as_empty(tmp_path: Path) -> None:
     root = copy_evidence(tmp_path / "published", "cifar10")
     (root / "cifar10" / "evidence" / "similarity.csv").write_text("model,seed\n")

@@ -1,6 +1,5 @@
-"""A job computes with the threads that it was told, and measures itself."""
+"""A job computes with the threads that it was told, and a finished run keeps no checkpoint."""
 
-import json
 import os
 import subprocess
 import sys
@@ -9,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from replication.runs.jobs import THREAD_VARIABLES, remove_finished_checkpoints
-from replication.runs.resources import StageMeter, disk_mb
 
 POOLS = """
 from replication.runs.jobs import use_threads
@@ -43,14 +41,3 @@ def test_checkpoints_stay_until_the_last_file_of_a_run_is_there(tmp_path: Path, 
     (checkpoint.parent / last).touch()
     remove_finished_checkpoints(tmp_path)
     assert not checkpoint.exists()
-
-
-def test_a_stage_measures_itself(tmp_path: Path) -> None:
-    (tmp_path / "array.npy").write_bytes(bytes(2**20))
-    StageMeter("prepare").write(
-        str(tmp_path / "found.json"), disk_mb([tmp_path / "array.npy", tmp_path / "missing.npy"])
-    )
-    found = json.loads((tmp_path / "found.json").read_text())
-    assert (found["stage"], found["disk_mb"]) == ("prepare", 1.0)
-    assert found["wall_seconds"] >= 0
-    assert found["peak_memory_mb"] > 10

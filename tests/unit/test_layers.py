@@ -39,11 +39,6 @@ def name(path: Path) -> str:
     return path.relative_to(SOURCE).as_posix()
 
 
-def test_the_layers_are_the_folders() -> None:
-    folders = {path.name for path in (SOURCE / "replication").iterdir() if any(path.glob("*.py"))}
-    assert folders == set(LAYERS) - {"clai"}
-
-
 @pytest.mark.parametrize("path", MODULES, ids=name)
 def test_a_module_imports_from_its_own_layer_and_lower_ones(path: Path) -> None:
     here = layer(".".join(path.relative_to(SOURCE).with_suffix("").parts))

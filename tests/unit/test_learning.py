@@ -16,7 +16,6 @@ from clai.learning import collaborative_learning
 from clai.optimisers import build_optimisers
 from clai.trainer import TrainingSettings
 from replication.models.batchwise import batchwise_learning
-from replication.models.run import training_settings
 from support.interruptible import trained
 from support.training import SETTINGS
 
@@ -163,15 +162,3 @@ def test_weight_decay_leaves_vectors_and_the_metric_alone(metric: Metric) -> Non
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     assert {names[id(p)] for p in decayed["params"]} == {"0.trunk.1.body.0.weight", "0.head.weight", "0.head.bias"}
     assert {names[id(p)] for p in others["params"]} == {"0.trunk.1.body.0.bias", "1.root"}
-
-
-def test_settings_of_a_run_come_from_its_blocks_training_and_target() -> None:
-    training = {key: value for key, value in dataclasses.asdict(SETTINGS).items() if key not in ("target", "seed")}
-    blocks = {"training": training | {"samples": None}, "target": {"multiclass": "zero"}}
-    assert training_settings(blocks, 3, 0) == SETTINGS
-    assert training_settings(blocks, 1, 5) == dataclasses.replace(SETTINGS, target="product", seed=5)
-
-
-def test_short_runs_have_a_schedule_too() -> None:
-    history = run(encoder(), dataclasses.replace(SETTINGS, epochs=1, batch_size=32))
-    assert len(history) == 1

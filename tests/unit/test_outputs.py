@@ -7,13 +7,11 @@ import pytest
 from replication.report.figures import render as figures
 from replication.report.tables import render as tables
 from replication.runs.outputs import (
-    BENCHMARK,
     CLAIMS,
     FIGURES,
     OUTPUTS,
     OWN,
     TABLES,
-    THEORY,
     all_evidence,
     available,
     evidence_behind,
@@ -48,11 +46,6 @@ def test_a_dataset_of_ones_own_has_outputs_of_its_own_and_a_part_in_no_other() -
     assert evidence_inputs(own[0], "results/real", settings) == evidence_files("results/real", "pets", settings)
     for output in OUTPUTS:
         assert evidence_behind(output, settings) == evidence_behind(output, REAL)
-
-
-def test_every_output_shows_datasets_and_studies_that_are_configured() -> None:
-    for output in OUTPUTS:
-        assert set(evidence_behind(output, REAL)) <= {*REAL["datasets"], *REAL["studies"], BENCHMARK, THEORY}
 
 
 def test_evidence_depends_on_the_kind_of_data() -> None:

@@ -70,15 +70,10 @@ def evaluated(seed: int = 1, dirty: bool = False) -> dict[str, Any]:
     return with_evaluation(training | {"dirty": False}, evaluation | {"dirty": dirty, "commit": "e" * 40})
 
 
-def test_records_are_read_as_they_were_written(tmp_path: Path) -> None:
+def test_a_run_is_a_line_and_what_runs_share_stands_once(tmp_path: Path) -> None:
     records = [evaluated(seed) for seed in range(3)]
     write_records(tmp_path, reversed(records))
     assert read_records(tmp_path) == records
-
-
-def test_a_run_is_a_line_and_what_runs_share_stands_once(tmp_path: Path) -> None:
-    records = [evaluated(seed) for seed in range(3)]
-    write_records(tmp_path, records)
     lines = [json.loads(line) for line in (tmp_path / "runs.jsonl").read_text().splitlines()]
     shared = json.loads((tmp_path / "runs_shared.json").read_text())
     assert [line["run"] for line in lines] == [record["run"] for record in records]

@@ -25,17 +25,6 @@ DOCUMENTS = [
 ]
 
 
-def test_every_script_belongs_to_a_rule_or_a_command_and_every_rule_has_its_script() -> None:
-    named = {
-        name
-        for file in [REPOSITORY / "Snakefile", *(WORKFLOW / "rules").glob("*.smk")]
-        for name in re.findall(r'"\.\./scripts/(\w+)\.py"', file.read_text())
-    }
-    for file in (REPOSITORY / "Makefile", REPOSITORY / "CONTRIBUTING.md"):
-        named |= set(re.findall(r"workflow/scripts/(\w+)\.py", file.read_text()))
-    assert named == {path.stem for path in (WORKFLOW / "scripts").glob("*.py")}
-
-
 def test_profile_of_the_cluster_and_the_makefile_name_rules_that_exist() -> None:
     rules = {
         name

@@ -10,7 +10,6 @@ import yaml
 from clai.errors import InputError
 from replication.__main__ import main
 from replication.runs.config_check import read_yaml
-from replication.runs.identity import RunId
 from replication.runs.models import MODELS
 from replication.runs.settings import (
     cell_settings,
@@ -20,8 +19,6 @@ from replication.runs.settings import (
     load_settings,
     preparation_settings,
     raw_dataset,
-    runs_of_model,
-    runs_of_study,
     select,
     settings_text,
     source_settings,
@@ -131,20 +128,6 @@ def test_settings_of_a_cell_are_those_of_its_study_and_then_of_its_variants() ->
     assert (cell["model"], cell["target"]["multiclass"], cell["threads"]) == ("clai-c", "product", 1)
     assert (cell["training"]["samples"], cell["training"]["epochs"]) == (10000, 8)
     assert cell_settings(REAL, "convergence", "full_joint-1-long")["training"]["epochs"] == 810
-
-
-@pytest.mark.parametrize(
-    ("runs", "replicates"),
-    [
-        (runs_of_model(REAL, "cifar10", "clai-m"), [f"seed{seed}" for seed in range(5)]),
-        (runs_of_model(REAL, "challenge2019-hospitals", "gp"), ["seed0/fold0", "seed0/fold1"]),
-        (runs_of_model(MINI, "cifar10", "clai-c"), ["seed0"]),
-        (runs_of_study(REAL, "printed-loss-septic"), [f"seed0/fold{fold}" for fold in range(5)] * 2),
-        (runs_of_study(REAL, "trunk"), ["seed0", "seed1", "seed2"] * 4),  # on development patients, without folds
-    ],
-)
-def test_runs_are_one_a_seed_and_a_fold(runs: list[RunId], replicates: list[str]) -> None:
-    assert [run.replicate for run in runs] == replicates
 
 
 def test_run_reads_its_own_settings_and_no_others() -> None:

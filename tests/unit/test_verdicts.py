@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from replication.report.claims.finding import DIFFERENCE, PER_CENT, POINTS, Finding, Place
+from replication.report.claims.finding import DIFFERENCE, POINTS, Finding, Place
 from replication.report.claims.hypothesis import (
     MORE,
     Hypothesis,
@@ -40,15 +40,6 @@ def add(
     low, high = OF[outcome]
     value = Interval((low + high) / 2, low, high, 3, "seed")
     finding.add(key, quantity, value, DIFFERENCE, MORE, place, part=part)
-
-
-def test_a_mean_is_written_with_sign_unit_and_interval() -> None:
-    seeds = pd.Series([0.001, 0.004, 0.0073]).rename_axis("seed")
-    gap = interval(seeds)
-    assert POINTS.text(gap) == "+0.41 points [-0.37, +1.19]"
-    assert DIFFERENCE.text(gap) == "+0.004 [-0.004, +0.012]"
-    assert POINTS.text(interval(seeds.rename_axis("fold"))) == "+0.41 points [-0.89, +1.71]"
-    assert PER_CENT.text(interval(seeds[:1])) == "0.10 %"
 
 
 @pytest.mark.parametrize(
