@@ -12,7 +12,6 @@ from clai.errors import InputError
 from replication.datasets.challenge2019 import parse, read
 from replication.datasets.files import matching
 from replication.datasets.miniature.make import make
-from replication.datasets.miniature.zips import write_zip
 from replication.datasets.prepare import prepare
 from replication.datasets.prepared import Prepared, load
 from replication.datasets.recordings import Rows, write
@@ -122,7 +121,8 @@ def test_a_malformed_record_is_named_among_good_ones(bad: bytes, message: str) -
 
 @pytest.mark.parametrize("again", [("80|36|2|0",), ("99|NaN|1|1", "80|36|3|0")])
 def test_an_hour_that_repeats_is_refused(tmp_path: Path, again: tuple[str, ...]) -> None:
-    write_zip(tmp_path / "training_setA.zip", {"p000007.psv": record("80|36|1|0", "80|36|2|0", *again)})
+    with zipfile.ZipFile(tmp_path / "training_setA.zip", "w") as archive:
+        archive.writestr("p000007.psv", record("80|36|1|0", "80|36|2|0", *again))
     with pytest.raises(InputError, match=r"p000007\.psv: found ICULOS [12] more than once"):
         read([tmp_path / "training_setA.zip"], ["HR", "Temp"])
 

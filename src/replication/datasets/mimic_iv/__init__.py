@@ -8,9 +8,10 @@ import logging
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from duckdb import DuckDBPyConnection
 
 from clai.errors import InputError
 from replication.datasets.mimic_iv.onset import (
@@ -35,16 +36,13 @@ from replication.datasets.mimic_iv.tables import (
 from replication.datasets.recordings import Rows, cohort_text, write
 from replication.datasets.sources import Raw
 
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
-
 logger = logging.getLogger(__name__)
 
 FILES = tuple(f"**/{table}.csv{ending}" for table in TABLES for ending in (".gz", ""))
 EXPECTS = "the folder of MIMIC-IV (2.x, 3.x or the demo), itself or one above it, with hosp/ and icu/"
 
 
-def label(database: "DuckDBPyConnection", settings: Mapping[str, Any], time: str = "earliest") -> list[dict[str, Any]]:
+def label(database: DuckDBPyConnection, settings: Mapping[str, Any], time: str = "earliest") -> list[dict[str, Any]]:
     """Create the tables stays, those of their events, sofa and onsets; return the exclusions of stays by each rule.
 
     time: of the onset, a key of `onset.TIMES`.
@@ -58,7 +56,7 @@ def label(database: "DuckDBPyConnection", settings: Mapping[str, Any], time: str
     return exclusions
 
 
-def average_vitals(database: "DuckDBPyConnection", ranges: Mapping[str, Sequence[float]]) -> list[dict[str, Any]]:
+def average_vitals(database: DuckDBPyConnection, ranges: Mapping[str, Sequence[float]]) -> list[dict[str, Any]]:
     """Create the table `vitals`: stay_id, hour, variable, value, the mean of the measurements of an hour.
 
     ranges: lowest and highest value by variable; measurements outside do not count. Returns their number by variable.
@@ -98,7 +96,7 @@ def average_vitals(database: "DuckDBPyConnection", ranges: Mapping[str, Sequence
     ]
 
 
-def hourly_rows(database: "DuckDBPyConnection", settings: Mapping[str, Any]) -> Rows:
+def hourly_rows(database: DuckDBPyConnection, settings: Mapping[str, Any]) -> Rows:
     """Return every hour of every stay in `stays`, with its label."""
     names = list(settings["variables"])
     columns = ", ".join(f"max(v.value) FILTER (v.variable = '{name}') AS \"{name}\"" for name in names)

@@ -5,13 +5,12 @@ A suspicion is an antibiotic and a culture close to each other (Seymour et al. 2
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from duckdb import DuckDBPyConnection
 
 from clai.errors import InputError
 from replication.datasets.mimic_iv.tables import count, run, texts
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
 
 # Stems of the names of systemic antibiotics, matched anywhere in the drug: generic names, and brands that occur alone.
 ANTIBIOTICS = (
@@ -59,7 +58,7 @@ TIMES = {
 """The time of the onset; the workflow takes the earliest, as in Challenge 2019."""
 
 
-def leave_out(database: "DuckDBPyConnection", rules: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+def leave_out(database: DuckDBPyConnection, rules: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
     """Delete stays by rules (reason, SQL condition) in order; return reason, count and number left for each."""
     exclusions = []
     for reason, rule in rules:
@@ -69,7 +68,7 @@ def leave_out(database: "DuckDBPyConnection", rules: Sequence[tuple[str, str]]) 
     return exclusions
 
 
-def select_stays(database: "DuckDBPyConnection", settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+def select_stays(database: DuckDBPyConnection, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Create the table `stays`: subject_id, stay_id, intime, outtime, hours (of the stay, cut at `maximum_hours`).
 
     Returns the exclusions by each rule, as `leave_out` does. Raises InputError for a patient or a stay that repeats.
@@ -111,7 +110,7 @@ def select_stays(database: "DuckDBPyConnection", settings: Mapping[str, Any]) ->
     return exclusions
 
 
-def select_cohort(database: "DuckDBPyConnection", settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+def select_cohort(database: DuckDBPyConnection, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Delete stays by onset, cohort and lack of vital signs; return the exclusions as `leave_out` does."""
     earliest = settings["minimum_onset_hours"]
     rules = [
@@ -135,7 +134,7 @@ def flow_of(exclusions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def read_treatment(database: "DuckDBPyConnection") -> None:
+def read_treatment(database: DuckDBPyConnection) -> None:
     """Create the tables antibiotics (subject_id, time, stop, intravenous) and cultures (subject_id, time).
 
     Antibiotics are orders of systemic ones; `stop` is not before `time`. A culture with a date alone counts from midnight.
@@ -165,7 +164,7 @@ def read_treatment(database: "DuckDBPyConnection") -> None:
     )
 
 
-def find_suspicions(database: "DuckDBPyConnection", intravenous_hours: int | None) -> None:
+def find_suspicions(database: DuckDBPyConnection, intravenous_hours: int | None) -> None:
     """Create the table `suspicions`: subject_id, time.
 
     An antibiotic within 72 h after a culture is a suspicion at the time of the culture; a culture within 24 h after an
@@ -205,7 +204,7 @@ def find_suspicions(database: "DuckDBPyConnection", intravenous_hours: int | Non
     )
 
 
-def find_onsets(database: "DuckDBPyConnection", rule: str, time: str) -> None:
+def find_onsets(database: DuckDBPyConnection, rule: str, time: str) -> None:
     """Create the table `onsets`: stay_id, onset (hour of the stay, negative before it); only stays with sepsis have a row.
 
     rule: a key of RULES. time: a key of TIMES. Where SOFA confirms several suspicions, the earliest onset counts.

@@ -7,12 +7,10 @@ where they differ.
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+from duckdb import DuckDBPyConnection
 
 from replication.datasets.mimic_iv.tables import HEART_RATE, VITALS, count, run, texts
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +54,7 @@ LONGEST_GAP = 14
 COMPONENTS = ("respiration", "coagulation", "liver", "circulation", "consciousness", "kidney")
 
 
-def read_events(database: "DuckDBPyConnection") -> None:
+def read_events(database: DuckDBPyConnection) -> None:
     """Create the tables chart, labs, pressors and urine with the events of `stays`.
 
     `hour` is the hour of the stay, negative before it. labs begins 24 h before the stay, and also has what was measured
@@ -123,7 +121,7 @@ def read_events(database: "DuckDBPyConnection") -> None:
     )
 
 
-def find_ventilation(database: "DuckDBPyConnection") -> None:
+def find_ventilation(database: DuckDBPyConnection) -> None:
     """Create the table `ventilation`: stay_id, begin, until, the intervals of invasive ventilation.
 
     Each charted device or mode says whether the patient is ventilated through a tube, or says nothing ("Standby"). An interval
@@ -160,7 +158,7 @@ def find_ventilation(database: "DuckDBPyConnection") -> None:
     )
 
 
-def score_sofa(database: "DuckDBPyConnection") -> None:
+def score_sofa(database: DuckDBPyConnection) -> None:
     """Create the table `sofa`: stay_id, hour (from 0), each of COMPONENTS (0..4) and their sum sofa (0..24).
 
     A component is the worst of the last 24 h, and 0 without a value. Also creates `grid`: stay_id, hour from -24 to the last of
@@ -219,7 +217,7 @@ def score_sofa(database: "DuckDBPyConnection") -> None:
     )
 
 
-def _oxygenation(database: "DuckDBPyConnection") -> None:
+def _oxygenation(database: DuckDBPyConnection) -> None:
     """Create `oxygenation`: stay_id, hour, ratio (PaO2 / FiO2, mmHg) and ventilated of each arterial blood gas.
 
     FiO2 is that of the same specimen, or else the latest charted one of at most four hours before; a fraction is turned into
@@ -251,7 +249,7 @@ def _oxygenation(database: "DuckDBPyConnection") -> None:
     )
 
 
-def _coma_scale(database: "DuckDBPyConnection") -> None:
+def _coma_scale(database: DuckDBPyConnection) -> None:
     """Create `coma`: stay_id, hour, total (3..15) of the Glasgow coma scale at each time that a part of it was charted.
 
     A part that is missing is that of the time before, if less than six hours ago, or else counts as normal. Under a tube the
@@ -280,7 +278,7 @@ def _coma_scale(database: "DuckDBPyConnection") -> None:
     )
 
 
-def _urine_a_day(database: "DuckDBPyConnection") -> None:
+def _urine_a_day(database: DuckDBPyConnection) -> None:
     """Create `urine_a_day`: stay_id, hour, volume (mL in 24 h) at each hour in which urine was charted.
 
     An entry is the urine since the one before; the first, since the first heart rate. The volume is that of the entries of the
@@ -306,7 +304,7 @@ def _urine_a_day(database: "DuckDBPyConnection") -> None:
     )
 
 
-def coverage(database: "DuckDBPyConnection") -> dict[str, int]:
+def coverage(database: DuckDBPyConnection) -> dict[str, int]:
     """Count the stays that have each ingredient of labels and variables at least once.
 
     Call after `read_events`, `find_ventilation` and `read_treatment`.

@@ -6,13 +6,12 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import duckdb
+from duckdb import DuckDBPyConnection
 
 from clai.errors import InputError, kind_of
 from replication.datasets.sources import Raw
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
 
 # The columns that are read of each table; releases differ in the others.
 TABLES = {
@@ -77,13 +76,11 @@ def header(path: Path) -> list[str]:
         raise InputError(f"{path}: cannot be read as a table ({type(error).__name__}). Replace the file.") from None
 
 
-def connect(folder: Path, scratch: Path, memory_gb: float) -> "DuckDBPyConnection":
+def connect(folder: Path, scratch: Path, memory_gb: float) -> DuckDBPyConnection:
     """Open a database in `scratch` with a view on each table, named as its file, with text in every column.
 
     Raises InputError naming a missing table or column.
     """
-    import duckdb
-
     database = duckdb.connect(str(scratch / "mimic.duckdb"))
     # With one thread the order of summation, and so the last bit of an hourly mean, does not vary.
     database.execute(f"SET memory_limit = '{memory_gb}GB'; SET threads = 1; SET temp_directory = '{scratch}/spill'")
@@ -117,8 +114,6 @@ def executing(what: str) -> Iterator[None]:
 
     Only kind, line and counts of the database's message are kept, because it quotes rows of patients.
     """
-    import duckdb
-
     try:
         yield
     except duckdb.Error as error:
@@ -146,13 +141,13 @@ def executing(what: str) -> Iterator[None]:
         ) from None
 
 
-def run(database: "DuckDBPyConnection", sql: str, what: str) -> None:
+def run(database: DuckDBPyConnection, sql: str, what: str) -> None:
     """Execute SQL that reads `what`; raises InputError as `executing` does."""
     with executing(what):
         database.execute(sql)
 
 
-def count(database: "DuckDBPyConnection", sql: str, what: str = "the stays and their events") -> int:
+def count(database: DuckDBPyConnection, sql: str, what: str = "the stays and their events") -> int:
     """Return the one number that a query of `what` gives."""
     with executing(what):
         row = database.execute(sql).fetchone()
@@ -165,14 +160,14 @@ def texts(values: Sequence[int | str]) -> str:
     return ", ".join(f"'{value}'" for value in values)
 
 
-def patients_checksum(database: "DuckDBPyConnection") -> str:
+def patients_checksum(database: DuckDBPyConnection) -> str:
     """Return `sha256:hex` of the sorted subject_id in hosp/patients, one a line."""
     with executing("hosp/patients"):
         rows = database.execute("SELECT CAST(subject_id AS BIGINT) AS id FROM patients ORDER BY id").fetchall()
     return "sha256:" + hashlib.sha256("".join(f"{row[0]}\n" for row in rows).encode()).hexdigest()
 
 
-def check_patients(database: "DuckDBPyConnection", raw: Raw) -> None:
+def check_patients(database: DuckDBPyConnection, raw: Raw) -> None:
     """Raise InputError when the demo's patients pass for MIMIC-IV, or others, whose data are not open, for the demo's."""
     demo = patients_checksum(database) == DEMO_PATIENTS
     if demo and raw.access.startswith("credentialed"):

@@ -1,9 +1,10 @@
-"""Miniatures of the sepsis sources: the csv.gz tables of MIMIC-IV 3.1, and zips of the records of Challenge 2019."""
+"""Miniatures of the sepsis sources: csv.gz tables as in MIMIC-IV, and zips of the records of Challenge 2019."""
 
 import csv
 import datetime
 import gzip
 import io
+import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from replication.datasets.miniature.zips import write_zip
+from replication.datasets.mimic_iv.tables import TABLES
 
 VITALS = ("HR", "O2Sat", "Temp", "SBP", "MAP", "DBP", "Resp")
 # Mean over patients; spread between patients and within one; drift up to the onset of sepsis.
@@ -26,25 +27,8 @@ HEADER = (
     "Chloride|Creatinine|Bilirubin_direct|Glucose|Lactate|Magnesium|Phosphate|Potassium|Bilirubin_total|"
     "TroponinI|Hct|Hgb|PTT|WBC|Fibrinogen|Platelets|Age|Gender|Unit1|Unit2|HospAdmTime|ICULOS|SepsisLabel"
 )
-COLUMNS = {
-    "hosp/patients": "subject_id gender anchor_age anchor_year anchor_year_group dod",
-    "icu/icustays": "subject_id hadm_id stay_id first_careunit last_careunit intime outtime los",
-    "icu/chartevents": "subject_id hadm_id stay_id caregiver_id charttime storetime itemid value valuenum valueuom "
-    "warning",
-    "icu/inputevents": "subject_id hadm_id stay_id caregiver_id starttime endtime storetime itemid amount amountuom "
-    "rate rateuom orderid linkorderid ordercategoryname secondaryordercategoryname ordercomponenttypedescription "
-    "ordercategorydescription patientweight totalamount totalamountuom isopenbag continueinnextdept statusdescription "
-    "originalamount originalrate",
-    "icu/outputevents": "subject_id hadm_id stay_id caregiver_id charttime storetime itemid value valueuom",
-    "hosp/labevents": "labevent_id subject_id hadm_id specimen_id itemid order_provider_id charttime storetime value "
-    "valuenum valueuom ref_range_lower ref_range_upper flag priority comments",
-    "hosp/microbiologyevents": "microevent_id subject_id hadm_id micro_specimen_id order_provider_id chartdate "
-    "charttime spec_itemid spec_type_desc test_seq storedate storetime test_itemid test_name org_itemid org_name "
-    "isolate_num quantity ab_itemid ab_name dilution_text dilution_comparison dilution_value interpretation comments",
-    "hosp/prescriptions": "subject_id hadm_id pharmacy_id poe_id poe_seq order_provider_id starttime stoptime "
-    "drug_type drug formulary_drug_cd gsn ndc prod_strength form_rx dose_val_rx dose_unit_rx form_val_disp "
-    "form_unit_disp doses_per_24_hrs route",
-}
+COLUMNS = {table: dict.fromkeys(["subject_id", *read.split(), "hadm_id"]) for table, read in TABLES.items()}
+"""The columns that are read of each table, between the identifiers of patient and admission."""
 # Item of each vital sign in icu/chartevents, and the share of the hours in which it is charted.
 _CHARTED = {
     "HR": (220045, 0.95), "O2Sat": (220277, 0.92), "SBP": (220179, 0.9), "MAP": (220181, 0.9), "DBP": (220180, 0.9),
@@ -104,7 +88,9 @@ def challenge2019(folder: Path, rng: np.random.Generator) -> list[Path]:
                 lines.append("|".join([*vitals, *laboratory, *map(str, rest)]))
             members[f"training_set{letter}/p{number:06d}.psv"] = ("\n".join(lines) + "\n").encode()
         path = folder / f"training_set{letter}.zip"
-        write_zip(path, members)
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, content in members.items():  # with a date, so that the bytes depend on the records alone
+                archive.writestr(zipfile.ZipInfo(name, (2020, 1, 1, 0, 0, 0)), content, zipfile.ZIP_DEFLATED)
         written.append(path)
     return written
 
@@ -114,7 +100,7 @@ def _number(value: float, digits: int) -> str:
 
 
 def write_tables(folder: Path, rows: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Path]:
-    """Write MIMIC-IV tables as `<folder>/<table>.csv.gz` with the columns of release 3.1.
+    """Write MIMIC-IV tables as `<folder>/<table>.csv.gz`.
 
     rows: cells by column, for each table name (a key of COLUMNS). A column that a row leaves out stays empty; a table
     without rows has its header alone.
@@ -122,7 +108,7 @@ def write_tables(folder: Path, rows: Mapping[str, Iterable[Mapping[str, Any]]]) 
     written = []
     for table, columns in COLUMNS.items():
         text = io.StringIO()
-        writer = csv.DictWriter(text, columns.split(), lineterminator="\n", restval="")
+        writer = csv.DictWriter(text, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows.get(table, ()))
         path = folder / f"{table}.csv.gz"
@@ -151,26 +137,16 @@ class _Stay:
 
     def add(self, table: str, **cells: Any) -> None:
         """Add a row with the identifiers that the table has."""
-        known = {name: value for name, value in self.keys.items() if name in COLUMNS[table].split()}
+        known = {name: value for name, value in self.keys.items() if name in COLUMNS[table]}
         self.rows[table].append(known | cells)
 
     def chart(self, hour: float, item: int, value: str, number: Any) -> None:
         """Chart a value, as text and as number."""
-        when = self.at(hour)
-        self.add(
-            "icu/chartevents", charttime=when, storetime=when, itemid=item, value=value, valuenum=number, warning=0
-        )
+        self.add("icu/chartevents", charttime=self.at(hour), itemid=item, value=value, valuenum=number)
 
-    def output(self, hour: float, charted: float, item: int, volume: int) -> None:
+    def output(self, hour: float, item: int, volume: int) -> None:
         """Chart what left the body or entered the bladder, in mL."""
-        self.add(
-            "icu/outputevents",
-            charttime=self.at(hour),
-            storetime=self.at(charted),
-            itemid=item,
-            value=volume,
-            valueuom="mL",
-        )
+        self.add("icu/outputevents", charttime=self.at(hour), itemid=item, value=volume)
 
     def measure(self, hour: float, specimen: int, values: Mapping[int, str], **patient: Any) -> None:
         """Add laboratory values, by item, of one specimen; `specimen` numbers those of a stay. A text has no number."""
@@ -178,11 +154,9 @@ class _Stay:
             number = value if value.replace(".", "", 1).isdigit() else ""
             self.add(
                 "hosp/labevents",
-                labevent_id=len(self.rows["hosp/labevents"]) + 1,
                 specimen_id=430_000 * self.number + specimen,
                 itemid=item,
                 charttime=self.at(hour),
-                storetime=self.at(hour + 1),
                 value=value,
                 valuenum=number,
                 **patient,
@@ -190,26 +164,13 @@ class _Stay:
 
     def culture(self, hour: float, timed: bool) -> None:
         """Add a blood culture, with its time or its day alone."""
-        before = len(self.rows["hosp/microbiologyevents"])
-        self.add(
-            "hosp/microbiologyevents",
-            microevent_id=before + 1,
-            micro_specimen_id=before,
-            chartdate=self.at(hour)[:10] + " 00:00:00",
-            charttime=self.at(hour) if timed else "",
-            spec_itemid=70012,
-            spec_type_desc="BLOOD CULTURE",
-            test_seq=1,
-            test_name="Blood Culture, Routine",
-        )
+        day, time = self.at(hour)[:10] + " 00:00:00", self.at(hour) if timed else ""
+        self.add("hosp/microbiologyevents", chartdate=day, charttime=time)
 
     def drug(self, hour: float, name: str, route: str) -> None:
         """Prescribe a drug for three days."""
-        number, until = len(self.rows["hosp/prescriptions"]), self.at(hour + 72)
-        self.add(
-            "hosp/prescriptions",
-            pharmacy_id=number, starttime=self.at(hour), stoptime=until, drug_type="MAIN", drug=name, route=route,
-        )  # fmt: skip
+        start, until = self.at(hour), self.at(hour + 72)
+        self.add("hosp/prescriptions", starttime=start, stoptime=until, drug=name, route=route)
 
 
 def mimic_iv(folder: Path, rng: np.random.Generator) -> list[Path]:
@@ -223,21 +184,16 @@ def mimic_iv(folder: Path, rng: np.random.Generator) -> list[Path]:
         septic = hours > 20 and (number % 2 == 0)
         onset = int(rng.integers(14, max(hours - 8, 16))) if septic else None
         if not again:
-            gender, age, group = "FM"[number % 2], int(rng.integers(19, 91)), "2011 - 2013"
-            stay.add("hosp/patients", gender=gender, anchor_age=age, anchor_year=start.year, anchor_year_group=group)
-        unit, end = "Medical Intensive Care Unit (MICU)", hours - 0.3
-        stay.add(
-            "icu/icustays",
-            first_careunit=unit, last_careunit=unit, intime=stay.at(0), outtime=stay.at(end), los=round(end / 24, 5),
-        )  # fmt: skip
+            stay.add("hosp/patients", anchor_age=int(rng.integers(19, 91)), anchor_year=start.year)
+        stay.add("icu/icustays", intime=stay.at(0), outtime=stay.at(hours - 0.3))
         _chart(stay, vital_signs(hours, onset, rng), rng)
         _laboratory(stay, hours, onset, rng)
         if number % 3 == 0:
             _ventilation(stay, hours, onset, hamilton=number % 2 == 0)
         if number % 5 == 0:  # irrigation of the bladder: more comes out than goes in
             for hour in range(3, hours, 12):
-                stay.output(hour, hour, 227488, 1000)
-                stay.output(hour, hour, 227489, 1100)
+                stay.output(hour, 227488, 1000)
+                stay.output(hour, 227489, 1100)
         _infection(stay, hours, onset, rng)
     return write_tables(folder, rows)
 
@@ -257,7 +213,7 @@ def _chart(stay: _Stay, values: NDArray[Any], rng: np.random.Generator) -> None:
         if hour % 4 == 0:
             for item, best in ((220739, 4), (223900, 5), (223901, 6)):
                 stay.chart(hour, item, "", best)
-            stay.output(hour + 0.5, hour + 0.6, 226559, int(rng.integers(160, 420)))
+            stay.output(hour + 0.5, 226559, int(rng.integers(160, 420)))
 
 
 def _laboratory(stay: _Stay, hours: int, onset: int | None, rng: np.random.Generator) -> None:
@@ -272,12 +228,8 @@ def _laboratory(stay: _Stay, hours: int, onset: int | None, rng: np.random.Gener
             patient = {} if rng.random() < 0.9 else {"hadm_id": ""}
             stay.measure(hour, 10 * hour, {item: f"{value:.1f}"}, **patient)
     if onset is not None and rng.random() < 0.5:
-        first = stay.at(onset + 1)
-        stay.add(
-            "icu/inputevents",
-            starttime=first, endtime=stay.at(onset + 6), storetime=first, itemid=221906, amount=4, amountuom="mg", rate=0.08,
-            rateuom="mcg/kg/min", orderid=len(stay.rows["icu/inputevents"]), statusdescription="FinishedRunning",
-        )  # fmt: skip
+        first, last = stay.at(onset + 1), stay.at(onset + 6)
+        stay.add("icu/inputevents", starttime=first, endtime=last, itemid=221906, rate=0.08, rateuom="mcg/kg/min")
 
 
 def _ventilation(stay: _Stay, hours: int, onset: int | None, hamilton: bool) -> None:
