@@ -97,7 +97,7 @@ def test_blanks_around_groups_do_not_count_and_features_keep_what_differs(tmp_pa
         ({"x": ARRAYS["x"] + 1e9}, {}, "found signals in x that float32 would round .* Subtract the mean"),
         ({"groups": np.where(ARRAYS["groups"] == 1, np.nan, 1)}, {}, "found groups as float64"),
         ({"groups": ARRAYS["groups"] // 4}, {}, "found 2 groups, expected at least 3"),
-        ({"y": (ARRAYS["groups"] == 0).astype(int)}, {}, "found no sample of task in the groups for"),
+        ({"y": (ARRAYS["groups"] == 0).astype(int)}, {}, "found no sample of class 'task' among the"),
         ({}, {"channels": ["C3"]}, "found signals with 2 channels or features, but 1 names"),
         ({}, {"sampling_rate": None}, "found signals .* the `sampling_rate` None, .* a rate for signals alone"),
     ],

@@ -133,7 +133,7 @@ HEADER, *ROWS = TEXT.splitlines()
         (TEXT, {"feature_columns": ["pulse", "outcome"]}, "'outcome' in two of"),
         (wards()[["patient", "outcome"]].to_csv(index=False), {}, "no column beside label and group"),
         (f"{HEADER}\n", {}, "found no row"),
-        (wards().assign(outcome=["ill"] * 6 + ["well"] * 54).to_csv(index=False), {}, "no row of class 'ill'"),
+        (wards().assign(outcome=["ill"] * 6 + ["well"] * 54).to_csv(index=False), {}, "no sample of class 'ill'"),
         (wards().assign(outcome="well").to_csv(index=False), {}, "found no training sample of another class than well"),
         (set_cell(7, "outcome", " NaN"), {}, "found 'NaN' in column 'outcome' at line 9, expected a value"),
         (set_cell(7, "patient", "None\u00a0"), {}, "found 'None' in column 'patient' at line 9, expected a value"),

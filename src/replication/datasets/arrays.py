@@ -20,7 +20,7 @@ from replication.datasets.files import reading
 from replication.datasets.identifiers import in_order, missing, positive_last, trimmed
 from replication.datasets.prepared import SPLITS, narrowed, writing
 from replication.datasets.sources import Raw
-from replication.datasets.splits import group_split, stratified_validation
+from replication.datasets.splits import rows_of_groups, stratified_validation
 
 FILES = ("*.npz",)
 EXPECTS = "one .npz with the arrays x, y and, where samples belong together, groups"
@@ -118,28 +118,19 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
         parts, unit = [rest[trained], rest[validated], tested], "each class"
     else:
         groups = np.unique(groups, return_inverse=True)[1].astype(np.int64)
-        drawn = group_split(groups, test, validation, seed, "groups")
-        parts, unit = [np.flatnonzero(np.isin(groups, part)) for part in drawn], "the groups"
+        parts, unit = rows_of_groups(groups, y, classes, test, validation, seed, "groups"), "the groups"
     with writing(out_dir) as writer:
         for split, rows in zip(SPLITS, parts, strict=True):
-            if absent := [name for k, name in enumerate(classes) if not (y[rows] == k).any()]:
-                raise InputError(
-                    f"{path}: found no sample of {', '.join(absent)} in the groups for {split}, expected every class in each. "
-                    "Change test_share or validation_share of the entry, or split_seed, or leave the class out."
-                )
             writer.array(f"x_{split}", x[rows])
             writer.array(f"y_{split}", y[rows])
             if groups is not None:
                 writer.array(f"groups_{split}", groups[rows])
         writer.describe(
-            raw.description(settings["title"])
-            | {
-                "kind": kind,
-                "classes": classes,
-                "variables" if kind == "features" else "channels": channels,
-                "units": [settings["units"]] * count,
-                "sampling_rate": settings["sampling_rate"],
-                "split_rule": f"{test:g} of {unit} for test, {validation:g} of the others for validation (seed {seed})",
-                "exclusions": [],
-            }
+            raw.description(settings["title"]),
+            kind=kind,
+            classes=classes,
+            **{"variables" if kind == "features" else "channels": channels},
+            units=[settings["units"]] * count,
+            sampling_rate=settings["sampling_rate"],
+            split_rule=f"{test:g} of {unit} for test, {validation:g} of the others for validation (seed {seed})",
         )

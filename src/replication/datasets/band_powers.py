@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 BANDS = {"delta": (0.5, 4.0), "theta": (4.0, 8.0), "alpha": (8.0, 12.0), "sigma": (12.0, 16.0), "beta": (16.0, 30.0)}
 """Limits in Hz, both included: the integral of a band ends where the next one begins."""
 WINDOW_SECONDS = 4
-STAGES = ["W", *CLASSES[1:]]
+STAGES = np.array(["W", *CLASSES[1:]])
 """The class of an epoch as the table has it, by class index."""
 _SMALLEST = 1e-10  # A power is raised by it, so that silence has a logarithm.
 
@@ -57,14 +57,9 @@ def night_powers(night: Night, channels: Sequence[str], samples: int) -> npt.NDA
 def band_power_table(folder: Path, settings: Mapping[str, Any]) -> pd.DataFrame:
     """Return the table of the recordings in a folder.
 
-    settings: the entry `sleepedf`, which says what is kept of a recording.
-
-    Returns:
-        Columns recording, subject, night, onset_s (of the epoch, from the beginning of the signal), stage, and one for each
-        channel and band, such as fpz_cz_delta.
-
-    Raises:
-        InputError: the folder has no recordings, or one cannot be used (`replication.datasets.sleep_edf`).
+    settings: the entry `sleepedf`, which says what is kept of a recording. Columns: recording, subject, night, onset_s (of the
+    epoch, from the beginning of the signal), stage, and one for each channel and band, such as fpz_cz_delta. Raises InputError
+    if the folder has no recordings, or one cannot be used (`replication.datasets.sleep_edf`).
     """
     if not (paths := matching(folder, FILES)):
         raise InputError(f"{folder}: found no {' or '.join(FILES)}, expected {EXPECTS}. Correct the folder.")
@@ -76,13 +71,11 @@ def band_power_table(folder: Path, settings: Mapping[str, Any]) -> pd.DataFrame:
     for night in nights:
         powers = night_powers(night, channels, samples)
         logger.info("%s: %d epochs", night.psg.name, len(powers))
-        part = pd.DataFrame(powers.reshape(len(powers), -1), columns=names)
-        part.insert(0, "stage", np.array(STAGES)[night.stages])
-        part.insert(0, "onset_s", (night.starts / settings["sampling_rate"]).astype(int))
         name = night.psg.name[:6]
-        for column, text in (("night", name[5]), ("subject", name[3:5]), ("recording", name)):
-            part.insert(0, column, text)
-        parts.append(part)
+        epochs = {"recording": name, "subject": name[3:5], "night": name[5]}
+        epochs |= {"onset_s": (night.starts / settings["sampling_rate"]).astype(int), "stage": STAGES[night.stages]}
+        of_bands = pd.DataFrame(powers.reshape(len(powers), -1), columns=names)
+        parts.append(pd.concat([pd.DataFrame(epochs), of_bands], axis=1))
     return pd.concat(parts, ignore_index=True)
 
 

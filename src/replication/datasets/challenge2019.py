@@ -8,6 +8,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -115,22 +116,15 @@ def read(paths: Sequence[Path], variables: Sequence[str]) -> Rows:
 
     Reads a few thousand records at a time.
     """
-    parts: list[Rows] = []
-    batch: list[tuple[str, bytes]] = []
-    for record in records(paths):
-        batch.append(record)
-        if len(batch) == _RECORDS_AT_ONCE:
-            parts.append(parse(batch, variables))
-            batch = []
-    if batch:
-        parts.append(parse(batch, variables))
+    found = records(paths)
+    batches = iter(lambda: list(islice(found, _RECORDS_AT_ONCE)), [])
+    parts = [parse(batch, variables) for batch in batches]
     if not parts:
         raise InputError(f"found no pNNNNNN.psv record in {', '.join(map(str, paths))}")
-    whole = Rows(*(np.concatenate([getattr(p, name) for p in parts]) for name in Rows.__dataclass_fields__))
+    whole = Rows(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     if len(segments(whole.recordings)[0]) != len(np.unique(whole.recordings)):
         raise InputError(f"records appear twice in {', '.join(map(str, paths))}; give zips or folders, not both")
-    order = np.lexsort((whole.hours, whole.recordings))
-    rows = Rows(*(getattr(whole, name)[order] for name in Rows.__dataclass_fields__))
+    rows = whole.take(np.lexsort((whole.hours, whole.recordings)))
     if (twice := np.flatnonzero((np.diff(rows.recordings) == 0) & (np.diff(rows.hours) == 0))).size:
         name, hour = f"p{rows.recordings[twice[0]]:06d}.psv", rows.hours[twice[0]]
         raise InputError(f"record {name}: found {HOUR} {hour:g} more than once, expected each hour once. Correct it.")
@@ -148,17 +142,15 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
         positive = positive_recordings(rows)
         without = len(np.unique(rows.recordings[~positive]))
         exclusions.append({"reason": "recordings without a positive hour", "count": without})
-        rows = rows[positive]
+        rows = rows.take(positive)
         flow.append({"step": "with a positive hour", "n": total - without, "unit": "recordings"})
     outside = outside_to_missing(rows.x, variables)
     exclusions += [
         {"reason": f"values of {name} outside {variables[name][0]:g} to {variables[name][1]:g}", "count": count}
         for name, count in outside.items()
     ]
-    rule = (
-        f"1 from {LABEL_HOURS_BEFORE} hours before the onset of sepsis (Sepsis-3) to the end of the record, as the source "
-        "gives it"
-    )
+    rule = f"1 from {LABEL_HOURS_BEFORE} hours before the onset of sepsis (Sepsis-3) to the end of the record, as the source "
+    rule += "gives it"
     extra = {"flow": flow, "label_hours_before": LABEL_HOURS_BEFORE}
     folds = hospital_folds(rows) if settings["folds"] == "hospitals" else None
     write(raw, out_dir, settings, seed, rows, exclusions, rule, extra, folds)

@@ -77,15 +77,11 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
             writer.array(f"x_{split}", x)
             writer.array(f"y_{split}", labels)
         writer.describe(
-            raw.description(settings["title"])
-            | {
-                "kind": "images",
-                "classes": train.classes,
-                "channels": ["red", "green", "blue"],
-                "units": ["grey level 0-255"] * 3,
-                "sampling_rate": None,
-                "split_rule": f"official train and test batches; {settings['validation_share']:g} of each training "
-                f"class held out for validation (seed {seed})",
-                "exclusions": [],
-            }
+            raw.description(settings["title"]),
+            kind="images",
+            classes=train.classes,
+            channels=["red", "green", "blue"],
+            units=["grey level 0-255"] * 3,
+            split_rule=f"official train and test batches; {settings['validation_share']:g} of each training "
+            f"class held out for validation (seed {seed})",
         )

@@ -18,11 +18,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from clai.errors import InputError
-from replication.datasets.files import reading
+from replication.datasets.files import read_parquet, reading
 from replication.datasets.identifiers import in_order, missing, positive_last, trimmed
 from replication.datasets.prepared import SPLITS, narrowed, writing
 from replication.datasets.sources import Raw
-from replication.datasets.splits import group_split
+from replication.datasets.splits import rows_of_groups
 
 FILES = ("*.csv", "*.csv.gz", "*.parquet")
 TABLE = "one table with a header, .csv, .csv.gz or .parquet"
@@ -36,7 +36,7 @@ def columns_of(path: Path) -> list[str]:
     """Return the names of a table's columns in order; raises InputError for a file without a header or a name that repeats."""
     with reading(path, TABLE):
         if path.suffix == ".parquet":
-            names = [str(name) for name in _parquet("SELECT * FROM read_parquet(?) LIMIT 0", path)]
+            names = [str(name) for name in read_parquet(path, most=0)]
         else:  # as a row, because pandas renames columns that repeat
             header = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False, encoding="utf-8-sig")
             names = header.iloc[0].tolist()
@@ -87,7 +87,7 @@ def read_table(path: Path, features: Sequence[str], texts: Sequence[str]) -> pd.
     """
     with reading(path, TABLE), warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
         if path.suffix == ".parquet":
-            table = _parquet("SELECT * FROM read_parquet(?)", path)[[*features, *texts]]
+            table = read_parquet(path)[[*features, *texts]]
         else:
             table = pd.read_csv(
                 path,
@@ -114,14 +114,6 @@ def read_table(path: Path, features: Sequence[str], texts: Sequence[str]) -> pd.
         )
         table[name] = values
     return table
-
-
-def _parquet(query: str, path: Path) -> pd.DataFrame:
-    """Return the result of a query on a Parquet file."""
-    import duckdb
-
-    with duckdb.connect(config={"temp_directory": "", "threads": 1}) as database:
-        return database.execute(query, [str(path)]).df()
 
 
 def _place(path: Path, row: int) -> str:
@@ -183,34 +175,20 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
     _refuse(path, unknown, label, table[label], "a value (`classes` may name it)")
     _refuse(path, missing(table[group].to_numpy(dtype=str)), group, table[group], "a value")
     classes, y = labels_of(path, table[label], settings["classes"], settings.get("positive"))
-    names, groups = np.unique(table[group].to_numpy(dtype=str), return_inverse=True)
-    parts = group_split(groups, settings["test_share"], settings["validation_share"], seed, f"'{group}' groups")
-    rows = {split: np.flatnonzero(np.isin(groups, part)) for split, part in zip(SPLITS, parts, strict=True)}
-    for split in SPLITS:
-        counts = np.bincount(y[rows[split]], minlength=len(classes))
-        for absent in np.flatnonzero(counts == 0):
-            n_split, n_class = (len(np.unique(groups[chosen])) for chosen in (rows[split], y == absent))
-            raise InputError(
-                f"{path}: found no row of class '{classes[absent]}' ('{label}') among the {n_split} groups for {split}, expected "
-                f"every class in every split; {n_class} of {len(names)} groups have it. Change test_share or validation_share of "
-                f"datasets.{raw.dataset}, or split_seed, or leave the class out."
-            )
+    groups = np.unique(table[group].to_numpy(dtype=str), return_inverse=True)[1].astype(np.int64)
+    test, validation = settings["test_share"], settings["validation_share"]
+    parts = rows_of_groups(groups, y, classes, test, validation, seed, f"'{group}' groups")
     x = narrowed(table[features].to_numpy(np.float64))
     with writing(out_dir) as writer:
-        for split in SPLITS:
-            writer.array(f"x_{split}", x[rows[split]])
-            writer.array(f"y_{split}", y[rows[split]])
-            writer.array(f"groups_{split}", groups[rows[split]].astype(np.int64))
+        for split, rows in zip(SPLITS, parts, strict=True):
+            writer.array(f"x_{split}", x[rows])
+            writer.array(f"y_{split}", y[rows])
+            writer.array(f"groups_{split}", groups[rows])
         writer.describe(
-            raw.description(settings["title"])
-            | {
-                "kind": "features",
-                "classes": classes,
-                "variables": features,
-                "units": ["as in the table"] * len(features),
-                "sampling_rate": None,
-                "split_rule": f"by {group}: {settings['test_share']:g} of the groups for test, "
-                f"{settings['validation_share']:g} of the others for validation (seed {seed})",
-                "exclusions": [],
-            }
+            raw.description(settings["title"]),
+            kind="features",
+            classes=classes,
+            variables=features,
+            units=["as in the table"] * len(features),
+            split_rule=f"by {group}: {test:g} of the groups for test, {validation:g} of the others for validation (seed {seed})",
         )

@@ -41,6 +41,15 @@ def reading(path: Path | str, expected: str) -> Iterator[None]:
         raise InputError(f"{path}: cannot be read ({said}); {found}expected {expected}. {advice}.") from error
 
 
+def read_parquet(path: Path, most: int | None = None) -> Any:
+    """Return the rows of a Parquet file, or at most so many, as a data frame."""
+    import duckdb
+
+    with duckdb.connect(config={"temp_directory": "", "threads": 1}) as database:
+        table = database.read_parquet(str(path))
+        return (table if most is None else table.limit(most)).df()
+
+
 def checksum_of(path: Path, algorithm: str = "sha256") -> str:
     """Return `algorithm:hex` of the bytes of a file."""
     with path.open("rb") as stream:

@@ -111,18 +111,13 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
         if repeated:
             logger.warning("%d pictures are in two splits or classes: %s", len(repeated), ", ".join(repeated[:NAMED]))
         writer.describe(
-            raw.description(f"{settings['title']} ({'/'.join(formats)} copy)")
-            | {
-                "kind": "images",
-                "classes": classes,
-                "channels": ["red", "green", "blue"],
-                "units": ["grey level 0-255"] * 3,
-                "sampling_rate": None,
-                "split_rule": rule,
-                "exclusions": [
-                    {"reason": "files that are no pictures of a class", "count": len(left), "files": left[:NAMED]}
-                ]
-                * (len(left) > 0),
-                "repeated": [{"count": len(repeated), "files": repeated[:NAMED]}] * (len(repeated) > 0),
-            }
+            raw.description(f"{settings['title']} ({'/'.join(formats)} copy)"),
+            kind="images",
+            classes=classes,
+            channels=["red", "green", "blue"],
+            units=["grey level 0-255"] * 3,
+            split_rule=rule,
+            exclusions=[{"reason": "files that are no pictures of a class", "count": len(left), "files": left[:NAMED]}]
+            * (len(left) > 0),
+            repeated=[{"count": len(repeated), "files": repeated[:NAMED]}] * (len(repeated) > 0),
         )

@@ -104,14 +104,10 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
             y = y.reshape(-1).astype(np.int64)
             writer.array(f"y_{split}", y if classes == names else 1 - y)
         writer.describe(
-            raw.description(settings["title"])
-            | {
-                "kind": "images",
-                "classes": classes,
-                "channels": channels,
-                "units": ["grey level 0-255"] * len(channels),
-                "sampling_rate": None,
-                "split_rule": "official training, validation and test images",
-                "exclusions": [],
-            }
+            raw.description(settings["title"]),
+            kind="images",
+            classes=classes,
+            channels=channels,
+            units=["grey level 0-255"] * len(channels),
+            split_rule="official training, validation and test images",
         )

@@ -153,15 +153,16 @@ class Writer:
         array: Array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
         return array
 
-    def describe(self, description: Mapping[str, Any]) -> None:
-        """Write `dataset.json`: `description`, counts of each split, normalisation statistics and the list of arrays.
+    def describe(self, origin: Mapping[str, Any], **entries: Any) -> None:
+        """Write `dataset.json`: these entries, counts of each split, normalisation statistics and the list of arrays.
 
-        description: all entries except `splits`, `normalisation` and `arrays`; its `exclusions` are logged, too. Raises
-        InputError for a split without samples, a class without a training sample, a single class, and a channel that is never
-        measured, or never varies, in the rows that normalise it.
+        origin: where the data come from. entries: all others except `splits`, `normalisation` and `arrays`; `exclusions` are
+        logged, too. Raises InputError for a split without samples, a class without a training sample, a single class, and a
+        channel that is never measured, or never varies, in the rows that normalise it.
         """
+        description = {"sampling_rate": None, "exclusions": [], **origin, **entries}
         kind, classes = description["kind"], description["classes"]
-        for left_out in description.get("exclusions", []):
+        for left_out in description["exclusions"]:
             files = ", ".join(left_out.get("files", []))
             logger.info("left out: %d %s%s", left_out["count"], left_out["reason"], f": {files}" if files else "")
         names = list(description.get("variables", description.get("channels", [])))
@@ -195,7 +196,7 @@ class Writer:
             for split in ("train",) if kind == "features" else ("train", "test"):
                 name = f"x_{split}"
                 statistics_used[split] = normalisation(self.read(name, mapped=True), kind, names, None, name)
-        complete = dict(description) | {"splits": splits, "normalisation": statistics_used, "arrays": self.written}
+        complete = description | {"splits": splits, "normalisation": statistics_used, "arrays": self.written}
         text = json.dumps(complete, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
         (self.folder / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
 

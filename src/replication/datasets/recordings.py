@@ -1,10 +1,9 @@
 """The common part of the sepsis sources: valid ranges, folds and the arrays of the prepared form."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,8 +29,7 @@ ADMITTING = ("cohort", "minimum_age", "minimum_hours", "minimum_onset_hours", "f
 """Settings that decide which recordings are admitted, where a source has them."""
 
 
-@dataclass(frozen=True)
-class Rows:
+class Rows(NamedTuple):
     """Hourly rows; those of a recording are contiguous, with hours ascending.
 
     x: float32 (rows, variables), NaN where not measured. y: int64 (rows,) in {0, 1}. recordings, patients: int64
@@ -44,8 +42,9 @@ class Rows:
     patients: npt.NDArray[np.int64]
     hours: npt.NDArray[np.float32]
 
-    def __getitem__(self, keep: npt.NDArray[np.bool_]) -> "Rows":
-        return Rows(self.x[keep], self.y[keep], self.recordings[keep], self.patients[keep], self.hours[keep])
+    def take(self, rows: npt.NDArray[Any]) -> "Rows":
+        """Return the rows of these numbers (n,), or those where a mask (rows,) holds."""
+        return Rows(*(part[rows] for part in self))
 
 
 def outside_to_missing(x: npt.NDArray[np.float32], ranges: Mapping[str, Sequence[float]]) -> dict[str, int]:
@@ -146,17 +145,15 @@ def write(
         writer.array("hours_all", rows.hours)
         writer.array("folds_all", folds)
         writer.describe(
-            raw.description(settings["title"])
-            | {
-                "kind": "recordings",
-                "classes": CLASSES,
-                "variables": variables,
-                "units": [UNITS[name] for name in variables],
-                "sampling_rate": 1 / 3600,
-                "label_rule": label_rule,
-                "cohort": settings["cohort"],
-                "split_rule": split_rule,
-                "exclusions": list(exclusions),
-            }
-            | dict(extra)
+            raw.description(settings["title"]),
+            kind="recordings",
+            classes=CLASSES,
+            variables=variables,
+            units=[UNITS[name] for name in variables],
+            sampling_rate=1 / 3600,
+            label_rule=label_rule,
+            cohort=settings["cohort"],
+            split_rule=split_rule,
+            exclusions=list(exclusions),
+            **extra,
         )

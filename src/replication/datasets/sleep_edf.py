@@ -327,17 +327,15 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
             writer.array(f"groups_{split}", np.repeat([night.subject for night in members], lengths))
             flow.append((f"of them for {split}", len(members)))
         writer.describe(
-            raw.description(settings["title"])
-            | {
-                "kind": "signals",
-                "classes": CLASSES,
-                "channels": channels,
-                "units": ["microvolt"] * len(channels),
-                "sampling_rate": float(settings["sampling_rate"]),
-                "split_rule": f"by subject: {settings['test_share']:g} of the subjects for test, "
-                f"{settings['validation_share']:g} of the others for validation (seed {seed})",
-                "flow": [{"step": step, "n": n, "unit": "recordings"} for step, n in flow],
-                "exclusions": [{"reason": f"recording {reason}", "count": 1} for reason in unusable]
-                + [{"reason": reason, "count": count} for reason, count in dropped.items()],
-            }
+            raw.description(settings["title"]),
+            kind="signals",
+            classes=CLASSES,
+            channels=channels,
+            units=["microvolt"] * len(channels),
+            sampling_rate=float(settings["sampling_rate"]),
+            split_rule=f"by subject: {settings['test_share']:g} of the subjects for test, "
+            f"{settings['validation_share']:g} of the others for validation (seed {seed})",
+            flow=[{"step": step, "n": n, "unit": "recordings"} for step, n in flow],
+            exclusions=[{"reason": f"recording {reason}", "count": 1} for reason in unusable]
+            + [{"reason": reason, "count": count} for reason, count in dropped.items()],
         )

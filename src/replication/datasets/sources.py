@@ -52,7 +52,7 @@ class Raw:
     source: str
     version: str
     path: Path
-    files: tuple[dict[str, Any], ...]
+    files: Sequence[dict[str, Any]]
     licence: str
     access: str
     miniature: bool
@@ -60,7 +60,7 @@ class Raw:
     def description(self, title: str) -> dict[str, Any]:
         """Return the entries of `dataset.json` that say where the data come from."""
         values = asdict(self) | {"title": f"{title} (miniature synthetic)" if self.miniature else title}
-        return {key: value for key, value in values.items() if key != "path"} | {"files": list(self.files)}
+        return {key: value for key, value in values.items() if key != "path"}
 
     def find(self) -> list[Path]:
         """Return the files of the manifest, or, where it records trees, all files in `path` that the source reads."""
@@ -89,7 +89,7 @@ class Raw:
 
     def write(self, path: Path) -> None:
         """Write the manifest `raw.json`."""
-        values = asdict(self) | {"path": str(self.path), "files": list(self.files)}
+        values = asdict(self) | {"path": str(self.path)}
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(values, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
 
@@ -97,7 +97,7 @@ class Raw:
     def read(cls, path: Path) -> "Raw":
         """Read a manifest that `write` wrote."""
         values = json.loads(path.read_text(encoding="utf-8"))
-        return cls(**values | {"path": Path(values["path"]), "files": tuple(values["files"])})
+        return cls(**values | {"path": Path(values["path"])})
 
 
 def source_module(source: str) -> Any:
@@ -233,9 +233,7 @@ def obtain(dataset: str, settings: Mapping[str, Any], table: Path, folder: Path,
         source=settings["source"],
         version=official.version if official else "as provided",
         path=path,
-        files=tuple(
-            describe_files(paths, path.parent if path.is_file() else path, getattr(module, "ALGORITHM", "sha256"))
-        ),
+        files=describe_files(paths, path.parent if path.is_file() else path, getattr(module, "ALGORITHM", "sha256")),
         licence=described.licence if described else "not stated",
         access=described.access if described else "as provided",
         miniature=miniature,

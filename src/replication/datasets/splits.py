@@ -50,6 +50,32 @@ def group_split(
     return np.sort(order[n_test + n_val :]), np.sort(order[n_test : n_test + n_val]), np.sort(order[:n_test])
 
 
+def rows_of_groups(
+    groups: Indices,
+    y: Indices,
+    classes: Sequence[str],
+    test_share: float,
+    validation_share: float,
+    seed: int,
+    unit: str,
+) -> list[Indices]:
+    """Return the ascending rows for training, validation and test, of the groups that `group_split` divides.
+
+    groups, y: (N,), group and class index of each row. classes: their names. Raises InputError where a split lacks a class.
+    """
+    parts = group_split(groups, test_share, validation_share, seed, unit)
+    rows = [np.flatnonzero(np.isin(groups, part)) for part in parts]
+    for split, part, drawn in zip(("train", "val", "test"), parts, rows, strict=True):
+        for absent in np.setdiff1d(np.arange(len(classes)), y[drawn]):
+            having, of = len(np.unique(groups[y == absent])), len(np.unique(groups))
+            raise InputError(
+                f"found no sample of class '{classes[absent]}' among the {len(part)} {unit} for {split}, expected every class in "
+                f"every split; {having} of {of} have it. Change test_share or validation_share of the entry, or split_seed, or "
+                "leave the class out."
+            )
+    return rows
+
+
 def draw_patients(
     patients: Indices, y: Indices, candidates: npt.NDArray[np.bool_], share: float, seed: int
 ) -> npt.NDArray[np.bool_]:
@@ -58,18 +84,13 @@ def draw_patients(
     Patients are drawn and not recordings, because the stays of one patient resemble each other. Patients with a positive row
     and patients without one are drawn at the same share. The draw of the positive ones does not depend on the others.
 
-    Args:
-        patients: patient of each row, (rows,).
-        y: label of each row, (rows,).
-        candidates: rows whose patients may be drawn, (rows,).
-        share: share of the candidate patients to draw; at least one of either kind.
-        seed: of the draw.
+    patients, y, candidates: (rows,), patient and label of each row, and whether its patient may be drawn. share: of the
+    candidates, at least one of either kind.
     """
     generator = np.random.default_rng(seed)
-    drawn: list[Indices] = []
     positive = np.unique(patients[candidates & (y == 1)])
-    for stratum in (positive, np.setdiff1d(np.unique(patients[candidates]), positive)):
-        drawn.append(generator.permutation(stratum)[: max(1, round(share * len(stratum)))])
+    strata = (positive, np.setdiff1d(np.unique(patients[candidates]), positive))
+    drawn = [generator.permutation(stratum)[: max(1, round(share * len(stratum)))] for stratum in strata]
     return np.isin(patients, np.concatenate(drawn)) & candidates
 
 
@@ -83,7 +104,6 @@ def patient_folds(patients: Indices, positive: npt.NDArray[np.bool_], folds: int
     """
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
-    n_patients = len(np.unique(patients))
     stratum = positive.astype(np.int64)
     found = [len(np.unique(patients[stratum == value])) for value in (1, 0)]
     if 0 < min(found) < folds or max(found) < folds:
@@ -91,14 +111,10 @@ def patient_folds(patients: Indices, positive: npt.NDArray[np.bool_], folds: int
             f"folds: found {found[0]} patients with a positive hour and {found[1]} without one, expected at least {folds} of "
             "each, or none of one kind: one for each fold. Lower `folds` or admit more recordings."
         )
-    if n_patients == len(patients):
-        splitter = StratifiedKFold(n_splits=folds, shuffle=True, random_state=seed).split(patients, stratum)
-    else:
-        splitter = StratifiedGroupKFold(n_splits=folds, shuffle=True, random_state=seed).split(
-            patients, stratum, groups=patients
-        )
+    alone = len(np.unique(patients)) == len(patients)
+    splitter = (StratifiedKFold if alone else StratifiedGroupKFold)(folds, shuffle=True, random_state=seed)
     fold = np.full(len(patients), -1, dtype=np.int64)
-    for k, (_, test) in enumerate(splitter):
+    for k, (_, test) in enumerate(splitter.split(patients, stratum, groups=None if alone else patients)):
         fold[test] = k
     return fold
 

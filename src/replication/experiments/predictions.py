@@ -26,7 +26,7 @@ from scipy.special import expit, logit
 
 from clai.calibration import LogisticCalibration, scaled_softmax
 from clai.errors import InputError
-from replication.datasets.files import reading
+from replication.datasets.files import read_parquet, reading
 from replication.datasets.prepared import Prepared
 from replication.datasets.splits import DEVELOPMENT
 from replication.runs.identity import RunId
@@ -107,14 +107,9 @@ def load_samples(path: Path) -> Samples:
 def save_predictions(
     path: Path, runs: Mapping[RunId, Mapping[str, NDArray[Any]]], temperatures: Mapping[RunId, float]
 ) -> None:
-    """Write `predictions_<model>.parquet`.
+    """Write `predictions_<model>.parquet`: arrays of `predictions.npz` and, for many classes, temperatures by run.
 
-    Args:
-        runs: by run the arrays of its `predictions.npz`.
-        temperatures: of the runs with more than two classes.
-
-    Raises:
-        InputError: a run has scores that are not finite.
+    Raises InputError for scores that are not finite.
     """
     frames = []
     for run, given in runs.items():
@@ -211,10 +206,8 @@ def _run_of(replicate: str) -> RunId:
 
 def _read(path: Path, columns: Collection[str] = ()) -> pd.DataFrame:
     """Return these columns of a file, of which the optional ones may lack; all without any."""
-    import duckdb
-
-    with reading(path, "predictions"), duckdb.connect(config={"temp_directory": "", "threads": 1}) as database:
-        frame = database.read_parquet(str(path)).df()
+    with reading(path, "predictions"):
+        frame: pd.DataFrame = read_parquet(path)
         return frame[[name for name in columns or frame if name in frame or name not in _OPTIONAL]]
 
 
