@@ -42,7 +42,7 @@ def references(n: int = 200) -> References:
 
 
 def measured(kernel: Kernel, val: Embedded, test: Embedded) -> pd.Series:
-    frame = measure_bandwidth(kernel, references(), val, test, powers=POWERS)
+    frame = measure_bandwidth(kernel, references(), val, test)
     assert list(frame) == BANDWIDTH_COLUMNS
     return frame.set_index(["reading", "metric"])["value"]
 
@@ -111,7 +111,7 @@ def test_two_classes_have_the_posterior_of_their_one_condition(kernel: Kernel) -
 
     train, val, test = part(150, 0), part(90, 1), part(90, 2)
     given = References(train.z, train.y, torch.arange(150), torch.bincount(train.y))
-    value = measure_bandwidth(kernel, given, val, test, POWERS).set_index(["reading", "metric"])["value"]
+    value = measure_bandwidth(kernel, given, val, test).set_index(["reading", "metric"])["value"]
     means, y = parzen_means(kernel, test.z, train.z, train.y), test.y.numpy()
     posterior, f = log_posteriors(means)[0].double().exp().numpy(), decide(means, "printed")[0].numpy()
     assert value["parzen", "log_loss"] == pytest.approx(sk.log_loss(y, posterior), abs=1e-5)
@@ -124,7 +124,7 @@ def test_two_classes_have_the_posterior_of_their_one_condition(kernel: Kernel) -
 def test_roc_auc_of_coarser_scores_on_a_hand_example() -> None:
     # Class 0: 0.32 and 0.31 are its samples, 0.33 is not. Of its four pairs f orders two rightly.
     f = np.array([[0.32, -1.0], [0.31, -1.0], [0.33, 0.9], [-0.5, 0.8]])
-    found = coarser_roc_auc(np.array([0, 0, 1, 1]), f, 1)
+    found = coarser_roc_auc(np.array([0, 0, 1, 1]), f)
     assert found["f"] == pytest.approx((2 / 4 + 1) / 2)
     assert found["f-rounded"] == pytest.approx((3 / 4 + 1) / 2), "0.32, 0.31 and 0.33 are ties at 0.3"
     assert found["decisions"] == pytest.approx((3 / 4 + 1) / 2), "a tie counts half"

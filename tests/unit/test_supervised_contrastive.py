@@ -1,6 +1,7 @@
 """Supervised contrastive learning follows its authors: their loss, two views, a projection that is dropped, a read-out."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -8,9 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from clai.batches import NO_AUGMENTATION, Images, Vectors
+from clai.batches import NO_AUGMENTATION, Images, Items, Splits, Vectors
 from clai.encoders import MLP, ConditionedHead, Encoder, ResNet2d
-from replication.models.network_classifiers import train_supervised_contrastive
+from clai.trainer import Epoch
+from replication.models.network_classifiers import SupervisedContrastive
 from support.training import SETTINGS
 
 SLOWLY = replace(
@@ -30,6 +32,21 @@ def published_loss(z: Tensor, labels: Tensor, temperature: float) -> float:
     return float(sum(terms) / len(terms))
 
 
+def train(encoder: Encoder, items: Items, kind: str) -> list[Epoch]:
+    """The history of a training by the loss on items of this kind of data."""
+    settings = {"baselines": {"supervised_contrastive": {"temperature": 0.2}}}
+    run: Any = SimpleNamespace(
+        splits=Splits(items, items, items),
+        settings=settings,
+        training=SLOWLY,
+        device=torch.device("cpu"),
+        data=SimpleNamespace(info={"kind": kind}),
+    )
+    model = SupervisedContrastive()
+    model.module = model.network = encoder
+    return model.learn(run, dict, None)
+
+
 class Recorded(Vectors):
     """Vectors that keep the batches drawn from them."""
 
@@ -42,12 +59,12 @@ class Recorded(Vectors):
         return self.batches[-1]
 
 
-@pytest.mark.parametrize("views", [1, 2])
-def test_loss_is_the_published_one(views: int) -> None:
+@pytest.mark.parametrize(("kind", "views"), [("features", 1), ("images", 2)])
+def test_loss_is_the_published_one(kind: str, views: int) -> None:
     torch.manual_seed(0)
     items = Recorded(torch.randn(8, 3), torch.arange(8) % 2)
     encoder = Encoder(MLP(3, 6, 1), ConditionedHead(6, 1, 4))
-    history = train_supervised_contrastive(encoder, items, SLOWLY, 0.2, views, dict, None)
+    history = train(encoder, items, kind)
     ((x, labels),) = items.batches
     assert len(x) == 8 * views
     z = encoder.train()(x)[0].detach()  # the rate is too small to move anything
@@ -68,7 +85,7 @@ def test_views_of_an_image_are_augmented_each_for_itself() -> None:
     original = items.batch
     items.batch = lambda rows, generator: drawn.append((rows, original(rows, generator))) or drawn[-1][1]  # type: ignore
     encoder = Encoder(ResNet2d(3, 4, [1]), ConditionedHead(4, 1, 4))
-    train_supervised_contrastive(encoder, items, SLOWLY, 0.2, 2, dict, None)
+    train(encoder, items, "images")
     ((rows, (x, labels)),) = drawn
     assert torch.equal(rows[:8], rows[8:])
     assert torch.equal(labels[:8], labels[8:])

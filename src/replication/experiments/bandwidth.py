@@ -16,11 +16,11 @@ from scipy.special import log_softmax
 from torch import Tensor
 
 from clai.calibration import fit_temperature
-from clai.inference import ParzenMeans, decide, log_posteriors, mean_of_views, parzen_means
+from clai.inference import ParzenMeans, decide, log_posteriors
 from clai.kernels import Kernel
 from clai.votes import References
 from replication.metrics.classification import multiclass_metrics, roc_auc
-from replication.models.embedding import Embedded
+from replication.models.embedding import Embedded, means_of_views
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -60,21 +60,10 @@ class Power(Kernel):
         return self.kernel.coordinates(z)
 
 
-def measure_bandwidth(
-    kernel: Kernel,
-    references: References,
-    val: Embedded,
-    test: Embedded,
-    powers: Sequence[float] = POWERS,
-) -> pd.DataFrame:
+def measure_bandwidth(kernel: Kernel, references: References, val: Embedded, test: Embedded) -> pd.DataFrame:
     """Return figures of merit on test samples of the posterior by windows of two widths, and of f, as it stands and scaled.
 
-    Args:
-        kernel: learned.
-        references: that vote, with embeddings (K, R, L).
-        val: samples that choose power and temperatures, with embeddings (K, N, L).
-        test: samples that are scored once.
-        powers: of the Parzen form, ascending, 1 among them. The best is refined between its neighbours.
+    `val` chooses power and temperatures; `test` is scored once.
 
     Returns:
         `BANDWIDTH_COLUMNS`, all fractions but log loss (nats), power and temperature. For the readings
@@ -91,7 +80,7 @@ def measure_bandwidth(
     def means(part: Embedded, power: float) -> ParzenMeans:
         return _means(Power(kernel, power), references, part)
 
-    gamma = choose_power(lambda power: log_loss(y_val, _scores(log_posteriors(means(val, power)))), powers)
+    gamma = choose_power(lambda power: log_loss(y_val, _scores(log_posteriors(means(val, power)))), POWERS)
     f, f_val = (_scores(decide(_means(kernel, references, part), "printed")) for part in (test, val))
     measured: dict[str, Mapping[str, float]] = {}
     for reading, power in (("parzen", 1.0), ("parzen-power", gamma)):
@@ -129,14 +118,14 @@ def merits(y: Labels, scores: Floats) -> dict[str, float]:
     return {**chosen, "log_loss": log_loss(y, scores)}
 
 
-def coarser_roc_auc(y: Labels, f: Floats, decimals: int = DECIMALS) -> Mapping[str, float]:
+def coarser_roc_auc(y: Labels, f: Floats) -> Mapping[str, float]:
     """Return the area under the ROC curve of each class against the rest, averaged, of f (N, C) and of what is left of it.
 
     Returns:
-        f: as it is; f-rounded: to the decimals; decisions: whether f > 0 for each class; label: whether f is the largest.
+        f: as it is; f-rounded: to DECIMALS; decisions: whether f > 0 for each class; label: whether f is the largest.
     """
     one_hot = np.eye(f.shape[1])[f.argmax(axis=1)]
-    readings = {"f": f, "f-rounded": f.round(decimals), "decisions": (f > 0).astype(float), "label": one_hot}
+    readings = {"f": f, "f-rounded": f.round(DECIMALS), "decisions": (f > 0).astype(float), "label": one_hot}
     return {
         reading: float(np.mean([roc_auc(y == k, scores[:, k], f"class {k}") for k in range(f.shape[1])]))
         for reading, scores in readings.items()
@@ -158,16 +147,11 @@ def _scores(values: Tensor) -> Floats:
 
 @torch.no_grad()
 def _means(kernel: Kernel, references: References, part: Embedded) -> ParzenMeans:
-    """Return the mean similarities of samples to the references, over an image and its mirror image where there is one."""
-    z_reference, y, _, population, _ = references
-    views = [z for z in (part.z, part.z_mirrored) if z is not None]
-    means = [parzen_means(kernel, z, z_reference, y, population) for z in views]
-    whole = means[0] if len(means) == 1 else mean_of_views(*means)
-    return whole if len(whole.share) > 1 else _of_both(whole)
-
-
-def _of_both(means: ParzenMeans) -> ParzenMeans:
-    """Return the means of two classes with a condition for each, f of the first being minus that of the second."""
+    """Return the mean similarities of samples to the references."""
+    means = means_of_views(kernel, part, references.z, references.y, references.population)
+    if len(means.share) > 1:
+        return means
+    # Two classes get a condition each, f of the first being minus that of the second.
     positive, negative, share, error_positive, error_negative = means
     return ParzenMeans(
         torch.cat([negative, positive]), torch.cat([positive, negative]), torch.cat([1 - share, share]),

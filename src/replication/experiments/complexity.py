@@ -22,7 +22,7 @@ import multiprocessing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -31,19 +31,23 @@ from torch import Tensor, nn
 from torch.utils.benchmark import Timer
 
 from clai import algorithms_as_printed as printed
-from clai.batches import Images, Vectors
-from clai.encoders import ConvNet, build_classifier, build_encoder, place
+from clai.batches import Vectors
+from clai.encoders import ConvNet, build_classifier, place
 from clai.inference import decide, parzen_means
 from clai.kernels import Kernel, MahalanobisGaussian, build
 from clai.learning import collaborative_learning
 from clai.trainer import precision_context
+from replication.datasets.prepared import SPLITS, Prepared
 from replication.experiments.sampled_votes import compare_sampled_votes, random_embeddings
 from replication.metrics.passes import trunk_passes
+from replication.models.base import Network, create
+from replication.models.batchwise import batchwise_learning
 from replication.models.clai import build_clai
-from replication.models.network_classifiers import train_cross_entropy, train_supervised_contrastive
-from replication.models.run import training_settings
+from replication.models.run import Run, training_settings
 from replication.runs.columns import COLUMNS
+from replication.runs.identity import RunId
 from replication.runs.jobs import use_threads
+from replication.runs.models import CLAI
 from replication.runs.resources import peak_gpu_memory, peak_memory
 
 Row = tuple[str, str, str, int, str, float]
@@ -210,11 +214,9 @@ class Measurement:
         rows: list[Row] = []
         sizes = self.sizes
         for trunk, width in sizes.trunks:
-            encoder = {**self.settings["encoder"], "trunk": trunk, "width": width}
-            own = replace(self, settings={**self.settings, "encoder": encoder})
             setting = f"trunk={trunk};width={width};N={sizes.images};C={sizes.labels};B={self.settings['training']['batch_size']}"
-            prepare = partial(own._prepare_loss, sizes.images, sizes.labels)
-            rows += time_in_turn([Case("epoch", loss, setting, partial(prepare, loss)) for loss in LOSSES], sizes)
+            cases = [Case("epoch", loss, setting, partial(self._prepare_loss, trunk, width, loss)) for loss in LOSSES]
+            rows += time_in_turn(cases, sizes)
         return rows
 
     def votes(self) -> list[Row]:
@@ -233,17 +235,13 @@ class Measurement:
     def _votes(self, family: str, test: int, references: int, dtype: torch.dtype = torch.float32) -> list[Case]:
         setting = f"kernel={family};P={test};R={references};C=1"
         prepare = partial(self._prepare_vote, family, test, references, dtype)
-        votes = {"printed": vote_printed, "streamed": vote_streamed}
-        return [Case("inference", variant, setting, partial(prepare, vote)) for variant, vote in votes.items()]
+        return [Case("inference", variant, setting, partial(prepare, variant)) for variant in ("printed", "streamed")]
 
     def sampling(self) -> list[Row]:
         """Compare votes of sampled references with the vote of all, with the Gaussian kernel."""
         sizes, size = self.sizes, self.settings["embedding_size"]
         samples = (*sizes.sampling, sizes.sampled, sizes.repetitions)
         return compare_sampled_votes(self._kernel("gaussian"), size, sizes.labels, *samples, self.device)
-
-    def _embeddings(self, test: int, references: int, shares: Sequence[float]) -> tuple[Tensor, Tensor, Tensor]:
-        return random_embeddings(test, references, shares, self.settings["embedding_size"], self.device)
 
     def _kernel(self, family: str) -> Kernel:
         return build(family, self.settings["embedding_size"], self.settings["kernel"]["metric"]).to(self.device)
@@ -292,41 +290,41 @@ class Measurement:
         batch = random_images(shape, self.device)[0][: shape.batch_size]
         return partial(_pass_through, trunk, [batch], self.settings["training"]["precision"], backward)
 
-    def _prepare_loss(self, items: int, classes: int, loss: str) -> Callable[[], object]:
+    def _prepare_loss(self, trunk: str, width: int, loss: str) -> Callable[[], object]:
         """Return an epoch of one of `LOSSES`. All but `bare` draw batches, augment and optimise as in training."""
-        settings, device, pixels = self.settings, self.device, self.sizes.pixels
+        items, pixels = self.sizes.images, self.sizes.pixels
         x = np.random.default_rng(0).integers(0, 256, (items, pixels, pixels, CHANNELS), dtype=np.uint8)
-        labels = np.arange(items, dtype=np.int64) % classes
-        data = Images(x, labels, [127.5] * CHANNELS, [64.0] * CHANNELS, settings["training"]["augmentation"], device)
-        learning = replace(training_settings(settings, classes, 0), epochs=1, schedule="joint", references=1)
-        conditions = classes if classes > 2 else 1
-        module: Any
-        if loss in ("cross-entropy", "bare"):
-            module = build_classifier(settings, CHANNELS, classes, 0)
-        elif loss == "supervised-contrastive":
-            module = build_encoder(settings, CHANNELS, 1, 0)
-        else:
-            module, kernel = build_clai(settings, loss, CHANNELS, conditions, 0)
-            kernel.to(device)
-        place(module, device)
-        if isinstance(module.trunk, ConvNet):
-            module.trunk.whiten(data.batch(torch.arange(min(items, 512)), None)[0])
-        if loss == "cross-entropy":
-            return partial(train_cross_entropy, module, data, learning, dict, None)
-        if loss == "supervised-contrastive":
-            temperature = settings["baselines"]["supervised_contrastive"]["temperature"]
-            return partial(train_supervised_contrastive, module, data, learning, temperature, 1, dict, None)
+        y = np.arange(items, dtype=np.int64) % self.sizes.labels
+        statistics = {"mean": [127.5] * CHANNELS, "sd": [64.0] * CHANNELS}
+        info = {"kind": "images", "classes": range(self.sizes.labels), "normalisation": {"train": statistics}}
+        data = Prepared(info, {f"{name}_{split}": part for split in SPLITS for name, part in (("x", x), ("y", y))})
+        training = {"epochs": 1, "samples": None, "schedule": "joint", "references": 1}
+        own = {
+            "encoder": {**self.settings["encoder"], "trunk": trunk, "width": width},
+            "training": {**self.settings["training"], **training},
+            "normalise_test_separately": False,
+        }
+        run = Run(data, {**self.settings, **own}, RunId("benchmark", loss, 0), self.device)
+        model = cast(Network, create("cross-entropy" if loss == "bare" else loss)).build(run)
+        train, network = run.splits.train, model.network
+        place(model.module, self.device)
+        if isinstance(network.trunk, ConvNet):
+            network.trunk.whiten(train.batch(torch.arange(min(items, 512)), None)[0])
         if loss == "bare":
-            group = 2 * learning.batch_size
-            batches = [data.batch(block, None)[0] for block in torch.arange(items // group * group).split(group)]
-            return partial(_pass_through, module.trunk, batches, learning.precision)
-        return partial(collaborative_learning, module, kernel, data, conditions, learning, dict, None)
+            group = 2 * run.training.batch_size
+            batches = [train.batch(block, None)[0] for block in torch.arange(items // group * group).split(group)]
+            return partial(_pass_through, network.trunk, batches, run.training.precision)
+        if loss in CLAI:
+            return partial(model.learn, run, dict, None)
+        return partial(batchwise_learning, network, model.objective(run), train, run.training, dict, None)
 
     def _prepare_vote(
-        self, family: str, test: int, references: int, dtype: torch.dtype, vote: Callable[..., Tensor]
+        self, family: str, test: int, references: int, dtype: torch.dtype, variant: str
     ) -> Callable[[], Tensor]:
         """Return a vote on random embeddings of two classes, which returns f (1, P)."""
-        z, z_reference, labels = self._embeddings(test, references, [0.5, 0.5])
+        drawn = random_embeddings(test, references, [0.5, 0.5], self.settings["embedding_size"], self.device)
+        z, z_reference, labels = drawn
+        vote = vote_printed if variant == "printed" else vote_streamed
         return partial(vote, self._kernel(family).to(dtype), z.to(dtype), z_reference.to(dtype), labels)
 
 

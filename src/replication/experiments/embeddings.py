@@ -10,7 +10,7 @@ from clai.batches import Splits
 from clai.encoders import place
 from clai.kernels import Cosine
 from replication.models.base import Network, View, create
-from replication.models.embedding import Embedded, draw_items, labels_of, outputs
+from replication.models.embedding import Embedded, draw_items, embed
 from replication.models.run import Run
 from replication.runs.controls import EMBEDDINGS, INPUTS
 
@@ -41,11 +41,7 @@ def open_view(run: Run, name: str, model: str | Path | None) -> View:
     """Return how an embedding of `replication.runs.controls` sees the samples of a run, on the run's device.
 
     Features, inputs and the projection of prototypical networks come without a kernel of their own: they have the cosine one.
-    An untrained network has CLaI-M's, at its start.
-
-    Args:
-        name: key of the embedding, or `inputs`.
-        model: the trained model's file; None for what no training made.
+    An untrained network has CLaI-M's, at its start. model: the trained model's file; None for what no training made.
     """
     if name == INPUTS:
         view = View(Inputs(), Cosine())
@@ -83,8 +79,6 @@ def embed_parts(
     """Embed the items of the named splits of a run, or of `splits`, at these positions, or all, without augmentation."""
     parts = {}
     for name, drawn in positions.items():
-        items = getattr(splits or run.splits, name)
-        rows = torch.arange(len(items)) if drawn is None else drawn
-        z = outputs(view.module, items, run.training.precision, rows, dim=1)
-        parts[name] = Embedded(z.float(), labels_of(items, rows))
+        part = embed(view.module, getattr(splits or run.splits, name), run.training.precision, drawn)
+        parts[name] = part._replace(z=part.z.float())
     return parts

@@ -71,34 +71,22 @@ class Evaluation(NamedTuple):
         np.savez(predictions, **self.predictions)  # type: ignore[arg-type]
 
 
-class Utilities(NamedTuple):
-    """The utilities of alarms in the hours of the validation and test stays."""
-
-    val: HourlyUtility
-    test: HourlyUtility
-
-
 @lru_cache(maxsize=1)
-def utilities_of(run: Run) -> Utilities | None:
-    """Return the Challenge's utilities of a run's rows; None for data without recordings, or whose labels name no onset."""
+def utilities_of(run: Run) -> tuple[HourlyUtility, HourlyUtility] | None:
+    """Return the Challenge's utilities of a run's validation and test hours; None without recordings or a known onset."""
     before = run.data.info.get("label_hours_before")
     if run.data.info["kind"] != "recordings" or before is None:
         return None
     y, recording = run.data["y_all"], run.data["groups_all"]
     _, val, test = recording_rows(run.data, run.settings, run.id)
-    if run.scored_split == "val":
-        test = val
-    return Utilities(*(hourly_utility(y[rows], recording[rows], before) for rows in (val, test)))
+    scored = val if run.scored_split == "val" else test
+    return hourly_utility(y[val], recording[val], before), hourly_utility(y[scored], recording[scored], before)
 
 
 def predicted_folds(
     data: Prepared, settings: Mapping[str, Any], predictions: Sequence[str]
 ) -> Iterator[tuple[dict[str, str], Fold]]:
-    """Yield each seed's test folds of recordings: the prediction files by model, and the predictions of all models.
-
-    Args:
-        predictions: paths of the `predictions` of runs.
-    """
+    """Yield each seed's test folds of recordings: the prediction files (of `predictions`) by model, and what they hold."""
     folds: dict[tuple[int, int | None], dict[str, str]] = {}
     for path in predictions:
         run_id = RunId.parse(path)
@@ -118,7 +106,7 @@ def predicted_folds(
                 scores={model: part["score"] for model, part in arrays.items()},
                 alarms={model: part["alarm"] for model, part in arrays.items() if "alarm" in part},
                 calibrated={model: part["calibrated"] for model, part in arrays.items()},
-                utility=None if utilities is None else utilities.test,
+                utility=utilities and utilities[1],
             ),
         )
 
@@ -137,14 +125,13 @@ def evaluate_clai(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]) ->
     Two classes are evaluated with both class shares of the references, from the same similarities; more classes with those
     of the training samples alone. Reliability and predictions are those of the rule `printed` with the shares `population`.
     """
-    measured = [similarity_means(run, kernel, embedded[part], embedded["train"]) for part in ("test", "val")]
-    rows, evaluations = [], {}
+    means = {part: similarity_means(run, kernel, embedded[part], embedded["train"]) for part in ("test", "val")}
+    evaluations = {}
     for shares in SHARES if run.conditions == 1 else SHARES[:1]:
-        means, means_val = (with_shares(part, shares) for part in measured)
         for rule in RULES:
-            evaluation = _evaluate_rule(run, rule, means, means_val, embedded)
-            rows.append(evaluation.metrics.assign(rule=rule, shares=shares))
-            evaluations[rule, shares] = evaluation
+            test, val = (votes(run, with_shares(means[part], shares), rule, embedded[part]) for part in ("test", "val"))
+            evaluations[rule, shares] = evaluate_scores(run, test, val, voted=True)
+    rows = [found.metrics.assign(rule=rule, shares=shares) for (rule, shares), found in evaluations.items()]
     return evaluations["printed", "population"]._replace(metrics=pd.concat(rows, ignore_index=True))
 
 
@@ -152,36 +139,23 @@ def with_shares(means: ParzenMeans, shares: Shares) -> ParzenMeans:
     """Return the means of two classes with the class shares of the references as they are, or as if both classes had as many.
 
     Neither mean changes: each is one over the references of a single class. So both readings rest on the same similarities.
-
-    Raises:
-        ValueError: there are more than two classes, where the mean over the negatives depends on their shares.
     """
-    if shares == "population":
-        return means
-    if len(means.share) > 1:
-        raise ValueError(f"found {len(means.share)} conditions, expected 1: equal shares are a reading for two classes")
-    return means._replace(share=torch.full_like(means.share, 0.5))
+    return means if shares == "population" else means._replace(share=torch.full_like(means.share, 0.5))
 
 
-def _evaluate_rule(
-    run: Run, rule: Rule, means: ParzenMeans, means_val: ParzenMeans, embedded: Mapping[str, Embedded]
-) -> Evaluation:
-    """Evaluate one decision rule. Its probabilities for many classes are the softmax of f, of `parzen` the posteriors."""
-    y, y_val = embedded["test"].y.numpy(), embedded["val"].y.numpy()
-    f, f_val = decide(means, rule).double(), decide(means_val, rule).double()
-    if run.conditions == 1:
-        probability = probabilities(f)[:, 1].numpy()
-        return evaluate_binary(run, Scored(f[0].numpy(), y), probability, Scored(f_val[0].numpy(), y_val))
-    if rule == "parzen":
-        f, f_val = log_posteriors(means).double(), log_posteriors(means_val).double()
-    return evaluate_multiclass(Scored(f.T.numpy(), y), Scored(f_val.T.numpy(), y_val))
+def votes(run: Run, means: ParzenMeans, rule: Rule, samples: Embedded) -> Scored:
+    """Return f of samples by a decision rule, (N,) or (N, C); of `parzen` for many classes the log-posteriors."""
+    f = log_posteriors(means) if rule == "parzen" and run.conditions > 1 else decide(means, rule)
+    return Scored((f.T if run.conditions > 1 else f[0]).double().numpy(), samples.y.numpy())
 
 
-def evaluate_scores(run: Run, test: Scored, val: Scored) -> Evaluation:
-    """Evaluate log-odds (N,), or scores (N, C) whose softmax is the probability."""
-    return (
-        evaluate_binary(run, test, expit(test.score), val) if test.score.ndim == 1 else evaluate_multiclass(test, val)
-    )
+def evaluate_scores(run: Run, test: Scored, val: Scored, voted: bool = False) -> Evaluation:
+    """Evaluate scores (N, C), whose softmax is the probability, or of two classes log-odds (N,) or, where `voted`, votes."""
+    if test.score.ndim == 2:
+        return evaluate_multiclass(test, val)
+    if voted:
+        return evaluate_binary(run, test, probabilities(torch.from_numpy(test.score)[None])[:, 1].numpy(), val)
+    return evaluate_binary(run, test, expit(test.score), val)
 
 
 def evaluate_multiclass(test: Scored, val: Scored) -> Evaluation:
@@ -218,8 +192,8 @@ def evaluate_binary(run: Run, test: Scored, probability: Floats, val: Scored) ->
         metrics = sample_metrics(test.y, probability, calibrated) | metrics
     predictions = _predictions(test.score, probability, calibrated)
     if utilities is not None:
-        predictions["alarm"] = test.score > choose_alarm_threshold(utilities.val, val.score)
-        metrics["utility"] = utility_score(utilities.test, predictions["alarm"])
+        predictions["alarm"] = test.score > choose_alarm_threshold(utilities[0], val.score)
+        metrics["utility"] = utility_score(utilities[1], predictions["alarm"])
     diagrams = [
         reliability(p, test.y).assign(kind="positive-rate", mapping=mapping)
         for mapping, p in (("raw", probability), ("calibrated", calibrated))
@@ -239,10 +213,7 @@ def _predictions(score: Floats, probability: Floats, calibrated: Floats) -> dict
 def class_similarity(run: Run, kernel: Kernel, embedded: Embedded) -> pd.DataFrame:
     """Return the mean similarity of pairs of samples of two classes, averaged over conditions.
 
-    At most `SIMILARITY_SAMPLES` samples of each class are drawn, with the run's seed.
-
-    Returns:
-        Columns class_a, class_b, similarity.
+    At most `SIMILARITY_SAMPLES` samples of each class are drawn, with the run's seed. Columns class_a, class_b, similarity.
     """
     generator = torch.Generator().manual_seed(run.id.seed)
     drawn = []

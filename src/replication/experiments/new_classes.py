@@ -8,7 +8,7 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
-from torch import Tensor
+from sklearn.metrics import balanced_accuracy_score
 
 from clai.batches import Splits
 from clai.encoders import place
@@ -16,7 +16,7 @@ from clai.inference import RULES, decide, parzen_means
 from clai.kernels import Kernel
 from replication.experiments.embeddings import embed_parts
 from replication.models.base import Network
-from replication.models.embedding import Embedded
+from replication.models.embedding import Embedded, coordinates
 from replication.models.run import Run
 
 NUMBERS = (1, 5, 50, None)
@@ -56,9 +56,10 @@ def measure_new_classes(run: Run, model: Network) -> pd.DataFrame:
     for number in NUMBERS if run.left_out else NUMBERS[-1:]:
         kept = shuffled[_kept(references.y.numpy()[shuffled], run.left_out, number)]
         drawn = Embedded(references.z[:, np.sort(kept)], references.y[np.sort(kept)])
-        chosen_by = {rule: _balanced(val.y.numpy(), predicted) for rule, predicted in _decisions(kernel, val, drawn)}
-        for rule, predicted in _decisions(kernel, test, drawn):
-            measured = _accuracies(y, predicted, run.left_out) | {"validation_balanced_accuracy": chosen_by[rule]}
+        decided = zip(_decisions(kernel, val, drawn), _decisions(kernel, test, drawn), strict=True)
+        for (_, predicted_val), (rule, predicted) in decided:
+            balanced = float(balanced_accuracy_score(val.y.numpy(), predicted_val))
+            measured = _accuracies(y, predicted, run.left_out) | {"validation_balanced_accuracy": balanced}
             rows += [(rule, str(number or "all"), metric, value) for metric, value in measured.items()]
     return pd.DataFrame(rows, columns=["rule", "shares", "metric", "value"])
 
@@ -81,28 +82,18 @@ def _decisions(kernel: Kernel, test: Embedded, references: Embedded) -> Iterator
         for rule in RULES:
             yield rule, decide(means, rule).argmax(0).numpy()
         yield "equal-shares", means.log_positive.argmax(0).numpy()
-    x, x_references = (_coordinates(kernel, z) for z in (test.z, references.z))
+    x, x_references = (coordinates(kernel, z) for z in (test.z, references.z))
     nearest = [torch.cdist(block, x_references).argmin(1) for block in x.split(_ROWS)]
     yield "nearest", references.y[torch.cat(nearest)].numpy()
     centroids = np.stack([x_references[references.y == k].mean(0).numpy() for k in range(classes)])
     yield "centroid", cdist(x.numpy(), centroids).argmin(1)
 
 
-def _coordinates(kernel: Kernel, z: Tensor) -> Tensor:
-    """Return embeddings (K, N, L) in coordinates in which distances order pairs as the kernel does, side by side (N, K D)."""
-    return kernel.coordinates(z).transpose(0, 1).flatten(1)
-
-
-def _balanced(y: Labels, predicted: Labels) -> float:
-    """Return the mean over classes of the share of their samples that is right."""
-    return float(np.mean([(predicted[y == k] == k).mean() for k in np.unique(y)]))
-
-
 def _accuracies(y: Labels, predicted: Labels, left_out: list[int]) -> dict[str, float]:
     right, new = predicted == y, np.isin(y, left_out)
     measured = {
         "accuracy": float(right.mean()),
-        "balanced_accuracy": _balanced(y, predicted),
+        "balanced_accuracy": float(balanced_accuracy_score(y, predicted)),
         "old_accuracy": float(right[~new].mean()),
     }
     return measured | ({"new_accuracy": float(right[new].mean())} if new.any() else {})

@@ -5,7 +5,6 @@ any training that separates classes. A model of `MODELS` has here the parameters
 """
 
 import copy
-from collections.abc import Sequence
 
 import pandas as pd
 import torch
@@ -48,7 +47,13 @@ def train_traced(run: Run, objective: str, checkpoint: Checkpoint) -> tuple[Netw
     first = {"epoch": 0, **measure_alignment(run, untrained, positions)}
     history = model.learn(run, lambda: measure_alignment(run, model, positions), checkpoint)
     model.module.cpu()
-    return model, _table([first, *history])
+    rows = [
+        (row["epoch"], key.removeprefix("kernel "), row[key])
+        for key in first
+        if key != "epoch"
+        for row in [first, *history]
+    ]
+    return model, pd.DataFrame(rows, columns=TRACE_COLUMNS)
 
 
 def measure_alignment(run: Run, model: Network, positions: torch.Tensor) -> Epoch:
@@ -66,10 +71,3 @@ def measure_alignment(run: Run, model: Network, positions: torch.Tensor) -> Epoc
             centred = alignment_scores(similarity.expand(len(signs), -1, -1), target)[1]
         figures[f"kernel {view.kernel.name}"] = float(centred.mean())
     return figures
-
-
-def _table(history: Sequence[Epoch]) -> pd.DataFrame:
-    """Return the traced figures of a history in `TRACE_COLUMNS`, a row an epoch and kernel."""
-    kernels = [key for key in history[0] if key.startswith("kernel ")]
-    rows = [(row["epoch"], key.removeprefix("kernel "), row[key]) for key in kernels for row in history]
-    return pd.DataFrame(rows, columns=TRACE_COLUMNS)

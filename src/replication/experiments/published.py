@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,25 +18,18 @@ from clai.calibration import fit_logistic
 from clai.checkpoints import write_whole
 from clai.encoders import place
 from clai.errors import InputError
-from clai.inference import decide, mean_of_views, parzen_means, probabilities, sample_references
-from clai.kernels import Kernel
+from clai.inference import sample_references
 from clai.published_model import FORMAT, REFERENCES, PublishedModel, load
 from clai.records import WEIGHTS
 from clai.tensors import load_tensors
 from clai.votes import References
 from replication.datasets.hourly_inputs import hourly_names
 from replication.datasets.prepared import DESCRIPTION, normalisation
-from replication.experiments.evaluation import (
-    Evaluation,
-    Scored,
-    evaluate_binary,
-    evaluate_multiclass,
-    evaluate_scores,
-)
-from replication.experiments.evaluation import evaluate as evaluate_run
+from replication.experiments import evaluation as of_runs
+from replication.experiments.evaluation import Scored, evaluate_scores, votes
 from replication.models.base import Network, create
 from replication.models.clai import CLaI
-from replication.models.embedding import Embedded
+from replication.models.embedding import Embedded, means_of_views
 from replication.models.run import Run
 from replication.models.splits import drawn_rows, recording_rows
 from replication.runs.columns import COLUMNS
@@ -76,34 +70,31 @@ def pack(
     vote with the weight of the class members for whom they stand. Their embeddings are rounded to float16.
 
     Args:
-        run: of the model.
-        model: of CLaI, or of cross-entropy.
-        embedded: the run's embeddings; None for cross-entropy.
+        model: of CLaI, or of cross-entropy, which has no `embedded`.
         references: to keep; all training samples where there are fewer.
-        record: of the run, with its evaluation.
-        metrics: of the run, columns rule, metric and value.
+        record, metrics: of the run, with its evaluation; columns rule, metric and value.
     """
     tensors, kernel, kept = rounded(model, run), dict(run.settings["kernel"]), None
     files: list[str] = []
     if isinstance(model, CLaI):
         assert embedded is not None
         kernel["name"] = model.kernel.name
-        kept = draw_references(embedded["train"], references, run.id.seed)
-        test, val = (_votes(run, model.kernel, embedded[part], kept) for part in ("test", "val"))
+        train = embedded["train"]
+        items, population = sample_references(train.y, references, run.id.seed)
+        kept = References(train.z[:, items].half().float(), train.y[items], items, population)
+        samples = (embedded["test"], embedded["val"])
+        means = [means_of_views(model.kernel, part, kept.z, kept.y, kept.population) for part in samples]
+        test, val = (votes(run, found, "printed", part) for found, part in zip(means, samples, strict=True))
         places = _places(run, kept.item)
         tensors |= dict(zip(REFERENCES, (kept.z.half(), kept.y, places), strict=True))
         files = [str(name) for name in run.data["files_train"][places]] if "files_train" in run.data.arrays else []
     else:
         splits = (run.splits.test, run.splits.val)
         test, val = (Scored(model.scores(run, items), items.labels.numpy()) for items in splits)
-    evaluation = _evaluate(run, test, val) if isinstance(model, CLaI) else evaluate_scores(run, test, val)
+    evaluation = evaluate_scores(run, test, val, voted=isinstance(model, CLaI))
     published = dict(zip(evaluation.metrics["metric"], evaluation.metrics["value"], strict=True))
-    logistic = None if run.conditions > 1 else fit_logistic(val.score, val.y)
-    calibration = (
-        {"temperature": published["temperature"]}
-        if logistic is None
-        else {"slope": logistic.slope, "intercept": logistic.intercept}
-    )
+    of_many = {"temperature": published.get("temperature")}
+    calibration = of_many if run.conditions > 1 else asdict(fit_logistic(val.score, val.y))
     info, settings = run.data.info, run.settings
     return Packed(
         {
@@ -143,36 +134,13 @@ def rounded(model: Network, run: Run) -> dict[str, Tensor]:
     }
 
 
-def draw_references(train: Embedded, number: int, seed: int) -> References:
-    """Draw references from the training samples, equally many of each class, their embeddings as float16 has them."""
-    items, population = sample_references(train.y, number, seed)
-    return References(train.z[:, items].half().float(), train.y[items], items, population)
-
-
 def _places(run: Run, items: Tensor) -> Tensor:
     """Return the rows of training samples in the arrays of the prepared data."""
     if run.data.info["kind"] == "recordings":
-        rows = np.flatnonzero(recording_rows(run.data, run.settings, run.id)[0])
+        rows: Any = np.flatnonzero(recording_rows(run.data, run.settings, run.id)[0])
     else:
-        drawn = drawn_rows(run.settings, run.id, len(run.data["y_train"]))
-        if drawn is None:
-            return items
-        rows = drawn
-    return torch.from_numpy(rows)[items]
-
-
-def _votes(run: Run, kernel: Kernel, part: Embedded, references: References) -> Scored:
-    views = [z for z in (part.z, part.z_mirrored) if z is not None]
-    means = [parzen_means(kernel, z, references.z, references.y, references.population) for z in views]
-    f = decide(means[0] if len(means) == 1 else mean_of_views(*means), "printed").double()
-    return Scored((f.T if run.conditions > 1 else f[0]).numpy(), part.y.numpy())
-
-
-def _evaluate(run: Run, test: Scored, val: Scored) -> Evaluation:
-    if run.conditions > 1:
-        return evaluate_multiclass(test, val)
-    votes = probabilities(torch.from_numpy(test.score)[None])[:, 1].numpy()
-    return evaluate_binary(run, test, votes, val)
+        rows = drawn_rows(run.settings, run.id, len(run.data["y_train"]))
+    return items if rows is None else torch.from_numpy(rows)[items]
 
 
 def _input(run: Run) -> dict[str, Any]:
@@ -204,20 +172,13 @@ def evaluate(folder: str | Path, prepared: str | Path) -> pd.DataFrame:
 
     All references of the run vote: the training samples are embedded again, so that the metrics are those of the run and not of
     the references that the model keeps. Where the machine computes the run's bfloat16 only by emulation, the trunk works in
-    float32; predictions near a border may then differ.
-
-    Args:
-        folder: of the published model.
-        prepared: folder of the prepared data.
-
-    Returns:
-        The columns of `metrics.csv`.
+    float32; predictions near a border may then differ. Returns the columns of `metrics.csv`.
 
     Raises:
         InputError: the model is damaged; or the data are others than those that it was trained on.
     """
     model, run = reopen_model(folder, prepared)
-    metrics = evaluate_run(run, model, run.splits).metrics
+    metrics = of_runs.evaluate(run, model, run.splits).metrics
     return metrics.assign(dataset=run.id.dataset, model=run.id.model, seed=run.id.seed, fold=run.id.fold)[
         COLUMNS["metrics.csv"]
     ]
@@ -236,7 +197,11 @@ def reopen(folder: str | Path, prepared: str | Path) -> tuple[PublishedModel, Ru
     if training["precision"] == "bfloat16":
         training["precision"] = "auto"
     run = Run.open(Path(prepared) / DESCRIPTION, {**settings, "training": training}, RunId.parse(record["run"]))
-    _expect_data(Path(folder), run.data.info, record["data"])
+    if (found := checksums(run.data.info)) != record["data"]:
+        raise InputError(
+            f"{folder}: found prepared data of {found}, expected of {record['data']}, on which the model was trained. Set "
+            f"the path of {run.data.info['dataset']} to these files, or leave the model out."
+        )
     return published, run
 
 
@@ -253,12 +218,3 @@ def keeps_weights(folder: str | Path) -> bool:
     """Return whether the weights compute what those of the run did: not where they are rounded to float16."""
     tensors = load_tensors(Path(folder) / WEIGHTS)
     return all(tensor.dtype != torch.float16 for name, tensor in tensors.items() if name not in REFERENCES)
-
-
-def _expect_data(folder: Path, info: Mapping[str, Any], expected: Mapping[str, str]) -> None:
-    found = checksums(info)
-    if found != expected:
-        raise InputError(
-            f"{folder}: found prepared data of {found}, expected of {dict(expected)}, on which the model was trained. Set "
-            f"the path of {info['dataset']} to these files, or leave the model out."
-        )

@@ -19,7 +19,8 @@ from torch import Tensor
 
 from clai.inference import decide, log_posteriors, parzen_means
 from clai.kernels import Kernel
-from replication.models.embedding import Embedded
+from replication.models.base import log_odds
+from replication.models.embedding import Embedded, coordinates
 from replication.models.row_classifiers import LogisticRegression, varying
 from replication.models.run import Run
 
@@ -54,21 +55,15 @@ Scores = Callable[[Split], Floats]
 
 
 def measure_read_outs(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]) -> pd.DataFrame:
-    """Fit every read-out and return its accuracy on the test samples.
+    """Fit every read-out and return its accuracy on the test samples, as `READ_OUT_COLUMNS`.
 
-    Args:
-        run: of samples.
-        kernel: compares the embeddings.
-        embedded: the samples to fit on (`train`), to choose on (`val`) and to score (`test`).
-
-    Returns:
-        `READ_OUT_COLUMNS`, a row a read-out with the metric accuracy.
+    embedded: the samples to fit on (`train`), to choose on (`val`) and to score (`test`).
     """
     kernel = kernel.cpu().eval()
-    splits = {name: _split(kernel, part) for name, part in embedded.items()}
-    # Some read-outs divide by the spread within classes.
-    columns = varying(splits["train"].x)
-    train, val, test = (splits[name]._replace(x=splits[name].x[:, columns]) for name in ("train", "val", "test"))
+    x = {name: coordinates(kernel, part.z).contiguous().numpy() for name, part in embedded.items()}
+    columns = varying(x["train"])  # some read-outs divide by the spread within classes
+    parts = {name: Split(part, x[name][:, columns], part.y.numpy()) for name, part in embedded.items()}
+    train, val, test = (parts[name] for name in ("train", "val", "test"))
     rows = [(name, "accuracy", _accuracy(f, test.y)) for name, f in _score_all(run, kernel, train, val, test)]
     return pd.DataFrame(rows, columns=READ_OUT_COLUMNS)
 
@@ -81,7 +76,7 @@ def _score_all(run: Run, kernel: Kernel, train: Split, val: Split, test: Split) 
     parzen = log_posteriors(means) if run.conditions > 1 else decide(means, "parzen")
     for read_out, f in (("vote", decide(means, "printed")), ("parzen", parzen)):
         yield read_out, (f.T if run.conditions > 1 else f[0]).double().numpy()
-    yield "kernel-density", _density(train, val, test, WIDTHS, classes)
+    yield "kernel-density", _density(train, val, test, classes)
     yield "svm", _choose(INVERSE_PENALTIES, lambda c: _machine(kernel, train, c, seed), val, test)
     yield "centroid", NearestCentroid().fit(train.x, train.y).decision_function(test.x)
     yield "neighbours", _choose(NEIGHBOURS, lambda k: _neighbours(train, k), val, test)
@@ -99,12 +94,6 @@ def _score_all(run: Run, kernel: Kernel, train: Split, val: Split, test: Split) 
     yield "linear", linear.score_rows(test.x)
 
 
-@torch.no_grad()
-def _split(kernel: Kernel, embedded: Embedded) -> Split:
-    x = kernel.coordinates(embedded.z).permute(1, 0, 2).flatten(1)
-    return Split(embedded, x.contiguous().numpy(), embedded.y.numpy())
-
-
 def _choose(values: Sequence[Any], fit: Callable[[Any], Scores], val: Split, test: Split) -> Floats:
     """Score test samples by the read-out that decides most validation samples rightly, the first of equals."""
     read_outs = [fit(value) for value in values]
@@ -113,11 +102,6 @@ def _choose(values: Sequence[Any], fit: Callable[[Any], Scores], val: Split, tes
 
 def _accuracy(score: Floats, y: NDArray[np.int64]) -> float:
     return float(((score.argmax(1) if score.ndim == 2 else score > 0) == y).mean())
-
-
-def _of_two(logs: Floats) -> Floats:
-    """Return the log-odds (N,) of two classes from logarithms (N, 2) of what speaks for each; those of more stay as they are."""
-    return logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
 
 
 def _in_blocks(scores: Callable[[slice], Floats], count: int) -> Floats:
@@ -146,12 +130,13 @@ def _neighbours(train: Split, count: int) -> Scores:
     classifier = KNeighborsClassifier(count, algorithm="brute").fit(train.x, train.y)
 
     def scores(part: Split) -> Floats:
-        return _in_blocks(lambda rows: np.log(classifier.predict_proba(part.x[rows]) * count + 1), len(part.y))
+        logs = _in_blocks(lambda rows: np.log(classifier.predict_proba(part.x[rows]) * count + 1), len(part.y))
+        return log_odds(logs)
 
-    return lambda part: _of_two(scores(part))
+    return scores
 
 
-def _density(train: Split, val: Split, test: Split, widths: Sequence[float], classes: int) -> Floats:
+def _density(train: Split, val: Split, test: Split, classes: int) -> Floats:
     """Score by the Bayes rule with Gaussian windows on the coordinates; validation samples choose the width.
 
     A width is in units of the root mean square distance of the training samples from their mean.
@@ -169,6 +154,6 @@ def _density(train: Split, val: Split, test: Split, widths: Sequence[float], cla
             logs = [logsumexp(exponent[:, m], axis=1) - np.log(len(m)) for m in members]
             return np.asarray(log_softmax(np.stack(logs, 1) + log_prior, axis=1))
 
-        return lambda part: _of_two(_in_blocks(lambda rows: of_rows(part.x[rows]), len(part.y)))
+        return lambda part: log_odds(_in_blocks(lambda rows: of_rows(part.x[rows]), len(part.y)))
 
-    return _choose(widths, scores, val, test)
+    return _choose(WIDTHS, scores, val, test)

@@ -20,7 +20,7 @@ from clai.errors import InputError
 from clai.kernels import Cosine, Kernel, MahalanobisGaussian
 from clai.tensors import fill_module, load_tensors
 from clai.trainer import Epoch
-from replication.models.batchwise import group_size
+from replication.models.batchwise import Objective, batchwise_learning, group_size
 from replication.models.embedding import Embedded, draw_items, labels_of
 from replication.models.run import Run
 from replication.runs.models import MODELS
@@ -42,11 +42,7 @@ _BOUNDS = ("lower_bound", "upper_bound")
 class Model(ABC):
     """A model that is fitted to the training samples of a run.
 
-    Args:
-        key: of the model in the registry.
-
-    Attributes:
-        choices: what the fit chose on validation samples, for the record of the run.
+    key: in the registry. choices: what the fit chose on validation samples, for the record of the run.
     """
 
     def __init__(self, key: str = "") -> None:
@@ -57,8 +53,7 @@ class Model(ABC):
     def fit(self, run: Run, splits: Splits, checkpoint: Checkpoint | None) -> list[Epoch]:
         """Fit to the training samples of these splits; validation samples make choices.
 
-        Returns:
-            The history, a row an epoch; empty for a fit without epochs, which keeps no checkpoint.
+        Return the history, a row an epoch; empty for a fit without epochs, which keeps no checkpoint.
         """
 
     @abstractmethod
@@ -95,9 +90,7 @@ class RowClassifier(Model):
     def fit_rows(self, *rows: Any, **settings: Any) -> Self:
         """Fit to training rows (N, F) and class indices (N,); validation rows (M, F) and their classes (M,) make choices.
 
-        Args:
-            rows: x, y, x_val and y_val.
-            settings: `seed`, and those of the model.
+        rows: x, y, x_val and y_val. settings: `seed`, and those of the model.
         """
 
     @abstractmethod
@@ -133,9 +126,19 @@ class Network(Model):
     def build(self, run: Run) -> Self:
         """Set the untrained module, initialised from the run's seed."""
 
-    @abstractmethod
+    def objective(self, run: Run) -> Objective:
+        """Return the loss of a batch, for a model that learns from single batches."""
+        raise NotImplementedError
+
+    def copies(self, run: Run) -> int:
+        """Return how often an item is in its batch, each time with an augmentation of its own."""
+        return 1
+
     def learn(self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None) -> list[Epoch]:
         """Train the module, on the run's device, on the training items; `validate` gives figures after each epoch."""
+        return batchwise_learning(
+            self.module, self.objective(run), run.splits.train, run.training, validate, checkpoint, self.copies(run)
+        )
 
     @abstractmethod
     def validation(self, run: Run) -> Callable[[], Epoch]:
@@ -146,11 +149,7 @@ class Network(Model):
         """Return the embeddings that controls look at, the usual one first."""
 
     def fit(self, run: Run, splits: Splits, checkpoint: Checkpoint | None) -> list[Epoch]:
-        """Train from the start, or from the checkpoint.
-
-        Raises:
-            InputError: a batch is larger than half the training items.
-        """
+        """Train from the start, or from the checkpoint; raise InputError if a batch is larger than half the training items."""
         items, batch = len(splits.train), run.training.batch_size
         if 2 * batch > items:
             raise InputError(
@@ -191,7 +190,7 @@ class Network(Model):
         """Return how often an epoch sends the training samples through the network and back."""
         items = len(run.splits.train)
         group = group_size(run.training, items)
-        return items // group * group / items
+        return self.copies(run) * (items // group * group / items)
 
     def forward(self, run: Run, x: Any) -> Tensor:
         """Return the network's outputs for a batch as one pass of training computes them."""
@@ -215,6 +214,11 @@ class Features(nn.Module):
 def both_views(module: nn.Module, size: int) -> list[View]:
     """Return embeddings without a kernel of their own by both forms of the paper: cosine, and Gaussian with M = I / L."""
     return [View(module, kernel) for kernel in (Cosine(), MahalanobisGaussian(size, "identity"))]
+
+
+def log_odds(scores: Floats) -> Floats:
+    """Return scores (N, C) as they are, of two classes as the difference of the second and the first (N,)."""
+    return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
 
 def validation_figures(scores: Floats, labels: Tensor) -> Epoch:

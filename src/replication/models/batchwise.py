@@ -1,7 +1,6 @@
 """Training on single batches, for losses that CLaI is compared with, in the loop that CLaI is trained in."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import torch
@@ -11,10 +10,13 @@ from clai.batches import Items
 from clai.checkpoints import Checkpoint
 from clai.trainer import Epoch, Figures, TrainingSettings, train
 
+Objective = Callable[[Any, Tensor], Tensor]
+"""The loss of the encoder input and the labels (samples,) of a batch."""
+
 
 def batchwise_learning(
     model: nn.Module,
-    objective: Callable[[Any, Tensor], Tensor],
+    objective: Objective,
     data: Items,
     settings: TrainingSettings,
     validate: Callable[[], Epoch],
@@ -25,7 +27,6 @@ def batchwise_learning(
 
     Args:
         model: trained in place.
-        objective: loss of the encoder input and the labels (samples,) of a batch.
         data: training items.
         settings, validate, checkpoint: as `clai.trainer.train` takes them.
         views: how often an item is in its batch, each time with an augmentation of its own.
@@ -36,22 +37,13 @@ def batchwise_learning(
     """
     size = group_size(settings, len(data))
     batches = [slice(first, first + size) for first in range(0, len(data) - size + 1, size)]
-    step = partial(batchwise_step, objective, data, views)
+
+    def step(rows: Tensor, condition: int | None, generator: torch.Generator) -> Figures:
+        loss = objective(*data.batch(rows.repeat(views), generator))
+        loss.backward()
+        return {"loss": loss.detach()}
+
     return train(model, step, settings, validate, checkpoint, items=len(data), batches=batches)
-
-
-def batchwise_step(
-    objective: Callable[[Any, Tensor], Tensor],
-    data: Items,
-    views: int,
-    items: Tensor,
-    condition: None,
-    generator: torch.Generator,
-) -> Figures:
-    """Compute the loss of a batch: leave its gradient in the parameters and return it; there are no conditions."""
-    loss = objective(*data.batch(items.repeat(views), generator))
-    loss.backward()
-    return {"loss": loss.detach()}
 
 
 def draw_shift(data: Items, settings: TrainingSettings) -> Tensor:

@@ -15,8 +15,7 @@ from clai.inference import decide
 from clai.kernels import Kernel, build
 from clai.learning import collaborative_learning, encoder_passes
 from clai.trainer import Epoch, TrainingSettings, precision_context
-from replication.models.base import Floats, Network, View, draw_references, validation_figures
-from replication.models.batchwise import batchwise_learning
+from replication.models.base import Floats, Network, Objective, View, draw_references, validation_figures
 from replication.models.embedding import Embedded, draw_items, embed, similarity_means
 from replication.models.run import Run
 from replication.runs.models import MODELS
@@ -145,18 +144,20 @@ class Unconditioned(CLaI):
 class AlignmentMaximised(CLaI):
     """CLaI's encoder and kernel, trained to maximise the centred alignment itself: a control of claim 9."""
 
-    def learn(self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None) -> list[Epoch]:
-        """Train on 1 minus the mean over conditions of the alignment of one half of a batch with the other.
+    learn = Network.learn
+
+    def objective(self, run: Run) -> Objective:
+        """Return 1 minus the mean over conditions of the alignment of one half of a batch with the other.
 
         The alignment is the centred one (Cortes, Mohri & Rostamizadeh 2012). Without centring, constant similarities of -1
         already have a high alignment with `product`.
         """
 
-        def objective(x: Any, labels: Tensor) -> Tensor:
+        def loss(x: Any, labels: Tensor) -> Tensor:
             with precision_context(run.device, run.training.precision):
                 z = self.network(x)
             signs, half = one_vs_rest(labels, run.conditions).to(z.dtype), len(labels) // 2
             target = target_matrix(signs[:, :half], signs[:, half:], run.training.target)
             return 1 - alignment_scores(self.kernel(z[:, :half], z[:, half:]), target)[1].mean()
 
-        return batchwise_learning(self.module, objective, run.splits.train, run.training, validate, checkpoint)
+        return loss

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from clai.batches import Items, Splits, Vectors
 from clai.checkpoints import write_whole
-from clai.encoders import Classifier, Encoder, place
+from clai.encoders import Encoder, place
 from clai.inference import ParzenMeans, mean_of_views, parzen_means, sample_references
 from clai.kernels import Kernel
 from clai.tensors import load_tensors
@@ -61,7 +61,7 @@ def labels_of(items: Items, positions: Tensor) -> Tensor:
 
 
 def embed(
-    encoder: Encoder, items: Items, precision: Precision, positions: Tensor | None = None, mirror: bool = False
+    encoder: nn.Module, items: Items, precision: Precision, positions: Tensor | None = None, mirror: bool = False
 ) -> Embedded:
     """Embed all items, or those at the positions, without augmentation; with `mirror`, the mirrored images too."""
     rows = torch.arange(len(items)) if positions is None else positions
@@ -79,18 +79,9 @@ def embed_splits(run: Run, encoder: Encoder) -> dict[str, Embedded]:
     }
 
 
-def classifier_outputs(run: Run, classifier: Classifier, items: Items, positions: Tensor) -> Tensor:
-    """Return a classifier's logits (N, C) of items; with `inference.mirror`, the mean over each image and its mirror image."""
-    logits = outputs(classifier, items, run.training.precision, positions)
-    if run.mirror:
-        logits = (logits + outputs(classifier, items, run.training.precision, positions, mirrored=True)) / 2
-    return logits
-
-
 def similarity_means(run: Run, kernel: Kernel, test: Embedded, reference: Embedded) -> ParzenMeans:
     """Return the mean similarities that the decision rules are functions of, computed on the CPU.
 
-    Where a test sample has a mirrored embedding, its similarity to a reference is the mean over both.
     References are all, or a sample of them where `inference.references` is a number; the run's seed draws it. Embeddings of an
     encoder without conditions serve all conditions.
     """
@@ -99,10 +90,27 @@ def similarity_means(run: Run, kernel: Kernel, test: Embedded, reference: Embedd
     if number != "all" and number < len(labels):
         items, population = sample_references(labels, number, run.id.seed)
         labels, z_reference = labels[items], z_reference[:, items]
+    return means_of_views(kernel, test, z_reference, labels, population, max(run.conditions, 2))
+
+
+def means_of_views(
+    kernel: Kernel,
+    test: Embedded,
+    z_reference: Tensor,
+    labels: Tensor,
+    population: Tensor | None,
+    classes: int | None = None,
+) -> ParzenMeans:
+    """Return `parzen_means`; the similarity of a test sample with a mirrored embedding is the mean over both."""
     views = [z for z in (test.z, test.z_mirrored) if z is not None]
-    classes = max(run.conditions, 2)
     means = [parzen_means(kernel, z, z_reference, labels, population, classes=classes) for z in views]
     return means[0] if len(means) == 1 else mean_of_views(*means)
+
+
+@torch.no_grad()
+def coordinates(kernel: Kernel, z: Tensor) -> Tensor:
+    """Return embeddings (K, N, L) in coordinates in which distances order pairs as the kernel does, side by side (N, K D)."""
+    return kernel.coordinates(z).transpose(0, 1).flatten(1)
 
 
 def save_embedded(path: str | Path, embedded: Mapping[str, Embedded]) -> None:

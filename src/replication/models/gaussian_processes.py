@@ -9,7 +9,7 @@ One process sees the inputs of single hours. The other sees embeddings that are 
 al. 2016).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from clai.alignment import one_vs_rest
 from clai.batches import Items
-from clai.checkpoints import Checkpoint, seeded_generators
+from clai.checkpoints import seeded_generators
 from clai.encoders import Encoder, build_encoder, place
 from clai.learning import class_draw
 from clai.stability import FAILURES, refuse_divergence
@@ -33,13 +33,14 @@ from replication.models.base import (
     Floats,
     Labels,
     Network,
+    Objective,
     RowClassifier,
     Rows,
     View,
     both_views,
     validation_figures,
 )
-from replication.models.batchwise import batchwise_learning, draw_shift
+from replication.models.batchwise import draw_shift
 from replication.models.row_classifiers import class_sample
 from replication.models.run import Run
 
@@ -75,6 +76,12 @@ class SparseProcess(gpytorch.models.ApproximateGP):
 
     def forward(self, z: Tensor) -> Any:
         return gpytorch.distributions.MultivariateNormal(self.mean_module(z), self.covar_module(z))
+
+
+def posterior(process: SparseProcess, likelihood: nn.Module, blocks: Iterable[Tensor]) -> list[Tensor]:
+    """Return mean and standard deviation of f and the probability at inputs in blocks (n, L), (processes, N) each on the CPU."""
+    found = [(f.mean.cpu(), f.stddev.cpu(), likelihood(f).mean.cpu()) for f in map(process, blocks)]
+    return [torch.cat(part, 1) for part in zip(*found, strict=True)]
 
 
 class GaussianProcess(RowClassifier):
@@ -162,11 +169,8 @@ class GaussianProcess(RowClassifier):
         """Return mean and standard deviation of f and the probability at rows (N, F), each (N, processes)."""
         self.process.eval()
         standard = torch.as_tensor(self.scaler.transform(x.astype(np.float64)), dtype=torch.float32)
-        parts: list[list[Tensor]] = []
-        for block in standard.split(_BLOCK):
-            f = self.process(block)
-            parts.append([f.mean.T, f.stddev.T, self.likelihood(f).mean.T])
-        mean, sd, probability = (torch.cat(part).double().numpy() for part in zip(*parts, strict=True))
+        parts = posterior(self.process, self.likelihood, standard.split(_BLOCK))
+        mean, sd, probability = (part.T.contiguous().double().numpy() for part in parts)
         return mean, sd, probability
 
 
@@ -195,16 +199,15 @@ class DeepKernelGP(Network):
         self.module = nn.ModuleDict({"encoder": self.network, "process": self.process, "likelihood": self.likelihood})
         return self
 
-    def learn(self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None) -> list[Epoch]:
-        items, most = run.splits.train, run.training.samples_per_class
-        bound = gpytorch.mlls.VariationalELBO(self.likelihood, self.process, num_data=len(items.labels))
+    def objective(self, run: Run) -> Objective:
+        bound = gpytorch.mlls.VariationalELBO(self.likelihood, self.process, num_data=len(run.splits.train.labels))
 
-        def objective(x: Any, labels: Tensor) -> Tensor:
-            drawn = class_draw(labels, most, torch.default_generator)
+        def loss(x: Any, labels: Tensor) -> Tensor:
+            drawn = class_draw(labels, run.training.samples_per_class, torch.default_generator)
             with numerical_failures():
                 return -bound(self.process(self.network(x)[0][drawn]), labels[drawn].float().unsqueeze(0)).sum()
 
-        return batchwise_learning(self.module, objective, items, run.training, validate, checkpoint)
+        return loss
 
     def validation(self, run: Run) -> Callable[[], Epoch]:
         """Return the function that measures the posterior mean of all validation samples after each epoch."""
@@ -235,11 +238,7 @@ class DeepKernelGP(Network):
     def _posterior(self, items: Items) -> tuple[Tensor, Tensor, Tensor]:
         """Return mean and standard deviation of f and the probability among samples as drawn in training, (N,), on the CPU."""
         self.module.eval()
-        parts = []
-        for block in torch.arange(len(items)).split(512):
-            z = self.network(items.batch(block, None)[0])[0]
-            for samples in z.split(8192):
-                f = self.process(samples)
-                parts.append((f.mean[0].cpu(), f.stddev[0].cpu(), self.likelihood(f).mean[0].cpu()))
-        mean, sd, probability = (torch.cat(part) for part in zip(*parts, strict=True))
+        batches = (items.batch(block, None)[0] for block in torch.arange(len(items)).split(512))
+        blocks = (samples for x in batches for samples in self.network(x)[0].split(8192))
+        mean, sd, probability = (part[0] for part in posterior(self.process, self.likelihood, blocks))
         return mean, sd, probability

@@ -1,6 +1,6 @@
 """Classifiers with CLaI's trunk and another loss: cross-entropy, supervised contrastive learning, prototypical networks."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -12,18 +12,20 @@ from clai.batches import Items
 from clai.checkpoints import Checkpoint
 from clai.encoders import Classifier, Encoder, build_classifier, build_encoder, place
 from clai.learning import class_draw
-from clai.trainer import Epoch, TrainingSettings, precision_context
+from clai.trainer import Epoch, precision_context
 from replication.models.base import (
     Features,
     Floats,
     Network,
+    Objective,
     View,
     both_views,
     draw_references,
+    log_odds,
     validation_figures,
 )
-from replication.models.batchwise import batchwise_learning, draw_shift
-from replication.models.embedding import classifier_outputs, draw_items, labels_of, outputs
+from replication.models.batchwise import draw_shift
+from replication.models.embedding import draw_items, labels_of, outputs
 from replication.models.row_classifiers import LogisticRegression
 from replication.models.run import Run
 
@@ -34,7 +36,11 @@ SAMPLES_PER_CLASS = 100_000
 
 
 class CrossEntropy(Network):
-    """The trunk of CLaI's encoder with logits, trained on cross-entropy."""
+    """The trunk of CLaI's encoder with logits, trained on cross-entropy.
+
+    Where CLaI learns from draws of at most `samples_per_class` of a class, so does the classifier. Its logits are then shifted
+    to the class shares of all samples.
+    """
 
     network: Classifier
 
@@ -42,58 +48,41 @@ class CrossEntropy(Network):
         self.module = self.network = build_classifier(run.settings, run.inputs, run.classes, run.id.seed)
         return self
 
+    def objective(self, run: Run) -> Objective:
+        def loss(x: Any, labels: Tensor) -> Tensor:
+            with precision_context(run.device, run.training.precision):
+                logits = self.network(x)
+            drawn = class_draw(labels, run.training.samples_per_class, torch.default_generator)
+            return nn.functional.cross_entropy(logits[drawn], labels[drawn])
+
+        return loss
+
     def learn(self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None) -> list[Epoch]:
-        return train_cross_entropy(self.network, run.splits.train, run.training, validate, checkpoint)
+        history = super().learn(run, validate, checkpoint)
+        if run.training.samples_per_class is not None:
+            bias = self.network.logits.bias
+            with torch.no_grad():
+                bias.add_(draw_shift(run.splits.train, run.training).to(bias))
+        return history
 
     def validation(self, run: Run) -> Callable[[], Epoch]:
         items = run.splits.val
         positions = draw_items(items, run.settings["inference"]["validation_samples"], run.id.seed)
-        return lambda: validation_figures(
-            log_odds(classifier_outputs(run, self.network, items, positions)), labels_of(items, positions)
-        )
+        return lambda: validation_figures(self._scores(run, items, positions), labels_of(items, positions))
 
     def scores(self, run: Run, items: Items) -> Floats:
         place(self.network, run.device)
-        return log_odds(classifier_outputs(run, self.network, items, torch.arange(len(items))))
+        return self._scores(run, items, torch.arange(len(items)))
+
+    def _scores(self, run: Run, items: Items, positions: Tensor) -> Floats:
+        """Return the scores of items; with `inference.mirror`, of the mean logits over each image and its mirror image."""
+        logits = outputs(self.network, items, run.training.precision, positions)
+        if run.mirror:
+            logits = (logits + outputs(self.network, items, run.training.precision, positions, mirrored=True)) / 2
+        return log_odds(logits.double().numpy())
 
     def views(self) -> list[View]:
         return both_views(Features(self.network), self.network.standardise.num_features)
-
-
-def log_odds(logits: Tensor) -> Floats:
-    """Return logits (N, C) as they are, of two classes as log-odds (N,)."""
-    scores = logits.double()
-    return (scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores).numpy()
-
-
-def train_cross_entropy(
-    classifier: Classifier,
-    items: Items,
-    training: TrainingSettings,
-    validate: Callable[[], Epoch],
-    checkpoint: Checkpoint | None,
-) -> list[Epoch]:
-    """Train a classifier in place on its device.
-
-    Where CLaI learns from draws of at most `samples_per_class` of a class, so does the classifier. Its logits are then shifted
-    to the class shares of all samples.
-
-    Returns:
-        The history. Other arguments and errors are those of `replication.models.batchwise.batchwise_learning`.
-    """
-    device = classifier.logits.weight.device
-
-    def objective(x: Any, labels: Tensor) -> Tensor:
-        with precision_context(device, training.precision):
-            logits = classifier(x)
-        drawn = class_draw(labels, training.samples_per_class, torch.default_generator)
-        return nn.functional.cross_entropy(logits[drawn], labels[drawn])
-
-    history = batchwise_learning(classifier, objective, items, training, validate, checkpoint)
-    if training.samples_per_class is not None:
-        with torch.no_grad():
-            classifier.logits.bias.add_(draw_shift(items, training).to(classifier.logits.bias))
-    return history
 
 
 class SupervisedContrastive(Network):
@@ -102,21 +91,39 @@ class SupervisedContrastive(Network):
     The protocol is that of its authors (section 3): a batch holds two augmented views of each item; the loss compares
     projections on the unit sphere, here by the linear layer that they name as one of two choices; after training the projection
     is dropped, and a logistic regression, their choice, is fitted on the frozen features of the trunk. The augmentation is that
-    of the other methods, not the stronger one of the authors.
+    of the other methods, not the stronger one of the authors. The loss is that of pytorch-metric-learning.
+
+    Where CLaI learns from draws of at most `samples_per_class` of a class, so does the loss.
     """
 
     network: Encoder
-    read_out: Any = None
+    read_out: Callable[[Any], Floats] | None = None
 
     def build(self, run: Run) -> Self:
         self.module = self.network = build_encoder(run.settings, run.inputs, 1, run.id.seed)
         return self
 
-    def learn(self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None) -> list[Epoch]:
-        temperature = run.settings["baselines"]["supervised_contrastive"]["temperature"]
-        return train_supervised_contrastive(
-            self.network, run.splits.train, run.training, temperature, self._views(run), validate, checkpoint
-        )
+    def objective(self, run: Run) -> Objective:
+        # The import is slow, and jobs that train another model import this module too.
+        from pytorch_metric_learning.losses import SupConLoss
+
+        compare = SupConLoss(temperature=run.settings["baselines"]["supervised_contrastive"]["temperature"])
+
+        def loss(x: Any, labels: Tensor) -> Tensor:
+            with precision_context(run.device, run.training.precision):
+                z = self.network(x)[0]
+            drawn = class_draw(labels, run.training.samples_per_class, torch.default_generator)
+            return compare(z[drawn], labels[drawn])
+
+        return loss
+
+    def copies(self, run: Run) -> int:
+        """Return two where views of an item differ, by augmentation (images) or dropout, else one.
+
+        With one view the positives of an item are the others of its class, which the loss allows.
+        """
+        kind = run.data.info["kind"]
+        return 2 if kind == "images" or (kind == "recordings" and run.settings["encoder"]["dropout"] > 0) else 1
 
     def validation(self, run: Run) -> Callable[[], Epoch]:
         """Return the function that fits a read-out on some training items after each epoch, and measures it."""
@@ -140,92 +147,25 @@ class SupervisedContrastive(Network):
     def views(self) -> list[View]:
         return both_views(Features(self.network), self.network.standardise.num_features)
 
-    def passes(self, run: Run) -> float:
-        return self._views(run) * super().passes(run)
-
-    def _views(self, run: Run) -> int:
-        return views_of(run.data.info["kind"], run.settings["encoder"])
-
-    def _fit_read_out(self, run: Run, positions: Tensor) -> Any:
-        items = run.splits.train
-        x, y = self._features(run, items, positions), labels_of(items, positions).numpy()
-        return LogisticRegression().fit_rows(
+    def _fit_read_out(self, run: Run, positions: Tensor) -> Callable[[Any], Floats]:
+        """Return the function from features to scores that is fitted on training items."""
+        x, y = self._features(run, run.splits.train, positions), labels_of(run.splits.train, positions).numpy()
+        regression = LogisticRegression().fit_rows(
             x, y, x, y, inverse_penalty=[INVERSE_PENALTY], samples_per_class=SAMPLES_PER_CLASS, seed=run.id.seed
         )
+        return regression.score_rows
 
-    def _read(self, run: Run, read_out: Any, items: Items, positions: Tensor) -> Floats:
+    def _read(self, run: Run, read_out: Callable[[Any], Floats], items: Items, positions: Tensor) -> Floats:
         """Return a read-out's scores of items; with `inference.mirror`, the mean over each image and its mirror image."""
-        scores = read_out.score_rows(self._features(run, items, positions))
+        scores = read_out(self._features(run, items, positions))
         if run.mirror:
-            scores = (scores + read_out.score_rows(self._features(run, items, positions, mirrored=True))) / 2
+            scores = (scores + read_out(self._features(run, items, positions, mirrored=True))) / 2
         return scores
 
     def _features(self, run: Run, items: Items, positions: Tensor, mirrored: bool = False) -> Any:
         """Return the trunk's features of all samples of items, (samples, F), without augmentation."""
         features = outputs(self.network.trunk, items, run.training.precision, positions, mirrored=mirrored)
         return features.to(torch.float32).numpy()
-
-
-def views_of(kind: str, encoder: Mapping[str, Any]) -> int:
-    """Return the views of an item in a batch: two where they differ, by augmentation (images) or dropout, else one.
-
-    With one view the positives of an item are the others of its class, which the loss allows.
-
-    Args:
-        kind: of the prepared data.
-        encoder: settings of the trunk; that of recordings has `dropout` of its inputs.
-
-    >>> views_of("images", {}), views_of("recordings", {"dropout": 0.2}), views_of("features", {})
-    (2, 2, 1)
-    """
-    return 2 if kind == "images" or (kind == "recordings" and encoder["dropout"] > 0) else 1
-
-
-def train_supervised_contrastive(
-    encoder: Encoder,
-    items: Items,
-    training: TrainingSettings,
-    temperature: float,
-    views: int,
-    validate: Callable[[], Epoch],
-    checkpoint: Checkpoint | None,
-) -> list[Epoch]:
-    """Train an encoder in place on its device, with the loss of pytorch-metric-learning.
-
-    Where CLaI learns from draws of at most `samples_per_class` of a class, so does the loss.
-
-    Args:
-        encoder: with one condition, whose head is the projection.
-        temperature: of the loss's softmax over similarities.
-        views: of each item in a batch (`views_of`).
-
-    Returns:
-        The history. Other arguments and errors are those of `replication.models.batchwise.batchwise_learning`.
-    """
-    # The import is slow, and jobs that train another model import this module too.
-    from pytorch_metric_learning.losses import SupConLoss
-
-    head, loss = encoder.head, SupConLoss(temperature=temperature)
-
-    def objective(x: Any, labels: Tensor) -> Tensor:
-        with precision_context(head.weight.device, training.precision):
-            z = encoder(x)[0]
-        drawn = class_draw(labels, training.samples_per_class, torch.default_generator)
-        return loss(z[drawn], labels[drawn])
-
-    return batchwise_learning(encoder, objective, items, training, validate, checkpoint, views)
-
-
-class Prototypes:
-    """The means of classes in an embedding, which score a sample by minus its squared distances to them."""
-
-    def __init__(self, x: Any, y: Any) -> None:
-        self.means = np.stack([x[y == k].mean(0) for k in range(int(y.max()) + 1)])
-
-    def score_rows(self, x: Any) -> Floats:
-        """Return scores (N, C) of rows (N, L), of two classes their difference (N,)."""
-        scores = -cdist(x, self.means, "sqeuclidean")
-        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
 
 class Prototypical(SupervisedContrastive):
@@ -235,25 +175,27 @@ class Prototypical(SupervisedContrastive):
     batch has them, and not an episode of a few.
     """
 
-    def learn(self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None) -> list[Epoch]:
-        def objective(x: Any, labels: Tensor) -> Tensor:
+    def objective(self, run: Run) -> Objective:
+        def loss(x: Any, labels: Tensor) -> Tensor:
             with precision_context(run.device, run.training.precision):
                 z = self.network(x)[0]
             half = len(z) // 2
             return prototypical_loss(z[:half], labels[:half], z[half:], labels[half:])
 
-        return batchwise_learning(self.network, objective, run.splits.train, run.training, validate, checkpoint)
+        return loss
+
+    def copies(self, run: Run) -> int:
+        return 1
 
     def views(self) -> list[View]:
         """Return the views of the projection, which the loss compares."""
         return both_views(self.network, self.network.head.weight.shape[2])
 
-    def passes(self, run: Run) -> float:
-        return Network.passes(self, run)
-
-    def _fit_read_out(self, run: Run, positions: Tensor) -> Any:
-        items = run.splits.train
-        return Prototypes(self._features(run, items, positions), labels_of(items, positions).numpy())
+    def _fit_read_out(self, run: Run, positions: Tensor) -> Callable[[Any], Floats]:
+        """Return the function from projections to minus the squared distances to the class means of training items."""
+        x, y = self._features(run, run.splits.train, positions), labels_of(run.splits.train, positions).numpy()
+        means = np.stack([x[y == k].mean(0) for k in range(int(y.max()) + 1)])
+        return lambda rows: log_odds(-cdist(rows, means, "sqeuclidean"))
 
     def _features(self, run: Run, items: Items, positions: Tensor, mirrored: bool = False) -> Any:
         """Return the projections of all samples of items, (samples, L), without augmentation."""
