@@ -12,41 +12,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
     parser = argparse.ArgumentParser(prog="python -m replication", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
+    own = argparse.ArgumentParser(add_help=False)
+    own.add_argument("--configfile", type=Path, nargs="+", default=[], help="your own settings, as for Snakemake")
     provenance = commands.add_parser("provenance", help="the runs behind each number of a table or a figure")
     provenance.add_argument("output", type=Path, help="such as paper_figures/table3.tex")
-    provenance.add_argument(
-        "--row",
-        nargs="+",
-        default=[],
-        metavar="COLUMN=VALUE",
-        help="the rows to show, such as dataset=cifar10 model=clai-m",
+    rows = "the rows to show, such as dataset=cifar10 model=clai-m"
+    provenance.add_argument("--row", nargs="+", default=[], metavar="COLUMN=VALUE", help=rows)
+    settings = commands.add_parser(
+        "settings", parents=[own], help="the settings of a run, from all files of the configuration"
     )
-    settings = commands.add_parser("settings", help="the settings of a run, from all files of the configuration")
     settings.add_argument("dataset", help="a dataset or a study, such as cifar10")
     settings.add_argument("model", help="a model of the dataset, or a cell of the study, such as clai-m")
-    settings.add_argument("--configfile", type=Path, nargs="+", default=[], help="your own settings, as for Snakemake")
     settings.add_argument("--mini", action="store_true", help="show the run on miniature data")
-    plan = commands.add_parser(
-        "plan", help="the runs of evidence=real that are left, and their time by published records"
+    commands.add_parser(
+        "plan", parents=[own], help="the runs of evidence=real that are left, and their time by published records"
     )
-    plan.add_argument("--configfile", type=Path, nargs="+", default=[], help="your own settings, as for Snakemake")
-    publish = commands.add_parser("publish", help="add finished runs to the published evidence, or replace some of it")
+    publish = commands.add_parser(
+        "publish", parents=[own], help="add finished runs to the published evidence, or replace some of it"
+    )
     publish.add_argument("what", nargs="*", help="datasets and studies, such as cifar10")
-    publish.add_argument(
-        "--replace", nargs="+", default=[], help="datasets and studies to publish in place of what is there"
-    )
+    replaced = "datasets and studies to publish in place of what is there"
+    publish.add_argument("--replace", nargs="+", default=[], help=replaced)
     publish.add_argument(
         "--source", type=Path, default=Path("results/real"), help="folder of the runs (default: %(default)s)"
     )
-    publish.add_argument("--configfile", type=Path, nargs="+", default=[], help="your own settings, as for Snakemake")
     bands = commands.add_parser(
-        "band-powers", help="the table of band powers of Sleep-EDF's recordings (sleepedf-bands)"
+        "band-powers", parents=[own], help="the table of band powers of Sleep-EDF's recordings (sleepedf-bands)"
     )
-    bands.add_argument(
-        "recordings", type=Path, help="folder with pairs of PSG.edf and Hypnogram.edf, such as data/sleepedf"
-    )
+    folder = "folder with pairs of PSG.edf and Hypnogram.edf, such as data/sleepedf"
+    bands.add_argument("recordings", type=Path, help=folder)
     bands.add_argument("table", type=Path, help="the table to write, .csv or .csv.gz")
-    bands.add_argument("--configfile", type=Path, nargs="+", default=[], help="your own settings, as for Snakemake")
     options = parser.parse_args(arguments)
     try:
         sys.stdout.write(_answer(options))
@@ -56,29 +51,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _answer(options: argparse.Namespace) -> str:
+    if options.command == "provenance":
+        from replication.report.provenance import describe
+
+        return describe(options.output, dict(pair.partition("=")[::2] for pair in options.row))
+    from replication.runs.settings import load_settings, merge, read_yaml, settings_text
+
+    own = merge(*(read_yaml(file) for file in options.configfile))
     if options.command == "settings":
-        from replication.runs.settings import settings_text
-
-        return settings_text(Path(), options.dataset, options.model, options.configfile, options.mini)
-    if options.command in ("plan", "publish"):
-        from replication.report.plan import PUBLISHED, plan_text
-        from replication.report.publish import publish
-        from replication.runs.settings import load_settings, merge, read_yaml
-
-        settings = load_settings(Path(), merge(*(read_yaml(file) for file in options.configfile)))
-        if options.command == "plan":
-            return plan_text(Path(), settings)
-        changed = publish(options.what, options.source, Path(PUBLISHED), settings, options.replace)
-        return "".join(f"{PUBLISHED}/{file}\n" for file in changed)
+        return settings_text(load_settings(Path(), own, mini=options.mini), options.dataset, options.model)
+    settings = load_settings(Path(), own)
     if options.command == "band-powers":
         from replication.datasets.band_powers import write_table
-        from replication.runs.settings import load_settings, merge, read_yaml
 
-        settings = load_settings(Path(), merge(*(read_yaml(file) for file in options.configfile)))
         return write_table(options.recordings, options.table, settings["datasets"]["sleepedf"])
-    from replication.report.provenance import describe
+    from replication.report.plan import PUBLISHED, plan_text
+    from replication.report.publish import publish
 
-    return describe(options.output, dict(pair.partition("=")[::2] for pair in options.row))
+    if options.command == "plan":
+        return plan_text(Path(), settings)
+    changed = publish(options.what, options.source, Path(PUBLISHED), settings, options.replace)
+    return "".join(f"{PUBLISHED}/{file}\n" for file in changed)
 
 
 if __name__ == "__main__":

@@ -153,10 +153,10 @@ def test_command_prints_what_decides_a_run_and_which_names_there_are(
     shown = yaml.safe_load(capsys.readouterr().out)
     assert shown["runs"] == [f"cifar10/clai-m/seed{seed}" for seed in range(5)]
     assert (shown["training"]["epochs"], shown["encoder"], shown["dataset"]["image_size"]) == (3, REAL["encoder"], 32)
-    of_cell = yaml.safe_load(settings_text(REPOSITORY, "ablation", "full_product"))
+    of_cell = yaml.safe_load(settings_text(REAL, "ablation", "full_product"))
     assert of_cell == effective_settings(REAL, "ablation", "full_product")
     with pytest.raises(InputError, match=r"found 'svm', expected one of .*clai-m"):
-        settings_text(REPOSITORY, "cifar10", "svm")
+        settings_text(REAL, "cifar10", "svm")
 
 
 @pytest.mark.parametrize("dataset", ["challenge2019", "challenge2019-hospitals"])

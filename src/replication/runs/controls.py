@@ -76,14 +76,9 @@ def read_out_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
     """Return the runs of a dataset's embeddings that read-outs are fitted on: with `SEEDS`, if they have them."""
     if not settings["datasets"][dataset].get("read_outs", False):
         return []
-    traced = dataset in TRACED_DATASETS
-    models = settings["datasets"][dataset]["models"]
-    return [
-        run
-        for name in EMBEDDINGS
-        if name == UNTRAINED or name in models or (traced and name in TRACED_ONLY)
-        for run in runs_of(settings, dataset, name)
-    ]
+    fitted = [UNTRAINED, *settings["datasets"][dataset]["models"]]
+    fitted += TRACED_ONLY if dataset in TRACED_DATASETS else []
+    return [run for name in EMBEDDINGS if name in fitted for run in runs_of(settings, dataset, name)]
 
 
 def traced_runs(settings: Mapping[str, Any], dataset: str, objectives: Sequence[str] = OBJECTIVES) -> list[RunId]:
@@ -97,8 +92,7 @@ def compared_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
     """Return the runs whose classes are compared; the inputs are the same in every run, so they count once."""
     models = settings["datasets"][dataset]["models"]
     names = [name for name in COMPARED if name not in MODELS or name in models]
-    runs = {name: runs_of(settings, dataset, name) for name in names}
-    return [run for name, of_name in runs.items() for run in (of_name[:1] if name == INPUTS else of_name)]
+    return [run for name in names for run in runs_of(settings, dataset, name)[: 1 if name == INPUTS else None]]
 
 
 def voting_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:

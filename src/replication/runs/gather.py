@@ -17,9 +17,7 @@ from replication.runs.record import write_records
 def gather(tables: Mapping[str, pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
     """Join the tables of runs into one, with each run's dataset, model, seed and fold.
 
-    Args:
-        tables: by the path of a file of the run.
-        columns: to keep, in this order. A table that lacks one has it empty; without any table, all are empty.
+    tables: by the path of a file of the run. columns: to keep, in this order. A table that lacks one has it empty.
     """
     if not tables:  # such as the histories of a dataset whose models are all fitted at once
         return pd.DataFrame(columns=list(columns))
@@ -27,9 +25,8 @@ def gather(tables: Mapping[str, pd.DataFrame], columns: Sequence[str]) -> pd.Dat
         table.assign(**asdict(RunId.parse(path))).astype({"fold": "Int64"}).reindex(columns=list(columns))
         for path, table in tables.items()
     ]
-    return pd.concat([frame.dropna(axis=1, how="all") for frame in frames], ignore_index=True).reindex(
-        columns=list(columns)
-    )
+    known = [frame.dropna(axis=1, how="all") for frame in frames]
+    return pd.concat(known, ignore_index=True).reindex(columns=list(columns))
 
 
 def predictions_of_runs(
@@ -50,19 +47,12 @@ def predictions_of_runs(
 def gather_study(runs: Sequence[Path], prepared: Path, samples: int | None, folder: Path) -> None:
     """Write the metrics, histories and records of a study's runs to an evidence folder, and what its data are.
 
-    Args:
-        runs: their folders.
-        prepared: `dataset.json` of the prepared data.
-        samples: training samples that the study uses; None for all.
+    runs: their folders. prepared: `dataset.json` of the data. samples: training samples that the study uses; None for all.
     """
     records = {run: json.loads((run / "run.json").read_text()) for run in runs}
     metrics = {str(run): pd.read_csv(run / "metrics.csv") for run in runs}
-    histories = {
-        str(run): pd.read_csv(run / "history.csv").assign(
-            seconds=pd.Series(records[run]["epoch_seconds"], dtype=float).cumsum()
-        )
-        for run in runs
-    }
+    seconds = {run: pd.Series(records[run]["epoch_seconds"], dtype=float).cumsum() for run in runs}
+    histories = {str(run): pd.read_csv(run / "history.csv").assign(seconds=seconds[run]) for run in runs}
     gather(metrics, COLUMNS["metrics.csv"]).to_csv(folder / "metrics.csv", index=False)
     gather(histories, STUDY_HISTORY).to_csv(folder / "history.csv", index=False)
     write_records(folder, records.values())

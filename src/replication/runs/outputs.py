@@ -69,7 +69,6 @@ RECORDS = (RUNS, SHARED)
 """Files of an evidence folder that hold the records of its runs."""
 _EVERY_RUN = ("metrics.csv", "history.csv")
 _DESCRIPTION = "dataset.json"
-_RESOURCES = "resources.csv"
 _SAMPLES_FILES = (
     *_EVERY_RUN, "reliability.csv", "comparisons.csv", "similarity.csv", "tsne.csv.gz", "stages.csv.gz",
 )  # fmt: skip
@@ -88,14 +87,9 @@ def kind_of(output: str) -> str:
     return next(kind for kind in _FORMS if Path(output).name.startswith(kind))
 
 
-def forms_of(output: str) -> tuple[str, ...]:
-    """Return the endings of an output's files."""
-    return _FORMS[kind_of(output)]
-
-
 def files_of_outputs(folder: str, outputs: Collection[str] = OUTPUTS) -> list[str]:
     """Return the rendered files of these outputs in `folder`, paper_figures or paper_figures/mini."""
-    files = [f"{folder}/{output}.{form}" for output in outputs for form in forms_of(output)]
+    files = [f"{folder}/{output}.{form}" for output in outputs for form in _FORMS[kind_of(output)]]
     return [*files, *(claim_pages(folder) if CLAIMS in outputs else [])]
 
 
@@ -147,18 +141,14 @@ def descriptions(names: Iterable[str], settings: Mapping[str, Any]) -> dict[str,
 
     A dataset may have a `substitute_for` and `class_labels`. The numerical checks (`theory`) have none and are left out.
     """
-    entries: dict[str, dict[str, Any]] = {}
-    for name, entry in settings["datasets"].items():
-        entries[name] = {
-            key: entry[key] for key in ("title", "needs", "substitute_for", "class_labels") if key in entry
-        }
+    kept = ("title", "needs", "substitute_for", "class_labels")
+    entries: dict[str, dict[str, Any]] = {
+        name: {key: entry[key] for key in kept if key in entry} for name, entry in settings["datasets"].items()
+    }
     for name, study in settings["studies"].items():
         title, needs = (entries[study["dataset"]][key] for key in ("title", "needs"))
-        entries[name] = {
-            "title": f"{title}, study {name}",
-            "needs": f"{needs} and evidence=real",
-            "cells": cells(settings, name),
-        }
+        about = {"title": f"{title}, study {name}", "needs": f"{needs} and evidence=real"}
+        entries[name] = {**about, "cells": cells(settings, name)}
     entries[BENCHMARK] = {"title": BENCHMARK_TITLE, "needs": "evidence=real (no download)"}
     return {name: entries[name] for name in names if name != THEORY}
 
@@ -179,13 +169,12 @@ def evidence_files(root: str, name: str, settings: Mapping[str, Any]) -> list[st
     else:
         own = _RECORDINGS_FILES if has_recordings(settings, name) else _SAMPLES_FILES
         controls = [f"{control}.csv" for control, (_, runs) in CONTROLS.items() if runs(settings, name)]
-        files = (*own, *controls, _RESOURCES, *RECORDS, _DESCRIPTION)
+        files = (*own, *controls, "resources.csv", *RECORDS, _DESCRIPTION)
         if name in FIGURES["figure4"]:
             files = (*files, "areas.csv")
         if name in _PICTURED and PICTURED_MODEL in settings["datasets"][name]["models"]:
             files = (*files, "votes.csv.gz")
-    paths = [f"{root}/{name}/evidence/{file}" for file in files]
-    return [path for path in paths if Path(path).exists()] if _published(root) else paths
+    return _paths(root, name, files)
 
 
 def prediction_files(root: str, name: str, settings: Mapping[str, Any]) -> list[str]:
@@ -197,7 +186,10 @@ def prediction_files(root: str, name: str, settings: Mapping[str, Any]) -> list[
     if name not in PREDICTED:
         return []
     models = cells(settings, name) if name in settings["studies"] else settings["datasets"][name]["models"]
-    files = [SAMPLES, *(predictions_of(model) for model in models)]
+    return _paths(root, name, [SAMPLES, *(predictions_of(model) for model in models)])
+
+
+def _paths(root: str, name: str, files: Iterable[str]) -> list[str]:
     paths = [f"{root}/{name}/evidence/{file}" for file in files]
     return [path for path in paths if Path(path).exists()] if _published(root) else paths
 
@@ -243,11 +235,9 @@ def all_evidence(root: str, settings: Mapping[str, Any]) -> list[str]:
 
 def evidence_inputs(output: str, root: str, settings: Mapping[str, Any]) -> list[str]:
     """Return the evidence files below `root` that an output is rendered from."""
-    if output.startswith("own/"):
-        return [file for name in evidence_behind(output, settings) for file in evidence_files(root, name, settings)]
-    names = available(root, settings)
-    behind = [name for name in evidence_behind(output, settings) if name in names]
-    return [file for name in behind for file in evidence_files(root, name, settings)]
+    behind = evidence_behind(output, settings)
+    names = behind if output.startswith("own/") else available(root, settings)
+    return [file for name in behind if name in names for file in evidence_files(root, name, settings)]
 
 
 def _published(root: str) -> bool:

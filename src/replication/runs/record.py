@@ -95,7 +95,6 @@ class Recorder:
     """Collect the record of a run from its start on.
 
     Args:
-        run: identity of the run.
         settings: all that decide the run's results, `threads` among them. The record keeps them whole, so that tables can print
             them. The model of a run on data belongs to them: CLaI-M and CLaI-C may differ in nothing else.
         description: `dataset.json` of the prepared data; its `files` are empty for checks and measurements, which have no model.
@@ -128,12 +127,9 @@ class Recorder:
         }
 
     def finish(self, earlier_seconds: float = 0.0, earlier_cpu_seconds: float = 0.0, **more: Any) -> dict[str, Any]:
-        """Return the record with wall and processor time (s), peak memory (MiB) and further values of the run.
+        """Return the record with wall and processor time (s), peak memory (MiB) and further values of the run, which win.
 
-        Args:
-            earlier_seconds: wall time of the interrupted processes that this one resumed.
-            earlier_cpu_seconds: processor time of the same processes. Peak memory is that of this process alone.
-            more: further values; they win over those collected.
+        earlier_seconds, earlier_cpu_seconds: of the interrupted processes that this one resumed. Peak memory is of this alone.
         """
         record = {
             **self.record,

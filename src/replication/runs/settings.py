@@ -7,7 +7,7 @@ nested dictionaries; a dotted key such as `training.epochs` names one of a block
 
 import copy
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +44,6 @@ def load_settings(
 
     On real data the overrides win over everything. The miniature is a fixture: its settings win over the overrides, so that a
     path to real data does not reach it.
-
-    Args:
-        repository: folder that holds config.yaml.
-        overrides: the user's own settings.
-        mini: whether to return the settings of the miniature data.
 
     Raises:
         InputError: see `replication.runs.config_check`.
@@ -135,15 +130,11 @@ def cells(settings: Mapping[str, Any], study: str) -> dict[str, dict[str, str]]:
     }
 
 
-def study_settings(settings: Mapping[str, Any], study: str) -> dict[str, Any]:
-    """Return what the cells of a study share: its dataset's settings, then the study's overrides."""
-    return _of_study(settings, study, {})
-
-
-def _of_study(settings: Mapping[str, Any], study: str, tuned: Mapping[str, Any]) -> dict[str, Any]:
+def study_settings(settings: Mapping[str, Any], study: str, tuned: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return what the cells of a study share: its dataset's settings, those `tuned`, then the study's overrides."""
     entry = settings["studies"][study]
     own = {"scored_on": entry["scored_on"]}
-    return merge(dataset_settings(settings, entry["dataset"]), tuned, entry["overrides"], own)
+    return merge(dataset_settings(settings, entry["dataset"]), tuned or {}, entry["overrides"], own)
 
 
 def cell_settings(settings: Mapping[str, Any], study: str, cell: str) -> dict[str, Any]:
@@ -152,14 +143,13 @@ def cell_settings(settings: Mapping[str, Any], study: str, cell: str) -> dict[st
     In a study with `tuned: true`, what the tuning of the dataset chose for the model goes before the study's overrides.
     """
     entry = settings["studies"][study]
-    variants = (
-        [trial_settings(settings, study, cell)]
-        if "trials" in entry
-        else [settings["variants"][name] for name in cells(settings, study)[cell].values()]
-    )
+    if "trials" in entry:
+        variants = [trial_settings(settings, study, cell)]
+    else:
+        variants = [settings["variants"][name] for name in cells(settings, study)[cell].values()]
     own = merge({"model": "clai-m"}, *variants)
     tuned = tuned_settings(settings, entry["dataset"], own["model"]) if entry.get("tuned") else {}
-    return merge(_of_study(settings, study, tuned), own)
+    return merge(study_settings(settings, study, tuned), own)
 
 
 def runs_of_model(settings: Mapping[str, Any], dataset: str, model: str) -> list[RunId]:
@@ -224,65 +214,37 @@ def preparation_settings(settings: Mapping[str, Any], dataset: str) -> dict[str,
 
 def benchmark_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the benchmark reads: how the models of `BENCHMARK_DATASET` are trained."""
-    merged = dataset_settings(settings, BENCHMARK_DATASET)
-    keys = [
-        "device",
-        "threads",
-        "embedding_size",
-        "encoder",
-        "kernel",
-        "target",
-        "training",
-        "miniature",
-        "baselines.supervised_contrastive.temperature",
-    ]
-    return select(merged, keys)
+    keys = ["device", "threads", "embedding_size", "encoder", "kernel", "target", "training", "miniature"]
+    keys.append("baselines.supervised_contrastive.temperature")
+    return select(dataset_settings(settings, BENCHMARK_DATASET), keys)
 
 
 def effective_settings(settings: Mapping[str, Any], name: str, model: str) -> dict[str, Any]:
-    """Return what decides the runs of a model on a dataset, or of a cell of a study.
-
-    Args:
-        name: key of a dataset or a study.
-        model: key of a model of that dataset, or a cell of that study.
+    """Return what decides the runs of a model on a dataset, or of a cell (`model`) of a study (`name`).
 
     Raises:
         InputError: the configuration has no such dataset, study, model or cell.
     """
     if name in settings["studies"]:
-        _expect(model, list(cells(settings, name)), f"cells of the study {name}")
+        _expect(model, cells(settings, name), f"cells of the study {name}")
         merged = cell_settings(settings, name, model)
         runs = [run for run in runs_of_study(settings, name) if run.model == model]
-        key = str(merged["model"])
     else:
         _expect(name, [*settings["datasets"], *settings["studies"]], "datasets and studies")
         _expect(model, settings["datasets"][name]["models"], f"models of the dataset {name}")
         merged = model_settings(settings, name, model) | {"model": model}
         runs = runs_of_model(settings, name, model)
-        key = model
     shown = {"runs": [str(run) for run in runs], **select(merged, ["model", "dataset", "split_seed"])}
-    return shown | select(merged, MODELS[key].settings)
+    return shown | select(merged, MODELS[merged["model"]].settings)
 
 
-def settings_text(repository: Path, name: str, model: str, configfiles: Iterable[Path] = (), mini: bool = False) -> str:
-    """Return the effective settings of a run as YAML.
-
-    Args:
-        repository: folder that holds config.yaml.
-        name: key of a dataset or a study.
-        model: key of a model, or a cell of the study.
-        configfiles: files of the user's own settings; later ones win.
-        mini: whether to show the run on miniature data.
-
-    Raises:
-        InputError: a setting is wrong, or there is no such dataset, study, model or cell.
-    """
-    overrides = merge(*(read_yaml(file) for file in configfiles))
-    shown = effective_settings(load_settings(repository, overrides, mini=mini), name, model)
+def settings_text(settings: Mapping[str, Any], name: str, model: str) -> str:
+    """Return `effective_settings` as YAML."""
+    shown = effective_settings(settings, name, model)
     return str(yaml.safe_dump(shown, sort_keys=False, default_flow_style=None, width=100, allow_unicode=True))
 
 
-def _expect(name: str, names: Iterable[str], kind: str) -> None:
+def _expect(name: str, names: Collection[str], kind: str) -> None:
     """Refuse a name that is none of `names`."""
-    if name not in (known := list(names)):
-        raise InputError(f"found '{name}', expected one of the {kind}: {', '.join(known)}; correct the name")
+    if name not in names:
+        raise InputError(f"found '{name}', expected one of the {kind}: {', '.join(names)}; correct the name")
