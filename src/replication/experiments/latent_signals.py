@@ -1,8 +1,7 @@
 """Latent signals of intensive-care stays: embeddings and Gaussian-process latents over the hours (figure 4, claim 11)."""
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,29 +15,14 @@ from replication.metrics.segments import segments
 from replication.models.embedding import Embedded, load_embedded
 from replication.models.run import Run
 from replication.models.splits import recording_rows
+from replication.runs.columns import COLUMNS
 from replication.runs.identity import RunId
 
 Floats = NDArray[np.floating[Any]]
-SIGNAL_COLUMNS = ["model", "hour", "signal", "value", "sd", "event"]
 AROUND_ONSET, FEWEST_STAYS = (-24, 9), 20
 """First and last hour around the onset of an event that figure 4 shows, and how many stays an hour has at least."""
 HOURS_BEFORE, EVENT_HOURS = 12, 4
 """Hours before the event, and of it, that the stay of figure 4 has at least."""
-
-
-class LatentSignals(NamedTuple):
-    """Signals at hours, (rows, L): embeddings, or the mean of a process with its standard deviation."""
-
-    mean: Floats
-    sd: Floats | None
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read the embeddings of a run (`.safetensors`), or the latent process of one (`.npz`)."""
-        if Path(path).suffix == ".npz":
-            latent = np.load(path, allow_pickle=False)
-            return cls(latent["mean"][:, None], latent["sd"][:, None])
-        return cls(load_embedded(path)["test"].z[0].double().numpy(), None)
 
 
 def trace_signals(
@@ -48,31 +32,37 @@ def trace_signals(
 
     The stay is one of fold 0; its signals are those of the first seed. Both are empty where no model has signals.
 
-    Args:
-        embedded: paths of runs' embeddings.
-        latent: paths of runs' latent processes.
-
-    Returns:
-        The stay (`SIGNAL_COLUMNS`), and the columns quantity and value of each process by path.
+    embedded, latent: paths of runs' embeddings and latent processes. Returns the stay (columns of `signals.csv`), and the columns
+    quantity and value of each process by path.
     """
     paths = [*embedded, *latent]
     first_seed = min((RunId.parse(path).seed for path in paths), default=None)
     shown, processes = [], {}
     for path in paths:
         run = RunId.parse(path)
-        signals = LatentSignals.load(path)
         rows = np.asarray(data["folds_all"]) == run.fold
         recording, hours, y = (np.asarray(data[f"{name}_all"])[rows] for name in ("groups", "hours", "y"))
-        if signals.sd is not None:
-            value = mean_roughness(signals.mean, segments(recording)[0])
+        if path in latent:
+            process = np.load(path, allow_pickle=False)
+            signals, sd = process["mean"][:, None], process["sd"][:, None]
+            value = mean_roughness(signals, segments(recording)[0])
             processes[path] = pd.DataFrame({"quantity": ["roughness"], "value": [value]})
+        else:
+            signals = load_embedded(path)["test"].z[0].double().numpy()
+            sd = np.full(signals.shape, np.nan)
         if run.fold == 0 and run.seed == first_seed:
             stay = recording == choose_stay(recording, y)
-            sd = None if signals.sd is None else signals.sd[stay]
-            frame = stay_signals(LatentSignals(signals.mean[stay], sd), hours[stay], y[stay])
-            shown.append(frame.assign(model=run.model))
-    stay_of_models = pd.concat(shown)[SIGNAL_COLUMNS] if shown else pd.DataFrame(columns=SIGNAL_COLUMNS)
-    return stay_of_models, processes
+            length, count = signals[stay].shape
+            of_model = {
+                "model": run.model,
+                "hour": np.repeat(hours[stay], count),
+                "signal": np.tile(np.arange(count), length),
+                "value": signals[stay].ravel(),
+                "sd": sd[stay].ravel(),
+                "event": np.repeat(y[stay], count),
+            }
+            shown.append(pd.DataFrame(of_model))
+    return pd.concat(shown) if shown else pd.DataFrame(columns=COLUMNS["signals.csv"]), processes
 
 
 def spread(z: Floats) -> Floats:
@@ -132,12 +122,7 @@ def choose_stay(
     The choice is the recording of median length among these, and the lowest id among equals. If none qualifies, it is the
     recording with most hours before its event.
 
-    Args:
-        recording: recording of each hour, (rows,).
-        y: label of each hour, (rows,).
-
-    Raises:
-        ValueError: no recording has a positive hour.
+    recording, y: recording and label of each hour, (rows,). Raises ValueError if no recording has a positive hour.
     """
     table = pd.DataFrame({"recording": recording, "y": y})
     stays = table.groupby("recording", sort=True)["y"].agg(
@@ -153,26 +138,6 @@ def choose_stay(
     return int(ordered.index[(len(ordered) - 1) // 2])
 
 
-def stay_signals(signals: LatentSignals, hours: Floats, event: NDArray[np.int64]) -> pd.DataFrame:
-    """Return the signals of one stay in long form: columns hour, signal, value, sd, event.
-
-    Args:
-        signals: of the stay's hours, (hours, L).
-        hours: of the stay, (hours,).
-        event: label of each hour, (hours,).
-    """
-    length, count = signals.mean.shape
-    return pd.DataFrame(
-        {
-            "hour": np.repeat(hours, count),
-            "signal": np.tile(np.arange(count), length),
-            "value": signals.mean.ravel(),
-            "sd": np.nan if signals.sd is None else signals.sd.ravel(),
-            "event": np.repeat(event, count),
-        }
-    )
-
-
 def mean_roughness(signals: Floats, starts: NDArray[np.int64]) -> float:
     """Return the mean roughness of all stays, whose first rows are `starts`, and signals (rows, L)."""
     rough = np.concatenate([roughness(stay) for stay in np.split(signals.astype(np.float64), starts[1:])])
@@ -185,13 +150,7 @@ def seen_statistics(run: Run, kernel: Kernel, test: Embedded) -> pd.DataFrame:
 
     The raw embedding of CLaI-C has a norm that the cosine kernel ignores, and that of CLaI-M directions that M may ignore.
 
-    Args:
-        run: of recordings.
-        kernel: gives the coordinates in which distances order pairs as it does.
-        test: the embedding of the run's test samples, one condition.
-
-    Returns:
-        Columns quantity (such as area_effect_seen) and value.
+    test: of one condition. Returns the columns quantity (such as area_effect_seen) and value.
     """
     recording, y = (np.asarray(run.data[f"{name}_all"]) for name in ("groups", "y"))
     rows = recording_rows(run.data, run.settings, run.id)[2]

@@ -13,11 +13,10 @@ from sklearn.manifold import TSNE
 from clai.kernels import Kernel
 from replication.models.embedding import Embedded
 from replication.models.run import Run
+from replication.runs.columns import COLUMNS
 from replication.runs.outputs import PICTURED_MODEL
 
 Floats = NDArray[np.floating[Any]]
-TSNE_COLUMNS = ["model", "x", "y", "label"]
-STAGE_COLUMNS = ["stage", "x", "y", "label"]
 TSNE_SAMPLES = 5000
 """Test samples in figure 2."""
 COMPONENTS = 50
@@ -44,10 +43,7 @@ def kernel_coordinates(kernel: Kernel, embedded: Embedded, positions: NDArray[np
 def tsne(run: Run, kernel: Kernel, test: Embedded) -> pd.DataFrame:
     """Project test embeddings of all conditions side by side by t-SNE (van der Maaten & Hinton 2008).
 
-    Each drawn sample is described by its K L coordinates, reduced by PCA first.
-
-    Returns:
-        x, y, label of the drawn samples.
+    Each drawn sample is described by its K L coordinates, reduced by PCA first. Columns x, y, label.
     """
     drawn = draw_samples(len(test.y), TSNE_SAMPLES, run.id.seed)
     coordinates = np.concatenate(kernel_coordinates(kernel, test, drawn), axis=1)
@@ -66,10 +62,8 @@ def tsne(run: Run, kernel: Kernel, test: Embedded) -> pd.DataFrame:
 def stages(run: Run, kernel: Kernel, test: Embedded) -> pd.DataFrame:
     """Project test samples to their first two principal components, before and after the encoder.
 
-    Stage 0 shows the samples as the encoder receives them, stage k the embeddings phi(., k) of condition k, from 1.
-
-    Returns:
-        stage, x, y, label of the drawn samples.
+    Stage 0 shows the samples as the encoder receives them, stage k the embeddings phi(., k) of condition k, from 1. Columns
+    stage, x, y, label.
     """
     drawn = draw_samples(len(test.y), STAGE_SAMPLES, run.id.seed)
     before = run.data["x_test"].reshape(len(test.y), -1)[drawn].astype(np.float64)
@@ -81,14 +75,11 @@ def stages(run: Run, kernel: Kernel, test: Embedded) -> pd.DataFrame:
 
 
 def project(models: Iterable[tuple[Run, Kernel, Embedded]]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the t-SNE of every model (`TSNE_COLUMNS`), and the stages of `PICTURED_MODEL` (`STAGE_COLUMNS`).
-
-    Args:
-        models: run, kernel and test embeddings of each model.
-    """
-    views, conditioning = [], pd.DataFrame(columns=STAGE_COLUMNS)
+    """Return `tsne.csv.gz` of all models, given by run, kernel and test embeddings, and `stages.csv.gz` of `PICTURED_MODEL`."""
+    columns = COLUMNS["tsne.csv.gz"]
+    views, conditioning = [], pd.DataFrame(columns=COLUMNS["stages.csv.gz"])
     for run, kernel, test in models:
-        views.append(tsne(run, kernel, test).assign(model=run.model)[TSNE_COLUMNS])
+        views.append(tsne(run, kernel, test).assign(model=run.model)[columns])
         if run.model == PICTURED_MODEL:
             conditioning = stages(run, kernel, test)
-    return pd.concat(views) if views else pd.DataFrame(columns=TSNE_COLUMNS), conditioning
+    return pd.concat(views) if views else pd.DataFrame(columns=columns), conditioning

@@ -15,10 +15,7 @@ AGREEMENT_COLUMNS = ["share", "quantity", "value"]
 def measure_agreement(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]) -> pd.DataFrame:
     """Return how often the rules `printed` and `parzen` decide alike on the test samples of a run of CLaI-M.
 
-    Args:
-        run: its settings hold `inference`.
-        kernel: the learned Gaussian kernel, whose Parzen form is a density up to a constant.
-        embedded: the training samples are references, as in the run's evaluation.
+    The Parzen form of the learned Gaussian kernel is a density up to a constant. Training samples are references.
 
     Returns:
         `AGREEMENT_COLUMNS`: for the class share of each condition, conditions with equal shares together, agreement, the share of

@@ -64,10 +64,8 @@ def operations_per_item(run: Run, model: Network) -> float | None:
 
     A multiplication and an addition are two operations, as Jordan (2024, arXiv 2404.00498) counts. PyTorch's counter knows
     convolutions and matrix products, from their shapes; the layout in memory and the precision change nothing. Normalisation,
-    activations, the loss and the optimiser are not counted: together they are a few per cent.
-
-    Returns:
-        The operations; None for recordings, because the counter does not know recurrent layers.
+    activations, the loss and the optimiser are not counted: together they are a few per cent. None for recordings, because the
+    counter does not know recurrent layers.
     """
     if run.data.info["kind"] == "recordings":
         return None

@@ -5,7 +5,6 @@ Each check returns tidy rows (check, setting, quantity, value). A setting is `na
 
 import itertools
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,7 @@ from sklearn.neighbors import KernelDensity
 from torch import Tensor
 
 from clai.alignment import TargetMatrix, alignment_loss
-from clai.inference import RULES, ParzenMeans, decide, parzen_means, predict_labels
+from clai.inference import RULES, decide, parzen_means, predict_labels
 from clai.kernels import Kernel, MahalanobisGaussian
 
 Row = tuple[str, str, str, float]
@@ -30,31 +29,19 @@ BATCHES, DRAWS = (8, 64), 200
 """Sizes of similarity matrices, and their number."""
 
 
-class Simulated(NamedTuple):
-    """References and test samples of two unit-variance Gaussians, `DISTANCE` apart.
-
-    Attributes:
-        kernel: the Gaussian one on the data themselves, exp(-|x - x'|^2 / (2 bandwidth^2)).
-        z, z_test: its inputs (1, N, SIZE).
-        labels: of the references (N,).
-        kde: decisions (N,) for the test samples by scikit-learn's KernelDensity with class priors.
-    """
-
-    kernel: Kernel
-    z: Tensor
-    labels: Tensor
-    z_test: Tensor
-    kde: NDArray[np.bool_]
-
-
 def check_all(seeds: Sequence[int]) -> pd.DataFrame:
     """Run both checks with every seed of the random draws; columns check, setting, quantity, value."""
     rows = [row for seed in seeds for check in (check_parzen, check_bound) for row in check(seed)]
     return pd.DataFrame(rows, columns=["check", "setting", "quantity", "value"])
 
 
-def simulate(share: float, bandwidth: float, seed: int) -> Simulated:
-    """Draw references and test samples, as many positive ones as the share says, and decide the latter by their densities."""
+def simulate(share: float, bandwidth: float, seed: int) -> tuple[Kernel, Tensor, Tensor, Tensor, NDArray[np.bool_]]:
+    """Draw references and test samples of two unit-variance Gaussians, `DISTANCE` apart, as many positive ones as the share says.
+
+    Returns:
+        The Gaussian kernel on the data themselves, exp(-|x - x'|^2 / (2 bandwidth^2)); its inputs (1, N, SIZE) for references;
+        the labels (N,) of these; its inputs for test samples; decisions (N,) for them by KernelDensity with class priors.
+    """
     generator = np.random.default_rng(seed)
     y = (np.arange(SAMPLES) < round(share * SAMPLES)).astype(np.int64)
     reference, test = (generator.standard_normal((SAMPLES, SIZE)) for _ in range(2))
@@ -66,14 +53,14 @@ def simulate(share: float, bandwidth: float, seed: int) -> Simulated:
     exact = int(y.sum()) / SAMPLES
     densities = [KernelDensity(bandwidth=bandwidth).fit(reference[y == k]).score_samples(test) for k in (0, 1)]
     kde = densities[1] + np.log(exact) > densities[0] + np.log(1 - exact)
-    return Simulated(kernel, z, torch.as_tensor(y), z_test, kde)
+    return kernel, z, torch.as_tensor(y), z_test, kde
 
 
 def check_parzen(seed: int) -> list[Row]:
     """Compare the decision rules with the Parzen-window estimate of the Bayes classifier (claim 10).
 
     The rule `derivation` is the last line of the paper's derivation (line 389), which multiplies class shares by *sums* of
-    similarities; the other rules are those of `clai.inference`.
+    similarities, here divided by N; the other rules are those of `clai.inference`.
 
     Returns:
         For each share, bandwidth and rule agreement_kde, the share of test samples decided as by scikit-learn's KernelDensity.
@@ -82,8 +69,10 @@ def check_parzen(seed: int) -> list[Row]:
     for share, bandwidth in itertools.product(SHARES, BANDWIDTHS):
         kernel, z, labels, z_test, kde = simulate(share, bandwidth, seed)
         means = parzen_means(kernel, z_test, z, labels)
-        decisions = [(rule, decide(means, rule)) for rule in RULES] + [("derivation", _derivation(means))]
-        for rule, f in decisions:
+        p, positive, negative = means.share, means.log_positive.exp(), means.log_negative.exp()
+        decisions: dict[str, Tensor] = {rule: decide(means, rule) for rule in RULES}
+        decisions["derivation"] = p**2 * (2 * positive - 1) - (1 - p) ** 2 * (2 * negative - 1)
+        for rule, f in decisions.items():
             setting = f"share={share:g};bandwidth={bandwidth:g};rule={rule};seed={seed}"
             rows.append(("parzen", setting, "agreement_kde", float((predict_labels(f).numpy() == kde).mean())))
     return rows
@@ -116,9 +105,3 @@ def check_bound(seed: int) -> list[Row]:
         loss, aligned = alignment_loss(similarity, TargetMatrix(target, None)), alignment(similarity, target)
         rows.append(("bound", f"size={size};seed={seed}", "smallest_margin", float((loss - (1 - aligned**2)).min())))
     return rows
-
-
-def _derivation(means: ParzenMeans) -> Tensor:
-    """Return (N+/N) sum over positives of S_n - (N-/N) sum over negatives of S_n, divided by N, shape (1, P)."""
-    p = means.share
-    return p**2 * (2 * means.log_positive.exp() - 1) - (1 - p) ** 2 * (2 * means.log_negative.exp() - 1)

@@ -19,16 +19,9 @@ REFERENCES = 5
 
 
 def vote_pictures(model: PublishedModel, data: Prepared, seed: int) -> pd.DataFrame:
-    """Return test images and the references with the strongest votes about them.
+    """Return test images, drawn with the seed, and the references with the strongest votes about them, as `votes.csv.gz`.
 
-    Args:
-        model: published, of Collaborative Learning, for images.
-        data: the prepared images on which it was trained.
-        seed: of the draw of images.
-
-    Returns:
-        The columns of `votes.csv.gz`. An image has a row with `role` image, then one for each reference; `pixels` are base64 of
-        uint8 (height, width, channels).
+    An image has a row with `role` image, then one for each reference; `pixels` are base64 of uint8 (height, width, channels).
     """
     y = np.asarray(data["y_test"])
     order = np.random.default_rng(seed).permutation(len(y))
@@ -44,15 +37,8 @@ def _rows(model: PublishedModel, data: Prepared, image: int) -> Iterator[dict[st
     (votes,) = model.votes(pixels[None], REFERENCES)
     shared = {"model": model.record["model"], "image": image, "predicted": votes.label}
     label = model.classes[int(data["y_test"][image])]
-    yield {
-        **shared,
-        **_picture(pixels),
-        "role": "image",
-        "place": 0,
-        "item": image,
-        "label": label,
-        "vote": votes.score,
-    }
+    shown = {"role": "image", "place": 0, "item": image, "label": label, "vote": votes.score}
+    yield {**shared, **_picture(pixels), **shown}
     for role, side in (("for", votes.support), ("against", votes.opposition)):
         for place, vote in enumerate(side, 1):
             yield {**shared, **_picture(data["x_train"][vote.item]), **vote._asdict(), "role": role, "place": place}

@@ -19,6 +19,7 @@ from scipy.sparse import csr_array
 from scipy.special import ndtr, ndtri
 
 from replication.metrics.challenge_utility import HourlyUtility
+from replication.runs.columns import COLUMNS
 
 Floats = NDArray[np.float64]
 METRICS = ("auroc", "auprc", "utility")
@@ -176,11 +177,9 @@ def patient_intervals(
         draws: number of bootstrap samples; without any, the limits are NaN.
 
     Returns:
-        Columns model, other (empty for the metric itself), metric, value, low, high, patients, draws.
+        The columns of `intervals.csv`; other is empty for the metric itself.
     """
-    units: dict[int | None, list[int]] = {}
-    for f, fold in enumerate(folds):
-        units.setdefault(fold.number, []).append(f)
+    units = {fold.number: [f for f, other in enumerate(folds) if other.number == fold.number] for fold in folds}
     measured = np.full((draws + 1, len(folds), len(models), len(METRICS)), np.nan)
     without: dict[int | None, Floats] = {}
     generator = np.random.default_rng(seed)
@@ -193,9 +192,8 @@ def patient_intervals(
         measure = _measure_of([folds[f] for f in of_fold], models, rows, len(patients))
         for start in range(0, draws + 1, DRAWS_AT_ONCE):
             numbers = range(start, min(start + DRAWS_AT_ONCE, draws + 1))
-            measured[np.ix_(numbers, of_fold)] = measure(
-                np.stack([_draw(generator, draw, len(patients)) for draw in numbers])
-            )
+            weights = np.stack([_draw(generator, draw, len(patients)) for draw in numbers])
+            measured[np.ix_(numbers, of_fold)] = measure(weights)
         # Neighbours in the order of patients, who may be alike, are in different groups.
         group = np.arange(len(patients)) % JACKKNIFE_GROUPS
         without[number] = measure((group != np.unique(group)[:, None]).astype(np.float64))
@@ -216,8 +214,7 @@ def patient_intervals(
                 if not np.isnan(value):
                     low, high = bca_limits(value, of_draws[1:, k], [part[:, k] for part in of_groups])
                     rows_of_table.append((model, other, metric, value, low, high, patients_in_all, draws))
-    columns = ["model", "other", "metric", "value", "low", "high", "patients", "draws"]
-    return pd.DataFrame(rows_of_table, columns=columns)
+    return pd.DataFrame(rows_of_table, columns=COLUMNS["intervals.csv"])
 
 
 def _draw(generator: np.random.Generator, draw: int, patients: int) -> Floats:

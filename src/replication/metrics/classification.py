@@ -116,9 +116,8 @@ def log_loss(y: ArrayLike, probabilities: ArrayLike) -> float:
 
 def brier(y: ArrayLike, probabilities: ArrayLike) -> float:
     """Return the Brier score of probabilities (N, C) for class indices (N,)."""
-    probabilities = np.asarray(probabilities, dtype=np.float64)
-    indicator = np.eye(probabilities.shape[1])[np.asarray(y)]
-    return float(np.square(probabilities - indicator).sum(axis=1).mean() / 2)
+    indicator = np.eye(np.shape(probabilities)[1])[np.asarray(y)]
+    return float(np.square(np.asarray(probabilities, dtype=np.float64) - indicator).sum(axis=1).mean() / 2)
 
 
 def risk_coverage_area(y: ArrayLike, probabilities: ArrayLike) -> float:
@@ -160,8 +159,8 @@ def binary_metrics(
     """
     from sklearn.metrics import average_precision_score, brier_score_loss
 
-    y, score = np.asarray(y).astype(np.int64), np.asarray(score, dtype=np.float64)
-    probability, calibrated = np.asarray(probability, dtype=np.float64), np.asarray(calibrated, dtype=np.float64)
+    y = np.asarray(y).astype(np.int64)
+    score, probability, calibrated = (np.asarray(x, dtype=np.float64) for x in (score, probability, calibrated))
     calibration: dict[str, float] = {}
     for ending, p in (("", probability), ("_calibrated", calibrated)):
         of_ending = {
@@ -229,26 +228,18 @@ def reliability(probability: ArrayLike, outcome: ArrayLike, *, bins: int = ECE_B
     row. Raises InputError for probabilities outside [0, 1].
     """
     probability = _within_last_bin(probability)
-    rows = pd.DataFrame(
-        {
-            "bin": np.digitize(probability, np.linspace(0, 1, bins + 1)) - 1,
-            "confidence": probability,
-            "accuracy": np.asarray(outcome, dtype=np.float64),
-        }
-    )
-    return rows.groupby("bin", as_index=False).agg(
-        n=("confidence", "size"), confidence=("confidence", "mean"), accuracy=("accuracy", "mean")
-    )
+    place = np.digitize(probability, np.linspace(0, 1, bins + 1)) - 1
+    rows = pd.DataFrame({"confidence": probability, "accuracy": np.asarray(outcome, dtype=np.float64)})
+    binned = rows.groupby(pd.Series(place, name="bin"))
+    return binned.mean().assign(n=binned.size()).reset_index()[["bin", "n", "confidence", "accuracy"]]
 
 
 def brier_parts(probability: ArrayLike, outcome: ArrayLike) -> dict[str, float]:
     """Return brier_reliability and brier_resolution over the bins of `reliability`."""
     table = reliability(probability, outcome)
     share, rate = table["n"] / table["n"].sum(), float(np.mean(np.asarray(outcome, dtype=np.float64)))
-    return {
-        "brier_reliability": float((share * (table["confidence"] - table["accuracy"]) ** 2).sum()),
-        "brier_resolution": float((share * (table["accuracy"] - rate) ** 2).sum()),
-    }
+    distances = {"reliability": table["confidence"] - table["accuracy"], "resolution": table["accuracy"] - rate}
+    return {f"brier_{name}": float((share * distance**2).sum()) for name, distance in distances.items()}
 
 
 def choose_threshold(y: ArrayLike, score: ArrayLike) -> float:
@@ -278,9 +269,7 @@ def _f1_above(y: NDArray[np.int64], score: Floats, threshold: float) -> float:
     """Return the F1 of calling scores above the threshold positive; NaN for a threshold that is NaN."""
     from sklearn.metrics import f1_score
 
-    if np.isnan(threshold):
-        return float("nan")
-    return float(f1_score(y, score > threshold, zero_division=0))
+    return float("nan") if np.isnan(threshold) else float(f1_score(y, score > threshold, zero_division=0))
 
 
 def _within_last_bin(probability: ArrayLike) -> Floats:

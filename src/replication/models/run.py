@@ -15,9 +15,10 @@ from clai.checkpoints import Checkpoint
 from clai.errors import InputError
 from clai.trainer import TrainingSettings
 from replication.datasets import prepared
+from replication.datasets.hourly_inputs import hourly_names
 from replication.datasets.prepared import Prepared
 from replication.models.hardware import choose_device, choose_precision
-from replication.models.splits import inputs_of, splits_of
+from replication.models.splits import splits_of
 from replication.runs.identity import RunId
 from replication.runs.jobs import use_threads
 from replication.runs.record import Recorder, digest, file_digest
@@ -29,10 +30,7 @@ BINARY_TARGET: Target = "product"
 def training_settings(settings: Mapping[str, Any], conditions: int, seed: int) -> TrainingSettings:
     """Take the settings of a training from the blocks `training` and `target` of a dataset's settings.
 
-    Args:
-        settings: of one dataset; further keys of `training` are left alone.
-        conditions: C for a multiclass task, 1 for a binary one, whose target is `BINARY_TARGET`.
-        seed: of the run.
+    conditions: C for a multiclass task, 1 for a binary one, whose target is `BINARY_TARGET`.
     """
     names = [field.name for field in fields(TrainingSettings) if field.name not in ("target", "seed", "conditioning")]
     target = settings["target"]["multiclass"] if conditions > 1 else BINARY_TARGET
@@ -41,14 +39,7 @@ def training_settings(settings: Mapping[str, Any], conditions: int, seed: int) -
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One run at work. What follows from its fields is computed once.
-
-    Args:
-        data: the prepared dataset.
-        settings: the settings that the run reads, as in config.yaml.
-        id: which run.
-        device: where to compute.
-    """
+    """One run at work: its data, the settings that it reads, and what follows from them, which is computed once."""
 
     data: Prepared
     settings: Mapping[str, Any]
@@ -108,7 +99,9 @@ class Run:
     @property
     def inputs(self) -> int:
         """Return the number of channels or variables that the encoder takes."""
-        return inputs_of(self.data, self.settings)
+        if self.data.info["kind"] == "recordings":
+            return len(hourly_names(self.data.info["variables"], **self.settings["hourly"]))
+        return int(self.data["x_train"].shape[3 if self.data.info["kind"] == "images" else 1])
 
     @property
     def mirror(self) -> bool:
@@ -136,15 +129,15 @@ class Run:
 
         Without the classes that training leaves out, the others are numbered anew, in order.
         """
-        splits = splits_of(self.data, self.settings, self.id, self.device, self.left_out)
-        return splits._replace(test=getattr(splits, self.scored_split))
+        return self._without(self.left_out)
 
     @cached_property
     def whole(self) -> Splits:
         """Return the items of all classes, those among them that training leaves out."""
-        if not self.left_out:
-            return self.splits
-        splits = splits_of(self.data, self.settings, self.id, self.device)
+        return self._without([]) if self.left_out else self.splits
+
+    def _without(self, classes: list[int]) -> Splits:
+        splits = splits_of(self.data, self.settings, self.id, self.device, classes)
         return splits._replace(test=getattr(splits, self.scored_split))
 
     @cached_property
@@ -157,13 +150,6 @@ class Run:
         return Recorder(self.id, self.settings, self.data.info, self.device.type)
 
     def checkpoint(self, path: str | Path, files: Sequence[str]) -> Checkpoint:
-        """Return the checkpoint of the run's fit.
-
-        A state is resumed from only if settings, files and device are the same.
-
-        Args:
-            path: of the checkpoint's file.
-            files: data and code that decide the fit.
-        """
+        """Return the checkpoint of the fit, resumed from only if settings, device and `files` (data, code) are the same."""
         fingerprint = digest([self.settings, str(self.id), file_digest(list(files)), self.device.type])
         return Checkpoint(Path(path), fingerprint)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from clai.batches import Images, Items, Recordings, Signals, Splits, Vectors
 from clai.errors import InputError
-from replication.datasets.hourly_inputs import hourly_inputs, hourly_names
+from replication.datasets.hourly_inputs import hourly_inputs
 from replication.datasets.prepared import Prepared, normalisation
 from replication.datasets.splits import DEVELOPMENT, draw_patients
 from replication.runs.identity import RunId
@@ -19,13 +19,6 @@ Rows = NDArray[np.bool_]
 
 DEVELOPMENT_TEST_SHARE = 0.3
 """Share of the development patients who test the cells of a study that is `scored_on` development."""
-
-
-def inputs_of(data: Prepared, settings: Mapping[str, Any]) -> int:
-    """Return the number of channels or variables that the encoder takes."""
-    if data.info["kind"] == "recordings":
-        return len(hourly_names(data.info["variables"], **settings["hourly"]))
-    return int(data["x_train"].shape[3 if data.info["kind"] == "images" else 1])
 
 
 def recording_rows(data: Prepared, settings: Mapping[str, Any], run_id: RunId) -> tuple[Rows, Rows, Rows]:
@@ -72,12 +65,8 @@ def splits_of(
     The run's seed draws the validation patients of recordings. It also draws the training samples where `training.samples` is
     fewer than there are. Recordings are normalised with statistics of the run's own training rows, without validation rows.
     """
-    if data.info["kind"] == "recordings":
-        return _recordings(data, settings, run_id, device)
-    return Splits(*(_items(data, settings, run_id, device, split, left_out) for split in Splits._fields))
-
-
-def _recordings(data: Prepared, settings: Mapping[str, Any], run_id: RunId, device: torch.device) -> Splits:
+    if data.info["kind"] != "recordings":
+        return Splits(*(_items(data, settings, run_id, device, split, left_out) for split in Splits._fields))
     x, y, groups, hours = (np.asarray(data[f"{name}_all"]) for name in ("x", "y", "groups", "hours"))
     rows = recording_rows(data, settings, run_id)
     statistics = normalisation(x, "recordings", data.info["variables"], rows[0], f"training data of fold {run_id.fold}")
