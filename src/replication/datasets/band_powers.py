@@ -72,10 +72,11 @@ def band_power_table(folder: Path, settings: Mapping[str, Any]) -> pd.DataFrame:
         powers = night_powers(night, channels, samples)
         logger.info("%s: %d epochs", night.psg.name, len(powers))
         name = night.psg.name[:6]
-        epochs = {"recording": name, "subject": name[3:5], "night": name[5]}
-        epochs |= {"onset_s": (night.starts / settings["sampling_rate"]).astype(int), "stage": STAGES[night.stages]}
+        onsets = (night.starts / settings["sampling_rate"]).astype(int)
+        of_name = {"recording": name, "subject": name[3:5], "night": name[5]}
+        epochs = pd.DataFrame({**of_name, "onset_s": onsets, "stage": STAGES[night.stages]})
         of_bands = pd.DataFrame(powers.reshape(len(powers), -1), columns=names)
-        parts.append(pd.concat([pd.DataFrame(epochs), of_bands], axis=1))
+        parts.append(pd.concat([epochs, of_bands], axis=1))
     return pd.concat(parts, ignore_index=True)
 
 

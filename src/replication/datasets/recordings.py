@@ -109,12 +109,9 @@ def write(
 
     The development patients are drawn first, at `development_share` of the patients; the others are in the folds.
 
-    Args:
-        extra: further entries of `dataset.json`; `flow`, the cohort step by step, is one of them.
-        folds: test fold of each row (rows,), for those who are not drawn for development; None to draw them by patient.
-
-    Raises:
-        InputError: when no row or no hour of a class is left, in all or in a fold; with the flow and the settings behind it.
+    extra: further entries of `dataset.json`; `flow`, the cohort step by step, is one of them. folds: test fold of each row
+    (rows,), for those who are not drawn for development; None to draw them by patient. Raises InputError when no row or no hour
+    of a class is left, in all or in a fold; with the flow and the settings behind it.
     """
     variables = list(settings["variables"])
     split_rule = "one fold for each hospital system"

@@ -31,7 +31,6 @@ from replication.datasets.mimic_iv.tables import (
     connect,
     count,
     executing,
-    run,
 )
 from replication.datasets.recordings import Rows, cohort_text, write
 from replication.datasets.sources import Raw
@@ -63,27 +62,21 @@ def average_vitals(database: DuckDBPyConnection, ranges: Mapping[str, Sequence[f
     """
     named = ", ".join(f"({item}, '{name}')" for name in ranges for item in VITALS[name])
     limits = ", ".join(f"('{name}', {low}, {high})" for name, (low, high) in ranges.items())
-    run(
-        database,
-        f"""
+    with executing("the vital signs in icu/chartevents"):
+        database.execute(f"""
         CREATE TABLE readings AS
         SELECT stay_id, hour, variable,
             CASE WHEN c.item = {FAHRENHEIT} THEN (c.value - 32) / 1.8 ELSE c.value END AS reading
         FROM chart c JOIN (VALUES {named}) AS names(item, variable) ON c.item = names.item
         WHERE c.value IS NOT NULL
-    """,
-        "the vital signs in icu/chartevents",
-    )
-    run(
-        database,
-        f"""
+    """)
+    with executing("the vital signs in icu/chartevents"):
+        database.execute(f"""
         CREATE TABLE vitals AS
         SELECT stay_id, hour, variable, avg(reading) AS value
         FROM readings JOIN (VALUES {limits}) AS limits(variable, low, high) USING (variable)
         WHERE reading BETWEEN low AND high GROUP BY ALL
-    """,
-        "the vital signs in icu/chartevents",
-    )
+    """)
     return [
         {
             "reason": f"values of {name} outside {low:g} to {high:g}",

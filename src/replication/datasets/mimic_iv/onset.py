@@ -10,7 +10,7 @@ from typing import Any
 from duckdb import DuckDBPyConnection
 
 from clai.errors import InputError
-from replication.datasets.mimic_iv.tables import count, run, texts
+from replication.datasets.mimic_iv.tables import count, executing, texts
 
 # Stems of the names of systemic antibiotics, matched anywhere in the drug: generic names, and brands that occur alone.
 ANTIBIOTICS = (
@@ -63,7 +63,8 @@ def leave_out(database: DuckDBPyConnection, rules: Sequence[tuple[str, str]]) ->
     exclusions = []
     for reason, rule in rules:
         dropped = count(database, f"SELECT count(*) FROM stays WHERE {rule}")
-        run(database, f"DELETE FROM stays WHERE {rule}", "the stays")
+        with executing("the stays"):
+            database.execute(f"DELETE FROM stays WHERE {rule}")
         exclusions.append({"reason": reason, "count": dropped, "left": count(database, "SELECT count(*) FROM stays")})
     return exclusions
 
@@ -77,9 +78,8 @@ def select_stays(database: DuckDBPyConnection, settings: Mapping[str, Any]) -> l
         rows = f"count(*) - count(DISTINCT CAST({key} AS BIGINT)) FROM {table.partition('/')[2]}"
         if repeated := count(database, f"SELECT {rows}", table):
             raise InputError(f"{table}: found {repeated} rows whose {key} is missing or repeats, expected each once.")
-    run(
-        database,
-        """
+    with executing("icu/icustays and hosp/patients"):
+        database.execute("""
         CREATE TABLE stays AS
         SELECT CAST(i.subject_id AS BIGINT) AS subject_id, CAST(i.stay_id AS BIGINT) AS stay_id,
             CAST(i.intime AS TIMESTAMP) AS intime, CAST(i.outtime AS TIMESTAMP) AS outtime,
@@ -87,9 +87,7 @@ def select_stays(database: DuckDBPyConnection, settings: Mapping[str, Any]) -> l
             CAST(ceil(epoch(CAST(i.outtime AS TIMESTAMP) - CAST(i.intime AS TIMESTAMP)) / 3600) AS INTEGER) AS hours,
             row_number() OVER (PARTITION BY i.subject_id ORDER BY CAST(i.intime AS TIMESTAMP)) AS number
         FROM icustays i JOIN patients p ON CAST(i.subject_id AS BIGINT) = CAST(p.subject_id AS BIGINT)
-        """,
-        "icu/icustays and hosp/patients",
-    )
+        """)
     total = count(database, "SELECT count(*) FROM icustays")
     known = count(database, "SELECT count(*) FROM stays")
     exclusions = [
@@ -106,7 +104,8 @@ def select_stays(database: DuckDBPyConnection, settings: Mapping[str, Any]) -> l
     longest = settings["maximum_hours"]
     beyond = count(database, f"SELECT coalesce(sum(greatest(hours - {longest}, 0)), 0) FROM stays")
     exclusions.append({"reason": f"hours after hour {longest} of a stay", "count": beyond})
-    run(database, f"UPDATE stays SET hours = least(hours, {longest})", "the stays")
+    with executing("the stays"):
+        database.execute(f"UPDATE stays SET hours = least(hours, {longest})")
     return exclusions
 
 
@@ -139,9 +138,8 @@ def read_treatment(database: DuckDBPyConnection) -> None:
 
     Antibiotics are orders of systemic ones; `stop` is not before `time`. A culture with a date alone counts from midnight.
     """
-    run(
-        database,
-        f"""
+    with executing("hosp/prescriptions.csv.gz"):
+        database.execute(f"""
         CREATE TABLE antibiotics AS
         SELECT DISTINCT CAST(p.subject_id AS BIGINT) AS subject_id, CAST(p.starttime AS TIMESTAMP) AS time,
             greatest(CAST(p.starttime AS TIMESTAMP), CAST(p.stoptime AS TIMESTAMP)) AS stop,
@@ -149,19 +147,14 @@ def read_treatment(database: DuckDBPyConnection) -> None:
         FROM prescriptions p
         WHERE p.starttime IS NOT NULL AND upper(p.route) IN ({texts(SYSTEMIC_ROUTES)})
             AND regexp_matches(lower(p.drug), '{ANTIBIOTICS}') AND NOT regexp_matches(lower(p.drug), '{NOT_SYSTEMIC}')
-        """,
-        "hosp/prescriptions.csv.gz",
-    )
-    run(
-        database,
-        """
+        """)
+    with executing("hosp/microbiologyevents.csv.gz"):
+        database.execute("""
         CREATE TABLE cultures AS
         SELECT DISTINCT CAST(subject_id AS BIGINT) AS subject_id,
             coalesce(CAST(charttime AS TIMESTAMP), CAST(chartdate AS TIMESTAMP)) AS time
         FROM microbiologyevents
-        """,
-        "hosp/microbiologyevents.csv.gz",
-    )
+        """)
 
 
 def find_suspicions(database: DuckDBPyConnection, intravenous_hours: int | None) -> None:
@@ -187,9 +180,8 @@ def find_suspicions(database: DuckDBPyConnection, intravenous_hours: int | None)
                 )
             ) WHERE until >= time + INTERVAL {intravenous_hours} HOUR
         )"""
-    run(
-        database,
-        f"""
+    with executing("cultures and antibiotics"):
+        database.execute(f"""
         CREATE TABLE suspicions AS
         WITH counted AS (SELECT * FROM {counted})
         SELECT DISTINCT subject_id, time FROM (
@@ -199,9 +191,7 @@ def find_suspicions(database: DuckDBPyConnection, intravenous_hours: int | None)
             SELECT a.subject_id, a.time FROM counted a JOIN cultures c ON a.subject_id = c.subject_id
                 AND c.time > a.time AND c.time <= a.time + INTERVAL 24 HOUR
         )
-        """,
-        "cultures and antibiotics",
-    )
+        """)
 
 
 def find_onsets(database: DuckDBPyConnection, rule: str, time: str) -> None:
@@ -215,9 +205,8 @@ def find_onsets(database: DuckDBPyConnection, rule: str, time: str) -> None:
     if chosen.since is not None:
         failing = f"""SELECT stay_id, hour FROM sofa
             QUALIFY sofa >= 2 + min(sofa) OVER (PARTITION BY stay_id ORDER BY hour ROWS {chosen.since} PRECEDING)"""
-    run(
-        database,
-        f"""
+    with executing("cultures, antibiotics and SOFA"):
+        database.execute(f"""
         CREATE TABLE onsets AS
         SELECT stay_id, min({TIMES[time]}) AS onset FROM (
             SELECT s.stay_id, s.hours, u.suspicion, min(f.hour) AS sofa
@@ -230,6 +219,4 @@ def find_onsets(database: DuckDBPyConnection, rule: str, time: str) -> None:
                 AND f.hour BETWEEN u.suspicion - {chosen.before} AND u.suspicion + {chosen.after}
             GROUP BY ALL
         ) WHERE {TIMES[time]} < hours GROUP BY stay_id
-        """,
-        "cultures, antibiotics and SOFA",
-    )
+        """)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from duckdb import DuckDBPyConnection
 
-from replication.datasets.mimic_iv.tables import HEART_RATE, VITALS, count, run, texts
+from replication.datasets.mimic_iv.tables import HEART_RATE, VITALS, count, executing, texts
 
 logger = logging.getLogger(__name__)
 
@@ -62,9 +62,8 @@ def read_events(database: DuckDBPyConnection) -> None:
     """
     vitals = [item for vital in VITALS.values() for item in vital]
     logger.info("reading icu/chartevents")
-    run(
-        database,
-        f"""
+    with executing("icu/chartevents.csv.gz"):
+        database.execute(f"""
         CREATE TABLE chart AS
         SELECT s.stay_id, CAST(c.charttime AS TIMESTAMP) AS time,
             CAST(floor(epoch(CAST(c.charttime AS TIMESTAMP) - s.intime) / 3600) AS INTEGER) AS hour,
@@ -72,13 +71,10 @@ def read_events(database: DuckDBPyConnection) -> None:
             CASE WHEN c.itemid IN ({texts(_WITH_TEXT)}) THEN trim(c.value) END AS text
         FROM chartevents c JOIN stays s ON CAST(c.stay_id AS BIGINT) = s.stay_id
         WHERE c.itemid IN ({texts([*vitals, EYE, MOTOR, CHARTED_FIO2, *_WITH_TEXT])})
-        """,
-        "icu/chartevents.csv.gz",
-    )
+        """)
     logger.info("reading hosp/labevents")
-    run(
-        database,
-        f"""
+    with executing("hosp/labevents.csv.gz"):
+        database.execute(f"""
         CREATE TABLE labs AS
         SELECT s.stay_id, CAST(l.specimen_id AS BIGINT) AS specimen, CAST(l.charttime AS TIMESTAMP) AS time,
             CAST(floor(epoch(CAST(l.charttime AS TIMESTAMP) - s.intime) / 3600) AS INTEGER) AS hour,
@@ -89,12 +85,9 @@ def read_events(database: DuckDBPyConnection) -> None:
                   OR itemid = '{SPECIMEN}') l
         JOIN stays s ON CAST(l.subject_id AS BIGINT) = s.subject_id
             AND CAST(l.charttime AS TIMESTAMP) BETWEEN s.intime - INTERVAL 24 HOUR AND s.outtime
-        """,
-        "hosp/labevents.csv.gz",
-    )
-    run(
-        database,
-        f"""
+        """)
+    with executing("icu/inputevents.csv.gz"):
+        database.execute(f"""
         CREATE TABLE pressors AS
         SELECT s.stay_id, CAST(i.itemid AS INTEGER) AS item,
             CAST(floor(epoch(CAST(i.starttime AS TIMESTAMP) - s.intime) / 3600) AS INTEGER) AS first_hour,
@@ -104,21 +97,16 @@ def read_events(database: DuckDBPyConnection) -> None:
         FROM inputevents i JOIN stays s ON CAST(i.stay_id AS BIGINT) = s.stay_id
         WHERE i.itemid IN ({texts([NOREPINEPHRINE, EPINEPHRINE, DOPAMINE, DOBUTAMINE])})
             AND number(i.rate) > 0 AND coalesce(i.statusdescription, '') <> 'Rewritten'
-        """,
-        "icu/inputevents.csv.gz",
-    )
-    run(
-        database,
-        f"""
+        """)
+    with executing("icu/outputevents.csv.gz"):
+        database.execute(f"""
         CREATE TABLE urine AS
         SELECT s.stay_id, CAST(o.charttime AS TIMESTAMP) AS time,
             CAST(floor(epoch(CAST(o.charttime AS TIMESTAMP) - s.intime) / 3600) AS INTEGER) AS hour,
             sum(CASE WHEN o.itemid = '{IRRIGANT_IN}' THEN -abs(number(o.value)) ELSE number(o.value) END) AS value
         FROM outputevents o JOIN stays s ON CAST(o.stay_id AS BIGINT) = s.stay_id
         WHERE o.itemid IN ({texts([*URINE, IRRIGANT_IN, IRRIGANT_AND_URINE_OUT])}) GROUP BY ALL
-        """,
-        "icu/outputevents.csv.gz",
-    )
+        """)
 
 
 def find_ventilation(database: DuckDBPyConnection) -> None:
@@ -127,9 +115,8 @@ def find_ventilation(database: DuckDBPyConnection) -> None:
     Each charted device or mode says whether the patient is ventilated through a tube, or says nothing ("Standby"). An interval
     ends where the next one says otherwise, or at its last one before a gap; a single one makes no interval.
     """
-    run(
-        database,
-        f"""
+    with executing("the ventilation in icu/chartevents"):
+        database.execute(f"""
         CREATE TABLE ventilation AS
         WITH charted AS (
             SELECT stay_id, time, max(text) FILTER (item = {OXYGEN_DEVICE}) AS device,
@@ -153,9 +140,7 @@ def find_ventilation(database: DuckDBPyConnection) -> None:
         SELECT stay_id, min(time) AS begin,
             max(CASE WHEN date_diff('hour', time, next) < {LONGEST_GAP} THEN next ELSE time END) AS until
         FROM numbered WHERE invasive GROUP BY stay_id, number HAVING min(time) <> max(time)
-        """,
-        "the ventilation in icu/chartevents",
-    )
+        """)
 
 
 def score_sofa(database: DuckDBPyConnection) -> None:
@@ -164,18 +149,14 @@ def score_sofa(database: DuckDBPyConnection) -> None:
     A component is the worst of the last 24 h, and 0 without a value. Also creates `grid`: stay_id, hour from -24 to the last of
     the stay. Needs the tables of `read_events` and `find_ventilation`.
     """
-    run(
-        database,
-        "CREATE TABLE grid AS "
-        "SELECT stay_id, CAST(unnest(generate_series(-24, hours - 1)) AS INTEGER) AS hour FROM stays",
-        "the stays",
-    )
+    hours = "CAST(unnest(generate_series(-24, hours - 1)) AS INTEGER)"
+    with executing("the stays"):
+        database.execute(f"CREATE TABLE grid AS SELECT stay_id, {hours} AS hour FROM stays")
     _oxygenation(database)
     _coma_scale(database)
     _urine_a_day(database)
-    run(
-        database,
-        f"""
+    with executing("what SOFA is scored from"):
+        database.execute(f"""
         CREATE TABLE points AS
         SELECT stay_id, hour, 'respiration' AS part, CASE WHEN ratio < 100 AND ventilated THEN 4
             WHEN ratio < 200 AND ventilated THEN 3 WHEN ratio < 300 THEN 2 WHEN ratio < 400 THEN 1 ELSE 0 END AS score
@@ -212,9 +193,7 @@ def score_sofa(database: DuckDBPyConnection) -> None:
             SELECT stay_id, hour, {", ".join(f"coalesce(max({name}) OVER w, 0) AS {name}" for name in COMPONENTS)}
             FROM hourly WINDOW w AS (PARTITION BY stay_id ORDER BY hour ROWS 23 PRECEDING)
         ) WHERE hour >= 0;
-        """,
-        "what SOFA is scored from",
-    )
+        """)
 
 
 def _oxygenation(database: DuckDBPyConnection) -> None:
@@ -224,9 +203,8 @@ def _oxygenation(database: DuckDBPyConnection) -> None:
     per cent.
     """
     per_cent = "CASE WHEN value > 0.2 AND value <= 1 THEN 100 * value WHEN value BETWEEN 20 AND 100 THEN value END"
-    run(
-        database,
-        f"""
+    with executing("the blood gases in hosp/labevents"):
+        database.execute(f"""
         CREATE TABLE oxygenation AS
         WITH gases AS (
             SELECT stay_id, specimen, max(time) AS time, max(hour) AS hour, max(value) FILTER (item = {PAO2}) AS pao2,
@@ -244,9 +222,7 @@ def _oxygenation(database: DuckDBPyConnection) -> None:
         SELECT b.stay_id, b.hour, 100 * b.pao2 / b.fio2 AS ratio, coalesce(b.time <= v.until, false) AS ventilated
         FROM breathed b ASOF LEFT JOIN ventilation v ON b.stay_id = v.stay_id AND b.time >= v.begin
         WHERE b.fio2 IS NOT NULL
-        """,
-        "the blood gases in hosp/labevents",
-    )
+        """)
 
 
 def _coma_scale(database: DuckDBPyConnection) -> None:
@@ -255,9 +231,8 @@ def _coma_scale(database: DuckDBPyConnection) -> None:
     A part that is missing is that of the time before, if less than six hours ago, or else counts as normal. Under a tube the
     scale counts as normal.
     """
-    run(
-        database,
-        f"""
+    with executing("the coma scale in icu/chartevents"):
+        database.execute(f"""
         CREATE TABLE coma AS
         WITH charted AS (
             SELECT stay_id, time, hour, max(value) FILTER (item = {EYE}) AS eye, max(value) FILTER (item = {MOTOR}) AS motor,
@@ -273,9 +248,7 @@ def _coma_scale(database: DuckDBPyConnection) -> None:
                 + coalesce(verbal, verbal_before, 5) + coalesce(motor, motor_before, 6)
             ELSE coalesce(eye, 4) + coalesce(verbal, 5) + coalesce(motor, 6) END AS total
         FROM neighbours
-        """,
-        "the coma scale in icu/chartevents",
-    )
+        """)
 
 
 def _urine_a_day(database: DuckDBPyConnection) -> None:
@@ -284,9 +257,8 @@ def _urine_a_day(database: DuckDBPyConnection) -> None:
     An entry is the urine since the one before; the first, since the first heart rate. The volume is that of the entries of the
     last 23 hours, turned into that of 24 hours by the time that they stand for, which must be 22 to 30 hours.
     """
-    run(
-        database,
-        f"""
+    with executing("the urine in icu/outputevents"):
+        database.execute(f"""
         CREATE TABLE urine_a_day AS
         WITH begins AS (
             SELECT stay_id, min(time) AS begin FROM chart WHERE item = {HEART_RATE} GROUP BY ALL
@@ -299,9 +271,7 @@ def _urine_a_day(database: DuckDBPyConnection) -> None:
             FROM entries WINDOW w AS (PARTITION BY stay_id ORDER BY time RANGE BETWEEN INTERVAL 23 HOUR PRECEDING AND CURRENT ROW)
         )
         SELECT stay_id, hour, max(volume * 24 / hours) AS volume FROM days WHERE hours BETWEEN 22 AND 30 GROUP BY ALL
-        """,
-        "the urine in icu/outputevents",
-    )
+        """)
 
 
 def coverage(database: DuckDBPyConnection) -> dict[str, int]:

@@ -99,12 +99,11 @@ def connect(folder: Path, scratch: Path, memory_gb: float) -> DuckDBPyConnection
             )
         types = ", ".join(f"'{name.replace(chr(39), chr(39) * 2)}': 'VARCHAR'" for name in columns)
         path = str(file).replace("'", "''")
-        run(
-            database,
-            f"CREATE VIEW {table.partition('/')[2]} AS SELECT * FROM "
-            f"read_csv('{path}', header = true, auto_detect = false, columns = {{{types}}}, {CSV})",
-            path,
-        )
+        with executing(path):
+            database.execute(f"""
+                CREATE VIEW {table.partition("/")[2]} AS SELECT * FROM
+                    read_csv('{path}', header = true, auto_detect = false, columns = {{{types}}}, {CSV})
+            """)
     return database
 
 
@@ -139,12 +138,6 @@ def executing(what: str) -> Iterator[None]:
             f"{what}: found what is not a table of MIMIC-IV as distributed ({', '.join(dict.fromkeys(parts))}). Replace the "
             "file; its rows are not shown here."
         ) from None
-
-
-def run(database: DuckDBPyConnection, sql: str, what: str) -> None:
-    """Execute SQL that reads `what`; raises InputError as `executing` does."""
-    with executing(what):
-        database.execute(sql)
 
 
 def count(database: DuckDBPyConnection, sql: str, what: str = "the stays and their events") -> int:

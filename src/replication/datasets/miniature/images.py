@@ -46,9 +46,8 @@ def pathmnist(folder: Path, rng: np.random.Generator) -> list[Path]:
         labels = rng.permutation(np.concatenate([np.arange(9), rng.choice(9, size=n - 9, p=share)]))
         arrays[f"{split}_images"] = textures(labels, 9, 28, 38.0, cast, rng)
         arrays[f"{split}_labels"] = labels.astype(np.uint8)[:, None]
-    path = folder / "pathmnist.npz"
-    np.savez_compressed(path, allow_pickle=False, **arrays)
-    return [path]
+    np.savez_compressed(folder / "pathmnist.npz", allow_pickle=False, **arrays)
+    return [folder / "pathmnist.npz"]
 
 
 def breastmnist(folder: Path, rng: np.random.Generator) -> list[Path]:
@@ -58,9 +57,8 @@ def breastmnist(folder: Path, rng: np.random.Generator) -> list[Path]:
         labels = rng.permutation((np.arange(n) % 3 > 0).astype(np.int64))
         arrays[f"{split}_images"] = textures(labels, 2, 28, 30.0, (0, 0, 0), rng)[..., 0]
         arrays[f"{split}_labels"] = labels.astype(np.uint8)[:, None]
-    path = folder / "breastmnist.npz"
-    np.savez_compressed(path, allow_pickle=False, **arrays)
-    return [path]
+    np.savez_compressed(folder / "breastmnist.npz", allow_pickle=False, **arrays)
+    return [folder / "breastmnist.npz"]
 
 
 def cifar10(folder: Path, rng: np.random.Generator) -> list[Path]:
@@ -70,16 +68,8 @@ def cifar10(folder: Path, rng: np.random.Generator) -> list[Path]:
     for name in (*TRAIN, TEST):
         labels = rng.permutation(np.repeat(np.arange(10), 20 if name == TEST else 12))
         pixels = textures(labels, 10, 32, 42.0, (0, 0, 0), rng)
-        kind = "testing batch 1 of 1" if name == TEST else f"training batch {name[-1]} of 5"
-        members[name] = pickle.dumps(
-            {
-                "batch_label": kind,
-                "labels": [int(k) for k in labels],
-                "data": np.ascontiguousarray(pixels.transpose(0, 3, 1, 2).reshape(len(labels), -1)),
-                "filenames": [f"{classes[k]}_s_{i:06d}.png" for i, k in enumerate(labels)],
-            },
-            protocol=2,
-        )
+        rows = np.ascontiguousarray(pixels.transpose(0, 3, 1, 2).reshape(len(labels), -1))
+        members[name] = pickle.dumps({"labels": labels.tolist(), "data": rows}, protocol=2)
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for name, data in sorted(members.items()):

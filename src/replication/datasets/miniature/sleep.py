@@ -43,7 +43,6 @@ def sleepedf(folder: Path, rng: np.random.Generator) -> list[Path]:
     """Write a night of each of six subjects: two EEG channels at 100 Hz, a slow one, and a hypnogram that runs past them."""
     from edfio import Edf, EdfAnnotation, EdfSignal, Patient, Recording
 
-    descriptions = ["Sleep stage W", "Sleep stage 1", "Sleep stage 2", "Sleep stage 3", "Sleep stage R"]
     seconds, rate = 30, 100
     date, time = datetime.date(1989, 4, 24), datetime.time(16, 13)
     written = []
@@ -54,11 +53,12 @@ def sleepedf(folder: Path, rng: np.random.Generator) -> list[Path]:
             if stage == 3 and length > 2:
                 blocks += [("Sleep stage 3", length // 2), ("Sleep stage 4", length - length // 2)]
             else:
-                blocks.append((descriptions[stage], length))
+                blocks.append((f"Sleep stage {'W123R'[stage]}", length))
             if stage == 2 and len(blocks) == 3:
                 blocks.append(("Movement time", 1))
         blocks.insert(1, ("Sleep stage ?", 1))
-        stages = np.concatenate([np.full(n, _stage_of(text)) for text, n in blocks])
+        stage_of = {"1": 1, "2": 2, "3": 3, "4": 3, "R": 4}  # of the last letter; others count as wake
+        stages = np.concatenate([np.full(n, stage_of.get(text[-1], 0)) for text, n in blocks])
         gain = float(rng.lognormal(0, 0.15))
         signals = []
         for label, share in (("EEG Fpz-Cz", 1.0), ("EEG Pz-Oz", 0.8)):
@@ -74,21 +74,16 @@ def sleepedf(folder: Path, rng: np.random.Generator) -> list[Path]:
         name = f"SC4{subject:02d}1"
         psg = folder / f"{name}E0-PSG.edf"
         Edf(signals, patient=person, recording=recording, starttime=time, data_record_duration=seconds).write(psg)
-        blocks.append(("Sleep stage W", 4))
-        blocks.append(("Sleep stage ?", 40))
-        edges = np.cumsum([0, *(n for _, n in blocks)]) * seconds
+        blocks += [("Sleep stage W", 4), ("Sleep stage ?", 40)]
+        starts = np.cumsum([0, *(n for _, n in blocks[:-1])]) * seconds
         marks = [
-            EdfAnnotation(float(start), float(stop - start), text)
-            for (text, _), start, stop in zip(blocks, edges, edges[1:], strict=False)
+            EdfAnnotation(float(start), float(n * seconds), text)
+            for (text, n), start in zip(blocks, starts, strict=True)
         ]
         hypnogram = folder / f"{name}EC-Hypnogram.edf"
         Edf([], patient=person, recording=recording, starttime=time, annotations=marks).write(hypnogram)
         written += [psg, hypnogram]
     return written
-
-
-def _stage_of(description: str) -> int:
-    return {"1": 1, "2": 2, "3": 3, "4": 3, "R": 4}.get(description[-1], 0)
 
 
 def sleepedf_bands(folder: Path, rng: np.random.Generator) -> list[Path]:
