@@ -162,14 +162,7 @@ def evaluate_multiclass(test: Scored, val: Scored) -> Evaluation:
     """Evaluate scores (N, C), which softmax turns into probabilities; the temperature is fitted on validation samples."""
     temperature = fit_temperature(val.score, val.y)
     raw, scaled = scaled_softmax(test.score, 1.0), scaled_softmax(test.score, temperature)
-    metrics = sample_metrics(test.y, raw, scaled)
-    metrics["temperature"] = temperature
-    diagrams = [
-        reliability(*top_label(test.y, probability)).assign(kind="top-label", mapping=mapping)
-        for mapping, probability in (("raw", raw), ("calibrated", scaled))
-    ]
-    predictions = _predictions(test.score, raw, scaled)
-    return Evaluation(_metric_rows(metrics), pd.concat(diagrams, ignore_index=True), predictions)
+    return _evaluation(test, raw, scaled, sample_metrics(test.y, raw, scaled) | {"temperature": temperature})
 
 
 def evaluate_binary(run: Run, test: Scored, probability: Floats, val: Scored) -> Evaluation:
@@ -190,24 +183,25 @@ def evaluate_binary(run: Run, test: Scored, probability: Floats, val: Scored) ->
     )
     if run.data.info["kind"] != "recordings":
         metrics = sample_metrics(test.y, probability, calibrated) | metrics
-    predictions = _predictions(test.score, probability, calibrated)
-    if utilities is not None:
-        predictions["alarm"] = test.score > choose_alarm_threshold(utilities[0], val.score)
-        metrics["utility"] = utility_score(utilities[1], predictions["alarm"])
-    diagrams = [
-        reliability(p, test.y).assign(kind="positive-rate", mapping=mapping)
-        for mapping, p in (("raw", probability), ("calibrated", calibrated))
-    ]
-    return Evaluation(_metric_rows(metrics), pd.concat(diagrams, ignore_index=True), predictions)
+    if utilities is None:
+        return _evaluation(test, probability, calibrated, metrics)
+    alarm = test.score > choose_alarm_threshold(utilities[0], val.score)
+    metrics["utility"] = utility_score(utilities[1], alarm)
+    return _evaluation(test, probability, calibrated, metrics, alarm=alarm)
 
 
-def _metric_rows(metrics: Mapping[str, float]) -> pd.DataFrame:
-    return pd.DataFrame({"rule": "", "shares": "", "metric": list(metrics), "value": list(metrics.values())})
-
-
-def _predictions(score: Floats, probability: Floats, calibrated: Floats) -> dict[str, NDArray[Any]]:
-    arrays = {"score": score, "probability": probability, "calibrated": calibrated}
-    return {name: values.astype(np.float32) for name, values in arrays.items()}
+def _evaluation(
+    test: Scored, raw: Floats, calibrated: Floats, metrics: Mapping[str, float], **further: NDArray[Any]
+) -> Evaluation:
+    rows = pd.DataFrame({"rule": "", "shares": "", "metric": list(metrics), "value": list(metrics.values())})
+    kind = "top-label" if raw.ndim == 2 else "positive-rate"
+    diagrams = []
+    for mapping, p in (("raw", raw), ("calibrated", calibrated)):
+        pairs = top_label(test.y, p) if raw.ndim == 2 else (p, test.y)
+        diagrams.append(reliability(*pairs).assign(kind=kind, mapping=mapping))
+    arrays = {"score": test.score, "probability": raw, "calibrated": calibrated}
+    predictions = {name: values.astype(np.float32) for name, values in arrays.items()}
+    return Evaluation(rows, pd.concat(diagrams, ignore_index=True), predictions | further)
 
 
 def class_similarity(run: Run, kernel: Kernel, embedded: Embedded) -> pd.DataFrame:

@@ -110,15 +110,10 @@ def roughness(signals: Floats) -> Floats:
     return np.divide(bend, deviation, out=np.full(len(bend), np.nan), where=deviation > 0)
 
 
-def choose_stay(
-    recording: NDArray[np.int64],
-    y: NDArray[np.int64],
-    hours_before: int = HOURS_BEFORE,
-    event_hours: int = EVENT_HOURS,
-) -> int:
+def choose_stay(recording: NDArray[np.int64], y: NDArray[np.int64]) -> int:
     """Choose the stay that figure 4 shows, by rule and not by eye.
 
-    A recording qualifies with at least `hours_before` hours before its first positive hour and `event_hours` positive hours.
+    A recording qualifies with at least HOURS_BEFORE hours before its first positive hour and EVENT_HOURS positive hours.
     The choice is the recording of median length among these, and the lowest id among equals. If none qualifies, it is the
     recording with most hours before its event.
 
@@ -131,7 +126,7 @@ def choose_stay(
     stays = stays[stays["event"] > 0]
     if stays.empty:
         raise ValueError("no recording has a positive hour to show")
-    enough = stays[(stays["before"] >= hours_before) & (stays["event"] >= event_hours)]
+    enough = stays[(stays["before"] >= HOURS_BEFORE) & (stays["event"] >= EVENT_HOURS)]
     if enough.empty:
         return int(stays["before"].idxmax())
     ordered = enough.sort_values("hours", kind="stable")

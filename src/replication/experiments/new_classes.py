@@ -44,8 +44,7 @@ def measure_new_classes(run: Run, model: Network) -> pd.DataFrame:
     Returns:
         Columns rule (of `READ_OUTS`), shares (references of each class left out: 1, 5, 50 or all), metric and value. Metrics are
         accuracy and balanced_accuracy over all classes, old_accuracy of test samples whose class training had, new_accuracy of
-        the others, and validation_balanced_accuracy, by which a read-out may be chosen. Each sample is given to one of all
-        classes.
+        the others, and validation_balanced_accuracy, by which a read-out may be chosen.
     """
     view = model.views()[0]
     place(view.module, run.device)
@@ -58,8 +57,14 @@ def measure_new_classes(run: Run, model: Network) -> pd.DataFrame:
         drawn = Embedded(references.z[:, np.sort(kept)], references.y[np.sort(kept)])
         decided = zip(_decisions(kernel, val, drawn), _decisions(kernel, test, drawn), strict=True)
         for (_, predicted_val), (rule, predicted) in decided:
-            balanced = float(balanced_accuracy_score(val.y.numpy(), predicted_val))
-            measured = _accuracies(y, predicted, run.left_out) | {"validation_balanced_accuracy": balanced}
+            right, new = predicted == y, np.isin(y, run.left_out)
+            measured = {
+                "accuracy": right.mean(),
+                "balanced_accuracy": balanced_accuracy_score(y, predicted),
+                "old_accuracy": right[~new].mean(),
+                **({"new_accuracy": right[new].mean()} if new.any() else {}),
+                "validation_balanced_accuracy": balanced_accuracy_score(val.y.numpy(), predicted_val),
+            }
             rows += [(rule, str(number or "all"), metric, value) for metric, value in measured.items()]
     return pd.DataFrame(rows, columns=["rule", "shares", "metric", "value"])
 
@@ -87,13 +92,3 @@ def _decisions(kernel: Kernel, test: Embedded, references: Embedded) -> Iterator
     yield "nearest", references.y[torch.cat(nearest)].numpy()
     centroids = np.stack([x_references[references.y == k].mean(0).numpy() for k in range(classes)])
     yield "centroid", cdist(x.numpy(), centroids).argmin(1)
-
-
-def _accuracies(y: Labels, predicted: Labels, left_out: list[int]) -> dict[str, float]:
-    right, new = predicted == y, np.isin(y, left_out)
-    measured = {
-        "accuracy": float(right.mean()),
-        "balanced_accuracy": float(balanced_accuracy_score(y, predicted)),
-        "old_accuracy": float(right[~new].mean()),
-    }
-    return measured | ({"new_accuracy": float(right[new].mean())} if new.any() else {})

@@ -27,12 +27,8 @@ TRACE_COLUMNS = ["epoch", "kernel", "centred_alignment"]
 def train_traced(run: Run, objective: str, checkpoint: Checkpoint) -> tuple[Network, pd.DataFrame]:
     """Train by an objective of `replication.runs.controls`.
 
-    Returns:
-        The model on the CPU, and the alignment of its embedding on validation samples (`TRACE_COLUMNS`). Epoch 0 is the
-        untrained network, its BatchNorm layers settled on the training items.
-
-    Raises:
-        InputError: the trunk is the convolutional one, which has to be whitened.
+    Returns the model on the CPU, and the alignment of its embedding on validation samples (`TRACE_COLUMNS`). Epoch 0 is the
+    untrained network, its BatchNorm layers settled on the training items. Raises InputError for the trunk that is whitened.
     """
     model = create_embedding(objective).build(run)
     if isinstance(model.network.trunk, ConvNet):

@@ -27,9 +27,7 @@ def compare_sampled_votes(
     The quantities: `error`, root mean square difference from the vote of all, over test samples and conditions; `stated`, root
     mean square of the standard error that the vote states; `changed`, share of test samples that get another class.
 
-    Args:
-        size, test, references: L, P and R.
-        numbers, seeds: of sampled references, and the number of their draws.
+    size, test, references: L, P and R. numbers, seeds: of sampled references, and the number of their draws.
     """
     rows: list[tuple[str, str, str, int, str, float]] = []
     for shares in ([1 / classes] * classes, [1 - RARE, RARE]):

@@ -53,16 +53,6 @@ class Fold(NamedTuple):
     utility: HourlyUtility | None
 
 
-class _Ranks(NamedTuple):
-    """Sums of weights at each score that a positive has, (scores, columns): of its positives; of positives with at least that
-    score; of samples with at least that score; of negatives below it, and half of those that tie."""
-
-    gained: NDArray[np.floating]
-    true: NDArray[np.floating]
-    at_end: NDArray[np.floating]
-    outranked: NDArray[np.floating]
-
-
 class Ranked:
     """Samples in falling order of their scores, for areas under curves of weighted samples.
 
@@ -108,26 +98,28 @@ class Ranked:
     @cached_property
     def _pairs(self) -> Floats:
         """How often a positive of one unit outranks a negative of another, (units, units); a tie counts one half."""
-        return np.asarray(self.gained.T @ self._ranks(np.eye(len(self.samples))).outranked)
+        return np.asarray(self.gained.T @ self._ranks(np.eye(len(self.samples)))[-1])
 
     def _measured(self, weights: Floats, precision: bool) -> Floats:
-        ranks = self._ranks(weights.T)
+        gained, true, at_end, outranked = self._ranks(weights.T)
         positives, negatives = weights @ self.positives, weights @ (self.samples - self.positives)
-        areas = [_ratio((ranks.gained * ranks.outranked).sum(axis=0), positives * negatives)]
+        areas = [_ratio((gained * outranked).sum(axis=0), positives * negatives)]
         if precision:
-            at_end = ranks.at_end
-            precisions = np.divide(ranks.true, at_end, out=np.zeros(at_end.shape), where=at_end > 0)
-            areas.append(_ratio((ranks.gained * precisions).sum(axis=0), np.where(negatives > 0, positives, 0)))
+            precisions = np.divide(true, at_end, out=np.zeros(at_end.shape), where=at_end > 0)
+            areas.append(_ratio((gained * precisions).sum(axis=0), np.where(negatives > 0, positives, 0)))
         return np.stack(areas, axis=1)
 
-    def _ranks(self, weights: Floats) -> _Ranks:
-        """Return the sums at the scores of positives, for each column of weights (units, columns)."""
+    def _ranks(self, weights: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return sums of each column of weights (units, columns) at each score that a positive has, (scores, columns).
+
+        Of its positives; of positives and of samples with at least that score; of negatives below it, and half of those that tie.
+        """
         called = np.zeros((self.between.shape[0] + 1, weights.shape[1]))
         np.cumsum(self.between @ weights, axis=0, out=called[1:])
         gained = self.gained @ weights
         true, at_end, begin = np.cumsum(gained, axis=0), called[self.end], called[self.begin]
         negatives = called[-1] - gained.sum(axis=0)
-        return _Ranks(gained, true, at_end, negatives - (at_end - true) + (at_end - begin - gained) / 2)
+        return gained, true, at_end, negatives - (at_end - true) + (at_end - begin - gained) / 2
 
 
 def _ratio(part: Floats, whole: Floats) -> Floats:
@@ -146,10 +138,8 @@ def bca_limits(value: float, draws: Floats, jackknife: Sequence[Floats]) -> tupl
     They are those of `scipy.stats.bootstrap`, which would leave out single patients: too many here. If all draws lie on one
     side of the value, the bias is that of half a draw on the other side, where SciPy's limits are NaN.
 
-    Args:
-        value: of the sample itself.
-        draws: of the bootstrap samples (B,); NaN does not count.
-        jackknife: of each independent sample, such as a fold, the values without one of its groups (G,); NaN does not count.
+    value: of the sample itself. draws: of the bootstrap samples (B,). jackknife: of each independent sample, such as a fold, the
+    values without one of its groups (G,). NaN does not count.
     """
     draws = draws[~np.isnan(draws)]
     if not len(draws):
@@ -172,12 +162,8 @@ def patient_intervals(
 
     The metric is a mean over the folds, of all seeds, that have the model and where the metric is defined.
 
-    Args:
-        folds: those of the same number have the same test patients; raises ValueError otherwise.
-        draws: number of bootstrap samples; without any, the limits are NaN.
-
-    Returns:
-        The columns of `intervals.csv`; other is empty for the metric itself.
+    folds: those of the same number have the same test patients; raises ValueError otherwise. draws: of the bootstrap; without
+    any, the limits are NaN. Returns the columns of `intervals.csv`; other is empty for the metric itself.
     """
     units = {fold.number: [f for f, other in enumerate(folds) if other.number == fold.number] for fold in folds}
     measured = np.full((draws + 1, len(folds), len(models), len(METRICS)), np.nan)
@@ -283,11 +269,6 @@ def net_benefit(
     rows = []
     for threshold in thresholds:
         odds, called = threshold / (1 - threshold), probability > threshold
-        rows.append(
-            {
-                "threshold": threshold,
-                "net_benefit": float((called & y).mean() - odds * (called & ~y).mean()),
-                "always": float(y.mean() - odds * (~y).mean()),
-            }
-        )
-    return pd.DataFrame(rows)
+        benefit, always = (called & y).mean() - odds * (called & ~y).mean(), y.mean() - odds * (~y).mean()
+        rows.append((threshold, benefit, always))
+    return pd.DataFrame(rows, columns=["threshold", "net_benefit", "always"])

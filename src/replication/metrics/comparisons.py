@@ -64,13 +64,10 @@ def compare_models(
     Args:
         y: class indices of the test samples (N,).
         groups: of samples that resemble each other (N,); the bootstrap draws them together.
-        runs: by model, in the order of tables, and by seed.
-        draws: number of bootstrap samples, at least 2.
-        seed: of the draws, which all runs share.
+        runs: by model, in the order of tables, and by seed. They share the draws, at least 2.
 
     Returns:
-        Columns model, other (empty for a model alone), metric, value (model minus other), low, high, p (none of a model alone),
-        samples (number of groups), seeds, draws.
+        The columns of `comparisons.csv`: other and p are empty for a model alone, samples is the number of groups.
     """
     names, group = np.unique(groups, return_inverse=True)
     weights = _weights(len(names), draws, seed)

@@ -25,15 +25,8 @@ def batchwise_learning(
 ) -> list[Epoch]:
     """Train on a loss of single batches, drawing as many items a step as a CLaI group of anchor and references.
 
-    Args:
-        model: trained in place.
-        data: training items.
-        settings, validate, checkpoint: as `clai.trainer.train` takes them.
-        views: how often an item is in its batch, each time with an augmentation of its own.
-
-    Returns:
-        The history, a row an epoch: epoch, loss, learning_rate and the figures of `validate`. Errors are those of
-        `clai.trainer.train`.
+    The model is trained in place. views: how often an item is in its batch, each time with an augmentation of its own. Other
+    arguments, the history and errors are those of `clai.trainer.train`.
     """
     size = group_size(settings, len(data))
     batches = [slice(first, first + size) for first in range(0, len(data) - size + 1, size)]

@@ -25,11 +25,8 @@ def build_clai(
     settings: Mapping[str, Any], model: str, inputs: int, conditions: int, seed: int
 ) -> tuple[Encoder, Kernel]:
     """Build an untrained encoder and the kernel of a model of CLaI, initialised from the seed."""
-    kernel = MODELS[model].kernel
-    if kernel is None:
-        raise ValueError(f"{model} has no kernel: expected a model of Collaborative Learning")
     encoder = build_encoder(settings, inputs, conditions, seed)
-    return encoder, build(kernel, settings["embedding_size"], settings["kernel"]["metric"])
+    return encoder, build(str(MODELS[model].kernel), settings["embedding_size"], settings["kernel"]["metric"])
 
 
 class CLaI(Network):

@@ -105,11 +105,7 @@ class GaussianProcess(RowClassifier):
         batch_size: int,
         learning_rate: float,
     ) -> Self:
-        """Fit to a sample of the training rows, of every class 0 .. C - 1 (`class_sample`).
-
-        Args:
-            inducing_points: their number, at most N. They start at k-means centres.
-            epochs, batch_size, learning_rate: of Adam.
+        """Fit to a sample of rows of every class 0 .. C - 1 (`class_sample`). Inducing points start at k-means centres.
 
         Raises:
             DivergenceError: a loss or a weight is not finite, or a loss above `EXPLODED`; names epoch, step and learning rate.

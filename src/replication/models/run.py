@@ -48,15 +48,10 @@ class Run:
 
     @classmethod
     def open(cls, description: str | Path, settings: Mapping[str, Any], run_id: RunId) -> Self:
-        """Open a run's prepared data, choose its device and precision, and set its number of threads.
+        """Open a run's prepared data (`dataset.json`), choose its device and precision, and set its number of threads.
 
-        Args:
-            description: path of the `dataset.json` of the prepared data.
-            settings: `threads` among them. Settings without `device` compute on the CPU. The run holds, and records, the
-                precision that was chosen in place of `auto`.
-
-        Raises:
-            InputError: the prepared data are missing or damaged.
+        Settings without `device` compute on the CPU. The run holds, and records, the precision that was chosen in place of
+        `auto`. Raises InputError if the prepared data are missing or damaged.
         """
         use_threads(settings["threads"])
         data = prepared.load(Path(description).parent)

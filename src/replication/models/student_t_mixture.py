@@ -56,22 +56,18 @@ def fit_student_t_mixture(
     tolerance: float,
     seed: int,
 ) -> Densities:
-    """Fit one mixture to each class.
+    """Fit one mixture to each class; workflow/config/baselines.yaml explains the settings.
+
+    Embeddings of a trained encoder lie close to a subspace, so that the leading principal components are scaled to unit variance,
+    the others dropped. A fit that does not converge within the limit is repeated, with a warning, at ten times the tolerance, up
+    to 1e-2.
 
     Args:
         z: embeddings (N, L).
         y: class indices (N,), every class 0 .. C - 1 present.
-        components: Student-t components of a class; fewer where a class has at most three samples for each.
-        degrees_of_freedom: of every component, fixed, 1 to 1000; towards 1000 they become Gaussian.
-        variance: share of the variance, in (0, 1), that the leading principal components must hold. Embeddings of a
-            trained encoder lie close to a subspace. The leading components are scaled to unit variance, the others
-            dropped. Fewer components remain where the smallest class has at most two samples for each.
-        regularisation: added to the diagonal of each component's scale matrix, in units of the whitened variance.
-        samples_per_class: largest number of samples of a class, drawn at random.
-        iterations: limit on the iterations of a fit.
-        tolerance: change of the mean log-likelihood at which a fit has converged. A fit that does not converge within
-            the limit is repeated, with a warning, at ten times the tolerance, up to 1e-2.
-        seed: of the subsample and of the initial k-means.
+        components: of a class; fewer where it has at most three samples for each.
+        variance: in (0, 1); fewer components remain where the smallest class has at most two samples for each.
+        seed: of the draw of `samples_per_class` and of the initial k-means.
 
     Raises:
         InputError: a class is missing or has fewer than four samples, embeddings are constant or not finite, or a fit
@@ -124,14 +120,7 @@ class StudentTMixture(RowClassifier):
     ) -> Self:
         """Fit a mixture for every combination, and choose the one with the largest area under the ROC curve on validation rows.
 
-        The first of equals is chosen. A combination that does not converge is left out, with a warning.
-
-        Args:
-            components, degrees_of_freedom: the values to combine.
-            settings: the other arguments of `fit_student_t_mixture`.
-
-        Raises:
-            InputError: no combination converges.
+        The first of equals is chosen. A combination that does not converge is left out, with a warning; InputError if none does.
         """
         best = -np.inf
         for count, freedom in itertools.product(components, degrees_of_freedom):

@@ -10,14 +10,9 @@ from typing import Self
 class RunId:
     """The identity of a run. It is the only place that knows how a run's folder is named.
 
-    Args:
-        dataset: key of the dataset, or of the study.
-        model: key of the model, or of the study's cell.
-        seed: of initialisation, shuffling and validation samples.
-        fold: test fold of recordings; None for datasets with a fixed test set.
+    dataset, model: keys of a dataset and a model, or of a study and its cell. seed: of initialisation, shuffling and validation
+    samples. fold: test fold of recordings; None for datasets with a fixed test set.
 
-    >>> RunId("cifar10", "clai-m", 1)
-    RunId(dataset='cifar10', model='clai-m', seed=1, fold=None)
     >>> str(RunId("challenge2019", "gp", 0, 3))
     'challenge2019/gp/seed0/fold3'
     """
