@@ -43,12 +43,10 @@ _OPTIONAL = ("recording", "fold", "alarm")
 
 @dataclass(frozen=True)
 class Samples:
-    """The test samples of a dataset.
+    """The test samples of a dataset, (N,) each.
 
-    Attributes:
-        y: labels, class indices (N,).
-        group: a number for each patient or subject (N,); that of the sample itself where samples stand for themselves.
-        recording: a number for each recording (N,), and fold: its test fold (N,). None for a fixed test set.
+    y: class indices. group: a number for each patient or subject; that of the sample itself where samples stand for themselves.
+    recording: a number for each recording, and fold: its test fold. None for a fixed test set.
     """
 
     y: NDArray[np.int64]
@@ -64,12 +62,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class Predictions:
-    """What a run predicts for its test samples.
-
-    Attributes:
-        score, probability, calibrated: (N,) for two classes, (N, C) for more.
-        alarm: (N,), or None where alarms have no utility.
-    """
+    """What a run predicts for its test samples: (N,) for two classes, (N, C) for more; alarms (N,) where they have a utility."""
 
     score: Floats
     probability: Floats
@@ -116,14 +109,13 @@ def save_predictions(
         if not np.isfinite(given["score"]).all():
             raise InputError(f"{run}: found scores that are not finite, expected numbers. Compute the run again")
         score = given["score"].astype(np.float64)
-        columns = _of_two(score, given) if score.ndim == 1 else _of_classes(score, temperatures[run])
+        if score.ndim == 1:
+            columns = _of_two(score, given)
+        else:
+            rounded = _rounded(score - score.max(axis=1, keepdims=True))
+            columns = {f"score_{k}": column for k, column in enumerate(rounded.T)} | {"temperature": temperatures[run]}
         frames.append(pd.DataFrame({"run": run.replicate, **columns}))
     _write(path, pd.concat(frames))
-
-
-def _of_classes(score: Floats, temperature: float) -> dict[str, Any]:
-    scores = {f"score_{k}": column for k, column in enumerate(_rounded(score - score.max(axis=1, keepdims=True)).T)}
-    return {**scores, "temperature": temperature}
 
 
 def _of_two(score: Floats, given: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
@@ -160,8 +152,7 @@ def _logistic(score: Floats, calibrated: Floats) -> tuple[float, float]:
 def load_predictions(path: Path, samples: Samples, classes: int) -> Iterator[tuple[str, Predictions]]:
     """Yield the replicate of each run in `predictions_<model>.parquet`, such as `seed0/fold1`, and its predictions.
 
-    Raises:
-        InputError: the file is damaged, or not of these samples and so many classes.
+    Raises InputError for a file that is damaged, or not of these samples and so many classes.
     """
     scores = [f"score_{k}" for k in range(classes)]
     columns = _OF_TWO if classes == 2 else ("run", *scores, "temperature")
@@ -189,11 +180,7 @@ def _classes_of(rows: pd.DataFrame, scores: list[str]) -> Predictions:
 
 
 def add_runs(path: Path, source: Path, replicates: Collection[str]) -> None:
-    """Add these runs, such as `seed0`, of another file to a file of predictions, which need not exist yet.
-
-    Raises:
-        InputError: a file cannot be read.
-    """
+    """Add these runs, such as `seed0`, of another file to a file of predictions, which need not exist yet."""
     further = _read(source)
     frames = [*([_read(path)] if path.exists() else []), further[further["run"].isin(replicates)]]
     runs = {_run_of(str(name)): rows for frame in frames for name, rows in frame.groupby("run")}

@@ -60,10 +60,8 @@ def check_parzen(seed: int) -> list[Row]:
     """Compare the decision rules with the Parzen-window estimate of the Bayes classifier (claim 10).
 
     The rule `derivation` is the last line of the paper's derivation (line 389), which multiplies class shares by *sums* of
-    similarities, here divided by N; the other rules are those of `clai.inference`.
-
-    Returns:
-        For each share, bandwidth and rule agreement_kde, the share of test samples decided as by scikit-learn's KernelDensity.
+    similarities, here divided by N; the other rules are those of `clai.inference`. For each share, bandwidth and rule,
+    agreement_kde is the share of test samples decided as by scikit-learn's KernelDensity.
     """
     rows: list[Row] = []
     for share, bandwidth in itertools.product(SHARES, BANDWIDTHS):
@@ -88,10 +86,7 @@ def check_bound(seed: int) -> list[Row]:
     """Check the relation of the alignment loss to the kernel alignment A, for targets T of +-1 and S in [-1, 1] (claim 9).
 
     The loss is at least 1 - A^2, with equality if S is the best multiple of T. Matrices S (B, B) are drawn between pure noise and
-    T itself.
-
-    Returns:
-        For each B smallest_margin, of loss - (1 - A^2).
+    T itself. For each B, smallest_margin is that of loss - (1 - A^2).
     """
     rows: list[Row] = []
     for size in BATCHES:

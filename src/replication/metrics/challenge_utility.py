@@ -33,9 +33,8 @@ class HourlyUtility(NamedTuple):
 def hourly_utility(y: ArrayLike, recording: ArrayLike, label_hours_before: float) -> HourlyUtility:
     """Return the utilities of each hour.
 
-    Args:
-        y: labels (rows,) in {0, 1}; the first 1 of a recording is `label_hours_before` hours before its onset.
-        recording: recording of each row; rows of a recording are contiguous and an hour apart.
+    y: labels (rows,) in {0, 1}; the first 1 of a recording is `label_hours_before` hours before its onset. recording: of each
+    row; rows of a recording are contiguous and an hour apart.
     """
     y, recording = np.asarray(y).astype(bool), np.asarray(recording)
     starts, lengths = segments(recording)

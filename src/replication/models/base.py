@@ -114,9 +114,7 @@ class View(NamedTuple):
 class Network(Model):
     """A model with weights, trained by gradient and kept in a file.
 
-    Attributes:
-        module: holds all weights; on the CPU but while it computes.
-        network: the part of it that maps the inputs of samples.
+    module: holds all weights; on the CPU but while it computes. network: the part of it that maps the inputs of samples.
     """
 
     module: nn.Module

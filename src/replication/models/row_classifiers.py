@@ -124,12 +124,8 @@ def varying(x: NDArray[np.float32]) -> NDArray[np.bool_]:
 def class_sample(y: ArrayLike, most: int, seed: int) -> tuple[NDArray[np.int64], float | Floats]:
     """Draw at most `most` samples of each class of y (N,), class indices from 0.
 
-    Returns:
-        Positions of the samples in ascending order; and what to add to the scores of a classifier that is fitted on them: a
-        number for two classes, (C,) for more.
-
-    Raises:
-        InputError: a class is missing.
+    Returns positions of the samples in ascending order; and what to add to the scores of a classifier that is fitted on them: a
+    number for two classes, (C,) for more. Raises InputError if a class is missing.
     """
     y = np.asarray(y)
     generator = np.random.default_rng(seed)
@@ -138,12 +134,8 @@ def class_sample(y: ArrayLike, most: int, seed: int) -> tuple[NDArray[np.int64],
         counts = ", ".join(str(len(group)) for group in groups)
         raise InputError(f"found {counts} rows of the classes to train on, expected some of each: provide more data")
     drawn = [np.sort(generator.permutation(group)[:most]) for group in groups]
-    shift = np.array(
-        [
-            np.log(len(group) / len(groups[0])) - np.log(len(part) / len(drawn[0]))
-            for group, part in zip(groups, drawn, strict=True)
-        ]
-    )
+    whole, kept = (np.array([len(part) for part in parts]) for parts in (groups, drawn))
+    shift = np.log(whole / whole[0]) - np.log(kept / kept[0])
     return np.sort(np.concatenate(drawn)), float(shift[1]) if len(groups) == 2 else shift
 
 

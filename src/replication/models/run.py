@@ -68,11 +68,7 @@ class Run:
 
     @cached_property
     def left_out(self) -> list[int]:
-        """Return the classes that training leaves out, ascending; the run's seed draws them.
-
-        Raises:
-            InputError: fewer than three classes remain.
-        """
+        """Return the classes that training leaves out, ascending; the run's seed draws them. At least three must remain."""
         classes, number = len(self.data.info["classes"]), self.settings.get("training", {}).get("left_out_classes") or 0
         if number and classes - number < 3:
             raise InputError(
@@ -100,11 +96,7 @@ class Run:
 
     @property
     def mirror(self) -> bool:
-        """Return whether inference looks at the mirrored image too.
-
-        Raises:
-            InputError: the data are no images.
-        """
+        """Return whether inference looks at the mirrored image too, which only images have."""
         mirror = bool(self.settings["inference"]["mirror"])
         if mirror and self.data.info["kind"] != "images":
             raise InputError(

@@ -25,10 +25,7 @@ def recording_rows(data: Prepared, settings: Mapping[str, Any], run_id: RunId) -
     """Return the training, validation and test rows of recordings, (rows,) each.
 
     A run tests on its fold and trains on the others. In a study that is `scored_on` development, all three parts are of
-    development patients, who are in no fold; `split_seed` draws those for testing.
-
-    Raises:
-        InputError: one of them has no row of a class.
+    development patients, who are in no fold; `split_seed` draws those for testing. Raises InputError where a part lacks a class.
     """
     folds, patients, y = (np.asarray(data[f"{name}_all"]) for name in ("folds", "patients", "y"))
     if settings.get("scored_on") == "development":
@@ -66,7 +63,7 @@ def splits_of(
     fewer than there are. Recordings are normalised with statistics of the run's own training rows, without validation rows.
     """
     if data.info["kind"] != "recordings":
-        return Splits(*(_items(data, settings, run_id, device, split, left_out) for split in Splits._fields))
+        return _of_samples(data, settings, run_id, device, left_out)
     x, y, groups, hours = (np.asarray(data[f"{name}_all"]) for name in ("x", "y", "groups", "hours"))
     rows = recording_rows(data, settings, run_id)
     statistics = normalisation(x, "recordings", data.info["variables"], rows[0], f"training data of fold {run_id.fold}")
@@ -75,27 +72,25 @@ def splits_of(
     return Splits(*(Recordings(known, y[r], groups[r], device) for known, r in zip(inputs, rows, strict=True)))
 
 
-def _items(
-    data: Prepared,
-    settings: Mapping[str, Any],
-    run_id: RunId,
-    device: torch.device,
-    split: str,
-    left_out: Sequence[int],
-) -> Items:
+def _of_samples(
+    data: Prepared, settings: Mapping[str, Any], run_id: RunId, device: torch.device, left_out: Sequence[int]
+) -> Splits:
     kind = data.info["kind"]
     separately = kind != "features" and settings["normalise_test_separately"]
-    statistics = data.info["normalisation"]["test" if split == "test" and separately else "train"]
-    x, y = data[f"x_{split}"], data[f"y_{split}"]
-    if split == "train" and (rows := drawn_rows(settings, run_id, len(y))) is not None:
-        x, y = x[rows], y[rows]
-    if left_out:
-        kept = ~np.isin(y, left_out)
-        x, y = x[kept], np.searchsorted(np.setdiff1d(np.arange(len(data.info["classes"])), left_out), y[kept])
-    if kind == "features":
-        mean, sd = (np.asarray(statistics[name]) for name in ("mean", "sd"))
-        standardised = ((x - mean) / sd).astype(np.float32)
-        return Vectors(torch.from_numpy(standardised).to(device), torch.tensor(y))
-    if kind == "images":
-        return Images(x, y, statistics["mean"], statistics["sd"], settings["training"]["augmentation"], device)
-    return Signals(x, y, statistics["mean"], statistics["sd"], device)
+
+    def items(split: str) -> Items:
+        statistics = data.info["normalisation"]["test" if split == "test" and separately else "train"]
+        x, y, mean, sd = data[f"x_{split}"], data[f"y_{split}"], statistics["mean"], statistics["sd"]
+        if split == "train" and (rows := drawn_rows(settings, run_id, len(y))) is not None:
+            x, y = x[rows], y[rows]
+        if left_out:
+            kept = ~np.isin(y, left_out)
+            x, y = x[kept], np.searchsorted(np.setdiff1d(np.arange(len(data.info["classes"])), left_out), y[kept])
+        if kind == "features":
+            standardised = ((x - np.asarray(mean)) / np.asarray(sd)).astype(np.float32)
+            return Vectors(torch.from_numpy(standardised).to(device), torch.tensor(y))
+        if kind == "images":
+            return Images(x, y, mean, sd, settings["training"]["augmentation"], device)
+        return Signals(x, y, mean, sd, device)
+
+    return Splits(*map(items, Splits._fields))

@@ -6,8 +6,7 @@ epoch the alignment of their embedding is measured. `prototypical` and the two `
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from replication.runs.identity import RunId
 from replication.runs.models import CLAI, MODELS, fitted_on
@@ -22,15 +21,9 @@ UNTRAINED = "untrained"
 INPUTS = "inputs"
 
 
-@dataclass(frozen=True)
-class Embedding:
-    """An embedding of samples as tables and the workflow know it.
-
-    Args:
-        title: name in tables.
-        model: the model in `MODELS` whose network and settings it has.
-        fit: `module:class` that trains it, where that is another one than the model's.
-    """
+class Embedding(NamedTuple):
+    """An embedding of samples: its title in tables, the model in `MODELS` whose network and settings it has, and `module:class`
+    that trains it, where that is another one than the model's."""
 
     title: str
     model: str
