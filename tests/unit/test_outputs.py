@@ -65,3 +65,11 @@ def test_published_evidence_is_what_is_there(tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
     assert available("results/published", REAL) == ["mimic-iv"]
     assert evidence_inputs("table3", "results/published", REAL) == ["results/published/mimic-iv/evidence/metrics.csv"]
+
+
+@pytest.mark.parametrize("dataset", ["sleepedf-20", "sleepedf-bands", "mimic-iv"])
+def test_a_dataset_without_a_download_is_computed_once_it_has_a_path(dataset: str) -> None:
+    entry = REAL["datasets"][dataset] | {"path": "a/copy"}
+    with_path = REAL | {"datasets": REAL["datasets"] | {dataset: entry}}
+    assert dataset not in available("results/real", REAL)
+    assert dataset in available("results/real", with_path)

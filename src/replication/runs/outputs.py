@@ -80,6 +80,8 @@ PICTURED_MODEL = "clai-m"
 """The one whose stages figure 1 shows, and whose votes figure S1."""
 MODEL_FILES = ("model.json", "model.safetensors", "README.md")
 """Files of a published model."""
+_ONLY_FROM_PATH = ("arrays", "feature_table", "image_folder")
+"""Sources that download nothing."""
 
 
 def kind_of(output: str) -> str:
@@ -245,8 +247,8 @@ def _published(root: str) -> bool:
 
 
 def _accessible(dataset: str, settings: Mapping[str, Any]) -> bool:
-    """Return whether a dataset can be downloaded or is on this machine; a credentialed one and a table need a path."""
+    """Return whether a dataset can be downloaded or its settings have a path to it."""
     datasets = settings["datasets"]
     owner = datasets[raw_dataset(settings, dataset)]
-    needs_path = owner.get("credentialed", False) or owner["source"] == "feature_table"
+    needs_path = owner.get("credentialed", False) or owner["source"] in _ONLY_FROM_PATH
     return settings["miniature"] or not needs_path or owner["path"] is not None
