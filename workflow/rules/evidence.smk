@@ -203,7 +203,7 @@ rule check_theory:
     params:
         settings=lambda wildcards: run_settings.select(config, ["miniature"]),
     message:
-        "Check decision rules, the alignment bound and the loss floors numerically."
+        "Check decision rules and the alignment bound numerically."
     script:
         "../scripts/check_theory.py"
 
