@@ -17,10 +17,10 @@ report: $(INSTALLED) ## write report/report.html, Snakemake's own report of tabl
 	mkdir -p report
 	$(BIN)/snakemake --report report/report.html outputs
 
-verify: $(INSTALLED) ## compute published numbers again from published predictions, and compare; fails if one differs
+verify: $(INSTALLED) ## compute published numbers again from published predictions, and compare; fail if one differs
 	$(BIN)/snakemake --cores $(CORES) verify
 
-# Only this step needs a network. It would empty what a link leads to, such as the environment of another clone.
+# This step and `docs` need a network. Behind a link it would empty the environment of another clone, so it refuses one.
 $(PACKAGES): envs/requirements.lock
 	@test ! -L .venv || { echo ".venv is a link, and its packages are older than envs/requirements.lock; make empties no environment behind a link. Delete the link and give the same command again"; exit 1; }
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit(f"$(PYTHON) is Python {v.major}.{v.minor}; 3.11 or newer is needed: make PYTHON=/path/to/python3.11")'
@@ -33,15 +33,15 @@ $(INSTALLED): $(PACKAGES) pyproject.toml
 	$(BIN)/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation --no-index -e .
 	@touch $@
 
-# The tests share the cores; those of a file of the workflow's share a copy of the repository, so they are a group.
+# The tests share the cores. Those of a file of tests/workflow share a copy of the repository, so they run in one process.
 TESTS := $(BIN)/python -m pytest --numprocesses auto
 LIBRARY := --dist worksteal tests/unit tests/hostile tests/reproduction src
 
-test: $(INSTALLED) ## run the tests of every day: the library, the published numbers, the workflow on miniature data
+test: $(INSTALLED) ## run all but the slow tests: of the packages, the published numbers, the workflow on miniature data
 	CLAI_HOSTILE_SCALE=0.1 $(TESTS) -m "not slow" $(LIBRARY)
 	$(TESTS) -m "not slow" --dist loadfile tests/workflow
 
-test-all: $(INSTALLED) ## run all tests, as continuous integration does: also all hostile inputs, kills, accidents, repetitions
+test-all: $(INSTALLED) ## run all tests, as continuous integration does: also all hostile inputs, kills, accidents, reruns
 	$(TESTS) $(LIBRARY)
 	$(TESTS) --dist loadfile tests/workflow
 
@@ -53,7 +53,7 @@ lint: $(INSTALLED) ## check style, types and the workflow
 	$(BIN)/snakemake --lint
 
 # A part that was measured stays; `snakemake --forcerun measure_complexity` would measure all parts anew.
-benchmark: $(INSTALLED) ## measure time and memory of training and inference on this machine, which should do nothing else
+benchmark: $(INSTALLED) ## measure time and memory of training and inference; nothing else should run on this machine
 	$(BIN)/snakemake --cores $(CORES) results/real/benchmark/evidence/benchmark.csv
 
 docs: $(INSTALLED) ## build the site of the documentation, docs/_build/index.html

@@ -54,7 +54,7 @@ def tree(shared_tree: Tree) -> Tree:
     (study,) = (block for block in blocks if "studies:" in block)
     (shared_tree.path / "local.yaml").write_text(study)
     results = shared_tree.path / "results"
-    shutil.copytree(results / "published/cifar10/models", results / "real/cifar10/models")
+    shutil.copytree(results / "published/pathmnist/models", results / "real/pathmnist/models")
     return shared_tree
 
 
