@@ -3,7 +3,7 @@ Calibrated probabilities
 ========================
 
 Scores lie in [-1, 1], so that the softmax of the paper is never sure. One temperature, fitted on samples that training left out,
-makes probabilities of them.
+turns scores into probabilities.
 """
 
 from sklearn.datasets import load_digits
@@ -17,8 +17,8 @@ X, y = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X / 16, y, test_size=0.5, stratify=y, random_state=0)
 
 # %%
-# ``calibration=2`` holds out a half of the samples, fits the temperature on its scores, and then trains on all samples. It moves
-# no label.
+# ``calibration=2`` holds out half of the samples, fits the temperature on their scores, and then trains on all samples. It
+# changes no label.
 ax = None
 for name, calibration in (("softmax", None), ("temperature", 2)):
     model = CLaIClassifier(calibration=calibration, epochs=15, random_state=0).fit(X_train, y_train)

@@ -29,8 +29,8 @@ print(votes.label, round(votes.score, 3))
 print(*votes.support, *votes.opposition, sep="\n")
 
 # %%
-# Two digits that were predicted right, and two that were not. Blue references have the predicted label, red ones another, with
-# their vote below it. A similar reference of another label votes against the prediction; a dissimilar one even votes for it.
+# Two digits with a right prediction, and two with a wrong one. Blue references have the predicted label, red ones another; the
+# number is the vote. A similar reference of another label votes against the prediction, a dissimilar one votes for it.
 right, wrong = (np.flatnonzero((predicted == y_test) == outcome)[:2] for outcome in (True, False))
 shown = np.concatenate([right, wrong])
 VotesDisplay.from_estimator(

@@ -2,8 +2,8 @@
 A new class without training
 ============================
 
-With one embedding for all classes, a new class is a handful of references. Nothing is trained again, and a reference can leave as
-easily as it came.
+With one embedding for all classes, a handful of references brings in a new class. Nothing is trained again, and references can
+leave as easily as they came.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 A table with groups
 ===================
 
-Rows of one patient resemble each other. Held-out rows then look easier than new patients are, so whatever is held out must be
-whole patients: in the test, and in the calibration.
+Rows of one patient resemble each other, so held-out rows of known patients are easier than new patients. Hold out whole patients,
+for the test and for the calibration.
 """
 
 import numpy as np
@@ -15,8 +15,8 @@ from clai import CLaIClassifier
 from clai.plots import ReliabilityDisplay
 
 # %%
-# Make 100 patients with ten rows each. A patient has a level of her own in each of eight variables, and an illness, which the
-# variables tell only in part.
+# Make 100 patients with ten rows each. Each patient has a level of her own in eight variables. Some are ill, which shifts the
+# levels a little.
 generator = np.random.default_rng(0)
 patients = np.repeat(np.arange(100), 10)
 ill = generator.random(100) < 0.4
@@ -26,8 +26,8 @@ y = np.where(ill, "ill", "well")[patients]
 train, test = next(GroupShuffleSplit(1, test_size=0.4, random_state=0).split(X, y, patients))
 
 # %%
-# Without ``groups``, the rows that calibrate have siblings in training, and probabilities become too sure of new patients. With
-# ``groups``, patients stay together.
+# Without ``groups``, calibration rows share patients with training rows, and probabilities are too sure about new patients. With
+# ``groups``, the rows of a patient stay together.
 settings = {"epochs": 20, "random_state": 0}
 ax = None
 for name, groups in (("rows apart", None), ("patients together", patients[train])):

@@ -2,9 +2,9 @@
 Unbalanced classes
 ==================
 
-What a vote makes of class shares is a rule, chosen after the same training. The printed rule has an offset that speaks for the
-rarer class far from all references, ``balanced`` compares mean similarities, and ``parzen`` is the rule of Bayes with the shares
-of the training.
+The decision rule says how a vote treats class shares; training does not depend on it. The printed rule has an offset that favours
+the rarer class far from all references, ``balanced`` compares mean similarities, and ``parzen`` is the Bayes rule with the class
+shares of the training samples.
 """
 
 import matplotlib.pyplot as plt
@@ -15,8 +15,8 @@ from sklearn.metrics import balanced_accuracy_score, recall_score
 from clai import CLaIClassifier
 
 # %%
-# Two moons, of which one has few training samples. The test has both alike, so that shares of the training mislead it: ``parzen``
-# is then the wrong rule. (For two classes, the fourth rule, ``centred``, has the labels of ``balanced``.)
+# Make two moons, one of them with few training samples. The test has as many samples of each, so the shares of the training
+# samples mislead ``parzen``. (For two classes, the fourth rule, ``centred``, gives the labels of ``balanced``.)
 X, y = make_moons(2000, noise=0.25, random_state=0)
 rare = np.flatnonzero(y[:1000] == 1)
 train = np.concatenate([np.flatnonzero(y[:1000] == 0), rare[: len(rare) // 20]])

@@ -69,7 +69,8 @@ def sample_references(labels: Tensor, number: int, seed: int) -> Sample:
     population = torch.bincount(labels)
     if number < 2 * len(population):
         raise InputError(
-            f"inference.references is {number}, fewer than two for each of {len(population)} classes: give a larger number or all"
+            f"found {number} references to draw, expected at least two for each of {len(population)} classes; give a larger "
+            "number (inference.references in the settings, max_references of an estimator)"
         )
     sizes, left = torch.zeros_like(population), min(number, len(labels))
     while left:  # the other classes share the part that a small class cannot fill; the first classes get a remainder

@@ -34,7 +34,7 @@ class Kernel(nn.Module, ABC):
     name: ClassVar[str]
     """Name in settings, for instance `cosine`."""
     undecayed: ClassVar[tuple[str, ...]] = ()
-    """Parameters that weight decay leaves alone: to shrink a metric is to widen the kernel, which regularises nothing."""
+    """Parameters that weight decay leaves alone. Shrinking a metric widens the kernel and regularises nothing."""
     inner_product: ClassVar[bool] = False
     """Whether S is the inner product of `coordinates`. Inference then needs sums of coordinates instead of S."""
 

@@ -205,7 +205,7 @@ def test_a_sample_has_equally_many_of_each_class_as_far_as_there_are() -> None:
     again, other = (sample_references(labels, 50, seed).items for seed in (1, 2))
     assert torch.equal(items, again)
     assert not torch.equal(items, other)
-    with pytest.raises(InputError, match=r"inference.references is 5, fewer than two for each of 3 classes"):
+    with pytest.raises(InputError, match=r"found 5 references to draw, expected at least two for each of 3 classes"):
         sample_references(labels, 5, seed=1)
 
 
