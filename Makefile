@@ -41,7 +41,7 @@ test: $(INSTALLED) ## run all but the slow tests: of the packages, the published
 	CLAI_HOSTILE_SCALE=0.1 $(TESTS) -m "not slow" $(LIBRARY)
 	$(TESTS) -m "not slow" --dist loadfile tests/workflow
 
-test-all: $(INSTALLED) ## run all tests, as continuous integration does: also all hostile inputs, kills, accidents, reruns
+test-all: $(INSTALLED) ## run all tests, as continuous integration does: also more hostile inputs, kills, accidents, reruns
 	$(TESTS) $(LIBRARY)
 	$(TESTS) --dist loadfile tests/workflow
 
