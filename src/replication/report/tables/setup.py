@@ -98,12 +98,10 @@ def _constants() -> dict[str, Any]:
     from replication.experiments import read_outs
     from replication.metrics.bootstrap import DRAWS
     from replication.metrics.classification import ECE_BINS
-    from replication.models.run import BINARY_TARGET
     from replication.runs.controls import SEEDS, TRACED_DATASETS
     from replication.runs.models import EMBEDDING
 
     return {
-        "target.binary": BINARY_TARGET,
         "baselines.embedding": EMBEDDING,
         "baselines.supervised_contrastive.read_out": "linear",
         "evaluation.ece_bins": ECE_BINS,
