@@ -2,6 +2,7 @@
 
 import base64
 import math
+import textwrap
 from collections.abc import Sequence
 from itertools import zip_longest
 
@@ -54,8 +55,10 @@ VOTES = "votes.csv.gz"
 VOTE_COLUMNS = ["dataset", *FILES[VOTES]]
 _ROW = 0.72
 """Height of a row of pictures, in inches."""
-_TEXT, _GAP = 1.75, 0.3
+_TEXT, _GAP = 2.6, 0.3
 """Widths of the text before a row and of the gaps in it, in widths of a picture."""
+_LETTERS = 24
+"""Of a line of that text."""
 
 
 def reliability(evidence: Evidence, fewest: int = FEWEST_IN_BIN, models: Sequence[str] = RELIABLE) -> Drawn:
@@ -214,7 +217,11 @@ def votes(evidence: Evidence) -> Drawn:
             _draw_side(places[number], classes, of_image[of_image["role"] == role].sort_values("place"))
         first = of_image[of_image["role"] == "image"].iloc[0]
         name = short_title(evidence, key) if number == 0 or rows[number - 1][0] != key else ""
-        text = f"{name}\nclass {classes.index(first['label'])}\npredicted {classes.index(first['predicted'])}"
+        said = [
+            f"{words} {classes.index(first[of])} {first[of]}"
+            for words, of in (("is", "label"), ("predicted", "predicted"))
+        ]
+        text = "\n".join([name, *(textwrap.fill(line, _LETTERS) for line in said)])
         panels[number, 0].text(0, 0.5, text, va="center", ha="left", fontsize=7, transform=panels[number, 0].transAxes)
     for role, heading in (("image", "image"), ("for", "for the predicted class"), ("against", "against it")):
         middle = sides[role][0][len(sides[role][0]) // 2]
