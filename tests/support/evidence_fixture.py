@@ -40,7 +40,6 @@ STUDIES["printed-loss"] = {
     "needs": "the PhysioNet Challenge 2019 training sets",
 }
 STUDIES["benchmark"] = {"title": "Random images", "needs": "evidence=real"}
-TITLES = {"cifar10": "CIFAR-10 (JPEG copy)"}
 CLASSES = {
     "pathmnist": ["Adipose", "Background", "Debris", "Lymphocytes", "Mucus", "Smooth Muscle", "Normal Colon Mucosa",
                   "Cancer-associated Stroma", "Colorectal Adenocarcinoma Epith."],
@@ -138,10 +137,10 @@ def _record(run: str, **changes: Any) -> dict[str, Any]:
 def _description(folder: Path, dataset: str) -> None:
     classes = CLASSES[dataset]
     content: dict[str, Any] = {
-        "dataset": dataset, "title": TITLES.get(dataset, EXPECTED[dataset]["title"]), "miniature": False,
+        "dataset": dataset, "title": EXPECTED[dataset]["title"], "miniature": False,
         "kind": "recordings" if dataset in SEPSIS else "images", "classes": classes, "licence": "CC-BY-4.0",
         "splits": {"train": {"counts": [4500] * len(classes)}, "test": {"counts": [1000] * len(classes)}},
-        "files": [], "arrays": {}, "source": "jpeg_copy" if dataset == "cifar10" else dataset,
+        "files": [], "arrays": {}, "source": dataset,
     }  # fmt: skip
     (folder / "dataset.json").write_text(json.dumps(content))
 

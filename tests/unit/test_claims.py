@@ -111,7 +111,7 @@ def test_a_reading_that_contradicts_the_other_is_named(tmp_path: Path) -> None:
         _read_csv.cache_clear()
         claim = judge(Evidence.found(tmp_path, expected), PAPER)[0]
         assert claim["outcome"] == verdict
-        assert claim["qualifier"] == "where tested, partly on a JPEG copy"
+        assert claim["qualifier"] == "where tested"
     assert claim["readings"] == {
         CLAIM_TEXTS["targets"]["zero"]["name"]: NOT,
         CLAIM_TEXTS["targets"]["product"]["name"]: REPRODUCED,
@@ -433,4 +433,4 @@ def test_datasets_without_runs_of_clai_are_named_and_not_judged(tmp_path: Path) 
     without_models(tmp_path / "published", ["clai-m", "clai-c"])
     claims = judge(evidence_below(tmp_path / "published"), PAPER)
     assert {claim["outcome"] for claim in claims} == {UNTESTED, ""}
-    assert "CIFAR-10 (JPEG copy): runs of a CLaI model" in claims[0]["needs"]
+    assert "CIFAR-10: runs of a CLaI model" in claims[0]["needs"]

@@ -147,14 +147,6 @@ def test_readings_that_contradict_each_other_make_the_verdict_depend(finding: Fi
     assert [estimate.outcome for estimate in finding.decisive] == [REPRODUCED, NOT]
 
 
-def test_a_jpeg_copy_is_named(finding: Finding) -> None:
-    finding.targets = ("zero",)
-    add(finding, "cifar10", REPRODUCED)
-    assert finding.qualifier == "on a JPEG copy"
-    add(finding, "pathmnist", REPRODUCED)
-    assert finding.qualifier == "partly on a JPEG copy"
-
-
 def test_a_part_without_evidence_leaves_the_claim_untested_unless_another_fails(finding: Finding) -> None:
     finding.required = ("ranking", "calibration")
     add(finding, "pathmnist", REPRODUCED, part="ranking")

@@ -32,7 +32,7 @@ SPLIT_OF = {"train": "train", "test": "test", "val": "val", "validation": "val"}
 """The split of a folder, whose name may be in upper or lower case."""
 LARGEST = 2**28  # bytes of a file in an archive
 NAMED = 20  # files that dataset.json names of a kind
-ADVICE = "Replace the file, or correct `image_size` in config.yaml."
+ADVICE = "Replace the file, or correct `image_size` of its dataset."
 
 
 @contextmanager

@@ -14,7 +14,7 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
 
     Removes the temporary folders, `.{out_dir.name}-*`, that killed attempts left beside it.
 
-    raw: the verified files (`sources.obtain`). settings: the dataset's entry in config.yaml. seed: of the random splits. Raises
+    raw: the verified files (`sources.obtain`). settings: the dataset's entry. seed: of the random splits. Raises
     InputError, naming the dataset's key, for files or settings that the source refuses.
     """
     for left in out_dir.parent.glob(f".{out_dir.name}-*"):

@@ -120,7 +120,7 @@ def source_module(source: str) -> Any:
     module = import_module(name) if importlib.util.find_spec(name) else None
     if missing := [part for part in ("FILES", "EXPECTS", "prepare") if not hasattr(module, part)]:
         raise InputError(
-            f"source '{source}': found no module {name} with {', '.join(missing)}. Correct `source` in config.yaml, or "
+            f"source '{source}': found no module {name} with {', '.join(missing)}. Correct the dataset's `source`, or "
             "write the module (docs/extending.md)."
         )
     return module
@@ -190,7 +190,7 @@ def obtain(dataset: str, settings: Mapping[str, Any], table: Path, folder: Path,
     gets, the files that `table` lists.
 
     Args:
-        settings: the dataset's entry in config.yaml: `source`, `path` and the keys that `choose` of the source reads.
+        settings: the dataset's entry: `source`, `path` and the keys that `choose` of the source reads.
         folder: where downloads go.
 
     Raises:

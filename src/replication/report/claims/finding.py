@@ -12,7 +12,6 @@ from replication.report.evidence import Evidence
 from replication.report.statistics import Interval, interval
 
 ON_A_SUBSTITUTE, WHERE_TESTED = "on a substitute", "where tested"
-ON_A_COPY, PARTLY_ON_A_COPY = "on a JPEG copy", "partly on a JPEG copy"
 PAIR = ("clai-m", "clai-c")
 """The paper's models: kernels that a contributor adds are in none of its claims."""
 Role = Literal["test", "option", "beside", "control"]
@@ -201,10 +200,6 @@ class Finding:
     def _is_substitute(self, estimate: Estimate) -> bool:
         return estimate.key in self.evidence.expected and self.evidence.is_substitute(estimate.key)
 
-    def _is_copy(self, estimate: Estimate) -> bool:
-        known = estimate.key in self.evidence.expected
-        return known and self.evidence.description(estimate.key).get("source") == "jpeg_copy"
-
     @property
     def outcomes(self) -> dict[str, Outcome]:
         """Return what the evidence says under each reading of the targets, by one of the models."""
@@ -251,9 +246,7 @@ class Finding:
             return ""
         if any(self._is_substitute(estimate) for estimate in self.tests):
             return ON_A_SUBSTITUTE
-        copies = [self._is_copy(estimate) for estimate in self.tests]
-        of_copies = ON_A_COPY if all(copies) else PARTLY_ON_A_COPY if any(copies) else ""
-        return ", ".join(filter(None, [WHERE_TESTED if self.missing or self.untested else "", of_copies]))
+        return WHERE_TESTED if self.missing or self.untested else ""
 
     @property
     def decisive(self) -> list[Estimate]:
