@@ -164,9 +164,8 @@ def _log_sums(
     if kernel.inner_product:
         return _log_sums_in_closed_form(kernel, test, reference, labels, classes, block, squares)
     powers = (1, 2) if squares else (1,)
-    order = labels.argsort(
-        stable=True
-    )  # A class then is a slice of a block, whose sum needs no product with indicators.
+    # In the order of classes, a class is a slice of a block, and its sum needs no product with indicators.
+    order = labels.argsort(stable=True)
     labels, reference = labels[order], reference[:, order]
     parts = [part.unique_consecutive(return_counts=True) for part in labels.split(block)]
     result = test.new_empty(len(powers), len(test), test.shape[1], classes)

@@ -3,13 +3,11 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 
 from replication.experiments.embeddings import embed_parts
-from replication.experiments.latent_signals import areas_around_onset
+from replication.experiments.latent_signals import seen_areas
 from replication.experiments.published import reopen_model
-from replication.models.splits import recording_rows
 from replication.runs.columns import COLUMNS
 from replication.runs.jobs import start_job
 
@@ -21,9 +19,6 @@ parts = []
 for record in snakemake.input.models:
     model, run = reopen_model(Path(record).parent, Path(snakemake.input.prepared).parent)
     view = model.views()[0]
-    test = embed_parts(run, view, {"test": None})["test"]
-    rows = recording_rows(run.data, run.settings, run.id)[2]
-    stays, hours, y = (np.asarray(run.data[f"{name}_all"])[rows] for name in ("groups", "hours", "y"))
-    areas = areas_around_onset(view.kernel.cpu().coordinates(test.z[0]).double().numpy(), stays, hours, y)
-    parts.append(areas.assign(model=run.id.model))
+    (test,) = embed_parts(run, view, {"test": None}).values()
+    parts.append(seen_areas(run, view.kernel.cpu(), test).assign(model=run.id.model))
 pd.concat(parts)[COLUMNS["areas.csv"]].to_csv(snakemake.output[0], index=False, float_format="%.5g")

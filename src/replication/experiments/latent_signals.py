@@ -92,10 +92,10 @@ def areas_around_onset(
     onset = table[y == 1].groupby("stay")["since_onset"].min()
     table["since_onset"] -= table["stay"].map(onset)
     by_hour = table[table["since_onset"].between(*AROUND_ONSET)].groupby("since_onset")["area"]
-    areas = by_hour.agg(area="mean", sd="std", stays="size").reset_index().astype({"since_onset": int})
-    half = stats.t.ppf(0.975, areas["stays"] - 1) * areas["sd"] / np.sqrt(areas["stays"])
-    areas = areas.assign(low=areas["area"] - half, high=areas["area"] + half)
-    return areas.loc[areas["stays"] >= FEWEST_STAYS, ["since_onset", "area", "low", "high", "stays"]]
+    areas = by_hour.agg(area="mean", error="sem", stays="size").reset_index().astype({"since_onset": int})
+    areas = areas[areas["stays"] >= FEWEST_STAYS]
+    low, high = stats.t.interval(0.95, areas["stays"] - 1, areas["area"], areas["error"])
+    return areas.assign(low=low, high=high)[["since_onset", "area", "low", "high", "stays"]]
 
 
 def roughness(signals: Floats) -> Floats:
@@ -147,11 +147,23 @@ def seen_statistics(run: Run, kernel: Kernel, test: Embedded) -> pd.DataFrame:
 
     test: of one condition. Returns the columns quantity (such as area_effect_seen) and value.
     """
-    recording, y = (np.asarray(run.data[f"{name}_all"]) for name in ("groups", "y"))
-    rows = recording_rows(run.data, run.settings, run.id)[2]
-    seen = kernel.coordinates(test.z[0]).double().numpy()
-    found = latent_statistics(seen, recording[rows], y[rows])
+    seen, recording, _, y = _seen(run, kernel, test)
+    found = latent_statistics(seen, recording, y)
     return pd.DataFrame({"quantity": [f"{name}_seen" for name in found], "value": list(found.values())})
+
+
+def seen_areas(run: Run, kernel: Kernel, test: Embedded) -> pd.DataFrame:
+    """Return `areas_around_onset` of a run's test samples as the kernel sees them. Arguments as in `seen_statistics`."""
+    return areas_around_onset(*_seen(run, kernel, test))
+
+
+def _seen(
+    run: Run, kernel: Kernel, test: Embedded
+) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the signals of a run's test samples in the kernel's coordinates, and their recordings, hours and labels."""
+    rows = recording_rows(run.data, run.settings, run.id)[2]
+    recording, hours, y = (np.asarray(run.data[f"{name}_all"])[rows] for name in ("groups", "hours", "y"))
+    return kernel.coordinates(test.z[0]).double().numpy(), recording, hours, y
 
 
 def latent_statistics(z: Floats, recording: NDArray[np.int64], y: NDArray[np.int64]) -> dict[str, float]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from replication.runs.controls import CONTROLS
+from replication.runs.controls import CONTROLS, signal_models
 from replication.runs.models import CLAI
 from replication.runs.record import RUNS, SHARED
 from replication.runs.settings import cells, has_recordings, raw_dataset
@@ -172,7 +172,7 @@ def evidence_files(root: str, name: str, settings: Mapping[str, Any]) -> list[st
         own = _RECORDINGS_FILES if has_recordings(settings, name) else _SAMPLES_FILES
         controls = [f"{control}.csv" for control, (_, runs) in CONTROLS.items() if runs(settings, name)]
         files = (*own, *controls, "resources.csv", *RECORDS, _DESCRIPTION)
-        if name in FIGURES["figure4"]:
+        if name in FIGURES["figure4"] and signal_models(settings, name):
             files = (*files, "areas.csv")
         if name in _PICTURED and PICTURED_MODEL in settings["datasets"][name]["models"]:
             files = (*files, "votes.csv.gz")
