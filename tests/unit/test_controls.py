@@ -177,8 +177,8 @@ def test_signals_as_the_cosine_kernel_sees_them_have_no_norm(monkeypatch: pytest
     direction = generator.standard_normal((len(y), 4))
     z = torch.from_numpy(direction * np.where(y, 5.0, 1.0)[:, None])
     run = Run(
-        Prepared({"kind": "recordings"}, {"groups_all": groups, "hours_all": np.arange(len(y)), "y_all": y}), {}, RunId("stays", "clai-m", 0, 0),
-        torch.device("cpu"),
+        Prepared({"kind": "recordings"}, {"groups_all": groups, "hours_all": np.arange(len(y)), "y_all": y}),
+        {}, RunId("stays", "clai-m", 0, 0), torch.device("cpu"),
     )  # fmt: skip
     everything = np.ones(len(y), dtype=bool)
     monkeypatch.setattr("replication.experiments.latent_signals.recording_rows", lambda *_: (everything,) * 3)
