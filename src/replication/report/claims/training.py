@@ -29,7 +29,9 @@ def _sources(
     evidence, epochs = finding.evidence, printed_value(printed_values, "text", "figure3", "epochs shown")[0]
     sources = list(multiclass_sources(evidence, present))
     if evidence.has(EPOCHS_120) and evidence.dataset_of(EPOCHS_120) in present:
-        sources.append(Source(EPOCHS_120, "zero", {"clai-m": "full_zero", "clai-c": "cosine_zero"}))
+        sources += [
+            Source(EPOCHS_120, target, {"clai-m": f"full_{target}", "clai-c": f"cosine_{target}"}) for target in TARGETS
+        ]
     for source in sources:
         history = source.frame(finding, "history.csv").sort_values("epoch")
         short = history["epoch"].max() < epochs
