@@ -19,7 +19,7 @@ from clai.encoders import Classifier, ConvNet, Encoder, place
 from clai.errors import InputError
 from clai.kernels import Cosine, Kernel, MahalanobisGaussian
 from clai.tensors import fill_module, load_tensors
-from clai.trainer import Epoch
+from clai.trainer import EarlyStopping, Epoch
 from replication.models.batchwise import Objective, batchwise_learning, group_size
 from replication.models.embedding import Embedded, draw_items, labels_of
 from replication.models.run import Run
@@ -167,8 +167,25 @@ class Network(Model):
             # Prepared images may be in the order of their classes, so the first ones would be of one class.
             drawn = draw_items(splits.train, _IMAGES_TO_WHITEN, run.id.seed)
             self.network.trunk.whiten(splits.train.batch(drawn, None)[0], run.settings["encoder"]["whitening"])
-        history = self.learn(run, self.validation(run), checkpoint)
+        if run.settings["training"].get("best_epoch"):
+            history = self._learn_to_best_epoch(run)
+        else:
+            history = self.learn(run, self.validation(run), checkpoint)
         self.module.cpu()
+        return history
+
+    def _learn_to_best_epoch(self, run: Run) -> list[Epoch]:
+        """Train, and bring back the weights of the epoch with the best validation accuracy."""
+        best = EarlyStopping(self.module, "validation_accuracy", patience=run.training.epochs)
+        measure, figures = self.validation(run), list[Epoch]()
+
+        def validate() -> Epoch:
+            figures.append(measure())
+            best(figures)
+            return figures[-1]
+
+        history = self.learn(run, validate, None)
+        best.restore()
         return history
 
     def save(self, path: str | Path) -> None:

@@ -54,6 +54,26 @@ def drawn_rows(settings: Mapping[str, Any], run_id: RunId, rows: int) -> NDArray
     return np.sort(np.random.default_rng(run_id.seed).permutation(rows)[:samples])
 
 
+def long_tail(labels: NDArray[np.int64], ratio: float, seed: int) -> NDArray[np.int64]:
+    """Return rows, ascending, in which classes shrink in equal ratios, the largest `ratio` times as large as the smallest.
+
+    The largest is as large as the smallest class of `labels` (N,). The seed draws the order of classes and the rows.
+    """
+    generator = np.random.default_rng([seed, 1])
+    classes, counts = np.unique(labels, return_counts=True)
+    places = generator.permutation(len(classes)) / (len(classes) - 1)
+    sizes = np.ceil(counts.min() * ratio**-places).astype(int)
+    rows = [generator.permutation(np.flatnonzero(labels == k))[:size] for k, size in zip(classes, sizes, strict=True)]
+    return np.sort(np.concatenate(rows))
+
+
+def wrong_labels(labels: NDArray[np.int64], share: float, classes: int, seed: int) -> NDArray[np.int64]:
+    """Return labels (N,) of which this share, drawn with the seed, is replaced by another class, each as likely."""
+    generator = np.random.default_rng([seed, 2])
+    wrong = generator.random(len(labels)) < share
+    return (labels + wrong * generator.integers(1, classes, len(labels))) % classes
+
+
 def splits_of(
     data: Prepared, settings: Mapping[str, Any], run_id: RunId, device: torch.device, left_out: Sequence[int] = ()
 ) -> Splits:
@@ -75,7 +95,7 @@ def splits_of(
 def _of_samples(
     data: Prepared, settings: Mapping[str, Any], run_id: RunId, device: torch.device, left_out: Sequence[int]
 ) -> Splits:
-    kind = data.info["kind"]
+    kind, training, classes = data.info["kind"], settings["training"], len(data.info["classes"])
     separately = kind != "features" and settings["normalise_test_separately"]
 
     def items(split: str) -> Items:
@@ -83,14 +103,19 @@ def _of_samples(
         x, y, mean, sd = data[f"x_{split}"], data[f"y_{split}"], statistics["mean"], statistics["sd"]
         if split == "train" and (rows := drawn_rows(settings, run_id, len(y))) is not None:
             x, y = x[rows], y[rows]
+        if split == "train" and (ratio := training.get("long_tail")) is not None:
+            rows = long_tail(y, ratio, run_id.seed)
+            x, y = x[rows], y[rows]
+        if split != "test" and (share := training.get("label_noise")):
+            y = wrong_labels(y, share, classes, run_id.seed)
         if left_out:
             kept = ~np.isin(y, left_out)
-            x, y = x[kept], np.searchsorted(np.setdiff1d(np.arange(len(data.info["classes"])), left_out), y[kept])
+            x, y = x[kept], np.searchsorted(np.setdiff1d(np.arange(classes), left_out), y[kept])
         if kind == "features":
             standardised = ((x - np.asarray(mean)) / np.asarray(sd)).astype(np.float32)
             return Vectors(torch.from_numpy(standardised).to(device), torch.tensor(y))
         if kind == "images":
-            return Images(x, y, mean, sd, settings["training"]["augmentation"], device)
+            return Images(x, y, mean, sd, training["augmentation"], device)
         return Signals(x, y, mean, sd, device)
 
     return Splits(*map(items, Splits._fields))

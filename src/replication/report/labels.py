@@ -24,8 +24,11 @@ VARIANT_TITLES: dict[str, str] = {
     "joint-all-long": "joint, all references, to convergence", "joint-1-long": "joint, one reference, to convergence",
     "cross-entropy": "Cross-entropy", "supervised-contrastive": "Supervised contrastive", "half-hour": "long",
     "unconditioned-m": "CLaI-M, one embedding", "unconditioned-c": "CLaI-C, one embedding",
-    "prototypical": "Prototypical", "all-classes": "all classes", "without-one": "without one class",
-    "without-two": "without two classes", "unweighted": "printed loss", "hours": "each hour alone", "gru": "recurrent over hours",
+    "prototypical": "Prototypical", "generalised-cross-entropy": "Generalised cross-entropy",
+    "all-classes": "all classes", "without-one": "without one class", "without-two": "without two classes",
+    "right": "right labels", "wrong-20": "20 % wrong", "wrong-40": "40 % wrong", "wrong-60": "60 % wrong",
+    "tail-1": "equal classes", "tail-10": "ratio 10", "tail-100": "ratio 100",
+    "unweighted": "printed loss", "hours": "each hour alone", "gru": "recurrent over hours",
 }  # fmt: skip
 
 

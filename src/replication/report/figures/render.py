@@ -43,6 +43,7 @@ FIGURES: dict[str, Drawing] = {
     "supplement/figureS6": Drawing(supplement_accuracy.decision_curves, supplement_accuracy.DECISION_COLUMNS),
     OF_CLAIMS: Drawing(supplement_claims.specification_curves, supplement_claims.CLAIM_COLUMNS, takes="claims"),
     "supplement/figureS8": Drawing(uses.new_classes, uses.USES_COLUMNS),
+    "supplement/figureS9": Drawing(uses.labels, uses.LABEL_COLUMNS),
     "own/figure_training": Drawing(paper.training, paper.TRAINING_COLUMNS),
     "own/figure_embedding": Drawing(partial(paper.embeddings, named=True), paper.EMBEDDING_COLUMNS),
     "own/figure_reliability": Drawing(

@@ -1,11 +1,11 @@
-"""Figure S8: classes that training did not have, brought in by references."""
+"""Figures S8 and S9: classes that training did not have, brought in by references; wrong labels and unequal classes."""
 
 import pandas as pd
 from matplotlib.lines import Line2D
 
 from replication.report.evidence import Evidence
-from replication.report.figures.style import WIDTH, Drawn, curves, new_figure, short_title, style_of, together
-from replication.report.tables.uses import ALL_CLASSES, MODEL_OF, NUMBERS, chosen_read_outs, title_of
+from replication.report.figures.style import WIDTH, Drawn, Style, curves, new_figure, short_title, style_of, together
+from replication.report.tables.uses import ALL_CLASSES, MODEL_OF, NUMBERS, TAILS, WRONG, chosen_read_outs, title_of
 
 USES_COLUMNS = ["dataset", "model", "seed", "method", "rule", "references", "metric", "value"]
 PANELS = {
@@ -13,6 +13,10 @@ PANELS = {
     "new_accuracy": "New classes (%)",
     "old_accuracy": "Old classes (%)",
 }
+
+LABEL_COLUMNS = ["dataset", "model", "seed", "method", "rule", "labels", "x", "metric", "value"]
+RULE_OF_VOTES = "parzen"
+"""The rule that stands beside the printed one."""
 
 
 def new_classes(evidence: Evidence) -> Drawn:
@@ -45,3 +49,39 @@ def _shown(evidence: Evidence, study: str) -> pd.DataFrame:
     methods = shown["model"].map({cell: cells[cell]["method"] for cell in cells})
     shown = shown.assign(dataset=study, method=methods, references=shown["shares"], value=100 * shown["value"])
     return shown.sort_values("method", key=lambda m: m.map([*dict.fromkeys(v["method"] for v in cells.values())].index))
+
+
+def labels(evidence: Evidence) -> Drawn:
+    """Draw accuracy against the share of wrong labels, and macro F1 against the ratio of the largest class to the smallest.
+
+    A method that votes has a second line, by the rule `RULE_OF_VOTES`.
+    """
+    (study,) = evidence.at_hand()
+    cells, metrics = evidence.expected[study]["cells"], evidence.frame(study, "metrics.csv")
+    figure = new_figure(WIDTH, 3.2, evidence)
+    panels: list[tuple[str, dict[str, float], str, str]] = [
+        ("accuracy", WRONG, "Share of wrong labels", "Accuracy (%)"),
+        ("macro_f1", TAILS, "Largest class over smallest", "Macro F1 (%)"),
+    ]
+    methods = dict.fromkeys(variants["method"] for variants in cells.values())
+    looks = {method: style_of(MODEL_OF.get(method, method)) for method in methods}
+    parts = []
+    for axes, (metric, places, title, unit) in zip(figure.subplots(1, 2), panels, strict=True):
+        own = [cell for cell, variants in cells.items() if variants["labels"] in places]
+        part = metrics[metrics["model"].isin(own) & (metrics["metric"] == metric)]
+        named = {name: part["model"].map({cell: cells[cell][name] for cell in own}) for name in ("method", "labels")}
+        part = part.assign(dataset=study, **named, x=named["labels"].map(places), value=100 * part["value"])
+        part = part[part["rule"].isin(["", "printed", RULE_OF_VOTES])]
+        for rule, dash in (("printed", "-"), (RULE_OF_VOTES, ":")):
+            by_rule = part[part["rule"].isin(["", rule] if rule == "printed" else [rule])]
+            styles = {method: Style(look.colour, dash) for method, look in looks.items()}
+            curves(
+                axes, by_rule.assign(model=by_rule["method"]), "x", "value", styles, marker="o", ms=3, err_style="bars"
+            )
+        axes.set(xlabel=title, ylabel=unit, xscale="log" if metric == "macro_f1" else "linear")
+        axes.set_xticks(list(places.values()), [f"{place:g}" for place in places.values()])
+        parts.append(part)
+    entries = [Line2D([], [], color=look.colour, label=title_of(method)) for method, look in looks.items()]
+    entries.append(Line2D([], [], color="0.3", ls=":", label=f"vote by the rule {RULE_OF_VOTES}"))
+    figure.legend(handles=entries, loc="outside lower center", ncols=3)
+    return figure, together(parts, LABEL_COLUMNS)

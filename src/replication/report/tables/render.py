@@ -27,6 +27,7 @@ TABLES: dict[str, tuple[FrameOf, TexOf]] = {
     "supplement/tableS11": (setup.datasets_frame, setup.datasets_tex),
     "supplement/tableS12": (setup.choices_frame, setup.choices_tex),
     "supplement/tableS13": (uses.uses_frame, uses.uses_tex),
+    "supplement/tableS14": (uses.labels_frame, uses.labels_tex),
     "own/table_accuracy": (paper.accuracy_frame, paper.accuracy_tex),
 }
 

@@ -1,4 +1,4 @@
-"""What one embedding for all classes is worth: beside an embedding a class, and for classes that training did not have."""
+"""What CLaI is for: one embedding for all classes, classes that training did not have, wrong labels, unequal classes."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -9,7 +9,7 @@ import pandas as pd
 from replication.report.evidence import Evidence, run_model
 from replication.report.labels import Metric, chosen, model_title
 from replication.report.statistics import replicates
-from replication.report.tables.layout import Block, Sources, results_tex, summary
+from replication.report.tables.layout import Block, Sources, results_tex, rows_by, summary
 
 NUMBERS = ("1", "5", "50", "all")
 """References of each class that training left out."""
@@ -24,6 +24,12 @@ GAIN = chosen("gain")
 USES_COLUMNS = [
     "dataset", "model", "method", "left_out", "read_out", "references", "metric", "mean", "sd", "n", "low", "high", "data",
 ]  # fmt: skip
+
+WRONG = {"right": 0.0, "wrong-20": 0.2, "wrong-40": 0.4, "wrong-60": 0.6}
+TAILS = {"tail-1": 1.0, "tail-10": 10.0, "tail-100": 100.0}
+"""The variants of labels: the share that is wrong, and how many times the largest class has the samples of the smallest."""
+LABEL_METRICS = chosen("accuracy macro_f1")
+LABEL_COLUMNS = ["dataset", "model", "method", "labels", "rule", "metric", "mean", "sd", "n", "low", "high", "data"]
 
 
 def uses_frame(sources: Sources) -> pd.DataFrame:
@@ -124,3 +130,30 @@ def _keys(metrics: Sequence[Metric]) -> list[str]:
 def _numbered(metric: Metric, references: str, title: str) -> Metric:
     """Return a metric as the column of one number of references."""
     return replace(metric, key=f"{metric.key} {references}", title=title)
+
+
+def labels_frame(sources: Sources) -> pd.DataFrame:
+    """Return accuracy and macro F1 of methods by decision rule, in per cent, with limits of 95 % t-intervals over seeds.
+
+    `dataset` is the study, `model` the cell, `method` and `labels` its variants. A method without votes has no `rule`.
+    """
+    evidence = sources.evidence
+    rows: list[dict[str, Any]] = []
+    for study in evidence.at_hand():
+        measured = evidence.frame(study, "metrics.csv")
+        for cell, variants in evidence.expected[study]["cells"].items():
+            own = measured[measured["model"] == cell]
+            named = {"method": title_of(variants["method"]), "labels": variants["labels"]}
+            shared = {"dataset": study, **named, "data": evidence.data(study)}
+            rows += rows_by(own, LABEL_METRICS, {"model": [cell], "rule": list(own["rule"].unique())}, shared)
+    return pd.DataFrame(rows, columns=LABEL_COLUMNS)
+
+
+def labels_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
+    """Return accuracy by the share of wrong labels; below, macro F1 by the ratio of the largest class to the smallest."""
+    shown = frame.assign(metric=frame["metric"] + " " + frame["labels"])
+    accuracy, macro_f1 = LABEL_METRICS
+    wrong = [replace(accuracy, key=f"accuracy {key}", title=rf"{100 * share:.0f} \%") for key, share in WRONG.items()]
+    tails = [replace(macro_f1, key=f"macro_f1 {key}", title=f"{ratio:g}") for key, ratio in TAILS.items()]
+    names = ({"method": "Accuracy by wrong labels", "rule": "Rule"}, {"method": "Macro F1 by ratio", "rule": "Rule"})
+    return results_tex(shown, sources, text, [Block(wrong, names[0]), Block(tails, names[1])], "tab:labels")
