@@ -3,7 +3,6 @@
 import io
 import json
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -19,11 +18,9 @@ from replication.report.tables.layout import Sources
 from replication.report.tables.render import render
 from replication.runs.outputs import CLAIMS, FIGURES, TABLES, descriptions, evidence_behind
 from replication.runs.record import digest
-from replication.runs.settings import load_settings
+from support.repository import PRINTED, REAL, REPOSITORY
 
-REPOSITORY = Path(__file__).parents[2]
 PUBLISHED = Path("results/published")
-PRINTED = read_values(REPOSITORY / "workflow/config/printed_values.csv")
 LARGEST_MB = 72
 """Of predictions, samples and models together: git keeps every version of them for ever, and packs hardly any smaller."""
 EVALUATED_APART = ("clai-m", "clai-c", "cross-entropy")  # by another job than trained them, of studies excepted
@@ -38,12 +35,8 @@ def in_repository(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(REPOSITORY)
 
 
-def config() -> dict[str, Any]:
-    return load_settings(Path())
-
-
 def evidence(name: str = CLAIMS) -> Evidence:
-    return Evidence.found(PUBLISHED, descriptions(evidence_behind(name, config()), config()))
+    return Evidence.found(PUBLISHED, descriptions(evidence_behind(name, REAL), REAL))
 
 
 def assert_tracked(name: str, frame: pd.DataFrame) -> None:
@@ -55,7 +48,7 @@ def assert_tracked(name: str, frame: pd.DataFrame) -> None:
 @pytest.mark.parametrize("name", TABLES)
 def test_tracked_tables_follow_from_the_published_evidence(name: str) -> None:
     reported = read_values(Path("workflow/config/reported_values.csv"))
-    sources = Sources(evidence(name), PRINTED, reported, read_values(Path("workflow/config/choices.csv")), config())
+    sources = Sources(evidence(name), PRINTED, reported, read_values(Path("workflow/config/choices.csv")), REAL)
     table = render(name, sources, Path(f"workflow/report/{name}.rst").read_text())
     assert_tracked(name, table.frame)
     assert Path(f"paper_figures/{name}.tex").read_text() == table.tex
@@ -93,7 +86,7 @@ def test_every_published_number_has_a_run_with_commit_seed_data_and_hardware() -
             run = f"{dataset}/{row['model']}/seed{int(row['seed'])}"
             run += "" if pd.isna(row["fold"]) else f"/fold{int(row['fold'])}"
             assert records[run]["seed"] == row["seed"], run
-            if row["model"] in EVALUATED_APART and dataset in config()["datasets"]:
+            if row["model"] in EVALUATED_APART and dataset in REAL["datasets"]:
                 assert len(records[run]["evaluation"]["commit"]) == 40, run
             assert records[run]["data"], run
 

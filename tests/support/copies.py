@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-REPOSITORY = Path(__file__).parents[2]
+from support.repository import REPOSITORY
 
 
 @dataclass(frozen=True)

@@ -29,23 +29,22 @@ from replication.models.base import create
 from replication.models.run import Run
 from replication.runs.identity import RunId
 from replication.runs.jobs import use_threads
-from replication.runs.settings import load_settings
+from support.repository import REAL
 
 CPU = torch.device("cpu")
-WHOLE: dict[str, Any] = load_settings(Path(__file__).parents[2])
-TRAINING = WHOLE["training"] | {
+TRAINING = REAL["training"] | {
     "epochs": 4, "batch_size": 8, "learning_rate": 0.01, "precision": "float32",
     "augmentation": NO_AUGMENTATION | {"crop": 2, "flip": True},
 }  # fmt: skip
-SETTINGS = WHOLE | {
+SETTINGS = REAL | {
     "embedding_size": 4, "hourly": {"lags": [1], "time_scales": [2]},
-    "inference": WHOLE["inference"] | {"validation_references": 20},
+    "inference": REAL["inference"] | {"validation_references": 20},
     "baselines": {"gp": {"inducing_points": 8}},
 }  # fmt: skip
 TRUNKS = {
-    "pictures": WHOLE["encoder"] | {"trunk": "resnet2d", "width": 4, "blocks": [1, 1]},
-    "small pictures": WHOLE["encoder"] | {"trunk": "convnet", "width": 2},
-    "stays": WHOLE["encoder"] | {"trunk": "gru", "width": 6, "layers": 1, "dropout": 0.2},
+    "pictures": REAL["encoder"] | {"trunk": "resnet2d", "width": 4, "blocks": [1, 1]},
+    "small pictures": REAL["encoder"] | {"trunk": "convnet", "width": 2},
+    "stays": REAL["encoder"] | {"trunk": "gru", "width": 6, "layers": 1, "dropout": 0.2},
 }
 
 

@@ -12,13 +12,7 @@ from replication.report.evidence import Evidence
 from replication.report.printed_values import read_values
 from replication.report.tables.layout import Sources
 from replication.runs.outputs import descriptions, evidence_behind
-from replication.runs.settings import load_settings
-from support.copies import REPOSITORY
-
-PUBLISHED = REPOSITORY / "results" / "published"
-SETTINGS = load_settings(REPOSITORY)
-CONFIG = REPOSITORY / "workflow" / "config"
-PRINTED = read_values(CONFIG / "printed_values.csv")
+from support.repository import CONFIG, PRINTED, PUBLISHED, REAL
 
 
 def copy_evidence(root: Path, *names: str) -> Path:
@@ -43,11 +37,11 @@ def describe(root: Path, name: str, **changes: Any) -> None:
 
 def evidence_for(output: str, root: Path = PUBLISHED) -> Evidence:
     """Return the evidence below `root` that a table, a figure or the page of claims shows; of a user's own, of one dataset."""
-    behind = ["pathmnist"] if output.startswith("own/") else evidence_behind(output, SETTINGS)
-    return Evidence.found(root, descriptions(behind, SETTINGS))
+    behind = ["pathmnist"] if output.startswith("own/") else evidence_behind(output, REAL)
+    return Evidence.found(root, descriptions(behind, REAL))
 
 
 def sources_for(table: str, root: Path = PUBLISHED) -> Sources:
     """Return what a table is made of, with the evidence below `root`."""
     reported, choices = (read_values(CONFIG / name) for name in ("reported_values.csv", "choices.csv"))
-    return Sources(evidence_for(table, root), PRINTED, reported, choices, SETTINGS)
+    return Sources(evidence_for(table, root), PRINTED, reported, choices, REAL)

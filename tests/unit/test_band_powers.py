@@ -10,6 +10,7 @@ import pytest
 from replication.__main__ import main
 from replication.datasets.band_powers import BANDS, band_power_table, log_band_powers
 from replication.datasets.miniature.make import make
+from support.repository import REPOSITORY
 
 RATE = 100
 SETTINGS: dict[str, Any] = {
@@ -76,7 +77,7 @@ def test_powers_do_not_depend_on_the_units_of_a_channel_and_follow_the_stage(rec
 def test_the_command_writes_the_table_and_names_what_it_cannot_read(
     recordings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(Path(__file__).parents[2])
+    monkeypatch.chdir(REPOSITORY)
     out = tmp_path / "bands.csv.gz"
     assert main(["band-powers", str(recordings), str(out)]) == 0
     rows = len(pd.read_csv(out))

@@ -18,7 +18,6 @@ from replication.report.claims.page import claims_frame
 from replication.report.claims.theory import TURNS
 from replication.report.claims.training import lead
 from replication.report.evidence import Evidence, _read_csv, _read_records
-from replication.report.printed_values import read_values
 from replication.report.statistics import Interval
 from replication.runs.columns import COLUMNS
 from replication.runs.outputs import CLAIM_TEXTS
@@ -31,8 +30,8 @@ from support.evidence_fixture import (
     write_studies,
     write_theory,
 )
+from support.repository import PRINTED
 
-PAPER = read_values(Path(__file__).parents[2] / "workflow" / "config" / "printed_values.csv")
 REPRODUCED, NOT, OPEN = Outcome.REPRODUCED, Outcome.NOT_REPRODUCED, Outcome.INCONCLUSIVE
 DEPENDS, UNTESTED = Outcome.DEPENDS, Outcome.NOT_TESTABLE
 FURTHER = {
@@ -48,7 +47,7 @@ def evidence_below(root: Path) -> Evidence:
 
 
 def finding_on(root: Path, number: str) -> Finding:
-    return JUDGES[number](evidence_below(root), PAPER)
+    return JUDGES[number](evidence_below(root), PRINTED)
 
 
 def outcome(root: Path, number: str) -> Outcome:
@@ -79,7 +78,7 @@ def shift(model: str, metric: str, amounts: float | list[float], **where: str) -
 
 
 def test_without_evidence_nothing_is_testable_and_each_claim_says_what_it_takes(tmp_path: Path) -> None:
-    claims = judge(evidence_below(tmp_path / "published"), PAPER)
+    claims = judge(evidence_below(tmp_path / "published"), PRINTED)
     assert {claim["outcome"] for claim in claims} == {UNTESTED, ""}
     assert all(claim["needs"] for claim in claims if claim["id"] != "B")
     assert len(claims_frame(claims)) == 20
@@ -109,7 +108,7 @@ def test_a_reading_that_contradicts_the_other_is_named(tmp_path: Path) -> None:
     for amount, verdict in ((0.0, NOT), (0.05, DEPENDS)):
         change(tmp_path, "product-pathmnist", "metrics.csv", shift("full_product", "accuracy", amount))
         _read_csv.cache_clear()
-        claim = judge(Evidence.found(tmp_path, expected), PAPER)[0]
+        claim = judge(Evidence.found(tmp_path, expected), PRINTED)[0]
         assert claim["outcome"] == verdict
         assert claim["qualifier"] == "where tested"
     assert claim["readings"] == {
@@ -431,6 +430,6 @@ def test_each_group_must_lie_together_in_every_seed(tmp_path: Path) -> None:
 def test_datasets_without_runs_of_clai_are_named_and_not_judged(tmp_path: Path) -> None:
     write_evidence(tmp_path / "published", ["pathmnist", "cifar10", "sleepedf-bands", "challenge2019"], theory=False)
     without_models(tmp_path / "published", ["clai-m", "clai-c"])
-    claims = judge(evidence_below(tmp_path / "published"), PAPER)
+    claims = judge(evidence_below(tmp_path / "published"), PRINTED)
     assert {claim["outcome"] for claim in claims} == {UNTESTED, ""}
     assert "CIFAR-10: runs of a CLaI model" in claims[0]["needs"]

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,8 @@ from replication.report.claims.cost import seconds_a_pass
 from replication.report.evidence import by_setting
 from replication.report.tables.complexity import comparisons
 from replication.runs.columns import COLUMNS
-from replication.runs.settings import load_settings
+from replication.runs.settings import merge
+from support.repository import REAL
 
 CPU = torch.device("cpu")
 BATCHES, BATCH, CLASSES = 5, 4, 3
@@ -37,10 +37,9 @@ SIZES = complexity.MINIATURE._replace(
 
 @pytest.fixture(scope="module")
 def measurement() -> Measurement:
-    settings = load_settings(Path(__file__).parents[2])
-    settings["encoder"]["blocks"] = [1, 1]
-    settings["training"] |= {"batch_size": 4, "precision": "float32"}
-    return Measurement(settings | {"embedding_size": 4}, CPU, SIZES)
+    training = {"batch_size": 4, "precision": "float32"}
+    own = {"encoder": {"blocks": [1, 1]}, "training": training, "embedding_size": 4}
+    return Measurement(merge(REAL, own), CPU, SIZES)
 
 
 class Counting(nn.Module):

@@ -14,7 +14,7 @@ from replication.report.evidence import Evidence, _read_csv
 from replication.report.statistics import Interval
 from replication.runs.columns import COLUMNS
 from support.evidence_fixture import EXPECTED, STUDIES, write_benchmark, write_evidence, write_studies
-from support.published import PRINTED
+from support.repository import PRINTED
 
 AGREES, AGAINST = Outcome.REPRODUCED, Outcome.NOT_REPRODUCED
 

@@ -27,10 +27,9 @@ from replication.models.network_classifiers import prototypical_loss
 from replication.models.run import Run
 from replication.runs.controls import EMBEDDINGS, OBJECTIVES, READ_OUTS
 from replication.runs.identity import RunId
-from replication.runs.settings import load_settings, merge, model_settings
+from replication.runs.settings import merge, model_settings
+from support.repository import MINI
 
-REPOSITORY = Path(__file__).parents[2]
-MINI = load_settings(REPOSITORY, mini=True)
 CLASSES = 3
 
 

@@ -15,9 +15,8 @@ import pytest
 from PIL import Image
 
 import clai
+from support.repository import PUBLISHED, REPOSITORY
 
-REPOSITORY = Path(__file__).parents[2]
-PUBLISHED = REPOSITORY / "results" / "published"
 ABSENT = "pandas duckdb jsonschema yaml gpytorch matplotlib seaborn mne medmnist torchvision snakemake replication"
 """Of the environment, what such an installation has not; that the method imports nothing else is seen in test_layers."""
 

@@ -25,9 +25,8 @@ from replication.datasets.prepare import prepare
 from replication.datasets.prepared import load, statistics, writing
 from replication.datasets.sources import COLUMNS, Raw, obtain
 from support.loopback import entry
+from support.repository import SOURCES
 
-REPOSITORY = Path(__file__).parents[2]
-TABLE = REPOSITORY / "workflow" / "config" / "data_sources.csv"
 MEDMNIST: dict[str, Any] = {"title": "PathMNIST", "medmnist_flag": "pathmnist", "medmnist_size": 28}
 OPTIONS = {"title": "CIFAR-10", "image_size": 32, "validation_share": 0.25}
 
@@ -208,7 +207,7 @@ def test_a_truncated_archive_is_named(tmp_path: Path, length: int) -> None:
     path = lay(files_of_cifar10(tmp_path / "source"), tmp_path / "own", "gztar")
     path.write_bytes(path.read_bytes()[:length])
     with pytest.raises(InputError, match=r"own\.tar\.gz: cannot be read"):
-        obtain("cifar10", entry("cifar10", path=str(path)), TABLE, tmp_path / "data", False)
+        obtain("cifar10", entry("cifar10", path=str(path)), SOURCES, tmp_path / "data", False)
 
 
 # Folders and archives of pictures

@@ -26,6 +26,7 @@ from replication.datasets.sleep_edf import (
 )
 from replication.datasets.sources import obtain, read_sources
 from support.loopback import entry
+from support.repository import SOURCES
 
 SETTINGS: dict[str, Any] = {
     "title": "SleepEDF",
@@ -157,9 +158,8 @@ def own(raw_folder: Path, tmp_path: Path) -> Path:
 
 
 def prepared_from(folder: Path, out: Path, **changes: Any) -> Prepared:
-    table = Path(__file__).parents[2] / "workflow" / "config" / "data_sources.csv"
     prepare(
-        obtain("sleepedf", entry("sleep_edf", path=str(folder)), table, out, False),
+        obtain("sleepedf", entry("sleep_edf", path=str(folder)), SOURCES, out, False),
         out,
         SETTINGS | changes,
         0,
@@ -291,7 +291,7 @@ def test_subjects_and_nights_choose_recordings(raw_folder: Path, tmp_path: Path)
     assert selected(keys, whole | {"subjects": [0, 36]}) == {(0, 1), (0, 2), (36, 2)}
     with pytest.raises(InputError, match="subjects: found no recording of 39; expected some of 0, 13, 36"):
         selected(keys, whole | {"subjects": [0, 39]})
-    rows = read_sources(Path(__file__).parents[2] / "workflow" / "config" / "data_sources.csv", "sleepedf")
+    rows = read_sources(SOURCES, "sleepedf")
     assert len(choose(rows, whole)) == 2 * 153
     assert len(choose(rows, whole | {"nights": "first"})) == 2 * 78
     chosen = {"subjects": [0, 2, 3]}

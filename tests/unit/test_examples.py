@@ -9,7 +9,9 @@ import matplotlib.pyplot as plt
 import pytest
 import torch
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("plot_*.py"))
+from support.repository import REPOSITORY
+
+EXAMPLES = sorted((REPOSITORY / "examples").glob("plot_*.py"))
 HARDER = {
     "plot_table_with_groups": 0.65,
     "plot_unbalanced": 0.75,

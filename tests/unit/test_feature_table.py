@@ -19,8 +19,8 @@ from replication.datasets.splits import group_split
 from replication.models.splits import splits_of
 from replication.runs.identity import RunId
 from support.loopback import entry
+from support.repository import SOURCES
 
-TABLE = Path(__file__).parents[2] / "workflow" / "config" / "data_sources.csv"
 SETTINGS: dict[str, Any] = {
     "title": "Wards", "label_column": "outcome", "classes": None, "group_column": "patient",
     "feature_columns": "all others", "test_share": 0.3, "validation_share": 0.3,
@@ -42,7 +42,7 @@ def wards(patients: int = 10) -> pd.DataFrame:
 
 
 def prepared(path: Path, out: Path, **changes: Any) -> Prepared:
-    raw = obtain("wards", entry("feature_table", path=str(path)), TABLE, out, False)
+    raw = obtain("wards", entry("feature_table", path=str(path)), SOURCES, out, False)
     prepare(raw, out, SETTINGS | changes, 0)
     return load(out)
 

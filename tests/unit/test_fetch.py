@@ -19,9 +19,8 @@ from replication.datasets.files import describe_files, matching, unpack_archive
 from replication.datasets.miniature.make import make
 from replication.datasets.sources import COLUMNS, Raw, Row, download, obtain, read_sources, state_of_raw
 from support.loopback import Server, entry, serving
+from support.repository import SOURCES
 
-REPOSITORY = Path(__file__).parents[2]
-TABLE = REPOSITORY / "workflow" / "config" / "data_sources.csv"
 CONTENT = bytes(range(256)) * 1200  # several blocks of the connection
 
 
@@ -146,7 +145,7 @@ def test_what_is_not_there_is_named_by_its_key(
     tmp_path: Path, dataset: str, source: str, path: str | None, message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
-        obtain(dataset, entry(source, path=path and str(tmp_path / path)), TABLE, tmp_path, False)
+        obtain(dataset, entry(source, path=path and str(tmp_path / path)), SOURCES, tmp_path, False)
 
 
 def test_an_own_file_is_recorded_with_its_checksum_and_is_the_published_one_if_it_equals_it(
@@ -155,7 +154,7 @@ def test_an_own_file_is_recorded_with_its_checksum_and_is_the_published_one_if_i
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "own.npz").write_bytes(CONTENT)
     settings = entry("medmnist", path="~/own.npz", medmnist_flag="bloodmnist")
-    raw = obtain("mine", settings, TABLE, tmp_path, False)
+    raw = obtain("mine", settings, SOURCES, tmp_path, False)
     assert raw.files[0]["checksum"] == sha256(CONTENT)
     assert (raw.version, raw.licence, raw.access) == ("as provided", "not stated", "as provided")
     raw.write(tmp_path / "raw.json")
@@ -166,7 +165,7 @@ def test_an_own_file_is_recorded_with_its_checksum_and_is_the_published_one_if_i
     raw = obtain("toy", settings, table, tmp_path, False)
     assert (raw.version, raw.licence, raw.access) == ("2.1", "CC0-1.0", "open")
     monkeypatch.setitem(INFO["bloodmnist"], "MD5", md5)
-    raw = obtain("mine", settings, TABLE, tmp_path, False)
+    raw = obtain("mine", settings, SOURCES, tmp_path, False)
     assert raw.version.startswith("MedMNIST (Zenodo "), "by the catalogue, without a row of the table"
     (tmp_path / "own.npz").write_bytes(CONTENT[1:])
     assert obtain("toy", settings, table, tmp_path, False).version == "as provided"
@@ -188,7 +187,7 @@ def test_files_that_changed_since_they_were_verified_are_refused(tmp_path: Path)
     file, manifest = tmp_path / "own" / "own.npz", tmp_path / "results" / "raw.json"
     file.parent.mkdir()
     file.write_bytes(CONTENT)
-    raw = obtain("pathmnist", entry("medmnist", path=str(file.parent)), TABLE, tmp_path, False)
+    raw = obtain("pathmnist", entry("medmnist", path=str(file.parent)), SOURCES, tmp_path, False)
     raw.check_sizes(manifest)
     file.write_bytes(CONTENT[:-1])
     with pytest.raises(InputError, match=rf"{file} has \d+ bytes, expected \d+ bytes as .*--forcerun {manifest}`"):
@@ -271,10 +270,10 @@ def test_the_sources_agree_with_the_catalogues_of_their_libraries() -> None:
     mne = pytest.importorskip("mne.datasets.sleep_physionet")
     with (Path(mne.__file__).parent / "age_records.csv").open() as stream:
         catalogue = {entry["fname"]: f"sha1:{entry['sha']}" for entry in csv.DictReader(stream)}
-    assert {r.file: r.checksum for r in read_sources(TABLE, "sleepedf")} == catalogue
-    (pathmnist,) = read_sources(TABLE, "pathmnist")
+    assert {r.file: r.checksum for r in read_sources(SOURCES, "sleepedf")} == catalogue
+    (pathmnist,) = read_sources(SOURCES, "pathmnist")
     assert (pathmnist.url, pathmnist.checksum) == (INFO["pathmnist"]["url"], f"md5:{INFO['pathmnist']['MD5']}")
     cifar = pytest.importorskip("torchvision.datasets").CIFAR10
     members = [*cifar.train_list, *cifar.test_list, [cifar.meta["filename"], cifar.meta["md5"]]]
-    stated = {r.file: r.checksum for r in read_sources(TABLE, "cifar10") if not r.url}
+    stated = {r.file: r.checksum for r in read_sources(SOURCES, "cifar10") if not r.url}
     assert stated == {f"{cifar.base_folder}/{name}": f"md5:{md5}" for name, md5 in members}

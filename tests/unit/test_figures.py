@@ -12,7 +12,8 @@ from replication.report.figures.render import FIGURES, render
 from replication.report.figures.supplement_accuracy import pool_bins
 from replication.report.labels import MINI_NOTE
 from support.evidence_fixture import without_models
-from support.published import PRINTED, PUBLISHED, copy_evidence, evidence_for
+from support.published import PUBLISHED, copy_evidence, evidence_for
+from support.repository import PRINTED
 
 LINE = 0.03
 """Width of a line (inches), which may lie on the edge of a figure."""

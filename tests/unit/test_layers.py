@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[2] / "src"
+from support.repository import REPOSITORY
+
+SOURCE = REPOSITORY / "src"
 LAYERS = ["clai", "runs", "metrics", "datasets", "models", "experiments", "report"]
 """Lowest first. Below `clai` all are folders of `replication`."""
 METHOD_NEEDS = {"torch", "numpy", "scipy", "sklearn", "safetensors"}

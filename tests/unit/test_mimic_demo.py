@@ -19,11 +19,9 @@ from replication.datasets.mimic_iv.tables import connect
 from replication.datasets.prepare import prepare
 from replication.datasets.prepared import load
 from replication.datasets.sources import obtain
-from replication.runs.settings import load_settings
 from support.mimic_code import build
+from support.repository import REAL, REPOSITORY, SOURCES
 
-REPOSITORY = Path(__file__).parents[2]
-DATASETS = load_settings(REPOSITORY)["datasets"]
 EVERY_STAY = {"minimum_age": 0, "minimum_hours": 0, "maximum_hours": 10**6, "first_stay_only": False}
 HOURS = 12_428
 """Of the demo's 140 stays."""
@@ -121,8 +119,8 @@ def test_each_hour_scores_as_by_mimic_code_and_all_its_septic_stays_are_found(
 
 
 def prepared(folder: Path, out: Path, dataset: str) -> Any:
-    settings = DATASETS[dataset] | {"path": str(folder)}
-    raw = obtain(dataset, settings, REPOSITORY / "workflow" / "config" / "data_sources.csv", out, False)
+    settings = REAL["datasets"][dataset] | {"path": str(folder)}
+    raw = obtain(dataset, settings, SOURCES, out, False)
     prepare(raw, out / "prepared", settings, 0)
     return load(out / "prepared").info
 

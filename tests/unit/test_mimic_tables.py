@@ -20,6 +20,7 @@ from replication.datasets.prepare import prepare
 from replication.datasets.prepared import load
 from replication.datasets.sources import obtain
 from support.loopback import entry
+from support.repository import SOURCES
 from support.ward import MIMIC, mimic, small_ward
 
 
@@ -100,8 +101,7 @@ def small_tables(tmp_path: Path) -> Path:
 
 
 def rows_of(folder: Path, out: Path, dataset: str = "mimic-iv") -> dict[str, Any]:
-    table = Path(__file__).parents[2] / "workflow" / "config" / "data_sources.csv"
-    raw = obtain(dataset, entry("mimic_iv", path=str(folder)), table, out, False)
+    raw = obtain(dataset, entry("mimic_iv", path=str(folder)), SOURCES, out, False)
     prepare(raw, out, MIMIC, 0)
     data = load(out)
     return {name: np.asarray(values) for name, values in data.arrays.items()}

@@ -1,15 +1,11 @@
 """The registry of models names classes and kernels that exist."""
 
-from pathlib import Path
-
 import pytest
 
 from clai.kernels import KERNELS
 from replication.models.base import Network, RowClassifier, create
 from replication.models.clai import CLaI
 from replication.runs.models import MODELS
-
-REPOSITORY = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("name", MODELS)

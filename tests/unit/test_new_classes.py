@@ -17,7 +17,7 @@ from replication.models.run import Run
 from replication.report.tables.uses import chosen_read_outs
 from replication.runs.identity import RunId
 from replication.runs.jobs import use_threads
-from replication.runs.settings import load_settings
+from support.repository import REAL
 
 CPU = torch.device("cpu")
 CLASSES = 4
@@ -35,14 +35,13 @@ def data() -> Prepared:
 
 
 def run(model: str, left_out: int) -> Run:
-    whole = load_settings(Path(__file__).parents[2])
     training = {"epochs": 8, "batch_size": 16, "precision": "float32", "left_out_classes": left_out}
-    chosen = whole | {
+    chosen = REAL | {
         "model": model,
         "embedding_size": 8,
         "encoder": {"trunk": "mlp", "width": 16, "layers": 1},
-        "training": whole["training"] | training,
-        "inference": whole["inference"] | {"validation_references": 40},
+        "training": REAL["training"] | training,
+        "inference": REAL["inference"] | {"validation_references": 40},
     }
     return Run(data(), chosen, RunId("study", "cell", 3), CPU)
 

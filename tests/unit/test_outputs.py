@@ -21,9 +21,7 @@ from replication.runs.outputs import (
 )
 from replication.runs.settings import load_settings
 from replication.runs.tuning import PREFIX
-
-REPOSITORY = Path(__file__).parents[2]
-REAL = load_settings(REPOSITORY)
+from support.repository import REAL, REPOSITORY
 
 
 def test_every_output_has_a_caption_and_is_drawn() -> None:

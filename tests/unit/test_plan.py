@@ -5,7 +5,7 @@ from pathlib import Path
 from replication.report.plan import plan_text
 from replication.runs.record import write_records
 from replication.runs.settings import load_settings, runs_of_study
-from support.copies import REPOSITORY
+from support.repository import REPOSITORY
 
 OWN = {"run": ["cifar10"], "run_studies": ["product-cifar10"], "run_benchmark": False}
 

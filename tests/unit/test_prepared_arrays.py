@@ -12,9 +12,9 @@ import pytest
 from replication.datasets.miniature.make import make
 from replication.datasets.prepare import prepare
 from replication.datasets.sources import obtain
-from replication.runs.settings import load_settings, preparation_settings, raw_dataset, source_settings
+from replication.runs.settings import preparation_settings, raw_dataset, source_settings
+from support.repository import MINI
 
-SETTINGS = load_settings(Path(__file__).parents[2], mini=True)
 CHECKSUMS = {
     "pathmnist": "fb754f8d34c27f2b",
     "cifar10": "84e1511c2dfccd52",
@@ -27,11 +27,11 @@ CHECKSUMS = {
 
 @pytest.mark.parametrize("dataset", CHECKSUMS)
 def test_prepared_arrays_of_the_miniature_sources_keep_their_checksum(dataset: str, tmp_path: Path) -> None:
-    owner = raw_dataset(SETTINGS, dataset)
-    table = make(owner, tmp_path / "raw", SETTINGS["miniature_seed"])
-    raw = obtain(dataset, source_settings(SETTINGS, owner), table, tmp_path / "raw", True)
-    entry = preparation_settings(SETTINGS, dataset) | {"memory_gb": 2}
-    prepare(raw, tmp_path / "prepared", entry, SETTINGS["split_seed"])
+    owner = raw_dataset(MINI, dataset)
+    table = make(owner, tmp_path / "raw", MINI["miniature_seed"])
+    raw = obtain(dataset, source_settings(MINI, owner), table, tmp_path / "raw", True)
+    entry = preparation_settings(MINI, dataset) | {"memory_gb": 2}
+    prepare(raw, tmp_path / "prepared", entry, MINI["split_seed"])
     found = hashlib.sha256()
     for path in sorted((tmp_path / "prepared").glob("*.npy"), key=lambda path: path.stem):
         array = np.ascontiguousarray(np.load(path))

@@ -12,10 +12,10 @@ from replication.datasets.miniature.make import make
 from replication.datasets.prepare import prepare
 from replication.datasets.prepared import Prepared, load
 from replication.datasets.sources import obtain
+from support.repository import CONFIG, REPOSITORY, SOURCES
 
-REPOSITORY = Path(__file__).parents[2]
 TEXT = (REPOSITORY / "docs" / "extending.md").read_text()
-SCHEMA = yaml.safe_load((REPOSITORY / "workflow" / "config" / "schema.yaml").read_text())
+SCHEMA = yaml.safe_load((CONFIG / "schema.yaml").read_text())
 
 
 def entries() -> dict[str, Any]:
@@ -28,8 +28,7 @@ def entries() -> dict[str, Any]:
 def prepared(name: str, path: Path, folder: Path) -> Prepared:
     """The data of an entry of the page, read from a path."""
     settings = entries()[name] | {"path": str(path)}
-    sources = REPOSITORY / "workflow" / "config" / "data_sources.csv"
-    prepare(obtain(name, settings, sources, folder / "raw", False), folder / "out", settings, 0)
+    prepare(obtain(name, settings, SOURCES, folder / "raw", False), folder / "out", settings, 0)
     return load(folder / "out")
 
 

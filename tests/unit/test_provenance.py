@@ -14,8 +14,8 @@ from replication.__main__ import main
 from replication.report.provenance import records_behind, trace
 from replication.runs.identity import RunId
 from replication.runs.record import Recorder, commit, digest, read_records, with_evaluation, write_records
-from support.copies import REPOSITORY
 from support.published import PUBLISHED
+from support.repository import REPOSITORY
 
 TABLE1 = REPOSITORY / "paper_figures" / "table1.tex"
 DESCRIPTION = {"files": [{"file": "raw.zip", "size": 7, "checksum": "sha256:ab"}]}

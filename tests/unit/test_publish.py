@@ -21,10 +21,8 @@ from replication.runs.record import read_records, write_records
 from replication.runs.settings import load_settings, runs_of_study
 from support.predictions import write_predicted_evidence
 from support.published import copy_evidence, describe, evidence_for
+from support.repository import REAL, REPOSITORY, SOURCES
 
-REPOSITORY = Path(__file__).parents[2]
-SETTINGS = load_settings(REPOSITORY)
-TABLE = REPOSITORY / "workflow" / "config" / "data_sources.csv"
 SEPSIS = ["mimic-iv", "challenge2019"]
 
 
@@ -41,7 +39,7 @@ def source(tmp_path: Path) -> Path:
     """Evidence of a full run on both sepsis datasets, with the licences that the table of sources states."""
     root = copy_evidence(tmp_path / "results" / "real", "challenge2019", "theory")
     shutil.copytree(root / "challenge2019", root / "mimic-iv")
-    describe(root, "mimic-iv", licence=read_sources(TABLE, "mimic-iv")[0].licence)
+    describe(root, "mimic-iv", licence=read_sources(SOURCES, "mimic-iv")[0].licence)
     return root
 
 
@@ -65,7 +63,7 @@ def test_no_patient_of_a_credentialed_source_is_published_not_even_one_from_befo
 
 
 def test_only_open_licences_let_rows_and_predictions_of_patients_be_published() -> None:
-    licences = {dataset: read_sources(TABLE, dataset)[0].licence for dataset in ("sleepedf", *SEPSIS)}
+    licences = {dataset: read_sources(SOURCES, dataset)[0].licence for dataset in ("sleepedf", *SEPSIS)}
     assert {key: is_open(licence) for key, licence in licences.items()} == {
         "sleepedf": True, "mimic-iv": False, "challenge2019": True
     }  # fmt: skip
@@ -182,7 +180,7 @@ def target(real: Path, tmp_path: Path) -> Path:
 
 def test_further_runs_join_as_if_made_with_the_others(target: Path, real: Path) -> None:
     here, there = (root / "pathmnist" / "evidence" for root in (target, real))
-    changed = publish(["pathmnist"], real, target, SETTINGS)
+    changed = publish(["pathmnist"], real, target, REAL)
     assert {Path(file).name for file in changed} >= {"comparisons.csv", "metrics.csv", "read_outs.csv", "runs.jsonl"}
     for file in there.iterdir():
         if file.name != "comparisons.csv":
@@ -192,7 +190,7 @@ def test_further_runs_join_as_if_made_with_the_others(target: Path, real: Path) 
     pd.testing.assert_frame_equal(compared, expected, atol=2e-3)
     alone = compared["model"] == "cross-entropy"
     assert compared[alone].equals(expected[alone])  # the other model's own rows were not touched
-    assert publish(["pathmnist"], real, target, SETTINGS) == []
+    assert publish(["pathmnist"], real, target, REAL) == []
 
 
 def test_controls_of_a_published_run_join_if_its_training_is_the_published_one(target: Path, real: Path) -> None:
@@ -200,7 +198,7 @@ def test_controls_of_a_published_run_join_if_its_training_is_the_published_one(t
     text, before = path.read_text(), contents(target)
     path.write_text(text.replace("clai-m,1,,2,0.21", "clai-m,1,,2,0.22"))
     with pytest.raises(InputError, match="found another training of clai-m, seed 1"):
-        publish(["pathmnist"], real, target, SETTINGS)
+        publish(["pathmnist"], real, target, REAL)
     assert contents(target) == before
 
 
@@ -219,7 +217,7 @@ def test_a_run_that_does_not_belong_to_the_published_ones_is_refused_and_changes
     others = [entry for entry in read_records(folder) if entry["run"] != LAST]
     write_records(folder, [*others, record(RunId.parse(LAST), **changes)])
     with pytest.raises(InputError, match=message):
-        publish(["pathmnist"], real, target, SETTINGS)
+        publish(["pathmnist"], real, target, REAL)
     assert contents(target) == before
 
 
@@ -229,34 +227,34 @@ def test_other_arrays_and_damaged_predictions_are_refused(target: Path, real: Pa
     whole = predictions.read_bytes()
     predictions.write_bytes(whole[:-40])
     with pytest.raises(InputError, match=r"predictions_clai-m\.parquet"):
-        publish(["pathmnist"], real, target, SETTINGS)
+        publish(["pathmnist"], real, target, REAL)
     predictions.write_bytes(whole)
     description = folder / "dataset.json"
     description.write_text(json.dumps(json.loads(description.read_text()) | {"arrays": {"x_test": {"sha256": "ab"}}}))
     with pytest.raises(InputError, match="found other arrays"):
-        publish(["pathmnist"], real, target, SETTINGS)
+        publish(["pathmnist"], real, target, REAL)
     assert contents(target) == before
 
 
 def test_what_is_published_is_replaced_whole_on_demand_alone(source: Path, tmp_path: Path) -> None:
     target, file = tmp_path / "published", source / "theory" / "evidence" / "theory.csv"
-    assert "theory/evidence/theory.csv" in publish(["theory"], source, target, SETTINGS)
+    assert "theory/evidence/theory.csv" in publish(["theory"], source, target, REAL)
     file.write_text(file.read_text() + "one,more,row,1\n")
-    assert publish(["theory"], source, target, SETTINGS) == []
-    assert publish([], source, target, SETTINGS, replace=["theory"]) == ["theory/evidence/theory.csv"]
+    assert publish(["theory"], source, target, REAL) == []
+    assert publish([], source, target, REAL, replace=["theory"]) == ["theory/evidence/theory.csv"]
 
 
 def test_a_dataset_is_published_whole_or_not_at_all(source: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"challenge2019/evidence/\S+: found no file, .* Compute it: snakemake"):
-        publish(["challenge2019"], source, tmp_path / "published", SETTINGS)
+        publish(["challenge2019"], source, tmp_path / "published", REAL)
     with pytest.raises(InputError, match="found no dataset and no study cifar11"):
-        publish(["cifar11"], source, tmp_path / "published", SETTINGS)
+        publish(["cifar11"], source, tmp_path / "published", REAL)
     assert not (tmp_path / "published").exists()
 
 
 def test_a_study_is_published_run_by_run(tmp_path: Path) -> None:
     real, target, name = tmp_path / "real", tmp_path / "published", "product-cifar10"
-    first, second, *_ = runs_of_study(SETTINGS, name)
+    first, second, *_ = runs_of_study(REAL, name)
     prepared = real / "cifar10" / "prepared" / "dataset.json"
     prepared.parent.mkdir(parents=True)
     prepared.write_text('{"title": "CIFAR-10", "licence": "CC-BY-4.0", "kind": "images"}')
@@ -269,13 +267,13 @@ def test_a_study_is_published_run_by_run(tmp_path: Path) -> None:
         (place / "run.json").write_text(json.dumps(record(run)))
 
     with pytest.raises(InputError, match="found no finished run"):
-        publish([name], real, target, SETTINGS)
+        publish([name], real, target, REAL)
     finish(first)
-    publish([name], real, target, SETTINGS)
+    publish([name], real, target, REAL)
     folder = target / name / "evidence"
     before = {file: (folder / file).read_text() for file in ("metrics.csv", "history.csv")}
     finish(second)
-    publish([name], real, target, SETTINGS)
+    publish([name], real, target, REAL)
     for file, text in before.items():
         assert (folder / file).read_text().startswith(text)
     history = pd.read_csv(folder / "history.csv")

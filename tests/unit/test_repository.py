@@ -12,11 +12,8 @@ import yaml
 
 import clai
 from replication.runs.outputs import BENCHMARK
-from replication.runs.settings import load_settings
+from support.repository import REAL, REPOSITORY
 
-REPOSITORY = Path(__file__).parents[2]
-WORKFLOW = REPOSITORY / "workflow"
-CONFIG: dict[str, Any] = load_settings(REPOSITORY)
 DOCUMENTS = [
     REPOSITORY / "README.md",
     REPOSITORY / "CONTRIBUTING.md",
@@ -28,7 +25,7 @@ DOCUMENTS = [
 def test_profile_of_the_cluster_and_the_makefile_name_rules_that_exist() -> None:
     rules = {
         name
-        for file in [REPOSITORY / "Snakefile", *(WORKFLOW / "rules").glob("*.smk")]
+        for file in [REPOSITORY / "Snakefile", *(REPOSITORY / "workflow" / "rules").glob("*.smk")]
         for name in re.findall(r"^(?:use rule \w+ as|rule) (\w+)", file.read_text(), flags=re.MULTILINE)
     }
     profile = yaml.safe_load((REPOSITORY / "profiles" / "slurm" / "config.yaml").read_text())
@@ -59,11 +56,11 @@ def test_documents_name_settings_and_files_that_exist(document: Path) -> None:
     text = document.read_text()
     for name in re.findall(r"`((?:src|workflow|profiles|tests|envs)/[\w./-]+\.\w+)`", text):
         assert (REPOSITORY / name).exists(), name
-    tops = "|".join(key for key, value in CONFIG.items() if isinstance(value, dict))
+    tops = "|".join(key for key, value in REAL.items() if isinstance(value, dict))
     for setting in re.findall(rf"`((?:{tops})(?:\.[\w-]+)+)`", text):
         if setting.endswith((".csv", ".yaml", ".py", ".md")):
             continue
-        node: Any = CONFIG
+        node: Any = REAL
         for key in setting.split("."):
             assert key in node, f"{setting} is not a setting"
             node = node[key]

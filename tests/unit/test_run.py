@@ -17,10 +17,10 @@ from replication.models.base import create
 from replication.models.run import Run, choose_device
 from replication.models.splits import recording_rows
 from replication.runs.identity import RunId
-from replication.runs.settings import load_settings, merge, model_settings
+from replication.runs.settings import merge, model_settings
+from support.repository import MINI
 
 CPU = torch.device("cpu")
-MINI = load_settings(Path(__file__).parents[2], mini=True)
 SETTINGS: dict[str, Any] = {"threads": 1, "normalise_test_separately": True}
 SETTINGS["training"] = {
     "samples": None,

@@ -23,9 +23,7 @@ from replication.runs.settings import (
     settings_text,
     source_settings,
 )
-
-REPOSITORY = Path(__file__).parents[2]
-REAL, MINI = load_settings(REPOSITORY), load_settings(REPOSITORY, mini=True)
+from support.repository import REAL, REPOSITORY
 
 
 def test_own_settings_win_on_real_data_and_the_miniature_over_them() -> None:

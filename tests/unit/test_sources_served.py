@@ -14,16 +14,14 @@ from replication.datasets.miniature.make import make
 from replication.datasets.prepare import prepare
 from replication.datasets.prepared import load
 from replication.datasets.sources import COLUMNS, obtain
-from replication.runs.settings import load_settings
 from support.loopback import Server, serving
+from support.repository import CONFIG, REAL, SOURCES
 
-REPOSITORY = Path(__file__).parents[2]
-CONFIG = load_settings(REPOSITORY)
-MINI = yaml.safe_load((REPOSITORY / "workflow" / "config" / "mini.yaml").read_text())
+MINI = yaml.safe_load((CONFIG / "mini.yaml").read_text())
 
 
 def official(dataset: str) -> list[dict[str, str]]:
-    with (REPOSITORY / "workflow" / "config" / "data_sources.csv").open(newline="") as stream:
+    with (SOURCES).open(newline="") as stream:
         return [row for row in csv.DictReader(stream) if row["dataset"] == dataset]
 
 
@@ -67,7 +65,7 @@ def serve(dataset: str, server: Server, folder: Path) -> Path:
 @pytest.mark.parametrize("dataset", ["pathmnist", "cifar10", "sleepedf", "challenge2019"])
 def test_a_source_is_downloaded_and_prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dataset: str) -> None:
     monkeypatch.setattr("pooch.core.time.sleep", lambda _: None)
-    settings: dict[str, Any] = CONFIG["datasets"][dataset] | MINI["datasets"][dataset]
+    settings: dict[str, Any] = REAL["datasets"][dataset] | MINI["datasets"][dataset]
     with serving() as server:
         table = serve(dataset, server, tmp_path)
         server.failing = 1

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from replication.report.statistics import TRAINING_SHARE, Interval, holm, interval, replicates, spread
-from replication.runs.settings import load_settings
-from support.copies import REPOSITORY
+from support.repository import REAL
 
 Floats = NDArray[np.float64]
 
@@ -46,7 +45,7 @@ def test_interval_over_five_folds_counts_the_patients_that_train() -> None:
     """A fold has a fifth of the patients; of the other four fifths the validation patients do not train."""
     values = [0.1, 0.3, 0.2, 0.5, 0.4]
     seeds, folds = (interval(series(values, unit)) for unit in ("seed", "fold"))
-    assert load_settings(REPOSITORY)["validation_share_recordings"] == pytest.approx(1 - TRAINING_SHARE)
+    assert REAL["validation_share_recordings"] == pytest.approx(1 - TRAINING_SHARE)
     corrected = 1 / 5 + 0.2 / (0.8 * TRAINING_SHARE)
     assert folds.high - folds.mean == pytest.approx(np.sqrt(5 * corrected) * (seeds.high - seeds.mean))
 

@@ -26,7 +26,7 @@ from replication.models.splits import recording_rows
 from replication.runs.identity import RunId
 from replication.runs.jobs import use_threads
 from replication.runs.models import MODELS
-from replication.runs.settings import load_settings
+from support.repository import REAL
 from support.training import SETTINGS
 
 CPU = torch.device("cpu")
@@ -47,7 +47,6 @@ def data() -> Prepared:
 
 
 def settings(model: str, **training: Any) -> dict[str, Any]:
-    whole = load_settings(Path(__file__).parents[2])
     small = {
         "epochs": 12,
         "batch_size": 8,
@@ -55,12 +54,12 @@ def settings(model: str, **training: Any) -> dict[str, Any]:
         "samples": 64,
         "augmentation": NO_AUGMENTATION,
     }
-    return whole | {
+    return REAL | {
         "model": model,
         "embedding_size": 4,
         "encoder": {"trunk": "resnet2d", "width": 4, "blocks": [1], "pool": True},
-        "training": whole["training"] | small | training,
-        "inference": whole["inference"] | {"validation_references": 20, "validation_samples": 10},
+        "training": REAL["training"] | small | training,
+        "inference": REAL["inference"] | {"validation_references": 20, "validation_samples": 10},
     }
 
 

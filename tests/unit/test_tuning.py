@@ -18,9 +18,8 @@ from replication.runs.settings import (
 )
 from replication.runs.tuning import PREFIX, trial_settings, trials
 from support.published import change, copy_evidence, sources_for
+from support.repository import REAL, REPOSITORY
 
-REPOSITORY = Path(__file__).parents[2]
-REAL = load_settings(REPOSITORY)
 SPACE = {
     "training.learning_rate": {"loguniform": [0.001, 0.1]},
     "training.warmup": {"uniform": [0.1, 0.3]},

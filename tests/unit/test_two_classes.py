@@ -31,9 +31,9 @@ from replication.runs.controls import READ_OUTS
 from replication.runs.gather import gather
 from replication.runs.identity import RunId
 from replication.runs.outputs import SAMPLES, predictions_of
-from replication.runs.settings import load_settings, merge
+from replication.runs.settings import merge
+from support.repository import REAL, SOURCES
 
-REPOSITORY = Path(__file__).parents[2]
 SHARES = {"title": "Two", "validation_share": 0.25, "test_share": 0.3}
 ENCODERS: dict[str, Any] = {
     "image_folder": {"trunk": "resnet2d", "width": 4, "blocks": [1], "pool": True},
@@ -62,8 +62,7 @@ def prepared(folder: Path, source: str, names: tuple[str, ...] = ("2", "10"), **
         table.assign(label=np.array(names)[k], who=np.arange(120) // 4).to_csv(raw, index=False)
         settings |= {"label_column": "label", "group_column": "who", "feature_columns": "all others", "classes": None}
     entry = SHARES | {"source": source, "path": str(raw)} | settings
-    sources = REPOSITORY / "workflow" / "config" / "data_sources.csv"
-    prepare(obtain("two", entry, sources, folder / "raw", False), folder / "prepared", entry, 0)
+    prepare(obtain("two", entry, SOURCES, folder / "raw", False), folder / "prepared", entry, 0)
     return load(folder / "prepared")
 
 
@@ -71,7 +70,7 @@ def prepared(folder: Path, source: str, names: tuple[str, ...] = ("2", "10"), **
 def test_two_classes_have_all_evidence(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, source: str, positive: int | None
 ) -> None:
-    settings = merge(load_settings(REPOSITORY), SETTINGS, {"encoder": ENCODERS[source]})
+    settings = merge(REAL, SETTINGS, {"encoder": ENCODERS[source]})
     data = prepared(tmp_path, source, positive=positive)
     assert data.info["classes"] == EXPECTED[positive]
     evidence = Evidence(tmp_path, {"two": {"title": "Two", "needs": "it"}}, frozenset(["two"]))

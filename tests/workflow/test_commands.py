@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from support.copies import REPOSITORY, Tree
+from support.copies import Tree
+from support.repository import REPOSITORY
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,8 @@ import pytest
 import yaml
 from PIL import Image
 
-from support.copies import REPOSITORY, Tree
+from support.copies import Tree
+from support.repository import REPOSITORY
 
 pytestmark = pytest.mark.slow
 

@@ -9,14 +9,13 @@ import pandas as pd
 import pytest
 
 from replication.runs.outputs import files_of_outputs
-from replication.runs.settings import load_settings
-from support.copies import REPOSITORY, Tree, repeatable
+from support.copies import Tree, repeatable
+from support.repository import MINI, REPOSITORY
 
 DATA_RULES = {"mini_fetch_source", "mini_prepare_dataset"}
 TRAINING = {"mini_train_model", "mini_train_traced", "mini_run_cell", "mini_embed_study"}
 SEPSIS = ["mimic-iv"]
 
-MINI = load_settings(REPOSITORY, mini=True)
 SAMPLES = [
     (dataset, model)
     for dataset in MINI["run"]

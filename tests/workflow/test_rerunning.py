@@ -8,8 +8,8 @@ import time
 import pytest
 
 from replication.runs.outputs import prediction_files
-from replication.runs.settings import load_settings
 from support.copies import Tree
+from support.repository import MINI
 
 pytestmark = pytest.mark.slow
 
@@ -21,7 +21,7 @@ TAKE_OVER = ["--touch", "--forceall", "evidence"]
 @pytest.fixture
 def adopted(tree: Tree, miniature: Tree) -> Tree:
     """A fresh copy that was given somebody's evidence of a dataset and of the numerical checks, and nothing else."""
-    predictions = prediction_files("results/mini", "pathmnist", load_settings(miniature.path, mini=True))
+    predictions = prediction_files("results/mini", "pathmnist", MINI)
     assert miniature.snakemake("--cores", "2", *predictions).returncode == 0
     for name in ("pathmnist", "theory"):
         source = miniature.path / "results" / "mini" / name / "evidence"

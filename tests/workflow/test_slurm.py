@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.copies import REPOSITORY, Tree, copy_of_repository, repeatable
+from support.copies import Tree, copy_of_repository, repeatable
+from support.repository import REPOSITORY
 from support.slurm_cluster import GPU_NODE, Cluster, Job, cluster, missing
 
 FINISHED, CANCELLED, ORPHANED = "cifar10/clai-c/seed0", "cifar10/clai-m/seed0", "pathmnist/clai-m/seed0"

@@ -8,14 +8,14 @@ import pytest
 import yaml
 
 from replication.report.plan import runs_left
-from replication.runs.settings import load_settings
-from support.copies import REPOSITORY, Tree
+from support.copies import Tree
+from support.repository import REAL
 
 
 def test_the_plan_counts_the_runs_of_the_dry_run(shared_tree: Tree) -> None:
     run = shared_tree.snakemake("--dry-run", "evidence", "--config", "evidence=real")
     made = set(re.findall(r"results/real/[^ ,]+/seed[^ ,]+metrics\.csv", run.stdout))
-    left = runs_left(shared_tree.path, load_settings(shared_tree.path))
+    left = runs_left(shared_tree.path, REAL)
     assert {f"results/real/{run}/metrics.csv" for run in left} == made
 
 
@@ -24,7 +24,7 @@ def test_datasets_of_raw_files_that_are_not_at_hand_are_left_out(
     shared_tree: Tree, tmp_path: Path, path: str | None
 ) -> None:
     """Also one of the raw files of another."""
-    second = load_settings(REPOSITORY)["datasets"]["mimic-iv"] | {"raw_of": "mimic-iv", "models": ["clai-m"]}
+    second = REAL["datasets"]["mimic-iv"] | {"raw_of": "mimic-iv", "models": ["clai-m"]}
     own = {"run": ["mimic-iv-all"], "datasets": {"mimic-iv": {"path": path}, "mimic-iv-all": second}}
     (tmp_path / "local.yaml").write_text(yaml.safe_dump(own))
     planned = shared_tree.planned("evidence", "--configfile", str(tmp_path / "local.yaml"), "--config", "evidence=real")

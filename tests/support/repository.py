@@ -1,0 +1,15 @@
+"""This repository: its folders, its settings, read once for all tests, and the values that the paper prints."""
+
+from pathlib import Path
+from typing import Any
+
+from replication.report.printed_values import read_values
+from replication.runs.settings import load_settings
+
+REPOSITORY = Path(__file__).parents[2]
+CONFIG = REPOSITORY / "workflow" / "config"
+REAL: dict[str, Any] = load_settings(REPOSITORY)
+MINI: dict[str, Any] = load_settings(REPOSITORY, mini=True)
+PUBLISHED = REPOSITORY / "results" / "published"
+SOURCES = CONFIG / "data_sources.csv"
+PRINTED = read_values(CONFIG / "printed_values.csv")
