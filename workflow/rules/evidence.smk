@@ -105,7 +105,7 @@ rule summarise_multiclass:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
         predictions=files_of_runs("predictions.npz", *MODELS),
-        embedded=files_of_runs("embedded.safetensors", *CLAI, first=True),
+        embedded=lambda wildcards: files_of_runs("embedded.safetensors", *CLAI, first=True)(wildcards)[:1],
         library=EVALUATION,
     output:
         comparisons="<results>/{dataset}/evidence/comparisons.csv",

@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 
 from replication.experiments.embeddings import embed_parts, open_view
-from replication.experiments.evaluation import class_similarity, evaluate, evaluate_clai
+from replication.experiments.evaluation import class_similarity, evaluate, evaluate_clai, measure_agreement
 from replication.experiments.latent_signals import seen_statistics
-from replication.experiments.rule_agreement import AGREEMENT_COLUMNS, measure_agreement
 from replication.models.base import create
 from replication.models.clai import CLaI
 from replication.models.embedding import embed_splits, save_embedded
@@ -36,7 +35,7 @@ kept = [output.metrics, output.reliability, output.predictions, *([output.embedd
 recorder.write(output.record, disk_mb=disk_mb(kept), command=f"snakemake {output.metrics}")
 
 similarity = pd.DataFrame(columns=["class_a", "class_b", "similarity"])
-agreement, latent = pd.DataFrame(columns=AGREEMENT_COLUMNS), pd.DataFrame(columns=["quantity", "value"])
+agreement, latent = pd.DataFrame(columns=["share", "quantity", "value"]), pd.DataFrame(columns=["quantity", "value"])
 if embedded:
     similarity = class_similarity(run, model.kernel, embedded["test"])
 if "rules" in parts:

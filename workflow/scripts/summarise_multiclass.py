@@ -1,16 +1,18 @@
-"""Compare all models of a dataset of samples, and project its test embeddings: t-SNE for both kernels, and stages."""
+"""Compare all models of a dataset of samples, and project its test embeddings: t-SNE and stages of a model of CLaI."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from replication.datasets import prepared
-from replication.experiments.projections import project
+from replication.experiments.projections import stages, tsne
 from replication.metrics.comparisons import Predicted, compare_models
 from replication.models.base import create
 from replication.models.embedding import load_embedded
 from replication.models.run import Run
+from replication.runs.columns import COLUMNS
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job
 
@@ -30,13 +32,12 @@ for path in inputs.predictions:
         predicted.setdefault(run_id.model, {})[run_id.seed] = Predicted(arrays["probability"], arrays["calibrated"])
 compare_models(y, groups, predicted).to_csv(output.comparisons, index=False, float_format="%.6g")
 
-embedded = [Path(path) for path in inputs.embedded]
-runs = [Run.open(inputs.prepared, settings, RunId.parse(path)) for path in embedded]
-tsne, stages = project(
-    (run, create(run.model).load(run, path.with_name("model.safetensors")).kernel, load_embedded(path)["test"])
-    for run, path in zip(runs, embedded, strict=True)
-)
-# gzip writes the time into its header unless told not to
-compression = {"method": "gzip", "mtime": 0}
-tsne.to_csv(output.tsne, index=False, float_format="%.3f", compression=compression)
-stages.to_csv(output.stages, index=False, float_format="%.4f", compression=compression)
+frames = {name: pd.DataFrame(columns=COLUMNS[f"{name}.csv.gz"]) for name in ("tsne", "stages")}
+for path in map(Path, inputs.embedded):
+    run = Run.open(inputs.prepared, settings, RunId.parse(path))
+    kernel, test = create(run.model).load(run, path.with_name("model.safetensors")).kernel, load_embedded(path)["test"]
+    frames = {"tsne": tsne(run, kernel, test), "stages": stages(run, kernel, test)}
+for name, digits in (("tsne", 3), ("stages", 4)):
+    # gzip writes the time into its header unless told not to
+    compression = {"method": "gzip", "mtime": 0}
+    frames[name].to_csv(output[name], index=False, float_format=f"%.{digits}f", compression=compression)

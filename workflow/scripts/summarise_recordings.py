@@ -24,9 +24,7 @@ for paths, fold in predicted_folds(data, snakemake.params.settings, snakemake.in
     for model, path in paths.items():
         curves[path] = net_benefit(fold.y, fold.calibrated[model])
 models = list(dict.fromkeys(model for fold in folds for model in fold.scores))  # seeds may differ by model
-compared = [model for model in ("gradient-boosting", "student-t-mixture") if model in models]
-intervals = patient_intervals(folds, models, compared)
-intervals.to_csv(snakemake.output.intervals, index=False, float_format="%.6g")
+patient_intervals(folds, models).to_csv(snakemake.output.intervals, index=False, float_format="%.6g")
 decision = gather(curves, ["model", "seed", "fold", "threshold", "net_benefit", "always"])
 pd.DataFrame(decision).to_csv(snakemake.output.decision, index=False, float_format="%.6g")
 stay, processes = trace_signals(data, snakemake.input.embedded, snakemake.input.latent)

@@ -36,13 +36,7 @@ _TOLERANCE = 0.01
 
 
 class Power(Kernel):
-    """A kernel whose Parzen form is that of another kernel to the power gamma.
-
-    >>> from clai.kernels import Cosine
-    >>> a, r = torch.tensor([[1.0, 0.0]]), torch.tensor([[2.0, 0.0], [0.0, 3.0]])
-    >>> Power(Cosine(), 2.0)(a, r)
-    tensor([[ 1.0000, -0.5000]])
-    """
+    """A kernel whose Parzen form is that of another kernel to the power gamma."""
 
     def __init__(self, kernel: Kernel, gamma: float) -> None:
         super().__init__()
@@ -52,40 +46,32 @@ class Power(Kernel):
         return 2 * self.log_parzen(anchor, reference).exp() - 1
 
     def log_parzen(self, anchor: Tensor, reference: Tensor) -> Tensor:
-        """Return gamma log((1 + S) / 2), shape (..., A, R)."""
         return self.gamma * self.kernel.log_parzen(anchor, reference)
 
     def coordinates(self, z: Tensor) -> Tensor:
-        """Map embeddings as the other kernel does; a power leaves the order of pairs."""
         return self.kernel.coordinates(z)
 
 
 def measure_bandwidth(kernel: Kernel, references: References, val: Embedded, test: Embedded) -> pd.DataFrame:
     """Return figures of merit on test samples of the posterior by windows of two widths, and of f, as it stands and scaled.
 
-    `val` chooses power and temperatures; `test` is scored once.
-
-    Returns:
-        `BANDWIDTH_COLUMNS`, all fractions but log loss (nats), power and temperature. For the readings
-            parzen, parzen-power: the Parzen posteriors of the conditions, normalised, with the power 1 and the chosen one;
-            softmax: of f of the printed rule;
-            parzen-temperature, parzen-power-temperature, softmax-temperature: the same after a temperature
-        the metrics power, temperature, accuracy, ece (top label), log_loss and roc_auc. For
-            f, f-rounded, decisions, label: the scores of `coarser_roc_auc`
-        the metric roc_auc.
+    `val` chooses power and temperatures; `test` is scored once. Returns `BANDWIDTH_COLUMNS`, all fractions but log loss (nats),
+    power and temperature. The readings are parzen and parzen-power, the Parzen posteriors of the conditions, normalised, with
+    the power 1 and the chosen one; softmax, of f of the printed rule; each also after a temperature; and those of
+    `coarser_roc_auc`.
     """
     kernel = kernel.cpu().eval()
     y, y_val = test.y.numpy(), val.y.numpy()
 
-    def means(part: Embedded, power: float) -> ParzenMeans:
-        return _means(Power(kernel, power), references, part)
+    def posteriors(part: Embedded, power: float) -> Floats:
+        return _scores(log_posteriors(_means(Power(kernel, power), references, part)))
 
-    gamma = choose_power(lambda power: log_loss(y_val, _scores(log_posteriors(means(val, power)))), POWERS)
+    gamma = choose_power(lambda power: log_loss(y_val, posteriors(val, power)), POWERS)
     f, f_val = (_scores(decide(_means(kernel, references, part), "printed")) for part in (test, val))
     measured: dict[str, Mapping[str, float]] = {}
     for reading, power in (("parzen", 1.0), ("parzen-power", gamma)):
-        scores, scores_val = (_scores(log_posteriors(means(part, power))) for part in (test, val))
-        measured |= _scaled(reading, power, scores, y, fit_temperature(scores_val, y_val))
+        temperature = fit_temperature(posteriors(val, power), y_val)
+        measured |= _scaled(reading, power, posteriors(test, power), y, temperature)
     measured |= _scaled("softmax", 1.0, f, y, fit_temperature(f_val, y_val))
     measured |= {reading: {"roc_auc": value} for reading, value in coarser_roc_auc(y, f).items()}
     rows = [(reading, metric, value) for reading, values in measured.items() for metric, value in values.items()]
@@ -93,10 +79,7 @@ def measure_bandwidth(kernel: Kernel, references: References, val: Embedded, tes
 
 
 def choose_power(loss: Callable[[float], float], powers: Sequence[float]) -> float:
-    """Return the power of least loss: the best of those given, or a better one between its neighbours.
-
-    The loss need have no single minimum, so that the best of a grid comes first. No power of the grid has a lower loss.
-    """
+    """Return the power of least loss: the best of those given, since the loss may have several minima, refined beside it."""
     losses = [loss(power) for power in powers]
     best = int(np.argmin(losses))
     low, high = (math.log(powers[place]) for place in (max(best - 1, 0), min(best + 1, len(powers) - 1)))
@@ -119,10 +102,9 @@ def merits(y: Labels, scores: Floats) -> dict[str, float]:
 
 
 def coarser_roc_auc(y: Labels, f: Floats) -> Mapping[str, float]:
-    """Return the area under the ROC curve of each class against the rest, averaged, of f (N, C) and of what is left of it.
+    """Return the mean area under the ROC curve of each class against the rest, of f (N, C) and of what is left of it.
 
-    Returns:
-        f: as it is; f-rounded: to DECIMALS; decisions: whether f > 0 for each class; label: whether f is the largest.
+    f-rounded has DECIMALS, decisions say whether f > 0 for each class, and label whether f is the largest.
     """
     one_hot = np.eye(f.shape[1])[f.argmax(axis=1)]
     readings = {"f": f, "f-rounded": f.round(DECIMALS), "decisions": (f > 0).astype(float), "label": one_hot}

@@ -164,10 +164,9 @@ class Measurement:
     sizes: Sizes
 
     def schedules(self) -> list[Row]:
-        """Time the schedules that compare all pairs of batches.
+        """Time Algorithm 3 beside the schedule of the same gradient (`exact`), and one class after another beside all (`joint`).
 
-        Comparison `exact`: Algorithm 3 as printed, and the schedule with the same gradient, after which all parameters are
-        compared in double precision. Comparison `joint`: one class after another, and all classes from one trunk pass.
+        All parameters after an epoch of the former two are compared in double precision.
         """
         rows = self._time_schedules("exact", SCHEDULES[:2], self.sizes.exact)
         rows += self._time_schedules("joint", SCHEDULES[1:3], self.sizes.joint)
@@ -207,10 +206,7 @@ class Measurement:
         return rows
 
     def epochs(self) -> list[Row]:
-        """Time epochs of CLaI and of other losses on the same trunks.
-
-        CLaI has one reference for each anchor. `bare` sends as many samples through the trunk and back, which is the limit.
-        """
+        """Time epochs of CLaI, one reference an anchor, and of other losses; `bare` passes as many samples, the limit."""
         rows: list[Row] = []
         sizes = self.sizes
         for trunk, width in sizes.trunks:
@@ -220,10 +216,7 @@ class Measurement:
         return rows
 
     def votes(self) -> list[Row]:
-        """Measure the vote of Algorithm 2, which builds the matrix S, and the streamed vote.
-
-        Algorithm 4 takes classes one after another, each at the cost of Algorithm 2.
-        """
+        """Measure the vote of Algorithm 2, which builds the matrix S, and the streamed vote; Algorithm 4 costs C times that."""
         votes = [self._votes(family, *self.sizes.vote) for family in ("cosine", "gaussian")]
         rows = peaks([case for cases in votes for case in cases], self.device, added=False)
         for cases in votes:
@@ -324,8 +317,10 @@ class Measurement:
         """Return a vote on random embeddings of two classes, which returns f (1, P)."""
         drawn = random_embeddings(test, references, [0.5, 0.5], self.settings["embedding_size"], self.device)
         z, z_reference, labels = drawn
-        vote = vote_printed if variant == "printed" else vote_streamed
-        return partial(vote, self._kernel(family).to(dtype), z.to(dtype), z_reference.to(dtype), labels)
+        kernel, z, z_reference = self._kernel(family).to(dtype), z.to(dtype), z_reference.to(dtype)
+        if variant == "streamed":
+            return lambda: decide(parzen_means(kernel, z, z_reference, labels), "printed")
+        return partial(vote_printed, kernel, z, z_reference, labels)
 
 
 def _pass_through(trunk: nn.Module, batches: Sequence[Tensor], precision: Any, backward: bool = True) -> None:
@@ -350,11 +345,6 @@ def vote_printed(kernel: Kernel, z: Tensor, z_reference: Tensor, labels: Tensor)
     y = (2 * labels - 1).to(z.dtype)
     similarity = _printed_similarity(kernel)
     return printed.infer_binary(lambda batch: batch, similarity, z[0], z_reference[0], y, BATCH_OF_VOTES)[None]
-
-
-def vote_streamed(kernel: Kernel, z: Tensor, z_reference: Tensor, labels: Tensor) -> Tensor:
-    """Return f (K, P) of the decision rule `printed`, without S in memory."""
-    return decide(parzen_means(kernel, z, z_reference, labels), "printed")
 
 
 def _printed_similarity(kernel: Kernel) -> printed.Similarity:

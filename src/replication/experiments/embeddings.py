@@ -40,8 +40,8 @@ def create_embedding(name: str) -> Network:
 def open_view(run: Run, name: str, model: str | Path | None) -> View:
     """Return how an embedding of `replication.runs.controls` sees the samples of a run, on the run's device.
 
-    Features, inputs and the projection of prototypical networks come without a kernel of their own: they have the cosine one.
-    An untrained network has CLaI-M's, at its start. model: the trained model's file; None for what no training made.
+    What comes without a kernel of its own has the cosine one; an untrained network has CLaI-M's, at its start. model: the trained
+    model's file; None for what no training made.
     """
     if name == INPUTS:
         view = View(Inputs(), Cosine())

@@ -16,7 +16,7 @@ from scipy.special import expit
 
 from clai.batches import Splits
 from clai.calibration import fit_logistic, fit_temperature, scaled_softmax
-from clai.inference import RULES, ParzenMeans, Rule, decide, log_posteriors, probabilities
+from clai.inference import RULES, ParzenMeans, Rule, decide, log_posteriors, predict_labels, probabilities
 from clai.kernels import Kernel
 from replication.datasets.prepared import Prepared
 from replication.metrics.bootstrap import Fold
@@ -53,11 +53,10 @@ class Scored(NamedTuple):
 class Evaluation(NamedTuple):
     """The figures of merit of a run on its test samples.
 
-    Attributes:
-        metrics: columns rule, shares, metric, value; rule and shares are empty for a model without references.
-        reliability: columns kind, mapping, bin, n, confidence, accuracy.
-        predictions: float32 arrays `score`, `probability` and `calibrated`, (N,) for two classes and (N, C) for more. Where there
-            are utilities, also `alarm` (N,): whether the score is above the threshold that served validation patients best.
+    metrics: columns rule, shares, metric, value; rule and shares are empty for a model without references. reliability: columns
+    kind, mapping, bin, n, confidence, accuracy. predictions: float32 arrays `score`, `probability` and `calibrated`, (N,) for two
+    classes and (N, C) for more. Where there are utilities, also `alarm` (N,): whether the score is above the threshold that
+    served validation patients best.
     """
 
     metrics: pd.DataFrame
@@ -65,7 +64,6 @@ class Evaluation(NamedTuple):
     predictions: dict[str, NDArray[Any]]
 
     def save(self, metrics: str | Path, reliability: str | Path, predictions: str | Path) -> None:
-        """Write each part to its file: two CSV files and an `.npz`."""
         self.metrics.to_csv(metrics, index=False)
         self.reliability.to_csv(reliability, index=False)
         np.savez(predictions, **self.predictions)  # type: ignore[arg-type]
@@ -136,10 +134,7 @@ def evaluate_clai(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]) ->
 
 
 def with_shares(means: ParzenMeans, shares: Shares) -> ParzenMeans:
-    """Return the means of two classes with the class shares of the references as they are, or as if both classes had as many.
-
-    Neither mean changes: each is one over the references of a single class. So both readings rest on the same similarities.
-    """
+    """Return the means of two classes with the class shares of the references as they are, or as if both classes had as many."""
     return means if shares == "population" else means._replace(share=torch.full_like(means.share, 0.5))
 
 
@@ -150,37 +145,21 @@ def votes(run: Run, means: ParzenMeans, rule: Rule, samples: Embedded) -> Scored
 
 
 def evaluate_scores(run: Run, test: Scored, val: Scored, voted: bool = False) -> Evaluation:
-    """Evaluate scores (N, C), whose softmax is the probability, or of two classes log-odds (N,) or, where `voted`, votes."""
-    if test.score.ndim == 2:
-        return evaluate_multiclass(test, val)
-    if voted:
-        return evaluate_binary(run, test, probabilities(torch.from_numpy(test.score)[None])[:, 1].numpy(), val)
-    return evaluate_binary(run, test, expit(test.score), val)
+    """Evaluate scores (N, C), whose softmax is the probability, or of two classes log-odds (N,) or, where `voted`, votes.
 
-
-def evaluate_multiclass(test: Scored, val: Scored) -> Evaluation:
-    """Evaluate scores (N, C), which softmax turns into probabilities; the temperature is fitted on validation samples."""
-    temperature = fit_temperature(val.score, val.y)
-    raw, scaled = scaled_softmax(test.score, 1.0), scaled_softmax(test.score, temperature)
-    return _evaluation(test, raw, scaled, sample_metrics(test.y, raw, scaled) | {"temperature": temperature})
-
-
-def evaluate_binary(run: Run, test: Scored, probability: Floats, val: Scored) -> Evaluation:
-    """Evaluate scores (N,), positive above 0, and the model's own probabilities (N,).
-
-    Calibration and the thresholds for F1 and for alarms are fitted on validation samples. Samples have the metrics of table 1,
-    too; the hours of recordings, where events are rare, those of table 3 alone.
+    Validation samples calibrate, and choose the thresholds for F1 and for alarms. Two classes have the metrics of table 3, and of
+    table 1 unless they are of hours of recordings, where events are rare.
     """
+    if test.score.ndim == 2:
+        temperature = fit_temperature(val.score, val.y)
+        raw, scaled = scaled_softmax(test.score, 1.0), scaled_softmax(test.score, temperature)
+        return _evaluation(test, raw, scaled, sample_metrics(test.y, raw, scaled) | {"temperature": temperature})
+    f = torch.from_numpy(test.score)[None]
+    probability: Floats = probabilities(f)[:, 1].numpy() if voted else expit(test.score)
     utilities = utilities_of(run)
     calibrated = fit_logistic(val.score, val.y)(test.score)
-    metrics = binary_metrics(
-        test.y,
-        test.score,
-        probability,
-        calibrated,
-        threshold=0.0,
-        threshold_validation=choose_threshold(val.y, val.score),
-    )
+    threshold = choose_threshold(val.y, val.score)
+    metrics = binary_metrics(test.y, test.score, probability, calibrated, threshold=0.0, threshold_validation=threshold)
     if run.data.info["kind"] != "recordings":
         metrics = sample_metrics(test.y, probability, calibrated) | metrics
     if utilities is None:
@@ -202,6 +181,25 @@ def _evaluation(
     arrays = {"score": test.score, "probability": raw, "calibrated": calibrated}
     predictions = {name: values.astype(np.float32) for name, values in arrays.items()}
     return Evaluation(rows, pd.concat(diagrams, ignore_index=True), predictions | further)
+
+
+def measure_agreement(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]) -> pd.DataFrame:
+    """Return how often the rules `printed` and `parzen` decide alike on the test samples of a run of CLaI-M (claim 10).
+
+    The Parzen form of the learned Gaussian kernel is a density up to a constant. Training samples are references. Columns share,
+    quantity, value: for the class share of each condition, conditions with equal shares together, agreement, the share of test
+    samples that f > 0 of both rules decides alike. For many classes, with an empty share, class_agreement, the share of test
+    samples that get the same class.
+    """
+    means = similarity_means(run, kernel, embedded["test"], embedded["train"])
+    printed, parzen = (decide(means, rule) > 0 for rule in ("printed", "parzen"))
+    alike = (printed == parzen).double().mean(1).tolist()
+    rows = [(share, "agreement", value) for share, value in zip(means.share[:, 0].tolist(), alike, strict=True)]
+    if len(means.share) > 1:
+        same = predict_labels(decide(means, "printed")) == predict_labels(log_posteriors(means))
+        rows.append((float("nan"), "class_agreement", float(same.double().mean())))
+    found = pd.DataFrame(rows, columns=["share", "quantity", "value"])
+    return found.groupby(["share", "quantity"], as_index=False, dropna=False, sort=False).mean()
 
 
 def class_similarity(run: Run, kernel: Kernel, embedded: Embedded) -> pd.DataFrame:

@@ -30,10 +30,8 @@ def trace_signals(
 ) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
     """Trace one stay in every model, and measure how rough the latent processes are over all stays.
 
-    The stay is one of fold 0; its signals are those of the first seed. Both are empty where no model has signals.
-
-    embedded, latent: paths of runs' embeddings and latent processes. Returns the stay (columns of `signals.csv`), and the columns
-    quantity and value of each process by path.
+    The stay is one of fold 0; its signals are those of the first seed. embedded, latent: paths of runs' embeddings and latent
+    processes. Returns the columns of `signals.csv`, and the columns quantity and value of each process by path.
     """
     paths = [*embedded, *latent]
     first_seed = min((RunId.parse(path).seed for path in paths), default=None)
@@ -65,29 +63,15 @@ def trace_signals(
     return pd.concat(shown) if shown else pd.DataFrame(columns=COLUMNS["signals.csv"]), processes
 
 
-def spread(z: Floats) -> Floats:
-    """Return the distance of the outermost of L signals (hours, L) at each hour; its sum is the area between them."""
-    return z.max(1) - z.min(1)
-
-
 def areas_around_onset(
     z: Floats, recording: NDArray[np.int64], hours: NDArray[np.int64], y: NDArray[np.int64]
 ) -> pd.DataFrame:
     """Return the area between signals (rows, L) by hour from the first of an event, over the stays that have one.
 
-    Areas are in units of their mean over all hours, so that models compare.
-
-    Args:
-        z: the signals.
-        recording: stay of each row, (rows,).
-        hours: since admission, (rows,).
-        y: label of each hour, (rows,).
-
-    Returns:
-        Columns since_onset (hours; 0 is the first of the event), area (mean over stays), low and high (of its 95 % t-interval),
-        stays.
+    Areas are in units of their mean over all hours, so that models compare. Columns: since_onset (hours; 0 is the first of the
+    event), area (mean over stays), low and high (of its 95 % t-interval), stays.
     """
-    width = spread(z)
+    width = np.ptp(z, axis=1)
     table = pd.DataFrame({"stay": recording, "since_onset": hours, "area": width / width.mean()})
     onset = table[y == 1].groupby("stay")["since_onset"].min()
     table["since_onset"] -= table["stay"].map(onset)
@@ -115,17 +99,11 @@ def choose_stay(recording: NDArray[np.int64], y: NDArray[np.int64]) -> int:
 
     A recording qualifies with at least HOURS_BEFORE hours before its first positive hour and EVENT_HOURS positive hours.
     The choice is the recording of median length among these, and the lowest id among equals. If none qualifies, it is the
-    recording with most hours before its event.
-
-    recording, y: recording and label of each hour, (rows,). Raises ValueError if no recording has a positive hour.
+    recording with most hours before its event. recording, y: recording and label of each hour, (rows,).
     """
     table = pd.DataFrame({"recording": recording, "y": y})
-    stays = table.groupby("recording", sort=True)["y"].agg(
-        hours="size", event="sum", before=lambda s: int(np.argmax(s.to_numpy())) if s.any() else -1
-    )
+    stays = table.groupby("recording", sort=True)["y"].agg(hours="size", event="sum", before=lambda s: s.argmax())
     stays = stays[stays["event"] > 0]
-    if stays.empty:
-        raise ValueError("no recording has a positive hour to show")
     enough = stays[(stays["before"] >= HOURS_BEFORE) & (stays["event"] >= EVENT_HOURS)]
     if enough.empty:
         return int(stays["before"].idxmax())
@@ -141,11 +119,9 @@ def mean_roughness(signals: Floats, starts: NDArray[np.int64]) -> float:
 
 @torch.no_grad()
 def seen_statistics(run: Run, kernel: Kernel, test: Embedded) -> pd.DataFrame:
-    """Return `latent_statistics` of a run's test samples as the kernel sees them.
+    """Return `latent_statistics` of a run's test samples, of one condition, as the kernel sees them: columns quantity, value.
 
     The raw embedding of CLaI-C has a norm that the cosine kernel ignores, and that of CLaI-M directions that M may ignore.
-
-    test: of one condition. Returns the columns quantity (such as area_effect_seen) and value.
     """
     seen, recording, _, y = _seen(run, kernel, test)
     found = latent_statistics(seen, recording, y)
@@ -153,7 +129,7 @@ def seen_statistics(run: Run, kernel: Kernel, test: Embedded) -> pd.DataFrame:
 
 
 def seen_areas(run: Run, kernel: Kernel, test: Embedded) -> pd.DataFrame:
-    """Return `areas_around_onset` of a run's test samples as the kernel sees them. Arguments as in `seen_statistics`."""
+    """Return `areas_around_onset` of a run's test samples, of one condition, as the kernel sees them."""
     return areas_around_onset(*_seen(run, kernel, test))
 
 
@@ -169,19 +145,17 @@ def _seen(
 def latent_statistics(z: Floats, recording: NDArray[np.int64], y: NDArray[np.int64]) -> dict[str, float]:
     """Return the quantities of claim 11 for signals (rows, L).
 
-    Returns:
-        area_effect: mean over stays with hours both in and out of an event of the difference of the area (event minus no event)
-            over its standard deviation (Cohen's d of paired differences).
-        area_effect_control: the same over stays without an event, with their last hours in place of the event, as many as the
-            median event has. It is a control because events are at the ends of stays.
-        roughness: mean over all stays and signals.
+    area_effect: mean over stays with hours both in and out of an event of the difference of the area (event minus no event)
+    over its standard deviation (Cohen's d of paired differences). area_effect_control: the same over stays without an event,
+    with their last hours in place of the event, as many as the median event has, because events are at the ends of stays.
+    roughness: mean over all stays and signals.
     """
     starts, lengths = segments(recording)
     events = np.add.reduceat(y, starts)
     usual = int(np.median(events[events > 0])) if events.any() else 0
     left = np.repeat(starts + lengths, lengths) - np.arange(len(y))  # hours to the end of the stay, this one included
     eventless = np.repeat(events == 0, lengths)
-    width = spread(z)
+    width = np.ptp(z, axis=1)
     return {
         "area_effect": _effect(width, recording, y),
         "area_effect_control": _effect(width[eventless], recording[eventless], left[eventless] <= usual),

@@ -100,14 +100,9 @@ def load_samples(path: Path) -> Samples:
 def save_predictions(
     path: Path, runs: Mapping[RunId, Mapping[str, NDArray[Any]]], temperatures: Mapping[RunId, float]
 ) -> None:
-    """Write `predictions_<model>.parquet`: arrays of `predictions.npz` and, for many classes, temperatures by run.
-
-    Raises InputError for scores that are not finite.
-    """
+    """Write `predictions_<model>.parquet`: arrays of `predictions.npz` and, for many classes, temperatures by run."""
     frames = []
     for run, given in runs.items():
-        if not np.isfinite(given["score"]).all():
-            raise InputError(f"{run}: found scores that are not finite, expected numbers. Compute the run again")
         score = given["score"].astype(np.float64)
         if score.ndim == 1:
             columns = _of_two(score, given)
@@ -140,9 +135,7 @@ def _rounded(values: Floats) -> NDArray[np.float32]:
 
 def _logistic(score: Floats, calibrated: Floats) -> tuple[float, float]:
     """Return slope and intercept of the logistic calibration that maps scores to these probabilities."""
-    weight = np.sqrt(
-        calibrated * (1 - calibrated)
-    )  # float32 keeps little of log-odds where probabilities are near 0 or 1
+    weight = np.sqrt(calibrated * (1 - calibrated))  # Near 0 and 1 float32 keeps little of log-odds.
     known = weight > 0
     design = np.stack([score, np.ones_like(score)], axis=1)[known] * weight[known, None]
     slope, intercept = np.linalg.lstsq(design, logit(calibrated[known]) * weight[known])[0]

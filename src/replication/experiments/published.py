@@ -64,15 +64,12 @@ def pack(
     record: Mapping[str, Any],
     metrics: pd.DataFrame,
 ) -> Packed:
-    """Make a trained model ready to be published.
+    """Make a trained model, of CLaI or of cross-entropy, which has no `embedded`, ready to be published.
 
     A model of Collaborative Learning keeps a sample of its references, as many of each class, drawn with the run's seed. They
     vote with the weight of the class members for whom they stand. Their embeddings are rounded to float16.
 
-    Args:
-        model: of CLaI, or of cross-entropy, which has no `embedded`.
-        references: to keep; all training samples where there are fewer.
-        record, metrics: of the run, with its evaluation; columns rule, metric and value.
+    references: to keep. record, metrics: of the run, with its evaluation.
     """
     tensors, kernel, kept = rounded(model, run), dict(run.settings["kernel"]), None
     files: list[str] = []
@@ -172,10 +169,8 @@ def evaluate(folder: str | Path, prepared: str | Path) -> pd.DataFrame:
 
     All references of the run vote: the training samples are embedded again, so that the metrics are those of the run and not of
     the references that the model keeps. Where the machine computes the run's bfloat16 only by emulation, the trunk works in
-    float32; predictions near a border may then differ. Returns the columns of `metrics.csv`.
-
-    Raises:
-        InputError: the model is damaged; or the data are others than those that it was trained on.
+    float32; predictions near a border may then differ. Returns the columns of `metrics.csv`. Raises InputError for a damaged
+    model, or other data than those that it was trained on.
     """
     model, run = reopen_model(folder, prepared)
     metrics = of_runs.evaluate(run, model, run.splits).metrics
@@ -185,10 +180,7 @@ def evaluate(folder: str | Path, prepared: str | Path) -> pd.DataFrame:
 
 
 def reopen(folder: str | Path, prepared: str | Path) -> tuple[PublishedModel, Run]:
-    """Return a published model and its run on prepared data, with the settings of its evaluation.
-
-    Arguments, precision and errors as in `evaluate`.
-    """
+    """Return a published model and its run on prepared data, with the settings of its evaluation; see `evaluate`."""
     published = load(folder)
     record = published.record["record"]
     settings = record["evaluation"]["settings"]
@@ -206,7 +198,7 @@ def reopen(folder: str | Path, prepared: str | Path) -> tuple[PublishedModel, Ru
 
 
 def reopen_model(folder: str | Path, prepared: str | Path) -> tuple[Network, Run]:
-    """Return a published model as the model of its run, and the run. Arguments, precision and errors as in `evaluate`."""
+    """Return a published model as the model of its run, and the run; see `evaluate`."""
     published, run = reopen(folder, prepared)
     model: Any = create(run.model)
     place(published.network, run.device)

@@ -55,10 +55,7 @@ Scores = Callable[[Split], Floats]
 
 
 def measure_read_outs(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]) -> pd.DataFrame:
-    """Fit every read-out and return its accuracy on the test samples, as `READ_OUT_COLUMNS`.
-
-    embedded: the samples to fit on (`train`), to choose on (`val`) and to score (`test`).
-    """
+    """Fit every read-out on `train`, choose on `val`, and return its accuracy on `test`, as `READ_OUT_COLUMNS`."""
     kernel = kernel.cpu().eval()
     x = {name: coordinates(kernel, part.z).contiguous().numpy() for name, part in embedded.items()}
     columns = varying(x["train"])  # some read-outs divide by the spread within classes
@@ -128,12 +125,7 @@ def _neighbours(train: Split, count: int) -> Scores:
     """Fit the nearest neighbours; scores are logarithms of class counts, each class counting one more than it has."""
     count = min(count, len(train.y))
     classifier = KNeighborsClassifier(count, algorithm="brute").fit(train.x, train.y)
-
-    def scores(part: Split) -> Floats:
-        logs = _in_blocks(lambda rows: np.log(classifier.predict_proba(part.x[rows]) * count + 1), len(part.y))
-        return log_odds(logs)
-
-    return scores
+    return lambda part: log_odds(np.log(classifier.predict_proba(part.x) * count + 1))
 
 
 def _density(train: Split, val: Split, test: Split, classes: int) -> Floats:

@@ -26,8 +26,6 @@ def compare_sampled_votes(
 
     The quantities: `error`, root mean square difference from the vote of all, over test samples and conditions; `stated`, root
     mean square of the standard error that the vote states; `changed`, share of test samples that get another class.
-
-    size, test, references: L, P and R. numbers, seeds: of sampled references, and the number of their draws.
     """
     rows: list[tuple[str, str, str, int, str, float]] = []
     for shares in ([1 / classes] * classes, [1 - RARE, RARE]):
@@ -46,9 +44,7 @@ def compare_sampled_votes(
                         "stated": standard_error(means, rule).square().mean().sqrt(),
                         "changed": (predict_labels(f) != predict_labels(f_all)).double().mean(),
                     }
-                    rows += [
-                        ("sampling", rule, setting, seed, name, float(value)) for name, value in quantities.items()
-                    ]
+                    rows += [("sampling", rule, setting, seed, name, float(v)) for name, v in quantities.items()]
     return rows
 
 

@@ -22,14 +22,10 @@ _ITEMS = 4
 class Cell(NamedTuple):
     """The results of a cell.
 
-    Attributes:
-        evaluation: on the samples that the study is scored on; with classes that training left out, of the other classes, and
-            then of all classes (`replication.experiments.new_classes`).
-        history: that of the training, a row an epoch; empty for a fit without epochs. Of a network, `passes` counts the items
-            sent through it and back up to the end of each epoch, in units of the training samples, and `operations` the
-            floating-point operations of these passes.
-        figures: for the record of the run: `training_seconds`, which include validation, and the time of interrupted processes
-            up to their checkpoint; the choices of the fit; of a network `pairs` and `operations_per_item`.
+    evaluation: on the samples that the study is scored on; with classes that training left out, of the other classes, and then
+    of all classes (`replication.experiments.new_classes`). history: a row an epoch; of a network, `operations` are the
+    floating-point operations up to the end of each epoch. figures: for the record of the run, the choices of the fit among
+    them; `training_seconds` include validation, and the time of interrupted processes up to their checkpoint.
     """
 
     evaluation: Evaluation
@@ -46,12 +42,11 @@ def run_cell(run: Run, splits: Splits, checkpoint: Checkpoint) -> Cell:
     figures: dict[str, Any] = {"training_seconds": round(seconds, 2), **model.choices}
     history = pd.DataFrame(epochs or {"epoch": []})
     if isinstance(model, Network):
-        history["passes"] = history["epoch"] * model.passes(run)
         per_item = operations_per_item(run, model)
         if per_item is not None:
-            history["operations"] = history["passes"] * len(splits.train) * per_item
-        pairs = float(history["pairs"].sum()) if "pairs" in history else None
-        figures |= {"operations_per_item": per_item, "pairs": pairs}
+            history["operations"] = history["epoch"] * model.passes(run) * len(splits.train) * per_item
+        if "pairs" in history:
+            figures["pairs"] = float(history["pairs"].sum())
     evaluation = evaluate(run, model, splits)
     if isinstance(model, Network) and run.settings["training"].get("left_out_classes") is not None:
         added = measure_new_classes(run, model)

@@ -38,9 +38,8 @@ def check_all(seeds: Sequence[int]) -> pd.DataFrame:
 def simulate(share: float, bandwidth: float, seed: int) -> tuple[Kernel, Tensor, Tensor, Tensor, NDArray[np.bool_]]:
     """Draw references and test samples of two unit-variance Gaussians, `DISTANCE` apart, as many positive ones as the share says.
 
-    Returns:
-        The Gaussian kernel on the data themselves, exp(-|x - x'|^2 / (2 bandwidth^2)); its inputs (1, N, SIZE) for references;
-        the labels (N,) of these; its inputs for test samples; decisions (N,) for them by KernelDensity with class priors.
+    Returns the Gaussian kernel on the data themselves, exp(-|x - x'|^2 / (2 bandwidth^2)); its inputs (1, N, SIZE) for
+    references; the labels (N,) of these; its inputs for test samples; decisions (N,) for them by KernelDensity with class priors.
     """
     generator = np.random.default_rng(seed)
     y = (np.arange(SAMPLES) < round(share * SAMPLES)).astype(np.int64)

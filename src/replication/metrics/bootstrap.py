@@ -1,8 +1,7 @@
 """Bootstrap intervals and net benefit from the predictions of all models on the test folds.
 
-Hours of a patient resemble each other, so the bootstrap draws patients (Efron & Tibshirani 1993). All models and seeds of a
-fold share their test patients and the draws. So intervals of differences are paired, and more seeds do not pass for more
-patients.
+Hours of a patient resemble each other, so the bootstrap draws patients (Efron & Tibshirani 1993). All seeds of a fold share their
+test patients and the draws, so that more seeds do not pass for more patients.
 
 The average precision of rare events is skewed and its draws are biased, so intervals are bias-corrected and accelerated (BCa,
 Efron 1987, "Better bootstrap confidence intervals", J. Amer. Statist. Assoc. 82:171-185).
@@ -155,15 +154,12 @@ def bca_limits(value: float, draws: Floats, jackknife: Sequence[Floats]) -> tupl
     return float(low), float(high)
 
 
-def patient_intervals(
-    folds: Sequence[Fold], models: Sequence[str], against: Sequence[str], draws: int = DRAWS, seed: int = 0
-) -> pd.DataFrame:
-    """Return 95 % BCa intervals of each metric, and of its differences to the models in `against`.
-
-    The metric is a mean over the folds, of all seeds, that have the model and where the metric is defined.
+def patient_intervals(folds: Sequence[Fold], models: Sequence[str], draws: int = DRAWS, seed: int = 0) -> pd.DataFrame:
+    """Return 95 % BCa intervals of each metric, a mean over the folds, of all seeds, that have the model and the metric.
 
     folds: those of the same number have the same test patients; raises ValueError otherwise. draws: of the bootstrap; without
-    any, the limits are NaN. Returns the columns of `intervals.csv`; other is empty for the metric itself.
+    any, the limits are NaN. Returns the columns of `intervals.csv`; `other` is empty, and names a model in older evidence, which
+    has differences, too.
     """
     units = {fold.number: [f for f, other in enumerate(folds) if other.number == fold.number] for fold in folds}
     measured = np.full((draws + 1, len(folds), len(models), len(METRICS)), np.nan)
@@ -191,15 +187,11 @@ def patient_intervals(
     means = _mean_over_folds(measured)
     rows_of_table = []
     for m, model in enumerate(models):
-        for other in ["", *(o for o in against if o in models and o != model)]:
-            of_draws, *of_groups = (
-                part[:, m] - (part[:, models.index(other)] if other else 0) for part in (means, *jackknife)
-            )
-            for k, metric in enumerate(METRICS):
-                value = of_draws[0, k]
-                if not np.isnan(value):
-                    low, high = bca_limits(value, of_draws[1:, k], [part[:, k] for part in of_groups])
-                    rows_of_table.append((model, other, metric, value, low, high, patients_in_all, draws))
+        for k, metric in enumerate(METRICS):
+            value, *of_draws = means[:, m, k]
+            if not np.isnan(value):
+                low, high = bca_limits(value, np.array(of_draws), [part[:, m, k] for part in jackknife])
+                rows_of_table.append((model, "", metric, value, low, high, patients_in_all, draws))
     return pd.DataFrame(rows_of_table, columns=COLUMNS["intervals.csv"])
 
 
@@ -215,9 +207,7 @@ def _measure_of(
 ) -> Callable[[Floats], Floats]:
     """Return the function from weights of patients (draws, count) to the metrics (draws, folds, models, METRICS).
 
-    A metric is NaN where it is undefined.
-
-    folds: of the same rows. rows: the index of the patient of each row.
+    folds: of the same rows. rows: the index of the patient of each row. A metric is NaN where it is undefined.
     """
     runs = [(f, m, model) for f in range(len(folds)) for m, model in enumerate(models) if model in folds[f].scores]
     ranked = {(f, m): Ranked(folds[f].y, folds[f].scores[model], rows, count) for f, m, model in runs}

@@ -66,12 +66,9 @@ def roc_auc(positive: ArrayLike, score: ArrayLike, name: str = "class 1") -> flo
 
 
 def multiclass_metrics(y: ArrayLike, probabilities: ArrayLike) -> dict[str, float]:
-    """Return the metrics of table 1, which samples of two classes or more have.
+    """Return the metrics of table 1, of class indices y (N,) and probabilities (N, C).
 
-    y: (N,) class indices. probabilities: (N, C), rows on the simplex.
-
-    Returns accuracy, precision, recall, f1, macro_f1, kappa, roc_auc, ece. Raises InputError for probabilities
-    outside [0, 1].
+    Raises InputError for probabilities outside [0, 1].
     """
     from sklearn.metrics import accuracy_score, cohen_kappa_score, f1_score, precision_recall_fscore_support
 
@@ -99,10 +96,13 @@ def sample_metrics(y: ArrayLike, probability: NDArray[Any], calibrated: NDArray[
     y: (N,) class indices. probability, calibrated: (N,) for two classes, (N, C) for more.
     """
     raw, scaled = of_classes(probability), of_classes(calibrated)
-    metrics = multiclass_metrics(y, raw)
-    metrics["ece_scaled"] = expected_calibration_error(*top_label(y, scaled))
-    metrics |= {"log_loss": log_loss(y, raw), "log_loss_scaled": log_loss(y, scaled), "brier_scaled": brier(y, scaled)}
-    return metrics | {"aurc": risk_coverage_area(y, scaled)}
+    return multiclass_metrics(y, raw) | {
+        "ece_scaled": expected_calibration_error(*top_label(y, scaled)),
+        "log_loss": log_loss(y, raw),
+        "log_loss_scaled": log_loss(y, scaled),
+        "brier_scaled": brier(y, scaled),
+        "aurc": risk_coverage_area(y, scaled),
+    }
 
 
 def log_loss(y: ArrayLike, probabilities: ArrayLike) -> float:
@@ -138,26 +138,13 @@ def binary_metrics(
     threshold: float,
     threshold_validation: float,
 ) -> dict[str, float]:
-    """Return the metrics of table 3.
+    """Return the metrics of table 3, of labels y in {0, 1} and scores, (N,) each; a score above `threshold` is positive.
 
-    Args:
-        y: labels (N,) in {0, 1}.
-        score: (N,), larger for the positive class.
-        probability: (N,) of the positive class, before calibration. For CLaI it is (1 + f) / 2, our mapping: the paper
-            states none.
-        calibrated: (N,), the probability after calibration on validation data.
-        threshold: the model calls a sample positive whose score exceeds this one; for CLaI 0.
-        threshold_validation: the one that `choose_threshold` chose on validation data.
-
-    Returns:
-        auroc, auprc (average precision), f1, f1_validation, prevalence; and of `probability` ece (top-label),
-        ece_positive_rate, brier, log_loss, brier_reliability and brier_resolution. The first four of these for `calibrated`
-        have names that end in _calibrated; aurc is of `calibrated`, too.
-
-    Raises:
-        InputError: for probabilities outside [0, 1].
+    Brier score, log loss and both calibration errors are of the probabilities (N,) as they are and, with names that end in
+    _calibrated, after calibration; the parts of the Brier score are of the former, aurc of the latter. f1_validation is by the
+    threshold that `choose_threshold` chose on validation data. Raises InputError for probabilities outside [0, 1].
     """
-    from sklearn.metrics import average_precision_score, brier_score_loss
+    from sklearn.metrics import average_precision_score
 
     y = np.asarray(y).astype(np.int64)
     score, probability, calibrated = (np.asarray(x, dtype=np.float64) for x in (score, probability, calibrated))
@@ -166,12 +153,12 @@ def binary_metrics(
         of_ending = {
             "ece": expected_calibration_error(*top_label(y, of_classes(p))),
             "ece_positive_rate": expected_calibration_error(p, y),
-            "brier": float(brier_score_loss(y, p, pos_label=1)),
+            "brier": brier(y, of_classes(p)),
             "log_loss": log_loss(y, of_classes(p)),
         }
         calibration |= {f"{name}{ending}": value for name, value in of_ending.items()}
     return {
-        "auroc": roc_auc(y, score, "class 1"),
+        "auroc": roc_auc(y, score),
         "auprc": float(average_precision_score(y, score)) if y.any() else float("nan"),
         "f1": _f1_above(y, score, threshold),
         "f1_validation": _f1_above(y, score, threshold_validation),
@@ -202,33 +189,24 @@ def of_classes(probability: NDArray[Any]) -> NDArray[Any]:
 
 
 def expected_calibration_error(probability: ArrayLike, outcome: ArrayLike, *, bins: int = ECE_BINS) -> float:
-    """Return the ECE of probabilities (N,) of outcomes (N,) in {0, 1}.
-
-    Equal to the last bit to `torchmetrics.functional.classification.binary_calibration_error` with norm l1, whose import
-    takes longer than the evaluation of a run on miniature data.
-
-    Raises InputError for probabilities outside [0, 1].
-    """
-    import torch
-
-    p = torch.as_tensor(_within_last_bin(probability))
-    place = torch.bucketize(p, torch.linspace(0, 1, bins + 1, dtype=p.dtype), right=True) - 1
-    n, confidence, observed = (
-        torch.bincount(place, torch.as_tensor(weights, dtype=p.dtype), bins + 1)
-        for weights in (torch.ones_like(p), p, np.asarray(outcome))
-    )
-    filled = n.clamp(min=1)
-    return float(((observed / filled - confidence / filled).abs() * (n / n.sum())).sum())
+    """Return the ECE of probabilities (N,) of outcomes (N,) in {0, 1}; raise InputError for probabilities outside [0, 1]."""
+    table = reliability(probability, outcome, bins=bins)
+    return float(((table["accuracy"] - table["confidence"]).abs() * table["n"]).sum() / table["n"].sum())
 
 
 def reliability(probability: ArrayLike, outcome: ArrayLike, *, bins: int = ECE_BINS) -> pd.DataFrame:
     """Return the rows of a reliability diagram: bin (from 0), n, confidence (mean probability), accuracy (mean outcome).
 
-    Bins are those of `expected_calibration_error`. A bin contains its lower edge, the last one also 1. Empty bins have no
-    row. Raises InputError for probabilities outside [0, 1].
+    A bin contains its lower edge, the last one also 1. Empty bins have no row. Raises InputError for probabilities outside
+    [0, 1].
     """
-    probability = _within_last_bin(probability)
-    place = np.digitize(probability, np.linspace(0, 1, bins + 1)) - 1
+    probability = np.asarray(probability, dtype=np.float64)
+    if not ((probability >= 0) & (probability <= 1)).all():
+        raise InputError(
+            f"probabilities must lie in [0, 1], found {probability.min()} to {probability.max()}: "
+            "map scores to probabilities before asking for their calibration"
+        )
+    place = np.digitize(probability, np.linspace(0, 1, bins + 1)[1:-1])
     rows = pd.DataFrame({"confidence": probability, "accuracy": np.asarray(outcome, dtype=np.float64)})
     binned = rows.groupby(pd.Series(place, name="bin"))
     return binned.mean().assign(n=binned.size()).reset_index()[["bin", "n", "confidence", "accuracy"]]
@@ -270,14 +248,3 @@ def _f1_above(y: NDArray[np.int64], score: Floats, threshold: float) -> float:
     from sklearn.metrics import f1_score
 
     return float("nan") if np.isnan(threshold) else float(f1_score(y, score > threshold, zero_division=0))
-
-
-def _within_last_bin(probability: ArrayLike) -> Floats:
-    """Return the probabilities with 1 moved into the last bin [(b - 1) / b, 1), where it would open one more."""
-    probability = np.asarray(probability, dtype=np.float64)
-    if not ((probability >= 0) & (probability <= 1)).all():
-        raise InputError(
-            f"probabilities must lie in [0, 1], found {probability.min()} to {probability.max()}: "
-            "map scores to probabilities before asking for their calibration"
-        )
-    return np.minimum(probability, np.nextafter(1.0, 0.0))

@@ -61,13 +61,9 @@ def compare_models(
     Models are compared over the seeds that both have. A model with one run is compared with every run of the other; the
     interval then lacks the spread of its own seeds, and lacks that of all seeds if the other has one run as well.
 
-    Args:
-        y: class indices of the test samples (N,).
-        groups: of samples that resemble each other (N,); the bootstrap draws them together.
-        runs: by model, in the order of tables, and by seed. They share the draws, at least 2.
-
-    Returns:
-        The columns of `comparisons.csv`: other and p are empty for a model alone, samples is the number of groups.
+    y: class indices of the test samples (N,). groups: of samples that resemble each other (N,), which the bootstrap draws
+    together. runs: by model, in the order of tables, and by seed. Returns the columns of `comparisons.csv`: other and p are
+    empty for a model alone, samples is the number of groups.
     """
     names, group = np.unique(groups, return_inverse=True)
     weights = _weights(len(names), draws, seed)
@@ -108,11 +104,7 @@ def _weights(groups: int, draws: int, seed: int) -> NDArray[np.unsignedinteger]:
 
 
 def _pairs(first: Mapping[int, Floats], second: Mapping[int, Floats]) -> list[tuple[Floats, Floats]]:
-    """Return the measurements of two models that are compared with each other, by seed.
-
-    Raises:
-        ValueError: both have several seeds, and none in common.
-    """
+    """Return the measurements of two models that are compared with each other, by seed; ValueError without a common one."""
     if len(first) == 1 or len(second) == 1:
         return [(one, other) for one in first.values() for other in second.values()]
     common = [seed for seed in first if seed in second]
@@ -128,10 +120,8 @@ def paired_difference(of_seeds: Floats, drawn: Floats, groups: int) -> Differenc
     The spread of the S seeds, s^2 / S, has the rest: what training adds, and what samples add to each seed alone. It counts at
     least as much as the draws show for the latter, so that the variance is never below that of the samples.
 
-    Args:
-        of_seeds: differences on the test samples (S,).
-        drawn: the same on bootstrap samples (B, S); draws with a NaN do not count.
-        groups: number of groups that were drawn.
+    of_seeds: differences on the test samples (S,). drawn: the same on bootstrap samples (B, S) of so many groups; draws with a
+    NaN do not count.
     """
     seeds, value = len(of_seeds), float(of_seeds.mean())
     drawn = drawn[~np.isnan(drawn).any(1)]

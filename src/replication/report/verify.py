@@ -149,9 +149,7 @@ def _of_patients(
         if part.alarm is not None:
             fold.alarms[run.model] = part.alarm  # type: ignore[index]
     models = [model for model in published["model"].unique() if model in {run.model for run in runs}]
-    against = [other for other in published["other"].dropna().unique() if other in models]
-    draws = int(published["draws"].iloc[0])
-    return {"intervals.csv": patient_intervals(list(filled.values()), models, against, draws)}
+    return {"intervals.csv": patient_intervals(list(filled.values()), models, int(published["draws"].iloc[0]))}
 
 
 def compare(published: float, here: float, tolerance: float) -> Agreement:
@@ -212,6 +210,8 @@ def of_dataset(evidence: Evidence, dataset: str) -> tuple[pd.DataFrame, dict[str
     found = []
     for file, frame in here.items():
         tracked = covered if file == "metrics.csv" else evidence.frame(dataset, file)
+        if file == "intervals.csv":  # Differences between models, which older evidence has, are shown nowhere.
+            tracked = tracked[tracked["other"].isna()]
         found.append(numbers_of(f"{dataset}/{file}", tracked, frame, KEYS[file], VALUES[file]))
     whole = published.assign(value=np.where(computed, both["value_here"], published["value"]))
     return pd.concat(found), {**here, "metrics.csv": whole[columns.COLUMNS["metrics.csv"]]}

@@ -28,11 +28,9 @@ COLUMNS: dict[str, list[str]] = {
     "benchmark.csv": ["comparison", "variant", "setting", "repetition", "quantity", "value"],
 }  # fmt: skip
 
-STUDY_HISTORY = [*COLUMNS["history.csv"], "turn_change", "passes", "operations", "seconds"]
+STUDY_HISTORY = [*COLUMNS["history.csv"], "turn_change", "operations", "seconds"]
 """Columns of the history of a study.
 
 Where classes take turns, `turn_change` is what the later ones do to the ROC-AUC of a class (`replication.models.clai.Turns`).
-
-Up to the end of each epoch the others add the encoder's passes over the data, the floating-point operations of these passes, and
-the wall time (s) of the steps. The history of a single run has no times, since it is the same in each run.
+The others add up the floating-point operations and the wall time (s) of the steps.
 """
