@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from clai.errors import InputError
 from replication.datasets.mimic_iv import tables
 from replication.datasets.miniature import icu
-from replication.datasets.prepare import prepare
 from replication.datasets.prepared import load
-from replication.datasets.sources import Raw
+from replication.datasets.sources import Raw, prepare
 from support.damage import TEXTS, damaged, raw
 from support.hostile import OUT, attack
 from support.ward import MIMIC as WARD

@@ -20,9 +20,8 @@ from replication.datasets.mimic_iv.sofa import (
 )
 from replication.datasets.mimic_iv.tables import connect
 from replication.datasets.miniature.icu import COLUMNS, write_tables
-from replication.datasets.prepare import prepare
 from replication.datasets.prepared import Prepared, load
-from replication.datasets.sources import Raw
+from replication.datasets.sources import Raw, prepare
 
 RANGES = {
     "HR": [20, 300],

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from clai.errors import InputError
-from replication.datasets.prepare import prepare
 from replication.datasets.prepared import Prepared, load
-from replication.datasets.sources import Raw
+from replication.datasets.sources import Raw, prepare
 
 N = 24
 ENTRY: dict[str, Any] = {

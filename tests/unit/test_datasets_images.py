@@ -21,9 +21,8 @@ from clai.errors import InputError
 from clai.pictures import read_picture
 from replication.datasets import cifar10, image_folder, medmnist, prepared
 from replication.datasets.miniature.make import make
-from replication.datasets.prepare import prepare
 from replication.datasets.prepared import load, statistics, writing
-from replication.datasets.sources import COLUMNS, Raw, obtain
+from replication.datasets.sources import COLUMNS, Raw, obtain, prepare
 from support.loopback import entry
 from support.repository import SOURCES
 

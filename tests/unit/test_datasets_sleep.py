@@ -13,7 +13,6 @@ import pytest
 
 from clai.errors import InputError
 from replication.datasets.miniature.make import make
-from replication.datasets.prepare import prepare
 from replication.datasets.prepared import Prepared, load
 from replication.datasets.sleep_edf import (
     MOVEMENT,
@@ -24,7 +23,7 @@ from replication.datasets.sleep_edf import (
     stage_of,
     within_sleep,
 )
-from replication.datasets.sources import obtain, read_sources
+from replication.datasets.sources import obtain, prepare, read_sources
 from support.loopback import entry
 from support.repository import SOURCES
 

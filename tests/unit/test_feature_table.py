@@ -12,9 +12,8 @@ import torch
 
 from clai.errors import InputError
 from replication.datasets.feature_table import labels_of
-from replication.datasets.prepare import prepare
 from replication.datasets.prepared import Prepared, load
-from replication.datasets.sources import obtain
+from replication.datasets.sources import obtain, prepare
 from replication.datasets.splits import group_split
 from replication.models.splits import splits_of
 from replication.runs.identity import RunId

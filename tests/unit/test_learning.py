@@ -15,7 +15,7 @@ from clai.kernels import Cosine, MahalanobisGaussian, Metric
 from clai.learning import collaborative_learning
 from clai.optimisers import build_optimisers
 from clai.trainer import TrainingSettings
-from replication.models.batchwise import batchwise_learning
+from replication.models.base import batchwise_learning
 from support.interruptible import trained
 from support.training import SETTINGS
 

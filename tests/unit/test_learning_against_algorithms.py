@@ -16,7 +16,7 @@ from clai.encoders import MLP, ConditionedHead, Encoder
 from clai.kernels import Kernel, build
 from clai.learning import class_draw, collaborative_learning
 from clai.trainer import TrainingSettings
-from replication.models.batchwise import draw_shift
+from replication.models.base import draw_shift
 from support.training import SETTINGS
 
 BATCH, EPOCHS, ETA, SEED, SIZE = 5, 2, 0.1, 3, 4

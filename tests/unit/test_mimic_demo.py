@@ -16,9 +16,8 @@ from clai.errors import InputError
 from replication.datasets import mimic_iv
 from replication.datasets.mimic_iv.sofa import COMPONENTS
 from replication.datasets.mimic_iv.tables import connect
-from replication.datasets.prepare import prepare
 from replication.datasets.prepared import load
-from replication.datasets.sources import obtain
+from replication.datasets.sources import obtain, prepare
 from support.mimic_code import build
 from support.repository import REAL, REPOSITORY, SOURCES
 

@@ -16,9 +16,8 @@ from replication.datasets import mimic_iv
 from replication.datasets.mimic_iv import tables
 from replication.datasets.mimic_iv.tables import connect, locate
 from replication.datasets.miniature.icu import write_tables
-from replication.datasets.prepare import prepare
 from replication.datasets.prepared import load
-from replication.datasets.sources import obtain
+from replication.datasets.sources import obtain, prepare
 from support.loopback import entry
 from support.repository import SOURCES
 from support.ward import MIMIC, mimic, small_ward

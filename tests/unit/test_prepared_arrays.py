@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from replication.datasets.miniature.make import make
-from replication.datasets.prepare import prepare
-from replication.datasets.sources import obtain
+from replication.datasets.sources import obtain, prepare
 from replication.runs.settings import preparation_settings, raw_dataset, source_settings
 from support.repository import MINI
 

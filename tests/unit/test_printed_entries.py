@@ -9,9 +9,8 @@ import numpy as np
 import yaml
 
 from replication.datasets.miniature.make import make
-from replication.datasets.prepare import prepare
 from replication.datasets.prepared import Prepared, load
-from replication.datasets.sources import obtain
+from replication.datasets.sources import obtain, prepare
 from support.repository import CONFIG, REPOSITORY, SOURCES
 
 TEXT = (REPOSITORY / "docs" / "extending.md").read_text()

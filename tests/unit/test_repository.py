@@ -77,7 +77,7 @@ def test_code_of_the_readme_runs() -> None:
     ("modules", "spared"),
     [
         (["report.tables.render", "report.claims.page", "report.figures.render"], {"torch", "sklearn"}),
-        (["datasets.prepare", "datasets.sources", "datasets.prepared"], {"torch", "sklearn", "pandas"}),
+        (["datasets.sources", "datasets.prepared"], {"torch", "sklearn", "pandas"}),
         (["models.clai", "models.network_classifiers"], {"sklearn", "torchvision", "torch._dynamo", "matplotlib"}),
     ],
 )

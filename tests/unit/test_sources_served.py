@@ -11,9 +11,8 @@ import pytest
 import yaml
 
 from replication.datasets.miniature.make import make
-from replication.datasets.prepare import prepare
 from replication.datasets.prepared import load
-from replication.datasets.sources import COLUMNS, obtain
+from replication.datasets.sources import COLUMNS, obtain, prepare
 from support.loopback import Server, serving
 from support.repository import CONFIG, REAL, SOURCES
 

@@ -12,9 +12,8 @@ from sklearn import metrics as sk
 
 import clai
 from clai.errors import InputError
-from replication.datasets.prepare import prepare
 from replication.datasets.prepared import Prepared, load
-from replication.datasets.sources import obtain
+from replication.datasets.sources import obtain, prepare
 from replication.experiments.evaluation import evaluate
 from replication.experiments.predictions import samples_of, save_predictions, save_samples
 from replication.experiments.published import pack

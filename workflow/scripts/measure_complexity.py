@@ -4,7 +4,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from replication.experiments.complexity import measure
-from replication.models.hardware import choose_device, choose_precision
+from replication.models.run import choose_device, choose_precision
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job, use_threads
 from replication.runs.record import Recorder

@@ -4,8 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from replication.datasets.prepare import prepare
-from replication.datasets.sources import Raw
+from replication.datasets.sources import Raw, prepare
 from replication.runs.jobs import start_job
 from replication.runs.resources import StageMeter, disk_mb
 

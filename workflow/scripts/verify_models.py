@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from replication.experiments.published import evaluate, keeps_weights
-from replication.models.hardware import choose_device, choose_precision
+from replication.models.run import choose_device, choose_precision
 from replication.report.evidence import Evidence
 from replication.report.verify import of_model
 from replication.runs.identity import RunId

@@ -30,10 +30,7 @@ Array = npt.NDArray[Any]
 
 
 def read_arrays(path: Path, classes: Sequence[Any] | None) -> tuple[Array, Array, Array | None]:
-    """Return x, y and the groups, texts trimmed.
-
-    classes: those of the entry, if any. Raises InputError for arrays that are missing, of objects, or do not fit together.
-    """
+    """Return x, y and the groups, texts trimmed; raise InputError for arrays that are missing or do not fit together."""
     with reading(path, EXPECTS), np.load(path, allow_pickle=False) as archive:
         x, y, groups = (archive[name] if name in archive.files else None for name in ("x", "y", "groups"))
         found = ", ".join(archive.files)
@@ -75,10 +72,9 @@ def read_arrays(path: Path, classes: Sequence[Any] | None) -> tuple[Array, Array
 
 
 def classes_of(path: Path, y: Array, classes: Sequence[Any] | None) -> tuple[list[str], npt.NDArray[np.int64]]:
-    """Return the names of the classes and the class index of each sample.
+    """Return the names of the classes, those found in y where `classes` is None, and the class index of each sample.
 
-    classes: names in the order of class indices; None for those found in y, sorted. Raises InputError unless y has each class
-    and nothing else, and at least two.
+    Raises InputError unless y has each class and nothing else, and at least two.
     """
     found = in_order(np.unique(y.astype(str)))
     names = found if classes is None else trimmed(classes).tolist()

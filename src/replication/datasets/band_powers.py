@@ -55,11 +55,10 @@ def night_powers(night: Night, channels: Sequence[str], samples: int) -> npt.NDA
 
 
 def band_power_table(folder: Path, settings: Mapping[str, Any]) -> pd.DataFrame:
-    """Return the table of the recordings in a folder.
+    """Return the table of the recordings in a folder, of which the entry `sleepedf` says what is kept.
 
-    settings: the entry `sleepedf`, which says what is kept of a recording. Columns: recording, subject, night, onset_s (of the
-    epoch, from the beginning of the signal), stage, and one for each channel and band, such as fpz_cz_delta. Raises InputError
-    if the folder has no recordings, or one cannot be used (`replication.datasets.sleep_edf`).
+    Columns: recording, subject, night, onset_s (of the epoch, from the beginning of the signal), stage, and one for each channel
+    and band, such as fpz_cz_delta. Raises InputError if the folder has no recordings, or one cannot be used.
     """
     if not (paths := matching(folder, FILES)):
         raise InputError(f"{folder}: found no {' or '.join(FILES)}, expected {EXPECTS}. Correct the folder.")

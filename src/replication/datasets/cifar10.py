@@ -33,9 +33,13 @@ def choose(rows: Sequence[Row], settings: Mapping[str, Any]) -> list[Row]:
 
 def unpack(paths: Sequence[Path], folder: Path) -> list[Path]:
     """Return the seven files, where needed taken out of an archive into `folder`; raises InputError unless all are there."""
+
+    def wanted(member: str) -> str | None:
+        return last if (last := PurePosixPath(member).name) in MEMBERS else None
+
     batches = [path for path in paths if path.name in MEMBERS]
     if not batches:
-        batches = unpack_archive(paths[0], folder / FOLDER, _member, LARGEST)
+        batches = unpack_archive(paths[0], folder / FOLDER, wanted, LARGEST)
     if sorted(path.name for path in batches) != sorted(MEMBERS) or len({path.parent for path in batches}) > 1:
         found = ", ".join(str(path) for path in batches) or "none of them"
         raise InputError(
@@ -43,11 +47,6 @@ def unpack(paths: Sequence[Path], folder: Path) -> list[Path]:
             "one folder. Replace it by the official CIFAR-10."
         )
     return batches
-
-
-def _member(name: str) -> str | None:
-    """Return the name under which a member of an archive is extracted; None for a file that is not needed."""
-    return last if (last := PurePosixPath(name).name) in MEMBERS else None
 
 
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:

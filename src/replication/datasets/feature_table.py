@@ -48,10 +48,7 @@ def columns_of(path: Path) -> list[str]:
 
 
 def choose_columns(path: Path, names: Sequence[str], settings: Mapping[str, Any]) -> list[str]:
-    """Return the feature columns that the settings name, in the table's order for `all others`.
-
-    Raises InputError for a column that is not there, or one that would be both feature and label or group.
-    """
+    """Return the feature columns that the settings name; raise InputError for one that is not there, or label or group, too."""
     label, group, features = settings["label_column"], settings["group_column"], settings["feature_columns"]
     others = [name for name in names if name not in (label, group)]
     chosen = others if features == ALL_OTHERS else list(features)
@@ -144,10 +141,9 @@ def _refuse(path: Path, bad: Any, column: str, found: Any, expected: str) -> Non
 def labels_of(
     path: Path, values: "pd.Series[str]", classes: Sequence[Any] | None, positive: str | int | None = None
 ) -> tuple[list[str], npt.NDArray[np.int64]]:
-    """Return the classes and the class index of each value (rows,).
+    """Return the classes, those found in the table where `classes` is None, and the class index of each value (rows,).
 
-    classes: in the order of class indices; those found in the table, sorted, when None. positive: the last of two. Raises
-    InputError for a value that is none of them.
+    positive: the last of two. Raises InputError for a value that is none of the classes.
     """
     found = in_order(values.unique())
     names = found if classes is None else trimmed(classes).tolist()

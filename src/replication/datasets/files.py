@@ -23,10 +23,7 @@ SYSTEM_FOLDERS = ("__MACOSX", "__pycache__", "@eaDir", "$RECYCLE.BIN", "System V
 
 @contextmanager
 def reading(path: Path | str, expected: str) -> Iterator[None]:
-    """Turn whatever a library raises about a file within the block into one InputError.
-
-    path: the file, and where it helps the part of it. expected: what the file should be.
-    """
+    """Turn whatever a library raises about a file, or a part of it, within the block into one InputError."""
     try:
         yield
     except InputError:
@@ -85,8 +82,8 @@ def describe_files(paths: Iterable[Path], base: Path, algorithm: str = "sha256")
 def matching(folder: Path, patterns: Sequence[str]) -> list[Path]:
     """Return the files below `folder` that match one of the patterns in upper or lower case, sorted.
 
-    patterns: of a name in `folder` itself, or after "**/" of a name at any depth. Links are followed; hidden files and
-    folders and those of systems are left out. Raises InputError, naming the link, for links in a circle or to nothing.
+    patterns: of a name in `folder` itself, or after "**/" of a name at any depth. Links are followed; hidden files and folders
+    and those of systems are left out. Raises InputError for links in a circle or to nothing.
     """
     found = []
     for root, folders, names in os.walk(folder, followlinks=True):
@@ -112,11 +109,9 @@ def matching(folder: Path, patterns: Sequence[str]) -> list[Path]:
 def unpack_archive(archive: Path, folder: Path, target: Callable[[str], str | None], largest: int) -> list[Path]:
     """Extract members of a zip or tar into `folder`, and return their paths, sorted.
 
-    target: from the name of a member to the name that it gets in `folder`; None leaves it out. Links and other special
-    members stay out. Neither library writes outside `folder`. Raises InputError, naming the archive, for one that is damaged,
-    and for a member of more than `largest` bytes.
+    target: from the name of a member to its name in `folder`; None leaves it out. Links and other special members stay out.
+    Neither library writes outside `folder`. Raises InputError for a damaged archive, and a member of more than `largest` bytes.
     """
-
     extracted = set()
 
     def name_of(member: str, size: int) -> str | None:
@@ -144,24 +139,3 @@ def unpack_archive(archive: Path, folder: Path, target: Callable[[str], str | No
                     elif member.issym() or member.islnk():
                         logger.warning("%s: left out %s, a link; pack what it points to", archive, member.name)
     return sorted(extracted)
-
-
-@contextmanager
-def opened_zip(path: Path, largest: int) -> Iterator[zipfile.ZipFile]:
-    """Open a zip whose members are read in memory.
-
-    Raises InputError, naming the archive, for one that is damaged, for a member that unpacks to more than `largest` bytes, and
-    for a member that takes as much memory as the archive demands.
-    """
-    with reading(path, "a zip"):
-        archive = zipfile.ZipFile(path)
-    with archive:
-        for info in archive.infolist():
-            # zipfile takes as much memory as a header says, before it reads, and other methods than deflate do so, too.
-            told = max(info.file_size - largest, info.compress_size - path.stat().st_size)
-            if told > 0 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise InputError(
-                    f"{path}: member '{info.filename}' unpacks to {info.file_size} bytes or is not packed by deflate; expected "
-                    f"at most {largest} bytes. Replace the archive."
-                )
-        yield archive

@@ -39,13 +39,10 @@ def hourly_inputs(
 ) -> Floats:
     """Return the inputs (rows, F) of each hour, in the order of `hourly_names`.
 
-    Args:
-        x: (rows, variables), NaN where nothing was measured; rows of a recording are contiguous and in order of time.
-        recording, hours: (rows,), the recording and the hour of the stay of each row.
-        mean, sd: (variables,), from training rows.
-        lags: in hours. Each adds the change of the last value over the lag, or since the first hour.
-        time_scales: in hours. Each adds the mean and the deviation of the last value and the share of hours with a
-            measurement, with weights that fall by the factor e in that time.
+    x: (rows, variables), NaN where nothing was measured; rows of a recording are contiguous and in order of time. recording,
+    hours: (rows,). mean, sd: (variables,), from training rows. lags: in hours; each adds the change of the last value over the
+    lag, or since the first hour. time_scales: in hours; each adds the mean and the deviation of the last value and the share of
+    hours with a measurement, with weights that fall by the factor e in that time.
     """
     starts, lengths = segments(recording)
     row = np.arange(len(x))[:, None]

@@ -40,10 +40,7 @@ def in_order(names: Iterable[str]) -> list[str]:
 
 
 def positive_last(names: Sequence[str], positive: str | int | None) -> list[str]:
-    """Return class names in the order of class indices, of two classes `positive` last; None leaves them in the given order.
-
-    Raises InputError unless `positive` is one of two classes.
-    """
+    """Return class names with `positive` last, if it is given; raise InputError unless it is one of two classes."""
     if positive is None:
         return list(names)
     if len(names) != 2 or str(positive) not in names:

@@ -50,8 +50,7 @@ def opened(path: Path, out_dir: Path) -> Iterator[Path]:
 def listed(folder: Path, path: Path) -> tuple[dict[str, dict[str, list[Path]]], list[Path]]:
     """Return the pictures below `folder` by split ("train", "test", if any "val") and class, and the other files; each sorted.
 
-    path: the folder or archive for messages. Raises InputError when a split is missing, the splits do not have the same classes,
-    or the name of a class cannot be printed.
+    path: for messages. Raises InputError for splits without the same classes, and a class whose name cannot be printed.
     """
     pictures: dict[str, dict[str, list[Path]]] = {"train": {}, "test": {}}
     others = []
@@ -78,11 +77,6 @@ def _place_of_split(parts: Sequence[str]) -> int | None:
     return next((i for i, part in enumerate(parts[:-2]) if part.lower() in SPLIT_OF), None)
 
 
-def from_its_split(path: Path) -> str:
-    """Return the path of a picture from the folder of its split on, the same in a folder and in an archive of it."""
-    return "/".join(path.parts[_place_of_split(path.parts) or 0 :])
-
-
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
     """Read the pictures; where there is no folder for validation, draw `validation_share` of each training class."""
     size, share = settings["image_size"], settings["validation_share"]
@@ -104,7 +98,10 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
                     append(pixels[None])
                     same.setdefault(hashlib.sha256(pixels.data).hexdigest(), {})[split, k] = name
             writer.array(f"y_{split}", np.array([k for k, _ in files[split]], dtype=np.int64))
-        writer.array("files_train", np.array([from_its_split(path.relative_to(folder)) for _, path in files["train"]]))
+        parts = [
+            path.relative_to(folder).parts for _, path in files["train"]
+        ]  # from the split on, as in an archive of it
+        writer.array("files_train", np.array(["/".join(part[_place_of_split(part) or 0 :]) for part in parts]))
         formats = sorted({SUFFIXES[path.suffix.lower()] for _, path in files["train"]})
         left = [str(path.relative_to(folder)) for path in others]
         repeated = [" = ".join(names.values()) for names in same.values() if len(names) > 1]

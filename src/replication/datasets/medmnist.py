@@ -42,7 +42,6 @@ def _suffix(settings: Mapping[str, Any]) -> str:
 
 
 def file_name(settings: Mapping[str, Any]) -> str:
-    """Return the name of the file of the set in that size."""
     return f"{settings['medmnist_flag']}{_suffix(settings)}.npz"
 
 
@@ -69,10 +68,7 @@ def choose(rows: Sequence[Row], settings: Mapping[str, Any]) -> list[Row]:
 
 
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
-    """Copy the official splits; `seed` has no effect.
-
-    Raises InputError for an array that is missing, pickled or not of the shape of images or labels.
-    """
+    """Copy the official splits; raise InputError for an array that is missing, pickled or not of images or labels."""
     import medmnist
 
     info, size, name = catalogue(settings), settings["medmnist_size"], file_name(settings)

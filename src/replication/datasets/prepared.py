@@ -92,10 +92,9 @@ def narrowed(x: Array, axis: int = -1) -> Array:
 def normalisation(
     x: Array, kind: str, channels: Sequence[str], rows: Array | None, what: str
 ) -> dict[str, list[float]]:
-    """Return the mean and sd of each channel in the form of `dataset.json`.
+    """Return the mean and sd of each channel, as `statistics` has them, in the form of `dataset.json`.
 
-    x, rows: as for `statistics`. what: the name of x for messages. Raises InputError naming the channel that is never
-    measured or never varies.
+    what: the name of x for messages. Raises InputError naming the channel that is never measured or never varies.
     """
     mean, sd = statistics(x, CHANNEL_AXIS[kind], rows)
     for channel, value in zip(channels, sd, strict=True):
@@ -111,8 +110,7 @@ def normalisation(
 class Writer:
     """Writes the arrays of a prepared dataset into the temporary `folder` of `writing`.
 
-    `written` holds shape, dtype and checksum of each array. The checksums make `dataset.json`, the only file that later
-    steps depend on, change whenever a value changes.
+    Their checksums make `dataset.json`, the only file that later steps depend on, change whenever a value changes.
     """
 
     folder: Path
@@ -120,10 +118,7 @@ class Writer:
 
     @contextmanager
     def stream(self, name: str, shape: Sequence[int], dtype: npt.DTypeLike) -> Iterator[Callable[[Array], None]]:
-        """Give a function that appends rows to array `name`, so that few of them are in memory at a time.
-
-        Raises RuntimeError when the block ends with fewer or more rows than `shape` says.
-        """
+        """Give a function that appends rows to array `name`, so that few of them are in memory at a time."""
         row_type, full_shape, rows_so_far = np.dtype(dtype), tuple(int(n) for n in shape), 0
         checksum = hashlib.sha256()
         with (self.folder / f"{name}.npy").open("wb") as file:
@@ -143,7 +138,6 @@ class Writer:
         self.written[name] = {"shape": list(full_shape), "dtype": str(row_type), "sha256": checksum.hexdigest()}
 
     def array(self, name: str, values: Array) -> None:
-        """Write a whole array, row after row, however it lies in memory."""
         with self.stream(name, values.shape, values.dtype) as append:
             append(values)
 
@@ -156,9 +150,8 @@ class Writer:
     def describe(self, origin: Mapping[str, Any], **entries: Any) -> None:
         """Write `dataset.json`: these entries, counts of each split, normalisation statistics and the list of arrays.
 
-        origin: where the data come from. entries: all others except `splits`, `normalisation` and `arrays`; `exclusions` are
-        logged, too. Raises InputError for a split without samples, a class without a training sample, a single class, and a
-        channel that is never measured, or never varies, in the rows that normalise it.
+        origin: where the data come from. Raises InputError for a split without samples, a class without a training sample, a
+        single class, and a channel that is never measured, or never varies, in the rows that normalise it.
         """
         description = {"sampling_rate": None, "exclusions": [], **origin, **entries}
         kind, classes = description["kind"], description["classes"]
@@ -210,7 +203,7 @@ def _counts(y: Array, classes: int) -> dict[str, Any]:
 def writing(folder: Path) -> Iterator[Writer]:
     """Write a prepared dataset: `folder` appears complete when the block ends, and stays as it was if the block raises.
 
-    The block must call `Writer.describe` once, after it has written all arrays. Raises InputError when the disk is full.
+    The block calls `Writer.describe` last. Raises InputError when the disk is full.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as temporary:
@@ -222,8 +215,6 @@ def writing(folder: Path) -> Iterator[Writer]:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 raise
             raise InputError(f"{folder}: {error.strerror}; make room and run again (nothing was left there)") from error
-        if not (building / DESCRIPTION).is_file():
-            raise RuntimeError(f"{folder}: the arrays were written but not described")
         if folder.exists():
             (folder / DESCRIPTION).unlink(missing_ok=True)
             shutil.rmtree(folder)
@@ -242,10 +233,7 @@ class Prepared:
 
 
 def load(folder: str | Path) -> Prepared:
-    """Open a prepared dataset with its arrays memory-mapped.
-
-    Raises InputError when `dataset.json` or an array is missing or an array is not as `dataset.json` describes it.
-    """
+    """Open a prepared dataset with its arrays memory-mapped; raise InputError unless they are as `dataset.json` has them."""
     folder = Path(folder)
     description = folder / DESCRIPTION
     if not description.is_file():

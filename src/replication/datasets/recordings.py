@@ -48,10 +48,7 @@ class Rows(NamedTuple):
 
 
 def outside_to_missing(x: npt.NDArray[np.float32], ranges: Mapping[str, Sequence[float]]) -> dict[str, int]:
-    """Set values outside [low, high] to NaN in place, and return their number for each variable.
-
-    x: (rows, variables) in the order of `ranges`.
-    """
+    """Set values of x (rows, variables) outside [low, high] to NaN in place, and return their number for each variable."""
     counts = {}
     for column, (name, (low, high)) in enumerate(ranges.items()):
         outside = (x[:, column] < low) | (x[:, column] > high)
@@ -81,10 +78,7 @@ def require_both(y: npt.NDArray[np.int64], settings: Mapping[str, Any]) -> None:
 
 
 def cohort_text(flow: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> str:
-    """Return in words how the cohort came about, step by step, and the settings that decide it.
-
-    flow: step, n and unit of each step, the first with all that was found.
-    """
+    """Return in words how the cohort came about, step by step, and the settings that decide it."""
     steps = "; ".join(f"{step['n']} {step['unit']}: {step['step']}" for step in flow)
     text = f"The cohort: {steps}."
     losses = [(before["n"] - after["n"], after["step"]) for before, after in pairwise(flow)]
@@ -107,11 +101,9 @@ def write(
 ) -> None:
     """Write the prepared form.
 
-    The development patients are drawn first, at `development_share` of the patients; the others are in the folds.
-
-    extra: further entries of `dataset.json`; `flow`, the cohort step by step, is one of them. folds: test fold of each row
-    (rows,), for those who are not drawn for development; None to draw them by patient. Raises InputError when no row or no hour
-    of a class is left, in all or in a fold; with the flow and the settings behind it.
+    The development patients are drawn first, at `development_share` of the patients; the others are in the folds. extra: further
+    entries of `dataset.json`, `flow` among them. folds: (rows,), for those who are not drawn for development; None to draw them
+    by patient. Raises InputError, with the flow and the settings behind it, when a part has no hour of a class.
     """
     variables = list(settings["variables"])
     split_rule = "one fold for each hospital system"

@@ -148,10 +148,9 @@ def scored_epochs(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]:
     """Return the first sample and the stage of each annotated epoch (N,), and how many are annotated outside the signal.
 
-    A stage is 0..4, MOVEMENT or UNSCORED. An annotation without duration lasts until the next one.
-
-    signal: an `mne.io.Raw`. marks: `mne.Annotations`, whose onsets ascend. seconds: of an epoch. later: seconds from the start of
-    the signal to that of the hypnogram. Raises InputError for annotations that lack, are unknown or overlap.
+    A stage is 0..4, MOVEMENT or UNSCORED. An annotation without duration lasts until the next one. signal: an `mne.io.Raw`.
+    marks: `mne.Annotations`. seconds: of an epoch. later: seconds from the start of the signal to that of the hypnogram. Raises
+    InputError for annotations that lack, are unknown or overlap.
     """
     if not len(marks):
         raise InputError("found no annotation, expected the stages of sleep")
@@ -175,10 +174,7 @@ def scored_epochs(
 def within_sleep(
     starts: npt.NDArray[np.int64], stages: npt.NDArray[np.int64], margin: float | None
 ) -> npt.NDArray[np.bool_]:
-    """Return (N,) whether each epoch lies within `margin` samples of the time from first to last sleep.
-
-    starts, stages: (N,). All epochs do when margin is None or there is no sleep.
-    """
+    """Return (N,) whether each epoch lies within `margin` samples of sleep; all do if it is None or there is no sleep."""
     asleep = starts[stages > WAKE]
     if margin is None or not len(asleep):
         return np.ones(len(starts), dtype=bool)
@@ -186,10 +182,7 @@ def within_sleep(
 
 
 def selected(keys: Iterable[Key], settings: Mapping[str, Any]) -> set[Key]:
-    """Return the recordings that the settings `subjects` and `nights` select from `keys`.
-
-    Raises InputError for a subject without a recording.
-    """
+    """Return the recordings that `subjects` and `nights` select; raise InputError for a subject without a recording."""
     available = sorted(set(keys))
     subjects = {subject for subject, _ in available}
     wanted = subjects if settings["subjects"] is None else set(settings["subjects"])
@@ -218,11 +211,7 @@ def choose(rows: Sequence[Row], settings: Mapping[str, Any]) -> list[Row]:
 
 
 def read_night(paths: Sequence[Path], key: Key, settings: Mapping[str, Any], dropped: Counter[str]) -> Night:
-    """Select the scored epochs of a recording, and count the others in `dropped` by reason.
-
-    Raises Unusable for a recording that has not one file of each kind, is damaged, has no scored epoch, or has a channel that
-    `check_channels` refuses or that is flat.
-    """
+    """Select the scored epochs of a recording, and count the others in `dropped` by reason; raise Unusable if it has none."""
     import mne
 
     files = {_key(path)[1]: path for path in paths}
@@ -285,8 +274,7 @@ def usable_nights(
 ) -> tuple[list[Night], list[str], list[tuple[str, int]]]:
     """Return the usable ones of the recordings that the settings select, the reasons against others, and counts by step.
 
-    Raises Unusable for the first unusable recording when the setting `unusable` is `refuse`, and InputError when no recording
-    is usable.
+    Raises Unusable for the first unusable recording when `unusable` is `refuse`, and InputError when no recording is usable.
     """
     recordings: dict[Key, list[Path]] = {}
     nights: list[Night] = []
@@ -305,10 +293,7 @@ def usable_nights(
 
 
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
-    """Score the epochs of every recording, divide the subjects and stream the signals into the split arrays.
-
-    Raises InputError for recordings that cannot be used, and for a signal longer than an epoch.
-    """
+    """Score the epochs of every recording, divide the subjects and stream the signals into the split arrays."""
     samples, channels = samples_kept(settings), list(settings["channels"])
     dropped: Counter[str] = Counter()
     nights, unusable, flow = usable_nights(raw.find(), settings, dropped)

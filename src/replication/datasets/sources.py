@@ -9,6 +9,7 @@ import hashlib
 import importlib.util
 import json
 import logging
+import shutil
 import zipfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -43,10 +44,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Raw:
-    """The verified raw files of a dataset, as `raw.json` holds them.
-
-    path: the folder, or the single file, that the module of the source reads. files: file, size and checksum of each.
-    """
+    """The verified raw files of a dataset, in a folder or a single file, as `raw.json` holds them."""
 
     dataset: str
     source: str
@@ -71,10 +69,7 @@ class Raw:
         return [self.path / f["file"] for f in self.files]
 
     def check_sizes(self, manifest: Path) -> None:
-        """Raise InputError, naming file and sizes, for a file that is missing or has another size than in `manifest`.
-
-        Compares sizes only, which is fast, and leaves out files that the manifest records as trees.
-        """
+        """Raise InputError for a file that is missing or has another size than in `manifest`; those of trees are left out."""
         for listed in self.files:
             path = self.path if self.path.is_file() else self.path / listed["file"]
             if listed["checksum"].startswith(TREE):
@@ -88,14 +83,12 @@ class Raw:
                 )
 
     def write(self, path: Path) -> None:
-        """Write the manifest `raw.json`."""
         values = asdict(self) | {"path": str(self.path)}
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(values, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
 
     @classmethod
     def read(cls, path: Path) -> "Raw":
-        """Read a manifest that `write` wrote."""
         values = json.loads(path.read_text(encoding="utf-8"))
         return cls(**values | {"path": Path(values["path"])})
 
@@ -150,10 +143,9 @@ def verify(path: Path, checksum: str, dataset: str) -> None:
 
 
 def download(dataset: str, rows: Sequence[Row], folder: Path) -> None:
-    """Verify the files of `rows` that are in `folder`, and download the others, one after another.
+    """Verify the files of `rows` that are in `folder`, and download the others; a file gets its name when it is whole.
 
-    A file gets its name when it has arrived whole. Raises InputError, which says where to put the file by hand, when an address
-    does not deliver after RETRIES.
+    Raises InputError, which says where to put the file by hand, when an address does not deliver after RETRIES.
     """
     import pooch
 
@@ -187,15 +179,7 @@ def obtain(dataset: str, settings: Mapping[str, Any], table: Path, folder: Path,
 
     With `path` in the settings (a file or folder of the user) nothing is downloaded, and the files are recorded with their
     checksums. They are of the published version where they have the published checksums. Otherwise `folder` must have, or
-    gets, the files that `table` lists.
-
-    Args:
-        settings: the dataset's entry: `source`, `path` and the keys that `choose` of the source reads.
-        folder: where downloads go.
-
-    Raises:
-        InputError: naming `datasets.<dataset>.path` when `path` does not exist, holds nothing that the source reads, or is
-            needed and not set; also for a file that cannot be had, or is not the one that it must be.
+    gets, the files that `table` lists. Raises InputError, naming `datasets.<dataset>.path` where that is at fault.
     """
     key = f"datasets.{dataset}.path"
     module = source_module(settings["source"])
@@ -240,6 +224,23 @@ def obtain(dataset: str, settings: Mapping[str, Any], table: Path, folder: Path,
     )
 
 
+def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
+    """Turn the verified files of a dataset into its prepared form, the folder `out_dir`.
+
+    settings: the dataset's entry. seed: of the random splits. Raises InputError, naming the dataset's key, for what the source
+    refuses.
+    """
+    # Killed attempts leave their temporary folders.
+    for left in out_dir.parent.glob(f".{out_dir.name}-*"):
+        shutil.rmtree(left)
+    try:
+        source_module(raw.source).prepare(raw, out_dir, settings, seed)
+    except InputError as error:
+        if (key := f"datasets.{raw.dataset}") in str(error):
+            raise
+        raise InputError(f"{key}: {error}") from error
+
+
 def state_of_raw(settings: Mapping[str, Any]) -> str:
     """Return a digest of names, sizes and times of the raw files at the user's `path`, which changes when one of them does."""
     states = []
@@ -264,10 +265,7 @@ def _own_files(path: Path, module: Any, key: str) -> list[Path]:
 
 
 def _published(dataset: str, paths: Sequence[Path], rows: Sequence[Row], required: bool) -> Row | None:
-    """Return the first of the rows whose checksums the files have; None unless each file has one.
-
-    required: whether a file without one is refused, and the names must be those of the rows, too.
-    """
+    """Return the first of the rows whose checksums the files have; None, or where `required` an error, unless each has one."""
     by_checksum = {row.checksum: row for row in reversed(rows) if row.checksum}
     algorithms = sorted({checksum.partition(":")[0] for checksum in by_checksum})
     found = []

@@ -14,10 +14,9 @@ DEVELOPMENT = -1
 
 
 def stratified_validation(y: Indices, share: float, seed: int) -> tuple[Indices, Indices]:
-    """Draw `share` of the samples of each class for validation.
+    """Return ascending indices for training and validation, with `share` of each class of y (N,) for the latter.
 
-    y: (N,). Returns the ascending indices of training and of validation samples. Raises InputError where one of them gets
-    less than one sample of a class.
+    Raises InputError where one of them gets less than one sample of a class.
     """
     from sklearn.model_selection import train_test_split
 
@@ -35,11 +34,10 @@ def stratified_validation(y: Indices, share: float, seed: int) -> tuple[Indices,
 def group_split(
     groups: Indices, test_share: float, validation_share: float, seed: int, unit: str
 ) -> tuple[Indices, Indices, Indices]:
-    """Divide groups, such as subjects, into training, validation and test, with at least one group in each.
+    """Divide groups (N,), such as subjects, into training, validation and test, ascending, with at least one group in each.
 
-    groups: (N,), repeats allowed. test_share: of all groups. validation_share: of the groups that are not for test. unit:
-    what a message calls the groups. Returns three ascending arrays of groups without repeats. Raises InputError for fewer
-    than three groups.
+    validation_share: of the groups that are not for test. unit: what a message calls the groups. Raises InputError for fewer than
+    three groups.
     """
     unique = np.unique(groups)
     if len(unique) < 3:
@@ -61,7 +59,7 @@ def rows_of_groups(
 ) -> list[Indices]:
     """Return the ascending rows for training, validation and test, of the groups that `group_split` divides.
 
-    groups, y: (N,), group and class index of each row. classes: their names. Raises InputError where a split lacks a class.
+    groups, y: (N,), group and class index of each row. Raises InputError where a split lacks a class.
     """
     parts = group_split(groups, test_share, validation_share, seed, unit)
     rows = [np.flatnonzero(np.isin(groups, part)) for part in parts]
@@ -79,13 +77,11 @@ def rows_of_groups(
 def draw_patients(
     patients: Indices, y: Indices, candidates: npt.NDArray[np.bool_], share: float, seed: int
 ) -> npt.NDArray[np.bool_]:
-    """Draw patients and return their rows, (rows,).
+    """Draw this share of the candidate patients, at least one with and one without a positive row, and return their rows.
 
     Patients are drawn and not recordings, because the stays of one patient resemble each other. Patients with a positive row
-    and patients without one are drawn at the same share. The draw of the positive ones does not depend on the others.
-
-    patients, y, candidates: (rows,), patient and label of each row, and whether its patient may be drawn. share: of the
-    candidates, at least one of either kind.
+    and patients without one are drawn at the same share. The draw of the positive ones does not depend on the others. patients,
+    y, candidates: (rows,).
     """
     generator = np.random.default_rng(seed)
     positive = np.unique(patients[candidates & (y == 1)])
@@ -97,10 +93,8 @@ def draw_patients(
 def patient_folds(patients: Indices, positive: npt.NDArray[np.bool_], folds: int, seed: int) -> Indices:
     """Return the test fold (recordings,) of each recording, in 0 .. folds - 1.
 
-    All recordings of a patient are in one fold, and folds share the positive recordings evenly.
-
-    patients: (recordings,), the patient of each. positive: (recordings,), whether it has a positive hour. Raises InputError
-    for fewer patients than folds with a positive recording, or without one.
+    All recordings of a patient are in one fold, and folds share the positive recordings evenly. Raises InputError for fewer
+    patients than folds with a positive recording, or without one.
     """
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
@@ -120,11 +114,7 @@ def patient_folds(patients: Indices, positive: npt.NDArray[np.bool_], folds: int
 
 
 def require_classes(y: Indices, folds: Indices, classes: Sequence[str]) -> None:
-    """Raise InputError, naming the fold, unless the rows of each fold, and all rows of the others, hold every class.
-
-    y: (rows,), classes by number. folds: (rows,); the rows of development patients, `DEVELOPMENT`, are in no fold and must
-    hold every class, too. classes: their names.
-    """
+    """Raise InputError, naming the fold, unless each fold, the rows beside it, and development patients hold every class."""
     in_folds = folds != DEVELOPMENT
     parts = [
         (f"folds: the rows of fold {fold}{part}", rows, "Lower `folds` or admit more recordings.")

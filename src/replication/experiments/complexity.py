@@ -40,8 +40,7 @@ from clai.trainer import precision_context
 from replication.datasets.prepared import SPLITS, Prepared
 from replication.experiments.sampled_votes import compare_sampled_votes, random_embeddings
 from replication.metrics.passes import trunk_passes
-from replication.models.base import Network, create
-from replication.models.batchwise import batchwise_learning
+from replication.models.base import Network, batchwise_learning, create
 from replication.models.clai import build_clai
 from replication.models.run import Run, training_settings
 from replication.runs.columns import COLUMNS

@@ -19,8 +19,7 @@ from clai.encoders import Classifier, ConvNet, Encoder, place
 from clai.errors import InputError
 from clai.kernels import Cosine, Kernel, MahalanobisGaussian
 from clai.tensors import fill_module, load_tensors
-from clai.trainer import EarlyStopping, Epoch
-from replication.models.batchwise import Objective, batchwise_learning, group_size
+from clai.trainer import EarlyStopping, Epoch, Figures, TrainingSettings, train
 from replication.models.embedding import Embedded, draw_items, labels_of
 from replication.models.run import Run
 from replication.runs.models import MODELS
@@ -31,6 +30,8 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 Rows = NDArray[Any]
 """Inputs (N, F) of floating-point numbers."""
+Objective = Callable[[Any, Tensor], Tensor]
+"""The loss of the encoder input and the labels (samples,) of a batch."""
 
 FEW_STEPS = 100
 """Steps of a training below which a warning says how to have more."""
@@ -40,10 +41,7 @@ _BOUNDS = ("lower_bound", "upper_bound")
 
 
 class Model(ABC):
-    """A model that is fitted to the training samples of a run.
-
-    key: in the registry. choices: what the fit chose on validation samples, for the record of the run.
-    """
+    """A model that is fitted to the training samples of a run; `choices` are what the fit chose on validation samples."""
 
     def __init__(self, key: str = "") -> None:
         self.key = key
@@ -51,17 +49,11 @@ class Model(ABC):
 
     @abstractmethod
     def fit(self, run: Run, splits: Splits, checkpoint: Checkpoint | None) -> list[Epoch]:
-        """Fit to the training samples of these splits; validation samples make choices.
-
-        Return the history, a row an epoch; empty for a fit without epochs, which keeps no checkpoint.
-        """
+        """Fit to the training samples, and return the history, a row an epoch; empty, and no checkpoint, without epochs."""
 
     @abstractmethod
     def scores(self, run: Run, items: Items) -> Floats:
-        """Return scores of all samples of items: log-odds (N,) for two classes, for more (N, C).
-
-        Their softmax is the probability of a class. CLaI's are f of the rule `printed`.
-        """
+        """Return log-odds (N,) of two classes, or scores (N, C) whose softmax is the probability; CLaI's are f as printed."""
 
 
 def create(key: str, fit: str | None = None) -> Model:
@@ -88,10 +80,7 @@ class RowClassifier(Model):
 
     @abstractmethod
     def fit_rows(self, *rows: Any, **settings: Any) -> Self:
-        """Fit to training rows (N, F) and class indices (N,); validation rows (M, F) and their classes (M,) make choices.
-
-        rows: x, y, x_val and y_val. settings: `seed`, and those of the model.
-        """
+        """Fit to training rows x (N, F) and class indices y (N,); x_val (M, F) and y_val (M,) make choices."""
 
     @abstractmethod
     def score_rows(self, x: Rows) -> Floats:
@@ -112,10 +101,7 @@ class View(NamedTuple):
 
 
 class Network(Model):
-    """A model with weights, trained by gradient and kept in a file.
-
-    module: holds all weights; on the CPU but while it computes. network: the part of it that maps the inputs of samples.
-    """
+    """A model with weights in `module`, on the CPU but while it computes; `network`, a part, maps the inputs of samples."""
 
     module: nn.Module
     network: Encoder | Classifier
@@ -133,7 +119,6 @@ class Network(Model):
         return 1
 
     def learn(self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None) -> list[Epoch]:
-        """Train the module, on the run's device, on the training items; `validate` gives figures after each epoch."""
         return batchwise_learning(
             self.module, self.objective(run), run.splits.train, run.training, validate, checkpoint, self.copies(run)
         )
@@ -237,16 +222,12 @@ def log_odds(scores: Floats) -> Floats:
 
 
 def validation_figures(scores: Floats, labels: Tensor) -> Epoch:
-    """Return the accuracy of scores, (N,) or (N, C), and for two classes that both occur the area under the ROC curve.
-
-    The accuracy of scores that are not finite would be a number all the same: FloatingPointError is raised for them.
-    """
-    if not np.isfinite(scores).all():
+    """Return the accuracy of scores, (N,) or (N, C), and for two classes that both occur the area under the ROC curve."""
+    if not np.isfinite(scores).all():  # Their accuracy would be a number all the same.
         raise FloatingPointError("scores are not finite")
     y = labels.numpy()
     predicted = scores > 0 if scores.ndim == 1 else scores.argmax(1)
     figures = {"validation_accuracy": float((predicted == y).mean())}
-    # One class alone has no area under the curve, which is no divergence.
     if scores.ndim == 1 and len(set(y.tolist())) > 1:
         from sklearn.metrics import roc_auc_score  # slow to import, and many classes need none
 
@@ -264,3 +245,52 @@ def draw_references(run: Run, items: Splits) -> Tensor:
             "give a larger number"
         )
     return references
+
+
+def batchwise_learning(
+    model: nn.Module,
+    objective: Objective,
+    data: Items,
+    settings: TrainingSettings,
+    validate: Callable[[], Epoch],
+    checkpoint: Checkpoint | None,
+    views: int = 1,
+) -> list[Epoch]:
+    """Train in place on a loss of single batches, drawing as many items a step as a CLaI group of anchor and references.
+
+    views: how often an item is in its batch. Other arguments, the history and errors are those of `clai.trainer.train`.
+    """
+    size = group_size(settings, len(data))
+    batches = [slice(first, first + size) for first in range(0, len(data) - size + 1, size)]
+
+    def step(rows: Tensor, condition: int | None, generator: torch.Generator) -> Figures:
+        loss = objective(*data.batch(rows.repeat(views), generator))
+        loss.backward()
+        return {"loss": loss.detach()}
+
+    return train(model, step, settings, validate, checkpoint, items=len(data), batches=batches)
+
+
+def draw_shift(data: Items, settings: TrainingSettings) -> Tensor:
+    """Return the correction of log-odds that were learned from draws of at most `samples_per_class` of each class.
+
+    A classifier of such draws is one of all samples but for a constant a class (King & Zeng 2001): the logarithm of the class's
+    share of all samples over its share of the draws. These are the draws of an epoch in an order drawn with the seed. The order
+    of the data would not do: a batch of one class loses more samples to its draw than a mixed one. Shape (classes,), on the CPU.
+    """
+    classes = int(data.labels.max()) + 1
+    if settings.samples_per_class is None:
+        return torch.zeros(classes, dtype=torch.float64)
+    order = torch.randperm(len(data), generator=torch.Generator().manual_seed(settings.seed))
+    blocks = order.split(group_size(settings, len(data)))
+    counts = torch.stack(
+        [torch.bincount(data.batch(block, None)[1].cpu(), minlength=classes) for block in blocks]
+    ).double()
+    drawn = counts.clamp_max(settings.samples_per_class)
+    return counts.sum(0).log().log_softmax(0) - drawn.sum(0).log().log_softmax(0)
+
+
+def group_size(settings: TrainingSettings, items: int) -> int:
+    """Return the items of an anchor batch and its references, at most all items; `references: all` counts as one."""
+    references = settings.references if isinstance(settings.references, int) else 1
+    return min(settings.batch_size * (1 + references), items)

@@ -48,14 +48,10 @@ class CLaI(Network):
         return collaborative_learning(*given, lambda: validate() | turns.change(), checkpoint, turns.take)
 
     def training(self, run: Run) -> TrainingSettings:
-        """Return how the run trains."""
         return run.training
 
     def validation(self, run: Run) -> Callable[[], Epoch]:
-        """Return the function that votes on validation samples, with training items as references, after each epoch.
-
-        Its figures are those of the rule `printed`, and the floor of the loss if the kernel knows one.
-        """
+        """Return the function that votes on validation samples by the rule `printed`, with training items as references."""
         constants = self.floor(run)
         return lambda: constants | validation_figures(*self._validation_scores(run))
 
@@ -96,14 +92,10 @@ class CLaI(Network):
 
 
 class Turns:
-    """What the later classes of an epoch do to those that had their turn (section III-D), where training takes one by one.
-
-    Args:
-        measure: returns f (N, C) and the labels (N,) of validation samples.
-    """
+    """What the later classes of an epoch do to those that had their turn (section III-D), where training takes one by one."""
 
     def __init__(self, measure: Callable[[], tuple[Floats, Tensor]]) -> None:
-        self.measure = measure
+        self.measure = measure  # f (N, C) and the labels (N,) of validation samples
         self.own: list[float] = []
         self.last: list[float] = []
 

@@ -82,8 +82,7 @@ def embed_splits(run: Run, encoder: Encoder) -> dict[str, Embedded]:
 def similarity_means(run: Run, kernel: Kernel, test: Embedded, reference: Embedded) -> ParzenMeans:
     """Return the mean similarities that the decision rules are functions of, computed on the CPU.
 
-    References are all, or a sample of them where `inference.references` is a number; the run's seed draws it. Embeddings of an
-    encoder without conditions serve all conditions.
+    The run's seed draws a sample of the references where `inference.references` is a number.
     """
     number = run.settings["inference"]["references"]
     labels, z_reference, population = reference.y, reference.z, None
@@ -114,10 +113,7 @@ def coordinates(kernel: Kernel, z: Tensor) -> Tensor:
 
 
 def save_embedded(path: str | Path, embedded: Mapping[str, Embedded]) -> None:
-    """Write embeddings and labels of all splits as a safetensors file.
-
-    Its tensors are `z_<split>`, `y_<split>` and, where there are any, `z_mirrored_<split>`.
-    """
+    """Write the tensors `z_<split>`, `y_<split>` and, where there are any, `z_mirrored_<split>` as a safetensors file."""
     tensors = {
         f"{field}_{name}": tensor.contiguous() if field != "y" else tensor.clone()  # splits may share labels
         for name, part in embedded.items()

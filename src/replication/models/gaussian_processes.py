@@ -38,9 +38,9 @@ from replication.models.base import (
     Rows,
     View,
     both_views,
+    draw_shift,
     validation_figures,
 )
-from replication.models.batchwise import draw_shift
 from replication.models.row_classifiers import class_sample
 from replication.models.run import Run
 
@@ -105,11 +105,9 @@ class GaussianProcess(RowClassifier):
         batch_size: int,
         learning_rate: float,
     ) -> Self:
-        """Fit to a sample of rows of every class 0 .. C - 1 (`class_sample`). Inducing points start at k-means centres.
+        """Fit to a sample of rows of every class (`class_sample`), from k-means centres as inducing points.
 
-        Raises:
-            DivergenceError: a loss or a weight is not finite, or a loss above `EXPLODED`; names epoch, step and learning rate.
-            InputError: a class is missing.
+        Raises DivergenceError, with epoch, step and learning rate, for numbers that are not finite or a loss above `EXPLODED`.
         """
         rows, self.shift = class_sample(y, samples_per_class, seed)
         sample, classes = x[rows].astype(np.float64), y[rows]
@@ -173,9 +171,8 @@ class GaussianProcess(RowClassifier):
 class DeepKernelGP(Network):
     """A Gaussian process on embeddings that are learned with it: CLaI's encoder, trained on the evidence lower bound.
 
-    It draws minibatches of the recordings that CLaI is trained on, and of their hours the same draw of each class, because a
-    process cannot learn from so few positive hours otherwise. Log-odds are then shifted to the prevalence, as those of
-    `replication.models.row_classifiers` are. Two classes only.
+    It draws CLaI's minibatches of recordings, and of their hours the same draw of each class, because a process cannot learn from
+    so few positive hours otherwise. Log-odds are then shifted to the prevalence. Two classes only.
     """
 
     network: Encoder
@@ -222,7 +219,6 @@ class DeepKernelGP(Network):
         return np.asarray(self._posterior(items)[2].double().logit(eps=1e-12).numpy() + float(positive - negative))
 
     def latent(self, run: Run, items: Items) -> tuple[Floats, Floats]:
-        """Return posterior mean and standard deviation of f at all samples, (N,) each."""
         place(self.module, run.device)
         mean, sd, _ = self._posterior(items)
         return mean.numpy(), sd.numpy()

@@ -21,10 +21,10 @@ from replication.models.base import (
     View,
     both_views,
     draw_references,
+    draw_shift,
     log_odds,
     validation_figures,
 )
-from replication.models.batchwise import draw_shift
 from replication.models.embedding import draw_items, labels_of, outputs
 from replication.models.row_classifiers import LogisticRegression
 from replication.models.run import Run

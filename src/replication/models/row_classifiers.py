@@ -89,9 +89,7 @@ class GradientBoosting(RowClassifier):
     ) -> Self:
         """Fit; `merit` on validation rows, every class among them, chooses the number of iterations.
 
-        Args:
-            iterations: numbers to choose from; each adds a tree, or one a class where there are more than two.
-            settings: further arguments of HistGradientBoostingClassifier.
+        settings: further arguments of HistGradientBoostingClassifier.
         """
         from sklearn.ensemble import HistGradientBoostingClassifier
 
@@ -122,10 +120,10 @@ def varying(x: NDArray[np.float32]) -> NDArray[np.bool_]:
 
 
 def class_sample(y: ArrayLike, most: int, seed: int) -> tuple[NDArray[np.int64], float | Floats]:
-    """Draw at most `most` samples of each class of y (N,), class indices from 0.
+    """Draw at most `most` samples of each class of y (N,), class indices from 0; raise InputError if a class is missing.
 
-    Returns positions of the samples in ascending order; and what to add to the scores of a classifier that is fitted on them: a
-    number for two classes, (C,) for more. Raises InputError if a class is missing.
+    Returns ascending positions, and what to add to the scores of a classifier that is fitted on them: a number for two classes,
+    (C,) for more.
     """
     y = np.asarray(y)
     generator = np.random.default_rng(seed)

@@ -1,5 +1,6 @@
-"""A run at work: its data, settings, identity and device, and what follows from them."""
+"""A run at work: its data, settings, identity, device and precision, and what follows from them."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -13,25 +14,23 @@ from clai.alignment import Target
 from clai.batches import Splits
 from clai.checkpoints import Checkpoint
 from clai.errors import InputError
-from clai.trainer import TrainingSettings
+from clai.trainer import Precision, TrainingSettings
 from replication.datasets import prepared
 from replication.datasets.hourly_inputs import hourly_names
 from replication.datasets.prepared import Prepared
-from replication.models.hardware import choose_device, choose_precision
 from replication.models.splits import splits_of
 from replication.runs.identity import RunId
 from replication.runs.jobs import use_threads
 from replication.runs.record import Recorder, digest, file_digest
+
+logger = logging.getLogger("replication")
 
 BINARY_TARGET: Target = "product"
 """Of two classes (Algorithm 1)."""
 
 
 def training_settings(settings: Mapping[str, Any], conditions: int, seed: int) -> TrainingSettings:
-    """Take the settings of a training from the blocks `training` and `target` of a dataset's settings.
-
-    conditions: C for a multiclass task, 1 for a binary one, whose target is `BINARY_TARGET`.
-    """
+    """Take the settings of a training of C conditions, 1 for two classes, from the blocks `training` and `target`."""
     names = [field.name for field in fields(TrainingSettings) if field.name not in ("target", "seed", "conditioning")]
     target = settings["target"]["multiclass"] if conditions > 1 else BINARY_TARGET
     return TrainingSettings(**{name: settings["training"][name] for name in names}, target=target, seed=seed)
@@ -63,7 +62,7 @@ class Run:
 
     @property
     def model(self) -> str:
-        """Return the key of the model. A cell of a study names its model in its settings."""
+        """Return the key of the model, which a cell of a study names in its settings."""
         return str(self.settings.get("model", self.id.model))
 
     @cached_property
@@ -112,10 +111,7 @@ class Run:
 
     @cached_property
     def splits(self) -> Splits:
-        """Return the training, validation and test items; the test items are those that the run is scored on.
-
-        Without the classes that training leaves out, the others are numbered anew, in order.
-        """
+        """Return the items without the classes that training leaves out; test items are those that the run is scored on."""
         return self._without(self.left_out)
 
     @cached_property
@@ -129,7 +125,6 @@ class Run:
 
     @cached_property
     def training(self) -> TrainingSettings:
-        """Return how the run's model is trained."""
         return training_settings(self.settings, self.conditions, self.id.seed)
 
     def recorder(self) -> Recorder:
@@ -140,3 +135,41 @@ class Run:
         """Return the checkpoint of the fit, resumed from only if settings, device and `files` (data, code) are the same."""
         fingerprint = digest([self.settings, str(self.id), file_digest(list(files)), self.device.type])
         return Checkpoint(Path(path), fingerprint)
+
+
+def choose_device(name: str) -> torch.device:
+    """Return the device that the setting `device` names; the CPU, with a warning if it says `cuda`, where CUDA is not there."""
+    if name != "cpu" and torch.cuda.is_available():
+        return torch.device("cuda")
+    if name == "cuda":
+        logger.warning("device is cuda, but none is visible to this job: continuing on the CPU")
+    return torch.device("cpu")
+
+
+def has_native_bfloat16(device: torch.device) -> bool:
+    """Return whether the device computes in bfloat16 itself.
+
+    On the CPU oneDNN must use it (ONEDNN_MAX_CPU_ISA may forbid that), and the processor must have AVX-512 BF16 or AMX. Others
+    emulate it: on one with AVX2 alone a trunk then took sixteen times as long as in float32.
+    """
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    processor = torch.cpu.get_capabilities()
+    native = any(processor.get(name, False) for name in ("avx512_bf16", "amx_bf16"))
+    return native and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
+def choose_precision(name: str, device: torch.device) -> Precision:
+    """Return the precision that the setting `training.precision` names: for `auto` bfloat16 where it is native, else float32."""
+    native = has_native_bfloat16(device)
+    if name == "auto":
+        precision: Precision = "bfloat16" if native else "float32"
+        reason = "computes it natively" if native else "has no native bfloat16"
+        logger.info("training.precision auto: %s, because this %s %s", precision, device.type.upper(), reason)
+        return precision
+    if name == "bfloat16" and not native:
+        logger.warning(
+            "training.precision is bfloat16, which this %s emulates, many times as slow as float32. Set it to auto or float32",
+            device.type.upper(),
+        )
+    return name  # type: ignore[return-value]  # the schema allows no other names

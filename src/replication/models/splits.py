@@ -79,8 +79,8 @@ def splits_of(
 ) -> Splits:
     """Return the normalised items of a run, without the classes `left_out`; the others are then numbered anew, in order.
 
-    The run's seed draws the validation patients of recordings. It also draws the training samples where `training.samples` is
-    fewer than there are. Recordings are normalised with statistics of the run's own training rows, without validation rows.
+    The run's seed draws validation patients and `training.samples`. Recordings are normalised with statistics of the run's own
+    training rows, without validation rows.
     """
     if data.info["kind"] != "recordings":
         return _of_samples(data, settings, run_id, device, left_out)
@@ -95,7 +95,7 @@ def splits_of(
 def _of_samples(
     data: Prepared, settings: Mapping[str, Any], run_id: RunId, device: torch.device, left_out: Sequence[int]
 ) -> Splits:
-    kind, training, classes = data.info["kind"], settings["training"], len(data.info["classes"])
+    kind, training = data.info["kind"], settings["training"]
     separately = kind != "features" and settings["normalise_test_separately"]
 
     def items(split: str) -> Items:
@@ -107,10 +107,10 @@ def _of_samples(
             rows = long_tail(y, ratio, run_id.seed)
             x, y = x[rows], y[rows]
         if split != "test" and (share := training.get("label_noise")):
-            y = wrong_labels(y, share, classes, run_id.seed)
+            y = wrong_labels(y, share, len(data.info["classes"]), run_id.seed)
         if left_out:
             kept = ~np.isin(y, left_out)
-            x, y = x[kept], np.searchsorted(np.setdiff1d(np.arange(classes), left_out), y[kept])
+            x, y = x[kept], np.searchsorted(np.setdiff1d(np.arange(len(data.info["classes"])), left_out), y[kept])
         if kind == "features":
             standardised = ((x - np.asarray(mean)) / np.asarray(sd)).astype(np.float32)
             return Vectors(torch.from_numpy(standardised).to(device), torch.tensor(y))

@@ -56,22 +56,14 @@ def fit_student_t_mixture(
     tolerance: float,
     seed: int,
 ) -> Densities:
-    """Fit one mixture to each class; workflow/config/baselines.yaml explains the settings.
+    """Fit one mixture to each class of embeddings z (N, L); workflow/config/baselines.yaml explains the settings.
 
     Embeddings of a trained encoder lie close to a subspace, so that the leading principal components are scaled to unit variance,
-    the others dropped. A fit that does not converge within the limit is repeated, with a warning, at ten times the tolerance, up
-    to 1e-2.
+    the others dropped. A fit that does not converge is repeated, with a warning, at ten times the tolerance, up to 1e-2. A class
+    has fewer components where it has at most three samples for each.
 
-    Args:
-        z: embeddings (N, L).
-        y: class indices (N,), every class 0 .. C - 1 present.
-        components: of a class; fewer where it has at most three samples for each.
-        variance: in (0, 1); fewer components remain where the smallest class has at most two samples for each.
-        seed: of the draw of `samples_per_class` and of the initial k-means.
-
-    Raises:
-        InputError: a class is missing or has fewer than four samples, embeddings are constant or not finite, or a fit
-            does not converge.
+    Raises InputError for a class of fewer than four samples, embeddings that are constant or not finite, and a fit that does not
+    converge.
     """
     z, y = np.asarray(z, dtype=np.float64), np.asarray(y)
     counts = np.bincount(y)
@@ -120,7 +112,7 @@ class StudentTMixture(RowClassifier):
     ) -> Self:
         """Fit a mixture for every combination, and choose the one with the largest area under the ROC curve on validation rows.
 
-        The first of equals is chosen. A combination that does not converge is left out, with a warning; InputError if none does.
+        A combination that does not converge is left out, with a warning; InputError if none does.
         """
         best = -np.inf
         for count, freedom in itertools.product(components, degrees_of_freedom):
@@ -144,7 +136,6 @@ class StudentTMixture(RowClassifier):
 
 
 def _fit_one(x: Floats, label: int, tolerance: float, **settings: Any) -> EMStudentMixture:
-    """Fit the mixture of one class to whitened embeddings (n, L); settings are those of EMStudentMixture."""
     while True:
         mixture = EMStudentMixture(tol=tolerance, **settings)
         mixture.fit(x)

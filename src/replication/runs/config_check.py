@@ -31,11 +31,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
 
 def read_yaml(path: str | Path) -> dict[str, Any]:
-    """Return the settings in a YAML file.
-
-    Raises:
-        InputError: the file is missing, is not YAML, has a key twice, or holds no mapping.
-    """
+    """Return the settings in a YAML file; raise InputError for one that is missing, damaged, or has a key twice."""
     try:
         content = yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
     except Exception as error:  # An invalid date, or bytes of another encoding, raise errors that are not YAML's.
@@ -46,11 +42,7 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
 
 
 def check(config: dict[str, Any]) -> None:
-    """Turn text that `--config` brought into the values that it stands for, in place, and refuse wrong settings.
-
-    Raises:
-        InputError: settings that the schema does not allow, or that name something that is not there, all in one message.
-    """
+    """Turn text that `--config` brought into the values that it stands for, in place, and refuse all wrong settings at once."""
     from jsonschema import Draft202012Validator  # slow, and reading a file needs it not
 
     schema = _with_names(read_yaml(_ROOT / SCHEMA), config)

@@ -22,8 +22,7 @@ INPUTS = "inputs"
 
 
 class Embedding(NamedTuple):
-    """An embedding of samples: its title in tables, the model in `MODELS` whose network and settings it has, and `module:class`
-    that trains it, where that is another one than the model's."""
+    """An embedding: its title, the model whose network and settings it has, and `module:class` that trains it, if another."""
 
     title: str
     model: str
@@ -66,7 +65,7 @@ READ_OUTS: dict[str, str] = {
 
 
 def read_out_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
-    """Return the runs of a dataset's embeddings that read-outs are fitted on: with `SEEDS`, if they have them."""
+    """Return the runs of a dataset's embeddings that read-outs are fitted on."""
     if not settings["datasets"][dataset].get("read_outs", False):
         return []
     fitted = [UNTRAINED, *settings["datasets"][dataset]["models"]]
@@ -89,7 +88,7 @@ def compared_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
 
 
 def voting_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
-    """Return the runs of CLaI-M whose rules are compared: those with `SEEDS`, on every fold."""
+    """Return the runs of CLaI-M whose rules are compared."""
     if "clai-m" not in settings["datasets"][dataset]["models"]:
         return []
     return runs_of(settings, dataset, "clai-m")

@@ -1,12 +1,10 @@
 """Gather the tables of single runs into the evidence of a dataset or study."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from replication.runs.columns import COLUMNS, STUDY_HISTORY
@@ -15,10 +13,7 @@ from replication.runs.record import write_records
 
 
 def gather(tables: Mapping[str, pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
-    """Join the tables of runs into one, with each run's dataset, model, seed and fold.
-
-    tables: by the path of a file of the run. columns: to keep, in this order. A table that lacks one has it empty.
-    """
+    """Join the tables of runs, by the path of a file of the run, into one with these columns, empty where a table lacks one."""
     if not tables:  # such as the histories of a dataset whose models are all fitted at once
         return pd.DataFrame(columns=list(columns))
     frames = [
@@ -29,25 +24,10 @@ def gather(tables: Mapping[str, pd.DataFrame], columns: Sequence[str]) -> pd.Dat
     return pd.concat(known, ignore_index=True).reindex(columns=list(columns))
 
 
-def predictions_of_runs(
-    predictions: Iterable[str | Path], metrics: Iterable[str | Path]
-) -> tuple[dict[RunId, dict[str, Any]], dict[RunId, float]]:
-    """Return by run the arrays of its `predictions.npz`, and the temperature among its metrics, which two classes lack."""
-    scores: dict[RunId, dict[str, Any]] = {}
-    temperatures: dict[RunId, float] = {}
-    for path in predictions:
-        with np.load(path, allow_pickle=False) as arrays:
-            scores[RunId.parse(path)] = dict(arrays)
-    for path in metrics:
-        fitted = pd.read_csv(path, keep_default_na=False).query("metric == 'temperature' and rule in ['printed', '']")
-        temperatures |= {RunId.parse(path): float(value) for value in fitted["value"]}
-    return scores, temperatures
-
-
 def gather_study(runs: Sequence[Path], prepared: Path, samples: int | None, folder: Path) -> None:
-    """Write the metrics, histories and records of a study's runs to an evidence folder, and what its data are.
+    """Write the metrics, histories and records of a study's runs, in these folders, to an evidence folder, and what its data are.
 
-    runs: their folders. prepared: `dataset.json` of the data. samples: training samples that the study uses; None for all.
+    samples: training samples that the study uses; None for all.
     """
     records = {run: json.loads((run / "run.json").read_text()) for run in runs}
     metrics = {str(run): pd.read_csv(run / "metrics.csv") for run in runs}

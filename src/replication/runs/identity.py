@@ -8,10 +8,9 @@ from typing import Self
 
 @dataclass(frozen=True, order=True)
 class RunId:
-    """The identity of a run. It is the only place that knows how a run's folder is named.
+    """The identity of a run, the only place that knows how a run's folder is named.
 
-    dataset, model: keys of a dataset and a model, or of a study and its cell. seed: of initialisation, shuffling and validation
-    samples. fold: test fold of recordings; None for datasets with a fixed test set.
+    dataset, model: keys of a dataset and a model, or of a study and its cell. fold: test fold of recordings, or None.
 
     >>> str(RunId("challenge2019", "gp", 0, 3))
     'challenge2019/gp/seed0/fold3'
@@ -32,13 +31,10 @@ class RunId:
 
     @classmethod
     def parse(cls, text: str | Path) -> Self:
-        """Read the identity from a run's name, or from the path of one of its files.
+        """Read the identity from a run's name, or from the path of one of its files; raise ValueError if it names no run.
 
         >>> RunId.parse("results/mini/cifar10/clai-m/seed1/metrics.csv")
         RunId(dataset='cifar10', model='clai-m', seed=1, fold=None)
-
-        Raises:
-            ValueError: the text names no run.
         """
         match = re.search(r"(?:^|/)([^/]+)/([^/]+)/seed(\d+)(?:/fold(\d+))?(?=/|$)", str(text))
         if match is None:

@@ -20,8 +20,8 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"
 def use_threads(count: int) -> None:
     """Compute with this many threads: OpenMP, MKL, OpenBLAS and torch alike, here and in processes started from here.
 
-    Call it at any time. Libraries that are not loaded yet, and new processes, read the environment; those that are loaded are
-    told. Every process that computes calls it, so that results, which depend on the number of threads, follow the settings.
+    Libraries that are not loaded yet, and new processes, read the environment; those that are loaded are told. Every process that
+    computes calls it, because results depend on the number of threads.
     """
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(count)))
     threadpool_limits(count)
@@ -30,9 +30,7 @@ def use_threads(count: int) -> None:
 
 
 def start_job(log: str | Path) -> None:
-    """Send log records, warnings and uncaught exceptions of this process to a file and to the console.
-
-    An uncaught `InputError` shows as its message alone, any other exception with its traceback.
+    """Send log records, warnings and uncaught exceptions to a file and the console; an `InputError` as its message alone.
 
     Call it after the imports. It takes their objects out of Python's garbage collection, which would otherwise go through all of
     torch again and again, and once more at the end.

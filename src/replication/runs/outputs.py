@@ -57,11 +57,7 @@ SAMPLES = "samples.parquet"
 
 
 def predictions_of(model: str) -> str:
-    """Return the name of the file of an evidence folder that holds a model's predictions.
-
-    >>> predictions_of("clai-m")
-    'predictions_clai-m.parquet'
-    """
+    """Return the name of the file of an evidence folder that holds a model's predictions."""
     return f"predictions_{model}.parquet"
 
 
@@ -156,11 +152,7 @@ def descriptions(names: Iterable[str], settings: Mapping[str, Any]) -> dict[str,
 
 
 def evidence_files(root: str, name: str, settings: Mapping[str, Any]) -> list[str]:
-    """Return the evidence files of a name below `root`, such as results/real.
-
-    Below results/published these are the files that are there: rows of patients whose data may not be passed on are never
-    published.
-    """
+    """Return the evidence files of a name below `root`; below results/published, which has no rows of patients, those there."""
     files: tuple[str, ...]
     if name == THEORY:
         files = ("theory.csv", *RECORDS)
@@ -180,11 +172,7 @@ def evidence_files(root: str, name: str, settings: Mapping[str, Any]) -> list[st
 
 
 def prediction_files(root: str, name: str, settings: Mapping[str, Any]) -> list[str]:
-    """Return the files of a dataset's or study's predictions below `root`, which no output shows; none for other evidence.
-
-    The first holds the test samples, each other one the runs of a model. Below results/published these are the files that are
-    there.
-    """
+    """Return the files of test samples and of each model's predictions below `root`, which no output shows, if it has any."""
     if name not in PREDICTED:
         return []
     models = cells(settings, name) if name in settings["studies"] else settings["datasets"][name]["models"]
@@ -197,10 +185,7 @@ def _paths(root: str, name: str, files: Iterable[str]) -> list[str]:
 
 
 def published_models(root: str, settings: Mapping[str, Any]) -> list[str]:
-    """Return the files below `root` of every model to publish, computable with the settings.
-
-    Models of credentialed data are not published.
-    """
+    """Return the files below `root` of every model to publish: none of credentialed data."""
     datasets = [
         name
         for name in dict.fromkeys([*TABLES["table1"], *TABLES["table3"]])

@@ -18,7 +18,7 @@ from typing import Any
 
 from clai.errors import InputError
 from replication.runs.identity import RunId
-from replication.runs.resources import peak_gpu_memory, peak_memory
+from replication.runs.resources import peak_memory
 
 PACKAGES = (
     "torch", "numpy", "scikit-learn", "gpytorch", "studenttmixture", "pytorch-metric-learning", "mne", "medmnist", "snakemake",
@@ -52,10 +52,7 @@ def file_digest(paths: list[str]) -> str:
 
 
 def commit() -> tuple[str, bool]:
-    """Return the checked-out commit, and whether tracked files that decide results differ from it.
-
-    Files that the workflow itself writes (`WRITTEN`) do not count. Outside a checkout the answer is ("unknown", True).
-    """
+    """Return the checked-out commit, and whether tracked files but `WRITTEN` differ from it; ("unknown", True) without git."""
 
     def git(*arguments: str) -> str:
         return subprocess.run(["git", *arguments], capture_output=True, text=True, check=True).stdout.strip()
@@ -94,16 +91,9 @@ def checksums(description: Mapping[str, Any]) -> dict[str, str]:
 class Recorder:
     """Collect the record of a run from its start on.
 
-    Args:
-        settings: all that decide the run's results, `threads` among them. The record keeps them whole, so that tables can print
-            them. The model of a run on data belongs to them: CLaI-M and CLaI-C may differ in nothing else.
-        description: `dataset.json` of the prepared data; its `files` are empty for checks and measurements, which have no model.
-        device: `cpu` or `cuda`.
-
-    >>> data = {"files": [{"file": "raw.zip", "checksum": "sha256:ab"}]}
-    >>> recorder = Recorder(RunId("cifar10", "clai-m", 0), {"threads": 1}, data, device="cpu")
-    >>> recorder.finish()["settings"]
-    {'model': 'clai-m', 'threads': 1}
+    settings: all that decide the run's results, kept whole, so that tables can print them. The model of a run on data belongs to
+    them: CLaI-M and CLaI-C may differ in nothing else. description: `dataset.json` of the prepared data; its `files` are empty
+    for checks and measurements, which have no model.
     """
 
     def __init__(self, run: RunId, settings: Mapping[str, Any], description: Mapping[str, Any], device: str) -> None:
@@ -123,7 +113,7 @@ class Recorder:
             "threads": settings["threads"],
             "device": device,
             "hardware": hardware(device),
-            "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
+            "versions": {"python": platform.python_version(), **{name: metadata.version(name) for name in PACKAGES}},
         }
 
     def finish(self, earlier_seconds: float = 0.0, earlier_cpu_seconds: float = 0.0, **more: Any) -> dict[str, Any]:
@@ -131,7 +121,7 @@ class Recorder:
 
         earlier_seconds, earlier_cpu_seconds: of the interrupted processes that this one resumed. Peak memory is of this alone.
         """
-        record = {
+        return {
             **self.record,
             "wall_seconds": round(earlier_seconds + time.perf_counter() - self.started, 2),
             "cpu_seconds": round(earlier_cpu_seconds + time.process_time(), 2),
@@ -140,12 +130,8 @@ class Recorder:
             "pairs": None,
             **more,
         }
-        if self.record["device"] == "cuda":
-            record["peak_gpu_memory_mb"] = round(peak_gpu_memory())
-        return record
 
     def write(self, path: str | Path, **more: Any) -> None:
-        """Write the finished record as JSON; `more` goes to `finish`."""
         Path(path).write_text(json.dumps(self.finish(**more), indent=1, sort_keys=True) + "\n")
 
 
@@ -155,10 +141,7 @@ def with_evaluation(record: Mapping[str, Any], evaluation: Mapping[str, Any]) ->
 
 
 def write_records(folder: Path, records: Iterable[Mapping[str, Any]]) -> None:
-    """Write the records of runs to `runs.jsonl` and `runs_shared.json` of an evidence folder.
-
-    The bytes depend on the records alone, not on their order.
-    """
+    """Write the records of runs, in any order, to `runs.jsonl` and `runs_shared.json` of an evidence folder."""
     shared: dict[str, dict[str, Any]] = {part: {} for part in SHARED_PARTS}
     ordered = sorted(records, key=lambda record: str(record["run"]))
     lines = [json.dumps(_refer(record, shared), sort_keys=True) + "\n" for record in ordered]
@@ -180,13 +163,7 @@ def _refer(record: Mapping[str, Any], shared: dict[str, dict[str, Any]]) -> dict
 
 
 def read_records(folder: Path) -> list[dict[str, Any]]:
-    """Return the records of an evidence folder, sorted by run, their shared parts in place.
-
-    `config_hash` is the hash of a record's settings.
-
-    Raises:
-        InputError: a file is missing or damaged, or `runs_shared.json` lacks a hash that a line names.
-    """
+    """Return the records of an evidence folder, sorted by run, their shared parts in place; raise InputError for damage."""
     try:
         shared = json.loads((folder / SHARED).read_text(encoding="utf-8"))
         lines = (folder / RUNS).read_text(encoding="utf-8").splitlines()
@@ -206,10 +183,3 @@ def _resolve(line: Mapping[str, Any], shared: Mapping[str, Mapping[str, Any]]) -
     if "evaluation" in line:
         record["evaluation"] = _resolve(line["evaluation"], shared)
     return record
-
-
-def _version(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return "not installed"

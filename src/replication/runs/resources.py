@@ -12,11 +12,7 @@ MIB = 2**20
 
 
 class StageMeter:
-    """Measure a stage from its start to `finish`, or to `write`.
-
-    >>> sorted(StageMeter("prepare").finish(disk_mb=1.5))
-    ['cpu_seconds', 'disk_mb', 'peak_memory_mb', 'stage', 'wall_seconds']
-    """
+    """Measure a stage from its start to `finish`, or to `write`."""
 
     def __init__(self, stage: str) -> None:
         self.stage = stage

@@ -17,7 +17,7 @@ from clai.errors import InputError
 from replication.runs.config_check import check, read_yaml
 from replication.runs.identity import RunId
 from replication.runs.models import MODELS
-from replication.runs.tuning import trial_settings, tuned_models, tuned_settings, tuning_studies
+from replication.runs.tuning import trial_settings, tuned_models, tuning_studies
 
 DEFAULTS = (
     "config.yaml",
@@ -44,9 +44,6 @@ def load_settings(
 
     On real data the overrides win over everything. The miniature is a fixture: its settings win over the overrides, so that a
     path to real data does not reach it.
-
-    Raises:
-        InputError: see `replication.runs.config_check`.
     """
     files = [*DEFAULTS, MINIATURE] if mini else DEFAULTS
     *defaults, last = [{"miniature": False}, *(read_yaml(repository / file) for file in files)]
@@ -85,13 +82,10 @@ def merge(*parts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def select(settings: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
-    """Return these settings and no others, in their blocks.
+    """Return these settings and no others, in their blocks; raise InputError for a key that names none.
 
     >>> select({"seeds": [0], "training": {"epochs": 16, "samples": None}}, ["training.epochs"])
     {'training': {'epochs': 16}}
-
-    Raises:
-        InputError: a key names no setting.
     """
     result: dict[str, Any] = {}
     for dotted in keys:
@@ -118,7 +112,8 @@ def dataset_settings(settings: Mapping[str, Any], dataset: str) -> dict[str, Any
 
 def model_settings(settings: Mapping[str, Any], dataset: str, *models: str) -> dict[str, Any]:
     """Return the settings of a dataset's runs with what its tuning chose for these models."""
-    return merge(dataset_settings(settings, dataset), *(tuned_settings(settings, dataset, model) for model in models))
+    tuned = tuned_models(settings, dataset)
+    return merge(dataset_settings(settings, dataset), *(tuned.get(model, {}) for model in models))
 
 
 def cells(settings: Mapping[str, Any], study: str) -> dict[str, dict[str, str]]:
@@ -138,17 +133,14 @@ def study_settings(settings: Mapping[str, Any], study: str, tuned: Mapping[str, 
 
 
 def cell_settings(settings: Mapping[str, Any], study: str, cell: str) -> dict[str, Any]:
-    """Return the settings of a cell's runs: those of its study, then its variants or its trial; with `model`.
-
-    In a study with `tuned: true`, what the tuning of the dataset chose for the model goes before the study's overrides.
-    """
+    """Return the settings of a cell's runs, with `model`: its study's, `tuned` ones first, then its variants' or trial's."""
     entry = settings["studies"][study]
     if "trials" in entry:
         variants = [trial_settings(settings, study, cell)]
     else:
         variants = [settings["variants"][name] for name in cells(settings, study)[cell].values()]
     own = merge({"model": "clai-m"}, *variants)
-    tuned = tuned_settings(settings, entry["dataset"], own["model"]) if entry.get("tuned") else {}
+    tuned = tuned_models(settings, entry["dataset"]).get(own["model"], {}) if entry.get("tuned") else {}
     return merge(study_settings(settings, study, tuned), own)
 
 
@@ -169,8 +161,7 @@ def seeds_of(settings: Mapping[str, Any], dataset: str) -> Sequence[int]:
 def runs_of_study(settings: Mapping[str, Any], study: str) -> list[RunId]:
     """Return the runs of all cells of a study: one a seed and, where its dataset has folds, one a fold.
 
-    Development patients are in no fold. A tuning names its folds. The seeds are the study's, or the cell's where it has seeds of
-    its own.
+    Development patients are in no fold. A tuning names its folds.
     """
     entry = settings["studies"][study]
     development = entry["scored_on"] == "development"
@@ -220,11 +211,7 @@ def benchmark_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def effective_settings(settings: Mapping[str, Any], name: str, model: str) -> dict[str, Any]:
-    """Return what decides the runs of a model on a dataset, or of a cell (`model`) of a study (`name`).
-
-    Raises:
-        InputError: the configuration has no such dataset, study, model or cell.
-    """
+    """Return what decides the runs of a model on a dataset, or of a cell (`model`) of a study (`name`)."""
     if name in settings["studies"]:
         _expect(model, cells(settings, name), f"cells of the study {name}")
         merged = cell_settings(settings, name, model)
@@ -245,6 +232,5 @@ def settings_text(settings: Mapping[str, Any], name: str, model: str) -> str:
 
 
 def _expect(name: str, names: Collection[str], kind: str) -> None:
-    """Refuse a name that is none of `names`."""
     if name not in names:
         raise InputError(f"found '{name}', expected one of the {kind}: {', '.join(names)}; correct the name")

@@ -17,12 +17,8 @@ _DIGITS = 2
 def trials(space: Mapping[str, Mapping[str, Any]], number: int, seed: int) -> list[dict[str, Any]]:
     """Return the settings of each trial, in their blocks; those of the first are empty.
 
-    Args:
-        space: by dotted setting its distribution, one of `loguniform: [low, high]`, `uniform: [low, high]` (of scipy) and
-            `choice: values`. Numbers of the first two are rounded to two significant digits,
-            and to whole numbers where both ends are whole.
-        number: of trials, the first among them.
-        seed: of the draws.
+    space: by dotted setting its distribution, one of `loguniform: [low, high]`, `uniform: [low, high]` and `choice: values`.
+    Numbers of the first two are rounded to two significant digits, and to whole numbers where both ends are whole.
 
     >>> trials({"training.learning_rate": {"loguniform": [0.001, 0.1]}}, 3, 0)
     [{}, {'training': {'learning_rate': 0.013}}, {'training': {'learning_rate': 0.027}}]
@@ -60,11 +56,7 @@ def _value(distribution: Mapping[str, Any], drawn: Any) -> Any:
 
 
 def _nested(dotted: Mapping[str, Any]) -> dict[str, Any]:
-    """Return dotted settings in their blocks.
-
-    >>> _nested({"threads": 1, "training.epochs": 3})
-    {'threads': 1, 'training': {'epochs': 3}}
-    """
+    """Return dotted settings in their blocks."""
     result: dict[str, Any] = {}
     for key, value in sorted(dotted.items()):
         *blocks, last = key.split(".")
@@ -76,10 +68,7 @@ def _nested(dotted: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def tuning_studies(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the studies that the tunings are, by name; a study's `trials` holds the model and the number of each cell.
-
-    Recordings are tuned on development patients, or on validation patients of their first fold.
-    """
+    """Return the studies that the tunings are, by name; a study's `trials` holds the model and the number of each cell."""
     studies = {}
     for dataset, tuning in settings["tuning"].items():
         numbers = range(tuning["trials"])
@@ -105,16 +94,8 @@ def trial_settings(settings: Mapping[str, Any], study: str, cell: str) -> dict[s
     return {"model": model, **trials(tuning["spaces"][model], tuning["trials"], tuning["seeds"][0])[number]}
 
 
-def tuned_settings(settings: Mapping[str, Any], dataset: str, model: str) -> Mapping[str, Any]:
-    """Return the settings that the trials chose for a model; none where there was no tuning.
-
-    The trials are those of the dataset, or of the one that its `tuned_as` names, whose development patients are the same.
-    """
-    return tuned_models(settings, dataset).get(model, {})
-
-
 def tuned_models(settings: Mapping[str, Any], dataset: str) -> Mapping[str, Mapping[str, Any]]:
-    """Return `tuned_settings` of each model of a dataset that has any."""
+    """Return the settings that the trials chose, by model: those of the dataset, or of the one that its `tuned_as` names."""
     tuned: Mapping[str, Any] = settings["tuned"] or {}
     found: Mapping[str, Mapping[str, Any]] = tuned.get(
         dataset, tuned.get(settings["datasets"][dataset].get("tuned_as"), {})

@@ -42,10 +42,7 @@ EXPECTS = "the folder of MIMIC-IV (2.x, 3.x or the demo), itself or one above it
 
 
 def label(database: DuckDBPyConnection, settings: Mapping[str, Any], time: str = "earliest") -> list[dict[str, Any]]:
-    """Create the tables stays, those of their events, sofa and onsets; return the exclusions of stays by each rule.
-
-    time: of the onset, a key of `onset.TIMES`.
-    """
+    """Create the tables stays, those of their events, sofa and onsets; return the exclusions of stays by each rule."""
     exclusions = select_stays(database, settings)
     read_events(database)
     read_treatment(database)
@@ -56,10 +53,7 @@ def label(database: DuckDBPyConnection, settings: Mapping[str, Any], time: str =
 
 
 def average_vitals(database: DuckDBPyConnection, ranges: Mapping[str, Sequence[float]]) -> list[dict[str, Any]]:
-    """Create the table `vitals`: stay_id, hour, variable, value, the mean of the measurements of an hour.
-
-    ranges: lowest and highest value by variable; measurements outside do not count. Returns their number by variable.
-    """
+    """Create the table `vitals`: stay_id, hour, variable, value, the mean of an hour; return how many values are out of range."""
     named = ", ".join(f"({item}, '{name}')" for name in ranges for item in VITALS[name])
     limits = ", ".join(f"('{name}', {low}, {high})" for name, (low, high) in ranges.items())
     with executing("the vital signs in icu/chartevents"):
@@ -113,11 +107,7 @@ def hourly_rows(database: DuckDBPyConnection, settings: Mapping[str, Any]) -> Ro
 
 
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
-    """Select the stays, average the vital signs by the hour, find the onsets and write the folds.
-
-    Raises InputError for the demo in place of MIMIC-IV or the reverse, a variable without items, a table that is missing or
-    malformed, and when memory or disk space runs out.
-    """
+    """Select the stays, average the vital signs by the hour, find the onsets and write the folds."""
     if unknown := [name for name in settings["variables"] if name not in VITALS]:
         raise InputError(f"datasets.{raw.dataset}.variables: {', '.join(unknown)} is none of {', '.join(VITALS)}")
     out_dir.parent.mkdir(parents=True, exist_ok=True)

@@ -33,8 +33,7 @@ class OnsetRule:
     """A definition of the onset of sepsis.
 
     before, after: hours around a suspicion within which SOFA counts. since: hours within which SOFA must have risen by two
-    points; None for two points or more, a rise from a baseline of 0. intravenous_hours: see `find_suspicions`. words: for
-    descriptions of the data.
+    points; None for a rise from a baseline of 0. intravenous_hours: see `find_suspicions`. words: for descriptions of the data.
     """
 
     before: int
@@ -70,10 +69,7 @@ def leave_out(database: DuckDBPyConnection, rules: Sequence[tuple[str, str]]) ->
 
 
 def select_stays(database: DuckDBPyConnection, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Create the table `stays`: subject_id, stay_id, intime, outtime, hours (of the stay, cut at `maximum_hours`).
-
-    Returns the exclusions by each rule, as `leave_out` does. Raises InputError for a patient or a stay that repeats.
-    """
+    """Create the table `stays`: subject_id, stay_id, intime, outtime, hours (cut at `maximum_hours`); return the exclusions."""
     for table, key in (("hosp/patients", "subject_id"), ("icu/icustays", "stay_id")):
         rows = f"count(*) - count(DISTINCT CAST({key} AS BIGINT)) FROM {table.partition('/')[2]}"
         if repeated := count(database, f"SELECT {rows}", table):
@@ -161,10 +157,8 @@ def find_suspicions(database: DuckDBPyConnection, intravenous_hours: int | None)
     """Create the table `suspicions`: subject_id, time.
 
     An antibiotic within 72 h after a culture is a suspicion at the time of the culture; a culture within 24 h after an
-    antibiotic is one at the time of the antibiotic.
-
-    intravenous_hours: an antibiotic counts only if intravenous ones continue for so long from its start, as ordered; None for
-    all systemic antibiotics.
+    antibiotic is one at the time of the antibiotic. An antibiotic counts only if intravenous ones continue for
+    `intravenous_hours` from its start, as ordered; None for all systemic antibiotics.
     """
     counted = "antibiotics"
     if intravenous_hours is not None:
@@ -195,9 +189,9 @@ def find_suspicions(database: DuckDBPyConnection, intravenous_hours: int | None)
 
 
 def find_onsets(database: DuckDBPyConnection, rule: str, time: str) -> None:
-    """Create the table `onsets`: stay_id, onset (hour of the stay, negative before it); only stays with sepsis have a row.
+    """Create the table `onsets`: stay_id, onset (hour of the stay, negative before it) of the stays with sepsis.
 
-    rule: a key of RULES. time: a key of TIMES. Where SOFA confirms several suspicions, the earliest onset counts.
+    rule, time: keys of RULES and TIMES. Where SOFA confirms several suspicions, the earliest onset counts.
     """
     chosen = RULES[rule]
     find_suspicions(database, chosen.intravenous_hours)

@@ -55,10 +55,9 @@ COMPONENTS = ("respiration", "coagulation", "liver", "circulation", "consciousne
 
 
 def read_events(database: DuckDBPyConnection) -> None:
-    """Create the tables chart, labs, pressors and urine with the events of `stays`.
+    """Create the tables chart, labs, pressors and urine with the events of `stays`; `hour` is negative before the stay.
 
-    `hour` is the hour of the stay, negative before it. labs begins 24 h before the stay, and also has what was measured
-    outside the ICU.
+    labs begins 24 h before the stay, and also has what was measured outside the ICU.
     """
     vitals = [item for vital in VITALS.values() for item in vital]
     logger.info("reading icu/chartevents")
@@ -275,10 +274,7 @@ def _urine_a_day(database: DuckDBPyConnection) -> None:
 
 
 def coverage(database: DuckDBPyConnection) -> dict[str, int]:
-    """Count the stays that have each ingredient of labels and variables at least once.
-
-    Call after `read_events`, `find_ventilation` and `read_treatment`.
-    """
+    """Count the stays that have each ingredient of labels and variables at least once."""
     chart: dict[str, Sequence[int]] = {f"vital sign {name}": items for name, items in VITALS.items()}
     chart |= {"coma scale, eyes": (EYE,), "coma scale, speech": (VERBAL,), "coma scale, movement": (MOTOR,)}
     labs = {"PaO2": PAO2, "platelets": PLATELETS, "bilirubin": BILIRUBIN, "creatinine": CREATININE}

@@ -42,10 +42,7 @@ DEMO_PATIENTS = "sha256:d8fbf1dba4534445e7c41921ec97fc2d9c8bb78a664700ede29884b0
 
 
 def locate(folder: Path) -> dict[str, Path]:
-    """Return the file of each table, packed or unpacked, in `folder` or in the one folder below it with hosp/ and icu/.
-
-    Raises InputError naming the missing tables, or the folders when there are several.
-    """
+    """Return the file of each table, packed or unpacked, in `folder` or in the one folder below it with hosp/ and icu/."""
     roots = [folder] if (folder / "hosp").is_dir() else sorted({p.parent for p in folder.glob("**/hosp") if p.is_dir()})
     if len(roots) > 1:
         raise InputError(f"{folder}: found {len(roots)} copies ({', '.join(map(str, roots))}); set `path` to one")
@@ -77,10 +74,7 @@ def header(path: Path) -> list[str]:
 
 
 def connect(folder: Path, scratch: Path, memory_gb: float) -> DuckDBPyConnection:
-    """Open a database in `scratch` with a view on each table, named as its file, with text in every column.
-
-    Raises InputError naming a missing table or column.
-    """
+    """Open a database in `scratch` with a view on each table, named as its file, with text in every column."""
     database = duckdb.connect(str(scratch / "mimic.duckdb"))
     # With one thread the order of summation, and so the last bit of an hourly mean, does not vary.
     database.execute(f"SET memory_limit = '{memory_gb}GB'; SET threads = 1; SET temp_directory = '{scratch}/spill'")
@@ -109,10 +103,7 @@ def connect(folder: Path, scratch: Path, memory_gb: float) -> DuckDBPyConnection
 
 @contextmanager
 def executing(what: str) -> Iterator[None]:
-    """Turn errors of the database within the block into InputErrors that name what it read, and say what to do.
-
-    Only kind, line and counts of the database's message are kept, because it quotes rows of patients.
-    """
+    """Turn errors of the database into InputErrors, without its message, which quotes rows of patients."""
     try:
         yield
     except duckdb.Error as error:
@@ -154,7 +145,6 @@ def texts(values: Sequence[int | str]) -> str:
 
 
 def patients_checksum(database: DuckDBPyConnection) -> str:
-    """Return `sha256:hex` of the sorted subject_id in hosp/patients, one a line."""
     with executing("hosp/patients"):
         rows = database.execute("SELECT CAST(subject_id AS BIGINT) AS id FROM patients ORDER BY id").fetchall()
     return "sha256:" + hashlib.sha256("".join(f"{row[0]}\n" for row in rows).encode()).hexdigest()

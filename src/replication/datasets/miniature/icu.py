@@ -37,11 +37,7 @@ _CHARTED = {
 
 
 def vital_signs(hours: int, onset: int | None, rng: np.random.Generator) -> NDArray[Any]:
-    """Return hourly vital signs (hours, 7) in the order of VITALS and the units of `recordings.UNITS`.
-
-    Each fluctuates slowly around a level of the patient. Over the ten hours before an onset it drifts to the level of
-    sepsis. onset: hour, or None without sepsis.
-    """
+    """Return vital signs (hours, 7), of VITALS, around a level of the patient; before an onset they drift to that of sepsis."""
     level = _USUAL + _BETWEEN * rng.normal(size=7)
     noise = rng.normal(size=(hours, 7))
     slow = np.empty_like(noise)
@@ -100,11 +96,7 @@ def _number(value: float, digits: int) -> str:
 
 
 def write_tables(folder: Path, rows: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Path]:
-    """Write MIMIC-IV tables as `<folder>/<table>.csv.gz`.
-
-    rows: cells by column, for each table name (a key of COLUMNS). A column that a row leaves out stays empty; a table
-    without rows has its header alone.
-    """
+    """Write MIMIC-IV tables, of these cells by column, as `<folder>/<table>.csv.gz`; what a row leaves out stays empty."""
     written = []
     for table, columns in COLUMNS.items():
         text = io.StringIO()
@@ -132,7 +124,6 @@ class _Stay:
         }
 
     def at(self, hour: float) -> str:
-        """Return the time so many hours into the stay."""
         return f"{self.start + datetime.timedelta(hours=float(hour)):%Y-%m-%d %H:%M:%S}"
 
     def add(self, table: str, **cells: Any) -> None:
@@ -141,7 +132,6 @@ class _Stay:
         self.rows[table].append(known | cells)
 
     def chart(self, hour: float, item: int, value: str, number: Any) -> None:
-        """Chart a value, as text and as number."""
         self.add("icu/chartevents", charttime=self.at(hour), itemid=item, value=value, valuenum=number)
 
     def output(self, hour: float, item: int, volume: int) -> None:
@@ -149,7 +139,6 @@ class _Stay:
         self.add("icu/outputevents", charttime=self.at(hour), itemid=item, value=volume)
 
     def measure(self, hour: float, specimen: int, values: Mapping[int, str], **patient: Any) -> None:
-        """Add laboratory values, by item, of one specimen; `specimen` numbers those of a stay. A text has no number."""
         for item, value in values.items():
             number = value if value.replace(".", "", 1).isdigit() else ""
             self.add(
@@ -235,8 +224,7 @@ def _laboratory(stay: _Stay, hours: int, onset: int | None, rng: np.random.Gener
 def _ventilation(stay: _Stay, hours: int, onset: int | None, hamilton: bool) -> None:
     """Add a ventilator in the first half of a stay, then its standby and a cannula, and blood gases throughout.
 
-    An arterial gas falls to a ratio below 300 from two hours before an onset. A venous gas would score, if it counted. The share
-    of oxygen is charted, and measured with every other gas.
+    An arterial gas falls to a ratio below 300 from two hours before an onset. A venous gas would score, if it counted.
     """
     half = hours // 2
     for hour in range(1, hours, 4):

@@ -17,11 +17,7 @@ from replication.datasets.cifar10 import ARCHIVE, FOLDER, META, TEST, TRAIN
 def textures(
     labels: NDArray[Any], classes: int, size: int, noise: float, cast: Sequence[float], rng: np.random.Generator
 ) -> NDArray[Any]:
-    """Draw images uint8 (N, size, size, 3): gratings whose direction and tint depend on the class, under noise.
-
-    labels: (N,) in 0 .. classes - 1. noise: standard deviation in grey levels. cast: (3,) grey levels added to every
-    image.
-    """
+    """Draw images uint8 (N, size, size, 3): gratings whose direction and tint depend on the class, under noise and a cast."""
     n = len(labels)
     angle = np.pi * (labels + rng.normal(0, 0.35, n)) / classes
     wavelength = rng.uniform(4.0, 8.0, n)

@@ -34,10 +34,7 @@ GENERATORS: dict[str, Callable[[Path, np.random.Generator], list[Path]]] = {
 
 
 def make(dataset: str, folder: Path, seed: int) -> Path:
-    """Write the raw files of a dataset into `folder` and return its table of sources.
-
-    dataset: a key of GENERATORS. Raises InputError for another one.
-    """
+    """Write the raw files of a dataset into `folder` and return its table of sources."""
     if dataset not in GENERATORS:
         raise InputError(f"dataset '{dataset}' has no miniature; expected one of {', '.join(GENERATORS)}")
     folder.mkdir(parents=True, exist_ok=True)
