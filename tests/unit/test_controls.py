@@ -14,10 +14,9 @@ from clai.inference import decide, parzen_means
 from clai.kernels import Cosine, MahalanobisGaussian
 from replication.datasets.prepared import Prepared
 from replication.experiments import embeddings
-from replication.experiments.embeddings import open_view
+from replication.experiments.embeddings import open_view, train_traced
 from replication.experiments.evaluation import evaluate_clai, measure_agreement
 from replication.experiments.latent_signals import seen_statistics
-from replication.experiments.objectives import train_traced
 from replication.experiments.read_outs import measure_read_outs
 from replication.models.base import create
 from replication.models.clai import CLaI

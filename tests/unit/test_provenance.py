@@ -82,15 +82,6 @@ def test_a_run_is_a_line_and_what_runs_share_stands_once(tmp_path: Path) -> None
     assert shared["settings"][lines[0]["evaluation"]["settings"]] == records[0]["evaluation"]["settings"]
 
 
-@pytest.mark.parametrize("line", ['{"run": ', '{"run": "a/gp/seed0", "settings": "00"}'])
-def test_damaged_records_are_named_by_their_files(tmp_path: Path, line: str) -> None:
-    write_records(tmp_path, [evaluated()])
-    with (tmp_path / "runs.jsonl").open("a") as file:
-        file.write(line + "\n")
-    with pytest.raises(InputError, match=r"found no records of runs in runs\.jsonl and runs_shared\.json"):
-        read_records(tmp_path)
-
-
 def records_of(*datasets: str) -> list[dict[str, Any]]:
     return [record for name in datasets for record in read_records(PUBLISHED / name / "evidence")]
 

@@ -32,6 +32,7 @@ from replication.models.embedding import Embedded, embed_splits
 from replication.models.run import Run
 from replication.models.splits import drawn_rows
 from replication.report.cards import card
+from replication.report.evidence import printed_reading
 from replication.runs.identity import RunId
 from replication.runs.record import checksums
 
@@ -94,7 +95,8 @@ def packed(folder: Path, run: Run, references: int = 30) -> tuple[PublishedModel
     embedded = embed_splits(run, model.network) if isinstance(model, CLaI) else {}
     metrics = evaluate(run, model, run.splits).metrics
     folder.mkdir(parents=True)
-    pack = published.pack(run, model, embedded or None, references, record, metrics)
+    printed = metrics[printed_reading(metrics)].set_index("metric")["value"].to_dict()
+    pack = published.pack(run, model, embedded or None, references, record, printed)
     (folder / "README.md").write_text(
         card(pack.save(folder / "model.json", folder / "model.safetensors"), ["One limit."])
     )

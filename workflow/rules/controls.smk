@@ -6,7 +6,7 @@
 rule train_traced:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
-        library=[*TRAINING, "src/replication/experiments/objectives.py"],
+        library=[*TRAINING, "src/replication/experiments/embeddings.py"],
     output:
         model="<results>/{dataset}/{embedding}/{run}/traced/model.safetensors",
         alignment="<results>/{dataset}/{embedding}/{run}/traced/alignment.csv",

@@ -15,7 +15,7 @@ from replication.models.run import Run
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job
 from replication.runs.models import MODELS
-from replication.runs.resources import disk_mb
+from replication.runs.record import disk_mb
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from replication.datasets.sources import obtain
 from replication.runs.jobs import start_job
-from replication.runs.resources import MIB, StageMeter
+from replication.runs.record import MIB, StageMeter
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

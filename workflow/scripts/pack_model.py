@@ -12,6 +12,7 @@ from replication.models.clai import CLaI
 from replication.models.embedding import load_embedded
 from replication.models.run import Run
 from replication.report.cards import card
+from replication.report.evidence import printed_reading
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job
 from replication.runs.record import with_evaluation
@@ -25,6 +26,8 @@ run = Run.open(given.prepared, params.settings, RunId.parse(given.model))
 records = [json.loads(Path(path).read_text()) for path in (given.training, given.evaluation)]
 model = create(run.model).load(run, given.model)
 embedded = load_embedded(given.embedded) if isinstance(model, CLaI) else None
-packed = pack(run, model, embedded, KEPT_REFERENCES, with_evaluation(*records), pd.read_csv(given.metrics))
+measured = pd.read_csv(given.metrics)
+metrics = measured[printed_reading(measured)].set_index("metric")["value"]
+packed = pack(run, model, embedded, KEPT_REFERENCES, with_evaluation(*records), metrics.to_dict())
 record = packed.save(made.record, made.weights)
 Path(made.card).write_text(card(record, params.limits))

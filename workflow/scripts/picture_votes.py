@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from clai.published_model import load
 from replication.datasets import prepared
-from replication.experiments.vote_pictures import vote_pictures
+from replication.experiments.published import vote_pictures
 from replication.runs.jobs import start_job, use_threads
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from replication.datasets.sources import Raw, prepare
 from replication.runs.jobs import start_job
-from replication.runs.resources import StageMeter, disk_mb
+from replication.runs.record import StageMeter, disk_mb
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

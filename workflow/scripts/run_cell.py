@@ -10,7 +10,7 @@ from replication.models.embedding import load_embedded
 from replication.models.run import Run
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job
-from replication.runs.resources import disk_mb
+from replication.runs.record import disk_mb
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

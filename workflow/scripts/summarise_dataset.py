@@ -11,8 +11,7 @@ from replication.runs.columns import COLUMNS
 from replication.runs.controls import CONTROLS
 from replication.runs.gather import gather
 from replication.runs.jobs import start_job
-from replication.runs.record import with_evaluation, write_records
-from replication.runs.resources import StageMeter, disk_mb
+from replication.runs.record import StageMeter, disk_mb, with_evaluation, write_records
 
 if TYPE_CHECKING:
     from snakemake.script import snakemake

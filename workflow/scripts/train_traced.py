@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from replication.experiments.objectives import train_traced
+from replication.experiments.embeddings import train_traced
 from replication.models.run import Run
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job

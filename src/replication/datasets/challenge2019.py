@@ -6,17 +6,16 @@ since admission to the ICU, which does not always begin at 1.
 
 import io
 import re
-import tempfile
 import warnings
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clai.errors import InputError
-from replication.datasets.files import reading, unpack_archive
+from replication.datasets.files import reading
 from replication.datasets.recordings import Rows, outside_to_missing, positive_recordings, write
 from replication.datasets.sources import Raw
 
@@ -31,17 +30,16 @@ LARGEST_RECORD = 2**22  # bytes; 336 hours take about 90,000
 
 def records(paths: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
     """Yield name and bytes of each record in zips and .psv files."""
-
-    def wanted(member: str) -> str | None:
-        return member if (last := Path(member).name).endswith(".psv") and not last.startswith(".") else None
-
     for path in paths:
         if path.suffix != ".zip":
             yield str(path), path.read_bytes()
             continue
-        with tempfile.TemporaryDirectory() as folder:
-            for file in unpack_archive(path, Path(folder), wanted, LARGEST_RECORD):
-                yield f"{path}: {file.relative_to(folder)}", file.read_bytes()
+        with reading(path, "a zip of records"), zipfile.ZipFile(path) as archive:
+            for info in archive.infolist():
+                if info.file_size > LARGEST_RECORD:
+                    raise InputError(f"{path}: {info.filename} unpacks to {info.file_size} bytes. Replace the archive.")
+                if (last := Path(info.filename).name).endswith(".psv") and not last.startswith("."):
+                    yield f"{path}: {info.filename}", archive.read(info)
 
 
 def parse(name: str, data: bytes, variables: Sequence[str]) -> Rows:
@@ -101,20 +99,6 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
     rule = f"1 from {LABEL_HOURS_BEFORE} hours before the onset of sepsis (Sepsis-3) to the end of the record, as the source "
     rule += "gives it"
     extra = {"flow": flow, "label_hours_before": LABEL_HOURS_BEFORE}
-    folds = hospital_folds(rows) if settings["folds"] == "hospitals" else None
+    # Sets A and B come from two hospital systems.
+    folds = (rows.recordings >= FIRST_OF_SET_B).astype(np.int64) if settings["folds"] == "hospitals" else None
     write(raw, out_dir, settings, seed, rows, exclusions, rule, extra, folds)
-
-
-def hospital_folds(rows: Rows) -> NDArray[np.int64]:
-    """Return the test fold (rows,) of each row: 0 for set A, 1 for set B, which come from two hospital systems.
-
-    Raises InputError when a set is missing or without a positive hour.
-    """
-    folds = (rows.recordings >= FIRST_OF_SET_B).astype(np.int64)
-    for fold, name in enumerate("AB"):
-        if not rows.y[folds == fold].any():
-            raise InputError(
-                f"folds is 'hospitals', but there is no record of set {name} with a positive hour; provide training_setA "
-                "and training_setB, or give `folds` a number"
-            )
-    return folds

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clai.errors import InputError
 from clai.pictures import SUFFIXES, read_picture
@@ -90,18 +91,20 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
             train, val = stratified_validation(np.array([k for k, _ in files["train"]]), share, seed)
             files |= {split: [files["train"][row] for row in rows] for split, rows in (("train", train), ("val", val))}
         same: dict[str, dict[tuple[str, int], str]] = {}
+
+        def pixels_of(split: str) -> Iterator[NDArray[np.uint8]]:
+            for k, path in files[split]:
+                name = str(path.relative_to(folder))
+                pixels = read_picture(path, (size, size), 3, f"{raw.path}: {name}", ADVICE)
+                same.setdefault(hashlib.sha256(pixels.data).hexdigest(), {})[split, k] = name
+                yield pixels[None]
+
         for split in SPLITS:
-            with writer.stream(f"x_{split}", (len(files[split]), size, size, 3), np.uint8) as append:
-                for k, path in files[split]:
-                    name = str(path.relative_to(folder))
-                    pixels = read_picture(path, (size, size), 3, f"{raw.path}: {name}", ADVICE)
-                    append(pixels[None])
-                    same.setdefault(hashlib.sha256(pixels.data).hexdigest(), {})[split, k] = name
+            writer.stream(f"x_{split}", (len(files[split]), size, size, 3), np.uint8, pixels_of(split))
             writer.array(f"y_{split}", np.array([k for k, _ in files[split]], dtype=np.int64))
-        parts = [
-            path.relative_to(folder).parts for _, path in files["train"]
-        ]  # from the split on, as in an archive of it
-        writer.array("files_train", np.array(["/".join(part[_place_of_split(part) or 0 :]) for part in parts]))
+        trained = [path.relative_to(folder).parts for _, path in files["train"]]
+        # From the split on, as in an archive of the folder.
+        writer.array("files_train", np.array(["/".join(part[_place_of_split(part) or 0 :]) for part in trained]))
         formats = sorted({SUFFIXES[path.suffix.lower()] for _, path in files["train"]})
         left = [str(path.relative_to(folder)) for path in others]
         repeated = [" = ".join(names.values()) for names in same.values() if len(names) > 1]

@@ -21,7 +21,7 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -116,30 +116,20 @@ class Writer:
     folder: Path
     written: dict[str, dict[str, Any]] = field(default_factory=dict)
 
-    @contextmanager
-    def stream(self, name: str, shape: Sequence[int], dtype: npt.DTypeLike) -> Iterator[Callable[[Array], None]]:
-        """Give a function that appends rows to array `name`, so that few of them are in memory at a time."""
-        row_type, full_shape, rows_so_far = np.dtype(dtype), tuple(int(n) for n in shape), 0
-        checksum = hashlib.sha256()
+    def stream(self, name: str, shape: Sequence[int], dtype: npt.DTypeLike, parts: Iterable[Array]) -> None:
+        """Write array `name` part by part, so that few of its rows are in memory at a time."""
+        row_type, checksum = np.dtype(dtype), hashlib.sha256()
+        descr = np.lib.format.dtype_to_descr(row_type)
         with (self.folder / f"{name}.npy").open("wb") as file:
-            descr = np.lib.format.dtype_to_descr(row_type)
-            np.lib.format.write_array_header_1_0(file, {"descr": descr, "fortran_order": False, "shape": full_shape})
-
-            def append(rows: Array) -> None:
-                nonlocal rows_so_far
-                rows_so_far += len(rows)
-                values = np.ascontiguousarray(rows, dtype=row_type).data
+            np.lib.format.write_array_header_1_0(file, {"descr": descr, "fortran_order": False, "shape": tuple(shape)})
+            for part in parts:
+                values = np.ascontiguousarray(part, dtype=row_type).data
                 checksum.update(values)
                 file.write(values)
-
-            yield append
-        if rows_so_far != full_shape[0]:
-            raise RuntimeError(f"{name}: {rows_so_far} rows were written, {full_shape[0]} announced")
-        self.written[name] = {"shape": list(full_shape), "dtype": str(row_type), "sha256": checksum.hexdigest()}
+        self.written[name] = {"shape": list(shape), "dtype": str(row_type), "sha256": checksum.hexdigest()}
 
     def array(self, name: str, values: Array) -> None:
-        with self.stream(name, values.shape, values.dtype) as append:
-            append(values)
+        self.stream(name, values.shape, values.dtype, [values])
 
     def read(self, name: str, mapped: bool = False) -> Array:
         """Read a written array, or map one that is not empty into memory."""
@@ -236,8 +226,6 @@ def load(folder: str | Path) -> Prepared:
     """Open a prepared dataset with its arrays memory-mapped; raise InputError unless they are as `dataset.json` has them."""
     folder = Path(folder)
     description = folder / DESCRIPTION
-    if not description.is_file():
-        raise InputError(f"{description}: not found; expected a prepared dataset. Run the rule prepare_dataset first.")
     info: dict[str, Any] = json.loads(description.read_text(encoding="utf-8"))
     arrays: dict[str, Array] = {}
     for name, expected in info["arrays"].items():

@@ -239,6 +239,7 @@ def read_night(paths: Sequence[Path], key: Key, settings: Mapping[str, Any], dro
     minutes = settings["trim_wake_minutes"]
     near = within_sleep(starts, stages, None if minutes is None else minutes * 60 * rate)
     night = Night(psg, key[0], starts[scored & near], stages[scored & near])
+    logger.info("%s: %d epochs", psg.name, len(night.starts))
     spread = np.ptp(signals_of(night, channels, samples_kept(settings)), axis=(0, 2))
     for channel in [name for name, value in zip(channels, spread, strict=True) if not 0 < value < np.inf]:
         raise Unusable(psg, f"found no signal that varies in {channel}, expected an EEG")
@@ -304,10 +305,8 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
         for split in SPLITS:
             members = [night for night in nights if night.subject in parts[split]]
             lengths = [len(night.starts) for night in members]
-            with writer.stream(f"x_{split}", (sum(lengths), len(channels), samples), np.float32) as append:
-                for night in members:
-                    logger.info("%s: %d epochs for %s", night.psg.name, len(night.starts), split)
-                    append(signals_of(night, channels, samples))
+            signals = (signals_of(night, channels, samples) for night in members)
+            writer.stream(f"x_{split}", (sum(lengths), len(channels), samples), np.float32, signals)
             writer.array(f"y_{split}", np.concatenate([night.stages for night in members]))
             writer.array(f"groups_{split}", np.repeat([night.subject for night in members], lengths))
             flow.append((f"of them for {split}", len(members)))

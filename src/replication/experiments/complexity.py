@@ -47,7 +47,7 @@ from replication.runs.columns import COLUMNS
 from replication.runs.identity import RunId
 from replication.runs.jobs import use_threads
 from replication.runs.models import CLAI
-from replication.runs.resources import peak_gpu_memory, peak_memory
+from replication.runs.record import peak_gpu_memory, peak_memory
 
 Row = tuple[str, str, str, int, str, float]
 SCHEDULES = ("printed", "sequential", "joint", "linear")

@@ -1,19 +1,32 @@
-"""The embeddings of `replication.runs.controls`: the module that embeds, the kernel that compares, and both without training."""
+"""The embeddings of `replication.runs.controls`: what embeds and compares, without training and along trainings by other losses.
 
+Trainings by other losses, on the same trunk, settings and passes, are the control of claim 9: whether the alignment of an
+embedding rises because Collaborative Learning maximises it, or with any training that separates classes. A model of `MODELS` has
+here the parameters, to the bit, that it has in its own run.
+"""
+
+import copy
 from collections.abc import Mapping
 from pathlib import Path
 
+import pandas as pd
 import torch
 from torch import Tensor, nn
 
+from clai.alignment import alignment_scores, one_vs_rest, target_matrix
 from clai.batches import Splits
+from clai.checkpoints import Checkpoint
 from clai.encoders import place
 from clai.kernels import Cosine
+from clai.trainer import Epoch
 from replication.models.base import Network, View, create
-from replication.models.embedding import Embedded, draw_items, embed
+from replication.models.embedding import Embedded, draw_items, embed, labels_of, outputs
 from replication.models.run import Run
 from replication.runs.controls import EMBEDDINGS, INPUTS
 
+VALIDATION_SAMPLES = 1000
+"""Validation samples behind an alignment."""
+TRACE_COLUMNS = ["epoch", "kernel", "centred_alignment"]
 # Items of a pass that settles the statistics of an untrained network.
 _BLOCK = 512
 
@@ -82,3 +95,43 @@ def embed_parts(
         part = embed(view.module, getattr(splits or run.splits, name), run.training.precision, drawn)
         parts[name] = part._replace(z=part.z.float())
     return parts
+
+
+def train_traced(run: Run, objective: str, checkpoint: Checkpoint) -> tuple[Network, pd.DataFrame]:
+    """Train by an objective of `replication.runs.controls`.
+
+    Returns the model on the CPU, and the alignment of its embedding on validation samples (`TRACE_COLUMNS`). Epoch 0 is the
+    untrained network, its BatchNorm layers settled on the training items.
+    """
+    model = create_embedding(objective).build(run)
+    place(model.module, run.device)
+    positions = draw_items(run.splits.val, VALIDATION_SAMPLES, run.id.seed)
+    untrained = copy.deepcopy(model)
+    settle(run, untrained.network)
+    first = {"epoch": 0, **measure_alignment(run, untrained, positions)}
+    history = model.learn(run, lambda: measure_alignment(run, model, positions), checkpoint)
+    model.module.cpu()
+    rows = [
+        (row["epoch"], key.removeprefix("kernel "), row[key])
+        for key in first
+        if key != "epoch"
+        for row in [first, *history]
+    ]
+    return model, pd.DataFrame(rows, columns=TRACE_COLUMNS)
+
+
+def measure_alignment(run: Run, model: Network, positions: Tensor) -> Epoch:
+    """Return by kernel the centred alignment of an embedding on the validation samples at these positions.
+
+    It is the mean over conditions; an embedding without conditions serves all of them.
+    """
+    signs = one_vs_rest(labels_of(run.splits.val, positions), run.conditions)
+    target = target_matrix(signs, signs, run.training.target)
+    figures: Epoch = {}
+    for view in model.views():
+        z = outputs(view.module, run.splits.val, run.training.precision, positions, dim=1)
+        with torch.no_grad():
+            similarity = copy.deepcopy(view.kernel).cpu()(z, z)
+            centred = alignment_scores(similarity.expand(len(signs), -1, -1), target)[1]
+        figures[f"kernel {view.kernel.name}"] = float(centred.mean())
+    return figures

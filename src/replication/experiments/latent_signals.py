@@ -83,10 +83,7 @@ def areas_around_onset(
 
 
 def roughness(signals: Floats) -> Floats:
-    """Return the mean absolute second difference of each signal (hours, L) over its standard deviation, (L,).
-
-    A straight line has 0. Fewer than three hours, or a constant signal, give NaN.
-    """
+    """Return the mean absolute second difference of each signal (hours, L) over its standard deviation, (L,), or NaN."""
     deviation = signals.std(axis=0)
     if len(signals) < 3:
         return np.full(signals.shape[1], np.nan)

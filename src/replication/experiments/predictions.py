@@ -43,11 +43,7 @@ _OPTIONAL = ("recording", "fold", "alarm")
 
 @dataclass(frozen=True)
 class Samples:
-    """The test samples of a dataset, (N,) each.
-
-    y: class indices. group: a number for each patient or subject; that of the sample itself where samples stand for themselves.
-    recording: a number for each recording, and fold: its test fold. None for a fixed test set.
-    """
+    """The class indices y of a dataset's test samples and what else `samples.parquet` has, (N,) each."""
 
     y: NDArray[np.int64]
     group: NDArray[np.int64]
@@ -116,10 +112,6 @@ def save_predictions(
 def _of_two(score: Floats, given: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     """Return the columns of scores (N,), which are log-odds, or votes in [-1, 1]."""
     vote = bool(np.abs((1 + score) / 2 - given["probability"]).max() < CLOSE)
-    if not vote and np.abs(expit(score) - given["probability"]).max() >= CLOSE:
-        raise InputError(
-            "found probabilities that are neither (1 + score) / 2 nor the logistic function of the scores; expected one of them"
-        )
     largest = np.nextafter(np.float32(1), np.float32(0))
     log_odds = 2 * np.arctanh(np.clip(score, -largest, largest)) if vote else score
     slope, intercept = _logistic(score, given["calibrated"].astype(np.float64))
@@ -145,7 +137,7 @@ def _logistic(score: Floats, calibrated: Floats) -> tuple[float, float]:
 def load_predictions(path: Path, samples: Samples, classes: int) -> Iterator[tuple[str, Predictions]]:
     """Yield the replicate of each run in `predictions_<model>.parquet`, such as `seed0/fold1`, and its predictions.
 
-    Raises InputError for a file that is damaged, or not of these samples and so many classes.
+    Raises InputError for a file that is damaged, or not of these samples and classes.
     """
     scores = [f"score_{k}" for k in range(classes)]
     columns = _OF_TWO if classes == 2 else ("run", *scores, "temperature")
@@ -157,19 +149,17 @@ def load_predictions(path: Path, samples: Samples, classes: int) -> Iterator[tup
                 f"{path}: found {len(rows)} rows of {run.replicate}, not {n}; expected predictions of the samples beside it. "
                 "Restore both files, or compute them again"
             )
-        yield run.replicate, _two_of(rows) if classes == 2 else _classes_of(rows, scores)
-
-
-def _two_of(rows: pd.DataFrame) -> Predictions:
-    log_odds, first = rows["log_odds"].to_numpy(np.float64), rows.iloc[0]
-    score = np.tanh(log_odds / 2) if first["vote"] else log_odds
-    calibrated = LogisticCalibration(first["slope"], first["intercept"])(score)
-    return Predictions(score, expit(log_odds), calibrated, rows["alarm"].to_numpy() if "alarm" in rows else None)
-
-
-def _classes_of(rows: pd.DataFrame, scores: list[str]) -> Predictions:
-    score = rows[scores].to_numpy(np.float64)
-    return Predictions(score, scaled_softmax(score, 1.0), scaled_softmax(score, rows["temperature"].iloc[0]))
+        first = rows.iloc[0]
+        if classes > 2:
+            score = rows[scores].to_numpy(np.float64)
+            found = Predictions(score, scaled_softmax(score, 1.0), scaled_softmax(score, first["temperature"]))
+        else:
+            log_odds = rows["log_odds"].to_numpy(np.float64)
+            score = np.tanh(log_odds / 2) if first["vote"] else log_odds
+            calibrated = LogisticCalibration(first["slope"], first["intercept"])(score)
+            alarm = rows["alarm"].to_numpy() if "alarm" in rows else None
+            found = Predictions(score, expit(log_odds), calibrated, alarm)
+        yield run.replicate, found
 
 
 def add_runs(path: Path, source: Path, replicates: Collection[str]) -> None:

@@ -1,8 +1,9 @@
-"""Publish a trained model, and evaluate a published one on prepared data."""
+"""Publish a trained model, evaluate a published one on prepared data, and picture its votes (figure S1)."""
 
+import base64
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import torch
+from numpy.typing import NDArray
 from safetensors.torch import save
 from torch import Tensor
 
@@ -24,7 +26,7 @@ from clai.records import WEIGHTS
 from clai.tensors import load_tensors
 from clai.votes import References
 from replication.datasets.hourly_inputs import hourly_names
-from replication.datasets.prepared import DESCRIPTION, normalisation
+from replication.datasets.prepared import DESCRIPTION, Prepared, normalisation
 from replication.experiments import evaluation as of_runs
 from replication.experiments.evaluation import Scored, evaluate_scores, votes
 from replication.models.base import Network, create
@@ -38,6 +40,10 @@ from replication.runs.record import checksums
 
 KEPT_REFERENCES = 400
 """Training samples that vote in a published model, as many of each class, weighted by its share."""
+IMAGES = 2
+"""Test images that are classified rightly, and as many that are not."""
+SHOWN_REFERENCES = 5
+"""References for the predicted class, and as many against it."""
 _DATA = ("dataset", "title", "version", "licence", "kind", "classes", "source", "miniature")
 
 
@@ -62,14 +68,14 @@ def pack(
     embedded: Mapping[str, Embedded] | None,
     references: int,
     record: Mapping[str, Any],
-    metrics: pd.DataFrame,
+    metrics: Mapping[str, float],
 ) -> Packed:
     """Make a trained model, of CLaI or of cross-entropy, which has no `embedded`, ready to be published.
 
     A model of Collaborative Learning keeps a sample of its references, as many of each class, drawn with the run's seed. They
     vote with the weight of the class members for whom they stand. Their embeddings are rounded to float16.
 
-    references: to keep. record, metrics: of the run, with its evaluation.
+    references: to keep. record, metrics: of the run, with its evaluation by the printed rule.
     """
     tensors, kernel, kept = rounded(model, run), dict(run.settings["kernel"]), None
     files: list[str] = []
@@ -110,7 +116,7 @@ def pack(
             "population": [] if kept is None else kept.population.tolist(),
             **({"reference_files": files} if files else {}),
             "calibration": calibration,
-            "metrics": {"run": _printed(metrics), "published": published},
+            "metrics": {"run": dict(metrics), "published": published},
             "record": dict(record),
         },
         tensors,
@@ -154,14 +160,6 @@ def _input(run: Run) -> dict[str, Any]:
     statistics = info["normalisation"]["test" if separately else "train"]
     names = list(info.get("variables", info.get("channels", [])))
     return {"shape": list(run.data["x_test"].shape[1:]), "names": names, **statistics}
-
-
-def _printed(metrics: pd.DataFrame) -> dict[str, float]:
-    """Return the metrics of the printed rule over all references, or of a model without references."""
-    main = metrics[metrics["rule"].fillna("").isin(["printed", ""])]
-    if "shares" in main:
-        main = main[main["shares"].fillna("").isin(["population", ""])]
-    return {str(name): float(value) for name, value in zip(main["metric"], main["value"], strict=True)}
 
 
 def evaluate(folder: str | Path, prepared: str | Path) -> pd.DataFrame:
@@ -210,3 +208,36 @@ def keeps_weights(folder: str | Path) -> bool:
     """Return whether the weights compute what those of the run did: not where they are rounded to float16."""
     tensors = load_tensors(Path(folder) / WEIGHTS)
     return all(tensor.dtype != torch.float16 for name, tensor in tensors.items() if name not in REFERENCES)
+
+
+def vote_pictures(model: PublishedModel, data: Prepared, seed: int) -> pd.DataFrame:
+    """Return test images, drawn with the seed, and the references with the strongest votes about them, as `votes.csv.gz`.
+
+    An image has a row with `role` image, then one for each reference; `pixels` are base64 of uint8 (height, width, channels).
+    """
+    y = np.asarray(data["y_test"])
+    order = np.random.default_rng(seed).permutation(len(y))
+    predicted = model.predict(data["x_test"])
+    right = predicted == np.asarray(model.classes)[y]
+    shown = [row for side in (right, ~right) for row in order[side[order]][:IMAGES].tolist()]
+    rows = [row for image in shown for row in _rows(model, data, image)]
+    return pd.DataFrame(rows, columns=COLUMNS["votes.csv.gz"])
+
+
+def _rows(model: PublishedModel, data: Prepared, image: int) -> Iterator[dict[str, Any]]:
+    pixels = np.asarray(data["x_test"][image])
+    (found,) = model.votes(pixels[None], SHOWN_REFERENCES)
+    shared = {"model": model.record["model"], "image": image, "predicted": found.label}
+    label = model.classes[int(data["y_test"][image])]
+    shown = {"role": "image", "place": 0, "item": image, "label": label, "vote": found.score}
+    yield {**shared, **_picture(pixels), **shown}
+    for role, side in (("for", found.support), ("against", found.opposition)):
+        for number, vote in enumerate(side, 1):
+            pixels = data["x_train"][vote.item]
+            yield {**shared, **_picture(pixels), **vote._asdict(), "role": role, "place": number}
+
+
+def _picture(pixels: NDArray[np.uint8]) -> dict[str, Any]:
+    height, width = pixels.shape[:2]
+    text = base64.b64encode(np.ascontiguousarray(pixels).tobytes()).decode()
+    return {"height": height, "width": width, "pixels": text}

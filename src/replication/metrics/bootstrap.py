@@ -134,11 +134,9 @@ def _counts(row: NDArray[np.intp], column: NDArray[np.intp], rows: int, columns:
 def bca_limits(value: float, draws: Floats, jackknife: Sequence[Floats]) -> tuple[float, float]:
     """Return the limits of the 95 % BCa interval of a statistic; NaN without draws.
 
-    They are those of `scipy.stats.bootstrap`, which would leave out single patients: too many here. If all draws lie on one
-    side of the value, the bias is that of half a draw on the other side, where SciPy's limits are NaN.
-
-    value: of the sample itself. draws: of the bootstrap samples (B,). jackknife: of each independent sample, such as a fold, the
-    values without one of its groups (G,). NaN does not count.
+    They are those of `scipy.stats.bootstrap`, which would leave out single patients: too many here. If all draws (B,) lie on one
+    side of the value, the bias is that of half a draw on the other side, where SciPy's limits are NaN. jackknife: of each
+    independent sample, such as a fold, the values without one of its groups (G,).
     """
     draws = draws[~np.isnan(draws)]
     if not len(draws):
@@ -250,10 +248,8 @@ def net_benefit(
 ) -> pd.DataFrame:
     """Return the decision curve of alarms above each probability threshold (Vickers & Elkin 2006).
 
-    Net benefit is the share of true alarms minus the share of false alarms times the odds of the threshold. An alarm in
-    every hour has the net benefit `always`, and no alarm 0.
-
-    y: (N,) in {0, 1}. probability: (N,). Returns the columns threshold, net_benefit, always.
+    Net benefit is the share of true alarms minus the share of false alarms times the odds of the threshold. Columns: threshold,
+    net_benefit, always (of an alarm in every hour).
     """
     y, probability = np.asarray(y).astype(bool), np.asarray(probability)
     rows = []

@@ -8,8 +8,7 @@ precision, recall, f1
 macro_f1
     Unweighted mean of the F1 of every class that occurs among labels or predictions.
 kappa
-    Cohen's: agreement of predictions with labels beyond that of independent ones with the same shares, from 1 (complete)
-    over 0 (none) down to -1.
+    Cohen's: 1 for complete agreement of predictions with labels, 0 for that of independent ones.
 roc_auc
     Area under the ROC curve of each class against the rest, unweighted mean over classes. Of two classes that of class 1.
 expected calibration error (ECE)
@@ -17,12 +16,9 @@ expected calibration error (ECE)
     (Naeini et al. 2015). There are two readings. *top-label*, the paper's (line 763), pairs the largest class probability
     with whether that class is right. *positive-rate* (binary only) pairs the probability of the positive class with the label.
 Brier score
-    Mean squared difference of the probability of the positive class and the label. If each probability is replaced by the
-    mean of its bin of the ECE, the score is reliability - resolution + uncertainty (Murphy 1973). Reliability is the mean
-    squared distance of probability and observed share, resolution that of observed share and prevalence, and uncertainty
-    the variance of the label.
-    Of more classes it is the mean squared distance of the probabilities (C,) and the indicator of the class, halved, which for
-    two classes is the same.
+    Mean squared distance of the probabilities (C,) and the indicator of the class, halved. Of two classes, with each probability
+    replaced by the mean of its bin of the ECE, it is reliability - resolution + uncertainty (Murphy 1973): the mean squared
+    distance of probability and observed share, that of observed share and prevalence, and the variance of the label.
 log loss
     Mean of minus the logarithm of the probability of the true class, in nats.
 area under the risk-coverage curve (AURC)
@@ -52,10 +48,7 @@ Floats = NDArray[np.float64]
 
 
 def roc_auc(positive: ArrayLike, score: ArrayLike, name: str = "class 1") -> float:
-    """Return the area under the ROC curve of scores (N,) for outcomes (N,) in {0, 1}.
-
-    NaN where one outcome does not occur; a warning then says so of the class `name`.
-    """
+    """Return the area under the ROC curve of scores (N,) for outcomes (N,) in {0, 1}; NaN, with a warning, for one outcome."""
     from sklearn.metrics import roc_auc_score
 
     positive = np.asarray(positive).astype(bool)
@@ -221,12 +214,9 @@ def brier_parts(probability: ArrayLike, outcome: ArrayLike) -> dict[str, float]:
 
 
 def choose_threshold(y: ArrayLike, score: ArrayLike) -> float:
-    """Return the threshold above which calling scores positive maximises F1.
+    """Return the threshold above which calling scores (N,) positive maximises F1 for y (N,), the highest of equally good ones.
 
-    It lies halfway between two observed scores, or just below the lowest where calling all samples positive is best. It is
-    the highest of equally good ones. NaN, with a warning, without a positive sample.
-
-    y: (N,) in {0, 1}. score: (N,).
+    It lies halfway between two observed scores, or just below the lowest. NaN, with a warning, without a positive sample.
     """
     from sklearn.metrics import precision_recall_curve
 

@@ -1,11 +1,10 @@
 """Differences between models of samples, with the uncertainty of seeds and of test samples together.
 
-Runs of all models are scored on the same test samples, which the models decide alike where they are easy. So differences are
-paired by sample, and by seed. McNemar's test compares two classifiers on one test set; it would take the runs at hand for all
-that training can give, and knows accuracy alone. A t-interval over seeds takes the test samples for all that there are. The
-model here has both as random: a difference is the mean over S seeds that are crossed with the same samples, as readers and
-cases are in the analysis of multi-reader studies (Obuchowski & Rockette 1995, Commun. Stat. Simul. Comput. 24:285-308; Hillis
-2007, Stat. Med. 26:596-619, for the degrees of freedom).
+Runs of all models are scored on the same test samples, so differences are paired by sample, and by seed. McNemar's test would
+take the runs at hand for all that training can give, and a t-interval over seeds the test samples for all that there are. The
+model here has both as random: a difference is the mean over S seeds that are crossed with the same samples, as readers and cases
+are in the analysis of multi-reader studies (Obuchowski & Rockette 1995, Commun. Stat. Simul. Comput. 24:285-308; Hillis 2007,
+Stat. Med. 26:596-619, for the degrees of freedom).
 
 The samples' part of the variance comes from a paired bootstrap, which draws groups of samples that resemble each other, such as
 the epochs of a sleeper (Efron & Tibshirani 1993). The seeds' part comes from their spread: two to five seeds are too few to be
@@ -66,13 +65,17 @@ def compare_models(
     empty for a model alone, samples is the number of groups.
     """
     names, group = np.unique(groups, return_inverse=True)
-    weights = _weights(len(names), draws, seed)
+    share = np.full(len(names), 1 / len(names))
+    drawn = np.random.default_rng(seed).multinomial(len(names), share, size=draws)
+    weights = np.concatenate(
+        [np.ones((1, len(names))), drawn]
+    )  # how often each draw has each group; first the sample itself
     measured: dict[str, dict[int, Floats]] = {}
     for model, of_seeds in runs.items():
         measured[model] = {}
         for number, predicted in of_seeds.items():
             measure = _measure_of(y, group, len(names), predicted)
-            parts = [measure(weights[i : i + DRAWS_AT_ONCE].astype(float)) for i in range(0, draws + 1, DRAWS_AT_ONCE)]
+            parts = [measure(weights[i : i + DRAWS_AT_ONCE]) for i in range(0, draws + 1, DRAWS_AT_ONCE)]
             measured[model][number] = np.concatenate(parts)
     rows = []
     for model, other in combinations(runs, 2):
@@ -87,20 +90,6 @@ def compare_models(
             found = paired_difference(values[0, :, k], values[1:, :, k], len(names))._replace(p=float("nan"))
             rows.append((model, "", metric, *found, len(names), len(of_model), draws))
     return pd.DataFrame(rows, columns=COLUMNS["comparisons.csv"])
-
-
-def _weights(groups: int, draws: int, seed: int) -> NDArray[np.unsignedinteger]:
-    """Return how often each bootstrap sample has each group, (draws + 1, groups); row 0 is the sample itself.
-
-    All runs share the draws. Drawing takes as long as measuring a run, so the draws are kept, in the smallest integers that can
-    count `groups`. numpy draws integers of 64 bits; drawing in blocks bounds these, and gives the numbers of a single call.
-    """
-    weights = np.ones((draws + 1, groups), dtype=np.min_scalar_type(groups))
-    generator, share = np.random.default_rng(seed), np.full(groups, 1 / groups)
-    for start in range(1, draws + 1, DRAWS_AT_ONCE):
-        block = weights[start : start + DRAWS_AT_ONCE]
-        block[:] = generator.multinomial(groups, share, size=len(block))
-    return weights
 
 
 def _pairs(first: Mapping[int, Floats], second: Mapping[int, Floats]) -> list[tuple[Floats, Floats]]:

@@ -5,9 +5,6 @@ def trunk_passes(variant: str, batches: float, classes: float) -> tuple[float, f
     """Return how many of M batches go forward, and how many gradients of batches come back, with C classes.
 
     variant: `printed` (Algorithm 3), `sequential` or `joint` (both with all references), or `linear` (joint with one).
-
-    >>> trunk_passes("printed", 4, 10)
-    (90.0, 120.0)
     """
     pairs, anchors = batches * (batches - 1) / 2, batches - 1
     if variant == "printed":  # For each pair the reference goes forward, and gradients come back to both.

@@ -9,13 +9,6 @@ Indices = NDArray[np.int64]
 
 
 def segments(values: NDArray[Any]) -> tuple[Indices, Indices]:
-    """Return the first row and the length of each run of equal values, in order.
-
-    values: (rows,), not empty.
-
-    >>> starts, lengths = segments(np.array([7, 7, 3, 3, 3]))
-    >>> starts.tolist(), lengths.tolist()
-    ([0, 2], [2, 3])
-    """
+    """Return the first row and the length of each run of equal values (rows,), in order."""
     starts = np.flatnonzero(np.r_[True, values[1:] != values[:-1]])
     return starts, np.diff(starts, append=len(values))

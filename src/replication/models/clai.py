@@ -136,10 +136,9 @@ class AlignmentMaximised(CLaI):
     learn = Network.learn
 
     def objective(self, run: Run) -> Objective:
-        """Return 1 minus the mean over conditions of the alignment of one half of a batch with the other.
+        """Return 1 minus the mean over conditions of the centred alignment of one half of a batch with the other.
 
-        The alignment is the centred one (Cortes, Mohri & Rostamizadeh 2012). Without centring, constant similarities of -1
-        already have a high alignment with `product`.
+        Without centring, constant similarities of -1 already have a high alignment with `product`.
         """
 
         def loss(x: Any, labels: Tensor) -> Tensor:

@@ -203,7 +203,6 @@ class DeepKernelGP(Network):
         return loss
 
     def validation(self, run: Run) -> Callable[[], Epoch]:
-        """Return the function that measures the posterior mean of all validation samples after each epoch."""
         items = run.splits.val
 
         def validate() -> Epoch:

@@ -106,11 +106,9 @@ class SupervisedContrastive(Network):
     """Supervised contrastive learning (Khosla et al. 2020): train trunk and projection, drop the projection, read the trunk out.
 
     The protocol is that of its authors (section 3): a batch holds two augmented views of each item; the loss compares
-    projections on the unit sphere, here by the linear layer that they name as one of two choices; after training the projection
-    is dropped, and a logistic regression, their choice, is fitted on the frozen features of the trunk. The augmentation is that
-    of the other methods, not the stronger one of the authors. The loss is that of pytorch-metric-learning.
-
-    Where CLaI learns from draws of at most `samples_per_class` of a class, so does the loss.
+    projections on the unit sphere, here by a linear layer, one of their two choices; a logistic regression, their choice, is
+    fitted on the frozen features of the trunk. The augmentation is that of the other methods, not the stronger one of the
+    authors. Where CLaI learns from draws of at most `samples_per_class` of a class, so does the loss.
     """
 
     network: Encoder
@@ -135,10 +133,7 @@ class SupervisedContrastive(Network):
         return loss
 
     def copies(self, run: Run) -> int:
-        """Return two where views of an item differ, by augmentation (images) or dropout, else one.
-
-        With one view the positives of an item are the others of its class, which the loss allows.
-        """
+        """Return two where views of an item differ, by augmentation (images) or dropout; else its class alone has positives."""
         kind = run.data.info["kind"]
         return 2 if kind == "images" or (kind == "recordings" and run.settings["encoder"]["dropout"] > 0) else 1
 
@@ -221,11 +216,9 @@ class Prototypical(SupervisedContrastive):
 
 
 def prototypical_loss(support: Tensor, y_support: Tensor, query: Tensor, y_query: Tensor) -> Tensor:
-    """Return the mean of -log softmax(-|z - c_y|^2) over queries, c being the class means of the support.
+    """Return the mean of -log softmax(-|z - c_y|^2) over queries (Q, L), c being the class means of the support (S, L).
 
-    Args:
-        support, query: embeddings (S, L) and (Q, L).
-        y_support, y_query: class indices (S,) and (Q,). A query whose class the support lacks has no prototype and is left out.
+    A query whose class the support lacks has no prototype and is left out.
     """
     classes, place = y_support.unique(return_inverse=True)
     member = nn.functional.one_hot(place, len(classes)).to(support.dtype)

@@ -49,8 +49,7 @@ class Run:
     def open(cls, description: str | Path, settings: Mapping[str, Any], run_id: RunId) -> Self:
         """Open a run's prepared data (`dataset.json`), choose its device and precision, and set its number of threads.
 
-        Settings without `device` compute on the CPU. The run holds, and records, the precision that was chosen in place of
-        `auto`. Raises InputError if the prepared data are missing or damaged.
+        The run holds, and records, the precision that was chosen in place of `auto`.
         """
         use_threads(settings["threads"])
         data = prepared.load(Path(description).parent)
@@ -147,10 +146,9 @@ def choose_device(name: str) -> torch.device:
 
 
 def has_native_bfloat16(device: torch.device) -> bool:
-    """Return whether the device computes in bfloat16 itself.
+    """Return whether the device computes in bfloat16 itself; emulated, a trunk took sixteen times as long as in float32.
 
-    On the CPU oneDNN must use it (ONEDNN_MAX_CPU_ISA may forbid that), and the processor must have AVX-512 BF16 or AMX. Others
-    emulate it: on one with AVX2 alone a trunk then took sixteen times as long as in float32.
+    On the CPU oneDNN must use it (ONEDNN_MAX_CPU_ISA may forbid that), and the processor must have AVX-512 BF16 or AMX.
     """
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)

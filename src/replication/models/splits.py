@@ -25,7 +25,7 @@ def recording_rows(data: Prepared, settings: Mapping[str, Any], run_id: RunId) -
     """Return the training, validation and test rows of recordings, (rows,) each.
 
     A run tests on its fold and trains on the others. In a study that is `scored_on` development, all three parts are of
-    development patients, who are in no fold; `split_seed` draws those for testing. Raises InputError where a part lacks a class.
+    development patients; `split_seed` draws those for testing. Raises InputError where a part lacks a class.
     """
     folds, patients, y = (np.asarray(data[f"{name}_all"]) for name in ("folds", "patients", "y"))
     if settings.get("scored_on") == "development":

@@ -126,11 +126,7 @@ def of_kind(kind: str, settings: Mapping[str, Any]) -> list[str]:
 
 
 def layout_of(output: str) -> str:
-    """Return the name of an output's layout and caption, which datasets of the user's own share.
-
-    >>> layout_of("own/pets/table_accuracy"), layout_of("supplement/tableS1")
-    ('own/table_accuracy', 'supplement/tableS1')
-    """
+    """Return the name of an output's layout and caption, which datasets of the user's own share: own/<output>."""
     return f"own/{Path(output).name}" if output.startswith("own/") else output
 
 

@@ -9,16 +9,16 @@ A run leaves its record as JSON. The evidence of a dataset or study keeps the re
 import hashlib
 import json
 import platform
+import resource
 import subprocess
+import sys
 import time
 from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from clai.errors import InputError
 from replication.runs.identity import RunId
-from replication.runs.resources import peak_memory
 
 PACKAGES = (
     "torch", "numpy", "scikit-learn", "gpytorch", "studenttmixture", "pytorch-metric-learning", "mne", "medmnist", "snakemake",
@@ -27,6 +27,7 @@ PACKAGES = (
 
 WRITTEN = ("paper_figures", "results", "README.md")
 """Tracked paths that the workflow itself writes while runs go on. No run reads them."""
+MIB = 2**20
 RUNS, SHARED = "runs.jsonl", "runs_shared.json"
 """Files of an evidence folder that hold the records of its runs."""
 SHARED_PARTS = ("settings", "versions", "data")
@@ -163,16 +164,9 @@ def _refer(record: Mapping[str, Any], shared: dict[str, dict[str, Any]]) -> dict
 
 
 def read_records(folder: Path) -> list[dict[str, Any]]:
-    """Return the records of an evidence folder, sorted by run, their shared parts in place; raise InputError for damage."""
-    try:
-        shared = json.loads((folder / SHARED).read_text(encoding="utf-8"))
-        lines = (folder / RUNS).read_text(encoding="utf-8").splitlines()
-        return [_resolve(json.loads(line), shared) for line in lines]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise InputError(
-            f"{folder}: found no records of runs in {RUNS} and {SHARED} ({error!r}), expected them as the workflow writes them. "
-            "Restore both files together, or compute this evidence again"
-        ) from error
+    """Return the records of an evidence folder, sorted by run, their shared parts in place."""
+    shared = json.loads((folder / SHARED).read_text(encoding="utf-8"))
+    return [_resolve(json.loads(line), shared) for line in (folder / RUNS).read_text(encoding="utf-8").splitlines()]
 
 
 def _resolve(line: Mapping[str, Any], shared: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -183,3 +177,44 @@ def _resolve(line: Mapping[str, Any], shared: Mapping[str, Mapping[str, Any]]) -
     if "evaluation" in line:
         record["evaluation"] = _resolve(line["evaluation"], shared)
     return record
+
+
+class StageMeter:
+    """Measure a stage from its start to `finish`, or to `write`."""
+
+    def __init__(self, stage: str) -> None:
+        self.stage = stage
+        self.started, self.started_cpu = time.perf_counter(), time.process_time()
+
+    def finish(self, disk_mb: float) -> dict[str, Any]:
+        """Return wall and processor time (s) since the start, the peak memory of this process (MiB), and the disk taken (MiB)."""
+        return {
+            "stage": self.stage,
+            "wall_seconds": round(time.perf_counter() - self.started, 2),
+            "cpu_seconds": round(time.process_time() - self.started_cpu, 2),
+            "peak_memory_mb": round(peak_memory()),
+            "disk_mb": disk_mb,
+        }
+
+    def write(self, path: str, disk_mb: float) -> None:
+        """Write what `finish` returns as JSON."""
+        Path(path).write_text(json.dumps(self.finish(disk_mb), indent=1, sort_keys=True) + "\n")
+
+
+def disk_mb(files: Iterable[str | Path]) -> float:
+    """Return the size of those files that are there, in MiB."""
+    sizes = [path.stat().st_size for path in map(Path, files) if path.exists()]
+    return round(sum(sizes) / MIB, 3)
+
+
+def peak_memory() -> float:
+    """Return the largest resident memory of this process so far, in MiB."""
+    # Linux counts in KiB, macOS in bytes.
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024**2 if sys.platform == "darwin" else 1024)
+
+
+def peak_gpu_memory() -> float:
+    """Return the most memory that this process has allocated on its GPU so far, in MiB."""
+    import torch
+
+    return float(torch.cuda.max_memory_allocated() / MIB)
