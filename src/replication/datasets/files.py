@@ -56,8 +56,7 @@ def checksum_of(path: Path, algorithm: str = "sha256") -> str:
 def describe_files(paths: Iterable[Path], base: Path, algorithm: str = "sha256") -> list[dict[str, Any]]:
     """Return file (relative to `base`), size and checksum of each path, sorted.
 
-    More than LISTED_ONE_BY_ONE files become one entry for each folder, with the checksum of its tree: TREE and the sha256 of
-    the lines "name checksum".
+    Of more than LISTED_ONE_BY_ONE files they are of each folder, with the sha256 of the lines "name checksum".
     """
     entries = [
         {"file": p.relative_to(base).as_posix(), "size": p.stat().st_size, "checksum": checksum_of(p, algorithm)}

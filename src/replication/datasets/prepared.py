@@ -44,11 +44,9 @@ _CHUNK_VALUES = 2**22
 
 
 def statistics(x: Array, axis: int, rows: Array | None = None) -> tuple[Array, Array]:
-    """Return the mean and the population standard deviation of each channel, in one pass over slices of the first axis.
+    """Return mean and population standard deviation (channels,), NaN for a channel without a value, in one pass over slices.
 
-    x: any number of axes, in memory or mapped; NaN is a missing value. axis: the channel axis, not the first.
-    rows: bool (len(x),), the rows to use; all when None. Returns two float64 arrays (channels,), NaN for a channel
-    without a value.
+    x: in memory or mapped; NaN is a missing value. axis: of the channels, not the first. rows: bool (len(x),); None for all.
     """
     axis = axis % x.ndim
     others = tuple(i for i in range(x.ndim) if i != axis)

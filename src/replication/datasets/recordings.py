@@ -23,18 +23,12 @@ UNITS = {
     "DBP": "mmHg",
     "Resp": "breaths/min",
 }
-
-
 ADMITTING = ("cohort", "minimum_age", "minimum_hours", "minimum_onset_hours", "first_stay_only", "onset")
 """Settings that decide which recordings are admitted, where a source has them."""
 
 
 class Rows(NamedTuple):
-    """Hourly rows; those of a recording are contiguous, with hours ascending.
-
-    x: float32 (rows, variables), NaN where not measured. y: int64 (rows,) in {0, 1}. recordings, patients: int64
-    (rows,). hours: float32 (rows,).
-    """
+    """Hourly rows, (rows,) and (rows, variables), NaN where not measured; those of a recording are contiguous, in order."""
 
     x: npt.NDArray[np.float32]
     y: npt.NDArray[np.int64]

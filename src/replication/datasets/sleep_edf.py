@@ -116,10 +116,7 @@ def contents(signal: Any) -> str:
 
 
 def check_channels(psg: Path, channels: Sequence[str], rate: float) -> None:
-    """Raise Unusable unless the file has each channel once, at `rate` Hz and in volts or parts of them.
-
-    mne would raise a slower channel to the rate of the fastest, and take an unknown unit for volts.
-    """
+    """Raise Unusable unless the file has each channel once, at `rate` Hz and in volts: what mne would resample, or guess."""
     whole = open_edf(psg)
     it_has = contents(whole)
     if not whole.n_times:

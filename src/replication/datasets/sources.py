@@ -225,11 +225,7 @@ def obtain(dataset: str, settings: Mapping[str, Any], table: Path, folder: Path,
 
 
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
-    """Turn the verified files of a dataset into its prepared form, the folder `out_dir`.
-
-    settings: the dataset's entry. seed: of the random splits. Raises InputError, naming the dataset's key, for what the source
-    refuses.
-    """
+    """Turn the verified files of a dataset into its prepared form, `out_dir`; raise InputError, with the dataset's key."""
     # Killed attempts leave their temporary folders.
     for left in out_dir.parent.glob(f".{out_dir.name}-*"):
         shutil.rmtree(left)

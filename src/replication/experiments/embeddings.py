@@ -53,8 +53,7 @@ def create_embedding(name: str) -> Network:
 def open_view(run: Run, name: str, model: str | Path | None) -> View:
     """Return how an embedding of `replication.runs.controls` sees the samples of a run, on the run's device.
 
-    What comes without a kernel of its own has the cosine one; an untrained network has CLaI-M's, at its start. model: the trained
-    model's file; None for what no training made.
+    model: the trained model's file; None for what no training made.
     """
     if name == INPUTS:
         view = View(Inputs(), Cosine())
@@ -98,10 +97,9 @@ def embed_parts(
 
 
 def train_traced(run: Run, objective: str, checkpoint: Checkpoint) -> tuple[Network, pd.DataFrame]:
-    """Train by an objective of `replication.runs.controls`.
+    """Train by an objective, and return the model on the CPU and its alignment on validation samples (`TRACE_COLUMNS`).
 
-    Returns the model on the CPU, and the alignment of its embedding on validation samples (`TRACE_COLUMNS`). Epoch 0 is the
-    untrained network, its BatchNorm layers settled on the training items.
+    Epoch 0 is the untrained network, its BatchNorm layers settled on the training items.
     """
     model = create_embedding(objective).build(run)
     place(model.module, run.device)

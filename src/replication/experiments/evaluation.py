@@ -120,8 +120,8 @@ def evaluate(run: Run, model: Model, splits: Splits) -> Evaluation:
 def evaluate_clai(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]) -> Evaluation:
     """Evaluate Collaborative Inference with the training samples as references, by each decision rule.
 
-    Two classes are evaluated with both class shares of the references, from the same similarities; more classes with those
-    of the training samples alone. Reliability and predictions are those of the rule `printed` with the shares `population`.
+    Two classes are evaluated with both class shares of the references. Reliability and predictions are those of the rule
+    `printed` with the shares `population`.
     """
     means = {part: similarity_means(run, kernel, embedded[part], embedded["train"]) for part in ("test", "val")}
     evaluations = {}

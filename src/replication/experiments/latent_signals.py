@@ -28,10 +28,10 @@ HOURS_BEFORE, EVENT_HOURS = 12, 4
 def trace_signals(
     data: Prepared, embedded: Sequence[str], latent: Sequence[str]
 ) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
-    """Trace one stay in every model, and measure how rough the latent processes are over all stays.
+    """Trace one stay of fold 0 in every model with its first seed, and measure how rough the latent processes are.
 
-    The stay is one of fold 0; its signals are those of the first seed. embedded, latent: paths of runs' embeddings and latent
-    processes. Returns the columns of `signals.csv`, and the columns quantity and value of each process by path.
+    embedded, latent: paths of runs' embeddings and latent processes. Returns the columns of `signals.csv`, and the columns
+    quantity and value of each process by path.
     """
     paths = [*embedded, *latent]
     first_seed = min((RunId.parse(path).seed for path in paths), default=None)
@@ -114,23 +114,18 @@ def mean_roughness(signals: Floats, starts: NDArray[np.int64]) -> float:
     return float(np.nanmean(rough)) if np.isfinite(rough).any() else float("nan")
 
 
-@torch.no_grad()
 def seen_statistics(run: Run, kernel: Kernel, test: Embedded) -> pd.DataFrame:
     """Return `latent_statistics` of a run's test samples, of one condition, as the kernel sees them: columns quantity, value.
 
     The raw embedding of CLaI-C has a norm that the cosine kernel ignores, and that of CLaI-M directions that M may ignore.
     """
-    seen, recording, _, y = _seen(run, kernel, test)
+    seen, recording, _, y = as_seen(run, kernel, test)
     found = latent_statistics(seen, recording, y)
     return pd.DataFrame({"quantity": [f"{name}_seen" for name in found], "value": list(found.values())})
 
 
-def seen_areas(run: Run, kernel: Kernel, test: Embedded) -> pd.DataFrame:
-    """Return `areas_around_onset` of a run's test samples, of one condition, as the kernel sees them."""
-    return areas_around_onset(*_seen(run, kernel, test))
-
-
-def _seen(
+@torch.no_grad()
+def as_seen(
     run: Run, kernel: Kernel, test: Embedded
 ) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Return the signals of a run's test samples in the kernel's coordinates, and their recordings, hours and labels."""

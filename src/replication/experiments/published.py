@@ -126,8 +126,8 @@ def pack(
 def rounded(model: Network, run: Run) -> dict[str, Tensor]:
     """Return parameters and buffers of a model, the weights of the trunk's layers in half the bits.
 
-    Autocast rounds these weights to bfloat16 for every use, so that outputs of a run with this precision stay the same.
-    Those of other runs are rounded to float16, which changes a prediction in some thousands.
+    Autocast rounds them to bfloat16 for every use, so that outputs of a run with this precision stay the same. Those of other
+    runs are rounded to float16, which changes a prediction in some thousands.
     """
     weights = {p.data_ptr() for p in model.network.trunk.parameters() if p.ndim > 1}
     stored = torch.bfloat16 if run.training.precision == "bfloat16" else torch.float16

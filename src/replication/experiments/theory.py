@@ -59,8 +59,7 @@ def check_parzen(seed: int) -> list[Row]:
     """Compare the decision rules with the Parzen-window estimate of the Bayes classifier (claim 10).
 
     The rule `derivation` is the last line of the paper's derivation (line 389), which multiplies class shares by *sums* of
-    similarities, here divided by N; the other rules are those of `clai.inference`. For each share, bandwidth and rule,
-    agreement_kde is the share of test samples decided as by scikit-learn's KernelDensity.
+    similarities, here divided by N. agreement_kde is the share of test samples decided as by scikit-learn's KernelDensity.
     """
     rows: list[Row] = []
     for share, bandwidth in itertools.product(SHARES, BANDWIDTHS):

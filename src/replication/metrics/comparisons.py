@@ -67,9 +67,7 @@ def compare_models(
     names, group = np.unique(groups, return_inverse=True)
     share = np.full(len(names), 1 / len(names))
     drawn = np.random.default_rng(seed).multinomial(len(names), share, size=draws)
-    weights = np.concatenate(
-        [np.ones((1, len(names))), drawn]
-    )  # how often each draw has each group; first the sample itself
+    weights = np.concatenate([np.ones((1, len(names))), drawn])  # first the sample itself
     measured: dict[str, dict[int, Floats]] = {}
     for model, of_seeds in runs.items():
         measured[model] = {}

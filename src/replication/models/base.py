@@ -65,8 +65,7 @@ def create(key: str, fit: str | None = None) -> Model:
 class RowClassifier(Model):
     """A classifier of vectors: of rows of features, of single hours by the encoder's inputs, or of embeddings.
 
-    A subclass defines `fit_rows` and `score_rows`. Its settings are the block of `baselines` with the model's name, underscores
-    for hyphens.
+    Its settings are the block of `baselines` with the model's name, underscores for hyphens.
     """
 
     def fit(self, run: Run, splits: Splits, checkpoint: Checkpoint | None) -> list[Epoch]:
@@ -272,11 +271,11 @@ def batchwise_learning(
 
 
 def draw_shift(data: Items, settings: TrainingSettings) -> Tensor:
-    """Return the correction of log-odds that were learned from draws of at most `samples_per_class` of each class.
+    """Return the correction (classes,) of log-odds that were learned from draws of at most `samples_per_class` of each class.
 
     A classifier of such draws is one of all samples but for a constant a class (King & Zeng 2001): the logarithm of the class's
-    share of all samples over its share of the draws. These are the draws of an epoch in an order drawn with the seed. The order
-    of the data would not do: a batch of one class loses more samples to its draw than a mixed one. Shape (classes,), on the CPU.
+    share of all samples over its share of the draws. These are the draws of an epoch in an order drawn with the seed, because a
+    batch of one class loses more samples to its draw than a mixed one.
     """
     classes = int(data.labels.max()) + 1
     if settings.samples_per_class is None:

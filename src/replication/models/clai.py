@@ -36,7 +36,10 @@ class CLaI(Network):
     kernel: Kernel
 
     def build(self, run: Run) -> Self:
-        self.network, self.kernel = build_clai(run.settings, self.key, run.inputs, run.conditions, run.id.seed)
+        return self._build(run, run.conditions)
+
+    def _build(self, run: Run, conditions: int) -> Self:
+        self.network, self.kernel = build_clai(run.settings, self.key, run.inputs, conditions, run.id.seed)
         self.module = nn.ModuleList([self.network, self.kernel])
         return self
 
@@ -117,9 +120,7 @@ class Unconditioned(CLaI):
     """The same kernel and vote over one embedding for all classes: kernel alignment without the paper's condition on a class."""
 
     def build(self, run: Run) -> Self:
-        self.network, self.kernel = build_clai(run.settings, self.key, run.inputs, 1, run.id.seed)
-        self.module = nn.ModuleList([self.network, self.kernel])
-        return self
+        return self._build(run, 1)
 
     def training(self, run: Run) -> TrainingSettings:
         if run.conditions == 1:  # Two classes have one embedding anyway.

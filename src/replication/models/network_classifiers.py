@@ -40,8 +40,7 @@ SAMPLES_PER_CLASS = 100_000
 class CrossEntropy(Network):
     """The trunk of CLaI's encoder with logits, trained on cross-entropy.
 
-    Where CLaI learns from draws of at most `samples_per_class` of a class, so does the classifier. Its logits are then shifted
-    to the class shares of all samples.
+    It learns from the draws of each class that CLaI learns from; its logits are then shifted to the shares of all samples.
     """
 
     network: Classifier
@@ -150,7 +149,6 @@ class SupervisedContrastive(Network):
         return validate
 
     def scores(self, run: Run, items: Items) -> Floats:
-        """Return the scores of the read-out, which is fitted on all training items at the first call."""
         place(self.network, run.device)
         if self.read_out is None:
             self.read_out = self._fit_read_out(run, torch.arange(len(run.splits.train)))

@@ -113,7 +113,7 @@ class GradientBoosting(RowClassifier):
 def varying(x: NDArray[np.float32]) -> NDArray[np.bool_]:
     """Return which columns of x (N, F) vary by more than float32 resolves beside the one that varies most; all if none varies.
 
-    Dead units of a network leave values of 1e-43 or so. Divided by their spread they would count as much as any other.
+    Values of 1e-43, of a network's dead units, would count as much as any other when divided by their spread.
     """
     spread = x.std(axis=0, dtype=np.float64)
     return np.asarray((spread > np.finfo(np.float32).eps * spread.max()) | (spread.max() == 0))

@@ -52,8 +52,7 @@ def start_job(log: str | Path) -> None:
 def remove_finished_checkpoints(results: Path) -> None:
     """Delete the checkpoints of runs below `results` whose last file is there: a record, or embeddings where there is none.
 
-    A run does not delete its own: until Snakemake has noted that the job is done, which takes minutes on a cluster, an
-    interruption would start it anew.
+    A run does not: until Snakemake has noted its end, minutes later on a cluster, an interruption would start it anew.
     """
     for last in ("run.json", "embedded.safetensors"):
         for file in results.rglob(last):

@@ -37,11 +37,7 @@ def trials(space: Mapping[str, Mapping[str, Any]], number: int, seed: int) -> li
 
 
 def corners(space: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return settings, in their blocks, that together have each choice and each end of a range: few, drawn from nothing.
-
-    >>> corners({"threads": {"choice": [1, 2]}, "training.warmup": {"uniform": [0.1, 0.3]}})
-    [{'threads': 1, 'training': {'warmup': 0.1}}, {'threads': 2, 'training': {'warmup': 0.3}}]
-    """
+    """Return settings, in their blocks, that together have each choice and each end of a range."""
     values = {setting: next(iter(entry.values())) for setting, entry in space.items()}
     most = max(map(len, values.values()))
     return [_nested({setting: own[min(n, len(own) - 1)] for setting, own in values.items()}) for n in range(most)]

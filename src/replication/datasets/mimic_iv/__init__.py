@@ -14,41 +14,25 @@ import numpy as np
 from duckdb import DuckDBPyConnection
 
 from clai.errors import InputError
-from replication.datasets.mimic_iv.onset import (
-    RULES,
-    find_onsets,
-    flow_of,
-    read_treatment,
-    select_cohort,
-    select_stays,
-)
-from replication.datasets.mimic_iv.sofa import coverage, find_ventilation, read_events, score_sofa
-from replication.datasets.mimic_iv.tables import (
-    FAHRENHEIT,
-    TABLES,
-    VITALS,
-    check_patients,
-    connect,
-    count,
-    executing,
-)
+from replication.datasets.mimic_iv import onset, sofa, tables
+from replication.datasets.mimic_iv.tables import VITALS, count, executing
 from replication.datasets.recordings import Rows, cohort_text, write
 from replication.datasets.sources import Raw
 
 logger = logging.getLogger(__name__)
 
-FILES = tuple(f"**/{table}.csv{ending}" for table in TABLES for ending in (".gz", ""))
+FILES = tuple(f"**/{table}.csv{ending}" for table in tables.TABLES for ending in (".gz", ""))
 EXPECTS = "the folder of MIMIC-IV (2.x, 3.x or the demo), itself or one above it, with hosp/ and icu/"
 
 
 def label(database: DuckDBPyConnection, settings: Mapping[str, Any], time: str = "earliest") -> list[dict[str, Any]]:
     """Create the tables stays, those of their events, sofa and onsets; return the exclusions of stays by each rule."""
-    exclusions = select_stays(database, settings)
-    read_events(database)
-    read_treatment(database)
-    find_ventilation(database)
-    score_sofa(database)
-    find_onsets(database, settings["onset"], time)
+    exclusions = onset.select_stays(database, settings)
+    sofa.read_events(database)
+    onset.read_treatment(database)
+    sofa.find_ventilation(database)
+    sofa.score_sofa(database)
+    onset.find_onsets(database, settings["onset"], time)
     return exclusions
 
 
@@ -60,7 +44,7 @@ def average_vitals(database: DuckDBPyConnection, ranges: Mapping[str, Sequence[f
         database.execute(f"""
         CREATE TABLE readings AS
         SELECT stay_id, hour, variable,
-            CASE WHEN c.item = {FAHRENHEIT} THEN (c.value - 32) / 1.8 ELSE c.value END AS reading
+            CASE WHEN c.item = {tables.FAHRENHEIT} THEN (c.value - 32) / 1.8 ELSE c.value END AS reading
         FROM chart c JOIN (VALUES {named}) AS names(item, variable) ON c.item = names.item
         WHERE c.value IS NOT NULL
     """)
@@ -113,28 +97,28 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
     out_dir.parent.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory(prefix=f".{out_dir.name}-duckdb-", dir=out_dir.parent) as scratch,
-        connect(raw.path, Path(scratch), settings["memory_gb"]) as database,
+        tables.connect(raw.path, Path(scratch), settings["memory_gb"]) as database,
     ):
-        check_patients(database, raw)
+        tables.check_patients(database, raw)
         exclusions = label(database, settings)
         if not count(database, "SELECT count(*) FROM stays"):
-            flow = cohort_text(flow_of(exclusions), settings)
+            flow = cohort_text(onset.flow_of(exclusions), settings)
             raise InputError(f"{raw.path}: found no stay that the settings admit, expected some. {flow}")
-        covered = coverage(database)
+        covered = sofa.coverage(database)
         lacking = [name for name, stays in covered.items() if not stays]
         for name in lacking:
             logger.warning("%s: no stay has %s: the definition treats it as normal, or never met", raw.path, name)
         outside = average_vitals(database, settings["variables"])
         if lacking and not count(database, "SELECT count(*) FROM onsets"):
             raise InputError(f"{raw.path}: found no onset of sepsis; the tables have no {', no '.join(lacking)}")
-        exclusions += select_cohort(database, settings) + outside
+        exclusions += onset.select_cohort(database, settings) + outside
         rows = hourly_rows(database, settings)
     rule = (
-        f"1 from {settings['label_hours_before']} hours before the onset of sepsis ({RULES[settings['onset']].words}, "
+        f"1 from {settings['label_hours_before']} hours before the onset of sepsis ({onset.RULES[settings['onset']].words}, "
         "time: earliest) to the end of the stay"
     )
     extra = {
-        "flow": flow_of(exclusions),
+        "flow": onset.flow_of(exclusions),
         "coverage": covered,
         "lacking": lacking,
         "label_hours_before": settings["label_hours_before"],

@@ -198,8 +198,7 @@ def score_sofa(database: DuckDBPyConnection) -> None:
 def _oxygenation(database: DuckDBPyConnection) -> None:
     """Create `oxygenation`: stay_id, hour, ratio (PaO2 / FiO2, mmHg) and ventilated of each arterial blood gas.
 
-    FiO2 is that of the same specimen, or else the latest charted one of at most four hours before; a fraction is turned into
-    per cent.
+    FiO2, in per cent, is that of the same specimen, or else the latest charted one of at most four hours before.
     """
     per_cent = "CASE WHEN value > 0.2 AND value <= 1 THEN 100 * value WHEN value BETWEEN 20 AND 100 THEN value END"
     with executing("the blood gases in hosp/labevents"):
