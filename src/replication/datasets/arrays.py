@@ -72,10 +72,7 @@ def read_arrays(path: Path, classes: Sequence[Any] | None) -> tuple[Array, Array
 
 
 def classes_of(path: Path, y: Array, classes: Sequence[Any] | None) -> tuple[list[str], npt.NDArray[np.int64]]:
-    """Return the names of the classes, those found in y where `classes` is None, and the class index of each sample.
-
-    Raises InputError unless y has each class and nothing else, and at least two.
-    """
+    """Return the names of the classes, those found in y where `classes` is None, and the class index of each sample."""
     found = in_order(np.unique(y.astype(str)))
     names = found if classes is None else trimmed(classes).tolist()
     if classes is not None and y.dtype.kind != "U":

@@ -78,10 +78,7 @@ def choose_columns(path: Path, names: Sequence[str], settings: Mapping[str, Any]
 
 
 def read_table(path: Path, features: Sequence[str], texts: Sequence[str]) -> pd.DataFrame:
-    """Read columns of a table whose names `columns_of` has checked: the features as numbers, others as text.
-
-    Raises InputError, naming file, column and row, for a value that is missing, no number or not finite.
-    """
+    """Read the features as numbers, others as text; raise InputError, with the place, for what is missing or no finite number."""
     with reading(path, TABLE), warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
         if path.suffix == ".parquet":
             table = read_parquet(path)[[*features, *texts]]
@@ -141,10 +138,7 @@ def _refuse(path: Path, bad: Any, column: str, found: Any, expected: str) -> Non
 def labels_of(
     path: Path, values: "pd.Series[str]", classes: Sequence[Any] | None, positive: str | int | None = None
 ) -> tuple[list[str], npt.NDArray[np.int64]]:
-    """Return the classes, those found in the table where `classes` is None, and the class index of each value (rows,).
-
-    positive: the last of two. Raises InputError for a value that is none of the classes.
-    """
+    """Return the classes, those found where `classes` is None, `positive` last, and the class index of each value (rows,)."""
     found = in_order(values.unique())
     names = found if classes is None else trimmed(classes).tolist()
     _refuse(path, ~values.isin(names), str(values.name), values, f"one of {', '.join(names)} (`classes` of the entry)")

@@ -69,10 +69,7 @@ def hourly_inputs(
 
 
 def _weighted_mean(values: Floats, starts: NDArray[np.int64], lengths: NDArray[np.int64], weight: np.float32) -> Floats:
-    """Return m[t] = m[t - 1] + weight (values[t] - m[t - 1]) of each recording, with m[0] = values[0], like values (rows, F).
-
-    One step takes an hour of all recordings.
-    """
+    """Return m[t] = m[t - 1] + weight (values[t] - m[t - 1]) of each recording, with m[0] = values[0], like values (rows, F)."""
     order = np.argsort(-lengths, kind="stable")
     starts, lengths = starts[order], lengths[order]
     result = np.empty_like(values)

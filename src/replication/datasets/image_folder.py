@@ -49,10 +49,7 @@ def opened(path: Path, out_dir: Path) -> Iterator[Path]:
 
 
 def listed(folder: Path, path: Path) -> tuple[dict[str, dict[str, list[Path]]], list[Path]]:
-    """Return the pictures below `folder` by split ("train", "test", if any "val") and class, and the other files; each sorted.
-
-    path: for messages. Raises InputError for splits without the same classes, and a class whose name cannot be printed.
-    """
+    """Return the pictures by split and class, and other files, sorted; raise InputError for splits of other classes."""
     pictures: dict[str, dict[str, list[Path]]] = {"train": {}, "test": {}}
     others = []
     for file in matching(folder, ["**/*"]):

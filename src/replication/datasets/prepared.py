@@ -106,10 +106,7 @@ def normalisation(
 
 @dataclass
 class Writer:
-    """Writes the arrays of a prepared dataset into the temporary `folder` of `writing`.
-
-    Their checksums make `dataset.json`, the only file that later steps depend on, change whenever a value changes.
-    """
+    """Writes the arrays of a prepared dataset, with a checksum of each, into the temporary `folder` of `writing`."""
 
     folder: Path
     written: dict[str, dict[str, Any]] = field(default_factory=dict)

@@ -270,10 +270,7 @@ def signals_of(night: Night, channels: Sequence[str], samples: int) -> npt.NDArr
 def usable_nights(
     paths: Sequence[Path], settings: Mapping[str, Any], dropped: Counter[str]
 ) -> tuple[list[Night], list[str], list[tuple[str, int]]]:
-    """Return the usable ones of the recordings that the settings select, the reasons against others, and counts by step.
-
-    Raises Unusable for the first unusable recording when `unusable` is `refuse`, and InputError when no recording is usable.
-    """
+    """Return the usable ones of the selected recordings, the reasons against others, and counts by step; Unusable to refuse."""
     recordings: dict[Key, list[Path]] = {}
     nights: list[Night] = []
     reasons: list[str] = []

@@ -143,10 +143,7 @@ def verify(path: Path, checksum: str, dataset: str) -> None:
 
 
 def download(dataset: str, rows: Sequence[Row], folder: Path) -> None:
-    """Verify the files of `rows` that are in `folder`, and download the others; a file gets its name when it is whole.
-
-    Raises InputError, which says where to put the file by hand, when an address does not deliver after RETRIES.
-    """
+    """Verify the files of `rows` in `folder`, and download the others; raise InputError, with the place to put a file by hand."""
     import pooch
 
     store = pooch.create(

@@ -14,10 +14,7 @@ DEVELOPMENT = -1
 
 
 def stratified_validation(y: Indices, share: float, seed: int) -> tuple[Indices, Indices]:
-    """Return ascending indices for training and validation, with `share` of each class of y (N,) for the latter.
-
-    Raises InputError where one of them gets less than one sample of a class.
-    """
+    """Return ascending indices for training and for validation, with `share` of each class of y (N,), at least one sample."""
     from sklearn.model_selection import train_test_split
 
     counts = np.unique(y, return_counts=True)[1]
@@ -57,10 +54,7 @@ def rows_of_groups(
     seed: int,
     unit: str,
 ) -> list[Indices]:
-    """Return the ascending rows for training, validation and test, of the groups that `group_split` divides.
-
-    groups, y: (N,), group and class index of each row. Raises InputError where a split lacks a class.
-    """
+    """Return the ascending rows for training, validation and test of `group_split`; raise InputError where one lacks a class."""
     parts = group_split(groups, test_share, validation_share, seed, unit)
     rows = [np.flatnonzero(np.isin(groups, part)) for part in parts]
     for split, part, drawn in zip(("train", "val", "test"), parts, rows, strict=True):

@@ -102,10 +102,7 @@ def merits(y: Labels, scores: Floats) -> dict[str, float]:
 
 
 def coarser_roc_auc(y: Labels, f: Floats) -> Mapping[str, float]:
-    """Return the mean area under the ROC curve of each class against the rest, of f (N, C) and of what is left of it.
-
-    f-rounded has DECIMALS, decisions say whether f > 0 for each class, and label whether f is the largest.
-    """
+    """Return the mean one-versus-rest ROC-AUC of f (N, C), of f rounded, of decisions f > 0 and of the class of the largest f."""
     one_hot = np.eye(f.shape[1])[f.argmax(axis=1)]
     readings = {"f": f, "f-rounded": f.round(DECIMALS), "decisions": (f > 0).astype(float), "label": one_hot}
     return {

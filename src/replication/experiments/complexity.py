@@ -163,10 +163,7 @@ class Measurement:
     sizes: Sizes
 
     def schedules(self) -> list[Row]:
-        """Time Algorithm 3 beside the schedule of the same gradient (`exact`), and one class after another beside all (`joint`).
-
-        All parameters after an epoch of the former two are compared in double precision.
-        """
+        """Time Algorithm 3 beside the schedule of its gradient (`exact`), and classes in turn beside all at once (`joint`)."""
         rows = self._time_schedules("exact", SCHEDULES[:2], self.sizes.exact)
         rows += self._time_schedules("joint", SCHEDULES[1:3], self.sizes.joint)
         for model in ("clai-c", "clai-m"):

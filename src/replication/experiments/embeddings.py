@@ -51,10 +51,7 @@ def create_embedding(name: str) -> Network:
 
 
 def open_view(run: Run, name: str, model: str | Path | None) -> View:
-    """Return how an embedding of `replication.runs.controls` sees the samples of a run, on the run's device.
-
-    model: the trained model's file; None for what no training made.
-    """
+    """Return how an embedding sees the samples of a run, on its device; `model` is the trained model's file, if there is one."""
     if name == INPUTS:
         view = View(Inputs(), Cosine())
     elif model is None:
@@ -119,10 +116,7 @@ def train_traced(run: Run, objective: str, checkpoint: Checkpoint) -> tuple[Netw
 
 
 def measure_alignment(run: Run, model: Network, positions: Tensor) -> Epoch:
-    """Return by kernel the centred alignment of an embedding on the validation samples at these positions.
-
-    It is the mean over conditions; an embedding without conditions serves all of them.
-    """
+    """Return by kernel the centred alignment, a mean over conditions, of an embedding on some validation samples."""
     signs = one_vs_rest(labels_of(run.splits.val, positions), run.conditions)
     target = target_matrix(signs, signs, run.training.target)
     figures: Epoch = {}

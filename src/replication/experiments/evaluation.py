@@ -203,10 +203,7 @@ def measure_agreement(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]
 
 
 def class_similarity(run: Run, kernel: Kernel, embedded: Embedded) -> pd.DataFrame:
-    """Return the mean similarity of pairs of samples of two classes, averaged over conditions.
-
-    At most `SIMILARITY_SAMPLES` samples of each class are drawn, with the run's seed. Columns class_a, class_b, similarity.
-    """
+    """Return the mean similarity of drawn samples of two classes, over conditions: columns class_a, class_b, similarity."""
     generator = torch.Generator().manual_seed(run.id.seed)
     drawn = []
     for k in range(run.classes):

@@ -135,10 +135,7 @@ def _logistic(score: Floats, calibrated: Floats) -> tuple[float, float]:
 
 
 def load_predictions(path: Path, samples: Samples, classes: int) -> Iterator[tuple[str, Predictions]]:
-    """Yield the replicate of each run in `predictions_<model>.parquet`, such as `seed0/fold1`, and its predictions.
-
-    Raises InputError for a file that is damaged, or not of these samples and classes.
-    """
+    """Yield the replicate of each run, such as `seed0/fold1`, and its predictions; raise InputError for other samples."""
     scores = [f"score_{k}" for k in range(classes)]
     columns = _OF_TWO if classes == 2 else ("run", *scores, "temperature")
     for replicate, rows in _read(path, columns).groupby("run", sort=False):

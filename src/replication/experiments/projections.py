@@ -34,10 +34,7 @@ def _drawn(
 
 
 def tsne(run: Run, kernel: Kernel, test: Embedded) -> pd.DataFrame:
-    """Project test embeddings of all conditions side by side by t-SNE (van der Maaten & Hinton 2008).
-
-    Each drawn sample is described by its K D coordinates, reduced by PCA first. Columns model, x, y, label.
-    """
+    """Project test embeddings, side by side, by PCA and t-SNE (van der Maaten & Hinton 2008): columns model, x, y, label."""
     _, parts, label = _drawn(run, kernel, test, TSNE_SAMPLES)
     coordinates = np.concatenate(parts, axis=1)
     reduced = PCA(min(COMPONENTS, *coordinates.shape), svd_solver="full").fit_transform(coordinates)

@@ -106,10 +106,7 @@ def _in_blocks(scores: Callable[[slice], Floats], count: int) -> Floats:
 
 
 def _machine(kernel: Kernel, train: Split, c: float, seed: int) -> Scores:
-    """Fit a support vector machine whose kernel is the Parzen form (1 + S) / 2, averaged over conditions.
-
-    It is positive semidefinite, which S of the Gaussian kernel is not.
-    """
+    """Fit a support vector machine with the mean Parzen form (1 + S) / 2, positive semidefinite where S is not, as its kernel."""
     z = train.embedded.z
 
     @torch.no_grad()
@@ -129,10 +126,7 @@ def _neighbours(train: Split, count: int) -> Scores:
 
 
 def _density(train: Split, val: Split, test: Split, classes: int) -> Floats:
-    """Score by the Bayes rule with Gaussian windows on the coordinates; validation samples choose the width.
-
-    A width is in units of the root mean square distance of the training samples from their mean.
-    """
+    """Score by the Bayes rule with Gaussian windows; validation samples choose the width, in root mean square distances."""
     scale = float(np.sqrt(train.x.var(0).sum()))
     centre = train.x.mean(0)
     references = torch.from_numpy(train.x - centre).double()

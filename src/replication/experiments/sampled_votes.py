@@ -51,10 +51,7 @@ def compare_sampled_votes(
 def random_embeddings(
     test: int, references: int, shares: Sequence[float], size: int, device: torch.device
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Draw test (K, P, L) and reference (K, R, L) embeddings of classes with these shares, and the labels (R,) of the references.
-
-    Condition k shifts the embeddings of class k. For two classes there is one condition, which shifts those of class 1.
-    """
+    """Draw test (K, P, L) and reference (K, R, L) embeddings, class k shifted under condition k, and labels (R,)."""
     generator = torch.Generator().manual_seed(0)
     conditions = torch.arange(len(shares))[1 if len(shares) == 2 else 0 :]
 

@@ -80,10 +80,7 @@ class Ranked:
         self.positives = np.bincount(unit[positive], minlength=units).astype(float)
 
     def areas(self, weights: Floats) -> Floats:
-        """Return the area under the ROC curve and the average precision of each draw, (draws, 2).
-
-        weights: of the units (draws, units). Both are NaN where a class has no weight.
-        """
+        """Return ROC-AUC and average precision (draws, 2), NaN where a class has no weight, by weights (draws, units)."""
         return self._measured(weights, precision=True)
 
     def roc_areas(self, weights: Floats) -> Floats:
@@ -203,10 +200,7 @@ def _draw(generator: np.random.Generator, draw: int, patients: int) -> Floats:
 def _measure_of(
     folds: Sequence[Fold], models: Sequence[str], rows: NDArray[np.intp], count: int
 ) -> Callable[[Floats], Floats]:
-    """Return the function from weights of patients (draws, count) to the metrics (draws, folds, models, METRICS).
-
-    folds: of the same rows. rows: the index of the patient of each row. A metric is NaN where it is undefined.
-    """
+    """Return the function from weights of patients (draws, count) to the metrics (draws, folds, models, METRICS) or NaN."""
     runs = [(f, m, model) for f in range(len(folds)) for m, model in enumerate(models) if model in folds[f].scores]
     ranked = {(f, m): Ranked(folds[f].y, folds[f].scores[model], rows, count) for f, m, model in runs}
     utilities = {(f, m): _by_patient(folds[f], model, rows, count) for f, m, model in runs}
@@ -231,10 +225,7 @@ def _mean_over_folds(measured: Floats) -> Floats:
 
 
 def _by_patient(fold: Fold, model: str, rows: NDArray[np.intp], count: int) -> tuple[Floats, Floats, Floats]:
-    """Return the utility of the alarms of a model, of no alarms and of the best alarms, each summed by patient (count,).
-
-    rows: the index of the patient of each row. All are 0 without a utility or alarms.
-    """
+    """Return the utility of a model's alarms, of none and of the best, each summed by patient (count,); 0 without any."""
     if fold.utility is None or model not in fold.alarms:
         return (np.zeros(count),) * 3
     alarm, silence = fold.utility

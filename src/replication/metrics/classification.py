@@ -59,10 +59,7 @@ def roc_auc(positive: ArrayLike, score: ArrayLike, name: str = "class 1") -> flo
 
 
 def multiclass_metrics(y: ArrayLike, probabilities: ArrayLike) -> dict[str, float]:
-    """Return the metrics of table 1, of class indices y (N,) and probabilities (N, C).
-
-    Raises InputError for probabilities outside [0, 1].
-    """
+    """Return the metrics of table 1, of class indices y (N,) and probabilities (N, C)."""
     from sklearn.metrics import accuracy_score, cohen_kappa_score, f1_score, precision_recall_fscore_support
 
     y, probabilities = np.asarray(y), np.asarray(probabilities, dtype=np.float64)
@@ -168,10 +165,7 @@ def ranked_classes(classes: int) -> range:
 
 
 def top_label(y: ArrayLike, probabilities: ArrayLike) -> tuple[Floats, Floats]:
-    """Return the largest class probability of each sample (N,), and (N,) 1 where that class is the label, else 0.
-
-    y: (N,) class indices. probabilities: (N, C). The first of equal probabilities counts.
-    """
+    """Return the largest class probability of each sample (N,), the first of equals, and 1 where it is of the label, else 0."""
     probabilities = np.asarray(probabilities, dtype=np.float64)
     return probabilities.max(axis=1), (probabilities.argmax(axis=1) == np.asarray(y)).astype(np.float64)
 

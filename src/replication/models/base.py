@@ -255,10 +255,7 @@ def batchwise_learning(
     checkpoint: Checkpoint | None,
     views: int = 1,
 ) -> list[Epoch]:
-    """Train in place on a loss of single batches, drawing as many items a step as a CLaI group of anchor and references.
-
-    views: how often an item is in its batch. Other arguments, the history and errors are those of `clai.trainer.train`.
-    """
+    """Train in place on a loss of single batches, each `views` times as large as a CLaI group of anchor and references."""
     size = group_size(settings, len(data))
     batches = [slice(first, first + size) for first in range(0, len(data) - size + 1, size)]
 

@@ -80,10 +80,7 @@ def embed_splits(run: Run, encoder: Encoder) -> dict[str, Embedded]:
 
 
 def similarity_means(run: Run, kernel: Kernel, test: Embedded, reference: Embedded) -> ParzenMeans:
-    """Return the mean similarities that the decision rules are functions of, computed on the CPU.
-
-    The run's seed draws a sample of the references where `inference.references` is a number.
-    """
+    """Return the mean similarities that the decision rules are functions of, on the CPU, with `inference.references`."""
     number = run.settings["inference"]["references"]
     labels, z_reference, population = reference.y, reference.z, None
     if number != "all" and number < len(labels):

@@ -105,10 +105,7 @@ class GaussianProcess(RowClassifier):
         batch_size: int,
         learning_rate: float,
     ) -> Self:
-        """Fit to a sample of rows of every class (`class_sample`), from k-means centres as inducing points.
-
-        Raises DivergenceError, with epoch, step and learning rate, for numbers that are not finite or a loss above `EXPLODED`.
-        """
+        """Fit to a sample of rows (`class_sample`), from k-means centres as inducing points; raise DivergenceError."""
         rows, self.shift = class_sample(y, samples_per_class, seed)
         sample, classes = x[rows].astype(np.float64), y[rows]
         outputs = 1 if classes.max() == 1 else int(classes.max()) + 1

@@ -87,10 +87,7 @@ class GradientBoosting(RowClassifier):
         samples_per_class: int,
         **settings: Any,
     ) -> Self:
-        """Fit; `merit` on validation rows, every class among them, chooses the number of iterations.
-
-        settings: further arguments of HistGradientBoostingClassifier.
-        """
+        """Fit; `merit` on validation rows, every class among them, chooses the number of iterations."""
         from sklearn.ensemble import HistGradientBoostingClassifier
 
         rows, self.shift = class_sample(y, samples_per_class, seed)

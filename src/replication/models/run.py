@@ -47,10 +47,7 @@ class Run:
 
     @classmethod
     def open(cls, description: str | Path, settings: Mapping[str, Any], run_id: RunId) -> Self:
-        """Open a run's prepared data (`dataset.json`), choose its device and precision, and set its number of threads.
-
-        The run holds, and records, the precision that was chosen in place of `auto`.
-        """
+        """Open a run's prepared data (`dataset.json`), choose device and precision, which it records, and set its threads."""
         use_threads(settings["threads"])
         data = prepared.load(Path(description).parent)
         device = choose_device(settings.get("device", "cpu"))

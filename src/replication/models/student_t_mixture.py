@@ -110,10 +110,7 @@ class StudentTMixture(RowClassifier):
         degrees_of_freedom: Sequence[float],
         **settings: Any,
     ) -> Self:
-        """Fit a mixture for every combination, and choose the one with the largest area under the ROC curve on validation rows.
-
-        A combination that does not converge is left out, with a warning; InputError if none does.
-        """
+        """Fit every combination, and choose that of the largest ROC-AUC on validation rows; InputError if none converges."""
         best = -np.inf
         for count, freedom in itertools.product(components, degrees_of_freedom):
             combination: dict[str, Any] = {"components": count, "degrees_of_freedom": freedom}

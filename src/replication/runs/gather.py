@@ -25,10 +25,7 @@ def gather(tables: Mapping[str, pd.DataFrame], columns: Sequence[str]) -> pd.Dat
 
 
 def gather_study(runs: Sequence[Path], prepared: Path, samples: int | None, folder: Path) -> None:
-    """Write the metrics, histories and records of a study's runs, in these folders, to an evidence folder, and what its data are.
-
-    samples: training samples that the study uses; None for all.
-    """
+    """Write metrics, histories, records and data of a study's runs to an evidence folder; `samples` of training, or None."""
     records = {run: json.loads((run / "run.json").read_text()) for run in runs}
     metrics = {str(run): pd.read_csv(run / "metrics.csv") for run in runs}
     seconds = {run: pd.Series(records[run]["epoch_seconds"], dtype=float).cumsum() for run in runs}

@@ -30,11 +30,8 @@ def use_threads(count: int) -> None:
 
 
 def start_job(log: str | Path) -> None:
-    """Send log records, warnings and uncaught exceptions to a file and the console; an `InputError` as its message alone.
-
-    Call it after the imports. It takes their objects out of Python's garbage collection, which would otherwise go through all of
-    torch again and again, and once more at the end.
-    """
+    """Send log records, warnings and exceptions to a file and the console; an `InputError` as its message alone."""
+    # After the imports: collections would go through all of torch again and again.
     gc.freeze()
     handlers: list[logging.Handler] = [logging.FileHandler(log, mode="w"), logging.StreamHandler(sys.stderr)]
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", handlers=handlers)

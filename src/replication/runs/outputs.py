@@ -131,10 +131,7 @@ def layout_of(output: str) -> str:
 
 
 def descriptions(names: Iterable[str], settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return `title` and `needs` of each dataset, study or benchmark, available or not, and the `cells` of a study.
-
-    A dataset may have a `substitute_for` and `class_labels`. The numerical checks (`theory`) have none and are left out.
-    """
+    """Return `title`, `needs` and what else outputs say of each dataset, study or benchmark, and the `cells` of a study."""
     kept = ("title", "needs", "substitute_for", "class_labels")
     entries: dict[str, dict[str, Any]] = {
         name: {key: entry[key] for key in kept if key in entry} for name, entry in settings["datasets"].items()

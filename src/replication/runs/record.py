@@ -118,10 +118,7 @@ class Recorder:
         }
 
     def finish(self, earlier_seconds: float = 0.0, earlier_cpu_seconds: float = 0.0, **more: Any) -> dict[str, Any]:
-        """Return the record with wall and processor time (s), peak memory (MiB) and further values of the run, which win.
-
-        earlier_seconds, earlier_cpu_seconds: of the interrupted processes that this one resumed. Peak memory is of this alone.
-        """
+        """Return the record with wall and processor time (s), of interrupted processes too, peak memory (MiB) and `more`."""
         return {
             **self.record,
             "wall_seconds": round(earlier_seconds + time.perf_counter() - self.started, 2),

@@ -159,10 +159,7 @@ def seeds_of(settings: Mapping[str, Any], dataset: str) -> Sequence[int]:
 
 
 def runs_of_study(settings: Mapping[str, Any], study: str) -> list[RunId]:
-    """Return the runs of all cells of a study: one a seed and, where its dataset has folds, one a fold.
-
-    Development patients are in no fold. A tuning names its folds.
-    """
+    """Return the runs of all cells of a study: one a seed and, where its dataset has folds, one a fold."""
     entry = settings["studies"][study]
     development = entry["scored_on"] == "development"
     folds = entry.get("folds", [None] if development else folds_of(settings, entry["dataset"]))

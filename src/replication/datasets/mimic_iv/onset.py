@@ -189,10 +189,7 @@ def find_suspicions(database: DuckDBPyConnection, intravenous_hours: int | None)
 
 
 def find_onsets(database: DuckDBPyConnection, rule: str, time: str) -> None:
-    """Create the table `onsets`: stay_id, onset (hour of the stay, negative before it) of the stays with sepsis.
-
-    rule, time: keys of RULES and TIMES. Where SOFA confirms several suspicions, the earliest onset counts.
-    """
+    """Create the table `onsets`: stay_id, onset (hour of the stay, negative before it), the earliest that SOFA confirms."""
     chosen = RULES[rule]
     find_suspicions(database, chosen.intravenous_hours)
     failing = "SELECT stay_id, hour FROM sofa WHERE sofa >= 2"

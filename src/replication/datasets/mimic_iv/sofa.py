@@ -55,10 +55,7 @@ COMPONENTS = ("respiration", "coagulation", "liver", "circulation", "consciousne
 
 
 def read_events(database: DuckDBPyConnection) -> None:
-    """Create the tables chart, labs, pressors and urine with the events of `stays`; `hour` is negative before the stay.
-
-    labs begins 24 h before the stay, and also has what was measured outside the ICU.
-    """
+    """Create the tables chart, labs (from 24 h before the stay), pressors and urine with the events of `stays`."""
     vitals = [item for vital in VITALS.values() for item in vital]
     logger.info("reading icu/chartevents")
     with executing("icu/chartevents.csv.gz"):
