@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clai.errors import InputError
-from clai.pictures import SUFFIXES, read_picture
-from clai.published_model import PublishedModel, load
+from clai.pictures import SUFFIXES, files_below, read_picture
+from clai.published_model import PublishedModel
+from clai.saved import load
 
 # A feature's largest value: that of float32.
 _LARGEST = float(np.finfo(np.float32).max)
@@ -36,7 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     predictions.add_argument("--json", action="store_true", help="print JSON, with the scores of all classes")
     options = parser.parse_args(arguments)
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    lists = (sys.stdin.read().splitlines() if str(path) == "-" else [path] for path in options.inputs)
+    lists = (
+        filter(str.strip, sys.stdin.read().splitlines()) if str(path) == "-" else [path] for path in options.inputs
+    )
     try:
         entries = predict(options.model, [Path(path) for paths in lists for path in paths], options.votes)
     except InputError as error:
@@ -59,10 +62,10 @@ def predict(folder: Path, inputs: Sequence[Path], votes: int) -> list[dict[str, 
         InputError: the model is damaged or takes no such inputs; or no input can be read and has the right size.
     """
     model = load(folder)
-    kind = model.record["data"]["kind"]
-    if kind not in ("images", "features"):
+    if not isinstance(model, PublishedModel) or (kind := model.record["data"]["kind"]) not in ("images", "features"):
         raise InputError(
-            f"{folder}: found a model of {kind}, expected one of images or features. Call clai.load and give it arrays"
+            f"{folder}: found an estimator, or a model of signals or recordings, expected a published one of images or features. "
+            "Call clai.load and give it arrays"
         )
     found: list[tuple[str, NDArray[Any] | InputError]] = []
     for path in inputs:
@@ -117,7 +120,11 @@ def _lines(entry: dict[str, Any]) -> str:
 
 def _pictures(path: Path, model: PublishedModel) -> Iterator[tuple[str, NDArray[np.uint8] | InputError]]:
     """Yield name and pixels, or the error, of a picture, or of all pictures below a folder by name."""
-    files = sorted(file for file in path.rglob("[!.]*") if file.suffix.lower() in SUFFIXES) if path.is_dir() else [path]
+    try:
+        files = [file for file in files_below(path) if file.suffix.lower() in SUFFIXES] if path.is_dir() else [path]
+    except InputError as error:
+        yield str(path), error
+        return
     if not files:
         yield str(path), InputError(f"{path}: found no image in it, expected {', '.join(SUFFIXES)} files")
     height, width, channels = model.record["input"]["shape"]
@@ -130,14 +137,14 @@ def _pictures(path: Path, model: PublishedModel) -> Iterator[tuple[str, NDArray[
 
 def _rows(path: Path, names: Sequence[str]) -> Iterator[tuple[str, NDArray[np.float64] | InputError]]:
     """Yield place and features, or the error, of each row of a table, whose header names the features in any order."""
-    opened = gzip.open if path.suffix == ".gz" else open
+    opened = gzip.open if path.suffix.lower() == ".gz" else open
     try:
         with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
             lines = csv.reader(file)
             header = next(lines, [])
             if odd := [name for name in names if header.count(name) != 1]:
-                found = header.count(odd[0]) or "no"
-                raise InputError(f"{path}: found {found} columns '{odd[0]}', expected one. Correct the header")
+                found = f"{header.count(odd[0]) or 'no'} columns '{odd[0]}', expected one among {', '.join(header)}"
+                raise InputError(f"{path}: found {found}. Correct the header, with commas between columns")
             columns = [header.index(name) for name in names]
             for fields in lines:
                 place = f"{path}:{lines.line_num}"
@@ -154,13 +161,13 @@ def _rows(path: Path, names: Sequence[str]) -> Iterator[tuple[str, NDArray[np.fl
     except InputError as error:
         yield str(path), error
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
-        yield str(path), InputError(f"{path}: cannot be read ({error}), expected a table as .csv or .csv.gz")
+        yield str(path), InputError(f"{path}: cannot be read ({error}), expected a table as .csv or .csv.gz, in UTF-8")
 
 
 def _number(text: str, place: str) -> float:
     """Return a number that float32 can hold; raise InputError for another text."""
     try:
-        number = float(text)
+        number = float(text if "_" not in text else "nan")  # Python takes 1_0 for ten.
     except ValueError:
         number = math.nan
     if not abs(number) <= _LARGEST:

@@ -248,7 +248,7 @@ class CLaIClassifier(
             self._learn(X[train], labels[train], None if groups is None else groups[train], seed)
             f = self._decide(X[held_out]).cpu().numpy()
             calibrate: Any = fit_temperature if len(f) > 1 else fit_logistic
-            self.calibration_ = calibrate(f.T.squeeze(), labels[held_out])
+            self.calibration_ = calibrate(f.T if len(f) > 1 else f[0], labels[held_out])
         self._learn(X, labels, groups, seed)
         return self
 

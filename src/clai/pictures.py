@@ -1,5 +1,6 @@
-"""How a picture file becomes an array: one rule for training data and for predictions."""
+"""Which files of a folder are read, and how a picture becomes an array: one rule for training data and for predictions."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,28 @@ SUFFIXES = {
     ".webp": "WEBP",
 }  # fmt: skip
 """Formats by the endings that torchvision's `ImageFolder` reads. Of the other formats of Pillow some start a program."""
+SYSTEM_FOLDERS = ("__MACOSX", "__pycache__", "@eaDir", "$RECYCLE.BIN", "System Volume Information", "lost+found")
+"""What systems put beside a user's files."""
+
+
+def is_own(name: str) -> bool:
+    """Return whether a file or folder of this name is a user's own: not hidden, and none of a system."""
+    return not name.startswith(".") and name not in SYSTEM_FOLDERS
+
+
+def files_below(folder: Path) -> list[Path]:
+    """Return the user's own files at any depth of a folder, sorted.
+
+    Links are followed. Raises InputError, naming the link, for links in a circle.
+    """
+    found = []
+    for root, folders, names in os.walk(folder, followlinks=True):
+        folders[:] = filter(is_own, folders)
+        for path in (Path(root, name) for name in folders):
+            if path.is_symlink() and Path(root).resolve().is_relative_to(path.resolve()):
+                raise InputError(f"{path}: found a link to a folder that holds it, expected no circle. Remove it.")
+        found += [Path(root, name) for name in filter(is_own, names)]
+    return sorted(found)
 
 
 def read_picture(file: Path, size: tuple[int, int], channels: int, name: str, advice: str) -> NDArray[np.uint8]:
@@ -38,6 +61,11 @@ def read_picture(file: Path, size: tuple[int, int], channels: int, name: str, ad
                     f"{name}: found an image of {image.size[0]} x {image.size[1]} pixels, expected {width} x {height}. {advice}"
                 )
             shown: Image.Image = image
+            tags = getattr(image, "tag_v2", {})  # of TIFF: Pillow knows neither a sign nor white as 0 in these modes
+            if (image.mode == "L" and 2 in tags.get(339, ())) or (image.mode.startswith("I;16") and tags.get(262) == 0):
+                raise InputError(
+                    f"{name}: found grey levels with a sign, or with white as 0, expected black as 0. {advice}"
+                )
             if image.mode.startswith("I;16") or (image.mode, image.format) == ("I", "PPM"):  # else cut off at 255
                 shown = Image.fromarray(np.rint(np.asarray(image) / 257).astype(np.uint8))
             elif image.mode in ("I", "F"):

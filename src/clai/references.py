@@ -127,6 +127,8 @@ class VotingReferences:
         """
         check_is_fitted(self)
         indices = column_or_1d(indices)
+        if indices.dtype == bool:
+            raise ValueError("indices holds truth values, expected numbers in reference_indices_; take these of it")
         if len(unknown := np.setdiff1d(indices, self.reference_indices_)):
             raise ValueError(f"indices holds {unknown[0]!r}, and no reference has this number in reference_indices_")
         kept = ~np.isin(self.reference_indices_, indices)

@@ -70,7 +70,16 @@ _CHECKS = {
 
 
 def save_estimator(model: Any, folder: str | Path) -> None:
-    """Write what predictions of a fitted estimator need: `model.json` and `model.safetensors`."""
+    """Write what predictions of a fitted estimator need: `model.json` and `model.safetensors`.
+
+    Raises ValueError for labels that JSON would change, such as dates.
+    """
+    labels = model.classes_.tolist()
+    if not _are_labels(labels) or np.array(labels).tolist() != labels:
+        raise ValueError(
+            f"classes_ holds labels of type {model.classes_.dtype} that JSON cannot hold, expected numbers of 64 bits, texts or "
+            "truth values; encode y, for instance by sklearn.preprocessing.LabelEncoder"
+        )
     z, y, item, counts, _ = model._references
     tensors = nn.ModuleList([model.encoder_, model.kernel_]).state_dict()
     tensors |= dict(zip(published_model.REFERENCES, (z, y, item), strict=True))
@@ -83,7 +92,7 @@ def save_estimator(model: Any, folder: str | Path) -> None:
         "trunk": None if model.trunk is None else type(model.trunk).__name__,
         "inputs": getattr(model, "n_features_in_", None),
         "names": getattr(model, "feature_names_in_", np.array(None)).tolist(),
-        "classes": model.classes_.tolist(),
+        "classes": labels,
         "objects": model.classes_.dtype == object,
         "class_count": counts.tolist(),
         "next_index": model._next_index,
@@ -106,18 +115,18 @@ def load(folder: str | Path, trunk: nn.Module | None = None) -> "PublishedModel 
     Both are read without trust: the files hold no code, and a damaged or hostile one raises an error.
 
     Args:
-        folder: with `model.json` and `model.safetensors`, such as results/published/pathmnist/models/clai-m.
+        folder: with `model.json` and `model.safetensors`, such as results/published/pathmnist/models/clai-m; or its `model.json`.
         trunk: for an estimator with a trunk of one's own, a module of the same architecture; its weights are replaced in a copy.
 
     Raises:
         InputError: a file is missing, is damaged, has another checksum than the record says, or does not fit the record or the
             trunk.
     """
-    path = Path(folder, RECORD)
+    path = Path(folder) if Path(folder).name == RECORD else Path(folder, RECORD)
     record = read_json(path)
     if isinstance(record, dict) and "estimator" in record:
         return _estimator(path, record, trunk)
-    return published_model.load(folder)
+    return published_model.load(path.parent)
 
 
 def _estimator(path: Path, record: Mapping[str, Any], trunk: nn.Module | None) -> "CLaIClassifier":

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits, make_blobs
 from sklearn.metrics import log_loss
-from sklearn.model_selection import GroupKFold, PredefinedSplit
+from sklearn.model_selection import GroupKFold, LeaveOneOut, PredefinedSplit
 
 import clai
 from clai import CLaIClassifier
@@ -126,6 +126,8 @@ def test_an_embedding_conditioned_on_classes_takes_no_others(classes: int) -> No
         model.remove_references(model.reference_indices_[model.reference_labels_.numpy() == 1])
     with pytest.raises(ValueError, match="no reference has this number"):
         model.remove_references([0, len(X)])
+    with pytest.raises(ValueError, match="indices holds truth values"):
+        model.remove_references(model.reference_indices_ < 3)
 
 
 def test_two_classes_must_remain() -> None:
@@ -175,6 +177,7 @@ def test_the_calibration_takes_a_splitter_or_splits() -> None:
     )
     assert one.calibration_ == other.calibration_
     CLaIClassifier(calibration=GroupKFold(2), **settings).fit(x, y, groups=groups)
+    CLaIClassifier(calibration=LeaveOneOut(), **settings).fit(x, y)  # one sample
     with pytest.raises(ValueError, match=r"calibration: found no sample of class . among those to train on"):
         CLaIClassifier(calibration=GroupKFold(2), **settings).fit(x, y, groups=y)
 

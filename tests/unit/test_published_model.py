@@ -348,6 +348,8 @@ def test_the_card_states_the_accuracies(images_model: Published) -> None:
         ("rows.csv", b"red,green,blue,red\n1,2,3,4\n", "rows.csv: found 2 columns 'red', expected one"),
         ("rows.csv", b"red,green,blue\n1,2,3,4\n", "rows.csv:2: found 4 values, expected 3"),
         ("rows.csv", b"red,green,blue\n1,2,x\n", "rows.csv:2: column 'blue': found 'x'"),
+        ("rows.csv", b"red,green,blue\n1,2,1_0\n", "rows.csv:2: column 'blue': found '1_0'"),
+        ("rows.csv", b"red;green;blue\n1;2;3\n", "expected one among red;green;blue. Correct the header, with commas"),
         ("rows.csv", b"red,green,blue\n", "rows.csv: found no row"),
         ("rows.csv", b"red,green,blue\n1,2,\xff\n", "rows.csv: cannot be read"),
         ("0.png", b"no picture", "0.png: cannot be decoded as an image"),
@@ -384,13 +386,15 @@ def test_one_bad_input_among_many_has_its_reason_in_its_row(
     loaded, run, _, folder = images_model
     x = np.asarray(run.data["x_test"])[:2]
     paths = [tmp_path / name for name in ("0.png", "deep/1.png", "gr\u00fcn.png")]
-    (tmp_path / "deep").mkdir()
+    for name in ("deep", "__MACOSX", ".hidden"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "no.png").write_bytes(b"")
+    (tmp_path / "deep" / "no.png").rename(paths[1])
     Image.fromarray(x[0]).save(paths[0])
-    paths[1].write_bytes(b"")
     Image.fromarray(x[1]).save(paths[2])
-    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(map(str, paths))))
+    monkeypatch.setattr("sys.stdin", io.StringIO("\r\n".join([*map(str, paths), " ", ""])))
     given = {"folder": [str(tmp_path)], "list": ["-"], "arguments": [str(path) for path in paths]}[way]
-    assert main(["predict", str(folder), *given, "--json"]) == 1
+    assert main(["predict", str(folder / "model.json"), *given, "--json"]) == 1
     rows = json.loads(capsys.readouterr().out)
     assert [row["input"] for row in rows] == [str(path) for path in paths]
     labels = loaded.predict(x)

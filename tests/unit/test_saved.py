@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 import clai
 from clai import CLaIClassifier
+from clai.cli import main
 from clai.errors import InputError
 
 X, Y = load_iris(return_X_y=True)
@@ -70,6 +71,21 @@ def test_names_of_columns_are_kept(tmp_path: Path) -> None:
 def test_an_estimator_that_is_not_fitted_cannot_be_saved(tmp_path: Path) -> None:
     with pytest.raises(NotFittedError):
         CLaIClassifier().save(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "labels", [np.array(["2020", "2021", "2022"], "M8[D]"), np.array([0, 5, 2**64 - 1], np.uint64)]
+)
+def test_labels_that_json_would_change_are_not_saved(tmp_path: Path, labels: Any) -> None:
+    with pytest.raises(ValueError, match=r"classes_ holds labels of type .*LabelEncoder"):
+        CLaIClassifier(epochs=1).fit(X, labels[Y]).save(tmp_path)
+
+
+def test_the_command_names_what_else_takes_an_estimator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    CLaIClassifier(epochs=1).fit(X, Y).save(tmp_path)
+    with pytest.raises(SystemExit, match="1"):
+        main(["predict", str(tmp_path), "rows.csv"])
+    assert "found an estimator" in capsys.readouterr().err
 
 
 def test_the_trunk_must_be_the_one_of_the_fit(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """Files from outside: their checksums, archives of them, and the one message for a file that cannot be read."""
 
+import glob
 import hashlib
 import logging
-import os
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from clai.errors import InputError, kind_of
+from clai.pictures import files_below
 
 logger = logging.getLogger(__name__)
 
 LISTED_ONE_BY_ONE = 1000  # More files than this are recorded as one tree a folder, to keep dataset.json short.
 TREE = "sha256-tree:"
-SYSTEM_FOLDERS = ("__MACOSX", "__pycache__", "@eaDir", "$RECYCLE.BIN", "System Volume Information", "lost+found")
-"""What systems put beside a user's files: never read, like hidden ones."""
 
 
 @contextmanager
@@ -43,7 +42,7 @@ def read_parquet(path: Path, most: int | None = None) -> Any:
     import duckdb
 
     with duckdb.connect(config={"temp_directory": "", "threads": 1}) as database:
-        table = database.read_parquet(str(path))
+        table = database.read_parquet(glob.escape(str(path)))
         return (table if most is None else table.limit(most)).df()
 
 
@@ -81,16 +80,9 @@ def describe_files(paths: Iterable[Path], base: Path, algorithm: str = "sha256")
 def matching(folder: Path, patterns: Sequence[str]) -> list[Path]:
     """Return the files below `folder` that match one of the patterns in upper or lower case, sorted.
 
-    patterns: of a name in `folder` itself, or after "**/" of a name at any depth. Links are followed; hidden files and folders
-    and those of systems are left out. Raises InputError for links in a circle or to nothing.
+    patterns: of a name in `folder` itself, or after "**/" of a name at any depth. `files_below` says what is left out. Raises
+    InputError, naming the path, for links in a circle or to nothing, and for a name of other bytes than UTF-8.
     """
-    found = []
-    for root, folders, names in os.walk(folder, followlinks=True):
-        folders[:] = [name for name in folders if not name.startswith(".") and name not in SYSTEM_FOLDERS]
-        for path in (Path(root, name) for name in folders):
-            if path.is_symlink() and Path(root).resolve().is_relative_to(path.resolve()):
-                raise InputError(f"{path}: found a link to a folder that holds it, expected no circle. Remove it.")
-        found += [Path(root, name) for name in names if not name.startswith(".")]
     anywhere = [f"*{pattern[2:]}".lower() for pattern in patterns if pattern.startswith("**/")]
     at_the_top = [pattern.lower() for pattern in patterns if not pattern.startswith("**/")]
 
@@ -99,7 +91,9 @@ def matching(folder: Path, patterns: Sequence[str]) -> list[Path]:
             "/" not in name and any(fnmatchcase(name, pattern) for pattern in at_the_top)
         )
 
-    paths = sorted(path for path in found if wanted(path.relative_to(folder).as_posix().lower()))
+    paths = [path for path in files_below(folder) if wanted(path.relative_to(folder).as_posix().lower())]
+    if odd := [path for path in paths if (name := str(path)) != name.encode(errors="replace").decode()]:
+        raise InputError(f"{odd[0]}: found a name of other bytes than UTF-8, expected a text. Rename it.")
     if broken := [path for path in paths if not path.exists()]:
         raise InputError(f"{broken[0]}: found a link to nothing, expected a file. Correct or remove the link.")
     return paths
@@ -127,6 +121,7 @@ def unpack_archive(archive: Path, folder: Path, target: Callable[[str], str | No
         if zipfile.is_zipfile(archive):
             with zipfile.ZipFile(archive) as packed:
                 for info in packed.infolist():
+                    info.filename = info.filename.replace("\\", "/")  # as some programs of Windows write it
                     if not info.is_dir() and (name := name_of(info.filename, info.file_size)) is not None:
                         info.filename = name
                         packed.extract(info, folder)
