@@ -120,11 +120,7 @@ def _lines(entry: dict[str, Any]) -> str:
 
 def _pictures(path: Path, model: PublishedModel) -> Iterator[tuple[str, NDArray[np.uint8] | InputError]]:
     """Yield name and pixels, or the error, of a picture, or of all pictures below a folder by name."""
-    try:
-        files = [file for file in files_below(path) if file.suffix.lower() in SUFFIXES] if path.is_dir() else [path]
-    except InputError as error:
-        yield str(path), error
-        return
+    files = [file for file in files_below(path) if file.suffix.lower() in SUFFIXES] if path.is_dir() else [path]
     if not files:
         yield str(path), InputError(f"{path}: found no image in it, expected {', '.join(SUFFIXES)} files")
     height, width, channels = model.record["input"]["shape"]

@@ -126,7 +126,7 @@ class VotingReferences:
             would be left without references.
         """
         check_is_fitted(self)
-        indices = column_or_1d(indices)
+        indices = np.asarray(column_or_1d(indices))
         if indices.dtype == bool:
             raise ValueError("indices holds truth values, expected numbers in reference_indices_; take these of it")
         if len(unknown := np.setdiff1d(indices, self.reference_indices_)):

@@ -67,6 +67,14 @@ def test_classes_that_the_entry_does_not_name_are_those_found(tmp_path: Path) ->
     assert read_arrays(tmp_path, ARRAYS | {"y": numbers}, classes=None).info["classes"] == ["9", "10"]
 
 
+@pytest.mark.parametrize("y", [ARRAYS["y"], ARRAYS["y"].astype(str), ARRAYS["y"] * 2 - 1, ARRAYS["y"] == 1])
+def test_numbers_that_the_entry_names_are_the_classes_of_that_name(tmp_path: Path, y: Any) -> None:
+    first, second = np.unique(y)[::-1].tolist()
+    data = read_arrays(tmp_path, ARRAYS | {"y": y}, classes=[first, second])
+    of_group = dict(zip(ARRAYS["groups"][::3], y[::3], strict=True))
+    assert data["y_train"][::3].tolist() == [int(of_group[g] == second) for g in data["groups_train"][::3]]
+
+
 def test_blanks_around_groups_do_not_count_and_features_keep_what_differs(tmp_path: Path) -> None:
     blanks = np.array(["", " ", "\u00a0"])[np.arange(N) % 3]
     groups = np.char.add(np.char.add("s", ARRAYS["groups"].astype(str)), blanks)
@@ -82,6 +90,8 @@ def test_blanks_around_groups_do_not_count_and_features_keep_what_differs(tmp_pa
         ({"y": None}, {}, "found the arrays x, groups, expected x, y"),
         ({"x": np.array([{}] * N, dtype=object)}, {}, "cannot be read .*Object arrays cannot be loaded"),
         ({"x": np.zeros((N, 5, 5), np.uint8)}, {}, r"found x as uint8 \(24, 5, 5\), expected images uint8 \(N, height"),
+        ({"x": np.zeros((N, 3, 9, 9), np.uint8)}, {}, r"found x as uint8 \(24, 3, 9, 9\), expected images .* height, width, ch"),
+        ({"groups": np.array(["1", "1.0", "2", "3"])[ARRAYS["groups"] % 4]}, {}, "groups: found 1 and 1.0, expected one way"),
         ({"x": np.zeros(N)}, {}, r"found x as float64 \(24,\)"),
         ({"x": np.zeros((0, 2, 50))}, {}, r"found x as float64 \(0, 2, 50\)"),
         ({"x": np.where(np.arange(N * 100).reshape(N, 2, 50) == 105, np.nan, 1)}, {}, r"found in x at \(1, 0, 5\)"),

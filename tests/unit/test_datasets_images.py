@@ -8,6 +8,7 @@ import pickle
 import shutil
 import struct
 import tarfile
+import zipfile
 import zlib
 from pathlib import Path
 from typing import Any
@@ -226,6 +227,19 @@ def read_folder(path: Path, out: Path) -> prepared.Prepared:
     return load(out)
 
 
+def test_a_zip_with_paths_of_windows_is_read_and_a_name_of_other_bytes_refused(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "images")
+    with zipfile.ZipFile(tmp_path / "images.zip", "w") as archive:
+        for path in folder.rglob("*.png"):
+            info = zipfile.ZipInfo("/".join(path.relative_to(folder).parts))
+            info.filename = info.filename.replace("/", "\\")
+            archive.writestr(info, path.read_bytes())
+    assert read_folder(tmp_path / "images.zip", tmp_path / "a")["x_test"].shape == (4, 32, 32, 3)
+    (folder / "test" / "cat" / "0000.png").rename(folder / "test" / "cat" / os.fsdecode(b"\xff.png"))
+    with pytest.raises(InputError, match="found a name of other bytes than UTF-8"):
+        read_folder(folder, tmp_path / "b")
+
+
 @pytest.mark.parametrize("form", ["zip", "gztar"])
 def test_a_folder_and_an_archive_of_it_give_the_same_arrays(tmp_path: Path, form: str) -> None:
     folder = write_folder(tmp_path / "top" / "images")
@@ -270,7 +284,7 @@ def test_what_lies_deeper_or_behind_a_link_is_read_and_what_is_no_picture_of_a_c
     assert f"left out: 3 files that are no pictures of a class: {', '.join(files)}" in caplog.text
 
 
-@pytest.mark.parametrize("name", ["val", "Validation"])
+@pytest.mark.parametrize("name", ["val", "Validation", "valid"])
 def test_a_folder_for_validation_is_used(tmp_path: Path, name: str) -> None:
     folder = write_folder(tmp_path / "images")
     for k, of_class in enumerate(("cat", "airplane")):
@@ -315,6 +329,19 @@ def test_grey_levels_of_16_bits_are_scaled_and_others_refused(tmp_path: Path, ki
         for channels in (1, 3):
             pixels = read_picture(path, (32, 32), channels, str(path), "")
             assert np.abs(pixels - (GREYS / 257)[..., None]).max() <= 1
+
+
+@pytest.mark.parametrize(("dtype", "tag", "value"), [(np.uint16, 262, 0), (np.uint8, 339, 2)])
+def test_a_sign_and_white_as_0_which_pillow_overlooks_are_refused(
+    tmp_path: Path, dtype: Any, tag: int, value: int
+) -> None:
+    content, at = io.BytesIO(), struct.pack("<HHI", tag, 3, 1)
+    Image.fromarray((GREYS / 257).astype(dtype)).save(content, "TIFF", tiffinfo={339: 1})
+    written = bytearray(content.getvalue())
+    written[(place := written.index(at) + len(at)) : place + 2] = struct.pack("<H", value)
+    (tmp_path / "x.tif").write_bytes(written)
+    with pytest.raises(InputError, match="with a sign, or with white as 0"):
+        read_picture(tmp_path / "x.tif", (32, 32), 3, "x", "")
 
 
 def huge() -> bytes:

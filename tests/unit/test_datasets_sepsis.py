@@ -101,8 +101,10 @@ def test_a_record_is_parsed_with_its_own_hours() -> None:
         (record("80|36|1|0", "81\r|36|2|0"), "cannot be read"),
         (record('80|"36|1|0', '80|36"|2|0'), "cannot be read .*could not convert"),
         (record("80|warm|1|0"), "cannot be read .*could not convert"),
-        (record("80|36|1|2"), "found a row without ICULOS, or without SepsisLabel 0 or 1"),
+        (record("80|36|1|2"), "found a row without ICULOS from 1, or without SepsisLabel 0 or 1"),
         (record("80|36|NaN|1"), "found a row without ICULOS"),
+        (record("80|36|1.5|0"), "found a row without ICULOS"),
+        (record("80|36|-1|0"), "found a row without ICULOS"),
         (record("80|1|0", header="HR|ICULOS|SepsisLabel"), "cannot be read .*Temp"),
         (b" ", "cannot be read"),
         (b"\n<html>not found</html>", "cannot be read .*expected a record with HR, Temp, SepsisLabel, ICULOS"),
@@ -116,6 +118,18 @@ def test_a_malformed_record_is_named(bad: bytes, message: str) -> None:
 def test_a_record_of_another_name_is_refused() -> None:
     with pytest.raises(InputError, match="found another name than pNNNNNN"):
         parse("x.zip: p4.psv", record("80|36|1|0"), ["HR", "Temp"])
+
+
+def test_an_archive_is_read_whatever_its_name_but_not_what_systems_put_into_it(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "training_setA.ZIP", "w") as archive:
+        archive.writestr("training/p000007.psv", record("80|36|1|0"))
+        for name in ("__MACOSX/training/p000007.psv", ".ipynb_checkpoints/p000007.psv", "training/._p000007.psv"):
+            archive.writestr(name, b"")
+    assert read([tmp_path / "training_setA.ZIP"], ["HR"]).recordings.tolist() == [7]
+    with zipfile.ZipFile(tmp_path / "training_setA.ZIP", "a") as archive:
+        archive.writestr("training/p000008.PSV", record("80|36|1|0"))
+    with pytest.raises(InputError, match=r"p000008\.PSV: found another name"):
+        read([tmp_path / "training_setA.ZIP"], ["HR"])
 
 
 @pytest.mark.parametrize("again", [("80|36|2|0",), ("99|NaN|1|1", "80|36|3|0")])

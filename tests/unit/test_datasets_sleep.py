@@ -223,6 +223,7 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
     "no such channel": (with_field(256, b"Fpz-Cz          "), r"E0-PSG\.edf: found no channel EEG Fpz-Cz, .* it has Fpz-Cz, "),
     "channel twice": (with_field(256 + 16, b"EEG Fpz-Cz      "), r"E0-PSG\.edf: found 2 channels named EEG Fpz-Cz, expected one"),
     "unknown unit": (with_field(256 + 3 * 96, b"kV      "), r"E0-PSG\.edf: found another unit"),
+    "unit in small letters": (with_field(256 + 3 * 96, b"uv      "), r"E0-PSG\.edf: found another unit"),
     "pauses": (with_field(192, b"EDF+D"), r"E0-PSG\.edf: found pauses in the recording"),
     "no start": (with_field(88, b"X" * 96), r"E0-PSG\.edf: cannot be read as EDF \(Invalid measurement date"),
     "infinite scale": (with_field(OF_SIGNALS, b"inf     "), r"E0-PSG\.edf: "),

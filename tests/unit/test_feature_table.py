@@ -1,6 +1,7 @@
 """A table of features becomes splits by group as it stands, and what cannot be learned from is named with its place."""
 
 import gzip
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,12 @@ def test_parquet_and_packed_csv_give_the_arrays_of_csv(csv: Path, tmp_path: Path
     packed, parquet = tmp_path / "wards.csv.gz", tmp_path / "wards.parquet"
     packed.write_bytes(gzip.compress(csv.read_bytes()))
     duckdb.sql(f"COPY (SELECT * FROM read_csv('{csv}')) TO '{parquet}' (FORMAT parquet)")
-    first, *others = (prepared(path, tmp_path / path.suffix[1:]) for path in (csv, packed, parquet))
+    paths = [csv, packed, parquet]
+    for name in ("wards*.PARQUET", "[w]ards.Parquet", "WARDS.CSV.GZ"):  # signs that stand for others in duckdb
+        other = packed if name.endswith("GZ") else parquet
+        paths.append(Path(shutil.copy(other, tmp_path / name)))
+    duckdb.sql(f"COPY (SELECT * FROM read_csv('{csv}') LIMIT 6) TO '{tmp_path}/wards2.PARQUET' (FORMAT parquet)")
+    first, *others = (prepared(path, tmp_path / str(n)) for n, path in enumerate(paths))
     for data in others:
         assert data.info["arrays"] == first.info["arrays"]
 
@@ -136,6 +142,10 @@ HEADER, *ROWS = TEXT.splitlines()
         (wards().assign(outcome="well").to_csv(index=False), {}, "found no training sample of another class than well"),
         (set_cell(7, "outcome", " NaN"), {}, "found 'NaN' in column 'outcome' at line 9, expected a value"),
         (set_cell(7, "patient", "None\u00a0"), {}, "found 'None' in column 'patient' at line 9, expected a value"),
+        (set_cell(7, "patient", "."), {}, "found '.' in column 'patient' at line 9, expected a value"),
+        (set_cell(7, "outcome", "#DIV/0!"), {}, "found '#DIV/0!' in column 'outcome' at line 9"),
+        (TEXT.replace("p01", "1.0").replace("p02", "1"), {}, "column 'patient': found 1 and 1.0, expected one way"),
+        (f"\n{TEXT}", {}, "cannot be read"),
         (set_cell(7, "patient", " "), {}, "found '' in column 'patient' at line 9"),
         ('note,' + HEADER + "\n" + "\n".join(f'"a\nb",{row}' for row in ROWS[:7]) + "\nc,,7,8,ill\n", {}, "at line 16"),
         (set_cell(7, "pulse", "80,5"), {}, "found '80,5' in column 'pulse' at line 9, expected a finite number, with a dec"),
@@ -144,6 +154,8 @@ HEADER, *ROWS = TEXT.splitlines()
         (wards().to_csv(), {}, "found '', an index that numbers the rows, expected features. Leave it out"),
         (wards().rename_axis("Unnamed: 0").to_csv(), {}, "found 'Unnamed: 0', an index"),
         (wards().reset_index().to_csv(index=False), {}, "found 'index', an index"),
+        (wards().rename_axis("Unnamed: 0.1").to_csv(), {}, r"found 'Unnamed: 0\.1', an index"),
+        (wards().rename_axis("...1").to_csv(), {}, r"found '\.\.\.1', an index"),
         (wards(2).to_csv(index=False), {}, "found 2 'patient' groups, expected at least 3"),
     ],
 )  # fmt: skip
@@ -183,6 +195,13 @@ def test_a_class_that_the_entry_names_is_not_missing(tmp_path: Path) -> None:
     wards().replace("well", "None").to_csv(tmp_path / "wards.csv", index=False)
     data = prepared(tmp_path / "wards.csv", tmp_path / "out", classes=["None", "ill", "worse"])
     assert data.info["splits"]["train"]["counts"][0] > 0
+
+
+def test_a_bad_value_of_a_packed_table_is_named_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "WARDS.CSV.GZ"
+    path.write_bytes(gzip.compress(set_cell(7, "pulse", "high").encode()))
+    with pytest.raises(InputError, match="found 'high' in column 'pulse' at line 9"):
+        prepared(path, tmp_path / "out")
 
 
 @pytest.mark.parametrize("first", [20240101, 1_700_000_000_000])

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from clai.errors import InputError
 from replication.datasets.files import reading
-from replication.datasets.identifiers import in_order, missing, positive_last, trimmed
+from replication.datasets.identifiers import in_order, missing, positive_last, refuse_two_spellings, trimmed
 from replication.datasets.prepared import SPLITS, narrowed, writing
 from replication.datasets.sources import Raw
 from replication.datasets.splits import rows_of_groups, stratified_validation
@@ -36,20 +36,23 @@ def read_arrays(path: Path, classes: Sequence[Any] | None) -> tuple[Array, Array
         found = ", ".join(archive.files)
     if x is None or y is None:
         raise InputError(f"{path}: found the arrays {found}, expected x, y and, if any, groups. Rename or add them.")
-    if x.ndim not in KINDS or x.dtype.kind not in "iuf" or (x.dtype == np.uint8) != (x.ndim == 4) or not x.size:
+    planes_first = x.ndim == 4 and x.shape[1] < 5 <= x.shape[3]
+    of_a_kind = x.ndim in KINDS and x.dtype.kind in "iuf" and (x.dtype == np.uint8) == (x.ndim == 4)
+    if not of_a_kind or not x.size or planes_first:
         raise InputError(
             f"{path}: found x as {x.dtype} {x.shape}, expected images uint8 (N, height, width, channels), or as other numbers "
             "signals (N, channels, samples) or features (N, features). Correct the array."
         )
     given: dict[str, Array] = {"y": y} | ({} if groups is None else {"groups": groups})
     for name, labels in given.items():
-        if labels.shape != x.shape[:1] or labels.dtype.kind not in "iuU":
+        if labels.shape != x.shape[:1] or labels.dtype.kind not in "biuU":
             raise InputError(
-                f"{path}: found {name} as {labels.dtype} {labels.shape} beside x {x.shape}, expected a number or a text for "
-                "each sample. Correct the array."
+                f"{path}: found {name} as {labels.dtype} {labels.shape} beside x {x.shape}, expected a whole number or a "
+                "text for each sample. Correct the array."
             )
         if labels.dtype.kind == "U":
             given[name] = trimmed(labels)
+            refuse_two_spellings(given[name], f"{path}: {name}")
             if (places := np.flatnonzero(missing(given[name], classes if name == "y" else None))).size:
                 at = f"{name} at sample {places[0]}, counted from 0"
                 raise InputError(
@@ -72,10 +75,13 @@ def read_arrays(path: Path, classes: Sequence[Any] | None) -> tuple[Array, Array
 
 
 def classes_of(path: Path, y: Array, classes: Sequence[Any] | None) -> tuple[list[str], npt.NDArray[np.int64]]:
-    """Return the names of the classes, those found in y where `classes` is None, and the class index of each sample."""
+    """Return the names of the classes, those found in y where `classes` is None, and the class index of each sample.
+
+    Numbers in y are indices where they are not all names, too.
+    """
     found = in_order(np.unique(y.astype(str)))
     names = found if classes is None else trimmed(classes).tolist()
-    if classes is not None and y.dtype.kind != "U":
+    if y.dtype.kind != "U" and not set(found) <= set(names):
         index = y.astype(np.int64)
     else:
         numbers = {name: k for k, name in enumerate(names)}

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from clai.errors import InputError
+from clai.pictures import is_own
 from replication.datasets.files import reading
 from replication.datasets.recordings import Rows, outside_to_missing, positive_recordings, write
 from replication.datasets.sources import Raw
 
-FILES = ("**/p*.psv", "*training_set*.zip", "*challenge-2019*.zip")
+FILES = ("**/*.psv", "*training_set*.zip", "*challenge-2019*.zip")
 EXPECTS = "a zip of .psv records, or a folder with such zips or with training_setA/ and training_setB/"
 NAME = re.compile(r"p(\d{6})\.psv")
 LABEL, HOUR = "SepsisLabel", "ICULOS"
@@ -31,14 +32,14 @@ LARGEST_RECORD = 2**22  # bytes; 336 hours take about 90,000
 def records(paths: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
     """Yield name and bytes of each record in zips and .psv files."""
     for path in paths:
-        if path.suffix != ".zip":
+        if path.suffix.lower() != ".zip":
             yield str(path), path.read_bytes()
             continue
         with reading(path, "a zip of records"), zipfile.ZipFile(path) as archive:
             for info in archive.infolist():
                 if info.file_size > LARGEST_RECORD:
                     raise InputError(f"{path}: {info.filename} unpacks to {info.file_size} bytes. Replace the archive.")
-                if (last := Path(info.filename).name).endswith(".psv") and not last.startswith("."):
+                if info.filename.lower().endswith(".psv") and all(map(is_own, Path(info.filename).parts)):
                     yield f"{path}: {info.filename}", archive.read(info)
 
 
@@ -57,8 +58,8 @@ def parse(name: str, data: bytes, variables: Sequence[str]) -> Rows:
             raise ValueError(f"{len(columns)} names of {table.shape[1]} columns")
         label, hours = (table[:, columns.index(column)] for column in (LABEL, HOUR))
         x = table[:, [columns.index(variable) for variable in variables]]
-    if not np.isin(label, (0, 1)).all() or not np.isfinite(hours).all():
-        raise InputError(f"{name}: found a row without {HOUR}, or without {LABEL} 0 or 1. Replace the record.")
+    if not np.isin(label, (0, 1)).all() or not ((hours >= 1) & (hours < 2**24) & (hours % 1 == 0)).all():
+        raise InputError(f"{name}: found a row without {HOUR} from 1, or without {LABEL} 0 or 1. Replace the record.")
     recordings = np.full(len(table), int(match[1]), dtype=np.int64)
     return Rows(x, label.astype(np.int64), recordings, recordings, hours)
 

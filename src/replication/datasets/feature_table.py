@@ -19,7 +19,7 @@ import pandas as pd
 
 from clai.errors import InputError
 from replication.datasets.files import read_parquet, reading
-from replication.datasets.identifiers import in_order, missing, positive_last, trimmed
+from replication.datasets.identifiers import in_order, missing, positive_last, refuse_two_spellings, trimmed
 from replication.datasets.prepared import SPLITS, narrowed, writing
 from replication.datasets.sources import Raw
 from replication.datasets.splits import rows_of_groups
@@ -28,17 +28,28 @@ FILES = ("*.csv", "*.csv.gz", "*.parquet")
 TABLE = "one table with a header, .csv, .csv.gz or .parquet"
 EXPECTS = f"{TABLE}, of the columns that the dataset's entry names"
 ALL_OTHERS = "all others"
-INDEX = re.compile(r"|Unnamed: \d+|__index_level_\d+__|index|level_\d+|rownames|row\.names")
+INDEX = re.compile(r"|Unnamed: \d+(\.\d+)?|\.\.\.\d+|__index_level_\d+__|index|level_\d+|rownames|row\.names")
 """Names of the column in which a table keeps the numbers of its rows, as pandas and R write it."""
+
+
+def _is(path: Path, ending: str) -> bool:
+    return path.suffix.lower() == ending
+
+
+def _read_csv(path: Path, **options: Any) -> pd.DataFrame:
+    packed: Any = "gzip" if _is(path, ".gz") else None
+    return pd.read_csv(
+        path, compression=packed, keep_default_na=False, skip_blank_lines=False, encoding="utf-8-sig", **options
+    )
 
 
 def columns_of(path: Path) -> list[str]:
     """Return the names of a table's columns in order; raises InputError for a file without a header or a name that repeats."""
     with reading(path, TABLE):
-        if path.suffix == ".parquet":
+        if _is(path, ".parquet"):
             names = [str(name) for name in read_parquet(path, most=0)]
         else:  # as a row, because pandas renames columns that repeat
-            header = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False, encoding="utf-8-sig")
+            header = _read_csv(path, header=None, nrows=1, dtype=str)
             names = header.iloc[0].tolist()
     if repeated := [name for name, count in Counter(names).items() if count > 1]:
         raise InputError(
@@ -80,17 +91,14 @@ def choose_columns(path: Path, names: Sequence[str], settings: Mapping[str, Any]
 def read_table(path: Path, features: Sequence[str], texts: Sequence[str]) -> pd.DataFrame:
     """Read the features as numbers, others as text; raise InputError, with the place, for what is missing or no finite number."""
     with reading(path, TABLE), warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
-        if path.suffix == ".parquet":
+        if _is(path, ".parquet"):
             table = read_parquet(path)[[*features, *texts]]
         else:
-            table = pd.read_csv(
+            table = _read_csv(
                 path,
                 index_col=False,  # Otherwise a first row longer than the header would shift all columns.
                 dtype=dict.fromkeys(texts, str),
                 na_values={name: ["", "nan", "NaN", "NA"] for name in features} | {name: [""] for name in texts},
-                keep_default_na=False,
-                skip_blank_lines=False,
-                encoding="utf-8-sig",
                 low_memory=False,
             )[[*features, *texts]]
     if table.empty:
@@ -98,6 +106,7 @@ def read_table(path: Path, features: Sequence[str], texts: Sequence[str]) -> pd.
     for name in texts:
         _refuse(path, table[name].isna(), name, "nothing", "a value")
         table[name] = trimmed(table[name].astype(str))
+        refuse_two_spellings(table[name].to_numpy(dtype=str), f"{path}: column '{name}'")
     for name in features:
         column = table[name]
         _refuse(path, column.isna(), name, "nothing", "a number")
@@ -112,9 +121,9 @@ def read_table(path: Path, features: Sequence[str], texts: Sequence[str]) -> pd.
 
 def _place(path: Path, row: int) -> str:
     """Return where a row, counted from 0, is: its line as an editor counts them, or its number in a Parquet file."""
-    if path.suffix == ".parquet":
+    if _is(path, ".parquet"):
         return f"row {row + 1}"
-    opened = gzip.open if path.suffix == ".gz" else open
+    opened = gzip.open if _is(path, ".gz") else open
     with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
         lines = csv.reader(file)
         for _ in range(row + 1):

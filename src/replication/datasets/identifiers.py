@@ -1,8 +1,11 @@
 """Labels and groups as people write them: blanks around them, texts that stand for a missing value, and the order of classes."""
 
+import math
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
@@ -12,7 +15,10 @@ from clai.errors import InputError
 
 _BLANK = r"[\s\u00ad\u180e\u200b-\u200f\u2060\ufeff]"
 _AROUND = re.compile(rf"^{_BLANK}+|{_BLANK}+$")
-_MISSING = {"", "nan", "-nan", "na", "n/a", "<na>", "nat", "null", "#n/a", "#na", "none", "?"}
+_MISSING = re.compile(
+    r"\W*|-?nan|n\W?a\W?|<na>|nat|\W?null\W?|none|#n/?a.*|#\w+(/0)?[!?]|-?1\.#(ind|qnan)", re.IGNORECASE
+)
+"""Also what has no letter and no digit, as `.` of SAS, and errors of a spreadsheet, as `#VALUE!`."""
 
 
 def trimmed(texts: npt.ArrayLike) -> npt.NDArray[np.str_]:
@@ -24,17 +30,26 @@ def trimmed(texts: npt.ArrayLike) -> npt.NDArray[np.str_]:
 def missing(texts: npt.NDArray[np.str_], classes: Sequence[Any] | None = None) -> npt.NDArray[np.bool_]:
     """Return (N,) whether each trimmed text stands for a missing value; one that `classes` names does not."""
     named = {str(name) for name in classes or ()}
-    return np.isin(texts, [text for text in np.unique(texts) if text.lower() in _MISSING and text not in named])
+    return np.isin(texts, [text for text in np.unique(texts) if _MISSING.fullmatch(text) and text not in named])
+
+
+def refuse_two_spellings(texts: npt.NDArray[np.str_], where: str) -> None:
+    """Raise InputError, naming where they are, for two texts that are one number, such as 1 and 1.0."""
+    texts_of: dict[Decimal, str] = {}
+    for text in np.unique(texts).tolist():
+        with suppress(InvalidOperation, TypeError):  # a number; one that can be looked up, as sNaN cannot
+            if (first := texts_of.setdefault(Decimal(text), text)) != text:
+                raise InputError(f"{where}: found {first} and {text}, expected one way to write this number.")
 
 
 def in_order(names: Iterable[str]) -> list[str]:
     """Return names sorted, numbers as numbers and before texts."""
 
     def key(name: str) -> tuple[bool, float, str]:
-        try:
-            return False, float(name), name
-        except ValueError:
-            return True, 0.0, name
+        with suppress(ValueError):
+            if math.isfinite(number := float(name)):
+                return False, number, name
+        return True, 0.0, name
 
     return sorted(names, key=key)
 

@@ -29,7 +29,9 @@ logger = logging.getLogger(__name__)
 
 FILES = tuple(f"**/*{suffix}" for suffix in SUFFIXES)
 EXPECTS = "a folder, zip or tar of pictures in <split>/<class>/<file> with the splits train, test and, if any, val"
-SPLIT_OF = {"train": "train", "test": "test", "val": "val", "validation": "val"}
+SPLIT_OF = {
+    "train": "train", "training": "train", "test": "test", "testing": "test", "val": "val", "valid": "val", "validation": "val",
+}  # fmt: skip
 """The split of a folder, whose name may be in upper or lower case."""
 LARGEST = 2**28  # bytes of a file in an archive
 NAMED = 20  # files that dataset.json names of a kind

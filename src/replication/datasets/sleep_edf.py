@@ -130,7 +130,8 @@ def check_channels(psg: Path, channels: Sequence[str], rate: float) -> None:
             raise Unusable(
                 psg, f"found {alone.info['sfreq']:g} Hz, expected {rate:g} Hz (`sampling_rate`) in {channel}; {it_has}"
             )
-        if alone._orig_units[channel] not in ("µV", "mV", "V"):
+        # mne takes a unit that it does not know, such as uv, for volts.
+        if alone._raw_extras[0]["units"][0] != {"µV": 1e-6, "mV": 1e-3, "V": 1}.get(alone._orig_units[channel]):
             raise Unusable(psg, f"found another unit than uV, mV or V in {channel}; {it_has}")
 
 

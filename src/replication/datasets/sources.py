@@ -253,7 +253,8 @@ def _own_files(path: Path, module: Any, key: str) -> list[Path]:
         )
     paths = [path] if path.is_file() else matching(path, module.FILES)
     if not paths:
-        raise InputError(f"{key}: found no {' or '.join(module.FILES)} in {path}; expected {module.EXPECTS}")
+        found = ", ".join(sorted(inner.name for inner in path.iterdir())[:5]) or "nothing"
+        raise InputError(f"{key}: found {found} in {path}, no {' or '.join(module.FILES)}; expected {module.EXPECTS}")
     return paths
 
 

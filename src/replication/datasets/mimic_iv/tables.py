@@ -1,5 +1,6 @@
 """The csv.gz tables of MIMIC-IV as views of a DuckDB database, the errors of its statements, and whose patients they have."""
 
+import glob
 import hashlib
 import re
 import zlib
@@ -92,8 +93,8 @@ def connect(folder: Path, scratch: Path, memory_gb: float) -> DuckDBPyConnection
                 "as distributed. Replace the file."
             )
         types = ", ".join(f"'{name.replace(chr(39), chr(39) * 2)}': 'VARCHAR'" for name in columns)
-        path = str(file).replace("'", "''")
-        with executing(path):
+        path = glob.escape(str(file)).replace("'", "''")
+        with executing(str(file)):
             database.execute(f"""
                 CREATE VIEW {table.partition("/")[2]} AS SELECT * FROM
                     read_csv('{path}', header = true, auto_detect = false, columns = {{{types}}}, {CSV})
