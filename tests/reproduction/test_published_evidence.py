@@ -1,7 +1,7 @@
 """What is tracked in paper_figures/ follows from results/published/, and every number there has its provenance."""
 
-import io
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -10,67 +10,66 @@ import pytest
 from replication.report.claims.judge import judge
 from replication.report.claims.page import claim_page, claims_frame, claims_page, lines
 from replication.report.documents import readme_results, replace_block
-from replication.report.evidence import Evidence
 from replication.report.figures.render import render as draw
-from replication.report.printed_values import read_values
-from replication.report.sidecars import csv_text
-from replication.report.tables.layout import Sources
+from replication.report.figures.render import save
+from replication.report.sidecars import csv_text, sidecar
 from replication.report.tables.render import render
-from replication.runs.outputs import CLAIMS, FIGURES, TABLES, descriptions, evidence_behind
+from replication.runs.outputs import CLAIMS, FIGURES, TABLES
 from replication.runs.record import digest
-from support.repository import PRINTED, REAL, REPOSITORY
+from support.published import evidence_for, sources_for
+from support.repository import PRINTED, PUBLISHED, REAL, REPOSITORY
 
-PUBLISHED = Path("results/published")
+TRACKED = REPOSITORY / "paper_figures"
 LARGEST_MB = 72
 """Of predictions, samples and models together: git keeps every version of them for ever, and packs hardly any smaller."""
 EVALUATED_APART = ("clai-m", "clai-c", "cross-entropy")  # by another job than trained them, of studies excepted
 
-pytestmark = pytest.mark.skipif(
-    not list((REPOSITORY / PUBLISHED).glob("*/evidence/dataset.json")), reason="nothing is published yet"
-)
+
+def caption(name: str) -> str:
+    return (REPOSITORY / "workflow" / "report" / f"{name}.rst").read_text()
 
 
-@pytest.fixture(autouse=True)
-def in_repository(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(REPOSITORY)
+def tracked_claims() -> list[dict[str, str]]:
+    return list(json.loads((TRACKED / "claims.json").read_text())["claims"])
 
 
-def evidence(name: str = CLAIMS) -> Evidence:
-    return Evidence.found(PUBLISHED, descriptions(evidence_behind(name, REAL), REAL))
-
-
-def assert_tracked(name: str, frame: pd.DataFrame) -> None:
-    tracked = pd.read_csv(f"paper_figures/{name}.csv")
-    again = pd.read_csv(io.StringIO(csv_text(frame)))
-    pd.testing.assert_frame_equal(again, tracked, rtol=1e-5)
+def assert_tracked(name: str, made: Mapping[str, str | bytes]) -> None:
+    """Compare an output's files, by suffix, with the tracked ones to the byte."""
+    for suffix, content in made.items():
+        same = (TRACKED / f"{name}{suffix}").read_bytes() == (content.encode() if isinstance(content, str) else content)
+        assert same, f"paper_figures/{name}{suffix} is another one; render it again"
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_tracked_tables_follow_from_the_published_evidence(name: str) -> None:
-    reported = read_values(Path("workflow/config/reported_values.csv"))
-    sources = Sources(evidence(name), PRINTED, reported, read_values(Path("workflow/config/choices.csv")), REAL)
-    table = render(name, sources, Path(f"workflow/report/{name}.rst").read_text())
-    assert_tracked(name, table.frame)
-    assert Path(f"paper_figures/{name}.tex").read_text() == table.tex
+    sources = sources_for(name)
+    table = render(name, sources, caption(name))
+    further = sidecar(table.caption, sources.evidence, table.runs)
+    assert_tracked(name, {".tex": table.tex, ".csv": csv_text(table.frame), ".json": further})
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_tracked_figure_data_follow_from_the_published_evidence(name: str) -> None:
-    claims = json.loads(Path("paper_figures/claims.json").read_text())["claims"]
-    assert_tracked(name, draw(name, evidence(name), "", PRINTED, claims)[1])
+def test_tracked_figures_follow_from_the_published_evidence(name: str, tmp_path: Path) -> None:
+    evidence = evidence_for(name)
+    figure, frame, text, runs = draw(name, evidence, caption(name), PRINTED, tracked_claims())
+    made: dict[str, str | bytes] = {".csv": csv_text(frame), ".json": sidecar(text, evidence, runs)}
+    for suffix in (".pdf", ".png"):
+        save(figure, tmp_path / f"figure{suffix}")
+        made[suffix] = (tmp_path / f"figure{suffix}").read_bytes()
+    assert_tracked(name, made)
 
 
-def test_tracked_verdicts_follow_from_the_published_evidence() -> None:
-    claims = judge(evidence(), PRINTED)
-    assert json.loads(Path("paper_figures/claims.json").read_text())["claims"] == claims
-    assert_tracked("claims", claims_frame(claims))
-    assert Path("paper_figures/claims.md").read_text() == claims_page(claims)
+def test_tracked_verdicts_follow_from_the_published_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(REPOSITORY)  # pages name the files of evidence as the workflow does
+    claims = judge(evidence_for(CLAIMS, PUBLISHED.relative_to(REPOSITORY)), PRINTED)
+    assert tracked_claims() == claims
+    assert_tracked("claims", {".csv": csv_text(claims_frame(claims)), ".md": claims_page(claims)})
     for claim in claims:
-        assert Path(f"paper_figures/claims/{claim['id']}.md").read_text() == claim_page(claim)
+        assert_tracked(f"claims/{claim['id']}", {".md": claim_page(claim)})
 
 
 def test_every_published_number_has_a_run_with_commit_seed_data_and_hardware() -> None:
-    published = evidence()
+    published = evidence_for(CLAIMS)
     for dataset in [*published.at_hand(), "theory"]:
         records = {record["run"]: record for record in published.runs(dataset)}
         assert records
@@ -100,18 +99,18 @@ def test_predictions_samples_and_models_stay_small_enough_for_git() -> None:
 
 
 def test_published_data_is_real() -> None:
-    assert not evidence().miniature
+    assert not evidence_for(CLAIMS).miniature
 
 
 def test_readme_shows_the_published_results() -> None:
-    readme = Path("README.md").read_text()
-    verdicts = lines(json.loads(Path("paper_figures/claims.json").read_text())["claims"], "paper_figures/claims")
+    readme = (REPOSITORY / "README.md").read_text()
+    verdicts = lines(tracked_claims(), "paper_figures/claims")
     assert readme == replace_block(readme, "verdicts", verdicts), "run workflow/scripts/update_readme.py"
-    assert readme == replace_block(readme, "results", readme_results(evidence(), PRINTED)), "likewise"
+    assert readme == replace_block(readme, "results", readme_results(evidence_for(CLAIMS), PRINTED)), "likewise"
 
 
 def test_models_alone_have_the_mean_metrics_of_their_runs() -> None:
-    published = evidence()
+    published = evidence_for(CLAIMS)
     compared = [key for key in published.at_hand() if not published.frame(key, "comparisons.csv").empty]
     assert compared
     for dataset in compared:

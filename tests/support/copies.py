@@ -1,12 +1,11 @@
 """Copies of the working tree in which the workflow really runs, and the names of what it makes."""
 
-import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,14 +23,20 @@ class Tree:
     def command(self, *arguments: str) -> list[str]:
         return [sys.executable, "-m", "snakemake", *arguments]
 
-    def environment(self) -> dict[str, str]:
-        """One thread a job, so that results do not depend on the machine; the copy's library, not the installed one."""
-        return os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(self.path / "src")}
+    def environment(self, *before: Path) -> dict[str, str]:
+        """One thread a job, so that results do not depend on the machine; the copy's library, not the installed one.
 
-    def snakemake(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        Modules in the folders `before` go before all others.
+        """
+        return os.environ | {
+            "OMP_NUM_THREADS": "1",
+            "PYTHONPATH": os.pathsep.join(map(str, (*before, self.path / "src"))),
+        }
+
+    def snakemake(self, *arguments: str, before: Sequence[Path] = ()) -> subprocess.CompletedProcess[str]:
         """Run Snakemake in the tree; `stdout` holds everything that it and its jobs said."""
         return subprocess.run(
-            self.command(*arguments), cwd=self.path, env=self.environment(), text=True, check=False,
+            self.command(*arguments), cwd=self.path, env=self.environment(*before), text=True, check=False,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
 
@@ -59,37 +64,15 @@ def copy_of_repository(folder: Path) -> Tree:
     return Tree(folder)
 
 
-TIMED = ("tableS1", "tableS6", "tableS7", "tableS8", "figureS3", "figureS4")
-"""Outputs that show times."""
-
-
 def repeatable(tree: Tree, files: Iterable[Path]) -> dict[str, bytes]:
-    """What a repetition gives to the byte, by name in the tree.
-
-    Times are left out: run records, also those of published models, what stages took, the benchmark's evidence, the seconds in
-    histories of studies, `TIMED`, sidecars, claims on the benchmark.
-    """
+    """What a repetition gives to the byte, by name in the tree: all but times, of which run records and resources are full."""
     kept = {}
     for file in files:
-        drawn = "paper_figures" in file.relative_to(tree.path).parts
-        if (
-            file.name in ("run.json", "runs.jsonl", "evaluation.json")
-            or file.name.endswith(("resources.json", "resources.csv"))
-            or "benchmark" in file.parts
-            or file.name == "claims.md"
-        ):
-            continue
-        if drawn and (file.suffix == ".json" or file.stem in TIMED):
+        if file.name in ("run.json", "runs.jsonl", "evaluation.json") or "resources." in file.name:
             continue
         content = file.read_bytes()
         if file.name == "history.csv":
             history = pd.read_csv(file, dtype=str)
             content = history.drop(columns=["seconds", "validation_seconds"], errors="ignore").to_csv().encode()
-        if file.name == "model.json":  # of a published model, which holds the record of its run
-            content = json.dumps(json.loads(content) | {"record": None}).encode()
-        if file.name == "claims.csv":
-            content = b"".join(
-                line for line in content.splitlines(keepends=True) if b"/benchmark/evidence/" not in line
-            )
         kept[str(file.relative_to(tree.path))] = content
     return kept

@@ -166,9 +166,9 @@ class Cluster:
                 command, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
             )
 
-    def wait(self, condition: Callable[[], object]) -> None:
-        """Wait for the daemons; say what they said after a minute in vain."""
-        deadline = time.monotonic() + 60
+    def wait(self, condition: Callable[[], object], seconds: float = 60) -> None:
+        """Wait until a condition holds; say what the daemons said after so many seconds in vain."""
+        deadline = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < deadline, self.messages()
             time.sleep(0.2)

@@ -7,12 +7,13 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 
 import clai
 from replication.runs.outputs import BENCHMARK
-from support.repository import REAL, REPOSITORY
+from support.repository import CONFIG, REAL, REPOSITORY
 
 DOCUMENTS = [
     REPOSITORY / "README.md",
@@ -22,16 +23,16 @@ DOCUMENTS = [
 ]
 
 
-def test_profile_of_the_cluster_and_the_makefile_name_rules_that_exist() -> None:
-    rules = {
-        name
-        for file in [REPOSITORY / "Snakefile", *(REPOSITORY / "workflow" / "rules").glob("*.smk")]
-        for name in re.findall(r"^(?:use rule \w+ as|rule) (\w+)", file.read_text(), flags=re.MULTILINE)
-    }
+def test_profile_of_the_cluster_and_the_makefile_name_rules_that_exist_and_all_that_use_a_gpu() -> None:
+    files = [REPOSITORY / "Snakefile", *(REPOSITORY / "workflow" / "rules").glob("*.smk")]
+    parts = re.split(r"^(?=(?:use )?rule )", "".join(file.read_text() for file in files), flags=re.MULTILINE)
+    rules = {name[1]: part for part in parts if (name := re.match(r"(?:use rule \w+ as|rule) (\w+)", part))}
     profile = yaml.safe_load((REPOSITORY / "profiles" / "slurm" / "config.yaml").read_text())
-    assert {*profile["set-resources"], *profile["set-threads"]} <= rules
+    assert {*profile["set-resources"], *profile["set-threads"]} <= rules.keys()
+    asked = {rule for rule, resources in profile["set-resources"].items() if resources.get("gpu")}
+    assert asked == {name for name, part in rules.items() if re.search(r"\bgpu=(1|gpu_of)\b", part)}
     makefile = (REPOSITORY / "Makefile").read_text()
-    assert set(re.findall(r"--forcerun (\w+)", makefile)) <= rules
+    assert set(re.findall(r"--forcerun (\w+)", makefile)) <= rules.keys()
     assert all(f"{BENCHMARK}/evidence" in path for path in re.findall(r"results/\S+", makefile) if "evidence" in path)
 
 
@@ -86,6 +87,15 @@ def test_jobs_do_not_wait_for_libraries_that_they_do_not_use(modules: list[str],
     code = f"{imports}; import sys; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not spared & set(run.stdout.split())
+
+
+def test_every_source_has_an_entry_of_the_page_on_extending_that_is_valid() -> None:
+    text = (REPOSITORY / "docs" / "extending.md").read_text()
+    blocks = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", text, flags=re.DOTALL)]
+    entries = {key: entry for block in blocks for key, entry in block.get("datasets", {}).items()}
+    assert entries.keys() == {"pneumoniamnist", "digits", "nights", "pets", "wards", "windows"}
+    schema = yaml.safe_load((CONFIG / "schema.yaml").read_text())
+    jsonschema.Draft202012Validator({"$defs": schema["$defs"], **schema["properties"]["datasets"]}).validate(entries)
 
 
 def test_versions_and_names_agree() -> None:

@@ -3,13 +3,14 @@
 import re
 import shlex
 import shutil
-import subprocess
-import sys
-from itertools import takewhile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from snakemake.cli import parse_args
 
+import clai.cli
+from replication.__main__ import main
 from support.copies import Tree
 from support.repository import REPOSITORY
 
@@ -43,11 +44,6 @@ def printed(*beginning: str) -> list[Command]:
     return [command for command in PRINTED if command[: len(beginning)] == beginning]
 
 
-def succeeds(tree: Tree, command: list[str]) -> None:
-    run = subprocess.run(command, cwd=tree.path, env=tree.environment(), text=True, capture_output=True, check=False)
-    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
-
-
 @pytest.fixture(scope="module")
 def tree(shared_tree: Tree) -> Tree:
     """A copy whose `local.yaml` has the study that the page on extending adds, with the models that the one on running copies."""
@@ -59,34 +55,35 @@ def tree(shared_tree: Tree) -> Tree:
     return shared_tree
 
 
-def targets_by_options() -> dict[Command, set[str]]:
-    """Return the targets of the printed commands by the options behind them: one dry run plans all with the same options."""
+def targets_by_configuration() -> dict[Command, set[str]]:
+    """Return the targets of the printed commands by what else decides a plan: one dry run plans all that have it in common."""
     found: dict[Command, set[str]] = {}
     for command in printed("snakemake"):
-        words = shlex.split(re.sub(r" --dry-run| --cores \d+", "", shlex.join(command)))[1:]
-        targets = list(takewhile(lambda word: not word.startswith("-"), words))
-        found.setdefault(tuple(words[len(targets) :]), set()).update(targets)
+        _, given = parse_args(list(command[1:]))
+        rules = ("--allowed-rules", *given.allowed_rules) if given.allowed_rules else ()
+        config = ("--config", *given.config) if given.config else ()
+        found.setdefault((*rules, *config), set()).update(given.targets, given.forcerun)
     return found
 
 
-TARGETS = targets_by_options()
+TARGETS = targets_by_configuration()
 
 
-@pytest.mark.parametrize("options", sorted(TARGETS), ids=lambda options: " ".join(options) or "no options")
-def test_targets_of_snakemake_can_be_planned(tree: Tree, options: Command) -> None:
-    words = [] if "--unlock" in options else ["--dry-run", "--quiet=all"]
-    succeeds(tree, tree.command(*words, *sorted(TARGETS[options]), *options))
+@pytest.mark.parametrize("configuration", sorted(TARGETS), ids=lambda words: " ".join(words) or "no options")
+def test_targets_of_snakemake_can_be_planned(tree: Tree, configuration: Command) -> None:
+    words = ["--dry-run", "--quiet=all", "--configfile", "local.yaml", *configuration]
+    planned = tree.snakemake(*sorted(TARGETS[configuration]), *words)
+    assert planned.returncode == 0, planned.stdout[-5000:]
 
 
-@pytest.mark.parametrize("module", ["clai", "replication"])
-def test_subcommands_exist(shared_tree: Tree, module: str) -> None:
-    script = str(Path(sys.executable).with_name("clai"))
-    commands = printed("clai") if module == "clai" else printed("python", "-m", module)
-    names = {command[1 if module == "clai" else 3] for command in commands}
+@pytest.mark.parametrize(("beginning", "main"), [(("clai",), clai.cli.main), (("python", "-m", "replication"), main)])
+def test_subcommands_exist(beginning: Command, main: Callable[[list[str]], int]) -> None:
+    names = {command[len(beginning)] for command in printed(*beginning)}
     assert names
     for name in names:
-        beginning = [script] if module == "clai" else [sys.executable, "-m", module]
-        succeeds(shared_tree, [*beginning, name, "--help"])
+        with pytest.raises(SystemExit) as left:
+            main([name, "--help"])
+        assert left.value.code == 0
 
 
 def test_targets_of_make_exist() -> None:

@@ -25,24 +25,18 @@ def block(mark: str) -> str:
     return textwrap.dedent(text)
 
 
-@pytest.fixture
-def extended(tree: Tree) -> Tree:
-    """A copy with the kernel, the baseline and their entries."""
+def test_a_kernel_and_a_baseline_run_by_their_recipes(tree: Tree) -> None:
     library = tree.path / "src"
     with (library / "clai" / "kernels.py").open("a") as file:
         file.write("\n\n" + block("class Laplacian"))
     (library / "replication" / "models" / "nearest_centroid.py").write_text(block("class NearestCentroid"))
     with (tree.path / "workflow" / "config" / "models.yaml").open("a") as file:
         file.write(block("clai-l:") + block("nearest-centroid:"))
-    return tree
-
-
-def test_a_kernel_and_a_baseline_run_by_their_recipes(extended: Tree) -> None:
     targets = [f"results/mini/cifar10/{model}/seed0/metrics.csv" for model in ("clai-l", "nearest-centroid")]
-    run = extended.snakemake("--cores", "2", *targets)
+    run = tree.snakemake("--cores", "2", *targets)
     assert run.returncode == 0, run.stdout[-20000:]
     for target in targets:
-        metrics = pd.read_csv(extended.path / target)
+        metrics = pd.read_csv(tree.path / target)
         assert metrics.loc[metrics["metric"] == "accuracy", "value"].max() > 0.25, "guessing reaches 0.1"
 
 
@@ -66,9 +60,7 @@ def test_a_source_is_one_module_and_one_entry(tree: Tree) -> None:
     assert again == {"fetch_source": 1, "prepare_dataset": 1}, "the same size, other labels"
 
 
-@pytest.fixture
-def with_pets(tree: Tree) -> Tree:
-    """A copy with the page's entry of a folder of pictures, and pictures of two classes for it."""
+def test_own_data_have_their_outputs_and_change_no_other_file(tree: Tree) -> None:
     rng, y = np.random.default_rng(0), np.arange(240) % 2
     pictures = (rng.integers(0, 150, (240, 28, 28)) + 60 * y[:, None, None]).astype(np.uint8)
     for n, k in enumerate(y):
@@ -79,11 +71,7 @@ def with_pets(tree: Tree) -> Tree:
     small = {"seeds": [0], "embedding_size": 4, "training": {"epochs": 2, "batch_size": 16}}
     entry |= {"path": "pets", "image_size": 28, "models": ["clai-m"], "overrides": entry["overrides"] | small}
     (tree.path / "local.yaml").write_text(yaml.safe_dump({"datasets": {"pets": entry}}))
-    return tree
-
-
-def test_own_data_have_their_outputs_and_change_no_other_file(with_pets: Tree) -> None:
-    tree, own = with_pets, with_pets.path / "paper_figures" / "own" / "pets"
+    own = tree.path / "paper_figures" / "own" / "pets"
     before = {path: path.read_bytes() for path in tree.path.rglob("*") if path.is_file()}
     run = tree.snakemake("--cores", "2", "own", "--configfile", "local.yaml")
     assert run.returncode == 0, run.stdout[-20000:]

@@ -18,9 +18,8 @@ RENDERING = ("render_", "draw_", "judge_")
 TAKE_OVER = ["--touch", "--forceall", "evidence"]
 
 
-@pytest.fixture
-def adopted(tree: Tree, miniature: Tree) -> Tree:
-    """A fresh copy that was given somebody's evidence of a dataset and of the numerical checks, and nothing else."""
+def test_evidence_is_taken_over_without_computing_anything(tree: Tree, miniature: Tree) -> None:
+    """A fresh copy is given somebody's evidence of a dataset and of the numerical checks, and nothing else."""
     predictions = prediction_files("results/mini", "pathmnist", MINI)
     assert miniature.snakemake("--cores", "2", *predictions).returncode == 0
     for name in ("pathmnist", "theory"):
@@ -28,20 +27,16 @@ def adopted(tree: Tree, miniature: Tree) -> Tree:
         shutil.copytree(source, tree.path / "results" / "real" / name / "evidence")
         for file in (tree.path / "results" / "real" / name / "evidence").iterdir():
             os.utime(file, (time.time() - 10 * 365 * 86400,) * 2)
-    return tree
-
-
-def test_evidence_is_taken_over_without_computing_anything(adopted: Tree) -> None:
-    assert "train_model" in adopted.planned("outputs", *OWN)
-    before = {file: file.read_bytes() for file in (adopted.path / "results").rglob("*") if file.is_file()}
-    touched = adopted.snakemake(*TAKE_OVER, *OWN)
+    assert "train_model" in tree.planned("outputs", *OWN)
+    before = {file: file.read_bytes() for file in (tree.path / "results").rglob("*") if file.is_file()}
+    touched = tree.snakemake(*TAKE_OVER, *OWN)
     assert touched.returncode == 0, touched.stdout
-    planned = adopted.planned("outputs", *OWN)
+    planned = tree.planned("outputs", *OWN)
     assert [name for name in planned if not name.startswith(RENDERING) and name != "outputs"] == []
     assert {"render_table", "judge_claims", "draw_figure"} <= planned.keys()
-    run = adopted.snakemake("paper_figures/table1.tex", *OWN)
+    run = tree.snakemake("paper_figures/table1.tex", *OWN)
     assert run.returncode == 0, run.stdout
-    content = json.loads((adopted.path / "paper_figures" / "table1.json").read_text())
+    content = json.loads((tree.path / "paper_figures" / "table1.json").read_text())
     assert content["evidence"] == "real"
     assert content["data"] == ["PathMNIST (miniature synthetic)"]
     assert {file: file.read_bytes() for file in before} == before

@@ -1,52 +1,25 @@
 """Trainings as jobs of a real Slurm with accounting and two nodes, through the profile as it stands: one runs to the end, one is
-cancelled, one loses its node. And the profile plans where torch is not installed."""
+cancelled, one loses its node."""
 
 import json
 import os
-import re
 import signal
 import subprocess
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import yaml
 
 from support.copies import Tree, copy_of_repository, repeatable
-from support.repository import REPOSITORY
 from support.slurm_cluster import GPU_NODE, Cluster, Job, cluster, missing
 
 FINISHED, CANCELLED, ORPHANED = "cifar10/clai-c/seed0", "cifar10/clai-m/seed0", "pathmnist/clai-m/seed0"
 # Nothing of the profile is changed but how long Snakemake waits between questions: here is no queue to wait in.
 HERE = ["--workflow-profile", "profiles/slurm", "--slurm-init-seconds-before-status-checks", "3"]
-PROFILE = yaml.safe_load((REPOSITORY / "profiles/slurm/config.yaml").read_text())
 STARTS_SECONDS = 180  # of a job beyond its record
-
-
-def test_rules_with_a_gpu_ask_the_cluster_for_one() -> None:
-    text = "".join(file.read_text() for file in (REPOSITORY / "workflow/rules").glob("*.smk"))
-    parts = re.split(r"^(?=rule )", text, flags=re.MULTILINE)
-    own = {
-        part.split()[1].rstrip(":")
-        for part in parts
-        if part.startswith("rule ") and re.search(r"\bgpu=(1|gpu_of)\b", part)
-    }
-    asked = {rule for rule, resources in PROFILE["set-resources"].items() if resources.get("gpu")}
-    assert own == asked
-
-
-def test_profile_plans_where_torch_is_not_installed(tmp_path: Path) -> None:
-    (tmp_path / "torch.py").write_text("raise ImportError('torch is not on this login node')")
-    run = subprocess.run(
-        Tree(REPOSITORY).command(*HERE, "--dry-run", "--quiet", "all", "all", "--config", "evidence=real"),
-        cwd=REPOSITORY, env=os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{REPOSITORY / 'src'}"}, text=True, check=False,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
-    assert run.returncode == 0, run.stdout[-5000:]
 
 
 @dataclass
@@ -69,19 +42,10 @@ def files_of(run: str) -> list[str]:
     return [f"results/mini/{run}/{name}" for name in ("model.safetensors", "history.csv", "run.json")]
 
 
-def wait(condition: Callable[[], object], seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.1)
-    return True
-
-
 def held(tree: Tree, running: Cluster, run: str) -> Job:
     """The job of a run, stopped in its work once it has a checkpoint."""
     checkpoint = tree.path / "results/mini" / run / "checkpoint.pt"
-    assert wait(checkpoint.exists, 600), f"{run} has no checkpoint"
+    running.wait(checkpoint.exists, 600)
     job = running.last(rule_of(run))
     assert job is not None
     for process in running.processes(job):
@@ -155,7 +119,7 @@ def test_node_that_dies_in_the_middle_of_a_training_is_survived(submitted: Submi
     snakemake = submit(tree, running, files_of(ORPHANED))
     job = held(tree, running, ORPHANED)
     running.kill(GPU_NODE)
-    assert wait(lambda: running.state(GPU_NODE).startswith("down"), 120)
+    running.wait(lambda: running.state(GPU_NODE).startswith("down"), 120)
     running.power_on(GPU_NODE)
     said, _ = snakemake.communicate()
     assert snakemake.returncode == 0, said[-20000:]

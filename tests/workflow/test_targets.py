@@ -1,4 +1,4 @@
-"""A plan has the runs that are left and no data that are not at hand, and one table is made with only what it needs."""
+"""A plan has the runs that are left and no data that are not at hand, a table needs its evidence alone, damage is named."""
 
 import re
 import shutil
@@ -7,13 +7,17 @@ from pathlib import Path
 import pytest
 import yaml
 
+from replication.datasets.miniature.make import make
 from replication.report.plan import runs_left
 from support.copies import Tree
 from support.repository import REAL
 
 
-def test_the_plan_counts_the_runs_of_the_dry_run(shared_tree: Tree) -> None:
-    run = shared_tree.snakemake("--dry-run", "evidence", "--config", "evidence=real")
+def test_the_plan_counts_the_runs_that_a_login_node_without_torch_plans(shared_tree: Tree, tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("raise ImportError('torch is not on this login node')")
+    profile = ["--workflow-profile", "profiles/slurm", "--config", "evidence=real"]
+    run = shared_tree.snakemake("--dry-run", "all", "evidence", *profile, before=[tmp_path])
+    assert run.returncode == 0, run.stdout[-5000:]
     made = set(re.findall(r"results/real/[^ ,]+/seed[^ ,]+metrics\.csv", run.stdout))
     left = runs_left(shared_tree.path, REAL)
     assert {f"results/real/{run}/metrics.csv" for run in left} == made
@@ -41,3 +45,19 @@ def test_one_table_needs_no_cores_and_only_its_own_evidence(tree: Tree) -> None:
     run = tree.snakemake("paper_figures/table3.tex")
     assert run.returncode == 0, run.stdout
     assert "\\begin{tabular}" in (tree.path / "paper_figures" / "table3.tex").read_text()
+
+
+def test_damaged_file_is_named_and_leaves_nothing(tree: Tree, tmp_path: Path) -> None:
+    make("sleepedf", tmp_path, 1)
+    recording = sorted(tmp_path.glob("*-PSG.edf"))[2]
+    recording.write_bytes(recording.read_bytes()[:-50_000])
+    own = {"run": ["sleepedf"], "data_dir": "downloads", "datasets": {"sleepedf": {"path": str(tmp_path)}}}
+    (tree.path / "local.yaml").write_text(yaml.safe_dump(own))
+    target = "results/real/sleepedf/prepared/dataset.json"
+    run = tree.snakemake(target, "--configfile", "local.yaml", "--config", "evidence=real")
+    assert run.returncode != 0, run.stdout
+    assert f"{recording}: cannot be read as EDF" in run.stdout
+    assert "Traceback" not in run.stdout.split("error:")[-1]
+    left = {path.name for path in (tree.path / "results" / "real" / "sleepedf").rglob("*")}
+    assert left <= {"raw.json", "download_resources.json"}
+    assert not list((tree.path / "downloads").rglob("*.*"))
