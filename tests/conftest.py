@@ -1,5 +1,8 @@
-"""One thread a test, before torch is imported: tiny models gain nothing from more, and beside other work they would spin."""
+"""No screen, and one thread a test, before torch is imported: tiny models gain nothing from more, and would only spin."""
+
+import os
 
 from replication.runs.jobs import use_threads
 
+os.environ["MPLBACKEND"] = "agg"
 use_threads(1)

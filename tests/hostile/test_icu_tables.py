@@ -23,13 +23,6 @@ from support.ward import MIMIC as WARD
 from support.ward import RANGES
 
 
-def lay(folder: Path, files: Mapping[str, bytes]) -> None:
-    for name, content in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-
-
 def text_table(rows: list[list[str]], separator: str) -> bytes:
     return raw("".join(separator.join(row) + "\n" for row in rows))
 
@@ -95,7 +88,6 @@ def test_psv_in_a_folder(tmp_path: Path) -> None:
     attack(
         tmp_path,
         ONE_RECORD.map(lambda content: RECORDS | {"p000002.psv": content}),
-        lay,
         lambda folder: sepsis(folder, "challenge2019", CHALLENGE),
         valid=RECORDS,
         named=("p000002.psv", "datasets.sepsis"),
@@ -167,4 +159,4 @@ def test_tables_of_mimic(tmp_path: Path) -> None:
             raise
 
     strategy = st.sampled_from(sorted(whole)).flatmap(one_table)
-    attack(tmp_path, strategy, lay, parse, valid=whole, named=("datasets.sepsis",), cases=200)
+    attack(tmp_path, strategy, parse, valid=whole, named=("datasets.sepsis",), cases=200)

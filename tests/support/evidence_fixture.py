@@ -1,7 +1,7 @@
 """Evidence folders filled with plausible random numbers, in the form in which evaluations leave them."""
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -10,47 +10,55 @@ import numpy as np
 import pandas as pd
 
 from replication.metrics.passes import trunk_passes
+from replication.report.claims.finding import Finding
+from replication.report.claims.judge import JUDGES
 from replication.report.claims.theory import TURNS
+from replication.report.evidence import Evidence, _read_csv, _read_records
 from replication.report.labels import RULES
 from replication.runs.columns import COLUMNS, STUDY_HISTORY
+from replication.runs.outputs import CLAIMS, descriptions, evidence_behind
 from replication.runs.record import RUNS, write_records
+from support.repository import PRINTED, REAL
 
-EXPECTED = {
-    "pathmnist": {"title": "PathMNIST", "needs": "pathmnist.npz (MedMNIST v2)"},
-    "cifar10": {"title": "CIFAR-10", "needs": "the CIFAR-10 archive"},
-    "sleepedf": {"title": "SleepEDF", "needs": "the Sleep-EDF expanded recordings (8 GB)"},
-    "sleepedf-bands": {
-        "title": "Sleep-EDF, band powers",
-        "needs": "a table of band powers",
-        "substitute_for": "sleepedf",
-    },
-    "mimic-iv": {"title": "MIMIC-IV", "needs": "credentialed access to MIMIC-IV"},
-    "challenge2019": {
-        "title": "Challenge 2019",
-        "needs": "the PhysioNet Challenge 2019 training sets",
-        "substitute_for": "mimic-iv",
-    },
-}
-STUDIES = {
-    key: {"title": "CIFAR-10", "needs": "the CIFAR-10 archive and evidence=real"}
-    for key in ("ablation", "convergence", "wide", "sprint", "epochs-120", *TURNS)
-}
-STUDIES["printed-loss"] = {
-    "title": "Challenge 2019, study printed-loss",
-    "needs": "the PhysioNet Challenge 2019 training sets",
-}
-STUDIES["benchmark"] = {"title": "Random images", "needs": "evidence=real"}
-CLASSES = {
-    "pathmnist": ["Adipose", "Background", "Debris", "Lymphocytes", "Mucus", "Smooth Muscle", "Normal Colon Mucosa",
-                  "Cancer-associated Stroma", "Colorectal Adenocarcinoma Epith."],
-    "cifar10": ["Airplane", "Automobile", "Bird", "Cat", "Deer", "Dog", "Frog", "Horse", "Ship", "Truck"],
-    "sleepedf": ["Wake", "N1", "N2", "N3", "REM"],
-    "sleepedf-bands": ["W", "N1", "N2", "N3", "REM"],
-    "mimic-iv": ["no event", "event"],
-    "challenge2019": ["no event", "event"],
-}  # fmt: skip
+DATASETS = ("pathmnist", "cifar10", "sleepedf", "sleepedf-bands", "mimic-iv", "challenge2019")
+EXPECTED = descriptions(evidence_behind(CLAIMS, REAL), REAL)
+"""All that claims may rest on."""
 SEPSIS = ("mimic-iv", "challenge2019")
+CLASSES = {
+    key: ["no event", "event"] if key in SEPSIS else EXPECTED[key.removesuffix("-bands")]["class_labels"]
+    for key in DATASETS
+}
 GROUPS = ((1, 9), (3, 4, 5, 7), (0, 2))
+
+
+def finding_on(root: Path, number: str) -> Finding:
+    """Return what a claim's judge finds in the evidence below `root`, which may have changed since it was last read."""
+    _read_csv.cache_clear()
+    _read_records.cache_clear()
+    return JUDGES[number](Evidence.found(root, EXPECTED), PRINTED)
+
+
+def change(root: Path, folder: str, file: str, edit: Callable[[pd.DataFrame], Any]) -> None:
+    """Change an evidence file in place, as of runs whose predictions were not kept."""
+    path = root / folder / "evidence" / file
+    frame = pd.read_csv(path)
+    changed = edit(frame)
+    (frame if changed is None else changed).to_csv(path, index=False)
+    (path.parent / "comparisons.csv").unlink(missing_ok=True)
+
+
+def shift(model: str, metric: str, amounts: float | list[float], **where: str) -> Callable[[pd.DataFrame], None]:
+    """Return an edit that adds amounts to a metric of a model, by seed or fold."""
+
+    def edit(metrics: pd.DataFrame) -> None:
+        rows = (metrics["model"] == model) & (metrics["metric"] == metric)
+        for column, value in where.items():
+            rows &= metrics[column] == value
+        unit = "fold" if metrics["fold"].notna().any() else "seed"
+        by_unit = dict(enumerate(np.broadcast_to(amounts, 5 if unit == "fold" else 3)))
+        metrics.loc[rows, "value"] += metrics.loc[rows, unit].map(by_unit)
+
+    return edit
 
 
 def write_evidence(
@@ -277,7 +285,7 @@ def write_studies(root: Path, gain: float = 0.02) -> None:
                 for epoch in range(1, epochs + 1):
                     score = 0.5 * epoch / epochs
                     learned = (1 - score, 0.1, score, score, score, 1e-3, 1e6)
-                    cost = (epoch * 100 / epochs, epoch * 1e12, epoch * (10.0 + seed))
+                    cost = (epoch * 1e12, epoch * (10.0 + seed))
                     change = -0.05 + gain * ("_zero_" in cell) + rng.normal(0, 0.001) if study in TURNS else ""
                     history.append((study, cell, seed, "", epoch, *learned, change, *cost))
                 settings = {"encoder": {"width": 48 if study == "wide" else 32}, "training": {"batch_size": 64}}
@@ -310,6 +318,6 @@ def write_benchmark(root: Path, *, power: float = 1.0, miniature: bool = False) 
     folder = root / "benchmark" / "evidence"
     folder.mkdir(parents=True, exist_ok=True)
     _write(folder, "benchmark.csv", rows)
-    title = STUDIES["benchmark"]["title"] + " (miniature synthetic)" * miniature
+    title = EXPECTED["benchmark"]["title"] + " (miniature synthetic)" * miniature
     (folder / "dataset.json").write_text(json.dumps({"title": title, "licence": "MIT", "miniature": miniature}))
     write_records(folder, [_record("benchmark/measurements/seed0", settings={"threads": 2}, threads=2)])

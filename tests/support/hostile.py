@@ -7,18 +7,15 @@ the test. So does a result that is not valid, memory without bound, and anything
 import os
 import resource
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.internal.conjecture import providers
 from hypothesis.strategies import SearchStrategy
 
 from clai.errors import InputError
-
-Case = TypeVar("Case")
 
 SCALE = float(os.environ.get("CLAI_HOSTILE_SCALE", "0.3"))
 """Multiplies the number of cases of each parser; 1 for a longer search than that of continuous integration."""
@@ -50,11 +47,10 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def attack(
     folder: Path,
-    strategy: SearchStrategy[Case],
-    lay: Callable[[Path, Case], None],
+    strategy: SearchStrategy[Mapping[str, bytes]],
     parse: Callable[[Path], object],
     *,
-    valid: Case,
+    valid: Mapping[str, bytes],
     named: Sequence[str],
     cases: int,
 ) -> None:
@@ -62,8 +58,7 @@ def attack(
 
     Args:
         folder: where inputs are laid.
-        strategy: of the inputs.
-        lay: writes an input into the folder.
+        strategy: of the inputs, the files by name.
         parse: reads what lies in the folder. It may leave its result in the folder `out` there, and raises AssertionError for
             a result that is not valid.
         valid: an input that must be accepted, so that the attack is not on a closed door.
@@ -71,10 +66,12 @@ def attack(
     """
     place, number, refused = folder / "case", 0, 0
 
-    def refuses(case: Case) -> bool:
+    def refuses(case: Mapping[str, bytes]) -> bool:
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir()
-        lay(place, case)
+        for name, content in case.items():
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            (place / name).write_bytes(content)
         before = contents(place)
         try:
             parse(place)
@@ -93,7 +90,7 @@ def attack(
         suppress_health_check=list(HealthCheck), phases=[Phase.generate, Phase.shrink],
     )  # fmt: skip
     @given(strategy)
-    def each(case: Case) -> None:
+    def each(case: Mapping[str, bytes]) -> None:
         nonlocal number, refused
         number += 1
         refused += refuses(case)

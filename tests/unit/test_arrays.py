@@ -75,15 +75,6 @@ def test_numbers_that_the_entry_names_are_the_classes_of_that_name(tmp_path: Pat
     assert data["y_train"][::3].tolist() == [int(of_group[g] == second) for g in data["groups_train"][::3]]
 
 
-def test_blanks_around_groups_do_not_count_and_features_keep_what_differs(tmp_path: Path) -> None:
-    blanks = np.array(["", " ", "\u00a0"])[np.arange(N) % 3]
-    groups = np.char.add(np.char.add("s", ARRAYS["groups"].astype(str)), blanks)
-    x = 1e9 + np.arange(2.0 * N).reshape(N, 2)
-    data = read_arrays(tmp_path, ARRAYS | {"groups": groups, "x": x}, sampling_rate=None)
-    assert sum(part["groups"] for part in data.info["splits"].values()) == N // 3
-    assert sum(len(np.unique(data[f"x_{split}"])) for split in ("train", "val", "test")) == 2 * N
-
-
 @pytest.mark.parametrize(
     ("arrays", "settings", "message"),
     [

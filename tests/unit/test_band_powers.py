@@ -1,7 +1,6 @@
 """The band powers of an EEG: a rhythm's power is in its band, in the units and the order that the table states."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,13 +9,10 @@ import pytest
 from replication.__main__ import main
 from replication.datasets.band_powers import BANDS, band_power_table, log_band_powers
 from replication.datasets.miniature.make import make
-from support.repository import REPOSITORY
+from support.repository import MINI, REPOSITORY
 
-RATE = 100
-SETTINGS: dict[str, Any] = {
-    "channels": ["EEG Fpz-Cz", "EEG Pz-Oz"], "sampling_rate": RATE, "epoch_seconds": 30, "signal_seconds": None,
-    "trim_wake_minutes": 6, "subjects": None, "nights": "all", "unusable": "refuse",
-}  # fmt: skip
+SETTINGS = MINI["datasets"]["sleepedf"]
+RATE = SETTINGS["sampling_rate"]
 
 
 @pytest.mark.parametrize(("hertz", "band"), [(2, "delta"), (6, "theta"), (10, "alpha"), (14, "sigma"), (22, "beta")])

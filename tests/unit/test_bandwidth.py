@@ -8,7 +8,6 @@ import pytest
 import torch
 from sklearn import metrics as sk
 
-from clai.alignment import one_vs_rest
 from clai.calibration import fit_temperature
 from clai.inference import decide, log_posteriors, parzen_means
 from clai.kernels import KERNELS, Cosine, Kernel, MahalanobisGaussian
@@ -22,22 +21,14 @@ from replication.experiments.bandwidth import (
     measure_bandwidth,
 )
 from replication.models.embedding import Embedded
+from support.training import clouds
 
 CLASSES = 4
 POWERS = [0.25, 0.5, 1, 2, 4, 8, 16]
 
 
-def clouds(n: int, seed: int, separation: float = 1.5) -> Embedded:
-    """Embeddings under each condition, its class moved away from the others."""
-    generator = torch.Generator().manual_seed(seed)
-    y = torch.arange(n) % CLASSES
-    z = torch.randn(CLASSES, n, 4, generator=generator)
-    z[..., 0] += separation * (one_vs_rest(y, CLASSES) > 0)
-    return Embedded(z, y)
-
-
 def references(n: int = 200) -> References:
-    part = clouds(n, 0)
+    part = clouds(n, 0, CLASSES)
     return References(part.z, part.y, torch.arange(n), torch.bincount(part.y))
 
 
@@ -54,7 +45,7 @@ def posteriors(kernel: Kernel, part: Embedded) -> torch.Tensor:
 
 @pytest.mark.parametrize("kernel", [Cosine(), MahalanobisGaussian(4, "identity")])
 def test_a_power_of_one_is_the_kernel_itself(kernel: Kernel) -> None:
-    part = clouds(40, 1)
+    part = clouds(40, 1, CLASSES)
     assert torch.allclose(posteriors(Power(kernel, 1.0), part), posteriors(kernel, part), atol=1e-5)
     assert "power" not in KERNELS, "it is no kernel to train with"
 
@@ -69,7 +60,7 @@ def test_a_power_of_the_gaussian_kernel_is_one_of_another_width() -> None:
 
 @pytest.mark.parametrize("kernel", [Cosine(), MahalanobisGaussian(4, "identity")])
 def test_the_chosen_power_is_no_worse_than_one_on_validation_samples(kernel: Kernel) -> None:
-    val, test = clouds(120, 1), clouds(120, 2)
+    val, test = clouds(120, 1, CLASSES), clouds(120, 2, CLASSES)
     chosen = measured(kernel, val, test)["parzen-power", "power"]
     losses = [log_loss(val.y.numpy(), posteriors(Power(kernel, p), val).numpy()) for p in (chosen, *POWERS)]
     assert losses[0] <= min(losses[1:]) + 1e-9
@@ -81,7 +72,7 @@ def test_a_power_is_refined_between_those_of_the_grid_and_stays_within(best: flo
 
 
 def test_test_samples_choose_nothing() -> None:
-    kernel, val, test = Cosine(), clouds(120, 1), clouds(120, 2)
+    kernel, val, test = Cosine(), clouds(120, 1, CLASSES), clouds(120, 2, CLASSES)
     first, second = (
         measured(kernel, val, Embedded(test.z, y)).loc[:, ["power", "temperature"]] for y in (test.y, test.y.flip(0))
     )
@@ -89,7 +80,7 @@ def test_test_samples_choose_nothing() -> None:
 
 
 def test_readings_are_those_of_the_posterior_and_of_its_temperature() -> None:
-    kernel, val, test = MahalanobisGaussian(4, "identity"), clouds(120, 1), clouds(120, 2)
+    kernel, val, test = MahalanobisGaussian(4, "identity"), clouds(120, 1, CLASSES), clouds(120, 2, CLASSES)
     value = measured(kernel, val, test)
     scores, y = posteriors(kernel, test).numpy(), test.y.numpy()
     fitted = fit_temperature(posteriors(kernel, val).numpy(), val.y.numpy())

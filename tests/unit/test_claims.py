@@ -2,28 +2,28 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from replication.report.claims.finding import Finding
 from replication.report.claims.hypothesis import Outcome
-from replication.report.claims.judge import JUDGES, judge
+from replication.report.claims.judge import judge
 from replication.report.claims.multiclass import CIFAR10_GROUPS, grouping_test, minus_printed
 from replication.report.claims.page import claims_frame
 from replication.report.claims.theory import TURNS
 from replication.report.claims.training import lead
-from replication.report.evidence import Evidence, _read_csv, _read_records
+from replication.report.evidence import Evidence, _read_csv
 from replication.report.statistics import Interval
 from replication.runs.columns import COLUMNS
 from replication.runs.outputs import CLAIM_TEXTS
 from support.evidence_fixture import (
+    DATASETS,
     EXPECTED,
-    STUDIES,
+    change,
+    finding_on,
+    shift,
     without_models,
     write_benchmark,
     write_evidence,
@@ -34,51 +34,14 @@ from support.repository import PRINTED
 
 REPRODUCED, NOT, OPEN = Outcome.REPRODUCED, Outcome.NOT_REPRODUCED, Outcome.INCONCLUSIVE
 DEPENDS, UNTESTED = Outcome.DEPENDS, Outcome.NOT_TESTABLE
-FURTHER = {
-    key: {"title": "Challenge 2019, septic", "needs": "the training sets", "substitute_for": "mimic-iv"}
-    for key in ("challenge2019-septic", "printed-loss-septic")
-} | {"convergence": {"title": "CIFAR-10", "needs": "the CIFAR-10 archive"}}
-
-
-def evidence_below(root: Path) -> Evidence:
-    for cached in (_read_csv, _read_records):
-        cached.cache_clear()
-    return Evidence.found(root, EXPECTED | STUDIES | FURTHER)
-
-
-def finding_on(root: Path, number: str) -> Finding:
-    return JUDGES[number](evidence_below(root), PRINTED)
 
 
 def outcome(root: Path, number: str) -> Outcome:
     return finding_on(root, number).outcome
 
 
-def change(root: Path, folder: str, file: str, edit: Callable[[pd.DataFrame], Any]) -> None:
-    """Change an evidence file in place, as of runs whose predictions were not kept."""
-    path = root / folder / "evidence" / file
-    frame = pd.read_csv(path)
-    changed = edit(frame)
-    (frame if changed is None else changed).to_csv(path, index=False)
-    (path.parent / "comparisons.csv").unlink(missing_ok=True)
-
-
-def shift(model: str, metric: str, amounts: float | list[float], **where: str) -> Callable[[pd.DataFrame], None]:
-    """Return an edit that adds amounts to a metric of a model, by seed or fold."""
-
-    def edit(metrics: pd.DataFrame) -> None:
-        rows = (metrics["model"] == model) & (metrics["metric"] == metric)
-        for column, value in where.items():
-            rows &= metrics[column] == value
-        unit = "fold" if metrics["fold"].notna().any() else "seed"
-        by_unit = dict(enumerate(np.broadcast_to(amounts, 5 if unit == "fold" else 3)))
-        metrics.loc[rows, "value"] += metrics.loc[rows, unit].map(by_unit)
-
-    return edit
-
-
 def test_without_evidence_nothing_is_testable_and_each_claim_says_what_it_takes(tmp_path: Path) -> None:
-    claims = judge(evidence_below(tmp_path / "published"), PRINTED)
+    claims = judge(Evidence.found(tmp_path / "published", EXPECTED), PRINTED)
     assert {claim["outcome"] for claim in claims} == {UNTESTED, ""}
     assert all(claim["needs"] for claim in claims if claim["id"] != "B")
     assert len(claims_frame(claims)) == 20
@@ -86,7 +49,7 @@ def test_without_evidence_nothing_is_testable_and_each_claim_says_what_it_takes(
 
 def test_verdicts_flip_with_the_evidence(tmp_path: Path) -> None:
     for name, gain in (("better", 0.02), ("worse", -0.02)):
-        write_evidence(tmp_path / name, list(EXPECTED), gain=gain)
+        write_evidence(tmp_path / name, DATASETS, gain=gain)
     for number, verdict in {"1": REPRODUCED, "2": REPRODUCED, "5": REPRODUCED, "6": REPRODUCED}.items():
         assert outcome(tmp_path / "better", number) == verdict
     for number in ("1", "2", "5"):
@@ -104,11 +67,10 @@ def test_a_reading_that_contradicts_the_other_is_named(tmp_path: Path) -> None:
         frame = pd.read_csv(study / file)
         names = {"clai-m": "full_product", "clai-c": "cosine_product"}
         frame.assign(model=frame["model"].replace(names)).to_csv(study / file, index=False)
-    expected = EXPECTED | {"product-pathmnist": EXPECTED["pathmnist"]}
     for amount, verdict in ((0.0, NOT), (0.05, DEPENDS)):
         change(tmp_path, "product-pathmnist", "metrics.csv", shift("full_product", "accuracy", amount))
         _read_csv.cache_clear()
-        claim = judge(Evidence.found(tmp_path, expected), PRINTED)[0]
+        claim = judge(Evidence.found(tmp_path, EXPECTED), PRINTED)[0]
         assert claim["outcome"] == verdict
         assert claim["qualifier"] == "where tested"
     assert claim["readings"] == {
@@ -430,6 +392,6 @@ def test_each_group_must_lie_together_in_every_seed(tmp_path: Path) -> None:
 def test_datasets_without_runs_of_clai_are_named_and_not_judged(tmp_path: Path) -> None:
     write_evidence(tmp_path / "published", ["pathmnist", "cifar10", "sleepedf-bands", "challenge2019"], theory=False)
     without_models(tmp_path / "published", ["clai-m", "clai-c"])
-    claims = judge(evidence_below(tmp_path / "published"), PRINTED)
+    claims = judge(Evidence.found(tmp_path / "published", EXPECTED), PRINTED)
     assert {claim["outcome"] for claim in claims} == {UNTESTED, ""}
     assert "CIFAR-10: runs of a CLaI model" in claims[0]["needs"]

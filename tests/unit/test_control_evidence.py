@@ -9,20 +9,11 @@ import pytest
 
 from replication.report.claims.finding import Estimate, Finding
 from replication.report.claims.hypothesis import Outcome
-from replication.report.claims.judge import JUDGES
-from replication.report.evidence import Evidence, _read_csv
 from replication.report.statistics import Interval
 from replication.runs.columns import COLUMNS
-from support.evidence_fixture import EXPECTED, STUDIES, write_benchmark, write_evidence, write_studies
-from support.repository import PRINTED
+from support.evidence_fixture import change, finding_on, shift, write_benchmark, write_evidence, write_studies
 
 AGREES, AGAINST = Outcome.REPRODUCED, Outcome.NOT_REPRODUCED
-
-
-def finding_on(root: Path, number: str) -> Finding:
-    _read_csv.cache_clear()
-    expected = EXPECTED | STUDIES | {"convergence": {"title": "Band powers", "needs": "them"}}
-    return JUDGES[number](Evidence.found(root, expected), PRINTED)
 
 
 def controls(finding: Finding, words: str = "") -> list[Estimate]:
@@ -48,11 +39,7 @@ def root(tmp_path: Path) -> Path:
 
 def test_a_fixed_metric_that_gains_as_much_speaks_against_the_learned_one(root: Path) -> None:
     for learned, verdict in ((0.0, AGAINST), (0.1, AGREES)):
-        path = root / "ablation" / "evidence" / "metrics.csv"
-        metrics = pd.read_csv(path)
-        rows = metrics["model"].isin(["full_zero"]) & (metrics["metric"] == "accuracy")
-        metrics.loc[rows, "value"] += learned
-        metrics.to_csv(path, index=False)
+        change(root, "ablation", "metrics.csv", shift("full_zero", "accuracy", learned))
         finding = finding_on(root, "1")
         (control, *_) = controls(finding, "full M")
         assert (control.outcome, control.target) == (verdict, "zero")
@@ -97,9 +84,9 @@ def test_a_grouping_of_other_embeddings_speaks_against_the_claim(root: Path) -> 
 
 def test_the_last_epoch_of_a_schedule_is_a_control(root: Path) -> None:
     folder = root / "convergence" / "evidence"
-    for file, column, change in (("metrics.csv", "value", -0.2), ("history.csv", "validation_accuracy", 0.0)):
+    for file, column, gain in (("metrics.csv", "value", -0.2), ("history.csv", "validation_accuracy", 0.0)):
         frame = pd.read_csv(folder / file)
-        frame[column] += (change + 0.001 * frame["seed"]) * frame["model"].str.contains("joint")
+        frame[column] += (gain + 0.001 * frame["seed"]) * frame["model"].str.contains("joint")
         frame.to_csv(folder / file, index=False)
     finding = finding_on(root, "14")
     assert [control.outcome for control in controls(finding, "last epoch")] == [AGAINST, AGAINST]
@@ -107,13 +94,8 @@ def test_the_last_epoch_of_a_schedule_is_a_control(root: Path) -> None:
 
 
 def test_a_baseline_that_finds_sleep_as_hard_agrees(root: Path) -> None:
-    path = root / "sleepedf-bands" / "evidence"
-    (path / "comparisons.csv").unlink()
-    metrics = pd.read_csv(path / "metrics.csv")
-    rows = (metrics["model"] == "cross-entropy") & (metrics["metric"] == "accuracy")
     for amount, verdict in ((-0.2, AGREES), (0.4, AGAINST)):
-        metrics.loc[rows, "value"] += amount
-        metrics.to_csv(path / "metrics.csv", index=False)
+        change(root, "sleepedf-bands", "metrics.csv", shift("cross-entropy", "accuracy", amount))
         assert [control.outcome for control in controls(finding_on(root, "16"))] == [verdict]
 
 

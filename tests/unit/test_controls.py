@@ -27,6 +27,7 @@ from replication.runs.controls import EMBEDDINGS, OBJECTIVES, READ_OUTS
 from replication.runs.identity import RunId
 from replication.runs.settings import merge, model_settings
 from support.repository import MINI
+from support.training import clouds
 
 CLASSES = 3
 
@@ -52,15 +53,6 @@ def rows_run(name: str, classes: int = CLASSES, **overrides: Any) -> Run:
 
 def checkpoint(folder: Path, name: str) -> Checkpoint:
     return Checkpoint(folder / f"{name}.pt", "")
-
-
-def clouds(n: int, separation: float, seed: int, conditions: int = CLASSES) -> Embedded:
-    """Embeddings under each condition, its class moved away from the others by the separation."""
-    generator = torch.Generator().manual_seed(seed)
-    y = torch.arange(n) % max(conditions, 2)
-    z = torch.randn(conditions, n, 4, generator=generator)
-    z[..., 0] += separation * (one_vs_rest(y, conditions) > 0)
-    return Embedded(z, y)
 
 
 def test_prototypical_loss_is_the_published_one_and_leaves_out_classes_without_support() -> None:
@@ -115,7 +107,7 @@ def test_traced_alignment_is_that_of_the_trained_model_on_validation_samples(tmp
 def test_read_out_runs_a_good_embedding_are_right_and_of_noise_at_chance() -> None:
     run = rows_run("clai-m")
     for separation, low, high in ((6.0, 0.95, 1.0), (0.0, 0.2, 0.47)):
-        splits = {name: clouds(300, separation, seed) for seed, name in enumerate(("train", "val", "test"))}
+        splits = {name: clouds(300, seed, CLASSES, separation) for seed, name in enumerate(("train", "val", "test"))}
         measured = measure_read_outs(run, MahalanobisGaussian(4, "identity"), splits)
         accuracy = measured[measured["metric"] == "accuracy"].set_index("read_out")["value"]
         assert list(accuracy.index) == list(READ_OUTS)
@@ -124,7 +116,7 @@ def test_read_out_runs_a_good_embedding_are_right_and_of_noise_at_chance() -> No
 
 def test_the_vote_among_the_read_outs_is_that_of_the_evaluation() -> None:
     run, kernel = rows_run("clai-m", inference={"references": "all"}), MahalanobisGaussian(4, "identity")
-    splits = {name: clouds(150, 1.0, seed) for seed, name in enumerate(("train", "val", "test"))}
+    splits = {name: clouds(150, seed, CLASSES, 1.0) for seed, name in enumerate(("train", "val", "test"))}
     measured = measure_read_outs(run, kernel, splits).set_index(["read_out", "metric"])["value"]
     expected = evaluate_clai(run, kernel, splits).metrics.set_index(["rule", "metric"])["value"]
     for read_out, rule in (("vote", "printed"), ("parzen", "parzen")):
@@ -154,7 +146,7 @@ def test_an_untrained_network_has_the_statistics_of_all_items_whatever_their_ord
 def test_rules_agree_on_the_samples_that_neither_or_both_call_positive() -> None:
     """A third of the samples is positive, and the offset 1 - 2p of the printed rule calls more of them so."""
     run, kernel = rows_run("clai-m", inference={"references": "all"}), MahalanobisGaussian(4, "identity")
-    train, test = clouds(300, 1.0, 0), clouds(200, 1.0, 1)
+    train, test = clouds(300, 0, CLASSES, 1.0), clouds(200, 1, CLASSES, 1.0)
     found = measure_agreement(run, kernel, {"train": train, "test": test})
     means = parzen_means(kernel, test.z, train.z, train.y)
     called = [float((decide(means, rule) > 0).double().mean()) for rule in ("printed", "parzen")]

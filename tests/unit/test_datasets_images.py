@@ -22,10 +22,9 @@ from clai.errors import InputError
 from clai.pictures import read_picture
 from replication.datasets import cifar10, image_folder, medmnist, prepared
 from replication.datasets.miniature.make import make
-from replication.datasets.prepared import load, statistics, writing
+from replication.datasets.prepared import load
 from replication.datasets.sources import COLUMNS, Raw, obtain, prepare
 from support.loopback import entry
-from support.repository import SOURCES
 
 MEDMNIST: dict[str, Any] = {"title": "PathMNIST", "medmnist_flag": "pathmnist", "medmnist_size": 28}
 OPTIONS = {"title": "CIFAR-10", "image_size": 32, "validation_share": 0.25}
@@ -33,71 +32,6 @@ OPTIONS = {"title": "CIFAR-10", "image_size": 32, "validation_share": 0.25}
 
 def raw(path: Path, source: str, miniature: bool = False) -> Raw:
     return Raw("cifar10", source, "1", path, (), "licence", "open", miniature)
-
-
-# The prepared form
-
-
-def write_toy(folder: Path, offset: int = 0, spread: int = 9) -> None:
-    rng = np.random.default_rng(0)
-    with writing(folder) as writer:
-        for split, n in (("train", 6), ("val", 2), ("test", 4)):
-            level = {"train": 50, "val": 200, "test": 100}[split] + offset
-            writer.array(f"x_{split}", (level + rng.integers(0, spread, (n, 2, 2, 1))).astype(np.uint8))
-            writer.array(f"y_{split}", np.arange(n) % 2)
-        writer.describe({"kind": "images", "classes": ["a", "b"], "channels": ["red"], "dataset": "toy"})
-
-
-def test_what_is_written_is_what_is_loaded_and_each_normalisation_comes_from_its_own_split(tmp_path: Path) -> None:
-    write_toy(tmp_path / "prepared")
-    data = load(tmp_path / "prepared")
-    assert data["x_train"].shape == (6, 2, 2, 1)
-    assert isinstance(data["x_train"], np.memmap)
-    assert data.info["splits"]["train"] == {"n": 6, "counts": [3, 3]}
-    for split in ("train", "test"):
-        x = np.asarray(data[f"x_{split}"], dtype=float)
-        assert data.info["normalisation"][split]["mean"] == pytest.approx([x.mean()])
-        assert data.info["normalisation"][split]["sd"] == pytest.approx([x.std()])
-
-
-def test_a_preparation_replaces_the_earlier_one_whole_or_not_at_all(tmp_path: Path) -> None:
-    write_toy(tmp_path / "prepared")
-    before = np.asarray(load(tmp_path / "prepared")["x_train"]).copy()
-    (tmp_path / "prepared" / "stale.npy").touch()
-    with pytest.raises(InputError, match=r"x_train: 'red' has the same value"):
-        write_toy(tmp_path / "prepared", offset=20, spread=1)
-    np.testing.assert_array_equal(load(tmp_path / "prepared")["x_train"], before)
-    write_toy(tmp_path / "prepared", offset=10)
-    assert not (tmp_path / "prepared" / "stale.npy").exists()
-    assert [p.name for p in tmp_path.iterdir()] == ["prepared"]
-
-
-@pytest.mark.parametrize("array", [np.zeros(3, dtype=np.int64), np.array([{}] * 4, dtype=object)])
-def test_an_array_that_is_not_as_described_is_refused_and_no_pickle_is_loaded(tmp_path: Path, array: Any) -> None:
-    write_toy(tmp_path / "prepared")
-    np.save(tmp_path / "prepared" / "y_test.npy", array, allow_pickle=True)
-    with pytest.raises(InputError, match=r"y_test\.npy"):
-        load(tmp_path / "prepared")
-
-
-def test_a_streamed_array_is_as_the_whole_one(tmp_path: Path) -> None:
-    x = np.arange(24, dtype=np.float32).reshape(6, 2, 2)
-    writer = prepared.Writer(tmp_path)
-    writer.stream("a", x.shape, np.float32, [x[:4], x[4:]])
-    writer.array("b", x)
-    assert (tmp_path / "a.npy").read_bytes() == (tmp_path / "b.npy").read_bytes()
-    assert writer.written["a"] == writer.written["b"]
-
-
-def test_streamed_statistics_equal_those_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("replication.datasets.prepared._CHUNK_VALUES", 7)
-    rng = np.random.default_rng(0)
-    x = rng.normal(1000, 3, (50, 4))
-    x[rng.random(x.shape) < 0.3] = np.nan
-    rows = rng.random(50) < 0.7
-    mean, sd = statistics(x, -1, rows)
-    np.testing.assert_allclose(mean, np.nanmean(x[rows], axis=0), rtol=1e-12)
-    np.testing.assert_allclose(sd, np.nanstd(x[rows], axis=0), rtol=1e-9)
 
 
 # The official CIFAR-10
@@ -193,14 +127,6 @@ def test_a_file_that_changed_after_it_was_verified_is_not_unpickled(
     with pytest.raises(InputError, match=r"data_batch_3: found md5:\w+, expected md5:\w+"):
         prepare(source, tmp_path / "p", OPTIONS, 0)
     assert not (tmp_path / "payload_ran").exists()
-
-
-@pytest.mark.parametrize("length", [0, 1000, 100_000])
-def test_a_truncated_archive_is_named(tmp_path: Path, length: int) -> None:
-    path = lay(files_of_cifar10(tmp_path / "source"), tmp_path / "own", "gztar")
-    path.write_bytes(path.read_bytes()[:length])
-    with pytest.raises(InputError, match=r"own\.tar\.gz: cannot be read"):
-        obtain("cifar10", entry("cifar10", path=str(path)), SOURCES, tmp_path / "data", False)
 
 
 # Folders and archives of pictures

@@ -235,6 +235,3 @@ def test_a_damaged_zip_is_named(challenge_folder: Path, tmp_path: Path, damage: 
     path.write_bytes(damage((challenge_folder / path.name).read_bytes()))
     with pytest.raises(InputError, match=r"training_setA\.zip"):
         read([path], ["HR", "Resp"])
-
-
-# The real records

@@ -25,21 +25,9 @@ from replication.datasets.sleep_edf import (
 )
 from replication.datasets.sources import obtain, prepare, read_sources
 from support.loopback import entry
-from support.repository import SOURCES
+from support.repository import MINI, SOURCES
 
-SETTINGS: dict[str, Any] = {
-    "title": "SleepEDF",
-    "channels": ["EEG Fpz-Cz", "EEG Pz-Oz"],
-    "sampling_rate": 100,
-    "epoch_seconds": 30,
-    "signal_seconds": None,
-    "trim_wake_minutes": None,
-    "subjects": None,
-    "nights": "all",
-    "unusable": "refuse",
-    "test_share": 0.34,
-    "validation_share": 0.25,
-}
+SETTINGS: dict[str, Any] = MINI["datasets"]["sleepedf"] | {"trim_wake_minutes": None}
 SPLITS = ("train", "val", "test")
 
 

@@ -4,11 +4,16 @@ oneDNN's weight gradient of a 1 x 1 convolution with a stride is wrong there, or
 channels than a vector register holds (uxlfoundation/oneDNN#6035).
 """
 
+import logging
 import os
 import subprocess
 import sys
 
 import pytest
+import torch
+
+from replication.models import run
+from replication.models.run import choose_precision
 
 TRAIN = """
 import copy, sys
@@ -48,3 +53,20 @@ def test_gradients_of_narrow_encoders_are_those_in_double_precision(instructions
         [sys.executable, "-c", TRAIN], env=environment, capture_output=True, text=True, check=False, timeout=600
     )
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+@pytest.mark.parametrize(("native", "precision"), [(True, "bfloat16"), (False, "float32")])
+def test_auto_is_bfloat16_only_where_it_is_native_and_says_why(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, native: bool, precision: str
+) -> None:
+    monkeypatch.setattr(run, "has_native_bfloat16", lambda device: native)
+    with caplog.at_level(logging.INFO, logger="replication"):
+        assert choose_precision("auto", torch.device("cpu")) == precision
+    assert f"training.precision auto: {precision}, because this CPU" in caplog.text
+
+
+def test_a_cpu_that_may_use_avx2_alone_computes_in_float32() -> None:
+    code = "import torch; from replication.models.run import *; print(choose_precision('auto', torch.device('cpu')))"
+    environment = os.environ | {"ONEDNN_MAX_CPU_ISA": "AVX2"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "float32"

@@ -1,13 +1,9 @@
 """The examples of the gallery run, and classify well."""
 
 import runpy
-from collections.abc import Iterator
 from pathlib import Path
 
-import matplotlib
-import matplotlib.pyplot as plt
 import pytest
-import torch
 
 from support.repository import REPOSITORY
 
@@ -20,16 +16,6 @@ HARDER = {
     "plot_own_encoder": 0.8,
 }
 """Least accuracy of these; 0.88 of the others."""
-
-
-@pytest.fixture(autouse=True)
-def one_core_without_a_screen() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    with matplotlib.rc_context({"backend": "agg"}):
-        yield
-    plt.close("all")
-    torch.set_num_threads(threads)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)

@@ -9,6 +9,8 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from medmnist import INFO
@@ -17,9 +19,10 @@ from clai.errors import InputError
 from replication.datasets import files, sources
 from replication.datasets.files import describe_files, matching, unpack_archive
 from replication.datasets.miniature.make import make
-from replication.datasets.sources import COLUMNS, Raw, Row, download, obtain, read_sources, state_of_raw
+from replication.datasets.prepared import load
+from replication.datasets.sources import COLUMNS, Raw, Row, download, obtain, prepare, read_sources, state_of_raw
 from support.loopback import Server, entry, serving
-from support.repository import SOURCES
+from support.repository import MINI, REAL, SOURCES
 
 CONTENT = bytes(range(256)) * 1200  # several blocks of the connection
 
@@ -30,15 +33,6 @@ def sha256(content: bytes) -> str:
 
 def row(url: str, checksum: str = sha256(CONTENT), file: str = "toy.npz") -> Row:
     return Row("toy", "1", file, url, checksum, "CC0-1.0", "open")
-
-
-def write_table(path: Path, **values: str) -> Path:
-    entries = {"dataset": "toy", "version": "1", "file": "toy.npz", "licence": "CC0-1.0", "access": "open"} | values
-    with path.open("w", newline="") as stream:
-        writer = csv.DictWriter(stream, COLUMNS, restval="")
-        writer.writeheader()
-        writer.writerow(entries)
-    return path
 
 
 @pytest.fixture
@@ -161,7 +155,8 @@ def test_an_own_file_is_recorded_with_its_checksum_and_is_the_published_one_if_i
     assert Raw.read(tmp_path / "raw.json") == raw
     assert raw.find() == [tmp_path / "own.npz"]
     md5 = hashlib.md5(CONTENT).hexdigest()
-    table = write_table(tmp_path / "sources.csv", version="2.1", checksum=f"md5:{md5}")
+    table = tmp_path / "sources.csv"
+    table.write_text(f"{','.join(COLUMNS)}\ntoy,2.1,toy.npz,,md5:{md5},CC0-1.0,open\n")
     raw = obtain("toy", settings, table, tmp_path, False)
     assert (raw.version, raw.licence, raw.access) == ("2.1", "CC0-1.0", "open")
     monkeypatch.setitem(INFO["bloodmnist"], "MD5", md5)
@@ -277,3 +272,66 @@ def test_the_sources_agree_with_the_catalogues_of_their_libraries() -> None:
     members = [*cifar.train_list, *cifar.test_list, [cifar.meta["filename"], cifar.meta["md5"]]]
     stated = {r.file: r.checksum for r in read_sources(SOURCES, "cifar10") if not r.url}
     assert stated == {f"{cifar.base_folder}/{name}": f"md5:{md5}" for name, md5 in members}
+
+
+# Each source from a server laid out like its own
+
+
+def official(dataset: str) -> list[dict[str, str]]:
+    with (SOURCES).open(newline="") as stream:
+        return [row for row in csv.DictReader(stream) if row["dataset"] == dataset]
+
+
+def files_of(dataset: str, folder: Path) -> dict[str, bytes]:
+    """The miniature's files under the names that the source gives them."""
+    make(dataset, folder, 5)
+    paths = [path for path in sorted(folder.iterdir()) if path.name != "sources.csv"]
+    if dataset != "challenge2019":
+        return {path.name: path.read_bytes() for path in paths}
+    whole = folder / "challenge-2019-1.0.0.zip"  # packed by the source, with a folder above and further files
+    with zipfile.ZipFile(whole, "w") as packed:
+        packed.writestr("challenge-2019-1.0.0/LICENSE.txt", "CC BY 4.0")
+        for path in paths:
+            with zipfile.ZipFile(path) as archive:
+                for name in archive.namelist():
+                    packed.writestr(f"challenge-2019-1.0.0/training/{name}", archive.read(name))
+    return {whole.name: whole.read_bytes()}
+
+
+def serve(dataset: str, server: Server, folder: Path) -> Path:
+    """Serve a miniature at the paths of the official addresses; returns a table like the official one."""
+    stated = official(dataset)
+    table = folder / "data_sources.csv"
+    with table.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, COLUMNS)
+        writer.writeheader()
+        for name, content in files_of(dataset, folder / "files").items():
+            row = next((r for r in stated if r["file"] == name), stated[0])
+            address = urlsplit(row["url"])
+            path = address.path.replace(row["file"], name)
+            server.files[path.lstrip("/")] = content
+            checksum = ""
+            if row["checksum"]:
+                algorithm = row["checksum"].partition(":")[0]
+                checksum = f"{algorithm}:{hashlib.new(algorithm, content).hexdigest()}"
+            url = f"{server.address}{path}" + (f"?{address.query}" if address.query else "")
+            writer.writerow(row | {"file": name, "url": url, "checksum": checksum})
+    return table
+
+
+@pytest.mark.parametrize("dataset", ["pathmnist", "cifar10", "sleepedf", "challenge2019"])
+def test_a_source_is_downloaded_and_prepared(tmp_path: Path, server: Server, dataset: str) -> None:
+    settings: dict[str, Any] = REAL["datasets"][dataset] | MINI["datasets"][dataset]
+    server.files.clear()
+    table = serve(dataset, server, tmp_path)
+    server.failing = 1
+    raw = obtain(dataset, settings, table, tmp_path / "raw", False)
+    asked = len(server.requests)
+    assert asked == 1 + len(server.files)
+    assert obtain(dataset, settings, table, tmp_path / "raw", False) == raw
+    assert len(server.requests) == asked, "what is there is not downloaded again"
+    assert not list((tmp_path / "raw").rglob(".*"))
+    prepare(raw, tmp_path / "prepared", settings, 0)
+    data = load(tmp_path / "prepared")
+    assert sum(split["n"] for name, split in data.info["splits"].items() if "fold" not in name) > 0
+    assert data.info["version"] == official(dataset)[0]["version"]

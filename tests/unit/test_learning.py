@@ -1,9 +1,11 @@
-"""Training runs: divergence, checkpoints, and settings that cannot work."""
+"""Training runs: divergence, checkpoints, settings that cannot work, and what turns of classes do to earlier ones."""
 
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -16,6 +18,7 @@ from clai.learning import collaborative_learning
 from clai.optimisers import build_optimisers
 from clai.trainer import TrainingSettings
 from replication.models.base import batchwise_learning
+from replication.models.clai import Turns
 from support.interruptible import trained
 from support.training import SETTINGS
 
@@ -162,3 +165,56 @@ def test_weight_decay_leaves_vectors_and_the_metric_alone(metric: Metric) -> Non
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     assert {names[id(p)] for p in decayed["params"]} == {"0.trunk.1.body.0.weight", "0.head.weight", "0.head.bias"}
     assert {names[id(p)] for p in others["params"]} == {"0.trunk.1.body.0.bias", "1.root"}
+
+
+# Classes that take turns
+
+LABELS = torch.tensor([0, 0, 1, 1, 2, 2])
+
+
+def ranked(*areas: float) -> tuple[Any, torch.Tensor]:
+    """Scores of three classes with these areas under their ROC curves, each 1, 0.5 or 0, and the labels."""
+    own = {1.0: (1, 1), 0.5: (1, -1), 0.0: (-1, -1)}
+    columns = [np.zeros(len(LABELS)) for _ in range(3)]
+    for k, area in enumerate(areas):
+        columns[k][LABELS.numpy() == k] = own[area]
+    return np.stack(columns, 1), LABELS
+
+
+@pytest.mark.parametrize(
+    ("measured", "change"),
+    [
+        # Class 0 falls from 1 to 0.5, class 1 from 1 to 0; class 2 has the last turn and does not count.
+        ([(1.0, 0.0, 0.0), (1.0, 1.0, 0.0), (0.5, 0.0, 1.0)], -0.75),
+        # Each epoch counts for itself.
+        ([*[(1.0, 1.0, 1.0)] * 3, (1.0, 0.0, 0.0), *[(0.5, 1.0, 1.0)] * 2], -0.25),
+    ],
+)
+def test_change_is_the_area_after_the_last_turn_minus_that_after_its_own_for_all_classes_but_the_last(
+    measured: list[tuple[float, ...]], change: float
+) -> None:
+    left = iter(measured)
+    turns = Turns(lambda: ranked(*next(left)))
+    for step in range(len(measured)):
+        turns.take(step % 3)
+    assert turns.change() == {"turn_change": pytest.approx(change)}
+
+
+def test_measuring_after_each_turn_leaves_the_training_as_it_was() -> None:
+    settings = dataclasses.replace(SETTINGS, schedule="sequential", references="all", epochs=2)
+    seen: list[int | None] = []
+
+    def trained(measured: bool) -> dict[str, torch.Tensor]:
+        model = encoder()
+
+        def look(condition: int | None) -> None:
+            seen.append(condition)
+            model.eval()
+            model(data().x)
+
+        collaborative_learning(model, Cosine(), data(), 3, settings, dict, None, look if measured else None)
+        return model.state_dict()
+
+    plain, watched = trained(False), trained(True)
+    assert seen == [0, 1, 2] * 2
+    assert all(torch.equal(plain[name], watched[name]) for name in plain)

@@ -73,24 +73,7 @@ def test_target_that_needs_conditions_is_refused_without_them(target: Target) ->
 
 
 @pytest.mark.parametrize("name", ["cosine", "gaussian"])
-def test_vote_under_conditions_is_algorithm_4(name: str) -> None:
-    own = kernel(name)
-    z, z_references = draw(CLASSES, ANCHORS, SIZE), draw(CLASSES, REFERENCES, SIZE, seed=1)
-    y = labels(REFERENCES)
-    columns = [
-        printed_kernel(own)(z[k], z_references[k]) @ printed.relabel(y, k, z.dtype) / REFERENCES for k in range(CLASSES)
-    ]
-    torch.testing.assert_close(vote(own, z, z_references, y), torch.stack(columns, 1).detach(), rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("name", ["cosine", "gaussian"])
 def test_vote_of_one_embedding_is_that_of_the_same_embedding_under_every_condition(name: str) -> None:
     z, z_references, y = draw(ANCHORS, SIZE), draw(REFERENCES, SIZE, seed=1), labels(REFERENCES)
     several = vote(kernel(name), z.expand(CLASSES, -1, -1), z_references.expand(CLASSES, -1, -1), y)
     torch.testing.assert_close(vote(kernel(name), z, z_references, y), several, rtol=0, atol=1e-12)
-
-
-def test_vote_of_two_classes_is_a_row_of_signs() -> None:
-    z = torch.tensor([[1.0, 0.0], [0.0, 1.0]], dtype=torch.float64)
-    f = vote(build("cosine", 2, "full"), z, z, torch.tensor([0, 1]))
-    assert f.tolist() == pytest.approx([-0.5, 0.5])

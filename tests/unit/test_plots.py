@@ -1,8 +1,5 @@
 """Displays show what an estimator gives, and need no estimator."""
 
-from collections.abc import Iterator
-
-import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -15,13 +12,6 @@ from clai.plots import EmbeddingDisplay, ReliabilityDisplay, VotesDisplay
 from replication.metrics.classification import expected_calibration_error, top_label
 
 X, Y = load_digits(n_class=3, return_X_y=True)
-
-
-@pytest.fixture(autouse=True)
-def without_a_screen() -> Iterator[None]:
-    with matplotlib.rc_context({"backend": "agg"}):
-        yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """Published predictions: what rounding keeps exactly, what it may change, and what is refused."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -104,14 +103,3 @@ def test_predictions_of_other_samples_are_refused(tmp_path: Path) -> None:
     fewer = Samples(samples.y[1:], samples.group[1:], samples.recording[1:], samples.fold[1:])  # type: ignore[index]
     with pytest.raises(InputError, match=r"predictions_clai-m\.parquet: found \d+ rows of seed0/fold0, not \d+"):
         list(load_predictions(tmp_path / "predictions_clai-m.parquet", fewer, 2))
-
-
-@pytest.mark.parametrize("damage", [lambda whole: b"", lambda whole: b"<html>", lambda whole: whole[:-60]])
-@pytest.mark.parametrize("name", ["samples", "predictions_gp"])
-def test_a_damaged_file_is_named(tmp_path: Path, name: str, damage: Callable[[bytes], bytes]) -> None:
-    samples, runs = recordings(stays=20, hours=4)
-    path = tmp_path / f"{name}.parquet"
-    save_samples(path, samples) if name == "samples" else save_predictions(path, runs, {})
-    path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(InputError, match=rf"{name}\.parquet: "):
-        load_samples(path) if name == "samples" else list(load_predictions(path, samples, 2))

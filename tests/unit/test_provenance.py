@@ -1,7 +1,6 @@
 """A run's record says what it was made with, and every number of an output leads back to its runs."""
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from replication.__main__ import main
 from replication.report.provenance import records_behind, trace
 from replication.runs.identity import RunId
 from replication.runs.record import Recorder, commit, digest, read_records, with_evaluation, write_records
-from support.published import PUBLISHED
+from support.published import PUBLISHED, copy_evidence, evidence_for
 from support.repository import REPOSITORY
 
 TABLE1 = REPOSITORY / "paper_figures" / "table1.tex"
@@ -134,23 +133,9 @@ def test_command_leads_from_a_row_to_runs_data_settings_and_versions(capsys: pyt
     assert "found no row with {'model': 'gp'}" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("suffix", "content"),
-    [
-        (".json", b'{"caption": "Resu'),
-        (".json", b'{"caption": "", "evidence": "published", "runs": ["cifar10"]}'),
-        (".csv", None),
-    ],
-)
-def test_a_damaged_or_missing_file_beside_an_output_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], suffix: str, content: bytes | None
-) -> None:
-    for kind in (".csv", ".json"):
-        shutil.copyfile(TABLE1.with_suffix(kind), tmp_path / f"table1{kind}")
-    damaged = tmp_path / f"table1{suffix}"
-    damaged.unlink() if content is None else damaged.write_bytes(content)
-    with pytest.raises(SystemExit, match="1"):
-        main(["provenance", str(tmp_path / "table1.tex")])
-    error = capsys.readouterr().err
-    assert str(damaged) in error
-    assert "render it again" in error
+def test_a_missing_column_is_named_with_its_file_and_an_unpublished_file_reads_as_empty(tmp_path: Path) -> None:
+    root = copy_evidence(tmp_path / "published", "cifar10")
+    (root / "cifar10" / "evidence" / "similarity.csv").write_text("model,seed\n")
+    with pytest.raises(InputError, match=r"similarity\.csv: columns .*'class_a'.* are missing"):
+        evidence_for("table1", root).frame("cifar10", "similarity.csv")
+    assert evidence_for("table1").frame("cifar10", "signals.csv").empty

@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-import yaml
 from PIL import Image
 from safetensors import safe_open
 
@@ -35,19 +34,24 @@ from replication.report.cards import card
 from replication.report.evidence import printed_reading
 from replication.runs.identity import RunId
 from replication.runs.record import checksums
+from replication.runs.settings import merge, model_settings
+from support.repository import MINI
 
-SETTINGS: dict[str, Any] = {
-    "threads": 1, "device": "cpu", "embedding_size": 4, "kernel": {"metric": "full"}, "normalise_test_separately": True,
-    "encoder": {"trunk": "resnet2d", "width": 4, "blocks": [1, 1], "pool": False, "layers": 1, "dropout": 0.0},
-    "target": {"multiclass": "zero"},
-    "inference": {"references": "all", "mirror": False, "validation_references": 20, "validation_samples": None},
-}  # fmt: skip
-SETTINGS["training"] = {
-    "epochs": 1, "batch_size": 4, "optimiser": "adamw", "learning_rate": 0.01, "momentum": 0.0, "weight_decay": 0.0,
-    "learning_rate_schedule": "one_cycle", "warmup": 0.25, "precision": "bfloat16", "schedule": "joint",
-    "references": 1, "reference_reduction": "mean", "pair_weighting": "none", "samples_per_class": None, "samples": None,
+TRAINING = {
+    "epochs": 1,
+    "batch_size": 4,
+    "optimiser": "adamw",
+    "precision": "bfloat16",
     "augmentation": NO_AUGMENTATION,
-}  # fmt: skip
+}
+OWN = {
+    "device": "cpu",
+    "embedding_size": 4,
+    "encoder": {"width": 4, "blocks": [1, 1], "pool": False},
+    "inference": {"mirror": False, "validation_references": 20},
+    "training": TRAINING,
+}
+SETTINGS = merge(model_settings(MINI, "cifar10", "clai-m"), OWN)
 RECORD = {"commit": "0" * 40, "dirty": False, "hardware": "test, 1 core", "seed": 0, "fold": None}
 
 
@@ -154,6 +158,9 @@ def test_a_model_that_keeps_all_references_predicts_as_its_run(
     probabilities = loaded.probabilities(x)
     assert probabilities.shape == (len(x), case[1])
     assert np.allclose(probabilities.sum(1), 1)
+    if case[0] == "cross-entropy":
+        with pytest.raises(InputError, match="without references, expected one of Collaborative Learning"):
+            loaded.votes(x)
 
 
 @pytest.mark.parametrize("model", ["clai-m", "cross-entropy"])
@@ -189,15 +196,8 @@ def test_the_weights_of_the_trunk_are_published_in_half_the_bits(tmp_path: Path,
 def test_the_votes_of_all_references_add_up_to_the_score(publish: PublishedBy, case: tuple[str, int, str]) -> None:
     loaded, run, _, _ = publish(*case)
     x = np.asarray(run.data["x_test"])[:7]
-    scores, labels = loaded.scores(x), loaded.predict(x)
-    for row, votes in enumerate(loaded.votes(x, k=1000)):
-        own = loaded.classes.index(votes.label)
-        score = scores[row, own] if case[1] > 2 else abs(scores[row])
-        assert votes.label == labels[row]
-        assert votes.score == pytest.approx(score)
-        assert sum(vote.vote for vote in votes.support + votes.opposition) == pytest.approx(score, abs=2e-5)
-        assert {vote.label for vote in votes.support} == {votes.label}
-        assert votes.label not in {vote.label for vote in votes.opposition}
+    for votes in loaded.votes(x, k=1000):
+        assert sum(vote.vote for vote in votes.support + votes.opposition) == pytest.approx(votes.score, abs=2e-5)
         for side in (votes.support, votes.opposition):
             similarities = [vote.similarity for vote in side]
             assert similarities == sorted(similarities, reverse=True)
@@ -214,12 +214,6 @@ def test_a_mirrored_vote_is_the_mean_of_both_views(tmp_path: Path) -> None:
     assert np.allclose(loaded.scores(x), loaded.scores(x[:, :, ::-1]), atol=1e-5)
     (votes,) = loaded.votes(x[:1], k=1000)
     assert sum(vote.vote for vote in votes.support + votes.opposition) == pytest.approx(votes.score, abs=2e-5)
-
-
-def test_cross_entropy_has_no_votes(publish: PublishedBy) -> None:
-    loaded, run, _, _ = publish("cross-entropy", 3, "images")
-    with pytest.raises(InputError, match="without references, expected one of Collaborative Learning"):
-        loaded.votes(run.data["x_test"][:1])
 
 
 @pytest.mark.parametrize(
@@ -248,13 +242,6 @@ def test_columns_of_a_data_frame_go_by_their_names(rows_model: Published) -> Non
 def copied(tmp_path: Path, images_model: Published) -> Path:
     """A copy of a published model, to spoil."""
     return Path(shutil.copytree(images_model[3], tmp_path / "model"))
-
-
-def test_altered_weights_are_refused_before_they_are_parsed(copied: Path) -> None:
-    weights = copied / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:-1] + b"?")
-    with pytest.raises(InputError, match=r"model\.safetensors: found sha256 .*, expected .* as model\.json says"):
-        clai.load(copied)
 
 
 @pytest.mark.parametrize(
@@ -318,36 +305,11 @@ def test_references_of_a_run_on_some_samples_are_named_by_their_place_among_all(
     assert set(places) <= set(drawn)
 
 
-def test_the_command_prints_the_label_and_the_votes_of_a_picture(
-    tmp_path: Path, images_model: Published, capsys: pytest.CaptureFixture[str]
-) -> None:
-    loaded, run, _, folder = images_model
-    x = np.asarray(run.data["x_test"])[:1]
-    Image.fromarray(x[0]).save(tmp_path / "0.png")
-    assert main(["predict", str(folder), str(tmp_path / "0.png"), "--votes", "1"]) == 0
-    first, *votes = capsys.readouterr().out.splitlines()
-    assert first.startswith(f"{tmp_path / '0.png'}: {loaded.predict(x)[0]} (")
-    assert [line.split()[0] for line in votes] == ["for", "against"]
-    assert all(line.split()[1].startswith("train/") for line in votes)
-
-
-def test_the_card_states_the_accuracies(images_model: Published) -> None:
-    loaded, _, _, folder = images_model
-    text = (folder / "README.md").read_text()
-    for metrics in loaded.record["metrics"].values():
-        assert f"{metrics['accuracy']:.4f}" in text
-    (header,) = yaml.safe_load(text.split("---\n")[1])["model-index"][0]["results"]
-    accuracy = next(metric["value"] for metric in header["metrics"] if metric["type"] == "accuracy")
-    assert accuracy == round(loaded.record["metrics"]["published"]["accuracy"], 4)
-
-
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
         ("rows.csv", b"red,green\n1,2\n", "rows.csv: found no columns 'blue', expected one"),
         ("rows.csv", b"red,green,blue,red\n1,2,3,4\n", "rows.csv: found 2 columns 'red', expected one"),
-        ("rows.csv", b"red,green,blue\n1,2,3,4\n", "rows.csv:2: found 4 values, expected 3"),
-        ("rows.csv", b"red,green,blue\n1,2,x\n", "rows.csv:2: column 'blue': found 'x'"),
         ("rows.csv", b"red,green,blue\n1,2,1_0\n", "rows.csv:2: column 'blue': found '1_0'"),
         ("rows.csv", b"red;green;blue\n1;2;3\n", "expected one among red;green;blue. Correct the header, with commas"),
         ("rows.csv", b"red,green,blue\n", "rows.csv: found no row"),

@@ -14,7 +14,7 @@ from clai.errors import InputError
 from replication.datasets.prepared import Prepared
 from replication.models import base
 from replication.models.base import create
-from replication.models.run import Run, choose_device
+from replication.models.run import Run
 from replication.models.splits import recording_rows
 from replication.runs.identity import RunId
 from replication.runs.settings import merge, model_settings
@@ -61,14 +61,6 @@ def test_a_state_is_resumed_by_the_same_fit_alone(tmp_path: Path) -> None:
     assert first not in map(fingerprint, others)
     file.write_text("second")
     assert fingerprint(run_of(RunId("stays", "gp", 0, 1))) != first
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
-def test_a_missing_gpu_is_said_and_the_cpu_taken(caplog: pytest.LogCaptureFixture) -> None:
-    assert choose_device("auto") == choose_device("cpu") == CPU
-    assert not caplog.text
-    assert choose_device("cuda") == CPU
-    assert "none is visible to this job: continuing on the CPU" in caplog.text
 
 
 def test_a_batch_of_more_than_half_the_training_items_is_refused_before_training(tmp_path: Path) -> None:

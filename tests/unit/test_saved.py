@@ -1,6 +1,5 @@
 """A saved CLaIClassifier comes back as it was, from files that hold no code, and damaged ones are refused."""
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
-from sklearn.exceptions import NotFittedError
 from torch import Tensor, nn
 
 import clai
@@ -66,11 +64,6 @@ def test_names_of_columns_are_kept(tmp_path: Path) -> None:
     CLaIClassifier(epochs=1).fit(frame, Y).save(tmp_path)
     with pytest.raises(ValueError, match="feature names"):
         clai.load(tmp_path).predict(frame[list("badc")])
-
-
-def test_an_estimator_that_is_not_fitted_cannot_be_saved(tmp_path: Path) -> None:
-    with pytest.raises(NotFittedError):
-        CLaIClassifier().save(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -131,10 +124,4 @@ def test_damaged_weights_are_refused(tmp_path: Path) -> None:
     content[-1] ^= 255
     path.write_bytes(content)
     with pytest.raises(InputError, match="found sha256"):
-        clai.load(tmp_path)
-    record = json.loads((tmp_path / "model.json").read_text())
-    cut = bytes(content[:-8])
-    path.write_bytes(cut)
-    (tmp_path / "model.json").write_text(json.dumps(record | {"sha256": hashlib.sha256(cut).hexdigest()}))
-    with pytest.raises(InputError, match="cannot be read"):
         clai.load(tmp_path)

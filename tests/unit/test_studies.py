@@ -25,7 +25,8 @@ from replication.models.run import Run
 from replication.models.splits import recording_rows
 from replication.runs.identity import RunId
 from replication.runs.jobs import use_threads
-from replication.runs.models import MODELS
+from replication.runs.models import MODELS, fitted_on
+from replication.runs.settings import merge
 from support.repository import REAL
 from support.training import SETTINGS
 
@@ -47,31 +48,20 @@ def data() -> Prepared:
 
 
 def settings(model: str, **training: Any) -> dict[str, Any]:
-    small = {
-        "epochs": 12,
-        "batch_size": 8,
-        "precision": "float32",
-        "samples": 64,
-        "augmentation": NO_AUGMENTATION,
-    }
-    return REAL | {
+    small = {"epochs": 12, "batch_size": 8, "precision": "float32", "samples": 64, "augmentation": NO_AUGMENTATION}
+    encoder = {"trunk": "resnet2d", "width": 4, "blocks": [1], "pool": True}
+    inference = {"validation_references": 20, "validation_samples": 10}
+    own = {
         "model": model,
         "embedding_size": 4,
-        "encoder": {"trunk": "resnet2d", "width": 4, "blocks": [1], "pool": True},
-        "training": REAL["training"] | small | training,
-        "inference": REAL["inference"] | {"validation_references": 20, "validation_samples": 10},
+        "encoder": encoder,
+        "training": small | training,
+        "inference": inference,
     }
+    return merge(REAL, own)
 
 
-TRAINED = [
-    "clai-c",
-    "clai-m",
-    "unconditioned-m",
-    "unconditioned-c",
-    "cross-entropy",
-    "supervised-contrastive",
-    "prototypical",
-]
+TRAINED = [model for model in fitted_on("samples") if not MODELS[model].recordings_only]
 
 
 @pytest.mark.parametrize("model", TRAINED)
