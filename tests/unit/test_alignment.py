@@ -17,13 +17,18 @@ from clai.alignment import (
     target_matrix,
 )
 from clai.kernels import Kernel, build
-from replication.experiments.theory import alignment, check_bound
+from replication.experiments.theory import check_bound
 
 LABELS_T, LABELS_R = torch.tensor([0, 1, 2]), torch.tensor([1, 1, 0, 2])
 
 
 def signs(labels: torch.Tensor, conditions: int = 3) -> torch.Tensor:
     return one_vs_rest(labels, conditions)
+
+
+def alignment(s: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+    """Return the kernel alignment A(S, T) over the last two dimensions (equation 5, line 142)."""
+    return (s * t).sum((-2, -1)) / (s.norm(dim=(-2, -1)) * t.norm(dim=(-2, -1))).clamp_min(1e-12)
 
 
 def test_one_vs_rest() -> None:

@@ -89,14 +89,6 @@ def test_votes_keep_their_sign_order_and_calibration(tmp_path: Path) -> None:
             assert np.allclose(getattr(kept, name), given[name], atol=1e-5)
 
 
-def test_a_file_depends_on_the_predictions_alone(tmp_path: Path) -> None:
-    samples, runs = recordings()
-    stored(tmp_path, samples, runs, 1.0, 2)
-    first = (tmp_path / "predictions_clai-m.parquet").read_bytes()
-    stored(tmp_path, samples, runs, 1.0, 2)
-    assert (tmp_path / "predictions_clai-m.parquet").read_bytes() == first
-
-
 def test_predictions_of_other_samples_are_refused(tmp_path: Path) -> None:
     samples, runs = recordings()
     stored(tmp_path, samples, runs, 1.0, 2)

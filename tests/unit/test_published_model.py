@@ -129,11 +129,6 @@ def images_model(publish: PublishedBy) -> Published:
     return publish("clai-m", 3, "images")
 
 
-@pytest.fixture
-def rows_model(publish: PublishedBy) -> Published:
-    return publish("clai-m", 2, "features")
-
-
 CASES = [
     ("clai-m", 3, "images"), ("clai-c", 3, "images"), ("clai-c", 2, "images"), ("clai-m", 2, "features"),
     ("cross-entropy", 3, "images"), ("cross-entropy", 2, "features"),
@@ -231,8 +226,8 @@ def test_an_input_of_another_form_is_named(publish: PublishedBy, kind: str, x: A
         publish("clai-m", 3 if kind == "images" else 2, kind)[0].predict(x)
 
 
-def test_columns_of_a_data_frame_go_by_their_names(rows_model: Published) -> None:
-    loaded, run, _, _ = rows_model
+def test_columns_of_a_data_frame_go_by_their_names(publish: PublishedBy) -> None:
+    loaded, run, _, _ = publish("clai-m", 2, "features")
     x = np.asarray(run.data["x_test"])[:4]
     frame = pd.DataFrame(x, columns=["red", "green", "blue"])
     np.testing.assert_array_equal(loaded.scores(frame[["blue", "red", "green"]]), loaded.scores(x))
@@ -365,10 +360,20 @@ def test_one_bad_input_among_many_has_its_reason_in_its_row(
 
 
 def test_one_bad_row_of_a_table_has_its_reason_in_its_row(
-    tmp_path: Path, rows_model: Published, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, publish: PublishedBy, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "rows.csv").write_text("red,green,blue\n1,2,3\n1,2,x\n1,2\n3,2,1\n")
-    assert main(["predict", str(rows_model[3]), str(tmp_path / "rows.csv"), str(tmp_path / "none.csv")]) == 1
+    assert (
+        main(
+            [
+                "predict",
+                str(publish("clai-m", 2, "features")[3]),
+                str(tmp_path / "rows.csv"),
+                str(tmp_path / "none.csv"),
+            ]
+        )
+        == 1
+    )
     places = [line.removeprefix(str(tmp_path)).split(": ")[:2] for line in capsys.readouterr().out.splitlines()]
     assert [place for place, _ in places] == ["/rows.csv:2", "/rows.csv:3", "/rows.csv:4", "/rows.csv:5", "/none.csv"]
     assert [text[:8] for _, text in places[1:3]] == ["column '", "found 2 "]
