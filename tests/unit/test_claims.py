@@ -243,9 +243,9 @@ def test_alignment_must_rise_nearly_as_far_as_it_can_and_farther_than_with_other
     )  # fmt: skip
     finding = finding_on(tmp_path, "9")
     assert finding.outcome == verdict
-    assert finding.note == "true by construction"
+    assert finding.note == "its bound holds"
     write_theory(tmp_path / "theory" / "evidence", margin=-0.01)
-    assert finding_on(tmp_path, "9").note != "true by construction"
+    assert finding_on(tmp_path, "9").note != "its bound holds"
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,8 @@ class Estimate:
         """Return the replicates that an open estimate would need; None where test samples count, whose part they leave."""
         if self.hypothesis is None or self.outcome != Outcome.INCONCLUSIVE or self.samples:
             return None
-        return n_needed(self.replicates, self.hypothesis.margin)
+        needed = n_needed(self.replicates, self.hypothesis.margin)
+        return needed if needed and needed > len(self.replicates) else None
 
 
 @dataclass

@@ -86,7 +86,7 @@ def _names(finding: Finding, target: str) -> dict[str, str]:
 def decisive_number(estimate: Estimate) -> str:
     """Write a decisive estimate with its data: `accuracy, ours minus printed, PathMNIST: +10.15 points [+9.45, +10.85]`."""
     short = TARGETS.get(estimate.target, {}).get("short", "")
-    data = estimate.short_data.split(" (")[0].split(", ")[0]
+    data = estimate.short_data.split(" (")[0]
     of = ", ".join(filter(None, [estimate.quantity, estimate.model, data, short]))
     return f"{of}: {estimate.unit.text(estimate.value)}"
 

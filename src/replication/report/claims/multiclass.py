@@ -81,9 +81,11 @@ def better_calibrated(evidence: Evidence, printed_values: pd.DataFrame) -> Findi
 
 
 def _control_metric(finding: Finding, metric: str, name: str, unit: Unit, hypothesis: Hypothesis) -> None:
-    """Add whether the learned metric is what makes the difference: full M minus M = I, on part of CIFAR-10."""
+    """Add the same difference in a smaller network on part of CIFAR-10, and whether the learned metric makes it."""
     metrics = of_vote(finding.frame("ablation", "metrics.csv"))
     for target in TARGETS:
+        difference = gap(metrics, metric, f"full_{target}", f"cosine_{target}")
+        finding.add("ablation", f"{name}, {M_MINUS_C}", difference, unit, hypothesis, Place(target, "smaller network"))
         for kernel, other in (("full", "identity"), ("identity", "cosine")):
             difference = gap(metrics, metric, f"{kernel}_{target}", f"{other}_{target}")
             quantity = f"{name}, {KERNELS[kernel]} minus {KERNELS[other]}"

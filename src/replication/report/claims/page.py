@@ -107,7 +107,7 @@ def _estimates(heading: str, estimates: Sequence[Record]) -> list[str]:
         "Quantity": lambda e: e["quantity"],
         "Value": lambda e: e["text"],
         "n": lambda e: str(e["n"] or ""),
-        "Test samples": lambda e: str(e["samples"] or ""),
+        "Images or sleepers": lambda e: str(e["samples"] or ""),
         "Outcome": _outcome,
     }
     cells = {head: [cell(estimate) for estimate in estimates] for head, cell in columns.items()}

@@ -71,7 +71,7 @@ def optimises_alignment(evidence: Evidence, printed_values: pd.DataFrame) -> Fin
     if len(margins):
         smallest, quantity = float(margins.min()), "smallest loss minus (1 - A²) of random matrices, targets +1 and -1"
         finding.add(CHECKS, quantity, smallest, NUMBER, data=CHECKED, role="beside")
-        finding.note = "true by construction" if smallest >= -ROUNDING else "its lower bound fails"
+        finding.note = "its bound holds" if smallest >= -ROUNDING else "its lower bound fails"
     finding.not_controlled.append("shuffled labels")
     return finding
 
@@ -79,7 +79,7 @@ def optimises_alignment(evidence: Evidence, printed_values: pd.DataFrame) -> Fin
 @judges("10")
 def is_parzen_classifier(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
     finding, present = start(evidence, [*MULTICLASS, *COHORTS])
-    finding.required = ("the derivation's last step", "classes of equal size", "the data's class sizes")
+    finding.required = ("the derivation's last step", "a class as large as the rest", "the data's class sizes")
     for dataset in present:
         measured = finding.frame(dataset, "agreement.csv")
         alike, same = (replicates(measured[measured["quantity"] == name]) for name in ("agreement", "class_agreement"))
@@ -111,7 +111,7 @@ def _add_simulated(finding: Finding, agreements: pd.DataFrame) -> None:
     for share, rows in by_rule.groupby("share"):
         lowest, equal = float(rows["printed"].min()), share == 0.5
         quantity = f"least agreement with the Bayes rule, class share {float(str(share)):g}"
-        part, outcome = ("classes of equal size", decided(lowest >= AGREEMENT)) if equal else ("", None)
+        part, outcome = ("a class as large as the rest", decided(lowest >= AGREEMENT)) if equal else ("", None)
         finding.add(CHECKS, quantity, lowest, PER_CENT, outcome, data=CHECKED, part=part)
 
 

@@ -149,7 +149,7 @@ def training(evidence: Evidence) -> Drawn:
     Each dataset has a column of panels, and so has the study with as many epochs as the paper's figure.
     """
     datasets = [dataset for dataset in evidence.shown() if evidence.has(dataset)]
-    figure = new_figure(max(3.6, 2 * len(datasets)), 4.2, evidence)
+    figure = new_figure(min(WIDTH, max(3.6, 2 * len(datasets))), 4.2, evidence)
     panels = figure.subplots(2, len(datasets), squeeze=False, sharex="col")
     parts, drawn = [], set[str]()
     for (top, bottom), dataset in zip(panels.T, datasets, strict=True):
@@ -165,7 +165,7 @@ def training(evidence: Evidence) -> Drawn:
             for quantity in ("loss", "validation_accuracy", "floor"):
                 curve = mean_sd(history[history["model"] == name], ["epoch"], quantity)
                 parts.append(curve.assign(dataset=dataset, model=name, quantity=quantity))
-        top.set_title(short_title(evidence, dataset, 24), fontsize=8)
+        top.set_title(short_title(evidence, dataset, 18), fontsize=7.5)
         top.set_ylim(bottom=0)
         bottom.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
         bottom.set_xlabel(f"Epoch (of {history['epoch'].max()})")
@@ -185,7 +185,7 @@ def signals(evidence: Evidence) -> Drawn:
     parts = []
     for dataset, (left, right) in zip(datasets, halves, strict=True):
         parts.append(_draw_areas(left, evidence.frame(dataset, "areas.csv")).assign(dataset=dataset))
-        left.suptitle(f"(a) {short_title(evidence, dataset, TITLE)}, all stays", fontsize=9)
+        left.suptitle(f"(a) {short_title(evidence, dataset, TITLE)}, stays with an event", fontsize=9)
         parts.append(_draw_stay(right, evidence.frame(dataset, "signals.csv")).assign(dataset=dataset))
         right.suptitle("(b) One stay", fontsize=9)
     return figure, together(parts, SIGNAL_COLUMNS)

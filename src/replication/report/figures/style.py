@@ -93,8 +93,8 @@ def frame_only(axes: Axes) -> None:
 
 
 def short_title(evidence: Evidence, dataset: str, letters: int = 0) -> str:
-    """Return a dataset's title without the mark of synthetic data, in lines of so many letters where they are given."""
-    title = evidence.title(dataset).replace(" (miniature synthetic)", "")
+    """Return a title without the study and the mark of synthetic data, in lines of so many letters where they are given."""
+    title = evidence.title(dataset).replace(" (miniature synthetic)", "").split(", study")[0]
     return "\n".join(textwrap.wrap(title, letters)) if letters else title
 
 

@@ -153,6 +153,7 @@ def ablation(evidence: Evidence) -> Drawn:
     for top, bottom, rule in zip(*panels, RULES, strict=True):
         top.set_title(f"rule: {rule}")
         bottom.set_xlabel("Kernel")
+        bottom.set_visible(bottom.has_data())
     colours = [(TARGET_COLOURS[target], f"target {target}") for target in targets]
     entries = [Line2D([], [], marker="o", ms=3.2, lw=1.1, color=colour, label=text) for colour, text in colours]
     figure.legend(handles=entries, loc="outside lower center", ncols=len(entries))
@@ -194,7 +195,7 @@ def decision_curves(evidence: Evidence) -> Drawn:
 
 
 def votes(evidence: Evidence) -> Drawn:
-    """Draw a row for each test image: the image, the references for its predicted class, and those against it."""
+    """Draw a row for each test image: the image, the references for its predicted class, and those of other classes."""
     frames = {key: evidence.frame(key, VOTES) for key in evidence.at_hand()}
     frames = {key: frame for key, frame in frames.items() if not frame.empty}
     if not frames:
@@ -223,7 +224,7 @@ def votes(evidence: Evidence) -> Drawn:
         ]
         text = "\n".join([name, *(textwrap.fill(line, _LETTERS) for line in said)])
         panels[number, 0].text(0, 0.5, text, va="center", ha="left", fontsize=7, transform=panels[number, 0].transAxes)
-    for role, heading in (("image", "image"), ("for", "for the predicted class"), ("against", "against it")):
+    for role, heading in (("image", "image"), ("for", "for the predicted class"), ("against", "of other classes")):
         middle = sides[role][0][len(sides[role][0]) // 2]
         place = {"xy": (0.5, 1), "xytext": (0, 13), "xycoords": "axes fraction", "textcoords": "offset points"}
         middle.annotate(heading, **place, ha="center", fontsize=8).set_in_layout(False)  # wider than its column

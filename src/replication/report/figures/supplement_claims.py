@@ -56,7 +56,7 @@ def specification_curves(evidence: Evidence, claims: Sequence[Mapping[str, Any]]
         for outcome, colour in COLOURS.items()
     ]
     handles += [
-        Line2D([], [], color=GREY, marker="o", ms=2, lw=0.6, label="option of ours"),
+        Line2D([], [], color=GREY, marker="o", ms=2, lw=0.6, label="substitute, or option of ours"),
         Patch(color=SHADE, label="holds"),
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=6)
@@ -72,7 +72,7 @@ def _judged(claim: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _draw_claim(axes: Axes, row: int, estimates: Sequence[Mapping[str, Any]]) -> None:
-    """Draw the paper's readings large and in colour, options small and grey, and shade what bears the claim out."""
+    """Draw the paper's readings large and in colour, others small and grey, and shade what bears the claim out."""
     low, high = (FARTHEST if edge is None else edge for edge in estimates[0]["holds"])
     axes.fill_between([low, high], row - 0.45, row + 0.45, color=SHADE, lw=0, zorder=0)
     for place, estimate in zip(np.linspace(row + 0.36, row - 0.36, len(estimates)), estimates, strict=True):

@@ -33,7 +33,7 @@ def new_classes(evidence: Evidence) -> Drawn:
             axes.set_xticks(range(len(NUMBERS)), NUMBERS)
             if column == 0:
                 axes.set_ylabel(title)
-        panels[0, column].set_title(short_title(evidence, study).split(", study")[0], fontsize=8)
+        panels[0, column].set_title(short_title(evidence, study), fontsize=8)
         panels[-1, column].set_xlabel("References of each new class")
     entries = [Line2D([], [], color=s.colour, ls=s.dash, label=title_of(m)) for m, s in styles.items()]
     figure.legend(handles=entries, loc="outside lower center", ncols=len(studies) + 1)
