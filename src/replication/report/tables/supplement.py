@@ -23,7 +23,7 @@ from replication.report.tables.layout import (
     rows_by,
     summary,
 )
-from replication.report.tables.paper import TABLE1_MODELS, with_printed
+from replication.report.tables.paper import PAIRS, TABLE1_MODELS, with_printed
 from replication.runs.controls import EMBEDDINGS, READ_OUTS
 from replication.runs.models import CLAI
 
@@ -50,7 +50,6 @@ CALIBRATION_METRICS = chosen(
 )
 BRIER_METRICS = chosen("brier brier_reliability brier_resolution brier_calibrated aurc prevalence")
 
-PAIRS = [("clai-m", "clai-c"), ("clai-m", "cross-entropy")]
 COMPARED_METRICS = chosen("accuracy macro_f1 roc_auc ece ece_scaled")
 COMPARED_COLUMNS = [
     "dataset", "model", "other", "metric", "value", "low", "high", "p", "p_holm", "samples", "seeds", "data",
