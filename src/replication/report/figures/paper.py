@@ -1,5 +1,6 @@
 """Figures 1 to 4 of the paper."""
 
+import textwrap
 from collections.abc import Sequence
 
 import numpy as np
@@ -49,8 +50,8 @@ SIGNAL_COLUMNS = ["dataset", "model", "hour", "signal", "value", "sd", "low", "h
 # The paper draws CLaI beside a Gaussian process and does not say which kernel CLaI has: both are shown.
 PROCESS = "gp"
 EVENT = "0.85"
-TITLE = 34
-"""Letters of a line of a title."""
+TITLE, NAME = 34, 15
+"""Letters of a line of a title, and of the name of a class."""
 
 
 def stages(evidence: Evidence) -> Drawn:
@@ -117,30 +118,33 @@ def _arrows(panels: Sequence[Axes], shown: Sequence[int]) -> None:
             part.set_in_layout(False)
 
 
-def embeddings(evidence: Evidence, named: bool = False) -> Drawn:
-    """Draw figure 2: t-SNE of each dataset, or its substitute, in the paper's colours; class indices stand at the medians.
-
-    named: whether the names of classes stand there.
-    """
+def embeddings(evidence: Evidence) -> Drawn:
+    """Draw figure 2: t-SNE of each dataset, or its substitute, in the paper's colours, with the names of classes."""
     datasets = evidence.shown()
-    figure = new_figure(WIDTH, 2.75, evidence)
+    figure = new_figure(WIDTH, 2.3, evidence)
     panels = figure.subplots(1, len(datasets))
     parts = []
     for letter, axes, dataset in zip("abcdefgh", np.atleast_1d(panels), datasets, strict=False):
         axes.set_box_aspect(1)
-        axes.set_title(f"({letter}) {short_title(evidence, dataset, 22)}")
+        axes.set_title(f"({letter}) {short_title(evidence, dataset, 20)}")
         frame = evidence.frame(dataset, "tsne.csv.gz")
         frame = frame[frame["model"].isin(in_order(frame["model"])[:1])]
         if frame.empty:
             write_reason(axes, "no t-SNE in the evidence" if evidence.has(dataset) else evidence.not_run(dataset))
             continue
         scatter(axes, frame, s=2.5, linewidth=0, alpha=0.7)
-        classes = dict(enumerate(evidence.description(dataset)["classes"]))
-        for text, points in frame.groupby(frame["label"].map(classes) if named else "label"):
-            axes.text(points["x"].median(), points["y"].median(), str(text), ha="center", va="center", fontsize=9,
+        names = _short(evidence.description(dataset)["classes"])
+        for label, points in frame.groupby("label"):
+            axes.text(points["x"].median(), points["y"].median(), names[int(str(label))], ha="center", va="center", fontsize=7,
                       fontweight="bold", path_effects=[withStroke(linewidth=2, foreground="white")])  # fmt: skip
         parts.append(frame.assign(dataset=dataset))
     return figure, together(parts, EMBEDDING_COLUMNS)
+
+
+def _short(classes: Sequence[str]) -> list[str]:
+    """Return the last words of names, such as epithelium, where these tell the classes apart; else the names in lines."""
+    last = [str(name).split()[-1] for name in classes]
+    return last if len(set(last)) == len(last) else [textwrap.fill(str(name), NAME) for name in classes]
 
 
 def training(evidence: Evidence) -> Drawn:

@@ -45,7 +45,7 @@ FIGURES: dict[str, Drawing] = {
     "supplement/figureS8": Drawing(uses.new_classes, uses.USES_COLUMNS),
     "supplement/figureS9": Drawing(uses.labels, uses.LABEL_COLUMNS),
     "own/figure_training": Drawing(paper.training, paper.TRAINING_COLUMNS),
-    "own/figure_embedding": Drawing(partial(paper.embeddings, named=True), paper.EMBEDDING_COLUMNS),
+    "own/figure_embedding": Drawing(paper.embeddings, paper.EMBEDDING_COLUMNS),
     "own/figure_reliability": Drawing(
         partial(supplement_accuracy.reliability, fewest=FEWEST_OF_OWN, models=()),
         supplement_accuracy.RELIABILITY_COLUMNS,
