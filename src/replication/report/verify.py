@@ -225,8 +225,8 @@ def of_table(name: str, tracked: pd.DataFrame, here: pd.DataFrame, published: Co
     """
     parts = []
     for dataset in dict.fromkeys([*tracked["dataset"], *here["dataset"]]):
-        rows = (frame[(frame["dataset"] == dataset) & frame["model"].notna()] for frame in (tracked, here))
-        numbers = numbers_of(name, *rows, ["dataset", "model", "metric"], ["mean", "sd", "n"])
+        one, other = (frame[(frame["dataset"] == dataset) & frame["model"].notna()] for frame in (tracked, here))
+        numbers = numbers_of(name, one, other, ["dataset", "model", "metric"], ["mean", "sd", "n"])
         if dataset not in published:
             agree = numbers["agreement"] != Agreement.DIFFERS
             numbers.loc[agree, "agreement"] = Agreement.NOT_PUBLISHED
