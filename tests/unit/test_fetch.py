@@ -131,7 +131,7 @@ def test_a_file_already_there_needs_no_network_and_is_left_alone_where_it_differ
         ("cifar10", "image_folder", "nowhere", r"datasets\.cifar10\.path: .*nowhere does not exist"),
         ("cifar10", "image_folder", None, r"datasets\.cifar10\.path is not set"),
         ("mimic-iv", "mimic_iv", None, r"datasets\.mimic-iv\.path is not set"),
-        ("challenge2019", "challenge2019", ".", r"datasets\.challenge2019\.path: found no .*psv"),
+        ("challenge2019", "challenge2019", ".", r"datasets\.challenge2019\.path: found nothing in .*psv"),
         ("mine", "splits", ".", r"source 'splits': found no module replication\.datasets\.splits"),
     ],
 )

@@ -73,7 +73,7 @@ def test_figure1_draws_conditioned_classes_apart_from_unknown_ones() -> None:
 def test_band_powers_take_the_panel_of_the_signals_where_these_were_not_run(tmp_path: Path) -> None:
     root = copy_evidence(tmp_path / "published", "sleepedf-bands")
     figure, frame, _, _ = drawn("figure2", root)
-    assert [axes.get_title() for axes in figure.axes][2] == "(c) Sleep-EDF, band powers"
+    assert [axes.get_title() for axes in figure.axes][2] == "(c) Sleep-EDF, band\npowers"
     assert set(frame["dataset"]) == {"sleepedf-bands"}
     (root / "sleepedf").symlink_to(root / "sleepedf-bands")
     for name in ("figure2", "figure3"):

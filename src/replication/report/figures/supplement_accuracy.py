@@ -154,6 +154,7 @@ def ablation(evidence: Evidence) -> Drawn:
         top.set_title(f"rule: {rule}")
         bottom.set_xlabel("Kernel")
         bottom.set_visible(bottom.has_data())
+        top.tick_params(labelbottom=not bottom.has_data())
     colours = [(TARGET_COLOURS[target], f"target {target}") for target in targets]
     entries = [Line2D([], [], marker="o", ms=3.2, lw=1.1, color=colour, label=text) for colour, text in colours]
     figure.legend(handles=entries, loc="outside lower center", ncols=len(entries))

@@ -93,7 +93,9 @@ def majority_rows(evidence: Evidence, dataset: str) -> list[dict[str, Any]]:
 
 
 table1_tex = results(
-    Block(TABLE1_METRICS), Block(GAP_METRICS, {"pair": r"Difference [95 \% interval]"}, limits=True), label="tab:results"
+    Block(TABLE1_METRICS),
+    Block(GAP_METRICS, {"pair": r"Difference [95 \% interval]"}, limits=True),
+    label="tab:results",
 )
 
 
