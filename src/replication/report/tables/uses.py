@@ -135,11 +135,15 @@ def _numbered(metric: Metric, references: str, title: str) -> Metric:
 def labels_frame(sources: Sources) -> pd.DataFrame:
     """Return accuracy and macro F1 of methods by decision rule, in per cent, with limits of 95 % t-intervals over seeds.
 
-    `dataset` is the study, `model` the cell, `method` and `labels` its variants. A method without votes has no `rule`.
+    `dataset` is the study, `model` the cell, `method` and `labels` its variants. A method without votes has no `rule`. A study
+    that was not run has one row.
     """
     evidence = sources.evidence
     rows: list[dict[str, Any]] = []
-    for study in evidence.at_hand():
+    for study in evidence.expected:
+        if not evidence.has(study):
+            rows.append({"dataset": study, "n": 0, "data": evidence.data(study)})
+            continue
         measured = evidence.frame(study, "metrics.csv")
         for cell, variants in evidence.expected[study]["cells"].items():
             own = measured[measured["model"] == cell]
@@ -151,7 +155,8 @@ def labels_frame(sources: Sources) -> pd.DataFrame:
 
 def labels_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     """Return accuracy by the share of wrong labels; below, macro F1 by the ratio of the largest class to the smallest."""
-    shown = frame.assign(metric=frame["metric"] + " " + frame["labels"])
+    metrics, labels = (frame[name].astype("string") for name in ("metric", "labels"))
+    shown = frame.assign(metric=metrics + " " + labels)
     accuracy, macro_f1 = LABEL_METRICS
     wrong = [replace(accuracy, key=f"accuracy {key}", title=rf"{100 * share:.0f} \%") for key, share in WRONG.items()]
     tails = [replace(macro_f1, key=f"macro_f1 {key}", title=f"{ratio:g}") for key, ratio in TAILS.items()]
