@@ -15,7 +15,7 @@ PANELS = {
 }
 
 LABEL_COLUMNS = ["dataset", "model", "seed", "method", "rule", "labels", "x", "metric", "value"]
-RULE_OF_VOTES = "parzen"
+RULE_OF_VOTES = "balanced"
 """The rule that stands beside the printed one."""
 
 
@@ -75,9 +75,7 @@ def labels(evidence: Evidence) -> Drawn:
         for rule, dash in (("printed", "-"), (RULE_OF_VOTES, ":")):
             by_rule = part[part["rule"].isin(["", rule] if rule == "printed" else [rule])]
             styles = {method: Style(look.colour, dash) for method, look in looks.items()}
-            curves(
-                axes, by_rule.assign(model=by_rule["method"]), "x", "value", styles, marker="o", ms=3, err_style="bars"
-            )
+            curves(axes, by_rule.assign(model=by_rule["method"]), "x", "value", styles, marker="o", ms=3)
         axes.set(xlabel=title, ylabel=unit, xscale="log" if metric == "macro_f1" else "linear")
         axes.set_xticks(list(places.values()), [f"{place:g}" for place in places.values()])
         parts.append(part)
