@@ -13,8 +13,9 @@ from clai.errors import InputError
 from clai.inference import RULES
 from replication.datasets.prepared import Prepared
 from replication.experiments.studies import _kept, run_cell
+from replication.experiments.unseen import OUTSIDE, Replaced
 from replication.models.run import Run
-from replication.report.tables.uses import chosen_read_outs
+from replication.report.tables.uses import NUMBERS, chosen_read_outs
 from replication.runs.identity import RunId
 from replication.runs.jobs import use_threads
 from support.repository import REAL
@@ -68,13 +69,23 @@ def test_references_bring_in_a_class_that_training_left_out(model: str, tmp_path
     use_threads(1)
     without = run(model, 1)
     metrics = run_cell(without, without.splits, Checkpoint(tmp_path / "c.pt", "a")).evaluation.metrics
-    added = metrics[metrics["shares"].isin(["1", "5", "50", "all"])]
+    added = metrics[metrics["shares"].isin(NUMBERS)]
     votes = {"centroid", "nearest"} if model == "clai-m" else {*RULES, "equal-shares", "centroid", "nearest"}
     assert set(added["rule"]) == votes, "without an embedding for the class there is no vote"
     found = added.set_index(["rule", "shares", "metric"])["value"]
     new, old, whole = (found["centroid", "all", metric] for metric in ("new_accuracy", "old_accuracy", "accuracy"))
     assert min(new, old) > 0.9
     assert whole == pytest.approx(0.25 * new + 0.75 * old)
+    unseen = metrics[metrics["metric"] == "unseen_auroc"].set_index(["shares", "rule"])["value"]
+    assert len(unseen) == 9
+    assert unseen["left-out", "nearest"] > 0.9, "in features of four dimensions a class left out is far from the others"
+
+
+def test_an_outside_set_is_drawn_by_the_seed_alone() -> None:
+    items = Replaced(run("clai-m", 0).splits.test, OUTSIDE["noise"], seed=1)
+    first, again = (items.batch(torch.arange(5), None)[0] for _ in range(2))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, Replaced(items.items, OUTSIDE["noise"], seed=2).batch(torch.arange(5), None)[0])
 
 
 def test_at_least_three_classes_remain() -> None:

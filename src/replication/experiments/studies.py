@@ -20,7 +20,8 @@ from clai.inference import RULES, decide, parzen_means
 from clai.kernels import Kernel
 from replication.experiments.embeddings import embed_parts
 from replication.experiments.evaluation import Evaluation, evaluate
-from replication.models.base import Network, create
+from replication.experiments.unseen import measure_unseen
+from replication.models.base import Network, View, create
 from replication.models.embedding import Embedded, coordinates
 from replication.models.run import Run
 
@@ -33,10 +34,10 @@ _ITEMS = 4
 class Cell(NamedTuple):
     """The results of a cell.
 
-    evaluation: on the samples that the study is scored on; with classes that training left out, of the other classes, and then
-    of all classes (`measure_new_classes`). history: a row an epoch; of a network, `operations` are the
-    floating-point operations up to the end of each epoch. figures: for the record of the run, the choices of the fit among
-    them; `training_seconds` include validation, and the time of interrupted processes up to their checkpoint.
+    evaluation: on the samples that the study is scored on; with classes that training left out, of the other classes, then of
+    all classes (`measure_new_classes`), and of what is unseen (`measure_unseen`). history: a row an epoch; of a network,
+    `operations` are the floating-point operations up to the end of each epoch. figures: for the record of the run, the choices of
+    the fit among them; `training_seconds` include validation, and the time of interrupted processes up to their checkpoint.
     """
 
     evaluation: Evaluation
@@ -60,8 +61,10 @@ def run_cell(run: Run, splits: Splits, checkpoint: Checkpoint) -> Cell:
             figures["pairs"] = float(history["pairs"].sum())
     evaluation = evaluate(run, model, splits)
     if isinstance(model, Network) and run.settings["training"].get("left_out_classes") is not None:
-        added = measure_new_classes(run, model)
-        evaluation = evaluation._replace(metrics=pd.concat([evaluation.metrics, added], ignore_index=True))
+        view = model.views()[0]
+        place(view.module, run.device)
+        added = [measure_new_classes(run, view), *([measure_unseen(run, model, view)] if run.left_out else [])]
+        evaluation = evaluation._replace(metrics=pd.concat([evaluation.metrics, *added], ignore_index=True))
     return Cell(evaluation, history, figures)
 
 
@@ -83,7 +86,7 @@ def operations_per_item(run: Run, model: Network) -> float | None:
     return counter.get_total_flops() / _ITEMS
 
 
-def measure_new_classes(run: Run, model: Network) -> pd.DataFrame:
+def measure_new_classes(run: Run, view: View) -> pd.DataFrame:
     """Return the accuracy of read-outs of a model's embedding, with classes that its training left out among the references.
 
     References are the run's training samples, of each class left out as many as `NUMBERS` says; the run's seed draws them, and
@@ -93,8 +96,6 @@ def measure_new_classes(run: Run, model: Network) -> pd.DataFrame:
     Columns: rule, shares (references of each class left out: 1, 5, 50 or all), metric and value. old_accuracy
     is of test samples whose class training had, new_accuracy of the others; validation_balanced_accuracy may choose a read-out.
     """
-    view = model.views()[0]
-    place(view.module, run.device)
     references, val, test = embed_parts(run, view, dict.fromkeys(Splits._fields), run.whole).values()
     kernel, y = view.kernel.cpu().eval(), test.y.numpy()
     shuffled = np.random.default_rng(run.id.seed).permutation(len(references.y))

@@ -125,6 +125,8 @@ METRICS = {
         Metric("old_accuracy", "Old classes", percent=True),
         Metric("new_accuracy", "New classes", percent=True),
         Metric("gain", "Gain", percent=True),
+        Metric("unseen_auroc", "AUROC"),
+        Metric("unseen_gain", "Gain in AUROC"),
         Metric("peak_memory_mb", "Memory (MB)", decimals=0),
     )
 }

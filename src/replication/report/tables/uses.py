@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pandas as pd
@@ -21,6 +22,9 @@ OWN = chosen("accuracy log_loss_scaled brier_scaled")
 COSTS = chosen("training_minutes peak_memory_mb")
 NEW = chosen("balanced_accuracy old_accuracy new_accuracy")
 GAIN = chosen("gain")
+SCORES = {"own": "Own score", "density": "Parzen density", "nearest": "Nearest reference"}
+OUTSIDE = {"left-out": "Classes left out", "blends": "Blends of two samples", "noise": "Noise"}
+"""Scores that are high for familiar samples, and the sets that they tell from these (`replication.experiments.unseen`)."""
 USES_COLUMNS = [
     "dataset", "model", "method", "left_out", "read_out", "references", "metric", "mean", "sd", "n", "low", "high", "data",
 ]  # fmt: skip
@@ -38,7 +42,8 @@ def uses_frame(sources: Sources) -> pd.DataFrame:
     `dataset` is the study, `model` the cell, `method` and `left_out` its variants. Metrics by a method's own rule have no
     `read_out`. The others are those of a read-out with so many `references` of each class left out: the one whose balanced
     accuracy on validation samples has the best mean over seeds. `gain` is the difference in balanced accuracy from
-    cross-entropy at the same number, paired by seed. Accuracies are in per cent.
+    cross-entropy at the same number, paired by seed. Accuracies are in per cent. Metrics of what is unseen have a score as
+    `read_out` and an outside set as `references`; `unseen_gain` is the difference from cross-entropy's own score.
     """
     evidence = sources.evidence
     rows = [row for study in evidence.at_hand() for row in _rows_of_study(evidence, study)]
@@ -91,6 +96,21 @@ def _rows_of_study(evidence: Evidence, study: str) -> Iterator[dict[str, Any]]:
                     values = (values - replicates(other[other["metric"] == key])).dropna()
                 if len(values) and not (metric in GAIN and cell == baselines[left_out]):
                     yield {**named, "metric": metric.key, **summary(values * metric.scale)}
+        yield from _unseen(metrics, shared, cell, baselines[left_out])
+
+
+def _unseen(metrics: pd.DataFrame, shared: dict[str, Any], cell: str, baseline: str) -> Iterator[dict[str, Any]]:
+    """Yield how well each score of a cell notices each outside set, and its difference from the baseline's own score."""
+    aurocs = metrics[metrics["metric"] == "unseen_auroc"]
+    for outside, score in product(OUTSIDE, SCORES):
+        of_set = aurocs[aurocs["shares"] == outside]
+        values, others = (
+            replicates(of_set[(of_set["model"] == model) & (of_set["rule"] == rule)])
+            for model, rule in ((cell, score), (baseline, "own"))
+        )
+        for metric, of_metric in (("unseen_auroc", values), ("unseen_gain", (values - others).dropna())):
+            if len(of_metric) and not (metric == "unseen_gain" and (cell, score) == (baseline, "own")):
+                yield {**shared, "read_out": score, "references": outside, "metric": metric, **summary(of_metric)}
 
 
 def _own(evidence: Evidence, study: str, cell: str, metrics: pd.DataFrame) -> Iterator[tuple[Metric, pd.Series]]:
@@ -109,16 +129,24 @@ def uses_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     """Return the methods trained on all classes; then accuracy with classes added by references, and its gain."""
     whole = frame[(frame["left_out"] == ALL_CLASSES) & (frame["references"].isin(["all"]) | frame["references"].isna())]
     added = frame[frame["left_out"] != ALL_CLASSES]
-    added = added.assign(metric=added["metric"] + " " + added["references"])
+    by_score = added["read_out"].where(added["metric"].str.startswith("unseen"), "").radd(" ").str.rstrip()
+    added = added.assign(metric=added["metric"] + " " + added["references"] + by_score)
     shown = pd.concat([whole[whole["metric"].isin(_keys([*OWN, *COSTS]))], added])
     (balanced, old, new), (gain,) = NEW, GAIN
     by_number = [_numbered(balanced, number, number) for number in NUMBERS]
     ends = [_numbered(metric, "all", metric.title) for metric in (old, new)]
     gains = [_numbered(gain, number, number) for number in NUMBERS]
+    auroc, auroc_gain = chosen("unseen_auroc unseen_gain")
+    noticed = {
+        outside: [_numbered(auroc, f"{outside} {score}", SCORES[score]) for score in SCORES] for outside in OUTSIDE
+    }
+    leads = [_numbered(auroc_gain, f"left-out {score}", SCORES[score]) for score in SCORES]
     blocks = [
         Block([*OWN, *COSTS], {"method": "Trained on all classes"}),
         Block([*by_number, *ends], {"method": "Balanced accuracy by references of a new class"}),
         Block(gains, {"method": "Minus cross-entropy"}, limits=True),
+        *(Block(noticed[outside], {"method": f"{title}: AUROC"}) for outside, title in OUTSIDE.items()),
+        Block(leads, {"method": "Classes left out, minus cross-entropy's own"}, limits=True),
     ]
     return results_tex(shown, sources, text, blocks, "tab:uses")
 
