@@ -129,6 +129,11 @@ class CLaIClassifier(
     n_features_in_ : int
         Inputs of a sample.
 
+    Notes
+    -----
+    `fit` takes no `sample_weight`. A weight of two would have to act as two copies of a sample, as scikit-learn asks; but the
+    loss is one of pairs in drawn batches, and two copies would also be a pair.
+
     Examples
     --------
     >>> from sklearn.datasets import load_wine
