@@ -33,6 +33,7 @@ WRONG = {"right": 0.0, "wrong-20": 0.2, "wrong-40": 0.4, "wrong-60": 0.6}
 TAILS = {"tail-1": 1.0, "tail-10": 10.0, "tail-100": 100.0}
 """The variants of labels: the share that is wrong, and how many times the largest class has the samples of the smallest."""
 LABEL_METRICS = chosen("accuracy macro_f1")
+LABEL_GAINS = [replace(metric, key=f"gain_{metric.key}") for metric in LABEL_METRICS]
 LABEL_COLUMNS = ["dataset", "model", "method", "labels", "rule", "metric", "mean", "sd", "n", "low", "high", "data"]
 
 
@@ -163,8 +164,8 @@ def _numbered(metric: Metric, references: str, title: str) -> Metric:
 def labels_frame(sources: Sources) -> pd.DataFrame:
     """Return accuracy and macro F1 of methods by decision rule, in per cent, with limits of 95 % t-intervals over seeds.
 
-    `dataset` is the study, `model` the cell, `method` and `labels` its variants. A method without votes has no `rule`. A study
-    that was not run has one row.
+    `dataset` is the study, `model` the cell, `method` and `labels` its variants. A method without votes has no `rule`. Metrics
+    that begin with `gain` are differences from cross-entropy, paired by seed. A study that was not run has one row.
     """
     evidence = sources.evidence
     rows: list[dict[str, Any]] = []
@@ -173,20 +174,42 @@ def labels_frame(sources: Sources) -> pd.DataFrame:
             rows.append({"dataset": study, "n": 0, "data": evidence.data(study)})
             continue
         measured = evidence.frame(study, "metrics.csv")
-        for cell, variants in evidence.expected[study]["cells"].items():
-            own = measured[measured["model"] == cell]
+        cells = evidence.expected[study]["cells"]
+        baselines = {variants["labels"]: cell for cell, variants in cells.items() if variants["method"] == BASELINE}
+        for cell, variants in cells.items():
+            own, baseline = (measured[measured["model"] == of] for of in (cell, baselines[variants["labels"]]))
             named = {"method": title_of(variants["method"]), "labels": variants["labels"]}
             shared = {"dataset": study, **named, "data": evidence.data(study)}
-            rows += rows_by(own, LABEL_METRICS, {"model": [cell], "rule": list(own["rule"].unique())}, shared)
+            rules = list(own["rule"].unique())
+            rows += rows_by(own, LABEL_METRICS, {"model": [cell], "rule": rules}, shared)
+            if variants["method"] != BASELINE:
+                gains = _minus(own, baseline)
+                rows += rows_by(gains, LABEL_GAINS, {"model": [cell], "rule": rules}, shared)
     return pd.DataFrame(rows, columns=LABEL_COLUMNS)
 
 
+def _minus(own: pd.DataFrame, baseline: pd.DataFrame) -> pd.DataFrame:
+    """Return the metrics of a cell minus those of the baseline with the same seed, named as gains."""
+    keys = ["seed", "metric"]
+    pairs = own.merge(baseline[[*keys, "value"]], on=keys, suffixes=("", "_baseline"))
+    return pairs.assign(metric="gain_" + pairs["metric"], value=pairs["value"] - pairs["value_baseline"])
+
+
 def labels_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
-    """Return accuracy by the share of wrong labels; below, macro F1 by the ratio of the largest class to the smallest."""
+    """Return accuracy by the share of wrong labels and macro F1 by the ratio of the largest class to the smallest; then gains."""
     metrics, labels = (frame[name].astype("string") for name in ("metric", "labels"))
     shown = frame.assign(metric=metrics + " " + labels)
-    accuracy, macro_f1 = LABEL_METRICS
-    wrong = [replace(accuracy, key=f"accuracy {key}", title=rf"{100 * share:.0f} \%") for key, share in WRONG.items()]
-    tails = [replace(macro_f1, key=f"macro_f1 {key}", title=f"{ratio:g}") for key, ratio in TAILS.items()]
-    names = ({"method": "Accuracy by wrong labels", "rule": "Rule"}, {"method": "Macro F1 by ratio", "rule": "Rule"})
-    return results_tex(shown, sources, text, [Block(wrong, names[0]), Block(tails, names[1])], "tab:labels")
+    wrong = {key: rf"{100 * share:.0f} \%" for key, share in WRONG.items()}
+    tails = {key: f"{ratio:g}" for key, ratio in TAILS.items()}
+    blocks = [
+        Block(
+            [replace(metric, key=f"{metric.key} {key}", title=title) for key, title in cases.items()],
+            {"method": f"{heading}{minus}", "rule": "Rule"},
+            limits=bool(minus),
+        )
+        for minus, columns in (("", LABEL_METRICS), (", minus cross-entropy", LABEL_GAINS))
+        for metric, heading, cases in zip(
+            columns, ("Accuracy by wrong labels", "Macro F1 by ratio"), (wrong, tails), strict=True
+        )
+    ]
+    return results_tex(shown, sources, text, blocks, "tab:labels")
