@@ -7,7 +7,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -51,7 +51,7 @@ class Computation:
 
     def tensor(self, X: NDArray[Any]) -> Tensor:
         """Return samples as encoder input."""
-        return torch.tensor(np.asarray(X, dtype=np.float64), dtype=self.dtype, device=self.device)
+        return torch.tensor(np.ascontiguousarray(X, dtype=np.float64), dtype=self.dtype, device=self.device)
 
     def embed(self, encoder: Encoder, X: NDArray[Any]) -> Tensor:
         """Return embeddings (K, N, L) of samples."""
@@ -120,16 +120,23 @@ def printed_log(wanted: bool) -> Iterator[None]:
         logger.setLevel(level)
 
 
-def check_range(X: NDArray[Any], fit: bool) -> None:
-    """Raise ValueError for numbers beyond float32; in a fit, warn of inputs that span fewer than 100 of its numbers."""
+def check_range(X: NDArray[Any], precision: Literal["float64", "float32"], fit: bool) -> None:
+    """Raise ValueError for numbers whose squares exceed a precision; in a fit, warn of inputs whose differences are lost."""
     least, most = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
     largest = np.maximum(np.abs(least), np.abs(most))
-    remedy = "standardise X, for instance by sklearn.preprocessing.StandardScaler, or set precision='float64'"
-    if largest.max() > np.finfo(np.float32).max:
-        raise ValueError(f"X holds {largest.max():.3g}, beyond the largest number of float32; {remedy}")
-    lost = (most > least) & (most - least < 100 * np.spacing(largest.astype(np.float32)))
+    remedy = "standardise X, for instance by sklearn.preprocessing.StandardScaler"
+    if precision == "float32":
+        remedy += ", or set precision='float64'"
+    if largest.max() > np.sqrt(np.finfo(precision).max):  # Normalisation layers square them.
+        raise ValueError(f"X holds {largest.max():.3g}, whose square is beyond the largest {precision}; {remedy}")
+    span = most - least
+    lost = (span > 0) & (span < 100 * np.spacing(largest.astype(precision)))
     if fit and lost.any():
         warnings.warn(
-            f"float32 rounds away differences between samples in {lost.sum()} of {lost.size} inputs of X; {remedy}",
+            f"{precision} rounds away differences between samples in {lost.sum()} of {lost.size} inputs of X; {remedy}",
             stacklevel=4,
+        )
+    elif fit and 0 < span.max() < 0.01:
+        warnings.warn(
+            f"no input of X spans more than {span.max():.3g}, which may be too little; {remedy}", stacklevel=4
         )

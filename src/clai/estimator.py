@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils import assert_all_finite, check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -236,13 +236,14 @@ class CLaIClassifier(
             calibration or early stopping.
         """
         self._validate_params()
+        self._fitted = self.get_params(deep=False)
         self._computation.check_device()
         X, y = self._checked(X, y)
         check_classification_targets(y)
-        groups = None if groups is None else column_or_1d(groups)
+        if groups is not None:
+            groups = column_or_1d(groups)
+            assert_all_finite(groups, input_name="groups")
         check_consistent_length(X, groups)
-        # `set_params` changes nothing of what was fitted.
-        self._rule, self._conditioned = self.rule, self.conditioning is not None
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"y holds one class only, {self.classes_[0]!r}; at least two are needed to tell apart")
@@ -330,7 +331,8 @@ class CLaIClassifier(
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Return embeddings: (N, L) for two classes or without conditioning; else (N, C L), the conditions side by side."""
-        embedded = self._computation.embed(self.encoder_, self._checked(X))
+        X = self._checked(X)
+        embedded = self._computation.embed(self.encoder_, X)
         return np.asarray(embedded.transpose(0, 1).flatten(1).cpu().numpy(), dtype=np.float64)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
@@ -366,7 +368,8 @@ class CLaIClassifier(
 
     @property
     def _computation(self) -> Computation:
-        return Computation(self.device, self.precision, one_thread=self.trunk is None)
+        own = self._fitted
+        return Computation(own["device"], own["precision"], one_thread=own["trunk"] is None)
 
     @property
     def _n_features_out(self) -> int:
@@ -381,13 +384,13 @@ class CLaIClassifier(
         """Return X, or X and y of a fit, as arrays; X keeps its type of numbers."""
         if not y:
             check_is_fitted(self)
-        nd = self.trunk is not None
+        nd = self._fitted["trunk"] is not None
         checked = validate_data(self, X, *y, reset=bool(y), dtype="numeric", allow_nd=nd, ensure_2d=not nd)
         X = checked[0] if y else checked
         if X.ndim < 2:
             raise ValueError(
                 f"X has the shape {X.shape}, expected (samples, ...). Reshape it: a single sample is an array of one"
             )
-        if self.precision != "float64" and not np.can_cast(X.dtype, np.float32):
-            check_range(X, fit=bool(y))
+        if X.dtype.kind == "f" or not np.can_cast(X.dtype, np.float32):
+            check_range(X, "float64" if self._fitted["precision"] == "float64" else "float32", fit=bool(y))
         return checked

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from clai.computation import Computation
 from clai.encoders import Encoder
-from clai.inference import Rule, decide, parzen_means
+from clai.inference import decide, parzen_means
 from clai.kernels import Kernel
 from clai.saved import save_estimator
 from clai.votes import References, Votes, strongest_votes
@@ -30,8 +30,8 @@ class VotingReferences:
     reference_embeddings_: Tensor
     reference_labels_: Tensor
     reference_indices_: NDArray[np.int64]
-    _rule: Rule
-    _conditioned: bool
+    _fitted: dict[str, Any]
+    """Parameters of the fit: `set_params` changes nothing of what was fitted."""
     _next_index: int
 
     @property
@@ -65,7 +65,9 @@ class VotingReferences:
             z = self._computation.embed(self.encoder_, X)
             references = self._references
             classes = self.classes_.tolist()
-            return list(strongest_votes(self.kernel_, [z], references, self._scores(z), classes, self._rule, k))
+            return list(
+                strongest_votes(self.kernel_, [z], references, self._scores(z), classes, self._fitted["rule"], k)
+            )
 
     def add_references(self, X: Any, y: Any) -> Self:
         """Let further samples vote, without training.
@@ -91,7 +93,7 @@ class VotingReferences:
         X, y = self._checked(X), column_or_1d(y)
         check_consistent_length(X, y)
         new = np.setdiff1d(unique_labels(self.classes_, y), self.classes_)
-        if len(new) and self._conditioned:
+        if len(new) and self._fitted["conditioning"]:
             raise ValueError(
                 f"y holds {new[0]!r}, which is none of the labels of fit, and the embedding is conditioned on these; fit with "
                 "conditioning=None to add classes"
@@ -134,7 +136,7 @@ class VotingReferences:
         kept = ~np.isin(self.reference_indices_, indices)
         labels = self.reference_labels_.cpu().numpy()
         left = np.bincount(labels[kept], minlength=len(self.classes_)) > 0
-        if left.sum() < 2 or (self._conditioned and not left.all()):
+        if left.sum() < 2 or (self._fitted["conditioning"] and not left.all()):
             raise ValueError(
                 f"indices leaves class {self.classes_[~left][0]!r} without references; at least two classes are needed, and "
                 "with conditioning='class' those of fit"
@@ -165,7 +167,9 @@ class VotingReferences:
     def _scores(self, z: Tensor) -> Tensor:
         """Return f of embeddings (K, N, L) as `clai.inference.decide` has it."""
         references, labels, _, counts, _ = self._references
-        return decide(parzen_means(self.kernel_, z, references, labels, counts, classes=len(counts)), self._rule)
+        return decide(
+            parzen_means(self.kernel_, z, references, labels, counts, classes=len(counts)), self._fitted["rule"]
+        )
 
     def _set_classes(self, classes: NDArray[Any]) -> None:
         """Replace `classes_` and give the references that stay their places in it."""

@@ -87,9 +87,8 @@ def save_estimator(model: Any, folder: str | Path) -> None:
     record = {
         "format": FORMAT,
         "estimator": "CLaIClassifier",
-        "parameters": {k: v for k, v in model.get_params(deep=False).items() if k not in _UNSAVED}
-        | {"rule": model._rule, "conditioning": "class" if model._conditioned else None},
-        "trunk": None if model.trunk is None else type(model.trunk).__name__,
+        "parameters": {k: v for k, v in model._fitted.items() if k not in _UNSAVED},
+        "trunk": None if model._fitted["trunk"] is None else type(model._fitted["trunk"]).__name__,
         "inputs": getattr(model, "n_features_in_", None),
         "names": getattr(model, "feature_names_in_", np.array(None)).tolist(),
         "classes": labels,
@@ -144,11 +143,11 @@ def _estimator(path: Path, record: Mapping[str, Any], trunk: nn.Module | None) -
     model = CLaIClassifier(trunk=trunk, **record["parameters"])
     try:
         model._validate_params()
+        model._fitted = model.get_params(deep=False)
         network = _network(model, record)
     except ValueError as error:  # of a parameter
         raise InputError(f"{path}: {error}. {ADVICE}") from None
     model.classes_ = np.array(record["classes"], dtype=object if record["objects"] else None)
-    model._rule, model._conditioned = model.rule, model.conditioning is not None
     model._next_index = record["next_index"]
     if record["trunk"] is None:
         model.n_features_in_ = record["inputs"]

@@ -6,6 +6,7 @@ import sys
 import tracemalloc
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import torch
 from joblib import Parallel, delayed
 from scipy.special import softmax
 from sklearn.datasets import load_digits, load_iris, load_wine, make_blobs, make_moons
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -132,6 +134,8 @@ def test_divergence_names_the_parameter_of_the_estimator() -> None:
 def test_embeddings_of_all_conditions_side_by_side() -> None:
     X, y = load_digits(n_class=3, return_X_y=True)
     model = CLaIClassifier(embedding_size=5, epochs=1, random_state=0)
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        model.transform(X)
     z = model.fit_transform(X / 16, y)
     assert z.shape == (len(X), 15)
     assert list(model.get_feature_names_out()[:2]) == ["claiclassifier0", "claiclassifier1"]
@@ -252,14 +256,26 @@ def test_inputs_whose_differences_float32_rounds_away_are_warned_of(change: Call
         CLaIClassifier(epochs=1, calibration=None).fit(change(X), y)
 
 
-def test_inputs_beyond_float32_are_refused_with_the_remedy() -> None:
+@pytest.mark.parametrize(("precision", "factor"), [("float32", 1e39), ("float32", 1e20), ("float64", 1e200)])
+def test_inputs_whose_squares_overflow_are_refused_with_the_remedy(precision: str, factor: float) -> None:
     X, y = load_iris(return_X_y=True)
-    model = CLaIClassifier(epochs=1, precision="float32", calibration=None)
-    message = r"X holds 7.9e\+39, beyond the largest number of float32; standardise X, .*StandardScaler"
-    with pytest.raises(ValueError, match=message):
-        model.fit(X * 1e39, y)
-    with pytest.raises(ValueError, match=message):
-        model.fit(X, y).predict(X * 1e39)
+    model = CLaIClassifier(epochs=1, precision=precision, calibration=None)
+    message = rf"X holds 7.9e\+\d+, whose square is beyond the largest {precision}; standardise X, .*StandardScaler"
+    for wide in (X * factor, (X * factor).astype(precision if factor < 1e39 else "float64")):
+        with pytest.raises(ValueError, match=message):
+            model.fit(wide, y)
+        with pytest.raises(ValueError, match=message):
+            model.fit(X, y).predict(wide)
+    with pytest.warns(UserWarning, match=r"no input of X spans more than 0.0059, .*StandardScaler"):
+        model.fit(X / 1000, y)
+
+
+def test_the_layout_of_inputs_in_memory_changes_nothing() -> None:
+    X, y = load_iris(return_X_y=True)
+    model = CLaIClassifier(epochs=1, random_state=0)
+    expected = model.fit(X, y).decision_function(X)
+    for view in (X[::-1].copy()[::-1], X.T[::-1].copy()[::-1].T, X.astype(">f8")):
+        np.testing.assert_array_equal(model.fit(view, y).decision_function(view), expected)
 
 
 @pytest.mark.parametrize("device", ["gpu", "meta", *([] if torch.cuda.is_available() else ["cuda"])])
@@ -320,14 +336,16 @@ def test_samples_without_inputs_are_refused_with_an_own_trunk() -> None:
         CLaIClassifier(trunk=Convolutional()).fit([0.0, 1.0, 2.0, 3.0], [0, 1, 0, 1])
 
 
-def test_labels_and_probabilities_follow_the_rule_of_the_fit() -> None:
+def test_labels_and_probabilities_follow_the_parameters_of_the_fit(tmp_path: Path) -> None:
     X, y = make_blobs([100, 20], centers=[[0, 0], [1.5, 1.5]], cluster_std=0.5, random_state=0)
     model = CLaIClassifier(calibration=2, rule="parzen", random_state=0).fit(X, y)
     labels, probabilities = model.predict(X), model.predict_proba(X)
-    model.set_params(rule="printed")
-    np.testing.assert_array_equal(model.predict(X), labels)
-    np.testing.assert_array_equal(model.predict_proba(X), probabilities)
-    assert (model.fit(X, y).predict(X) != labels).any()
+    model.set_params(rule="printed", precision="float32", device="gpu", kernel="cosine", width=3, trunk=nn.Identity())
+    model.save(tmp_path)
+    for same in (model, clai.load(tmp_path)):
+        np.testing.assert_array_equal(same.predict(X), labels)
+        np.testing.assert_array_equal(same.predict_proba(X), probabilities)
+    assert (CLaIClassifier(calibration=2, random_state=0).fit(X, y).predict(X) != labels).any()
 
 
 @pytest.mark.parametrize("target", ["zero", "product", "simplex"])

@@ -163,8 +163,13 @@ def test_groups_stay_together_in_the_calibration() -> None:
     alone = CLaIClassifier(**settings).fit(x, y)
     together = CLaIClassifier(**settings).fit(x, y, groups=groups)
     assert alone.calibration_.slope > 5 * abs(together.calibration_.slope)
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        CLaIClassifier().fit(x, y, groups=groups[1:])
+    for wrong, message in (
+        (groups[1:], "inconsistent numbers of samples"),
+        (np.where(groups == 3, np.nan, groups), "Input groups contains NaN"),
+        (groups * 0, "calibration: Cannot have number of splits"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            CLaIClassifier().fit(x, y, groups=wrong)
 
 
 def test_the_calibration_takes_a_splitter_or_splits() -> None:
@@ -180,6 +185,10 @@ def test_the_calibration_takes_a_splitter_or_splits() -> None:
     CLaIClassifier(calibration=LeaveOneOut(), **settings).fit(x, y)  # one sample
     with pytest.raises(ValueError, match=r"calibration: found no sample of class . among those to train on"):
         CLaIClassifier(calibration=GroupKFold(2), **settings).fit(x, y, groups=y)
+    with pytest.raises(ValueError, match="calibration: found no split; add samples"):
+        CLaIClassifier(calibration=[]).fit(x, y)
+    with pytest.raises(ValueError, match="validation_fraction: The test_size = 1 should be greater"):
+        CLaIClassifier(early_stopping=True, validation_fraction=0.001, calibration=None).fit(x, y)
 
 
 @pytest.mark.parametrize("groups", [None, np.arange(600) // 5])
