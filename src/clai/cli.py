@@ -37,9 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     predictions.add_argument("--json", action="store_true", help="print JSON, with the scores of all classes")
     options = parser.parse_args(arguments)
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    lists = (
-        filter(str.strip, sys.stdin.read().splitlines()) if str(path) == "-" else [path] for path in options.inputs
-    )
+    lists = (_listed() if str(path) == "-" else [path] for path in options.inputs)
     try:
         entries = predict(options.model, [Path(path) for paths in lists for path in paths], options.votes)
     except InputError as error:
@@ -48,6 +46,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.exit(1, f'error: {error.name} is not installed; to read pictures, pip install "clai[images]"\n')
     sys.stdout.write(json.dumps(entries, indent=1) + "\n" if options.json else "".join(map(_lines, entries)))
     return int(any("error" in entry for entry in entries))
+
+
+def _listed() -> list[str]:
+    """Return the paths on standard input, one a line, in whatever encoding."""
+    sys.stdin.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
+    return [line.rstrip("\n") for line in sys.stdin if line.strip()]
 
 
 def predict(folder: Path, inputs: Sequence[Path], votes: int) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import shutil
 from collections.abc import Callable
 from functools import cache, reduce
@@ -342,14 +343,15 @@ def test_one_bad_input_among_many_has_its_reason_in_its_row(
 ) -> None:
     loaded, run, _, folder = images_model
     x = np.asarray(run.data["x_test"])[:2]
-    paths = [tmp_path / name for name in ("0.png", "deep/1.png", "gr\u00fcn.png")]
+    paths = [tmp_path / name for name in ("0.png", "deep/1.png", os.fsdecode(b"gr\xfcn.png"))]
     for name in ("deep", "__MACOSX", ".hidden"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "no.png").write_bytes(b"")
     (tmp_path / "deep" / "no.png").rename(paths[1])
     Image.fromarray(x[0]).save(paths[0])
     Image.fromarray(x[1]).save(paths[2])
-    monkeypatch.setattr("sys.stdin", io.StringIO("\r\n".join([*map(str, paths), " ", ""])))
+    names = os.fsencode("\r\n".join([*map(str, paths), " ", ""]))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(names), encoding="utf-8"))
     given = {"folder": [str(tmp_path)], "list": ["-"], "arguments": [str(path) for path in paths]}[way]
     assert main(["predict", str(folder / "model.json"), *given, "--json"]) == 1
     rows = json.loads(capsys.readouterr().out)
@@ -363,17 +365,8 @@ def test_one_bad_row_of_a_table_has_its_reason_in_its_row(
     tmp_path: Path, publish: PublishedBy, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "rows.csv").write_text("red,green,blue\n1,2,3\n1,2,x\n1,2\n3,2,1\n")
-    assert (
-        main(
-            [
-                "predict",
-                str(publish("clai-m", 2, "features")[3]),
-                str(tmp_path / "rows.csv"),
-                str(tmp_path / "none.csv"),
-            ]
-        )
-        == 1
-    )
+    folder, paths = publish("clai-m", 2, "features")[3], (tmp_path / "rows.csv", tmp_path / "none.csv")
+    assert main(["predict", str(folder), *map(str, paths)]) == 1
     places = [line.removeprefix(str(tmp_path)).split(": ")[:2] for line in capsys.readouterr().out.splitlines()]
     assert [place for place, _ in places] == ["/rows.csv:2", "/rows.csv:3", "/rows.csv:4", "/rows.csv:5", "/none.csv"]
     assert [text[:8] for _, text in places[1:3]] == ["column '", "found 2 "]
