@@ -1,5 +1,6 @@
 """Settings are merged in a fixed order, bad ones are refused with what was expected, and a run reads only its own."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,15 @@ RATE, EPOCHS = (
         ({"datasets": {"pets": OWN | {"source": "medmnist", "x": 1}}}, r"pets: 'medmnist_flag' (.*\n)*.*pets: Additional .*'x'"),
         ({"datasets": {"wide": REAL["datasets"]["cifar10"]}}, "datasets.wide: a study or control has this name"),
         ({"datasets": {"sleepedf-bands": {"classes": [False, True]}}}, "classes.0: False is not of .* put a name in quotes"),
+        ({"datasets": {"sleepedf-bands": {"classes": [1, "1 "]}}}, "classes: found a class twice among 1, 1, expected each"),
+        ({"datasets": {"sleepedf-bands": {"feature_columns": [1]}}}, "1 is not of type 'string', or 'all others' was expected"),
+        ({"datasets": {"cifar10": {"path": " "}}}, "datasets.cifar10.path: ' ' does not match"),
+        ({"datasets": {"pets": OWN | {"source": "files"}}}, "datasets.pets.source: 'files' is not one of .'arrays', 'chall"),
+        ({"datasets": {2024: OWN}}, "datasets: 2024 is not of type 'string'"),
+        ({"training": {"learning_rate": math.nan}}, "learning_rate: nan is not of type 'number'"),
+        ({"training": {"weight_decay": math.inf}}, "weight_decay: inf is not of type 'number'"),
+        ({"training": {"epochs": 16.5}}, "training.epochs: 16.5 is not of type 'integer'"),
+        ({"seeds": [2**32]}, "seeds.0: 4294967296 is greater than the maximum"),
         ({"run": ["cifar100"], "seeds": "many"}, r"run\.0.*\nconfig key seeds"),
     ],
 )  # fmt: skip
@@ -77,6 +87,9 @@ def test_bad_settings_are_refused_all_at_once_with_their_keys(own: Mapping[str, 
         ("a: [1", "expected settings as YAML in UTF-8"),
         ("- a", "found list, expected a mapping"),
         ("a: 1\nb: {c: 1, c: 2}", "the key 'c' stands twice"),
+        ("a: &x {c: 1}\nb: {<<: *x, c: 2, c: 3}", "the key 'c' stands twice"),
+        ("a: [007, 010]", "YAML reads 007 as 7: put a name in quotes"),
+        ("a: {b: 1:30}", "YAML reads 1:30 as 90"),
     ],
 )
 def test_file_of_settings_that_is_none(tmp_path: Path, text: str, message: str) -> None:
@@ -85,6 +98,8 @@ def test_file_of_settings_that_is_none(tmp_path: Path, text: str, message: str) 
     (tmp_path / "own.yaml").write_text(text)
     with pytest.raises(InputError, match=message):
         read_yaml(tmp_path / "own.yaml")
+    (tmp_path / "own.yaml").write_text("a: &x {c: 1, d: 0x10}\nb: {<<: *x, c: 2}")
+    assert read_yaml(tmp_path / "own.yaml")["b"] == {"c": 2, "d": 16}
 
 
 def test_overrides_may_change_what_a_dataset_or_a_study_reads_and_nothing_else() -> None:
@@ -166,8 +181,9 @@ def test_text_of_the_command_line_becomes_what_it_stands_for() -> None:
     own = {
         "seeds": ["0", "5"],
         "datasets": {"mimic-iv": {"path": "null"}},
-        "training": {"samples": "null", "learning_rate": "1e-3"},
+        "training": {"samples": "null", "learning_rate": "1e-3", "epochs": "1e2", "batch_size": 16.0},
     }
     settings = load_settings(REPOSITORY, own)
     assert (settings["seeds"], settings["datasets"]["mimic-iv"]["path"]) == ([0, 5], None)
     assert (settings["training"]["samples"], settings["training"]["learning_rate"]) == (None, 0.001)
+    assert [str(settings["training"][key]) for key in ("epochs", "batch_size")] == ["100", "16"]

@@ -1,9 +1,10 @@
 """A second look at the configuration, for what `snakemake.utils.validate` cannot say.
 
 `validate` stops at the first error, knows no names that other settings define, and sees neither a key that stands twice in a
-file nor that `--config` brings the numbers within a list, and `null`, as text.
+file nor that `--config` brings the numbers within a list, and `null`, as text. It takes 16.0 for a whole number, and NaN for one.
 """
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,14 +21,25 @@ SCHEMA = "workflow/config/schema.yaml"
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Refuses a key that stands twice."""
+    """Refuses a key that stands twice, and numbers that YAML reads in base 8 or 60."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for key, (place, _) in zip(keys, node.value, strict=True):
+        places = [key for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]
+        keys = [self.construct_object(key, deep=True) for key in places]
+        for key, place in zip(keys, places, strict=True):
             if keys.count(key) > 1:
                 raise yaml.MarkedYAMLError(problem=f"the key {key!r} stands twice", problem_mark=place.start_mark)
         return super().construct_mapping(node, deep)
+
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        number: int = super().construct_yaml_int(node)
+        if re.match(r"[-+]?0\d|.*:", node.value):
+            problem = f"YAML reads {node.value} as {number}: put a name in quotes, and write a number without 0 before it or :"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+        return number
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
 
 
 def read_yaml(path: str | Path) -> dict[str, Any]:
@@ -43,10 +55,8 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
 
 def check(config: dict[str, Any]) -> None:
     """Turn text that `--config` brought into the values that it stands for, in place, and refuse all wrong settings at once."""
-    from jsonschema import Draft202012Validator  # slow, and reading a file needs it not
-
     schema = _with_names(read_yaml(_ROOT / SCHEMA), config)
-    validator = Draft202012Validator(schema)
+    validator = _validator(schema)
     _unquote(config, [error.absolute_path for error in validator.iter_errors(config)])
     problems = [_message(error) for error in validator.iter_errors(config)]
     if not problems:
@@ -55,9 +65,21 @@ def check(config: dict[str, Any]) -> None:
         raise InputError("\n".join(sorted(f"config key {problem}" for problem in problems)))
 
 
+def _validator(schema: Mapping[str, Any]) -> Any:
+    from jsonschema import Draft202012Validator, validators  # slow, and reading a file needs them not
+
+    def is_number(_: Any, value: Any) -> bool:
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+    types = Draft202012Validator.TYPE_CHECKER.redefine("number", is_number)
+    types = types.redefine("integer", lambda _, value: isinstance(value, int) and is_number(_, value))
+    return validators.extend(Draft202012Validator, type_checker=types)(schema)
+
+
 def _with_names(schema: dict[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema with the names that the registry, the sources' modules and the configuration itself define."""
-    sources = {path.stem for path in (_ROOT / "src/replication/datasets").iterdir()}
+    modules = [path for path in (_ROOT / "src/replication/datasets").rglob("*.py") if "\nEXPECTS" in path.read_text()]
+    sources = [path.parent.name if path.stem == "__init__" else path.stem for path in modules]
     names: dict[str, Any] = {"model": MODELS, "source": sorted(sources)}
     blocks = {"dataset": "datasets", "variant": "variants", "tuning": "tuning", "study": "studies"}
     names |= {name: config[block] if isinstance(config[block], dict) else () for name, block in blocks.items()}
@@ -76,16 +98,19 @@ def _unquote(config: Any, places: list[Any]) -> None:
         block = config
         for key in above:
             block = block[key]
-        if place and isinstance(block[last], str):
+        if place and isinstance(block[last], str) and block[last].strip():
             is_number = re.fullmatch(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+", block[last])  # without a point text, in YAML
             block[last] = float(block[last]) if is_number else yaml.safe_load(block[last])
+        if place and isinstance(block[last], float) and block[last].is_integer():
+            block[last] = int(block[last])
 
 
 def _message(error: Any) -> str:
     key = ".".join(str(part) for part in error.absolute_path) or "(top)"
     name = isinstance(error.instance, bool) and error.validator == "type"
     hint = "; YAML takes yes, no, on and off for truth values: put a name in quotes" if name else ""
-    return f"{key}: {error.message}{hint}; correct it ({SCHEMA} says what is allowed)"
+    found = ", or ".join(inner.message for inner in error.context) or error.message
+    return f"{key}: {found}{hint}; correct it ({SCHEMA} says what is allowed)"
 
 
 def _contradictions(config: Mapping[str, Any]) -> Iterator[str]:
@@ -95,6 +120,9 @@ def _contradictions(config: Mapping[str, Any]) -> Iterator[str]:
     for name in datasets.keys() & set(others):
         yield f"datasets.{name}: a study or control has this name, and its results the same folder; rename the dataset"
     for name, entry in datasets.items():
+        classes = [str(of_class).strip() for of_class in entry.get("classes") or ()]
+        if len({*classes}) < len(classes):
+            yield f"datasets.{name}.classes: found a class twice among {', '.join(classes)}, expected each once"
         if "raw_of" in entry and entry["path"] is not None:
             owner = entry["raw_of"]
             yield f"datasets.{name}.path: its raw files are those of {owner}. Set datasets.{owner}.path instead"
@@ -119,9 +147,7 @@ def _contradictions(config: Mapping[str, Any]) -> Iterator[str]:
 
 def _trials(config: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is wrong with the spaces of tunings, whose values are settings."""
-    from jsonschema import Draft202012Validator
-
-    validator = Draft202012Validator({**schema["$defs"]["overrides"], "$defs": schema["$defs"]})
+    validator = _validator({**schema["$defs"]["overrides"], "$defs": schema["$defs"]})
     for name, tuning in config["tuning"].items():
         for model in tuning["models"]:
             for values in corners(tuning["spaces"].get(model, {})):
