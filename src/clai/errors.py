@@ -24,7 +24,9 @@ def kind_of(content: bytes) -> str:
     """Return in words what a file is that begins with these bytes, for a message about one that cannot be read."""
     if not content:
         return "an empty file"
-    return "an HTML page" if content.lstrip()[:1] == b"<" else f"a file that begins with {content[:8]!r}"
+    kinds = {b"<": "an HTML page", b"PK\3\4": "a zip, or a workbook", b"\x1f\x8b": "a file packed by gzip"}
+    known = (kind for start, kind in kinds.items() if content.lstrip().startswith(start))
+    return next(known, f"a file that begins with {content[:8]!r}")
 
 
 class DivergenceError(InputError):

@@ -13,7 +13,9 @@ SUFFIXES = {
     ".webp": "WEBP",
 }  # fmt: skip
 """Formats by the endings that torchvision's `ImageFolder` reads. Of the other formats of Pillow some start a program."""
-SYSTEM_FOLDERS = ("__MACOSX", "__pycache__", "@eaDir", "$RECYCLE.BIN", "System Volume Information", "lost+found")
+SYSTEM_FOLDERS = (
+    "__MACOSX", "__pycache__", "@eaDir", "#recycle", "@Recycle", "$RECYCLE.BIN", "System Volume Information", "lost+found",
+)  # fmt: skip
 """What systems put beside a user's files."""
 
 
@@ -25,13 +27,19 @@ def is_own(name: str) -> bool:
 def files_below(folder: Path) -> list[Path]:
     """Return the user's own files at any depth of a folder, sorted.
 
-    Links are followed. Raises InputError, naming the link, for links in a circle.
+    Links are followed. Raises InputError, naming it, for a link in a circle, and a folder that must not be read.
     """
     found = []
-    for root, folders, names in os.walk(folder, followlinks=True):
+
+    def refuse(error: OSError) -> None:
+        raise InputError(
+            f"{error.filename}: cannot be listed ({error.strerror}), expected a folder to read. Correct it."
+        )
+
+    for root, folders, names in os.walk(folder, onerror=refuse, followlinks=True):
         folders[:] = filter(is_own, folders)
         for path in (Path(root, name) for name in folders):
-            if path.is_symlink() and Path(root).resolve().is_relative_to(path.resolve()):
+            if path.is_symlink() and any(map(path.samefile, path.absolute().parents)):
                 raise InputError(f"{path}: found a link to a folder that holds it, expected no circle. Remove it.")
         found += [Path(root, name) for name in filter(is_own, names)]
     return sorted(found)
@@ -67,7 +75,8 @@ def read_picture(file: Path, size: tuple[int, int], channels: int, name: str, ad
                     f"{name}: found grey levels with a sign, or with white as 0, expected black as 0. {advice}"
                 )
             if image.mode.startswith("I;16") or (image.mode, image.format) == ("I", "PPM"):  # else cut off at 255
-                shown = Image.fromarray(np.rint(np.asarray(image) / 257).astype(np.uint8))
+                white = 2 ** tags.get(258, (16,))[0] - 1  # some TIFF have 12 bits
+                shown = Image.fromarray(np.rint(np.asarray(image) / (white / 255)).astype(np.uint8))
             elif image.mode in ("I", "F"):
                 raise InputError(
                     f"{name}: found grey levels of 32 bits or with a sign, expected 8 or 16 bits. {advice}"

@@ -34,6 +34,7 @@ def read_arrays(folder: Path, arrays: dict[str, Any], **changes: Any) -> Prepare
     ("x", "kind", "settings"),
     [
         (ARRAYS["x"], "signals", {"channels": ["C3", "C4"]}),
+        ((ARRAYS["x"] + 1e6).astype(">f4"), "signals", {}),
         (np.arange(N * 18).reshape(N, 3, 3, 2).astype(np.uint8), "images", {"sampling_rate": None}),
         (ARRAYS["x"][:, 0].astype(np.float32), "features", {"sampling_rate": None}),
     ],
@@ -98,6 +99,7 @@ def test_numbers_that_the_entry_names_are_the_classes_of_that_name(tmp_path: Pat
         ({"groups": np.where(ARRAYS["groups"] == 1, np.nan, 1)}, {}, "found groups as float64"),
         ({"groups": ARRAYS["groups"] // 4}, {}, "found 2 groups, expected at least 3"),
         ({"y": (ARRAYS["groups"] == 0).astype(int)}, {}, "found no sample of class 'task' among the"),
+        ({"x": ARRAYS["x"].swapaxes(1, 2)}, {"channels": None}, r"found 50 channels of 2 samples in x \(24, 50, 2\), expected"),
         ({}, {"channels": ["C3"]}, "found signals with 2 channels or features, but 1 names"),
         ({}, {"sampling_rate": None}, "found signals .* the `sampling_rate` None, .* a rate for signals alone"),
     ],

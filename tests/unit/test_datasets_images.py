@@ -191,12 +191,7 @@ def test_what_lies_deeper_or_behind_a_link_is_read_and_what_is_no_picture_of_a_c
     (folder / "train" / "cat" / "0000.png").rename(folder / "train" / "cat" / "deep" / "0000.PNG")
     (folder / "test" / "cat").rename(tmp_path / "elsewhere")
     (folder / "test" / "cat").symlink_to(tmp_path / "elsewhere")
-    hidden = (
-        "train/.ipynb_checkpoints/a.png",
-        "train/cat/@eaDir/a.png",
-        "__MACOSX/train/cat/a.png",
-        "train/cat/.a.png",
-    )
+    hidden = ("train/.ipynb_checkpoints/a.png", "train/#recycle/a.png", "__MACOSX/train/cat/a.png", "train/cat/.a.png")
     for name in (*hidden, "train/cat/notes.heic", "train/top.png", "README.md"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(image_bytes(1))
@@ -257,15 +252,17 @@ def test_grey_levels_of_16_bits_are_scaled_and_others_refused(tmp_path: Path, ki
             assert np.abs(pixels - (GREYS / 257)[..., None]).max() <= 1
 
 
-@pytest.mark.parametrize(("dtype", "tag", "value"), [(np.uint16, 262, 0), (np.uint8, 339, 2)])
-def test_a_sign_and_white_as_0_which_pillow_overlooks_are_refused(
-    tmp_path: Path, dtype: Any, tag: int, value: int
-) -> None:
+@pytest.mark.parametrize(("dtype", "tag", "value"), [(np.uint16, 262, 0), (np.uint8, 339, 2), (np.uint16, 258, 12)])
+def test_what_pillow_overlooks_is_refused_or_scaled(tmp_path: Path, dtype: Any, tag: int, value: int) -> None:
+    """White as 0, grey levels with a sign, and white as 4,095 of 12 bits."""
     content, at = io.BytesIO(), struct.pack("<HHI", tag, 3, 1)
-    Image.fromarray((GREYS / 257).astype(dtype)).save(content, "TIFF", tiffinfo={339: 1})
+    Image.fromarray(np.full((32, 32), -1).astype(dtype)).save(content, "TIFF", tiffinfo={339: 1})
     written = bytearray(content.getvalue())
     written[(place := written.index(at) + len(at)) : place + 2] = struct.pack("<H", value)
     (tmp_path / "x.tif").write_bytes(written)
+    if value == 12:
+        assert (read_picture(tmp_path / "x.tif", (32, 32), 3, "x", "") == 255).all()
+        return
     with pytest.raises(InputError, match="with a sign, or with white as 0"):
         read_picture(tmp_path / "x.tif", (32, 32), 3, "x", "")
 
@@ -306,7 +303,10 @@ def test_a_picture_that_is_none_or_of_another_size_is_named(
     [
         (["train/cat/1.png"], "found no picture under test/<class>/"),
         (["train/cat/1.png", "test/dog/1.png"], "classes cat, dog are in one of train/ and test/ only"),
-        (["1.png"], "found no picture under train/<class>/"),
+        (["1.png"], "found no picture under train/<class>/ but 1.png; expected"),
+        (["train/a/1.png", "test/a/1.png", "train/b/1.gif", "test/b/1.gif"], "found no picture in b of train"),
+        (["train/a/1.png", "test/a/1.png", "val/a/1.png", "valid/a/1.png"], "found val and valid for val, expected"),
+        (["1/train/cat/1.png", "2/train/cat/1.png"], "found 1/train and 2/train for train, expected one folder"),
     ],
 )
 def test_a_layout_without_both_splits_of_every_class_is_refused(tmp_path: Path, names: list[str], message: str) -> None:

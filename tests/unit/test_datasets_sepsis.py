@@ -84,7 +84,10 @@ def record(*rows: str, header: str = "HR|Temp|ICULOS|SepsisLabel") -> bytes:
 
 
 def test_a_record_is_parsed_with_its_own_hours() -> None:
-    rows = parse("p000007.psv", record("80|NaN|3|0", "81|36.5|4|1"), ["HR", "Temp"])
+    content = record("80|NaN|3|0", "81|36.5|4|1")
+    rows = parse("p000007.psv", content, ["HR", "Temp"])
+    for written in (b"\xef\xbb\xbf" + content, content.replace(b"\n", b"\r\n"), content.replace(b"\n", b"\r")):
+        np.testing.assert_array_equal(parse("p000007.psv", written, ["HR", "Temp"]).x, rows.x)
     np.testing.assert_array_equal(rows.recordings, [7, 7])
     np.testing.assert_array_equal(rows.hours, [3, 4])
     np.testing.assert_array_equal(rows.y, [0, 1])
@@ -105,7 +108,8 @@ def test_a_record_is_parsed_with_its_own_hours() -> None:
         (record("80|36|NaN|1"), "found a row without ICULOS"),
         (record("80|36|1.5|0"), "found a row without ICULOS"),
         (record("80|36|-1|0"), "found a row without ICULOS"),
-        (record("80|1|0", header="HR|ICULOS|SepsisLabel"), "cannot be read .*Temp"),
+        (record("80|1|0", header="HR|ICULOS|SepsisLabel"), ".*not one column each of Temp among HR, ICULOS"),
+        (record("80|36|1|0|9", header="HR|Temp|ICULOS|SepsisLabel|HR"), ".*not one column each of HR among HR"),
         (b" ", "cannot be read"),
         (b"\n<html>not found</html>", "cannot be read .*expected a record with HR, Temp, SepsisLabel, ICULOS"),
     ],
@@ -216,7 +220,7 @@ def test_zips_and_their_folders_give_the_same_rows_and_both_at_once_are_refused(
     a, b = read([archive], ["HR", "Resp"]), read(records, ["HR", "Resp"])
     np.testing.assert_array_equal(a.x, b.x)
     np.testing.assert_array_equal(a.recordings, b.recordings)
-    with pytest.raises(InputError, match="records appear twice"):
+    with pytest.raises(InputError, match=r"record p000001\.psv appears twice"):
         read([archive, *records], ["HR", "Resp"])
 
 

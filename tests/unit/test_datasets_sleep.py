@@ -14,15 +14,7 @@ import pytest
 from clai.errors import InputError
 from replication.datasets.miniature.make import make
 from replication.datasets.prepared import Prepared, load
-from replication.datasets.sleep_edf import (
-    MOVEMENT,
-    UNSCORED,
-    choose,
-    scored_epochs,
-    selected,
-    stage_of,
-    within_sleep,
-)
+from replication.datasets.sleep_edf import MOVEMENT, UNSCORED, choose, scored_epochs, selected, stage_of, within_sleep
 from replication.datasets.sources import obtain, prepare, read_sources
 from support.loopback import entry
 from support.repository import MINI, SOURCES
@@ -145,12 +137,7 @@ def own(raw_folder: Path, tmp_path: Path) -> Path:
 
 
 def prepared_from(folder: Path, out: Path, **changes: Any) -> Prepared:
-    prepare(
-        obtain("sleepedf", entry("sleep_edf", path=str(folder)), SOURCES, out, False),
-        out,
-        SETTINGS | changes,
-        0,
-    )
+    prepare(obtain("sleepedf", entry("sleep_edf", path=str(folder)), SOURCES, out, False), out, SETTINGS | changes, 0)
     return load(out)
 
 

@@ -156,6 +156,12 @@ HEADER, *ROWS = TEXT.splitlines()
         (wards().reset_index().to_csv(index=False), {}, "found 'index', an index"),
         (wards().rename_axis("Unnamed: 0.1").to_csv(), {}, r"found 'Unnamed: 0\.1', an index"),
         (wards().rename_axis("...1").to_csv(), {}, r"found '\.\.\.1', an index"),
+        (wards().rename_axis("Index").to_csv(), {}, "found 'Index', an index"),
+        (wards().rename_axis("row_id").to_csv(), {}, "found 'row_id', an index"),
+        (set_cell(7, "outcome", "\\N"), {}, r"found '.N' in column 'outcome' at line 9, expected a value"),
+        (set_cell(7, "outcome", "Missing"), {}, "found 'Missing' in column 'outcome' at line 9"),
+        (set_cell(7, "patient", "p\0001"), {}, "column 'patient': found the text 'p.x001', expected one that can be printed"),
+        (TEXT.encode("utf-16-le").decode(), {}, "found characters of two bytes, as in UTF-16, expected UTF-8"),
         (wards(2).to_csv(index=False), {}, "found 2 'patient' groups, expected at least 3"),
     ],
 )  # fmt: skip
@@ -183,7 +189,8 @@ def test_blanks_of_any_kind_around_labels_and_groups_do_not_count(tmp_path: Path
     blanks = np.array(["", " ", "\t", "\u00a0", "\u200b", "\ufeff"])
     for name in ("patient", "outcome"):
         before, after = rng.choice(blanks, (2, len(table)))
-        table[name] = before + table[name] + after
+        within = rng.choice(blanks[4:], len(table))
+        table[name] = before + table[name].str[:1] + within + table[name].str[1:] + after
     table.to_csv(tmp_path / "blanks.csv", index=False)
     wards().to_csv(tmp_path / "wards.csv", index=False)
     data, plain = (prepared(tmp_path / f"{name}.csv", tmp_path / name) for name in ("blanks", "wards"))
@@ -204,9 +211,9 @@ def test_a_bad_value_of_a_packed_table_is_named_with_its_line(tmp_path: Path) ->
         prepared(path, tmp_path / "out")
 
 
-@pytest.mark.parametrize("first", [20240101, 1_700_000_000_000])
-def test_numbers_are_standardised_before_they_are_narrowed(tmp_path: Path, first: int) -> None:
-    wards().assign(place=first + np.arange(60)).to_csv(tmp_path / "wards.csv", index=False)
+@pytest.mark.parametrize(("first", "step"), [(20240101, 1), (1_700_000_000_000, 1), (0, 1e-46)])
+def test_numbers_are_standardised_before_they_are_narrowed(tmp_path: Path, first: int, step: float) -> None:
+    wards().assign(place=first + step * np.arange(60)).to_csv(tmp_path / "wards.csv", index=False)
     data = prepared(tmp_path / "wards.csv", tmp_path / "out")
     settings = {"training": {"samples": None}, "normalise_test_separately": False}
     items = splits_of(data, settings, RunId("wards", "clai-m", 0), torch.device("cpu")).train
@@ -221,6 +228,7 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "cut short": lambda whole: whole[: len(whole) // 2],
     "a byte changed": lambda whole: whole[:40] + bytes([whole[40] ^ 255]) + whole[41:],
     "another encoding": lambda whole: "Größe".encode("utf-16"),
+    "a workbook": lambda whole: b"PK\3\4\xff",
 }
 
 

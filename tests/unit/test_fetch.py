@@ -6,7 +6,7 @@ import io
 import os
 import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -217,6 +217,19 @@ def test_a_listing_of_a_folder_leaves_out_those_below_and_refuses_a_circle(tmp_p
     (tmp_path / "deep" / "round").symlink_to(tmp_path)
     with pytest.raises(InputError, match=r"deep/round: found a link to a folder that holds it"):
         matching(tmp_path, ["**/*.png"])
+    (tmp_path / "deep" / "round").unlink()
+    for link, to in (("deep/there", "other"), ("other/back", "deep")):  # a circle of two links
+        (tmp_path / "other").mkdir(exist_ok=True)
+        (tmp_path / link).symlink_to(tmp_path / to)
+    with pytest.raises(InputError, match=r"(there/back|back/there): found a link to a folder that holds it"):
+        matching(tmp_path, ["**/*.png"])
+
+
+@pytest.mark.parametrize("spoil", [lambda path: path.symlink_to("nowhere"), os.mkfifo])
+def test_what_is_no_file_is_refused(tmp_path: Path, spoil: Callable[[Path], None]) -> None:
+    spoil(tmp_path / "1.png")
+    with pytest.raises(InputError, match=r"1\.png: found a link to nothing, or a pipe, expected a file"):
+        matching(tmp_path, ["*.png"])
 
 
 def packed(path: Path, members: dict[str, bytes]) -> Path:

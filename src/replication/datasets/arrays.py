@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from clai.errors import InputError
 from replication.datasets.files import reading
-from replication.datasets.identifiers import in_order, missing, positive_last, refuse_two_spellings, trimmed
+from replication.datasets.identifiers import in_order, missing, positive_last, refuse_odd_texts, trimmed
 from replication.datasets.prepared import SPLITS, narrowed, writing
 from replication.datasets.sources import Raw
 from replication.datasets.splits import rows_of_groups, stratified_validation
@@ -52,7 +52,7 @@ def read_arrays(path: Path, classes: Sequence[Any] | None) -> tuple[Array, Array
             )
         if labels.dtype.kind == "U":
             given[name] = trimmed(labels)
-            refuse_two_spellings(given[name], f"{path}: {name}")
+            refuse_odd_texts(given[name], f"{path}: {name}")
             if (places := np.flatnonzero(missing(given[name], classes if name == "y" else None))).size:
                 at = f"{name} at sample {places[0]}, counted from 0"
                 raise InputError(
@@ -101,6 +101,11 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
         raise InputError(f"datasets.{raw.dataset}.path: found {len(others) + 1} files, expected one. Set it to one.")
     x, y, groups = read_arrays(path, settings["classes"])
     kind, count = KINDS[x.ndim], x.shape[1 if x.ndim == 3 else -1]
+    if kind == "signals" and settings["channels"] is None and count > x.shape[2]:
+        raise InputError(
+            f"{path}: found {count} channels of {x.shape[2]} samples in x {x.shape}, expected signals (N, channels, samples). "
+            "Exchange the last two axes; or, if they are right, name the `channels` in the entry."
+        )
     channels = settings["channels"] or [f"{'feature' if x.ndim == 2 else 'channel'} {n + 1}" for n in range(count)]
     if len(channels) != count or (settings["sampling_rate"] is not None) != (kind == "signals"):
         raise InputError(

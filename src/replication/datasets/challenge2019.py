@@ -4,7 +4,6 @@ The source labels the hours from six before the onset of sepsis to the end of th
 since admission to the ICU, which does not always begin at 1.
 """
 
-import io
 import re
 import warnings
 import zipfile
@@ -49,11 +48,14 @@ def parse(name: str, data: bytes, variables: Sequence[str]) -> Rows:
     if match is None:
         raise InputError(f"{name}: found another name than pNNNNNN.psv, expected that of a record. Rename it.")
     with (
-        reading(name, f"a record with {', '.join([*variables, LABEL, HOUR])}"),
+        reading(name, f"a record with {', '.join([*variables, LABEL, HOUR])} (`variables` of the entry among them)"),
         warnings.catch_warnings(action="error"),
     ):
-        columns = data.partition(b"\n")[0].decode().strip().split("|")
-        table = np.loadtxt(io.BytesIO(data), np.float32, comments=None, delimiter="|", skiprows=1, ndmin=2)
+        header, *lines = data.decode("utf-8-sig").splitlines()
+        columns = header.split("|")
+        if odd := [column for column in (*variables, LABEL, HOUR) if columns.count(column) != 1]:
+            raise ValueError(f"not one column each of {', '.join(odd)} among {', '.join(columns)}")
+        table = np.loadtxt(lines, np.float32, comments=None, delimiter="|", ndmin=2)
         if table.shape[1] != len(columns):
             raise ValueError(f"{len(columns)} names of {table.shape[1]} columns")
         label, hours = (table[:, columns.index(column)] for column in (LABEL, HOUR))
@@ -70,8 +72,9 @@ def read(paths: Sequence[Path], variables: Sequence[str]) -> Rows:
     if not parts:
         raise InputError(f"found no pNNNNNN.psv record in {', '.join(map(str, paths))}")
     whole = Rows(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-    if len(parts) != len(np.unique(whole.recordings)):
-        raise InputError(f"records appear twice in {', '.join(map(str, paths))}; give zips or folders, not both")
+    numbers, times = np.unique([part.recordings[0] for part in parts], return_counts=True)
+    if (times > 1).any():
+        raise InputError(f"record p{numbers[times > 1][0]:06d}.psv appears twice; give zips or folders, not both")
     rows = whole.take(np.lexsort((whole.hours, whole.recordings)))
     if (twice := np.flatnonzero((np.diff(rows.recordings) == 0) & (np.diff(rows.hours) == 0))).size:
         name, hour = f"p{rows.recordings[twice[0]]:06d}.psv", rows.hours[twice[0]]

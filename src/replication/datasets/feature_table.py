@@ -19,7 +19,7 @@ import pandas as pd
 
 from clai.errors import InputError
 from replication.datasets.files import read_parquet, reading
-from replication.datasets.identifiers import in_order, missing, positive_last, refuse_two_spellings, trimmed
+from replication.datasets.identifiers import in_order, missing, positive_last, refuse_odd_texts, trimmed
 from replication.datasets.prepared import SPLITS, narrowed, writing
 from replication.datasets.sources import Raw
 from replication.datasets.splits import rows_of_groups
@@ -28,8 +28,12 @@ FILES = ("*.csv", "*.csv.gz", "*.parquet")
 TABLE = "one table with a header, .csv, .csv.gz or .parquet"
 EXPECTS = f"{TABLE}, of the columns that the dataset's entry names"
 ALL_OTHERS = "all others"
-INDEX = re.compile(r"|Unnamed: \d+(\.\d+)?|\.\.\.\d+|__index_level_\d+__|index|level_\d+|rownames|row\.names")
-"""Names of the column in which a table keeps the numbers of its rows, as pandas and R write it."""
+INDEX = re.compile(
+    r"|Unnamed: ?\d+(\.\d+|_level_\d+)?|\.\.\.\d+|__index_level_\d+__|level_\d+|_?(row[_. ]?)?(index|idx|id)(\.\d+)?|"
+    r"row[_. ]?(names?|num(ber)?|no|nr)?",
+    re.IGNORECASE,
+)
+"""Names of the column in which a table keeps the numbers of its rows, as pandas, R and people write it."""
 
 
 def _is(path: Path, ending: str) -> bool:
@@ -51,6 +55,8 @@ def columns_of(path: Path) -> list[str]:
         else:  # as a row, because pandas renames columns that repeat
             header = _read_csv(path, header=None, nrows=1, dtype=str)
             names = header.iloc[0].tolist()
+    if "\0" in "".join(names):
+        raise InputError(f"{path}: found characters of two bytes, as in UTF-16, expected UTF-8. Save it so.")
     if repeated := [name for name, count in Counter(names).items() if count > 1]:
         raise InputError(
             f"{path}: found more than one column {_named(repeated)}, expected every name once. Rename them."
@@ -105,8 +111,9 @@ def read_table(path: Path, features: Sequence[str], texts: Sequence[str]) -> pd.
         raise InputError(f"{path}: found no row, expected samples. Replace the file.")
     for name in texts:
         _refuse(path, table[name].isna(), name, "nothing", "a value")
+        _refuse(path, table[name].map(type).eq(bytearray), name, table[name], "a text or a number")
         table[name] = trimmed(table[name].astype(str))
-        refuse_two_spellings(table[name].to_numpy(dtype=str), f"{path}: column '{name}'")
+        refuse_odd_texts(table[name].to_numpy(dtype=str), f"{path}: column '{name}'")
     for name in features:
         column = table[name]
         _refuse(path, column.isna(), name, "nothing", "a number")

@@ -33,7 +33,8 @@ def reading(path: Path | str, expected: str) -> Iterator[None]:
         if Path(path).is_file():
             with Path(path).open("rb") as file:
                 found = f"found {kind_of(file.read(64))}, "
-        advice = "Save it as UTF-8" if isinstance(error, UnicodeDecodeError) else "Replace the file"
+        text = isinstance(error, UnicodeDecodeError) and "begins with" in found
+        advice = "Save it as UTF-8" if text else "Replace the file"
         raise InputError(f"{path}: cannot be read ({said}); {found}expected {expected}. {advice}.") from error
 
 
@@ -81,7 +82,7 @@ def matching(folder: Path, patterns: Sequence[str]) -> list[Path]:
     """Return the files below `folder` that match one of the patterns in upper or lower case, sorted.
 
     patterns: of a name in `folder` itself, or after "**/" of a name at any depth. `files_below` says what is left out. Raises
-    InputError, naming the path, for links in a circle or to nothing, and for a name of other bytes than UTF-8.
+    InputError, naming the path, for links in a circle or to nothing, pipes, and a name of other bytes than UTF-8.
     """
     anywhere = [f"*{pattern[2:]}".lower() for pattern in patterns if pattern.startswith("**/")]
     at_the_top = [pattern.lower() for pattern in patterns if not pattern.startswith("**/")]
@@ -94,8 +95,8 @@ def matching(folder: Path, patterns: Sequence[str]) -> list[Path]:
     paths = [path for path in files_below(folder) if wanted(path.relative_to(folder).as_posix().lower())]
     if odd := [path for path in paths if (name := str(path)) != name.encode(errors="replace").decode()]:
         raise InputError(f"{odd[0]}: found a name of other bytes than UTF-8, expected a text. Rename it.")
-    if broken := [path for path in paths if not path.exists()]:
-        raise InputError(f"{broken[0]}: found a link to nothing, expected a file. Correct or remove the link.")
+    if broken := [path for path in paths if not path.is_file()]:
+        raise InputError(f"{broken[0]}: found a link to nothing, or a pipe, expected a file. Correct or remove it.")
     return paths
 
 

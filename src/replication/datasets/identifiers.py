@@ -13,18 +13,20 @@ import numpy.typing as npt
 
 from clai.errors import InputError
 
-_BLANK = r"[\s\u00ad\u180e\u200b-\u200f\u2060\ufeff]"
-_AROUND = re.compile(rf"^{_BLANK}+|{_BLANK}+$")
+_UNSEEN = re.compile(r"[\u00ad\u180e\u200b-\u200f\u2060\ufeff]")
 _MISSING = re.compile(
-    r"\W*|-?nan|n\W?a\W?|<na>|nat|\W?null\W?|none|#n/?a.*|#\w+(/0)?[!?]|-?1\.#(ind|qnan)", re.IGNORECASE
+    r"\W*|-?nan|n\W?a\W?|(pd\.|<)na>?|nat|\W?null\W?|none|nil|\\n|missing|undefined|not a(vailable|pplicable)|#n/?a.*|"
+    r"#\w+(/0)?[!?]|-?1\.#(ind|qnan)",
+    re.IGNORECASE,
 )
-"""Also what has no letter and no digit, as `.` of SAS, and errors of a spreadsheet, as `#VALUE!`."""
+"""Also what has no letter and no digit, as `.` of SAS; errors of a spreadsheet, as `#VALUE!`; and `\\N` of databases."""
 
 
 def trimmed(texts: npt.ArrayLike) -> npt.NDArray[np.str_]:
-    """Return texts (N,) without blanks of any kind around them, an accented letter always as one character."""
+    """Return texts (N,) without blanks around them and unseen characters, blanks within and accented letters as one character."""
     found, rows = np.unique(np.asarray(texts, dtype=str), return_inverse=True)
-    return np.array([_AROUND.sub("", unicodedata.normalize("NFC", text)) for text in found], dtype=str)[rows]
+    seen = [_UNSEEN.sub("", unicodedata.normalize("NFC", text)) for text in found]
+    return np.array([" ".join(text.split()) for text in seen], dtype=str)[rows]
 
 
 def missing(texts: npt.NDArray[np.str_], classes: Sequence[Any] | None = None) -> npt.NDArray[np.bool_]:
@@ -33,10 +35,12 @@ def missing(texts: npt.NDArray[np.str_], classes: Sequence[Any] | None = None) -
     return np.isin(texts, [text for text in np.unique(texts) if _MISSING.fullmatch(text) and text not in named])
 
 
-def refuse_two_spellings(texts: npt.NDArray[np.str_], where: str) -> None:
-    """Raise InputError, naming where they are, for two texts that are one number, such as 1 and 1.0."""
+def refuse_odd_texts(texts: npt.NDArray[np.str_], where: str) -> None:
+    """Raise InputError, naming where, for two texts that are one number, such as 1 and 1.0, and one that cannot be printed."""
     texts_of: dict[Decimal, str] = {}
     for text in np.unique(texts).tolist():
+        if not text.isprintable():
+            raise InputError(f"{where}: found the text '{text}', expected one that can be printed. Correct it.")
         with suppress(InvalidOperation, TypeError):  # a number; one that can be looked up, as sNaN cannot
             if (first := texts_of.setdefault(Decimal(text), text)) != text:
                 raise InputError(f"{where}: found {first} and {text}, expected one way to write this number.")

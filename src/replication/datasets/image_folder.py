@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clai.errors import InputError
-from clai.pictures import SUFFIXES, read_picture
+from clai.pictures import SUFFIXES, is_own, read_picture
 from replication.datasets.files import matching, unpack_archive
 from replication.datasets.identifiers import in_order, positive_last
 from replication.datasets.prepared import SPLITS, writing
@@ -53,6 +53,7 @@ def opened(path: Path, out_dir: Path) -> Iterator[Path]:
 def listed(folder: Path, path: Path) -> tuple[dict[str, dict[str, list[Path]]], list[Path]]:
     """Return the pictures by split and class, and other files, sorted; raise InputError for splits of other classes."""
     pictures: dict[str, dict[str, list[Path]]] = {"train": {}, "test": {}}
+    places: dict[str, Path] = {}
     others = []
     for file in matching(folder, ["**/*"]):
         parts = file.relative_to(folder).parts
@@ -60,15 +61,27 @@ def listed(folder: Path, path: Path) -> tuple[dict[str, dict[str, list[Path]]], 
         if at is None or file.suffix.lower() not in SUFFIXES:
             others.append(file)
         else:
+            split, place = SPLIT_OF[parts[at].lower()], Path(*parts[: at + 1])
+            if (first := places.setdefault(split, place)) != place:
+                raise InputError(f"{path}: found {first} and {place} for {split}, expected one folder. Leave one out.")
             name = unicodedata.normalize("NFC", parts[at + 1])
-            pictures.setdefault(SPLIT_OF[parts[at].lower()], {}).setdefault(name, []).append(file)
+            pictures.setdefault(split, {}).setdefault(name, []).append(file)
     for name, classes in pictures.items():
         if not classes:
-            raise InputError(f"{path}: found no picture under {name}/<class>/; expected {', '.join(SUFFIXES)} files")
+            there = ", ".join(sorted(filter(is_own, (inner.name for inner in folder.iterdir())))[:5])
+            raise InputError(
+                f"{path}: found no picture under {name}/<class>/ but {there or 'nothing'}; expected {', '.join(SUFFIXES)} files"
+            )
         if unprintable := [name for name in classes if not name.isprintable()]:
             raise InputError(f"{path}: found the folder '{unprintable[0]}', expected the name of a class. Rename it.")
         if only := sorted(pictures["train"].keys() ^ classes.keys()):
             raise InputError(f"{path}: classes {', '.join(only)} are in one of train/ and {name}/ only; expected both")
+        below = (inner.name for inner in (folder / places[name]).iterdir() if inner.is_dir() and is_own(inner.name))
+        if without := sorted({unicodedata.normalize("NFC", inner) for inner in below} - classes.keys()):
+            raise InputError(
+                f"{path}: found no picture in {', '.join(without)} of {places[name]}, expected {', '.join(SUFFIXES)} files. "
+                "Convert the pictures, or remove the folder."
+            )
     return pictures, others
 
 

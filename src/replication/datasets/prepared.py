@@ -81,9 +81,11 @@ def narrowed(x: Array, axis: int = -1) -> Array:
 
     Such are dates written as numbers: runs standardise features before they narrow them. axis: of the channels.
     """
+    if np.can_cast(x.dtype, np.float32):
+        return x.astype(np.float32)
     others = tuple(i for i in range(x.ndim) if i != axis % x.ndim)
-    rounding = np.finfo(np.float32).eps / 2 * np.maximum(np.abs(x.min(others)), np.abs(x.max(others)))
-    rough = (x.dtype != np.float32) & (np.ptp(x, others) > 0) & (rounding >= x.std(others) / 1000)
+    step = np.spacing(np.maximum(np.abs(x.min(others)), np.abs(x.max(others))).astype(np.float32))
+    rough = (np.ptp(x, others) > 0) & (step >= x.std(others) / 500)
     return x.astype(np.float64 if rough.any() else np.float32)
 
 

@@ -132,7 +132,7 @@ def write(
             kind="recordings",
             classes=CLASSES,
             variables=variables,
-            units=[UNITS[name] for name in variables],
+            units=[UNITS.get(name, "as in the records") for name in variables],
             sampling_rate=1 / 3600,
             label_rule=label_rule,
             cohort=settings["cohort"],
