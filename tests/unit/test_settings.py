@@ -167,7 +167,7 @@ def test_command_prints_what_decides_a_run_and_which_names_there_are(
 
 @pytest.mark.parametrize("dataset", ["challenge2019", "challenge2019-hospitals"])
 def test_own_overrides_win_over_what_trials_chose(dataset: str) -> None:
-    own = {"datasets": {dataset: {"overrides": {"training": {"batch_size": 4}}}}}
+    own = {"datasets": {dataset: {"overrides": {"training": {"batch_size": "4"}}}}}  # as --config brings it
     settings, chosen = load_settings(REPOSITORY, own), REAL["tuned"]["challenge2019"]["clai-m"]["training"]
     found = effective_settings(settings, dataset, "clai-m")["training"]
     assert (found["batch_size"], found["learning_rate"]) == (4, chosen["learning_rate"])

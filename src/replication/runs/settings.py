@@ -57,7 +57,14 @@ def load_settings(
 
 def prefer_own(settings: dict[str, Any], own: Mapping[str, Any]) -> None:
     """Lay the `overrides` of datasets in the user's own settings over what trials chose (`tuned`), in place."""
-    of_datasets = {name: entry.get("overrides", {}) for name, entry in own.get("datasets", {}).items()}
+
+    def checked(part: Mapping[str, Any], values: Any) -> dict[str, Any]:
+        return {key: checked(of, values[key]) if isinstance(of, dict) else values[key] for key, of in part.items()}
+
+    of_datasets = {
+        name: checked(entry.get("overrides", {}), settings["datasets"][name]["overrides"])
+        for name, entry in own.get("datasets", {}).items()
+    }
     settings["tuned"] = (settings["tuned"] or {}) | {
         name: {model: merge(chosen, overrides) for model, chosen in tuned_models(settings, name).items()}
         for name, overrides in of_datasets.items()
