@@ -86,6 +86,10 @@ def select_stays(database: DuckDBPyConnection, settings: Mapping[str, Any]) -> l
         """)
     total = count(database, "SELECT count(*) FROM icustays")
     known = count(database, "SELECT count(*) FROM stays")
+    if ageless := count(database, "SELECT count(*) FROM stays WHERE age IS NULL AND intime IS NOT NULL"):
+        raise InputError(
+            f"hosp/patients: found {ageless} stays of patients without an age, expected anchor_age and anchor_year."
+        )
     exclusions = [
         {"reason": "stays of patients whom hosp/patients does not have", "count": total - known, "left": known}
     ]
