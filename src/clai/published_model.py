@@ -176,7 +176,7 @@ class PublishedModel:
                 f"x: found a number that is not finite, expected {kind} without gaps. Leave such samples out."
             )
         if kind == "recordings":
-            yield Hourly(torch.tensor(array, dtype=torch.float32), torch.tensor([len(array)]))
+            yield Hourly(torch.from_numpy(array.astype(np.float32)), torch.tensor([len(array)]))
             return
         mean, sd = expected["mean"], expected["sd"]
         for start in range(0, len(array), _BLOCK):
@@ -239,7 +239,7 @@ def _normalised(x: NDArray[Any], kind: str, mean: list[float], sd: list[float]) 
     centre, scale = (torch.tensor(values, dtype=torch.float32) for values in (mean, sd))
     if kind == "images":
         return ((torch.tensor(x).float() - centre) / scale).permute(0, 3, 1, 2)
-    return (torch.tensor(x, dtype=torch.float32) - centre.unsqueeze(1)) / scale.unsqueeze(1)
+    return (torch.from_numpy(x.astype(np.float32)) - centre.unsqueeze(1)) / scale.unsqueeze(1)
 
 
 def load(folder: str | Path) -> PublishedModel:

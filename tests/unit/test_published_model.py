@@ -22,7 +22,7 @@ import clai
 from clai.batches import NO_AUGMENTATION
 from clai.cli import main
 from clai.errors import InputError
-from clai.published_model import PublishedModel
+from clai.published_model import PublishedModel, _normalised
 from replication.datasets.prepared import Prepared
 from replication.experiments import published
 from replication.experiments.evaluation import evaluate
@@ -232,6 +232,12 @@ def test_columns_of_a_data_frame_go_by_their_names(publish: PublishedBy) -> None
     x = np.asarray(run.data["x_test"])[:4]
     frame = pd.DataFrame(x, columns=["red", "green", "blue"])
     np.testing.assert_array_equal(loaded.scores(frame[["blue", "red", "green"]]), loaded.scores(x))
+
+
+def test_signals_may_have_any_byte_order() -> None:
+    x = np.arange(24.0).reshape(2, 3, 4)
+    found = [_normalised(x.astype(kind), "signals", [1.0] * 3, [2.0] * 3) for kind in (">f4", ">i2", "g")]
+    assert all(part.tolist() == ((x - 1) / 2).tolist() for part in found)
 
 
 @pytest.fixture
