@@ -8,16 +8,7 @@ import numpy as np
 
 from replication.datasets import mimic_iv
 from replication.datasets.files import describe_files
-from replication.datasets.mimic_iv.sofa import (
-    CHARTED_FIO2,
-    FIO2,
-    OXYGEN_DEVICE,
-    PAO2,
-    PLATELETS,
-    SPECIMEN,
-    TUBE,
-    URINE,
-)
+from replication.datasets.mimic_iv.sofa import CHARTED_FIO2, FIO2, OXYGEN_DEVICE, PAO2, PLATELETS, SPECIMEN, TUBE, URINE
 from replication.datasets.mimic_iv.tables import connect
 from replication.datasets.miniature.icu import COLUMNS, write_tables
 from replication.datasets.prepared import Prepared, load

@@ -7,15 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clai.alignment import (
-    Target,
-    TargetMatrix,
-    alignment_loss,
-    alignment_scores,
-    balanced,
-    one_vs_rest,
-    target_matrix,
-)
+from clai.alignment import Target, TargetMatrix, alignment_loss, alignment_scores, balanced, one_vs_rest, target_matrix
 from clai.kernels import Kernel, build
 from replication.experiments.theory import check_bound
 

@@ -3,16 +3,7 @@
 import pytest
 import torch
 
-from clai.encoders import (
-    MLP,
-    CausalGRU,
-    Classifier,
-    ConditionedHead,
-    ConvNet,
-    Encoder,
-    Hourly,
-    ResNet2d,
-)
+from clai.encoders import MLP, CausalGRU, Classifier, ConditionedHead, ConvNet, Encoder, Hourly, ResNet2d
 
 
 def test_one_condition_is_a_slice_of_all() -> None:
