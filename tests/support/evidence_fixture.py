@@ -253,9 +253,9 @@ def _runs(folder: Path, dataset: str, models: Collection[str], units: Sequence[t
 def write_studies(root: Path, gain: float = 0.02) -> None:
     """Write `root`/<study>/evidence/ of all studies; gain: of the zero target over product, and of joint over sequential."""
     rng = np.random.default_rng(11)
-    kernels = ("cosine", "identity", "scalar", "diagonal", "full")
+    kernels = ("cosine", "identity", "full")
     cells = {
-        "ablation": [f"{kernel}_{target}" for kernel in kernels for target in ("zero", "product", "masked")],
+        "ablation": [f"{kernel}_{target}" for kernel in kernels for target in ("zero", "product")],
         "convergence": [
             f"{k}_{s}-long" for k in ("cosine", "full") for s in ("sequential-all", "joint-all", "joint-1")
         ],
@@ -288,7 +288,7 @@ def write_studies(root: Path, gain: float = 0.02) -> None:
                     cost = (epoch * 1e12, epoch * (10.0 + seed))
                     change = -0.05 + gain * ("_zero_" in cell) + rng.normal(0, 0.001) if study in TURNS else ""
                     history.append((study, cell, seed, "", epoch, *learned, change, *cost))
-                settings = {"encoder": {"width": 48 if study == "wide" else 32}, "training": {"batch_size": 64}}
+                settings = {"encoder": {"width": 32}, "training": {"batch_size": 64}}
                 runs.append(_record(f"{study}/{cell}/seed{seed}", seed=seed, settings=settings))
         _write(folder, "metrics.csv", metrics)
         pd.DataFrame(history, columns=STUDY_HISTORY).to_csv(folder / "history.csv", index=False)

@@ -103,9 +103,9 @@ def test_figure4_shades_the_hours_of_the_event() -> None:
 
 def test_figure_s3_draws_the_median_and_range_of_each_method() -> None:
     _, frame, _, _ = drawn("supplement/figureS3")
-    history = pd.read_csv(PUBLISHED / "wide" / "evidence" / "history.csv").query("model == 'full_product'")
+    history = pd.read_csv(PUBLISHED / "sprint" / "evidence" / "history.csv").query("model == 'full'")
     ended = history[history["epoch"] == history["epoch"].max()]
-    last = frame.query("model == 'full_product' and quantity == 'seconds'").iloc[-1]
+    last = frame.query("model == 'full' and quantity == 'seconds'").iloc[-1]
     assert last["x"] == pytest.approx(ended["seconds"].median())
     accuracy = ended["validation_accuracy"]
     expected = (accuracy.median(), accuracy.min(), accuracy.max(), len(accuracy))

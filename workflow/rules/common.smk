@@ -25,7 +25,6 @@ wildcard_constraints:
     embedding="|".join(controls.EMBEDDINGS),
     cell=rf"{VARIANT}(_{VARIANT})*|({'|'.join(MODELS)})_trial\d+",
     run=r"seed\d+(/fold\d+)?",
-    owner="|".join([*config["datasets"], *config["studies"]]),
     table="|".join(outputs.of_kind("table", config)),
     figure="|".join(outputs.of_kind("figure", config)),
 
@@ -45,7 +44,7 @@ RENDERING = library("replication/report", "replication/metrics", "replication/ru
 
 def settings_of(wildcards, model=None):
     """The settings of the wildcards' cell, study or dataset; a dataset's with what the trials chose for the model."""
-    name = wildcards.get("study") or wildcards.get("owner") or wildcards.dataset
+    name = wildcards.get("study") or wildcards.dataset
     if "cell" in wildcards.keys():
         return run_settings.cell_settings(config, name, wildcards.cell)
     if name in config["studies"]:
@@ -104,9 +103,14 @@ def files_of_runs(name, *models, first=False):
     return files
 
 
+def files_of_model(name):
+    """Input function: a file of every run of the wildcards' model."""
+    return lambda wildcards: of_runs(run_settings.runs_of_model(config, wildcards.dataset, wildcards.model), name)
+
+
 def file_of_first_run(name):
     """Input function: a file of the first run of the wildcards' model."""
-    return lambda wildcards: of_runs(run_settings.runs_of_model(config, wildcards.dataset, wildcards.model), name)[0]
+    return lambda wildcards: files_of_model(name)(wildcards)[0]
 
 
 def raw_of(name):
@@ -145,23 +149,13 @@ def similarities_of(wildcards):
 
 
 def prepared_of(wildcards):
-    """The prepared dataset of a study, or of the wildcards' owner, which is a dataset or a study."""
-    name = wildcards.get("study") or wildcards.owner
-    return f"<results>/{config['studies'].get(name, {'dataset': name})['dataset']}/prepared/dataset.json"
+    """The prepared dataset of a study."""
+    return f"<results>/{config['studies'][wildcards.study]['dataset']}/prepared/dataset.json"
 
 
-def files_of_fits(name):
-    """Input function: a file of every run of the study, or of the owner's model or cell."""
-
-    def files(wildcards):
-        owner = wildcards.get("study") or wildcards.owner
-        if owner in config["studies"]:
-            runs = run_settings.runs_of_study(config, owner)
-        else:
-            runs = run_settings.runs_of_model(config, owner, wildcards.fit)
-        return of_runs([run for run in runs if run.model == wildcards.get("fit", run.model)], name)
-
-    return files
+def files_of_study(name):
+    """Input function: a file of every run of the study."""
+    return lambda wildcards: of_runs(run_settings.runs_of_study(config, wildcards.study), name)
 
 
 def name_of(wildcards):

@@ -67,36 +67,35 @@ rule summarise_recordings:
         "../scripts/summarise_recordings.py"
 
 
-# Of a dataset or of a study, a model or a cell.
 rule gather_samples:
     input:
-        prepared=prepared_of,
+        prepared="<results>/{dataset}/prepared/dataset.json",
         library=EVALUATION,
     output:
-        "<results>/{owner}/evidence/samples.parquet",
+        "<results>/{dataset}/evidence/samples.parquet",
     log:
-        "<logs>/{owner}/gather_samples.log",
+        "<logs>/{dataset}/gather_samples.log",
     conda:
         "../../envs/environment.yaml"
     message:
-        "Keep the labels of the test samples of {wildcards.owner}."
+        "Keep the labels of the test samples of {wildcards.dataset}."
     script:
         "../scripts/gather_samples.py"
 
 
 rule gather_predictions:
     input:
-        predictions=files_of_fits("predictions.npz"),
-        metrics=files_of_fits("metrics.csv"),
+        predictions=files_of_model("predictions.npz"),
+        metrics=files_of_model("metrics.csv"),
         library=EVALUATION,
     output:
-        "<results>/{owner}/evidence/predictions_{fit}.parquet",
+        "<results>/{dataset}/evidence/predictions_{model}.parquet",
     log:
-        "<logs>/{owner}/gather_predictions_{fit}.log",
+        "<logs>/{dataset}/gather_predictions_{model}.log",
     conda:
         "../../envs/environment.yaml"
     message:
-        "Round and gather the predictions of {wildcards.fit} in {wildcards.owner}."
+        "Round and gather the predictions of {wildcards.model} in {wildcards.dataset}."
     script:
         "../scripts/gather_predictions.py"
 

@@ -11,7 +11,6 @@ rule run_cell:
     output:
         metrics="<results>/{study}/{cell}/{run}/metrics.csv",
         history="<results>/{study}/{cell}/{run}/history.csv",
-        predictions="<results>/{study}/{cell}/{run}/predictions.npz",
         record="<results>/{study}/{cell}/{run}/run.json",
     log:
         "<logs>/{study}/{cell}/{run}/run_cell.log",
@@ -56,9 +55,9 @@ rule embed_study:
 rule summarise_study:
     input:
         prepared=prepared_of,
-        metrics=files_of_fits("metrics.csv"),
-        history=files_of_fits("history.csv"),
-        records=files_of_fits("run.json"),
+        metrics=files_of_study("metrics.csv"),
+        history=files_of_study("history.csv"),
+        records=files_of_study("run.json"),
         library=EVALUATION,
     output:
         metrics="<results>/{study}/evidence/metrics.csv",

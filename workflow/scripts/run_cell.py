@@ -2,8 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from replication.experiments.studies import run_cell
 from replication.models.base import embedded_splits
 from replication.models.embedding import load_embedded
@@ -26,7 +24,6 @@ with run.checkpoint(
     splits = embedded_splits(run, load_embedded(inputs.embedded)) if inputs.embedded else run.splits
     cell = run_cell(run, splits, checkpoint)
 cell.evaluation.metrics.to_csv(output.metrics, index=False)
-np.savez(output.predictions, **cell.evaluation.predictions)
 cell.history.to_csv(output.history, index=False)
 recorder.write(
     output.record,

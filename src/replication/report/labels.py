@@ -17,9 +17,8 @@ SHARES = ("population", "equal")
 
 # The variants that name the cells of studies, such as full_zero.
 VARIANT_TITLES: dict[str, str] = {
-    "cosine": "Cosine (CLaI-C)", "identity": "Gaussian, M = I", "scalar": "Gaussian, scalar M",
-    "diagonal": "Gaussian, diagonal M", "full": "Gaussian, full M (CLaI-M)", "zero": "zero", "product": "product",
-    "masked": "masked", "sequential-all-long": "sequential, all references, to convergence",
+    "cosine": "Cosine (CLaI-C)", "identity": "Gaussian, M = I", "full": "Gaussian, full M (CLaI-M)",
+    "zero": "zero", "product": "product", "sequential-all-long": "sequential, all references, to convergence",
     "sequential-all-short": "sequential, all references, five epochs",
     "joint-all-long": "joint, all references, to convergence", "joint-1-long": "joint, one reference, to convergence",
     "cross-entropy": "Cross-entropy", "supervised-contrastive": "Supervised contrastive", "half-hour": "long",

@@ -112,10 +112,6 @@ def _gather_finished(name: str, source: Path, settings: Mapping[str, Any], folde
     folder.mkdir(parents=True)
     samples = study["overrides"].get("training", {}).get("samples")
     gather_study(finished, source / study["dataset"] / "prepared" / _DESCRIPTION, samples, folder)
-    cells = {RunId.parse(run).model for run in finished}
-    for file in map(Path, prediction_files(str(source), name, settings)):
-        if file.name in (SAMPLES, *map(predictions_of, cells)):
-            shutil.copyfile(_existing(file), folder / file.name)
     return folder
 
 

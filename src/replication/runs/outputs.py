@@ -43,9 +43,8 @@ TABLES, FIGURES = (
 OF_CLAIMS = "supplement/figureS7"
 """The figure that is drawn from the judged claims."""
 _PICTURED = FIGURES["supplement/figureS1"]
-PREDICTED_STUDIES = ("wide",)
-PREDICTED = (*TABLES["table1"], *TABLES["table3"], "challenge2019-septic", "mimic-iv-demo", *PREDICTED_STUDIES)
-"""Names whose evidence holds the predictions of all runs: datasets of tables 1 and 3, the septic cohort, the demo, one study."""
+PREDICTED = (*TABLES["table1"], *TABLES["table3"], "challenge2019-septic", "mimic-iv-demo")
+"""Names whose evidence holds the predictions of all runs: datasets of tables 1 and 3, the septic cohort, the demo."""
 VERIFIED_TABLES = ("table1", "table3")
 """The tables that are computed again from published predictions."""
 CLAIMS = "claims"
@@ -168,8 +167,7 @@ def prediction_files(root: str, name: str, settings: Mapping[str, Any]) -> list[
     """Return the files of test samples and of each model's predictions below `root`, which no output shows, if it has any."""
     if name not in PREDICTED:
         return []
-    models = cells(settings, name) if name in settings["studies"] else settings["datasets"][name]["models"]
-    return _paths(root, name, [SAMPLES, *(predictions_of(model) for model in models)])
+    return _paths(root, name, [SAMPLES, *map(predictions_of, settings["datasets"][name]["models"])])
 
 
 def _paths(root: str, name: str, files: Iterable[str]) -> list[str]:

@@ -14,8 +14,6 @@ TARGETS = ("zero", "product")
 KERNELS = {
     "cosine": "cosine",
     "identity": "Gaussian (M = I)",
-    "scalar": "Gaussian (scalar M)",
-    "diagonal": "Gaussian (diagonal M)",
     "full": "Gaussian (full M)",
 }
 """The kernels of studies with their names."""

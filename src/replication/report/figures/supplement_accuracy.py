@@ -14,7 +14,6 @@ from matplotlib.lines import Line2D
 from replication.report.evidence import Evidence
 from replication.report.figures.style import (
     BLUE,
-    GREEN,
     VERMILION,
     WIDTH,
     Drawn,
@@ -40,7 +39,7 @@ FEWEST_IN_BIN = 50  # samples; a share of fewer says little
 PER_LINE = 4  # datasets side by side
 
 ABLATION_COLUMNS = ["dataset", "model", "rule", "metric", "mean", "low", "high", "n"]
-TARGET_COLOURS = {"zero": BLUE, "product": VERMILION, "masked": GREEN}
+TARGET_COLOURS = {"zero": BLUE, "product": VERMILION}
 ABLATION_METRICS = {"accuracy": "Accuracy", "ece_scaled": "ECE after temperature scaling"}
 
 DECISION_COLUMNS = ["dataset", "model", "threshold", "net_benefit", "sd", "n"]
