@@ -93,24 +93,23 @@ def of_runs(runs, name):
 
 
 def files_of_runs(name, *models, first=False):
-    """Input function: a file of every run, or of the first one of each model, of the dataset's models among these."""
+    """Input function: a file of every run of these models, if the dataset has them, or of each one's first run.
+
+    Without models it is that of the wildcards.
+    """
 
     def files(wildcards):
-        own = [model for model in config["datasets"][wildcards.dataset]["models"] if model in models]
+        asked = models or [wildcards.model]
+        own = [model for model in config["datasets"][wildcards.dataset]["models"] if model in asked]
         runs = [run_settings.runs_of_model(config, wildcards.dataset, model) for model in own]
         return of_runs([run for of_model in runs for run in (of_model[:1] if first else of_model)], name)
 
     return files
 
 
-def files_of_model(name):
-    """Input function: a file of every run of the wildcards' model."""
-    return lambda wildcards: of_runs(run_settings.runs_of_model(config, wildcards.dataset, wildcards.model), name)
-
-
 def file_of_first_run(name):
     """Input function: a file of the first run of the wildcards' model."""
-    return lambda wildcards: files_of_model(name)(wildcards)[0]
+    return lambda wildcards: files_of_runs(name, first=True)(wildcards)[0]
 
 
 def raw_of(name):

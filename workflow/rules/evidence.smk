@@ -85,8 +85,8 @@ rule gather_samples:
 
 rule gather_predictions:
     input:
-        predictions=files_of_model("predictions.npz"),
-        metrics=files_of_model("metrics.csv"),
+        predictions=files_of_runs("predictions.npz"),
+        metrics=files_of_runs("metrics.csv"),
         library=EVALUATION,
     output:
         "<results>/{dataset}/evidence/predictions_{model}.parquet",
