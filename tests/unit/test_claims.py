@@ -335,7 +335,7 @@ def test_zero_targets_are_not_judged_by_accuracy(tmp_path: Path) -> None:
         shutil.rmtree(tmp_path / study)
     finding = finding_on(tmp_path, "15")
     assert finding.outcome == UNTESTED
-    assert {estimate.role for estimate in finding.estimates} == {"option", "control"}
+    assert {estimate.role for estimate in finding.estimates} == {"option"}
 
 
 def test_the_hardest_dataset_is_below_both_others(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
 
 from clai.batches import Items, Splits
-from clai.inference import parzen_means
+from clai.inference import decide, parzen_means
 from replication.experiments.embeddings import embed_parts
 from replication.models.base import Floats, Network, View
 from replication.models.clai import CLaI
@@ -73,16 +73,17 @@ def measure_unseen(run: Run, model: Network, view: View) -> pd.DataFrame:
 @torch.no_grad()
 def _scores(run: Run, model: Network, view: View, references: Embedded, items: Items) -> dict[str, Floats]:
     """Return each score (N,) of items, high for familiar ones."""
-    own = model.scores(run, items)
     samples = embed_parts(run, view, {"test": None}, Splits(items, items, items))["test"]
     kernel = view.kernel.cpu().eval()
     means = parzen_means(kernel, samples.z, references.z, references.y, classes=run.classes)
+    f = decide(means, "printed").amax(0).double().numpy()
+    own = f if isinstance(model, CLaI) else logsumexp(model.scores(run, items), axis=1)
     # Under every condition positives and negatives together are all references; conditions count alike.
     of_condition = torch.logaddexp(means.share.log() + means.log_positive, (-means.share).log1p() + means.log_negative)
     x, x_references = (coordinates(kernel, z).numpy() for z in (samples.z, references.z))
     distances = NearestNeighbors(n_neighbors=1, algorithm="brute").fit(x_references).kneighbors(x)[0]
     return {
-        "own": own.max(1) if isinstance(model, CLaI) else logsumexp(own, axis=1),
+        "own": own,
         "density": of_condition.logsumexp(0).double().numpy(),
         "nearest": -distances[:, 0],
     }
