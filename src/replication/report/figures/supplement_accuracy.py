@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 
 from replication.report.evidence import Evidence
 from replication.report.figures.style import (
@@ -52,10 +53,10 @@ DECISION_PANELS = {
 
 VOTES = "votes.csv.gz"
 VOTE_COLUMNS = ["dataset", *FILES[VOTES]]
-_ROW = 0.72
-"""Height of a row of pictures, in inches."""
-_TEXT, _GAP = 2.6, 0.3
-"""Widths of the text before a row and of the gaps in it, in widths of a picture."""
+_TEXT, _GAP, _EDGE = 2.6, 0.3, 0.05
+"""Widths of the text before a row, of the gaps in it, and around a picture: the unit is the width of a picture with its edges."""
+_ROW, _HEADING = 1.5, 0.25
+"""Heights of a row, with the numbers above its pictures, and of the headings, in the same unit."""
 _LETTERS = 24
 """Of a line of that text."""
 
@@ -204,42 +205,45 @@ def votes(evidence: Evidence) -> Drawn:
         return figure, pd.DataFrame(columns=VOTE_COLUMNS)
     rows = [(key, image) for key, frame in frames.items() for image in frame["image"].unique()]
     most = max(int(frame["place"].max()) for frame in frames.values())
-    widths = [_TEXT, 1, _GAP, *[1] * most, _GAP, *[1] * most]
-    figure = new_figure(WIDTH, _ROW * len(rows) + 0.7, evidence)
-    figure.set_layout_engine("constrained", rect=(0, 0, 1, 1 - 0.2 / figure.get_figheight()))  # headings stand above
-    panels = figure.subplots(len(rows), len(widths), squeeze=False, gridspec_kw={"width_ratios": widths})
-    for axes in panels.ravel():
-        axes.axis("off")
-    sides = {"image": panels[:, 1:2], "for": panels[:, 3 : 3 + most], "against": panels[:, 4 + most :]}
+    starts = {"image": _TEXT, "for": _TEXT + 1 + _GAP, "against": _TEXT + 1 + most + 2 * _GAP}
+    width = starts["against"] + most
+    figure = new_figure(WIDTH, (_HEADING + _ROW * len(rows)) * WIDTH / width, evidence)
+    # One axes for all pictures, in widths of one: axes for each would take many times as long to lay out.
+    axes = figure.subplots()
+    axes.set(xlim=(0, width), ylim=(_ROW * len(rows), -_HEADING), aspect="equal")
+    axes.axis("off")
     for number, (key, image) in enumerate(rows):
+        top = number * _ROW
         of_image = frames[key][frames[key]["image"] == image]
         classes = list(evidence.description(key)["classes"])
-        for role, places in sides.items():
-            _draw_side(places[number], classes, of_image[of_image["role"] == role].sort_values("place"))
+        for role, start in starts.items():
+            _draw_side(axes, (start, top), classes, of_image[of_image["role"] == role].sort_values("place"))
         first = of_image[of_image["role"] == "image"].iloc[0]
         name = short_title(evidence, key) if number == 0 or rows[number - 1][0] != key else ""
         said = [
             f"{words} {classes.index(first[of])} {first[of]}"
             for words, of in (("is", "label"), ("predicted", "predicted"))
         ]
-        text = "\n".join([name, *(textwrap.fill(line, _LETTERS) for line in said)])
-        panels[number, 0].text(0, 0.5, text, va="center", ha="left", fontsize=7, transform=panels[number, 0].transAxes)
-    for role, heading in (("image", "image"), ("for", "for the predicted class"), ("against", "of other classes")):
-        middle = sides[role][0][len(sides[role][0]) // 2]
-        place = {"xy": (0.5, 1), "xytext": (0, 13), "xycoords": "axes fraction", "textcoords": "offset points"}
-        middle.annotate(heading, **place, ha="center", fontsize=8).set_in_layout(False)  # wider than its column
+        text = "\n".join([*filter(None, [name]), *(textwrap.fill(line, _LETTERS) for line in said)])
+        axes.text(0, top + _ROW - 0.5, text, va="center", fontsize=7)
+    for role, heading, pictures in (
+        ("image", "image", 1), ("for", "for the predicted class", most), ("against", "of other classes", most),
+    ):  # fmt: skip
+        axes.text(starts[role] + pictures / 2, -_HEADING, heading, ha="center", va="top", fontsize=8)
     return figure, pd.concat([frame.assign(dataset=key) for key, frame in frames.items()])
 
 
-def _draw_side(places: Sequence[Axes], classes: list[str], rows: pd.DataFrame) -> None:
+def _draw_side(axes: Axes, corner: tuple[float, float], classes: list[str], rows: pd.DataFrame) -> None:
     """Draw pictures in frames of their class's colour, with class index and similarity above those of references."""
-    for axes, (_, row) in zip(places, rows.iterrows(), strict=False):
+    left, top = corner[0], corner[1] + _ROW - 1
+    for place, (_, row) in enumerate(rows.iterrows()):
         index = classes.index(row["label"])
         pixels = np.frombuffer(base64.b64decode(row["pixels"]), np.uint8).reshape(row["height"], row["width"], -1)
-        axes.axis("on")
-        axes.imshow(np.broadcast_to(pixels, (*pixels.shape[:2], 3)), interpolation="nearest")  # one channel is grey
-        axes.set(xticks=[], yticks=[])
-        for spine in axes.spines.values():
-            spine.set(visible=True, color=class_colour(index), linewidth=1.5)
-        title = f"{index}: {row['similarity']:.2f}" if row["role"] != "image" else " "
-        axes.set_title(title, fontsize=7, pad=2)
+        rgb = np.broadcast_to(pixels, (*pixels.shape[:2], 3))  # one channel is grey
+        x = left + place
+        axes.imshow(rgb, interpolation="nearest", extent=(x + _EDGE, x + 1 - _EDGE, top + 1 - _EDGE, top + _EDGE))
+        frame = Rectangle((x + _EDGE, top + _EDGE), 1 - 2 * _EDGE, 1 - 2 * _EDGE)
+        axes.add_patch(frame)
+        frame.set(fill=False, edgecolor=class_colour(index), linewidth=1.5)
+        if row["role"] != "image":
+            axes.text(x + 0.5, top, f"{index}: {row['similarity']:.2f}", ha="center", va="bottom", fontsize=7)
