@@ -3,9 +3,10 @@
 from typing import TYPE_CHECKING
 
 from replication.experiments.embeddings import embed_parts, open_view
-from replication.experiments.read_outs import SAMPLES, VALIDATION_SAMPLES, measure_read_outs
+from replication.experiments.read_outs import VALIDATION_SAMPLES, measure_read_outs
 from replication.models.embedding import draw_items
 from replication.models.run import Run
+from replication.runs.controls import READ_OUT_SAMPLES
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job
 
@@ -17,7 +18,7 @@ inputs, output, params = snakemake.input, snakemake.output, snakemake.params
 run = Run.open(inputs.prepared, params.settings, RunId.parse(output[0]))
 view = open_view(run, snakemake.wildcards.embedding, inputs.model or None)
 drawn = {
-    "train": draw_items(run.splits.train, SAMPLES, run.id.seed),
+    "train": draw_items(run.splits.train, READ_OUT_SAMPLES, run.id.seed),
     "val": draw_items(run.splits.val, VALIDATION_SAMPLES, run.id.seed),
     "test": None,
 }

@@ -23,11 +23,10 @@ from replication.models.base import log_odds
 from replication.models.embedding import Embedded, coordinates
 from replication.models.row_classifiers import LogisticRegression, varying
 from replication.models.run import Run
+from replication.runs.controls import READ_OUT_COMPONENTS
 
 Floats = NDArray[np.float64]
 READ_OUT_COLUMNS = ["read_out", "metric", "value"]
-SAMPLES = 3000
-"""Training samples that every read-out is fitted on."""
 VALIDATION_SAMPLES = 2000
 """Validation samples that choose a width, a penalty or a number of neighbours."""
 WIDTHS = (0.1, 0.2, 0.3, 0.5)
@@ -36,8 +35,8 @@ INVERSE_PENALTIES = (0.1, 1, 10)
 """Scikit-learn's C, of the support vector machine and the regression."""
 NEIGHBOURS = (1, 5, 20, 50, 100)
 """Numbers of nearest neighbours."""
-COMPONENTS, COMPONENT_SAMPLES, COMPONENT_STEPS = 32, 1000, 30
-"""Dimensions that neighbourhood components analysis keeps, its training samples, and the limit of its steps."""
+COMPONENT_SAMPLES, COMPONENT_STEPS = 1000, 30
+"""Training samples of neighbourhood components analysis, and the limit of its steps."""
 # Rows of scores that a read-out computes at once.
 _ROWS = 4096
 
@@ -78,7 +77,7 @@ def _score_all(run: Run, kernel: Kernel, train: Split, val: Split, test: Split) 
     yield "centroid", NearestCentroid().fit(train.x, train.y).decision_function(test.x)
     yield "neighbours", _choose(NEIGHBOURS, lambda k: _neighbours(train, k), val, test)
     components = NeighborhoodComponentsAnalysis(
-        min(COMPONENTS, train.x.shape[1]), init="pca", max_iter=COMPONENT_STEPS, random_state=seed
+        min(READ_OUT_COMPONENTS, train.x.shape[1]), init="pca", max_iter=COMPONENT_STEPS, random_state=seed
     )
     drawn = np.sort(np.random.default_rng(seed).permutation(len(train.y))[:COMPONENT_SAMPLES])
     components.fit(train.x[drawn], train.y[drawn])

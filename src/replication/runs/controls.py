@@ -62,6 +62,10 @@ READ_OUTS: dict[str, str] = {
     "linear": "Linear",
 }
 """The read-outs with the names of their columns, in order."""
+READ_OUT_SAMPLES = 3000
+"""Training samples that every read-out is fitted on."""
+READ_OUT_COMPONENTS = 32
+"""Dimensions that neighbourhood components analysis keeps."""
 
 
 def read_out_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:

@@ -8,11 +8,15 @@ import numpy as np
 import pandas as pd
 
 from clai.errors import InputError
+from replication.metrics.bootstrap import DRAWS
+from replication.metrics.classification import ECE_BINS
 from replication.report.evidence import Evidence, run_model
 from replication.report.labels import METRICS, Metric, chosen, in_order, model_title
 from replication.report.statistics import over_samples, replicates
 from replication.report.tables import layout
 from replication.report.tables.layout import Sources, summary
+from replication.runs import controls
+from replication.runs.models import EMBEDDING
 from replication.runs.tuning import PREFIX
 
 CHOICE_COLUMNS = ["setting", "question", "value", "reason"]
@@ -22,6 +26,17 @@ READ_BY = {
 }  # fmt: skip
 """The settings of a trunk beside its width: those that it reads (`clai.encoders.build_trunk`)."""
 _ABSENT = object()
+CONSTANTS = {
+    "baselines.embedding": EMBEDDING,
+    "baselines.supervised_contrastive.read_out": "linear",
+    "evaluation.ece_bins": ECE_BINS,
+    "evaluation.bootstrap": DRAWS,
+    "controls.seeds": controls.SEEDS,
+    "controls.traced.datasets": controls.TRACED_DATASETS,
+    "controls.read_outs.samples": controls.READ_OUT_SAMPLES,
+    "controls.read_outs.components": controls.READ_OUT_COMPONENTS,
+}
+"""The choices that settings of published runs name and that are constants now."""
 
 STATED = {
     "Samples": "images",
@@ -70,7 +85,7 @@ def setting_text(setting: str, settings: Mapping[str, Any], recorded: Mapping[st
     """
     base = _look_up(settings, setting)
     if base is _ABSENT:
-        base = _constants().get(setting, _ABSENT)
+        base = CONSTANTS.get(setting, _ABSENT)
     if base is _ABSENT:
         raise InputError(
             f"workflow/config/choices.csv: the setting {setting!r} is not in the settings; "
@@ -88,29 +103,6 @@ def setting_text(setting: str, settings: Mapping[str, Any], recorded: Mapping[st
         if values and values != texts[:1]:
             texts.append(f"{key}: {' or '.join(values)}")
     return "; ".join(texts)
-
-
-def _constants() -> dict[str, Any]:
-    """Return the choices that settings of published runs name and that are constants now.
-
-    The imports are slow, and no other table needs them.
-    """
-    from replication.experiments import read_outs
-    from replication.metrics.bootstrap import DRAWS
-    from replication.metrics.classification import ECE_BINS
-    from replication.runs.controls import SEEDS, TRACED_DATASETS
-    from replication.runs.models import EMBEDDING
-
-    return {
-        "baselines.embedding": EMBEDDING,
-        "baselines.supervised_contrastive.read_out": "linear",
-        "evaluation.ece_bins": ECE_BINS,
-        "evaluation.bootstrap": DRAWS,
-        "controls.seeds": SEEDS,
-        "controls.traced.datasets": TRACED_DATASETS,
-        "controls.read_outs.samples": read_outs.SAMPLES,
-        "controls.read_outs.components": read_outs.COMPONENTS,
-    }
 
 
 def _look_up(settings: Any, dotted: str) -> Any:
