@@ -10,7 +10,7 @@ INSTALLED := .venv/.installed
 .PHONY: all report verify test test-all lint benchmark docs lock clean help
 
 all: $(INSTALLED) ## compute the miniature pipeline, and render tables and figures from the published evidence (default)
-	$(BIN)/snakemake --cores $(CORES) all
+	$(BIN)/snakemake --cores $(CORES) --quiet reason -- all
 
 report: $(INSTALLED) ## write report/report.html, Snakemake's own report of tables, figures and claims
 	$(BIN)/snakemake --cores $(CORES) outputs
