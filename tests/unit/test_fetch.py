@@ -332,7 +332,7 @@ def serve(dataset: str, server: Server, folder: Path) -> Path:
     return table
 
 
-@pytest.mark.parametrize("dataset", ["pathmnist", "cifar10", "sleepedf", "challenge2019"])
+@pytest.mark.parametrize("dataset", ["cifar10", "sleepedf", "challenge2019"])
 def test_a_source_is_downloaded_and_prepared(tmp_path: Path, server: Server, dataset: str) -> None:
     settings: dict[str, Any] = REAL["datasets"][dataset] | MINI["datasets"][dataset]
     server.files.clear()

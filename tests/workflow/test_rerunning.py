@@ -13,16 +13,16 @@ from support.repository import MINI
 
 pytestmark = pytest.mark.slow
 
-OWN = ["--config", "evidence=real", "run=[pathmnist]", "run_studies=[]", "run_benchmark=False"]
+OWN = ["--config", "evidence=real", "run=[cifar10]", "run_studies=[]", "run_benchmark=False"]
 RENDERING = ("render_", "draw_", "judge_")
 TAKE_OVER = ["--touch", "--forceall", "evidence"]
 
 
 def test_evidence_is_taken_over_without_computing_anything(tree: Tree, miniature: Tree) -> None:
     """A fresh copy is given somebody's evidence of a dataset and of the numerical checks, and nothing else."""
-    predictions = prediction_files("results/mini", "pathmnist", MINI)
+    predictions = prediction_files("results/mini", "cifar10", MINI)
     assert miniature.snakemake("--cores", "2", *predictions).returncode == 0
-    for name in ("pathmnist", "theory"):
+    for name in ("cifar10", "theory"):
         source = miniature.path / "results" / "mini" / name / "evidence"
         shutil.copytree(source, tree.path / "results" / "real" / name / "evidence")
         for file in (tree.path / "results" / "real" / name / "evidence").iterdir():
@@ -38,5 +38,5 @@ def test_evidence_is_taken_over_without_computing_anything(tree: Tree, miniature
     assert run.returncode == 0, run.stdout
     content = json.loads((tree.path / "paper_figures" / "table1.json").read_text())
     assert content["evidence"] == "real"
-    assert content["data"] == ["PathMNIST (miniature synthetic)"]
+    assert content["data"] == ["CIFAR-10 (miniature synthetic)"]
     assert {file: file.read_bytes() for file in before} == before

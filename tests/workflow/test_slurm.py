@@ -16,7 +16,7 @@ import pytest
 from support.copies import Tree, copy_of_repository, repeatable
 from support.slurm_cluster import GPU_NODE, Cluster, Job, cluster, missing
 
-FINISHED, CANCELLED, ORPHANED = "cifar10/clai-c/seed0", "cifar10/clai-m/seed0", "pathmnist/clai-m/seed0"
+FINISHED, CANCELLED, ORPHANED = "cifar10/clai-c/seed0", "cifar10/clai-m/seed0", "breastmnist/clai-m/seed0"
 # Nothing of the profile is changed but how long Snakemake waits between questions: here is no queue to wait in.
 HERE = ["--workflow-profile", "profiles/slurm", "--slurm-init-seconds-before-status-checks", "3"]
 STARTS_SECONDS = 180  # of a job beyond its record

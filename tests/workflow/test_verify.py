@@ -30,7 +30,7 @@ def test_miniature_follows_from_its_predictions(miniature: Tree) -> None:
     # The test sets are so small that rounded scores move areas and bins by whole digits.
     assert run.returncode == int((numbers["agreement"] == "differs").any()), run.stdout[-6000:]
     absent = numbers["agreement"] == "no predictions published"
-    assert not numbers.loc[absent, "name"].str.startswith(("pathmnist", "cifar10", "mimic-iv")).any()
+    assert not numbers.loc[absent, "name"].str.startswith(("cifar10", "mimic-iv")).any()
     models = numbers["source"] == "models"
     exact = (numbers["source"] == "claims") | numbers["name"].str.endswith((", accuracy", ", f1", ", utility"))
     assert set(numbers.loc[exact & ~models, "agreement"]) <= {"equal", "within tolerance"}
@@ -40,6 +40,6 @@ def test_miniature_follows_from_its_predictions(miniature: Tree) -> None:
     ).abs().max() < 0.02
     roc = numbers[numbers["name"].str.endswith(", roc_auc") & numbers["source"].str.endswith("/metrics.csv")]
     assert (roc["published"].astype(float) - roc["here"].astype(float)).abs().max() < 0.005
-    sources = {"pathmnist/metrics.csv", "sleepedf-bands/comparisons.csv", "mimic-iv/intervals.csv", "table1", "claims"}
+    sources = {"cifar10/metrics.csv", "sleepedf-bands/comparisons.csv", "mimic-iv/intervals.csv", "table1", "claims"}
     assert sources <= set(numbers["source"])
     assert models.sum() == len(list((miniature.path / "results" / "mini").glob("*/models/*/model.json")))

@@ -78,10 +78,11 @@ def read_out_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
 
 
 def traced_runs(settings: Mapping[str, Any], dataset: str, objectives: Sequence[str] = OBJECTIVES) -> list[RunId]:
-    """Return the traced trainings of a dataset by these objectives."""
+    """Return the traced trainings of a dataset by these objectives, of the models that it has."""
     if dataset not in TRACED_DATASETS:
         return []
-    return [run for name in objectives for run in runs_of(settings, dataset, name)]
+    fitted = [name for name in objectives if EMBEDDINGS[name].model in settings["datasets"][dataset]["models"]]
+    return [run for name in fitted for run in runs_of(settings, dataset, name)]
 
 
 def compared_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:

@@ -4,7 +4,6 @@ import gzip
 import io
 import pickle
 import tarfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,8 @@ from numpy.typing import NDArray
 from replication.datasets.cifar10 import ARCHIVE, FOLDER, META, TEST, TRAIN
 
 
-def textures(
-    labels: NDArray[Any], classes: int, size: int, noise: float, cast: Sequence[float], rng: np.random.Generator
-) -> NDArray[Any]:
-    """Draw images uint8 (N, size, size, 3): gratings whose direction and tint depend on the class, under noise and a cast."""
+def textures(labels: NDArray[Any], classes: int, size: int, noise: float, rng: np.random.Generator) -> NDArray[Any]:
+    """Draw images uint8 (N, size, size, 3): gratings whose direction and tint depend on the class, under noise."""
     n = len(labels)
     angle = np.pi * (labels + rng.normal(0, 0.35, n)) / classes
     wavelength = rng.uniform(4.0, 8.0, n)
@@ -27,23 +24,11 @@ def textures(
     grating = np.sin(2 * np.pi * along / wavelength[:, None, None] + phase[:, None, None])
     hue = 2 * np.pi * ((labels * 3) % classes) / classes
     tint = np.stack([np.cos(hue), np.cos(hue - 2.1), np.cos(hue + 2.1)], axis=-1)
-    light = rng.normal(0, 18, (n, 1, 1, 3)) + 14 * tint[:, None, None, :] + np.asarray(cast)
+    light = rng.normal(0, 18, (n, 1, 1, 3)) + 14 * tint[:, None, None, :]
     pixels = 125 + light + rng.uniform(12, 34, (n, 1, 1, 1)) * grating[..., None]
     pixels = pixels + rng.normal(0, noise, (n, size, size, 3))
     bounded: NDArray[Any] = np.clip(np.rint(pixels), 0, 255).astype(np.uint8)
     return bounded
-
-
-def pathmnist(folder: Path, rng: np.random.Generator) -> list[Path]:
-    """Write `pathmnist.npz`: 600, 100 and 200 images of nine classes, the test images with the stain of another centre."""
-    share = np.array([0.10, 0.11, 0.12, 0.12, 0.09, 0.14, 0.08, 0.10, 0.14])
-    arrays: dict[str, NDArray[Any]] = {}
-    for split, n, cast in (("train", 600, (20, -12, 14)), ("val", 100, (20, -12, 14)), ("test", 200, (12, -6, 8))):
-        labels = rng.permutation(np.concatenate([np.arange(9), rng.choice(9, size=n - 9, p=share)]))
-        arrays[f"{split}_images"] = textures(labels, 9, 28, 38.0, cast, rng)
-        arrays[f"{split}_labels"] = labels.astype(np.uint8)[:, None]
-    np.savez_compressed(folder / "pathmnist.npz", allow_pickle=False, **arrays)
-    return [folder / "pathmnist.npz"]
 
 
 def breastmnist(folder: Path, rng: np.random.Generator) -> list[Path]:
@@ -51,7 +36,7 @@ def breastmnist(folder: Path, rng: np.random.Generator) -> list[Path]:
     arrays: dict[str, NDArray[Any]] = {}
     for split, n in (("train", 240), ("val", 60), ("test", 120)):
         labels = rng.permutation((np.arange(n) % 3 > 0).astype(np.int64))
-        arrays[f"{split}_images"] = textures(labels, 2, 28, 30.0, (0, 0, 0), rng)[..., 0]
+        arrays[f"{split}_images"] = textures(labels, 2, 28, 30.0, rng)[..., 0]
         arrays[f"{split}_labels"] = labels.astype(np.uint8)[:, None]
     np.savez_compressed(folder / "breastmnist.npz", allow_pickle=False, **arrays)
     return [folder / "breastmnist.npz"]
@@ -63,7 +48,7 @@ def cifar10(folder: Path, rng: np.random.Generator) -> list[Path]:
     members = {META: pickle.dumps({"num_cases_per_batch": 120, "label_names": classes, "num_vis": 3072}, protocol=2)}
     for name in (*TRAIN, TEST):
         labels = rng.permutation(np.repeat(np.arange(10), 20 if name == TEST else 12))
-        pixels = textures(labels, 10, 32, 42.0, (0, 0, 0), rng)
+        pixels = textures(labels, 10, 32, 42.0, rng)
         rows = np.ascontiguousarray(pixels.transpose(0, 3, 1, 2).reshape(len(labels), -1))
         members[name] = pickle.dumps({"labels": labels.tolist(), "data": rows}, protocol=2)
     packed = io.BytesIO()

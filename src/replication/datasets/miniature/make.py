@@ -14,7 +14,7 @@ import numpy as np
 from clai.errors import InputError
 from replication.datasets.files import checksum_of
 from replication.datasets.miniature.icu import challenge2019, mimic_iv
-from replication.datasets.miniature.images import breastmnist, cifar10, pathmnist
+from replication.datasets.miniature.images import breastmnist, cifar10
 from replication.datasets.miniature.sleep import sleepedf, sleepedf_bands
 from replication.datasets.sources import COLUMNS
 
@@ -23,13 +23,12 @@ VERSION = "miniature"
 
 # A dataset's place in this order decides its random numbers, so new ones go to the end.
 GENERATORS: dict[str, Callable[[Path, np.random.Generator], list[Path]]] = {
-    "pathmnist": pathmnist,
+    "breastmnist": breastmnist,
     "cifar10": cifar10,
     "sleepedf": sleepedf,
     "mimic-iv": mimic_iv,
     "challenge2019": challenge2019,
     "sleepedf-bands": sleepedf_bands,
-    "breastmnist": breastmnist,
 }
 
 
