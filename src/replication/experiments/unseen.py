@@ -15,12 +15,12 @@ from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
 
-from clai.batches import Items, Splits
+from clai.batches import Items
 from clai.inference import decide, parzen_means
 from replication.experiments.embeddings import embed_parts
 from replication.models.base import Floats, Network, View
 from replication.models.clai import CLaI
-from replication.models.embedding import Embedded, coordinates
+from replication.models.embedding import Embedded, coordinates, embed
 from replication.models.run import Run
 
 OUTSIDE: dict[str, Callable[[Tensor, torch.Generator], Tensor]] = {
@@ -51,7 +51,7 @@ def measure_unseen(run: Run, model: Network, view: View) -> pd.DataFrame:
     References are the run's training samples, of the classes that training had. Test samples are those of these classes;
     `left-out` are those of the others.
     """
-    references = embed_parts(run, view, {"train": None}, run.splits)["train"]
+    references = embed_parts(run, view, {"train": None})["train"]
     inside, *outside = (
         _scores(run, model, view, references, items)
         for items in (
@@ -73,14 +73,14 @@ def measure_unseen(run: Run, model: Network, view: View) -> pd.DataFrame:
 @torch.no_grad()
 def _scores(run: Run, model: Network, view: View, references: Embedded, items: Items) -> dict[str, Floats]:
     """Return each score (N,) of items, high for familiar ones."""
-    samples = embed_parts(run, view, {"test": None}, Splits(items, items, items))["test"]
+    z = embed(view.module, items, run.training.precision).z.float()
     kernel = view.kernel.cpu().eval()
-    means = parzen_means(kernel, samples.z, references.z, references.y, classes=run.classes)
+    means = parzen_means(kernel, z, references.z, references.y, classes=run.classes)
     f = decide(means, "printed").amax(0).double().numpy()
     own = f if isinstance(model, CLaI) else logsumexp(model.scores(run, items), axis=1)
     # Under every condition positives and negatives together are all references; conditions count alike.
     of_condition = torch.logaddexp(means.share.log() + means.log_positive, (-means.share).log1p() + means.log_negative)
-    x, x_references = (coordinates(kernel, z).numpy() for z in (samples.z, references.z))
+    x, x_references = (coordinates(kernel, part).numpy() for part in (z, references.z))
     distances = NearestNeighbors(n_neighbors=1, algorithm="brute").fit(x_references).kneighbors(x)[0]
     return {
         "own": own,
