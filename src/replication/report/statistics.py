@@ -24,6 +24,8 @@ from replication.metrics.bootstrap import LEVEL
 
 UNITS = {"seed": "seeds", "fold": "folds", "repetition": "repetitions"}
 """What a value may be of, with its plural."""
+FEWEST = 3
+"""Replicates of an interval: that of two spans twelve times their distance, and says nothing."""
 TRAINING_SHARE = 0.85
 """Share of the patients outside a fold that train; `validation_share_recordings` keeps the others for thresholds."""
 
@@ -53,7 +55,7 @@ def spread(values: Iterable[float]) -> tuple[float, float, int]:
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over n replicates of a unit of `UNITS` with its 95 % Student-t interval; low and high are nan for n < 2.
+    """A mean over n replicates of a unit of `UNITS` with its 95 % Student-t interval; low and high are nan for n < `FEWEST`.
 
     Args:
         samples: number of test samples, or of groups of them, that the interval takes for random as well; 0 if it does not.
@@ -68,7 +70,7 @@ class Interval:
 
     @property
     def known(self) -> bool:
-        return self.n > 1
+        return not np.isnan(self.low)
 
     def minus(self, constant: float) -> "Interval":
         return replace(self, mean=self.mean - constant, low=self.low - constant, high=self.high - constant)
@@ -91,7 +93,7 @@ def interval(values: pd.Series) -> Interval:
     unit = str(values.index.name)
     if n and unit not in UNITS:
         raise ValueError(f"the index of {n} values has the name {unit}, expected one of {list(UNITS)}: name it")
-    if n < 2:
+    if n < FEWEST:
         return Interval(mean, float("nan"), float("nan"), n, unit)
     variance = 1 / n + (1 / (n - 1) / TRAINING_SHARE if unit == "fold" else 0.0)
     half = float(stdtrit(n - 1, (1 + LEVEL) / 2) * sd * np.sqrt(variance))

@@ -24,7 +24,6 @@ from replication.report.claims.finding import (
     start,
 )
 from replication.report.claims.hypothesis import (
-    FEWEST,
     LESS,
     MORE,
     Hypothesis,
@@ -44,7 +43,7 @@ from replication.report.claims.sources import (
 )
 from replication.report.evidence import Evidence
 from replication.report.printed_values import printed_value
-from replication.report.statistics import LEVEL, Interval, interval, over_samples
+from replication.report.statistics import FEWEST, LEVEL, Interval, interval, over_samples
 from replication.runs.controls import COMPARED, EMBEDDINGS
 from replication.runs.models import MODELS
 

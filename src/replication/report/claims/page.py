@@ -84,7 +84,7 @@ def claim_page(claim: Record) -> str:
         *_list("Part by part" if claim["parts"] else "By reading", [f"{n}: *{o}*" for n, o in outcomes.items()]),
         *_estimates("The paper's readings", by_role.get("test", [])),
         *_estimates(WORDS["informs"], by_role.get("informs", [])),
-        *_estimates(WORDS["options"], by_role.get("option", [])),
+        *(_estimates(WORDS["options"], by_role.get("option", [])) or ([WORDS["no option"]] if claim["outcome"] else [])),
         *_estimates("Controls", by_role.get("control", [])),
         *_estimates("Beside it", by_role.get("beside", [])),
         *_list("What the test leaves out", [*claim["limits"], *(f"Not run: {name}." for name in claim["not_controlled"])]),

@@ -190,6 +190,10 @@ def signals_converge(evidence: Evidence, printed_values: pd.DataFrame) -> Findin
                 last = values(latent, model, "area_effect_control_seen")
                 quantity = f"{_name(model)}: the same in the last hours of stays without an event"
                 finding.add(dataset, quantity, last, EFFECT, role="control")
+                if last.isna().all():
+                    finding.not_controlled.append(
+                        f"{_name(model)}, last hours of stays without an event: this cohort has none"
+                    )
         other = values(latent, "cross-entropy", "area_effect_seen")
         if len(other):
             against = Hypothesis("not worse", margin=0.2, bounds=ANY)

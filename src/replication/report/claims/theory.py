@@ -145,6 +145,7 @@ def zero_targets_help(evidence: Evidence, printed_values: pd.DataFrame) -> Findi
         difference = gap(metrics, "accuracy", f"{kernel}_zero", f"{kernel}_product")
         quantity = f"accuracy, {title} kernel, zero minus product"
         finding.add("ablation", quantity, difference, POINTS, MORE, Place(option="joint schedule"))
+    finding.not_controlled += ["equal numbers of steps", "masked targets"]
     return finding
 
 
