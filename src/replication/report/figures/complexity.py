@@ -1,12 +1,11 @@
 """Supplementary figures of computation: accuracy by computation and time, cost of training and of a vote."""
 
-import math
 from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter, ScalarFormatter
+from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
 from replication.report.evidence import Evidence, by_setting
 from replication.report.figures.style import (
@@ -19,6 +18,7 @@ from replication.report.figures.style import (
     WIDTH,
     Drawn,
     new_figure,
+    per_cent,
     write_reason,
 )
 from replication.report.labels import MEASURED_TITLES
@@ -26,7 +26,7 @@ from replication.report.printed_values import printed_value
 
 COMPUTATION_COLUMNS = ["dataset", "model", "quantity", "epoch", "x", "median", "low", "high", "n"]
 METHOD_COLOURS = {"cosine": VERMILION, "full": BLUE, "cross-entropy": GREEN, "supervised-contrastive": PURPLE}
-TIME_PANELS = {"seconds": "Seconds of training", "operations": "Floating-point operations"}
+TIME_PANELS = {"seconds": "Seconds of training", "operations": "Floating-point operations (trillions)"}
 # The record on the test images of CIFAR-10 (Jordan 2024, arXiv 2404.00498). Its seconds were measured on a GPU.
 RECORD_ACCURACY, RECORD_OPERATIONS = 0.94, 3.6e14
 
@@ -73,11 +73,11 @@ def computation(evidence: Evidence, printed: pd.DataFrame) -> Drawn:
         axes.set(xscale="log", xlabel=label)
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.xaxis.set_minor_formatter(NullFormatter())
-    panels[0].set_ylabel("Validation accuracy")
-    panels[0].axhline(RECORD_ACCURACY, color="k", ls=":", lw=0.6)
+    panels[0].set_ylabel("Validation accuracy (%)")
+    panels[0].yaxis.set_major_formatter(per_cent)
     panels[0].xaxis.set_major_formatter(ScalarFormatter())
     panels[1].plot(RECORD_OPERATIONS, RECORD_ACCURACY, "k*", ms=8)
-    panels[1].xaxis.set_major_formatter(LogFormatterSciNotation(minor_thresholds=(math.inf, math.inf)))
+    panels[1].xaxis.set_major_formatter(lambda operations, _: f"{operations / 1e12:g}")
     entries += [
         Line2D([], [], color="0.3", ls=":", lw=1, label=f"the paper's accuracy ({100 * paper:.2f} %)"),
         Line2D([], [], color="k", ls="", marker="*", ms=8, label=f"record ({100 * RECORD_ACCURACY:.1f} %)"),
@@ -100,12 +100,14 @@ def cost(evidence: Evidence) -> Drawn:
             axes.set_xlabel(label)
             if quantity == "seconds":
                 axes.set_yscale("log")
+                axes.yaxis.set_major_formatter("{x:g}")
                 axes.yaxis.set_minor_formatter(NullFormatter())
             else:
                 axes.set_ylim(0, 1.15 * of_quantity["high"].max())
         line[0].set_ylabel(heading)
     _draw_votes(panels[0, 2], sampled, "error", "stated")
     panels[0, 2].set(yscale="log", ylabel="Error of the vote (no unit)")
+    panels[0, 2].yaxis.set_major_formatter("{x:g}")
     _draw_votes(panels[1, 2], sampled, "changed", "changed")
     panels[1, 2].set_ylabel("Decisions changed (share)")
     figure.legend(handles=_cost_handles(sampled), loc="outside lower center", ncols=3)
@@ -168,6 +170,7 @@ def _draw_votes(axes: Axes, sampled: pd.DataFrame, of_points: str, of_lines: str
         axes.plot(points["n"], points["mean"], "o", ms=3.5, color=colour, mfc="white" if rare else None)
         axes.plot(line["n"], line["mean"], color=colour, lw=0.9 if of_lines != of_points else 0.5)
     axes.set(xscale="log", xlabel="Sampled references")
+    axes.xaxis.set_major_formatter("{x:g}")
 
 
 def _cost_handles(sampled: pd.DataFrame) -> list[Line2D]:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.patheffects import withStroke
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from replication.report.evidence import Evidence
 from replication.report.figures.style import (
@@ -24,6 +24,7 @@ from replication.report.figures.style import (
     handles,
     mean_sd,
     new_figure,
+    per_cent,
     scatter,
     short_title,
     style_of,
@@ -38,7 +39,7 @@ STAGE_COLUMNS = ["dataset", "stage", "x", "y", "label", "status", "model"]
 # Marker, size and opacity of a sample, by what the stage k knows of its class.
 STATUSES = {"unknown": (".", 12, 0.5), "conditioned": ("x", 9, 0.45), "current": ("+", 20, 0.95)}
 STATUS_TITLES = {
-    "unknown": "class not yet conditioned",
+    "unknown": "class after $k$",
     "current": "class $k$ of the panel",
     "conditioned": "class before $k$",
 }
@@ -61,14 +62,14 @@ def stages(evidence: Evidence) -> Drawn:
     """
     (dataset,) = evidence.expected
     frame = evidence.frame(dataset, "stages.csv.gz")
-    figure = new_figure(WIDTH, 2.3, evidence)
+    figure = new_figure(WIDTH, 2.15, evidence)
     figure.set_layout_engine("constrained", rect=(0, 0.17, 1, 0.83))  # two legends stand below
     if frame.empty:
         write_reason(figure.subplots(), "no stages in the evidence")
         return figure, pd.DataFrame(columns=STAGE_COLUMNS)
     last = int(frame["stage"].max())
     shown = sorted({0, 1, 2, 3, last} & set(frame["stage"]))
-    panels = list(np.atleast_1d(figure.subplots(1, len(shown), gridspec_kw={"wspace": 0.22})))
+    panels = list(np.atleast_1d(figure.subplots(1, len(shown), gridspec_kw={"wspace": 0.1})))
     parts = []
     for axes, stage in zip(panels, shown, strict=True):
         view = frame[frame["stage"] == stage].copy()
@@ -83,10 +84,10 @@ def stages(evidence: Evidence) -> Drawn:
             scatter(axes, points, colour, marker=marker, s=size, alpha=alpha, linewidth=0.7, **edge)
         axes.set_box_aspect(1)
         axes.margins(0.08)
-        axes.set_xlabel("before conditioning" if stage == 0 else f"$k={stage}$" + (" $=C$" if stage == last else ""))
+        asked = "C" if stage == last else stage
+        axes.set_xlabel("before the encoder" if stage == 0 else rf"$k={asked}$: $\phi(\cdot, {asked})$")
         parts.append(view)
     _stage_legends(figure, evidence.expected[dataset]["class_labels"])
-    _arrows(panels, shown)
     return figure, pd.concat(parts).assign(dataset=dataset, model=EMBEDDING_MODEL)
 
 
@@ -102,20 +103,6 @@ def _stage_legends(figure: Figure, labels: Sequence[str]) -> None:
         for status, title in STATUS_TITLES.items()
     ]  # fmt: skip
     figure.legend(handles=glyphs, loc="lower center", bbox_to_anchor=(0.5, 0.09), ncols=len(glyphs), handletextpad=0.1)
-
-
-def _arrows(panels: Sequence[Axes], shown: Sequence[int]) -> None:
-    """Draw an arrow labelled phi(., k) into every panel after the first; dotted where stages are left out."""
-    for before, after, previous, stage in zip(panels, panels[1:], shown, shown[1:], strict=False):
-        line = ":" if stage > previous + 1 else "-"
-        look = {"arrowstyle": "->", "ls": line, "color": "0.2", "shrinkA": 0, "shrinkB": 0, "mutation_scale": 8}
-        arrow = after.annotate(
-            "", (-0.02, 0.5), (1.02, 0.5), xycoords=after.transAxes, textcoords=before.transAxes, arrowprops=look
-        )
-        label = rf"$\phi(\cdot,{stage if stage != max(shown) else 'C'})$"
-        text = after.text(-0.13, 1.04, label, ha="center", va="bottom", fontsize=8, transform=after.transAxes)
-        for part in (arrow, text):
-            part.set_in_layout(False)
 
 
 def embeddings(evidence: Evidence) -> Drawn:
@@ -148,33 +135,41 @@ def _short(classes: Sequence[str]) -> list[str]:
 
 
 def training(evidence: Evidence) -> Drawn:
-    """Draw figure 3: training loss with each kernel's floor (top) and validation accuracy (bottom), mean and sd over seeds.
+    """Draw figure 3, mean and sd over seeds: training loss with each kernel's floor, loss above it, validation accuracy.
 
     Each dataset has a column of panels, and so has the study with as many epochs as the paper's figure.
     """
     datasets = [dataset for dataset in evidence.shown() if evidence.has(dataset)]
-    figure = new_figure(min(WIDTH, max(3.6, 2 * len(datasets))), 4.2, evidence)
-    panels = figure.subplots(2, len(datasets), squeeze=False, sharex="col")
+    figure = new_figure(min(WIDTH, max(3.6, 2 * len(datasets))), 5.6, evidence)
+    panels = figure.subplots(3, len(datasets), squeeze=False, sharex="col")
     parts, drawn = [], set[str]()
-    for (top, bottom), dataset in zip(panels.T, datasets, strict=True):
+    for (top, middle, bottom), dataset in zip(panels.T, datasets, strict=True):
         names = LONG_CELLS if "cells" in evidence.expected[dataset] else dict(zip(CLAI, CLAI, strict=True))
         history = evidence.frame(dataset, "history.csv")
+        history["above_floor"] = history["loss"] - history["floor"]
         trained = [model for model in CLAI if names[model] in set(history["model"])]
         styles = {names[model]: style_of(model) for model in trained}
         drawn |= set(trained)
         curves(top, history, "epoch", "loss", styles, lw=1.5)
         curves(top, history, "epoch", "floor", styles, lw=1.2, dashes=False, linestyle=":", errorbar=None)
+        curves(middle, history[history["above_floor"] > 0], "epoch", "above_floor", styles, lw=1.5)
         curves(bottom, history, "epoch", "validation_accuracy", styles, lw=1.5)
         for name in styles:
-            for quantity in ("loss", "validation_accuracy", "floor"):
+            for quantity in ("loss", "above_floor", "validation_accuracy", "floor"):
                 curve = mean_sd(history[history["model"] == name], ["epoch"], quantity)
                 parts.append(curve.assign(dataset=dataset, model=name, quantity=quantity))
         top.set_title(short_title(evidence, dataset, 18), fontsize=7.5)
         top.set_ylim(bottom=0)
+        middle.set_yscale("log")
+        middle.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        middle.yaxis.set_major_formatter("{x:g}")
+        middle.yaxis.set_minor_formatter(NullFormatter())
+        bottom.yaxis.set_major_formatter(per_cent)
         bottom.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
         bottom.set_xlabel(f"Epoch (of {history['epoch'].max()})")
     panels[0, 0].set_ylabel("Training loss")
-    panels[1, 0].set_ylabel("Validation accuracy")
+    panels[1, 0].set_ylabel("Loss above its floor")
+    panels[2, 0].set_ylabel("Validation accuracy (%)")
     entries = handles(styles_of(drawn), lw=1.5)
     entries.append(Line2D([], [], color="0.3", ls=":", lw=1.2, label="floor of the loss (same colour)"))
     figure.legend(handles=entries, loc="outside lower center", ncols=3)

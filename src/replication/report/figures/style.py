@@ -77,6 +77,11 @@ def not_run(evidence: Evidence) -> Figure:
     return figure
 
 
+def per_cent(share: float, _: int) -> str:
+    """Return a share in per cent, as a formatter of ticks."""
+    return f"{100 * share:g}"
+
+
 def write_reason(axes: Axes, text: str) -> None:
     """Write into an empty panel why it is empty."""
     frame_only(axes)

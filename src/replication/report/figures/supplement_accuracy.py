@@ -4,7 +4,7 @@ import base64
 import math
 import textwrap
 from collections.abc import Sequence
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 import numpy as np
 import pandas as pd
@@ -23,6 +23,7 @@ from replication.report.figures.style import (
     handles,
     mean_sd,
     new_figure,
+    per_cent,
     points,
     short_title,
     styles_of,
@@ -41,9 +42,9 @@ PER_LINE = 4  # datasets side by side
 
 ABLATION_COLUMNS = ["dataset", "model", "rule", "metric", "mean", "low", "high", "n"]
 TARGET_COLOURS = {"zero": BLUE, "product": VERMILION}
-ABLATION_METRICS = {"accuracy": "Accuracy", "ece_scaled": "ECE after temperature scaling"}
+ABLATION_METRICS = {"accuracy": "Accuracy (%)", "ece_scaled": "ECE after temperature scaling"}
 
-DECISION_COLUMNS = ["dataset", "model", "threshold", "net_benefit", "sd", "n"]
+DECISION_COLUMNS = ["dataset", "model", "threshold", "net_benefit", "gain", "sd", "n"]
 DECISION_PANELS = {
     "CLaI and the same encoder": ["clai-m", "clai-c", "cross-entropy", "supervised-contrastive"],
     "Models of embeddings or kernels": ["student-t-mixture", "deep-kernel-gp", "gp"],
@@ -57,8 +58,10 @@ _TEXT, _GAP, _EDGE = 2.6, 0.3, 0.05
 """Widths of the text before a row, of the gaps in it, and around a picture: the unit is the width of a picture with its edges."""
 _ROW, _HEADING = 1.5, 0.25
 """Heights of a row, with the numbers above its pictures, and of the headings, in the same unit."""
-_LETTERS = 24
-"""Of a line of that text."""
+_LETTERS, _LINE = 24, 118
+"""Of a line of that text, and of one with the names of a dataset's classes."""
+_NAMES = 0.24
+"""Height of such a line, in the same unit."""
 
 
 def reliability(evidence: Evidence, fewest: int = FEWEST_IN_BIN, models: Sequence[str] = RELIABLE) -> Drawn:
@@ -149,6 +152,7 @@ def ablation(evidence: Evidence) -> Drawn:
     frame = pd.DataFrame(rows, columns=ABLATION_COLUMNS)
     # A t-interval of three seeds can pass below 0, which no error does.
     errors = frame.loc[frame["metric"] == "ece_scaled", ["mean", "high"]].to_numpy(dtype=float)
+    panels[0, 0].yaxis.set_major_formatter(per_cent)
     panels[1, 0].set_ylim(0, 1.08 * np.nanmax(errors))
     for top, bottom, rule in zip(*panels, RULES, strict=True):
         top.set_title(f"rule: {rule}")
@@ -162,7 +166,10 @@ def ablation(evidence: Evidence) -> Drawn:
 
 
 def decision_curves(evidence: Evidence) -> Drawn:
-    """Draw net benefit against the threshold, mean and sd over folds, a panel a group of models."""
+    """Draw net benefit over that of the better of all alarms and none, mean and sd over folds, a panel a group of models.
+
+    `gain` is this difference, and `sd` its spread; the net benefits themselves would nearly coincide.
+    """
     datasets = evidence.at_hand()
     figure = new_figure(WIDTH, 0.9 + 2.1 * len(datasets), evidence)
     panels = figure.subplots(len(datasets), len(DECISION_PANELS), squeeze=False, sharex=True, sharey="row")
@@ -170,27 +177,23 @@ def decision_curves(evidence: Evidence) -> Drawn:
     parts = []
     for line, dataset in zip(panels, datasets, strict=True):
         measured = evidence.frame(dataset, "decision.csv")
-        means = mean_sd(measured, ["model", "threshold"], "net_benefit").rename(columns={"mean": "net_benefit"})
-        always = measured.groupby("threshold")["always"].mean()
+        measured["gain"] = measured["net_benefit"] - measured["always"].clip(lower=0)
+        by = ["model", "threshold"]
+        means = mean_sd(measured, by, "gain").rename(columns={"mean": "gain"})
+        means = means.merge(measured.groupby(by)["net_benefit"].mean().reset_index(), on=by)
         for axes, (heading, models) in zip(line, DECISION_PANELS.items(), strict=True):
             others = set(means["model"]) - named if axes is line[-1] else set()
             styles = styles_of(set(means["model"]) & set(models) | others)
-            axes.plot(always.index, always, color="0.6", lw=0.8)
-            axes.axhline(0, color="0.6", lw=0.8, ls=":")
-            curves(axes, measured, "threshold", "net_benefit", styles, marker="o", ms=3.5, mew=0, lw=1.2,
+            axes.axhline(0, color="0.6", lw=0.8)
+            curves(axes, measured, "threshold", "gain", styles, marker="o", ms=3.5, mew=0, lw=1.2,
                    err_kws={"alpha": 0.15, "lw": 0})  # fmt: skip
             axes.set_title(f"{short_title(evidence, dataset)}\n{heading}", fontsize=8)
-        top = max([0.001, *(means["net_benefit"] + means["sd"].fillna(0))])
-        line[0].set(ylim=(-0.2 * top, 1.1 * top), ylabel="Net benefit\n(true alarms per hour)")
+        line[0].set_ylabel("Net benefit gained\n(true alarms per hour)")
         parts.append(means.assign(dataset=dataset))
     for axes in panels[-1]:
         axes.set_xlabel("Alarm threshold (probability)")
     frame = pd.concat(parts)
-    entries = [
-        *handles(styles_of(frame["model"]), marker="o", ms=2.5),
-        Line2D([], [], color="0.6", lw=0.8, label="alarm in every hour"),
-        Line2D([], [], color="0.6", lw=0.8, ls=":", label="no alarm"),
-    ]
+    entries = handles(styles_of(frame["model"]), marker="o", ms=2.5)
     figure.legend(handles=entries, loc="outside lower center", ncols=4, handlelength=2.6)
     return figure, frame
 
@@ -207,15 +210,23 @@ def votes(evidence: Evidence) -> Drawn:
     most = max(int(frame["place"].max()) for frame in frames.values())
     starts = {"image": _TEXT, "for": _TEXT + 1 + _GAP, "against": _TEXT + 1 + most + 2 * _GAP}
     width = starts["against"] + most
-    figure = new_figure(WIDTH, (_HEADING + _ROW * len(rows)) * WIDTH / width, evidence)
+    classes_of = {key: list(evidence.description(key)["classes"]) for key in frames}
+    named = {
+        key: textwrap.fill(", ".join(f"{index} {name}" for index, name in enumerate(classes)), _LINE)
+        for key, classes in classes_of.items()
+    }
+    tops = [0.0]
+    for (key, _), (following, _) in pairwise([*rows, ("", 0)]):
+        below = 0 if following == key else _NAMES * (named[key].count("\n") + 2)
+        tops.append(tops[-1] + _ROW + below)
+    figure = new_figure(WIDTH, (_HEADING + tops[-1]) * WIDTH / width, evidence)
     # One axes for all pictures, in widths of one: axes for each would take many times as long to lay out.
     axes = figure.subplots()
-    axes.set(xlim=(0, width), ylim=(_ROW * len(rows), -_HEADING), aspect="equal")
+    axes.set(xlim=(0, width), ylim=(tops[-1], -_HEADING), aspect="equal")
     axes.axis("off")
-    for number, (key, image) in enumerate(rows):
-        top = number * _ROW
+    for number, ((key, image), top) in enumerate(zip(rows, tops, strict=False)):
         of_image = frames[key][frames[key]["image"] == image]
-        classes = list(evidence.description(key)["classes"])
+        classes = classes_of[key]
         for role, start in starts.items():
             _draw_side(axes, (start, top), classes, of_image[of_image["role"] == role].sort_values("place"))
         first = of_image[of_image["role"] == "image"].iloc[0]
@@ -226,6 +237,8 @@ def votes(evidence: Evidence) -> Drawn:
         ]
         text = "\n".join([*filter(None, [name]), *(textwrap.fill(line, _LETTERS) for line in said)])
         axes.text(0, top + _ROW - 0.5, text, va="center", fontsize=7)
+        if tops[number + 1] - top > _ROW:  # the last row of a dataset
+            axes.text(0, top + _ROW + _NAMES / 2, named[key], va="top", fontsize=7)
     for role, heading, pictures in (
         ("image", "image", 1), ("for", "for the predicted class", most), ("against", "of other classes", most),
     ):  # fmt: skip
