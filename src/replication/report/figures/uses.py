@@ -9,9 +9,9 @@ from replication.report.tables.uses import ALL_CLASSES, MODEL_OF, NUMBERS, TAILS
 
 USES_COLUMNS = ["dataset", "model", "seed", "method", "rule", "references", "metric", "value"]
 PANELS = {
-    "balanced_accuracy": "All classes,\nbalanced (%)",
-    "new_accuracy": "New classes (%)",
-    "old_accuracy": "Old classes (%)",
+    "balanced_accuracy": "All classes, balanced\naccuracy (%)",
+    "new_accuracy": "New classes,\naccuracy (%)",
+    "old_accuracy": "Old classes,\naccuracy (%)",
 }
 
 LABEL_COLUMNS = ["dataset", "model", "seed", "method", "rule", "labels", "x", "metric", "value"]
