@@ -6,9 +6,10 @@ import pandas as pd
 
 from clai.errors import InputError
 from replication.report.evidence import Evidence
-from replication.report.labels import MAJORITY, Metric, chosen, model_title
+from replication.report.labels import Metric, chosen, model_title
 from replication.report.tables.layout import Sources, cells, number
 from replication.report.tables.paper import table1_frame, table3_frame
+from replication.runs.models import CLAI
 from replication.runs.outputs import TABLES
 
 README_TABLES = (
@@ -16,6 +17,8 @@ README_TABLES = (
     (TABLES["table3"], "auroc auprc", ""),
 )
 """Datasets, metrics and unit of the README's two tables."""
+README_MODELS = [*CLAI, "student-t-mixture", "cross-entropy", "gradient-boosting"]
+"""The models that they show: the paper's, and what else one would use."""
 
 
 def replace_block(text: str, name: str, block: str) -> str:
@@ -56,11 +59,10 @@ def _readme_lines(evidence: Evidence, frame: pd.DataFrame, dataset: str, metrics
         printed = [_printed_range(frame.loc[frame["metric"] == metric.key, "printed"], metric) for metric in metrics]
         return [_line(evidence.title(dataset), evidence.not_run(dataset), *printed, "0")]
     lines = []
-    for model, part in frame.groupby("model", sort=False):
+    for model, part in frame[frame["model"].isin(README_MODELS)].groupby("model", sort=False):
         pairs = zip(cells(part, metrics, "printed", None), cells(part, metrics), strict=True)
         texts = [ours if printed == "--" else f"{printed} → {ours}" for printed, ours in pairs]
-        n = "--" if model == MAJORITY else str(part["n"].max())
-        lines.append(_line(evidence.title(dataset), model_title(str(model)), *texts, n))
+        lines.append(_line(evidence.title(dataset), model_title(str(model)), *texts, str(part["n"].max())))
     return lines
 
 

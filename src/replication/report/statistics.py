@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
 
 from replication.metrics.bootstrap import LEVEL
 
@@ -118,6 +118,13 @@ def over_samples(comparisons: pd.DataFrame, metric: str, model: str, other: str 
     row = rows.iloc[0]
     seeds, samples = int(row["seeds"]), int(row["samples"])
     return Interval(float(row["value"]), float(row["low"]), float(row["high"]), seeds, "seed", samples)
+
+
+def minus_printed(ours: Interval, printed: float, samples: int) -> Interval:
+    """Return our interval minus a printed value, widened by the sampling error of a share of so many test samples."""
+    sampling = ndtri((1 + LEVEL) / 2) * np.sqrt(printed * (1 - printed) / samples)
+    half, mean = np.hypot((ours.high - ours.low) / 2, sampling), ours.mean - printed
+    return replace(ours, mean=mean, low=mean - half, high=mean + half)
 
 
 def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -2,13 +2,11 @@
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from replication.report.claims.finding import (
     DIFFERENCE,
@@ -43,7 +41,7 @@ from replication.report.claims.sources import (
 )
 from replication.report.evidence import Evidence
 from replication.report.printed_values import printed_value
-from replication.report.statistics import FEWEST, LEVEL, Interval, interval, over_samples
+from replication.report.statistics import FEWEST, Interval, interval, minus_printed, over_samples
 from replication.runs.controls import COMPARED, EMBEDDINGS
 from replication.runs.models import MODELS
 
@@ -111,13 +109,6 @@ def table1_values(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
             finding.add(source.key, f"{name}, ours minus printed", difference, POINTS, THE_PRINTED, place)
     _control_printed_area(finding, present, printed_values)
     return finding
-
-
-def minus_printed(ours: Interval, printed: float, samples: int) -> Interval:
-    """Return our interval minus a printed value, widened by the sampling error of a share of so many test samples."""
-    sampling = norm.ppf((1 + LEVEL) / 2) * np.sqrt(printed * (1 - printed) / samples)
-    half, mean = np.hypot((ours.high - ours.low) / 2, sampling), ours.mean - printed
-    return replace(ours, mean=mean, low=mean - half, high=mean + half)
 
 
 def _control_printed_area(finding: Finding, present: Sequence[str], printed_values: pd.DataFrame) -> None:

@@ -1,16 +1,17 @@
 """Tables 1 to 3 of the paper, and the table of a dataset of the user's own: what 1 and 3 show, in per cent."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import product
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from replication.report.evidence import Evidence
 from replication.report.labels import CLASS_COLOURS, MAJORITY, Metric, chosen, model_title
 from replication.report.printed_values import printed_value
-from replication.report.statistics import over_samples
+from replication.report.statistics import Interval, minus_printed, over_samples
 from replication.report.tables import layout
 from replication.report.tables.layout import (
     RESULT_COLUMNS,
@@ -33,10 +34,11 @@ TABLE1_MODELS = [*CLAI, "cross-entropy"]
 
 PAIRS = [("clai-m", "clai-c"), ("clai-m", "cross-entropy")]
 """Models whose difference, the first minus the second, claims rest on."""
-GAP_METRICS = [replace(metric, key=f"gap_{metric.key}") for metric in chosen("accuracy roc_auc ece ece_scaled")]
+PAIR_METRICS = chosen("accuracy roc_auc ece ece_scaled")
+GAP_METRICS = [replace(metric, key=f"gap_{metric.key}") for metric in PAIR_METRICS]
 
 TABLE3_METRICS = chosen(
-    "auroc auprc f1 f1_validation ece ece_calibrated log_loss_calibrated prevalence", f1_validation="F1, validation"
+    "auroc auprc f1 f1_validation ece ece_calibrated log_loss_calibrated", f1_validation="F1, validation"
 )
 TABLE3_MODELS = [*CLAI, "student-t-mixture"]
 
@@ -44,7 +46,8 @@ TABLE3_MODELS = [*CLAI, "student-t-mixture"]
 def table1_frame(sources: Sources) -> pd.DataFrame:
     """Return results by dataset, model and metric. The paper's row names no model: its values stand beside both CLaI models.
 
-    Rows without a model have the difference of two, `pair`, with its 95 % interval over seeds and test samples.
+    Rows without a model have the difference of two, or from the printed value, as `pair`, with the 95 % interval over seeds and
+    test samples; that of a printed value counts its own sampling as well.
     """
     evidence = sources.evidence
     rows: list[dict[str, Any]] = []
@@ -52,20 +55,38 @@ def table1_frame(sources: Sources) -> pd.DataFrame:
         models = models_of(evidence, dataset, TABLE1_MODELS)
         rows += with_printed(result_rows(evidence, dataset, models, TABLE1_METRICS), sources)
         rows += majority_rows(evidence, dataset)
-        rows += _gap_rows(evidence, dataset)
+        rows += _gap_rows(sources, dataset)
     return pd.DataFrame(rows, columns=[*RESULT_COLUMNS, "pair", "low", "high"])
 
 
-def _gap_rows(evidence: Evidence, dataset: str) -> list[dict[str, Any]]:
-    comparisons, rows = evidence.frame(dataset, "comparisons.csv"), []
-    for pair, metric in product(PAIRS, GAP_METRICS):
-        around = over_samples(comparisons, metric.key.removeprefix("gap_"), *pair)
-        if around:
-            limits = (metric.scale * number for number in (around.mean, around.low, around.high))
-            values = dict(zip(("mean", "low", "high"), limits, strict=True)) | {"n": around.n}
-            named = {"dataset": dataset, "pair": " minus ".join(map(model_title, pair)), "data": evidence.data(dataset)}
-            rows.append({**named, "metric": metric.key, **values})
+def _gap_rows(sources: Sources, dataset: str) -> list[dict[str, Any]]:
+    evidence, rows = sources.evidence, []
+    comparisons = evidence.frame(dataset, "comparisons.csv")
+    for pair, metric, around in [*_gaps(comparisons), *_gaps_from_printed(sources, dataset, comparisons)]:
+        limits = (metric.scale * number for number in (around.mean, around.low, around.high))
+        values = dict(zip(("mean", "low", "high"), limits, strict=True)) | {"n": around.n}
+        shared = {"dataset": dataset, "pair": " minus ".join(pair), "data": evidence.data(dataset)}
+        rows.append({**shared, "metric": f"gap_{metric.key}", **values})
     return rows
+
+
+def _gaps(comparisons: pd.DataFrame) -> Iterator[tuple[tuple[str, str], Metric, Interval]]:
+    """Yield pairs of models, a metric, and the interval of their difference."""
+    for pair, metric in product(PAIRS, PAIR_METRICS):
+        if around := over_samples(comparisons, metric.key, *pair):
+            yield (model_title(pair[0]), model_title(pair[1])), metric, around
+
+
+def _gaps_from_printed(
+    sources: Sources, dataset: str, comparisons: pd.DataFrame
+) -> Iterator[tuple[tuple[str, str], Metric, Interval]]:
+    """Yield the same for CLaI's models and the paper's values, where it prints one."""
+    for model, metric in product(CLAI, PAIR_METRICS):
+        value = printed_value(sources.printed_values, "table1", dataset, metric.key)[0] / metric.scale
+        around = over_samples(comparisons, metric.key, model)
+        if around and metric.percent and not np.isnan(value):
+            samples = sum(sources.evidence.description(dataset)["splits"]["test"]["counts"])
+            yield (model_title(model), "printed"), metric, minus_printed(around, value, samples)
 
 
 def with_printed(rows: list[dict[str, Any]], sources: Sources) -> list[dict[str, Any]]:
