@@ -53,10 +53,21 @@ def table1_frame(sources: Sources) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     for dataset in evidence.expected:
         models = models_of(evidence, dataset, TABLE1_MODELS)
-        rows += with_printed(result_rows(evidence, dataset, models, TABLE1_METRICS), sources)
+        results_of = _over_samples(evidence, dataset, result_rows(evidence, dataset, models, TABLE1_METRICS))
+        rows += with_printed(results_of, sources)
         rows += majority_rows(evidence, dataset)
         rows += _gap_rows(sources, dataset)
     return pd.DataFrame(rows, columns=[*RESULT_COLUMNS, "pair", "low", "high"])
+
+
+def _over_samples(evidence: Evidence, dataset: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows with intervals over seeds and test samples where there are such, as claims have them."""
+    comparisons = evidence.frame(dataset, "comparisons.csv")
+    scales = {metric.key: metric.scale for metric in TABLE1_METRICS}
+    for row in rows:
+        if around := over_samples(comparisons, row["metric"], row["model"]):
+            row |= {"low": scales[row["metric"]] * around.low, "high": scales[row["metric"]] * around.high}
+    return rows
 
 
 def _gap_rows(sources: Sources, dataset: str) -> list[dict[str, Any]]:
