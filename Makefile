@@ -57,6 +57,7 @@ benchmark: $(INSTALLED) ## measure time and memory of training and inference; no
 	$(BIN)/snakemake --cores $(CORES) results/real/benchmark/evidence/benchmark.csv
 
 docs: $(INSTALLED) ## build the site of the documentation, docs/_build/index.html
+	@test ! -L .venv || { echo ".venv is a link; make changes no environment behind a link. Delete the link and give the same command again"; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r envs/docs.lock
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going $(SPHINXOPTS) docs docs/_build
 

@@ -20,7 +20,7 @@ def make(tree: Tree, *arguments: str) -> list[str]:
 
 def test_make_in_a_fresh_clone_installs_and_then_runs(tree: Tree) -> None:
     *setting_up, run = make(tree, "--dry-run", "CORES=3")
-    assert run == ".venv/bin/snakemake --cores 3 all"
+    assert run == ".venv/bin/snakemake --cores 3 --quiet reason -- all"
     assert "--require-hashes -r envs/requirements.lock" in " ".join(setting_up)
     assert "--no-deps --no-build-isolation --no-index -e ." in " ".join(setting_up)
 

@@ -178,22 +178,3 @@ def shown_in(wildcards):
 
 def caption_file(wildcards):
     return f"workflow/report/{outputs.layout_of(name_of(wildcards))}.rst"
-
-
-def caption_of(wildcards):
-    return Path(caption_file(wildcards)).read_text()
-
-
-def verified(file, at_hand=False):
-    """Input function: a file of each dataset with published predictions; or of each one at hand with published models."""
-
-    def wanted(name):
-        if not at_hand:
-            return outputs.prediction_files(EVIDENCE, name, config)
-        if name not in config["datasets"] or not any(Path(EVIDENCE, name).glob("models/*/model.json")):
-            return False
-        return config["miniature"] or config["datasets"][run_settings.raw_dataset(config, name)]["path"]
-
-    return lambda wildcards: [
-        f"<report>/verify/{name}/{file}" for name in outputs.available(EVIDENCE, config) if wanted(name)
-    ]

@@ -57,9 +57,9 @@ rule verify_models:
 
 rule compare_published:
     input:
-        numbers=verified("numbers.csv"),
-        recomputed=verified("evidence"),
-        models=verified("models.csv", at_hand=True),
+        numbers=lambda wildcards: expand("<report>/verify/{name}/numbers.csv", name=outputs.predicted(EVIDENCE, config)),
+        recomputed=lambda wildcards: expand("<report>/verify/{name}/evidence", name=outputs.predicted(EVIDENCE, config)),
+        models=lambda wildcards: expand("<report>/verify/{name}/models.csv", name=outputs.modelled(EVIDENCE, config)),
         outputs=[] if EVIDENCE.endswith("published") else VERIFIED,
         evidence=evidence_of,
         captions=[f"workflow/report/{name}.rst" for name in outputs.VERIFIED_TABLES],

@@ -1,8 +1,8 @@
 """Pictures as files in `<split>/<class>/<file>`, in a folder or an archive, as torchvision's `ImageFolder` reads them.
 
-Endings are torchvision's. Classes are the folders below `train`, `test` and, if any, `val`, sorted, numbers as numbers, which for
-CIFAR-10 is the order of the paper (table 2). docs/data.md says what else is read. The title names the format, because a lossy
-copy changes pixels.
+Endings are torchvision's. Classes are the folders below `train`, `test` and, if any, `val`, sorted, but numbers as numbers
+(2 before 10), which for CIFAR-10 is the order of the paper (table 2). docs/data.md says what else is read. The title names the
+format, because a lossy copy changes pixels.
 """
 
 import hashlib

@@ -201,6 +201,22 @@ def available(root: str, settings: Mapping[str, Any]) -> list[str]:
     return [*datasets, *studies, *([BENCHMARK] if settings["run_benchmark"] else []), THEORY]
 
 
+def predicted(root: str, settings: Mapping[str, Any]) -> list[str]:
+    """Return the datasets and studies whose evidence below `root` has predictions."""
+    return [name for name in available(root, settings) if prediction_files(root, name, settings)]
+
+
+def modelled(root: str, settings: Mapping[str, Any]) -> list[str]:
+    """Return the datasets with published models below `root` whose data are at hand."""
+    return [
+        name
+        for name in available(root, settings)
+        if name in settings["datasets"]
+        and any(Path(root, name).glob("models/*/model.json"))
+        and (settings["miniature"] or settings["datasets"][raw_dataset(settings, name)]["path"])
+    ]
+
+
 def all_evidence(root: str, settings: Mapping[str, Any]) -> list[str]:
     """Return every evidence file below `root`, there or computable, predictions included."""
     return [
