@@ -45,8 +45,8 @@ STATUS_TITLES = {
 }
 EMBEDDING_COLUMNS = ["dataset", "model", "x", "y", "label"]
 TRAINING_COLUMNS = ["dataset", "model", "epoch", "quantity", "mean", "sd", "n"]
-LONG_CELLS = {"clai-m": "full_zero", "clai-c": "cosine_zero"}
-"""The models' names in the study."""
+LONG_KERNELS, LONG_TARGETS = {"clai-m": "full", "clai-c": "cosine"}, ("zero", "product")
+"""Of the study of 120 epochs."""
 SIGNAL_COLUMNS = ["dataset", "model", "hour", "signal", "value", "sd", "low", "high", "stays", "event"]
 # The paper draws CLaI beside a Gaussian process and does not say which kernel CLaI has: both are shown.
 PROCESS = "gp"
@@ -137,19 +137,18 @@ def _short(classes: Sequence[str]) -> list[str]:
 def training(evidence: Evidence) -> Drawn:
     """Draw figure 3, mean and sd over seeds: training loss with each kernel's floor, loss above it, validation accuracy.
 
-    Each dataset has a column of panels, and so has the study with as many epochs as the paper's figure.
+    Each dataset has a column of panels, and so has each target of the study with as many epochs as the paper's figure.
     """
-    datasets = [dataset for dataset in evidence.shown() if evidence.has(dataset)]
-    figure = new_figure(min(WIDTH, max(3.6, 2 * len(datasets))), 5.6, evidence)
-    panels = figure.subplots(3, len(datasets), squeeze=False, sharex="col")
+    columns = _training_columns(evidence)
+    figure = new_figure(min(WIDTH, max(3.6, 2 * len(columns))), 5.6, evidence)
+    panels = figure.subplots(3, len(columns), squeeze=False, sharex="col")
     parts, drawn = [], set[str]()
-    for (top, middle, bottom), dataset in zip(panels.T, datasets, strict=True):
-        names = LONG_CELLS if "cells" in evidence.expected[dataset] else dict(zip(CLAI, CLAI, strict=True))
+    for (top, middle, bottom), (dataset, title, names) in zip(panels.T, columns, strict=True):
         history = evidence.frame(dataset, "history.csv")
+        history = history[history["model"].isin(names.values())]
         history["above_floor"] = history["loss"] - history["floor"]
-        trained = [model for model in CLAI if names[model] in set(history["model"])]
-        styles = {names[model]: style_of(model) for model in trained}
-        drawn |= set(trained)
+        styles = {name: style_of(model) for model, name in names.items()}
+        drawn |= set(names)
         curves(top, history, "epoch", "loss", styles, lw=1.5)
         curves(top, history, "epoch", "floor", styles, lw=1.2, dashes=False, linestyle=":", errorbar=None)
         curves(middle, history[history["above_floor"] > 0], "epoch", "above_floor", styles, lw=1.5)
@@ -158,7 +157,7 @@ def training(evidence: Evidence) -> Drawn:
             for quantity in ("loss", "above_floor", "validation_accuracy", "floor"):
                 curve = mean_sd(history[history["model"] == name], ["epoch"], quantity)
                 parts.append(curve.assign(dataset=dataset, model=name, quantity=quantity))
-        top.set_title(short_title(evidence, dataset, 18), fontsize=7.5)
+        top.set_title(title, fontsize=7.5)
         top.set_ylim(bottom=0)
         middle.set_yscale("log")
         middle.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -174,6 +173,22 @@ def training(evidence: Evidence) -> Drawn:
     entries.append(Line2D([], [], color="0.3", ls=":", lw=1.2, label="floor of the loss (same colour)"))
     figure.legend(handles=entries, loc="outside lower center", ncols=3)
     return figure, together(parts, TRAINING_COLUMNS)
+
+
+def _training_columns(evidence: Evidence) -> list[tuple[str, str, dict[str, str]]]:
+    """Return of each column of figure 3 the dataset or study, the title, and by model its name in the evidence."""
+    columns = []
+    for dataset in [dataset for dataset in evidence.shown() if evidence.has(dataset)]:
+        measured, title = set(evidence.frame(dataset, "history.csv")["model"]), short_title(evidence, dataset, 18)
+        of_cells = {
+            f"{title},\n{target} targets": {model: f"{kernel}_{target}" for model, kernel in LONG_KERNELS.items()}
+            for target in LONG_TARGETS
+        }
+        named = of_cells if "cells" in evidence.expected[dataset] else {title: dict(zip(CLAI, CLAI, strict=True))}
+        for heading, names in named.items():
+            there = {model: name for model, name in names.items() if name in measured}
+            columns += [(dataset, heading, there)] if there else []
+    return columns
 
 
 def signals(evidence: Evidence) -> Drawn:
