@@ -187,7 +187,7 @@ def _training_columns(evidence: Evidence) -> list[tuple[str, str, dict[str, str]
         named = of_cells if "cells" in evidence.expected[dataset] else {title: dict(zip(CLAI, CLAI, strict=True))}
         for heading, names in named.items():
             there = {model: name for model, name in names.items() if name in measured}
-            columns += [(dataset, heading, there)] if there else []
+            columns += [(dataset, heading, there)] if there or heading == title else []  # a dataset without CLaI, too
     return columns
 
 
