@@ -93,6 +93,7 @@ def loop_over_classes(evidence: Evidence, printed_values: pd.DataFrame) -> Findi
     finding = Finding(evidence)
     for dataset in ("pathmnist", "cifar10"):
         for record in evidence.runs(dataset, ["clai-c"])[:1]:
+            finding.cite(dataset, "runs.jsonl")
             counts = evidence.description(dataset)["splits"]["train"]["counts"]
             batch = record["settings"]["training"]["batch_size"]
             batches, classes = sum(counts) // batch, len(counts)
