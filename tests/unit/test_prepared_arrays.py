@@ -19,7 +19,7 @@ from replication.runs.settings import preparation_settings, raw_dataset, source_
 from support.repository import MINI
 
 CHECKSUMS = {
-    "pathmnist": "fb754f8d34c27f2b",
+    "breastmnist": "7c2dfab29c1f393e",
     "cifar10": "84e1511c2dfccd52",
     "sleepedf": "21fe0a2f67d47728",
     "sleepedf-bands": "ab012164de21329f",
