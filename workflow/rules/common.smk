@@ -178,3 +178,7 @@ def shown_in(wildcards):
 
 def caption_file(wildcards):
     return f"workflow/report/{outputs.layout_of(name_of(wildcards))}.rst"
+
+
+def caption_of(wildcards):
+    return Path(caption_file(wildcards)).read_text()

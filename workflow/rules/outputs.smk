@@ -26,7 +26,7 @@ rule render_table:
         root=root_of,
         datasets=shown_in,
         settings=lambda wildcards: config if wildcards.table in ("table2", "supplement/tableS12") else {},
-        caption=lambda wildcards: Path(caption_file(wildcards)).read_text(),
+        caption=caption_of,
     message:
         "Render {wildcards.table} from its evidence."
     script:
@@ -55,7 +55,7 @@ rule draw_figure:
     params:
         root=root_of,
         datasets=shown_in,
-        caption=lambda wildcards: Path(caption_file(wildcards)).read_text(),
+        caption=caption_of,
     message:
         "Draw {wildcards.figure} from its evidence."
     script:
@@ -82,7 +82,7 @@ rule judge_claims:
     params:
         root=root_of,
         datasets=shown_in,
-        caption=lambda wildcards: Path(caption_file(wildcards)).read_text(),
+        caption=caption_of,
     message:
         "Judge the paper's claims by their evidence."
     script:
