@@ -30,6 +30,10 @@ class Items(Protocol):
     def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Any, Tensor]:
         """Return encoder input and labels (samples,) of the items; a generator draws augmentation, None leaves it out."""
 
+    def begin_epoch(self, epoch: int) -> None:
+        """Learn which epoch of a training the next batches are for, from 1 on; nothing, unless it is overridden."""
+        return
+
     def sizes(self, blocks: list[Tensor]) -> list[int]:
         """Return the number of samples in each block of items, one an item unless it is overridden."""
         return [len(block) for block in blocks]
@@ -73,10 +77,11 @@ class Images(Items):
 
     Args:
         mean, sd: per channel, in units of the pixel values.
-        augmentation: `crop`, the largest random shift in pixels; `flip`, whether to mirror half of the images; `turn`, whether to
-            turn each image by a random multiple of 90 degrees (square ones only); `colour`, the largest random change of each
-            channel of an image, of its contrast as a share and of its brightness in units of `sd`; `border`, what a shifted image
-            shows beyond its edges, "black" or its own pixels mirrored there ("reflect").
+        augmentation: `crop`, the largest random shift in pixels; `flip`, whether to mirror half of the images, or "alternate",
+            half of them in an epoch and the others in the next (Jordan 2024, section 3.6); `turn`, whether to turn each image by
+            a random multiple of 90 degrees (square ones only); `colour`, the largest random change of each channel of an image,
+            of its contrast as a share and of its brightness in units of `sd`; `border`, what a shifted image shows beyond its
+            edges, "black" or its own pixels mirrored there ("reflect").
 
     Raises:
         InputError: images that are not square are to be turned, or are to be shifted by their size or more and reflected.
@@ -96,7 +101,10 @@ class Images(Items):
         self.y = self.labels.to(device)
         self.inputs = x.shape[3]
         self.mean, self.sd = (torch.tensor(v, dtype=torch.float32, device=device) for v in (mean, sd))
-        self.crop, self.flip = int(augmentation["crop"]), bool(augmentation["flip"])
+        self.crop, self.flip = int(augmentation["crop"]), augmentation["flip"]
+        # Which images an odd epoch mirrors where epochs alternate; the same in each run.
+        self.sides = torch.randint(0, 2, (len(y),), generator=torch.Generator().manual_seed(0)).bool()
+        self.odd = True
         self.turn, self.colour = bool(augmentation["turn"]), float(augmentation["colour"])
         self.reflect = augmentation["border"] == "reflect"
         if self.turn and x.shape[1] != x.shape[2]:
@@ -113,9 +121,12 @@ class Images(Items):
     def __len__(self) -> int:
         return len(self.x)
 
+    def begin_epoch(self, epoch: int) -> None:
+        self.odd = epoch % 2 == 1
+
     def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
         # The host draws, and sends its draws to the device in one piece.
-        drawn = [items] if generator is None else [items, *self._views(len(items), generator)]
+        drawn = [items] if generator is None else [items, *self._views(items, generator)]
         rows, *views = to_device(torch.stack(drawn), self.x.device)
         x = self.x[rows]
         if generator is None:
@@ -127,11 +138,15 @@ class Images(Items):
         # A view of (N, H, W, channels) as (N, channels, H, W) has the channels-last layout, which convolutions prefer.
         return x.permute(0, 3, 1, 2), self.y[rows]
 
-    def _views(self, n: int, generator: torch.Generator) -> list[Tensor]:
-        """Draw, for each of n images, its shift down and to the right, whether to mirror it (0 or 1), its quarter turns, and,
+    def _views(self, items: Tensor, generator: torch.Generator) -> list[Tensor]:
+        """Draw, for each of n items, its shift down and to the right, whether to mirror it (0 or 1), its quarter turns, and,
         where colours change, for each channel one of LEVELS levels of contrast and one of brightness; each (n,)."""
+        n = len(items)
         down, right = (torch.randint(0, 2 * self.crop + 1, (n,), generator=generator) for _ in range(2))
-        mirror = (torch.rand((n,), generator=generator) < 0.5) if self.flip else torch.zeros(n)
+        if self.flip == "alternate":
+            mirror = self.sides[items] == self.odd
+        else:
+            mirror = (torch.rand((n,), generator=generator) < 0.5) if self.flip else torch.zeros(n)
         turns = torch.randint(0, 4, (n,), generator=generator) if self.turn else torch.zeros(n)
         colours = (2 * self.inputs if self.colour else 0, n)
         levels = torch.randint(0, LEVELS, colours, generator=generator)

@@ -25,8 +25,8 @@ from clai.kernels import Kernel
 
 Rule = Literal["printed", "centred", "balanced", "parzen"]
 RULES: tuple[Rule, ...] = ("printed", "centred", "balanced", "parzen")
-BLOCK = 512
-"""Samples a side of a block of similarities. It bounds memory, and a block fits into the cache of a core."""
+BLOCK, GPU_BLOCK = 512, 4096
+"""Samples a side of a block of similarities. It bounds memory; on a CPU a block fits into the cache of a core."""
 
 
 class ParzenMeans(NamedTuple):
@@ -91,7 +91,7 @@ def parzen_means(
     reference: Tensor,
     labels: Tensor,
     population: Tensor | None = None,
-    block: int = BLOCK,
+    block: int | None = None,
     classes: int | None = None,
 ) -> ParzenMeans:
     """Return the mean Parzen similarities of each test sample to positives and negatives of each condition.
@@ -102,13 +102,14 @@ def parzen_means(
         reference: embeddings (K, R, L), or (1, R, L).
         labels: class indices of the references (R,). Of two classes the positive one is 1.
         population: members of each class (classes,) in the set from which the references were drawn; None: all were.
-        block: samples a side of a block of similarities; memory holds block x block of them.
+        block: samples a side of a block of similarities; memory holds block x block of them. None: what suits the device.
         classes: C; None: K, or two for K = 1.
 
     Raises:
         ValueError: a class has no reference, or a label no class.
     """
     classes = classes or max(len(test), 2)
+    block = block or (BLOCK if test.device.type == "cpu" else GPU_BLOCK)
     conditions, labels = 1 if classes == 2 else classes, labels.to(test.device)
     counts = torch.bincount(labels, minlength=classes)
     if len(counts) > classes:
@@ -137,24 +138,21 @@ def parzen_means(
     return ParzenMeans(means[0], means[1], share, errors[0], errors[1])
 
 
-def mean_of_views(first: ParzenMeans, second: ParzenMeans) -> ParzenMeans:
-    """Return the means of two views of the same test samples, such as an image and its mirror image, to the same references.
+def mean_of_views(*views: ParzenMeans) -> ParzenMeans:
+    """Return the means of views of the same test samples, such as images and their mirror images, to the same references.
 
-    The similarity of a test sample to a reference is then the mean over its views. Both views have the same references, so
+    The similarity of a test sample to a reference is then the mean over its views. All views have the same references, so
     their errors add up.
     """
 
-    def joined(a: Tensor, b: Tensor, error_a: Tensor, error_b: Tensor) -> tuple[Tensor, Tensor]:
-        weight = (a - b).sigmoid().nan_to_num(0.5)  # both may be -inf: similarities to far references are 0
-        return torch.logaddexp(a, b) - math.log(2), torch.lerp(error_b, error_a, weight)
+    def joined(log_means: list[Tensor], errors: list[Tensor]) -> tuple[Tensor, Tensor]:
+        logs = torch.stack(log_means)
+        weights = logs.softmax(0).nan_to_num(1 / len(views))  # all may be -inf: similarities to far references are 0
+        return logs.logsumexp(0) - math.log(len(views)), (weights * torch.stack(errors)).sum(0)
 
-    positive, error_positive = joined(
-        first.log_positive, second.log_positive, first.error_positive, second.error_positive
-    )
-    negative, error_negative = joined(
-        first.log_negative, second.log_negative, first.error_negative, second.error_negative
-    )
-    return ParzenMeans(positive, negative, first.share, error_positive, error_negative)
+    positive, error_positive = joined([v.log_positive for v in views], [v.error_positive for v in views])
+    negative, error_negative = joined([v.log_negative for v in views], [v.error_negative for v in views])
+    return ParzenMeans(positive, negative, views[0].share, error_positive, error_negative)
 
 
 def _log_sums(
@@ -167,7 +165,7 @@ def _log_sums(
     # In the order of classes, a class is a slice of a block, and its sum needs no product with indicators.
     order = labels.argsort(stable=True)
     labels, reference = labels[order], reference[:, order]
-    parts = [part.unique_consecutive(return_counts=True) for part in labels.split(block)]
+    parts = [part.unique_consecutive(return_counts=True) for part in labels.cpu().split(block)]
     result = test.new_empty(len(powers), len(test), test.shape[1], classes)
     for k, z in enumerate(test):
         for first in range(0, len(z), block):

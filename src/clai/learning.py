@@ -64,11 +64,11 @@ def collaborative_learning(
         )
     return train(
         nn.ModuleList([encoder, kernel]),
+        data,
         partial(collaborative_step, encoder, kernel, data, conditions, settings),
         settings,
         validate,
         checkpoint,
-        items=len(data),
         batches=_groups(len(data), settings),
         passes=_passes(conditions, settings),
         after_pass=after_pass,

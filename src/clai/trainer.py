@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from clai.alignment import Target
+from clai.batches import Items
 from clai.checkpoints import Checkpoint, seeded_generators
 from clai.optimisers import build_optimisers
 from clai.stability import FAILURES, refuse_divergence
@@ -44,7 +45,7 @@ class TrainingSettings:
     learning_rate: float
     momentum: float
     weight_decay: float
-    learning_rate_schedule: Literal["one_cycle", "constant"]
+    learning_rate_schedule: Literal["one_cycle", "triangular", "constant"]
     warmup: float
     precision: Precision
     schedule: Literal["sequential", "joint"]
@@ -66,12 +67,12 @@ def precision_context(device: torch.device, precision: Precision) -> contextlib.
 
 def train(
     model: nn.Module,
+    data: Items,
     step: Step,
     settings: TrainingSettings,
     validate: Callable[[], Epoch],
     checkpoint: Checkpoint | None,
     *,
-    items: int,
     batches: Sequence[slice],
     passes: Sequence[int | None] = (None,),
     after_pass: Callable[[int | None], None] | None = None,
@@ -80,11 +81,11 @@ def train(
     """Train a model in place from the checkpoint, or from the start, to the last epoch.
 
     Args:
+        data: training items, which each pass shuffles, and which are told each epoch.
         step: computes the gradients of a batch.
         settings: optimiser, learning rate, epochs and seed.
         validate: called after each epoch; its figures join the history. It may raise FloatingPointError for divergence.
         checkpoint: where to save the state after each epoch, and to resume from; None to keep none.
-        items: number of training items, which each pass shuffles.
         batches: places of each batch in the shuffled order.
         passes: the condition of each pass over the batches in an epoch.
         after_pass: called with the condition after each pass; it changes no weight.
@@ -130,9 +131,10 @@ def train(
             advice = f"lower training.learning_rate. The last good state {checkpoint.where()}"
         try:
             model.train()
+            data.begin_epoch(epoch)
             with seeded_generators(settings.seed + epoch, device):  # an epoch does not depend on draws before it
                 for condition in passes:
-                    order = torch.randperm(items, generator=generator)
+                    order = torch.randperm(len(data), generator=generator)
                     for batch in batches:
                         model.zero_grad(set_to_none=True)
                         rates.append(float(schedulers[0].get_last_lr()[0]))
@@ -214,5 +216,10 @@ def _scheduler(
     # A cycle must rise for more than one step, which a small warm-up of a short run would not.
     warmup = max(settings.warmup, 2 / total)
     return torch.optim.lr_scheduler.OneCycleLR(
-        optimiser, settings.learning_rate, total_steps=total, pct_start=warmup, cycle_momentum=False
+        optimiser,
+        settings.learning_rate,
+        total_steps=total,
+        pct_start=warmup,
+        anneal_strategy="linear" if settings.learning_rate_schedule == "triangular" else "cos",
+        cycle_momentum=False,
     )

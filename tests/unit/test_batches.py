@@ -54,6 +54,18 @@ def test_borders_of_shifted_images_show_the_image_mirrored_there() -> None:
     assert len(found) > 15
 
 
+def test_alternate_epochs_mirror_the_images_that_the_one_before_did_not(images: Images) -> None:
+    images.flip, images.crop, items = "alternate", 0, torch.arange(12)
+    plain, epochs = images.batch(items, None)[0], []
+    for epoch in (1, 2, 3):
+        images.begin_epoch(epoch)
+        epochs.append(images.batch(items, torch.Generator().manual_seed(epoch))[0])
+    mirrored = [torch.equal(x, original.flip(-1)) for x, original in zip(epochs[0], plain, strict=True)]
+    assert 0 < sum(mirrored) < 12
+    torch.testing.assert_close(epochs[1], epochs[0].flip(-1), rtol=0, atol=0)
+    torch.testing.assert_close(epochs[2], epochs[0], rtol=0, atol=0)
+
+
 def augmented(**changes: Any) -> tuple[torch.Tensor, torch.Tensor]:
     """Return 40 augmented images (40, 3, 6, 6) and the original (3, 6, 6) of all of them."""
     x = np.random.default_rng(1).integers(0, 256, (1, 6, 6, 3), dtype=np.uint8).repeat(40, axis=0)

@@ -209,14 +209,14 @@ def test_a_sample_has_equally_many_of_each_class_as_far_as_there_are() -> None:
         sample_references(labels, 5, seed=1)
 
 
-def test_the_vote_of_two_views_is_that_of_their_mean_similarity() -> None:
+def test_the_vote_of_several_views_is_that_of_their_mean_similarity() -> None:
     torch.manual_seed(1)
     kernel = MahalanobisGaussian(4, "full").double()
-    views = [torch.randn(3, 7, 4, dtype=torch.float64) for _ in range(2)]
+    views = [torch.randn(3, 7, 4, dtype=torch.float64) for _ in range(3)]
     references, labels = torch.randn(3, 90, 4, dtype=torch.float64), torch.arange(90) % 3
-    first, second = (parzen_means(kernel, z, references, labels, block=32) for z in views)
-    f = decide(mean_of_views(first, second), "printed")
-    similarity = (kernel(views[0], references) + kernel(views[1], references)) / 2
+    means = [parzen_means(kernel, z, references, labels, block=32) for z in views]
+    f = decide(mean_of_views(*means), "printed")
+    similarity = torch.stack([kernel(z, references) for z in views]).mean(0)
     expected = torch.einsum("kpn,kn->kp", similarity, one_vs_rest(labels, 3).double()) / len(labels)
     torch.testing.assert_close(f, expected)
 

@@ -100,6 +100,18 @@ def test_validation_that_is_not_finite_is_divergence() -> None:
         collaborative_learning(encoder(), Cosine(), data(), 3, SETTINGS, lambda: {"heldout": float("inf")}, None)
 
 
+def test_a_triangular_rate_rises_and_falls_in_straight_lines() -> None:
+    history = run(
+        encoder(),
+        dataclasses.replace(SETTINGS, learning_rate_schedule="triangular", warmup=0.25, epochs=8, learning_rate=0.8),
+    )
+    rates = [epoch["learning_rate"] for epoch in history]
+    assert rates[1] == max(rates) == pytest.approx(0.8, rel=0.05)
+    falls = np.diff(rates[1:])
+    np.testing.assert_allclose(falls, falls.mean())
+    assert rates[-1] < 1e-3
+
+
 def test_checkpoint_of_other_settings_is_not_used(tmp_path: Path) -> None:
     run(encoder(), SETTINGS, Checkpoint(tmp_path / "c.pt", "a"))
     other = dataclasses.replace(SETTINGS, epochs=2)

@@ -49,7 +49,7 @@ OWN = {
     "device": "cpu",
     "embedding_size": 4,
     "encoder": {"width": 4, "blocks": [1, 1], "pool": False},
-    "inference": {"mirror": False, "validation_references": 20},
+    "inference": {"mirror": False, "shift": 0, "validation_references": 20},
     "training": TRAINING,
 }
 SETTINGS = merge(model_settings(MINI, "cifar10", "clai-m"), OWN)
@@ -205,7 +205,7 @@ def test_the_votes_of_all_references_add_up_to_the_score(publish: PublishedBy, c
 def test_a_mirrored_vote_is_the_mean_of_both_views(tmp_path: Path) -> None:
     run = run_of("clai-m", 3, inference={**SETTINGS["inference"], "mirror": True})
     loaded, _, embedded = packed(tmp_path / "model", run, references=1000)
-    assert embedded["test"].z_mirrored is not None
+    assert embedded["test"].z_views is not None
     x = np.asarray(run.data["x_test"])[:5]
     assert np.allclose(loaded.scores(x), loaded.scores(x[:, :, ::-1]), atol=1e-5)
     (votes,) = loaded.votes(x[:1], k=1000)

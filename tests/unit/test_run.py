@@ -14,6 +14,7 @@ from clai.errors import InputError
 from replication.datasets.prepared import Prepared
 from replication.models import base
 from replication.models.base import create
+from replication.models.embedding import further_views
 from replication.models.run import Run
 from replication.models.splits import recording_rows
 from replication.runs.identity import RunId
@@ -46,6 +47,24 @@ def test_a_run_is_read_from_its_name_and_from_every_path_of_its_files(run_id: Ru
 def test_a_path_without_a_run_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=f"{text} names no run: expected <dataset>/<model>/seed<n>"):
         RunId.parse(text)
+
+
+@pytest.mark.parametrize(("mirror", "shift", "views"), [(False, 0, 0), (True, 0, 1), (False, 1, 2), (True, 1, 5)])
+def test_views_of_an_image_are_mirrored_and_shifted_both_ways(mirror: bool, shift: int, views: int) -> None:
+    x = torch.arange(9.0).view(1, 1, 3, 3)
+    run = run_of(RunId("cifar10", "clai-m", 0), inference={"mirror": mirror, "shift": shift})
+    seen = [view(x)[0, 0].tolist() for view in further_views(run)]
+    assert len(seen) == views
+    assert ([[2, 1, 0], [5, 4, 3], [8, 7, 6]] in seen) == mirror
+    for moved in ([[4, 3, 4], [1, 0, 1], [4, 3, 4]], [[4, 5, 4], [7, 8, 7], [4, 5, 4]]):
+        assert (moved in seen) == bool(shift)
+
+
+def test_views_are_refused_where_samples_are_no_images() -> None:
+    run = run_of(RunId("cifar10", "clai-m", 0), inference={"mirror": False, "shift": 2})
+    run.data.info["kind"] = "signals"
+    with pytest.raises(InputError, match=r"inference.shift: found 2, expected 0 for signals"):
+        further_views(run)
 
 
 def test_a_state_is_resumed_by_the_same_fit_alone(tmp_path: Path) -> None:

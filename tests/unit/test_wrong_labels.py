@@ -3,11 +3,12 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 
 from clai.checkpoints import Checkpoint
 from replication.models.base import create
-from replication.models.network_classifiers import GeneralisedCrossEntropy
+from replication.models.network_classifiers import CrossEntropy, GeneralisedCrossEntropy
 from replication.models.run import Run
 from replication.models.splits import long_tail, wrong_labels
 from tests.unit.test_new_classes import run as run_of
@@ -53,6 +54,13 @@ def test_a_fit_to_the_best_epoch_ends_with_its_weights(tmp_path: Path) -> None:
     ended = (model.scores(run, run.splits.val).argmax(1) == run.splits.val.labels.numpy()).mean()
     assert ended == max(accuracies) > accuracies[-1]
     assert not (tmp_path / "checkpoint.pt").exists()
+
+
+def test_smoothed_labels_pull_at_all_classes() -> None:
+    model, logits, label = CrossEntropy(), torch.tensor([[2.0, 0.0, -1.0]]), torch.tensor([0])
+    model.smoothing = 0.3
+    log_p = logits.log_softmax(1)[0]
+    assert float(model.compare(logits, label)) == pytest.approx(float(-0.7 * log_p[0] - 0.1 * log_p.sum()))
 
 
 def test_generalised_cross_entropy_is_bounded_and_near_cross_entropy_where_labels_are_likely() -> None:

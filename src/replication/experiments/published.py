@@ -184,9 +184,11 @@ def reopen(folder: str | Path, prepared: str | Path) -> tuple[PublishedModel, Ru
     settings = record["evaluation"]["settings"]
     # An evaluation draws no augmentation, and the record of an older run lacks what can be set since.
     training = {**settings["training"], "augmentation": NO_AUGMENTATION}
+    inference = {"shift": 0, **settings["inference"]}
     if training["precision"] == "bfloat16":
         training["precision"] = "auto"
-    run = Run.open(Path(prepared) / DESCRIPTION, {**settings, "training": training}, RunId.parse(record["run"]))
+    settings = {**settings, "training": training, "inference": inference}
+    run = Run.open(Path(prepared) / DESCRIPTION, settings, RunId.parse(record["run"]))
     if (found := checksums(run.data.info)) != record["data"]:
         raise InputError(
             f"{folder}: found prepared data of {found}, expected of {record['data']}, on which the model was trained. Set "

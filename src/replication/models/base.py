@@ -264,7 +264,7 @@ def batchwise_learning(
         loss.backward()
         return {"loss": loss.detach()}
 
-    return train(model, step, settings, validate, checkpoint, items=len(data), batches=batches)
+    return train(model, data, step, settings, validate, checkpoint, batches=batches)
 
 
 def draw_shift(data: Items, settings: TrainingSettings) -> Tensor:

@@ -1,6 +1,5 @@
 """CLaI-M and CLaI-C: Collaborative Learning with the kernel that the registry names, Collaborative Inference by votes."""
 
-import copy
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Self
@@ -16,7 +15,7 @@ from clai.kernels import Kernel, build
 from clai.learning import collaborative_learning, encoder_passes
 from clai.trainer import Epoch, TrainingSettings, precision_context
 from replication.models.base import Floats, Network, Objective, View, draw_references, validation_figures
-from replication.models.embedding import Embedded, draw_items, embed, similarity_means
+from replication.models.embedding import Embedded, draw_items, embed, further_views, similarity_means
 from replication.models.run import Run
 from replication.runs.models import MODELS
 
@@ -63,7 +62,7 @@ class CLaI(Network):
         splits, precision = run.splits, run.training.precision
         positions = draw_items(splits.val, run.settings["inference"]["validation_samples"], run.id.seed)
         reference = embed(self.network, splits.train, precision, draw_references(run, splits))
-        validation = embed(self.network, splits.val, precision, positions, run.mirror)
+        validation = embed(self.network, splits.val, precision, positions, further_views(run))
         return self.vote(run, validation, reference), validation.y
 
     def floor(self, run: Run) -> Epoch:
@@ -76,13 +75,13 @@ class CLaI(Network):
 
     def vote(self, run: Run, samples: Embedded, references: Embedded) -> Floats:
         """Return f of the rule `printed` for embedded samples, (N,) for two classes, (N, C) for more."""
-        f = decide(similarity_means(run, copy.deepcopy(self.kernel).cpu(), samples, references), "printed")
+        f = decide(similarity_means(run, self.kernel, samples, references), "printed")
         return (f.T if run.conditions > 1 else f[0]).double().numpy()
 
     def scores(self, run: Run, items: Items) -> Floats:
         place(self.network, run.device)
         references = embed(self.network, run.splits.train, run.training.precision)
-        return self.vote(run, embed(self.network, items, run.training.precision, mirror=run.mirror), references)
+        return self.vote(run, embed(self.network, items, run.training.precision, views=further_views(run)), references)
 
     def views(self) -> list[View]:
         return [View(self.network, self.kernel)]

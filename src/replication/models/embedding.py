@@ -1,6 +1,8 @@
 """The outputs of trained models for the samples of a run: embeddings, logits and the votes of reference samples."""
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,16 +19,19 @@ from clai.tensors import load_tensors
 from clai.trainer import Precision, precision_context
 from replication.models.run import Run
 
+ImageView = Callable[[Tensor], Tensor]
+"""What the encoder sees in place of images (N, channels, height, width)."""
+
 # Items whose output is computed at once.
 _BLOCK = 512
 
 
 class Embedded(NamedTuple):
-    """Embeddings (K, N, L) and labels (N,) of one split, on the CPU; embeddings of the mirrored images where they vote too."""
+    """Embeddings (K, N, L) and labels (N,) of one split, on the CPU; embeddings (V, K, N, L) of V further views that vote too."""
 
     z: Tensor
     y: Tensor
-    z_mirrored: Tensor | None = None
+    z_views: Tensor | None = None
 
     def vectors(self) -> Vectors:
         """Return the embeddings of all conditions side by side, (N, K L), in double precision."""
@@ -40,18 +45,43 @@ def draw_items(items: Items, count: int | None, seed: int) -> Tensor:
     return torch.randperm(len(items), generator=torch.Generator().manual_seed(seed))[:count]
 
 
+def plain(x: Tensor) -> Tensor:
+    """Return encoder input as it is."""
+    return x
+
+
+def mirrored(x: Tensor) -> Tensor:
+    """Return the mirror images."""
+    return x.flip(-1)
+
+
+def shifted(x: Tensor, pixels: int) -> Tensor:
+    """Return images shifted down and to the right, or with less than 0 up and to the left, with reflected borders."""
+    height, width = x.shape[-2:]
+    padded = nn.functional.pad(x, [abs(pixels)] * 4, mode="reflect")
+    first = abs(pixels) - pixels
+    return padded[..., first : first + height, first : first + width]
+
+
+def further_views(run: Run) -> list[ImageView]:
+    """Return the views of a test sample that vote beside itself: its mirror image, and both shifted, as `inference` says."""
+    flips = [plain, mirrored] if run.mirror else [plain]
+    shifts = [partial(shifted, pixels=pixels) for pixels in (run.shift, -run.shift)] if run.shift else []
+    return [*flips[1:], *(lambda x, flip=flip, move=move: move(flip(x)) for move in shifts for flip in flips)]
+
+
 @torch.no_grad()
 def outputs(
-    module: nn.Module, items: Items, precision: Precision, positions: Tensor, dim: int = 0, mirrored: bool = False
+    module: nn.Module, items: Items, precision: Precision, positions: Tensor, dim: int = 0, view: ImageView = plain
 ) -> Tensor:
-    """Return a module's outputs for items without augmentation, or for mirrored images, joined along `dim`, on the CPU."""
+    """Return a module's outputs for items without augmentation, or for a view of them, joined along `dim`, on the CPU."""
     module.eval()
     device = next(module.parameters()).device
     blocks = []
     for block in positions.split(_BLOCK):
         x = items.batch(block, None)[0]
         with precision_context(device, precision):
-            blocks.append(module(x.flip(-1) if mirrored else x).cpu())
+            blocks.append(module(view(x)).cpu())
     return torch.cat(blocks, dim)
 
 
@@ -61,32 +91,49 @@ def labels_of(items: Items, positions: Tensor) -> Tensor:
 
 
 def embed(
-    encoder: nn.Module, items: Items, precision: Precision, positions: Tensor | None = None, mirror: bool = False
+    encoder: nn.Module,
+    items: Items,
+    precision: Precision,
+    positions: Tensor | None = None,
+    views: Sequence[ImageView] = (),
 ) -> Embedded:
-    """Embed all items, or those at the positions, without augmentation; with `mirror`, the mirrored images too."""
+    """Embed all items, or those at the positions, without augmentation, and further views of them."""
     rows = torch.arange(len(items)) if positions is None else positions
     z = outputs(encoder, items, precision, rows, dim=1)
-    z_mirrored = outputs(encoder, items, precision, rows, dim=1, mirrored=True) if mirror else None
-    return Embedded(z, items.labels if positions is None else labels_of(items, positions), z_mirrored)
+    others = [outputs(encoder, items, precision, rows, dim=1, view=view) for view in views]
+    y = items.labels if positions is None else labels_of(items, positions)
+    return Embedded(z, y, torch.stack(others) if others else None)
 
 
 def embed_splits(run: Run, encoder: Encoder) -> dict[str, Embedded]:
-    """Embed the training (reference), validation and test samples of a run; references are never mirrored."""
+    """Embed the training (reference), validation and test samples of a run; references have one view."""
     place(encoder, run.device)
     return {
-        name: embed(encoder, getattr(run.splits, name), run.training.precision, mirror=run.mirror and name != "train")
+        name: embed(
+            encoder,
+            getattr(run.splits, name),
+            run.training.precision,
+            views=() if name == "train" else further_views(run),
+        )
         for name in Splits._fields
     }
 
 
 def similarity_means(run: Run, kernel: Kernel, test: Embedded, reference: Embedded) -> ParzenMeans:
-    """Return the mean similarities that the decision rules are functions of, on the CPU, with `inference.references`."""
+    """Return the mean similarities that the decision rules are functions of, with `inference.references`.
+
+    The run's device computes them; all tensors given and returned are on the CPU, and the kernel stays where it is.
+    """
     number = run.settings["inference"]["references"]
     labels, z_reference, population = reference.y, reference.z, None
     if number != "all" and number < len(labels):
         items, population = sample_references(labels, number, run.id.seed)
         labels, z_reference = labels[items], z_reference[:, items]
-    return means_of_views(kernel, test, z_reference, labels, population, max(run.conditions, 2))
+    kernel = copy.deepcopy(kernel).to(run.device)
+    views = None if test.z_views is None else test.z_views.to(run.device)
+    test = Embedded(test.z.to(run.device), test.y, views)
+    means = means_of_views(kernel, test, z_reference.to(run.device), labels, population, max(run.conditions, 2))
+    return ParzenMeans(*(part.cpu() for part in means))
 
 
 def means_of_views(
@@ -97,8 +144,8 @@ def means_of_views(
     population: Tensor | None,
     classes: int | None = None,
 ) -> ParzenMeans:
-    """Return `parzen_means`; the similarity of a test sample with a mirrored embedding is the mean over both."""
-    views = [z for z in (test.z, test.z_mirrored) if z is not None]
+    """Return `parzen_means`; the similarity of a test sample with several views is the mean over them."""
+    views = [test.z, *([] if test.z_views is None else test.z_views)]
     means = [parzen_means(kernel, z, z_reference, labels, population, classes=classes) for z in views]
     return means[0] if len(means) == 1 else mean_of_views(*means)
 
@@ -110,7 +157,7 @@ def coordinates(kernel: Kernel, z: Tensor) -> Tensor:
 
 
 def save_embedded(path: str | Path, embedded: Mapping[str, Embedded]) -> None:
-    """Write the tensors `z_<split>`, `y_<split>` and, where there are any, `z_mirrored_<split>` as a safetensors file."""
+    """Write the tensors `z_<split>`, `y_<split>` and, where there are any, `z_views_<split>` as a safetensors file."""
     tensors = {
         f"{field}_{name}": tensor.contiguous() if field != "y" else tensor.clone()  # splits may share labels
         for name, part in embedded.items()
@@ -124,6 +171,6 @@ def load_embedded(path: str | Path) -> dict[str, Embedded]:
     """Read the splits that `save_embedded` wrote."""
     tensors = load_tensors(path)
     return {
-        name: Embedded(tensors[f"z_{name}"], tensors[f"y_{name}"], tensors.get(f"z_mirrored_{name}"))
+        name: Embedded(tensors[f"z_{name}"], tensors[f"y_{name}"], tensors.get(f"z_views_{name}"))
         for name in Splits._fields
     }

@@ -25,7 +25,7 @@ from replication.models.base import (
     log_odds,
     validation_figures,
 )
-from replication.models.embedding import draw_items, labels_of, outputs
+from replication.models.embedding import ImageView, draw_items, further_views, labels_of, outputs, plain
 from replication.models.row_classifiers import LogisticRegression
 from replication.models.run import Run
 
@@ -45,8 +45,12 @@ class CrossEntropy(Network):
 
     network: Classifier
 
+    smoothing = 0.0
+    """Share of a label that all classes have alike."""
+
     def build(self, run: Run) -> Self:
         self.module = self.network = build_classifier(run.settings, run.inputs, run.classes, run.id.seed)
+        self.smoothing = run.settings.get("baselines", {}).get("cross_entropy", {}).get("label_smoothing", 0.0)
         return self
 
     def objective(self, run: Run) -> Objective:
@@ -60,7 +64,7 @@ class CrossEntropy(Network):
 
     def compare(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return the mean loss of logits (N, C) and class indices (N,)."""
-        return nn.functional.cross_entropy(logits, labels)
+        return nn.functional.cross_entropy(logits, labels, label_smoothing=self.smoothing)
 
     def learn(self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None) -> list[Epoch]:
         history = super().learn(run, validate, checkpoint)
@@ -80,11 +84,10 @@ class CrossEntropy(Network):
         return self._scores(run, items, torch.arange(len(items)))
 
     def _scores(self, run: Run, items: Items, positions: Tensor) -> Floats:
-        """Return the scores of items; with `inference.mirror`, of the mean logits over each image and its mirror image."""
-        logits = outputs(self.network, items, run.training.precision, positions)
-        if run.mirror:
-            logits = (logits + outputs(self.network, items, run.training.precision, positions, mirrored=True)) / 2
-        return log_odds(logits.double().numpy())
+        """Return the scores of items, of the mean logits over the views of each."""
+        views = [plain, *further_views(run)]
+        logits = [outputs(self.network, items, run.training.precision, positions, view=view) for view in views]
+        return log_odds(torch.stack(logits).mean(0).double().numpy())
 
     def views(self) -> list[View]:
         return both_views(Features(self.network), self.network.standardise.num_features)
@@ -166,15 +169,13 @@ class SupervisedContrastive(Network):
         return regression.score_rows
 
     def _read(self, run: Run, read_out: Callable[[Any], Floats], items: Items, positions: Tensor) -> Floats:
-        """Return a read-out's scores of items; with `inference.mirror`, the mean over each image and its mirror image."""
-        scores = read_out(self._features(run, items, positions))
-        if run.mirror:
-            scores = (scores + read_out(self._features(run, items, positions, mirrored=True))) / 2
-        return scores
+        """Return a read-out's scores of items, the mean over the views of each."""
+        views = [plain, *further_views(run)]
+        return np.mean([read_out(self._features(run, items, positions, view)) for view in views], axis=0)
 
-    def _features(self, run: Run, items: Items, positions: Tensor, mirrored: bool = False) -> Any:
+    def _features(self, run: Run, items: Items, positions: Tensor, view: ImageView = plain) -> Any:
         """Return the trunk's features of all samples of items, (samples, F), without augmentation."""
-        features = outputs(self.network.trunk, items, run.training.precision, positions, mirrored=mirrored)
+        features = outputs(self.network.trunk, items, run.training.precision, positions, view=view)
         return features.to(torch.float32).numpy()
 
 
@@ -207,9 +208,9 @@ class Prototypical(SupervisedContrastive):
         means = np.stack([x[y == k].mean(0) for k in range(int(y.max()) + 1)])
         return lambda rows: log_odds(-cdist(rows, means, "sqeuclidean"))
 
-    def _features(self, run: Run, items: Items, positions: Tensor, mirrored: bool = False) -> Any:
+    def _features(self, run: Run, items: Items, positions: Tensor, view: ImageView = plain) -> Any:
         """Return the projections of all samples of items, (samples, L), without augmentation."""
-        z = outputs(self.network, items, run.training.precision, positions, dim=1, mirrored=mirrored)[0]
+        z = outputs(self.network, items, run.training.precision, positions, dim=1, view=view)[0]
         return z.to(torch.float32).numpy()
 
 

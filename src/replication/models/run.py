@@ -91,14 +91,23 @@ class Run:
 
     @property
     def mirror(self) -> bool:
-        """Return whether inference looks at the mirrored image too, which only images have."""
-        mirror = bool(self.settings["inference"]["mirror"])
-        if mirror and self.data.info["kind"] != "images":
+        """Return whether inference looks at the mirrored image too."""
+        return bool(self._of_images("mirror"))
+
+    @property
+    def shift(self) -> int:
+        """Return how many pixels the views of shifted images are shifted; 0 for none."""
+        return int(self._of_images("shift"))
+
+    def _of_images(self, name: str) -> Any:
+        """Return a setting of inference that images alone have."""
+        value = self.settings["inference"][name]
+        if value and self.data.info["kind"] != "images":
             raise InputError(
-                f"inference.mirror: found true, expected false for {self.data.info['kind']}, which have no mirror image; set it "
-                "to false for this dataset"
+                f"inference.{name}: found {value}, expected {type(value)()} for {self.data.info['kind']}, which are no images; "
+                "set it so for this dataset"
             )
-        return mirror
+        return value
 
     @property
     def scored_split(self) -> str:
