@@ -170,12 +170,8 @@ def runs_of_study(settings: Mapping[str, Any], study: str) -> list[RunId]:
     entry = settings["studies"][study]
     development = entry["scored_on"] == "development"
     folds = entry.get("folds", [None] if development else folds_of(settings, entry["dataset"]))
-    own = entry.get("cell_seeds", {})
     return [
-        RunId(study, cell, seed, fold)
-        for cell in cells(settings, study)
-        for seed in own.get(cell, entry["seeds"])
-        for fold in folds
+        RunId(study, cell, seed, fold) for cell in cells(settings, study) for seed in entry["seeds"] for fold in folds
     ]
 
 

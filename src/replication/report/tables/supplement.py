@@ -75,13 +75,13 @@ BANDWIDTH_METRICS = chosen(
 )
 
 ABLATIONS = ("ablation", "product-pathmnist", "product-cifar10", "product-sleepedf-20", "product-bands")
-METHODS, TRUNKS = ("wide", "sprint"), ("trunk",)
+METHODS, TRUNKS = ("wide", "wide-trials", "sprint"), ("trunk",)
 END_METRICS = chosen("alignment centred_alignment above_floor")
 METHOD_METRICS = chosen("validation_accuracy accuracy macro_f1 roc_auc ece training_minutes cpu_minutes")
 STUDY_METRICS = [*METHOD_METRICS, *chosen("ece_scaled auroc auprc"), *END_METRICS]
 AT_THE_END = ["alignment", "centred_alignment", "above_floor", "validation_accuracy", "training_minutes"]
 """Metrics of the last epoch, from the history of training."""
-FACTORS = ["kernel", "target", "method", "length", "trunk"]
+FACTORS = ["kernel", "target", "method", "rate", "length", "trunk"]
 STUDY_COLUMNS = ["dataset", "model", *FACTORS, "rule", "metric", "mean", "sd", "n", "low", "high", "data"]
 
 
