@@ -21,12 +21,16 @@ from replication.report.figures.style import (
     per_cent,
     write_reason,
 )
-from replication.report.labels import MEASURED_TITLES
+from replication.report.labels import MEASURED_TITLES, VARIANT_TITLES
 from replication.report.printed_values import printed_value
 
 COMPUTATION_COLUMNS = ["dataset", "model", "quantity", "epoch", "x", "median", "low", "high", "n"]
 METHOD_COLOURS = {"cosine": VERMILION, "full": BLUE, "cross-entropy": GREEN, "supervised-contrastive": PURPLE}
 TIME_PANELS = {"seconds": "Seconds of training", "operations": "Floating-point operations (trillions)"}
+DASHES = ("--", "-", ":")
+MODEL_OF = {"full": "CLaI-M", "cosine": "CLaI-C"}
+UNTIMED = ("cross-entropy",)
+"""Cells of `sprint` whose trainings had other jobs beside them, so that their seconds tell nothing of the method."""
 # The record on the test images of CIFAR-10 (Jordan 2024, arXiv 2404.00498). Its seconds were measured on a GPU.
 RECORD_ACCURACY, RECORD_OPERATIONS = 0.94, 3.6e14
 
@@ -40,35 +44,40 @@ RULE_COLOURS = {"printed": BLUE, "balanced": ORANGE, "parzen": PURPLE}
 def computation(evidence: Evidence, printed: pd.DataFrame) -> Drawn:
     """Draw validation accuracy against seconds (left) and operations (right): median and range over the seeds.
 
-    Lines mark the paper's accuracy and the record, which is a point among operations. A method's second cell is dashed.
+    Lines mark the paper's accuracy and the record, which is a point among operations. Each study has a dash of its own.
 
     Args:
-        evidence: of a study of methods.
+        evidence: of studies of methods. Seconds are those of the first study, without the cells `UNTIMED`.
         printed: the values that the paper prints.
     """
-    figure = new_figure(WIDTH, 3.4, evidence)
-    (study,) = evidence.expected
-    if not evidence.has(study):
-        write_reason(figure.subplots(), evidence.not_run(study))
+    figure = new_figure(WIDTH, 3.6, evidence)
+    studies = evidence.at_hand()
+    if not studies:
+        write_reason(figure.subplots(), evidence.not_run(next(iter(evidence.expected))))
         return figure, pd.DataFrame(columns=COMPUTATION_COLUMNS)
     paper = printed_value(printed, "table1", "cifar10", "accuracy")[0] / 100
-    history = evidence.frame(study, "history.csv")
-    variants, measured = evidence.expected[study]["cells"], set(history["model"])
-    methods = {cell: of.get("method", of.get("kernel")) for cell, of in variants.items() if cell in measured}
-    first = {method: cell for cell, method in reversed(methods.items())}
     panels = figure.subplots(1, 2, sharey=True)
     parts, entries = [], []
-    for axes, (quantity, label) in zip(panels, TIME_PANELS.items(), strict=True):
-        for cell, method in methods.items():
-            look: dict[str, Any] = {"color": METHOD_COLOURS[method], "ls": "-" if first[method] == cell else "--"}
+    for study, dash in zip(studies, DASHES, strict=False):
+        history = evidence.frame(study, "history.csv")
+        for cell, variants in evidence.expected[study]["cells"].items():
             by_epoch = history[history["model"] == cell].groupby("epoch")
-            curve = by_epoch["validation_accuracy"].agg(median="median", low="min", high="max", n="count")
-            curve = curve.assign(x=by_epoch[quantity].median()).reset_index()
-            axes.plot(curve["x"], curve["median"], lw=1.3, **look)
-            axes.fill_between(curve["x"], curve["low"], curve["high"], color=look["color"], alpha=0.2, lw=0)
-            parts.append(curve.assign(dataset=study, model=cell, quantity=quantity))
-            if axes is panels[0]:
-                entries.append(Line2D([], [], lw=1.5, label=evidence.model_title(study, cell), **look))
+            if "length" in variants or not len(by_epoch):
+                continue
+            method = variants.get("method", variants.get("kernel"))
+            look: dict[str, Any] = {"color": METHOD_COLOURS[method], "ls": dash}
+            for axes, quantity in zip(panels, TIME_PANELS, strict=True):
+                if quantity == "seconds" and (study != studies[0] or cell in UNTIMED):
+                    continue
+                curve = by_epoch["validation_accuracy"].agg(median="median", low="min", high="max", n="count")
+                curve = curve.assign(x=by_epoch[quantity].median()).reset_index()
+                axes.plot(curve["x"], curve["median"], lw=1.3, **look)
+                axes.fill_between(curve["x"], curve["low"], curve["high"], color=look["color"], alpha=0.2, lw=0)
+                parts.append(curve.assign(dataset=study, model=cell, quantity=quantity))
+            entries.append(
+                Line2D([], [], lw=1.5, label=f"{MODEL_OF.get(method, VARIANT_TITLES[method])}, {study}", **look)
+            )
+    for axes, label in zip(panels, TIME_PANELS.values(), strict=True):
         axes.axhline(paper, color="0.3", ls=":", lw=1)
         axes.set(xscale="log", xlabel=label)
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
