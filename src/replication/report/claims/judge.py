@@ -4,7 +4,7 @@ claims.yaml has the words, the modules beside this one the tests. A sentence fol
 contradict it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,7 @@ def record(number: str, text: Mapping[str, Any], finding: Finding) -> dict[str, 
         **verdict,
         "note": finding.note,
         "sentence": sentence(states, finding) if states else "",
-        "number": "; ".join(map(decisive_number, alike or decisive)) if states else "",
+        "number": decisive_numbers(alike or decisive) if states else "",
         "readings": {TARGETS[target]["name"]: outcome for target, outcome in finding.outcomes.items() if target},
         "untested": [TARGETS[target]["name"] for target in finding.untested],
         "parts": finding.parts,
@@ -80,15 +80,24 @@ def _names(finding: Finding, target: str) -> dict[str, str]:
             ("undecided", [Outcome.INCONCLUSIVE, Outcome.NOT_TESTABLE]),
         )
     }
-    return names | {"but": f" (it holds for {names['passed']})" if names["passed"] else ""}
+    return names | {
+        "but": f" (it holds for {names['passed']})" if names["passed"] else "",
+        "open": f"; {names['undecided']} stays open" if names["undecided"] else "",
+    }
 
 
-def decisive_number(estimate: Estimate) -> str:
-    """Write a decisive estimate with its data: `accuracy, ours minus printed, PathMNIST: +10.15 points [+9.45, +10.85]`."""
-    short = TARGETS.get(estimate.target, {}).get("short", "")
-    data = estimate.short_data.split(" (")[0]
-    of = ", ".join(filter(None, [estimate.quantity, estimate.model, data, short]))
-    return f"{of}: {estimate.unit.text(estimate.value)}"
+def decisive_numbers(estimates: Sequence[Estimate]) -> str:
+    """Write decisive estimates with their data: `accuracy, ours minus printed, PathMNIST: +10.15 points [+9.45, +10.85]`.
+
+    What differs in its targets alone is named once.
+    """
+    numbers: dict[str, list[str]] = {}
+    for estimate in estimates:
+        of = ", ".join(filter(None, [estimate.quantity, estimate.model, estimate.short_data.split(" (")[0]]))
+        short = TARGETS.get(estimate.target, {}).get("short", "")
+        shown = [estimate.unit.text(estimate.value), *([f"with {short}"] if short else [])]
+        numbers.setdefault(of, []).append(" ".join(shown))
+    return "; ".join(f"{of}: {', '.join(shown)}" for of, shown in numbers.items())
 
 
 def _estimate(estimate: Estimate, finding: Finding) -> dict[str, Any]:
