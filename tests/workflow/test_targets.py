@@ -13,6 +13,7 @@ from support.copies import Tree
 from support.repository import REAL
 
 
+@pytest.mark.slow
 def test_the_plan_counts_the_runs_that_a_login_node_without_torch_plans(shared_tree: Tree, tmp_path: Path) -> None:
     (tmp_path / "torch.py").write_text("raise ImportError('torch is not on this login node')")
     profile = ["--workflow-profile", "profiles/slurm", "--config", "evidence=real"]
