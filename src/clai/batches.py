@@ -102,8 +102,9 @@ class Images(Items):
         self.inputs = x.shape[3]
         self.mean, self.sd = (torch.tensor(v, dtype=torch.float32, device=device) for v in (mean, sd))
         self.crop, self.flip = int(augmentation["crop"]), augmentation["flip"]
-        # Which images an odd epoch mirrors where epochs alternate; the same in each run.
-        self.sides = torch.randint(0, 2, (len(y),), generator=torch.Generator().manual_seed(0)).bool()
+        if self.flip == "alternate":
+            # Which images an odd epoch mirrors; the same in each run.
+            self.sides = torch.randint(0, 2, (len(y),), generator=torch.Generator().manual_seed(0)).bool()
         self.odd = True
         self.turn, self.colour = bool(augmentation["turn"]), float(augmentation["colour"])
         self.reflect = augmentation["border"] == "reflect"

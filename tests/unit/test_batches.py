@@ -54,8 +54,9 @@ def test_borders_of_shifted_images_show_the_image_mirrored_there() -> None:
     assert len(found) > 15
 
 
-def test_alternate_epochs_mirror_the_images_that_the_one_before_did_not(images: Images) -> None:
-    images.flip, images.crop, items = "alternate", 0, torch.arange(12)
+def test_alternate_epochs_mirror_the_images_that_the_one_before_did_not() -> None:
+    x, items = np.random.default_rng(0).integers(0, 256, (12, 8, 8, 3), dtype=np.uint8), torch.arange(12)
+    images = Images(x, np.zeros(12, np.int64), [0.0] * 3, [1.0] * 3, NO_AUGMENTATION | {"flip": "alternate"}, CPU)
     plain, epochs = images.batch(items, None)[0], []
     for epoch in (1, 2, 3):
         images.begin_epoch(epoch)

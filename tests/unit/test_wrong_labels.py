@@ -1,6 +1,8 @@
 """Wrong labels, classes of unequal size, the best epoch, and the loss that wrong labels pull at less."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,10 +59,12 @@ def test_a_fit_to_the_best_epoch_ends_with_its_weights(tmp_path: Path) -> None:
 
 
 def test_smoothed_labels_pull_at_all_classes() -> None:
-    model, logits, label = CrossEntropy(), torch.tensor([[2.0, 0.0, -1.0]]), torch.tensor([0])
-    model.smoothing = 0.3
+    logits, label = torch.tensor([[2.0, 0.0, -1.0]]), torch.tensor([0])
+    run: Any = SimpleNamespace(settings={"baselines": {"cross_entropy": {"label_smoothing": 0.3}}})
     log_p = logits.log_softmax(1)[0]
-    assert float(model.compare(logits, label)) == pytest.approx(float(-0.7 * log_p[0] - 0.1 * log_p.sum()))
+    assert float(CrossEntropy().comparison(run)(logits, label)) == pytest.approx(
+        float(-0.7 * log_p[0] - 0.1 * log_p.sum())
+    )
 
 
 def test_generalised_cross_entropy_is_bounded_and_near_cross_entropy_where_labels_are_likely() -> None:

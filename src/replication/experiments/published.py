@@ -77,6 +77,10 @@ def pack(
 
     references: to keep. record, metrics: of the run, with its evaluation by the printed rule.
     """
+    if run.shift:
+        raise InputError(
+            f"inference.shift: found {run.shift}, expected 0, as packed models see no shifted images; set it to 0"
+        )
     tensors, kernel, kept = rounded(model, run), dict(run.settings["kernel"]), None
     files: list[str] = []
     if isinstance(model, CLaI):

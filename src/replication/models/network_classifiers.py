@@ -1,6 +1,7 @@
 """Classifiers with CLaI's trunk and another loss: cross-entropy, supervised contrastive learning, prototypical networks."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -45,26 +46,25 @@ class CrossEntropy(Network):
 
     network: Classifier
 
-    smoothing = 0.0
-    """Share of a label that all classes have alike."""
-
     def build(self, run: Run) -> Self:
         self.module = self.network = build_classifier(run.settings, run.inputs, run.classes, run.id.seed)
-        self.smoothing = run.settings.get("baselines", {}).get("cross_entropy", {}).get("label_smoothing", 0.0)
         return self
 
     def objective(self, run: Run) -> Objective:
+        compare = self.comparison(run)
+
         def loss(x: Any, labels: Tensor) -> Tensor:
             with precision_context(run.device, run.training.precision):
                 logits = self.network(x)
             drawn = class_draw(labels, run.training.samples_per_class, torch.default_generator)
-            return self.compare(logits[drawn], labels[drawn])
+            return compare(logits[drawn], labels[drawn])
 
         return loss
 
-    def compare(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """Return the mean loss of logits (N, C) and class indices (N,)."""
-        return nn.functional.cross_entropy(logits, labels, label_smoothing=self.smoothing)
+    def comparison(self, run: Run) -> Callable[[Tensor, Tensor], Tensor]:
+        """Return the mean loss of logits (N, C) and class indices (N,) as a function."""
+        smoothing = run.settings["baselines"]["cross_entropy"]["label_smoothing"]
+        return partial(nn.functional.cross_entropy, label_smoothing=smoothing)
 
     def learn(self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None) -> list[Epoch]:
         history = super().learn(run, validate, checkpoint)
@@ -99,7 +99,12 @@ class GeneralisedCrossEntropy(CrossEntropy):
     With q = 0.7, as its authors have it (Zhang & Sabuncu 2018, equation 6); q towards 0 is cross-entropy.
     """
 
-    def compare(self, logits: Tensor, labels: Tensor) -> Tensor:
+    def comparison(self, run: Run) -> Callable[[Tensor, Tensor], Tensor]:
+        return self.compare
+
+    @staticmethod
+    def compare(logits: Tensor, labels: Tensor) -> Tensor:
+        """Return the mean loss of logits (N, C) and class indices (N,)."""
         log_p = -nn.functional.cross_entropy(logits.float(), labels, reduction="none")
         return ((1 - (EXPONENT * log_p).exp()) / EXPONENT).mean()  # The gradient of p^q would be lost where p is 0.
 

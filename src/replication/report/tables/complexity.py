@@ -75,13 +75,14 @@ def time_frame(sources: Sources) -> pd.DataFrame:
 def _of_models(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for model in in_order(run_model(record) for record in records):
-        own = pd.DataFrame([record for record in records if run_model(record) == model])
-        machine = {key: ", ".join(sorted(set(own[key].astype(str)))) for key in ("hardware", "device", "threads")}
-        mean, sd, n = spread(own["wall_seconds"])
-        of_model = machine | {"model": model, "n": n}
-        rows.append(of_model | {"metric": "seconds", "mean": mean, "sd": sd})
-        rows.append(of_model | {"metric": "peak_memory_mb", "mean": own["peak_memory_mb"].max()})
-        rows.append(of_model | {"metric": "pairs", "mean": own["pairs"].mean()})
+        of_devices = pd.DataFrame([record for record in records if run_model(record) == model])
+        for _, own in of_devices.groupby("device"):
+            machine = {key: ", ".join(sorted(set(own[key].astype(str)))) for key in ("hardware", "device", "threads")}
+            mean, sd, n = spread(own["wall_seconds"])
+            of_model = machine | {"model": model, "n": n}
+            rows.append(of_model | {"metric": "seconds", "mean": mean, "sd": sd})
+            rows.append(of_model | {"metric": "peak_memory_mb", "mean": own["peak_memory_mb"].max()})
+            rows.append(of_model | {"metric": "pairs", "mean": own["pairs"].mean()})
     return rows
 
 

@@ -67,7 +67,8 @@ def choices_frame(sources: Sources) -> pd.DataFrame:
     """
     evidence = sources.evidence
     recorded = {
-        key: [run["settings"] | run.get("evaluation", {}).get("settings", {}) for run in evidence.runs(key)]
+        # An evaluation may be in another precision than its training.
+        key: [run.get("evaluation", {}).get("settings", {}) | run["settings"] for run in evidence.runs(key)]
         for key in evidence.at_hand()
     }
     values = [
