@@ -39,7 +39,7 @@ TRAINING = REAL["training"] | {
 SETTINGS = REAL | {
     "embedding_size": 4, "hourly": {"lags": [1], "time_scales": [2]},
     "inference": REAL["inference"] | {"validation_references": 20},
-    "baselines": {"gp": {"inducing_points": 8}},
+    "baselines": REAL["baselines"] | {"gp": {"inducing_points": 8}},
 }  # fmt: skip
 TRUNKS = {
     "pictures": REAL["encoder"] | {"trunk": "resnet2d", "width": 4, "blocks": [1, 1]},

@@ -206,7 +206,7 @@ def preparation_settings(settings: Mapping[str, Any], dataset: str) -> dict[str,
 def benchmark_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the benchmark reads: how the models of `BENCHMARK_DATASET` are trained."""
     keys = ["device", "threads", "embedding_size", "encoder", "kernel", "target", "training", "miniature"]
-    keys.append("baselines.supervised_contrastive.temperature")
+    keys += ["baselines.cross_entropy.label_smoothing", "baselines.supervised_contrastive.temperature"]
     return select(dataset_settings(settings, BENCHMARK_DATASET), keys)
 
 
