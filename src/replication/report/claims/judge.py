@@ -82,7 +82,7 @@ def _names(finding: Finding, target: str) -> dict[str, str]:
     }
     return names | {
         "but": f" (it holds for {names['passed']})" if names["passed"] else "",
-        "open": f"; open: {names['undecided']}" if names["undecided"] else "",
+        "open": f" (undecided in {names['undecided']})" if names["undecided"] else "",
     }
 
 
