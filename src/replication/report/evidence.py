@@ -22,6 +22,10 @@ from replication.runs.record import read_records
 
 PRINTED_RULE, PRINTED_SHARES = "printed", "population"
 """The reading of inference that tables and claims take where they name no other: the printed sum over all references."""
+PRINTED_LOSS = {"challenge2019": "printed-loss", "challenge2019-septic": "printed-loss-septic"}
+"""By cohort the study that trains CLaI with the printed loss, which weights all pairs alike."""
+UNWEIGHTED = {"clai-m": "full_unweighted", "clai-c": "cosine_unweighted"}
+"""The cells of these studies by model."""
 
 
 @cache

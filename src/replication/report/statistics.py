@@ -53,6 +53,16 @@ def spread(values: Iterable[float]) -> tuple[float, float, int]:
     return mean, float(array.std(ddof=1)) if len(array) > 1 else float("nan"), len(array)
 
 
+def values(metrics: pd.DataFrame, model: str, metric: str) -> pd.Series:
+    """Return a metric of a model by seed or fold."""
+    return replicates(metrics[(metrics["model"] == model) & (metrics["metric"] == metric)])
+
+
+def gap(metrics: pd.DataFrame, metric: str, model: str, other: str) -> pd.Series:
+    """Return `model` minus `other` by the seeds or folds that both have."""
+    return (values(metrics, model, metric) - values(metrics, other, metric)).dropna()
+
+
 @dataclass(frozen=True)
 class Interval:
     """A mean over n replicates of a unit of `UNITS` with its 95 % Student-t interval; low and high are nan for n < `FEWEST`.

@@ -5,8 +5,9 @@ import pandas as pd
 from replication.metrics.passes import trunk_passes
 from replication.report.claims.finding import POINTS, Finding, Unit, judges
 from replication.report.claims.hypothesis import NOT_LESS, Hypothesis, decided
-from replication.report.claims.sources import KERNELS, gap, of_vote
+from replication.report.claims.sources import KERNELS, of_vote
 from replication.report.evidence import Evidence, by_setting
+from replication.report.statistics import gap
 from replication.runs.outputs import BENCHMARK
 
 CONVERGENCE = "convergence"

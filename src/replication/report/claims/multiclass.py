@@ -34,14 +34,12 @@ from replication.report.claims.sources import (
     M_MINUS_C,
     MULTICLASS,
     TARGETS,
-    gap,
     multiclass_sources,
     of_vote,
-    values,
 )
 from replication.report.evidence import Evidence
 from replication.report.printed_values import printed_value
-from replication.report.statistics import FEWEST, Interval, interval, minus_printed, over_samples
+from replication.report.statistics import FEWEST, Interval, gap, interval, minus_printed, over_samples, values
 from replication.runs.controls import COMPARED, EMBEDDINGS
 from replication.runs.models import MODELS
 

@@ -10,15 +10,14 @@ import pandas as pd
 
 from replication.report.claims.finding import DIFFERENCE, EFFECT, PAIR, Finding, Place, judges, start
 from replication.report.claims.hypothesis import LESS, MORE, NOT_MORE, Hypothesis
-from replication.report.claims.sources import Source, gap, of_vote, recorded, values
-from replication.report.evidence import Evidence
+from replication.report.claims.sources import Source, of_vote, recorded
+from replication.report.evidence import PRINTED_LOSS, UNWEIGHTED, Evidence
 from replication.report.printed_values import printed_value
+from replication.report.statistics import gap, values
 from replication.runs.controls import EMBEDDINGS
 from replication.runs.models import MODELS
 
 SEPSIS = ("mimic-iv", "challenge2019-septic", "challenge2019")
-PRINTED_LOSS = {"challenge2019": "printed-loss", "challenge2019-septic": "printed-loss-septic"}
-"""By cohort the study that trains its models with the printed loss."""
 MIXTURE, CONSTANT = "student-t-mixture", "constant"
 RANKING = {"auroc": "AUROC", "auprc": "AUPRC", "f1_validation": "F1 at the validation threshold"}
 PRINTED = {"auroc": "AUROC", "auprc": "AUPRC", "f1": "F1"}
@@ -68,9 +67,7 @@ def _votes(finding: Finding, cohorts: list[str], *, errors: bool = False) -> Ite
         balanced = recorded(evidence, dataset, PAIR, "pair_weighting") != {"none"}
         sources = [Source(dataset, "", own, "balanced loss" if balanced else "", dataset)]
         if evidence.has(study := PRINTED_LOSS.get(dataset, "")):
-            sources.append(
-                Source(study, "", {"clai-m": "full_unweighted", "clai-c": "cosine_unweighted"}, baselines=dataset)
-            )
+            sources.append(Source(study, "", UNWEIGHTED, baselines=dataset))
         for source in sources:
             whole = "whole cohort" if dataset == "challenge2019" else ""
             if whole and source.option:  # one option at a time

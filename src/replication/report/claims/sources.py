@@ -7,7 +7,7 @@ import pandas as pd
 
 from replication.report.claims.finding import PAIR, Finding, Place
 from replication.report.evidence import Evidence, printed_reading
-from replication.report.statistics import Interval, over_samples, replicates
+from replication.report.statistics import Interval, gap, over_samples
 
 MULTICLASS = ("pathmnist", "cifar10", "sleepedf")
 TARGETS = ("zero", "product")
@@ -69,16 +69,6 @@ class Source:
 def of_vote(metrics: pd.DataFrame, rule: str = "printed", shares: str = "population") -> pd.DataFrame:
     """Return the metrics of votes by one rule and shares, and of the models that do not vote."""
     return metrics[printed_reading(metrics, rule, shares)]
-
-
-def values(metrics: pd.DataFrame, model: str, metric: str) -> pd.Series:
-    """Return a metric of a model by seed or fold."""
-    return replicates(metrics[(metrics["model"] == model) & (metrics["metric"] == metric)])
-
-
-def gap(metrics: pd.DataFrame, metric: str, model: str, other: str) -> pd.Series:
-    """Return `model` minus `other` by the seeds or folds that both have."""
-    return (values(metrics, model, metric) - values(metrics, other, metric)).dropna()
 
 
 def recorded(evidence: Evidence, key: str, models: Iterable[str], name: str) -> set[object]:

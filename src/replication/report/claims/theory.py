@@ -19,13 +19,11 @@ from replication.report.claims.sources import (
     KERNELS,
     MULTICLASS,
     TARGETS,
-    gap,
     multiclass_sources,
     of_vote,
-    values,
 )
 from replication.report.evidence import Evidence, by_setting
-from replication.report.statistics import replicates
+from replication.report.statistics import gap, replicates, values
 from replication.runs.controls import EMBEDDINGS
 from replication.runs.models import MODELS
 

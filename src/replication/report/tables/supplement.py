@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from replication.report.evidence import PRINTED_RULE, PRINTED_SHARES, Evidence, run_model
+from replication.report.evidence import PRINTED_LOSS, PRINTED_RULE, PRINTED_SHARES, UNWEIGHTED, Evidence, run_model
 from replication.report.labels import RULES, SHARES, Metric, chosen, in_order, model_title
 from replication.report.statistics import holm, replicates
 from replication.report.tables import layout
@@ -36,10 +36,6 @@ SEPSIS_RULE_METRICS = chosen(
     ece_calibrated="calibrated",
     ece_positive_rate_calibrated="calibrated",
 )
-PRINTED_LOSS = {"challenge2019": "printed-loss", "challenge2019-septic": "printed-loss-septic"}
-"""By cohort the study that trains its models with the printed loss, which weights all pairs alike."""
-CELLS = {"clai-m": "full_unweighted", "clai-c": "cosine_unweighted"}
-"""The cells of these studies by model."""
 RULE_COLUMNS = [
     "dataset", "cohort", "loss", "shares", "rule", "model", "metric", "mean", "sd", "n", "low", "high", "data",
 ]  # fmt: skip
@@ -139,7 +135,7 @@ def rules_frame(sources: Sources) -> pd.DataFrame:
             rows += _sepsis_rows(
                 evidence, cohort, {"cohort": cohort, "loss": "balanced"}, dict(zip(CLAI, CLAI, strict=True))
             )
-            rows += _sepsis_rows(evidence, study, {"cohort": cohort, "loss": "printed"}, CELLS)
+            rows += _sepsis_rows(evidence, study, {"cohort": cohort, "loss": "printed"}, UNWEIGHTED)
     return pd.DataFrame(rows, columns=RULE_COLUMNS)
 
 
