@@ -43,8 +43,10 @@ TABLES, FIGURES = (
 OF_CLAIMS = "supplement/figureS7"
 """The figure that is drawn from the judged claims."""
 _PICTURED = FIGURES["supplement/figureS1"]
-PREDICTED = (*TABLES["table1"], *TABLES["table3"], "challenge2019-septic", "mimic-iv-demo")
-"""Names whose evidence holds the predictions of all runs: datasets of tables 1 and 3, the septic cohort, the demo."""
+WHOLE_COHORTS = FIGURES["figure4"]
+"""The cohorts of sepsis with all their patients: the paper's, and its substitute."""
+PREDICTED = (*TABLES["table1"], *WHOLE_COHORTS, "challenge2019-septic", "mimic-iv-demo")
+"""Names whose evidence holds the predictions of all runs: datasets of tables 1 and 3, the demo."""
 VERIFIED_TABLES = ("table1", "table3")
 """The tables that are computed again from published predictions."""
 CLAIMS = "claims"
@@ -70,7 +72,7 @@ _SAMPLES_FILES = (
 _RECORDINGS_FILES = (*_EVERY_RUN, "reliability.csv", "intervals.csv", "decision.csv", "signals.csv", "latent.csv")
 
 PUBLISHED_MODELS = (*CLAI, "cross-entropy")
-"""The models of which the first run on each dataset of tables 1 and 3 is published whole."""
+"""The models of which the first run on each dataset of table 1 and each whole cohort is published whole."""
 PICTURED_MODEL = "clai-m"
 """The one whose stages figure 1 shows, and whose votes figure S1."""
 MODEL_FILES = ("model.json", "model.safetensors", "README.md")
@@ -156,7 +158,7 @@ def evidence_files(root: str, name: str, settings: Mapping[str, Any]) -> list[st
         own = _RECORDINGS_FILES if has_recordings(settings, name) else _SAMPLES_FILES
         controls = [f"{control}.csv" for control, (_, runs) in CONTROLS.items() if runs(settings, name)]
         files = (*own, *controls, "resources.csv", *RECORDS, _DESCRIPTION)
-        if name in FIGURES["figure4"] and signal_models(settings, name):
+        if name in WHOLE_COHORTS and signal_models(settings, name):
             files = (*files, "areas.csv")
         if name in _PICTURED and PICTURED_MODEL in settings["datasets"][name]["models"]:
             files = (*files, "votes.csv.gz")
@@ -179,7 +181,7 @@ def published_models(root: str, settings: Mapping[str, Any]) -> list[str]:
     """Return the files below `root` of every model to publish: none of credentialed data."""
     datasets = [
         name
-        for name in dict.fromkeys([*TABLES["table1"], *TABLES["table3"]])
+        for name in dict.fromkeys([*TABLES["table1"], *WHOLE_COHORTS])
         if name in available(root, settings) and not settings["datasets"][name].get("credentialed", False)
     ]
     return [

@@ -256,7 +256,7 @@ def results_tex(
             A row without a metric says in `data` why its dataset has no others.
         label: for references in LaTeX.
         title: gives the title of a dataset.
-        first: groups of rows above those of datasets, in place of a row with printed values in each of them.
+        first: groups of rows above those of the first block, in place of a row with printed values in each group.
 
     A block leaves out datasets that have no row for its first metric.
     """
@@ -265,7 +265,7 @@ def results_tex(
     said: set[str] = set()  # why a dataset has no rows, once
     for block in blocks:
         heads = [*block.names.values(), *(metric.title for metric in block.metrics)]
-        groups = [*first]
+        groups = [] if tables else [*first]
         for dataset in block.shows or evidence.expected:
             rows = frame[frame["dataset"] == dataset]
             part = rows[rows["metric"].isin([metric.key for metric in block.metrics])]

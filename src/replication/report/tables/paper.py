@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from replication.report.evidence import Evidence
+from replication.report.evidence import PRINTED_LOSS, UNWEIGHTED, Evidence
 from replication.report.labels import CLASS_COLOURS, MAJORITY, Metric, chosen, model_title
 from replication.report.printed_values import printed_value
-from replication.report.statistics import Interval, minus_printed, over_samples
+from replication.report.statistics import Interval, gap, interval, minus_printed, over_samples
 from replication.report.tables import layout
 from replication.report.tables.layout import (
     RESULT_COLUMNS,
@@ -40,7 +40,10 @@ GAP_METRICS = [replace(metric, key=f"gap_{metric.key}") for metric in PAIR_METRI
 TABLE3_METRICS = chosen(
     "auroc auprc f1 f1_validation ece ece_calibrated log_loss_calibrated", f1_validation="F1, validation"
 )
-TABLE3_MODELS = [*CLAI, "student-t-mixture"]
+MIXTURE = "student-t-mixture"
+TABLE3_MODELS = [*CLAI, MIXTURE]
+SEPSIS_PAIRS = [("clai-m", "clai-c"), ("clai-m", MIXTURE), ("clai-c", MIXTURE)]
+SEPSIS_GAP_METRICS = [replace(metric, key=f"gap_{metric.key}") for metric in TABLE3_METRICS]
 
 
 def table1_frame(sources: Sources) -> pd.DataFrame:
@@ -165,16 +168,35 @@ def _class_cells(entry: Mapping[Any, Any] | None) -> list[str]:
 
 
 def table3_frame(sources: Sources) -> pd.DataFrame:
-    """Return results by cohort, model and metric; `printed_sd` is the spread that the paper prints."""
+    """Return results by cohort or study, model and metric; `printed_sd` is the spread that the paper prints.
+
+    Rows without a model have the difference of two as `pair`, with its 95 % interval over folds: those of a study, and of the
+    mixture on the study's cohort.
+    """
     evidence = sources.evidence
     rows: list[dict[str, Any]] = []
     for dataset in evidence.expected:
-        rows += result_rows(evidence, dataset, models_of(evidence, dataset, TABLE3_MODELS), TABLE3_METRICS)
-    # The printed values stand in rows of the paper's cohort alone: no other one compares with them.
-    for entry in [entry for entry in rows if "substitute_for" not in evidence.expected[entry["dataset"]]]:
-        printed = printed_value(sources.printed_values, "table3", entry["model"], entry["metric"])
-        entry["printed"], entry["printed_sd"] = printed
-    return pd.DataFrame(rows, columns=[*RESULT_COLUMNS, "printed_sd"])
+        study = dataset in PRINTED_LOSS.values()
+        always = list(UNWEIGHTED.values()) if study else TABLE3_MODELS
+        of_models = result_rows(evidence, dataset, models_of(evidence, dataset, always), TABLE3_METRICS)
+        # The printed values stand in rows of the paper's cohort alone: no other one compares with them.
+        for entry in [] if study or "substitute_for" in evidence.expected[dataset] else of_models:
+            printed = printed_value(sources.printed_values, "table3", entry["model"], entry["metric"])
+            entry["printed"], entry["printed_sd"] = printed
+        rows += [*of_models, *(_sepsis_gap_rows(evidence, dataset) if study and evidence.has(dataset) else [])]
+    return pd.DataFrame(rows, columns=[*RESULT_COLUMNS, "printed_sd", "pair", "low", "high"])
+
+
+def _sepsis_gap_rows(evidence: Evidence, study: str) -> list[dict[str, Any]]:
+    ours = evidence.metrics(study).replace({"model": {cell: model for model, cell in UNWEIGHTED.items()}})
+    others = evidence.metrics(evidence.dataset_of(study)).query("model not in @CLAI")
+    measured, rows = pd.concat([ours, others]), []
+    for pair, metric in product(SEPSIS_PAIRS, TABLE3_METRICS):
+        around = interval(gap(measured, metric.key, *pair))
+        values = {"mean": around.mean, "low": around.low, "high": around.high, "n": around.n}
+        shared = {"dataset": study, "pair": " minus ".join(map(model_title, pair)), "data": evidence.data(study)}
+        rows.append({**shared, "metric": f"gap_{metric.key}", **values})
+    return rows
 
 
 def table3_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
@@ -184,8 +206,9 @@ def table3_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
         layout.indented(model_title(str(model)), *layout.cells(part, TABLE3_METRICS, "printed", "printed_sd"))
         for model, part in printed
     ]
+    gaps = Block(SEPSIS_GAP_METRICS, {"pair": r"Difference [95 \% interval]"}, limits=True)
     return results_tex(
-        frame, sources, text, [Block(TABLE3_METRICS)], "tab:detection_UQ_experiments",
+        frame, sources, text, [Block(TABLE3_METRICS), gaps], "tab:detection_UQ_experiments",
         title=lambda evidence, dataset: f"{evidence.title(dataset)}, this work",
         first=[layout.group("MIMIC-IV, the paper's values", len(TABLE3_METRICS) + 1, lines)],
     )  # fmt: skip
