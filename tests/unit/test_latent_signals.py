@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from replication.experiments import latent_signals
-from replication.experiments.latent_signals import areas_around_onset, choose_stay, latent_statistics, roughness
+from replication.experiments.latent_signals import (
+    areas_around_onset,
+    choose_stay,
+    latent_statistics,
+    mean_areas,
+    roughness,
+)
 
 
 def test_straight_line_is_smooth_and_alternation_is_rough() -> None:
@@ -41,7 +47,7 @@ def test_areas_are_aligned_at_the_onset_and_hours_of_few_stays_are_left_out() ->
     event = (hours >= onset).astype(np.int64)
     event[recording == 0] = 0
     z = np.where(event, 1.0, 3.0)[:, None] * np.array([-0.5, 0.5])
-    areas = areas_around_onset(z, recording, hours, event).set_index("since_onset")
+    areas = mean_areas(areas_around_onset(z, recording, hours, event).assign(model="clai-m")).set_index("since_onset")
     assert list(areas.index) == list(range(-6, 6)), "25 stays have these hours, four later ones"
     width = np.where(event, 1.0, 3.0)
     assert areas.loc[-1, "area"] == pytest.approx(3 / width.mean())

@@ -49,12 +49,14 @@ rule summarise_recordings:
         embedded=files_of_runs("embedded.safetensors", *CLAI),
         latent=files_of_runs("latent.npz", *(name for name in MODELS if MODELS[name].latent)),
         controls=lambda wildcards: of_runs(controls.signal_runs(config, wildcards.dataset), "latent.csv"),
+        areas=lambda wildcards: of_runs(controls.signal_runs(config, wildcards.dataset), "areas.csv"),
         library=EVALUATION,
     output:
         intervals="<results>/{dataset}/evidence/intervals.csv",
         decision="<results>/{dataset}/evidence/decision.csv",
         signals="<results>/{dataset}/evidence/signals.csv",
         latent="<results>/{dataset}/evidence/latent.csv",
+        areas="<results>/{dataset}/evidence/areas.csv",
     log:
         "<logs>/{dataset}/summarise_recordings.log",
     conda:
@@ -166,26 +168,6 @@ rule picture_votes:
         "Show which references of {wildcards.dataset} vote for and against the class of test images."
     script:
         "../scripts/picture_votes.py"
-
-
-rule measure_areas:
-    input:
-        prepared="<results>/{dataset}/prepared/dataset.json",
-        models=lambda wildcards: [
-            f"<results>/{wildcards.dataset}/models/{model}/model.json"
-            for model in controls.signal_models(config, wildcards.dataset)
-        ],
-        library=EVALUATION,
-    output:
-        "<results>/{dataset}/evidence/areas.csv",
-    log:
-        "<logs>/{dataset}/measure_areas.log",
-    conda:
-        "../../envs/environment.yaml"
-    message:
-        "Measure the area between the latent signals of {wildcards.dataset} around the onset of events."
-    script:
-        "../scripts/measure_areas.py"
 
 
 rule check_theory:

@@ -42,6 +42,7 @@ rule evaluate:
         similarity="<results>/{dataset}/{model}/{run}/similarity.csv",
         agreement="<results>/{dataset}/{model}/{run}/agreement.csv",
         latent="<results>/{dataset}/{model}/{run}/latent.csv",
+        areas="<results>/{dataset}/{model}/{run}/areas.csv",
         process="<results>/{dataset}/{model}/{run}/latent.npz",
         record="<results>/{dataset}/{model}/{run}/evaluation.json",
     log:

@@ -7,7 +7,7 @@ import pandas as pd
 
 from replication.experiments.embeddings import embed_parts, open_view
 from replication.experiments.evaluation import class_similarity, evaluate, evaluate_clai, measure_agreement
-from replication.experiments.latent_signals import seen_statistics
+from replication.experiments.latent_signals import areas_around_onset, as_seen, seen_statistics
 from replication.models.base import create
 from replication.models.clai import CLaI
 from replication.models.embedding import embed_splits, save_embedded
@@ -36,6 +36,7 @@ recorder.write(output.record, disk_mb=disk_mb(kept), command=f"snakemake {output
 
 similarity = pd.DataFrame(columns=["class_a", "class_b", "similarity"])
 agreement, latent = pd.DataFrame(columns=["share", "quantity", "value"]), pd.DataFrame(columns=["quantity", "value"])
+areas = pd.DataFrame(columns=["since_onset", "area"])
 if embedded:
     similarity = class_similarity(run, model.kernel, embedded["test"])
 if "rules" in parts:
@@ -47,6 +48,8 @@ if "classes" in parts or "signals" in parts:
         similarity = class_similarity(run, view.kernel.cpu(), test)
     if "signals" in parts:
         latent = seen_statistics(run, view.kernel.cpu(), test)
+        areas = areas_around_onset(*as_seen(run, view.kernel.cpu(), test))
 similarity.to_csv(output.similarity, index=False)
 agreement.to_csv(output.agreement, index=False)
 latent.to_csv(output.latent, index=False)
+areas.to_csv(output.areas, index=False, float_format="%.5g")

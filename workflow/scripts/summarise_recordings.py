@@ -7,7 +7,7 @@ import pandas as pd
 
 from replication.datasets import prepared
 from replication.experiments.evaluation import predicted_folds
-from replication.experiments.latent_signals import trace_signals
+from replication.experiments.latent_signals import mean_areas, trace_signals
 from replication.metrics.bootstrap import net_benefit, patient_intervals
 from replication.runs.columns import COLUMNS
 from replication.runs.gather import gather
@@ -29,5 +29,8 @@ decision = gather(curves, ["model", "seed", "fold", "threshold", "net_benefit", 
 pd.DataFrame(decision).to_csv(snakemake.output.decision, index=False, float_format="%.6g")
 stay, processes = trace_signals(data, snakemake.input.embedded, snakemake.input.latent)
 statistics = processes | {path: pd.read_csv(path) for path in snakemake.input.controls}
+areas = gather({path: pd.read_csv(path) for path in snakemake.input.areas}, ["model", "seed", "since_onset", "area"])
+of_first = areas[areas["seed"] == areas["seed"].min()]  # in which each stay counts once
+mean_areas(of_first).to_csv(snakemake.output.areas, index=False, float_format="%.5g")
 stay.to_csv(snakemake.output.signals, index=False, float_format="%.5g")
 gather(statistics, COLUMNS["latent.csv"]).to_csv(snakemake.output.latent, index=False)

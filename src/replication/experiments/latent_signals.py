@@ -66,20 +66,27 @@ def trace_signals(
 def areas_around_onset(
     z: Floats, recording: NDArray[np.int64], hours: NDArray[np.int64], y: NDArray[np.int64]
 ) -> pd.DataFrame:
-    """Return the area between signals (rows, L) by hour from the first of an event, over the stays that have one.
+    """Return the area between signals (rows, L) in the hours around the onset of an event, of the stays that have one.
 
-    Areas are in units of their mean over all hours, so that models compare. Columns: since_onset (hours; 0 is the first of the
-    event), area (mean over stays), low and high (of its 95 % t-interval), stays.
+    Columns: since_onset (hours; 0 is the first of the event) and area, in units of the mean area of all hours, so that models
+    compare.
     """
     width = np.ptp(z, axis=1)
     table = pd.DataFrame({"stay": recording, "since_onset": hours, "area": width / width.mean()})
     onset = table[y == 1].groupby("stay")["since_onset"].min()
     table["since_onset"] -= table["stay"].map(onset)
-    by_hour = table[table["since_onset"].between(*AROUND_ONSET)].groupby("since_onset")["area"]
-    areas = by_hour.agg(area="mean", error="sem", stays="size").reset_index().astype({"since_onset": int})
-    areas = areas[areas["stays"] >= FEWEST_STAYS]
-    low, high = stats.t.interval(0.95, areas["stays"] - 1, areas["area"], areas["error"])
-    return areas.assign(low=low, high=high)[["since_onset", "area", "low", "high", "stays"]]
+    return table.loc[table["since_onset"].between(*AROUND_ONSET), ["since_onset", "area"]].astype({"since_onset": int})
+
+
+def mean_areas(areas: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean over stays of areas by model and hour since the onset, in the columns of `areas.csv`.
+
+    Its limits are of the 95 % t-interval over stays; hours of fewer stays than `FEWEST_STAYS` are left out.
+    """
+    means = areas.groupby(["model", "since_onset"])["area"].agg(area="mean", error="sem", stays="size").reset_index()
+    means = means[means["stays"] >= FEWEST_STAYS]
+    low, high = stats.t.interval(0.95, means["stays"] - 1, means["area"], means["error"])
+    return means.assign(low=low, high=high)[COLUMNS["areas.csv"]]
 
 
 def roughness(signals: Floats) -> Floats:

@@ -109,13 +109,8 @@ def packed_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
 
 def signal_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
     """Return the runs on recordings whose signals are described as the kernel sees them: CLaI's, and those of cross-entropy."""
-    models = signal_models(settings, dataset) if has_recordings(settings, dataset) else []
-    return [run for model in models for run in runs_of_model(settings, dataset, model)]
-
-
-def signal_models(settings: Mapping[str, Any], dataset: str) -> list[str]:
-    """Return the models of a dataset whose signals are described."""
-    return [model for model in SIGNALS if model in settings["datasets"][dataset]["models"]]
+    models = settings["datasets"][dataset]["models"] if has_recordings(settings, dataset) else []
+    return [run for model in SIGNALS if model in models for run in runs_of_model(settings, dataset, model)]
 
 
 def runs_of(settings: Mapping[str, Any], dataset: str, name: str) -> list[RunId]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from replication.runs.controls import CONTROLS, signal_models
+from replication.runs.controls import CONTROLS
 from replication.runs.models import CLAI
 from replication.runs.record import RUNS, SHARED
 from replication.runs.settings import cells, has_recordings, raw_dataset
@@ -69,7 +69,9 @@ _DESCRIPTION = "dataset.json"
 _SAMPLES_FILES = (
     *_EVERY_RUN, "reliability.csv", "comparisons.csv", "similarity.csv", "tsne.csv.gz", "stages.csv.gz",
 )  # fmt: skip
-_RECORDINGS_FILES = (*_EVERY_RUN, "reliability.csv", "intervals.csv", "decision.csv", "signals.csv", "latent.csv")
+_RECORDINGS_FILES = (
+    *_EVERY_RUN, "reliability.csv", "intervals.csv", "decision.csv", "signals.csv", "latent.csv", "areas.csv",
+)  # fmt: skip
 
 PUBLISHED_MODELS = (*CLAI, "cross-entropy")
 """The models of which the first run on each dataset of table 1 and each whole cohort is published whole."""
@@ -158,8 +160,6 @@ def evidence_files(root: str, name: str, settings: Mapping[str, Any]) -> list[st
         own = _RECORDINGS_FILES if has_recordings(settings, name) else _SAMPLES_FILES
         controls = [f"{control}.csv" for control, (_, runs) in CONTROLS.items() if runs(settings, name)]
         files = (*own, *controls, "resources.csv", *RECORDS, _DESCRIPTION)
-        if name in WHOLE_COHORTS and signal_models(settings, name):
-            files = (*files, "areas.csv")
         if name in _PICTURED and PICTURED_MODEL in settings["datasets"][name]["models"]:
             files = (*files, "votes.csv.gz")
     return _paths(root, name, files)
