@@ -32,7 +32,7 @@ def cost_grows_as_stated(evidence: Evidence, printed_values: pd.DataFrame) -> Fi
     for comparison, size in (("classes", "C"), ("batches", "M")):
         rows = own[own["comparison"] == comparison]
         fewest, most = rows[size].min(), rows[size].max()
-        ends = f"{most:g} {comparison} divided by {fewest:g}"
+        ends = f"ratio of {most:g} {comparison} to {fewest:g}"
         for unit in ("seconds a pass", "passes of a bare trunk"):
             seconds = seconds_a_pass(rows, size, bare=unit != "seconds a pass")
             judged = comparison == "classes" and unit == "seconds a pass"

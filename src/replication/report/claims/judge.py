@@ -81,7 +81,7 @@ def _names(finding: Finding, target: str) -> dict[str, str]:
         )
     }
     return names | {
-        "but": f" (it holds for {names['passed']})" if names["passed"] else "",
+        "but": f" (the claim holds for {names['passed']})" if names["passed"] else "",
         "open": f" (undecided in {names['undecided']})" if names["undecided"] else "",
     }
 

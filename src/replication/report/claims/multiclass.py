@@ -225,7 +225,7 @@ def sleepedf_is_hardest(evidence: Evidence, printed_values: pd.DataFrame) -> Fin
             ]
             continue
         lowest = min((known[dataset] for dataset in images), key=lambda other: other.mean)
-        quantity = f"accuracy of {MODELS[model].title}, minus the lower of the other datasets"
+        quantity = f"accuracy of {MODELS[model].title}, minus the lower one on the image datasets"
         for dataset in [sleep, *[other for other in also_sleep if other in known]]:
             role: Role = "beside" if dataset != sleep else "test" if model in PAIR else "control"
             # That cross-entropy finds the same says that the dataset is hard, which is the claim.

@@ -58,11 +58,11 @@ def lines(claims: Iterable[Record], folder: str) -> str:
 def claims_page(claims: Sequence[Record]) -> str:
     """Write the page of all claims: their lines, and the rules of verdicts."""
     assertions = [
-        f"- [{claim['id']}](claims/{claim['id']}.md) {claim['claim']}" for claim in claims if not claim["outcome"]
+        f"- [{claim['id']}](claims/{claim['id']}.md) {claim['title']}" for claim in claims if not claim["outcome"]
     ]
     blocks = [
         "# The paper's claims", WORDS["start"], lines(claims, "claims"),
-        "## Not counted", WORDS["assertions"], "\n".join(assertions), "## Rules of verdicts", WORDS["rules"],
+        "## Without a verdict", "\n".join(assertions), "## Rules of verdicts", WORDS["rules"],
     ]  # fmt: skip
     return "\n\n".join(block.strip() for block in blocks) + "\n"
 

@@ -77,12 +77,12 @@ def optimises_alignment(evidence: Evidence, printed_values: pd.DataFrame) -> Fin
 @judges("10")
 def is_parzen_classifier(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
     finding, present = start(evidence, [*MULTICLASS, *COHORTS])
-    finding.required = ("the derivation's last step", "a class as large as the rest", "the data's class sizes")
+    finding.required = ("the derivation's last line", "a class as large as the rest", "the data's class sizes")
     for dataset in present:
         measured = finding.frame(dataset, "agreement.csv")
         alike, same = (replicates(measured[measured["quantity"] == name]) for name in ("agreement", "class_agreement"))
         quantity, part = (
-            "decisions for or against a class that agree, on CLaI-M's embeddings",
+            "decisions on each class that agree (99 % asked), CLaI-M's embeddings",
             "the data's class sizes",
         )
         finding.add(dataset, quantity, alike, PER_CENT, ALIKE, part=part)
@@ -105,7 +105,7 @@ def _add_simulated(finding: Finding, agreements: pd.DataFrame) -> None:
     quantity = (
         "largest difference between the printed rule and the derivation's last line, in agreement with the Bayes rule"
     )
-    finding.add(CHECKS, quantity, apart, PER_CENT, decided(apart == 0), data=CHECKED, part="the derivation's last step")
+    finding.add(CHECKS, quantity, apart, PER_CENT, decided(apart == 0), data=CHECKED, part="the derivation's last line")
     for share, rows in by_rule.groupby("share"):
         lowest, equal = float(rows["printed"].min()), share == 0.5
         quantity = f"least agreement with the Bayes rule, class share {float(str(share)):g}"
@@ -122,10 +122,10 @@ def zero_targets_help(evidence: Evidence, printed_values: pd.DataFrame) -> Findi
             changes = turns.pivot_table("turn_change", "seed", "model")
             for kernel in ("cosine", "full"):
                 zero, product = (changes[f"{kernel}_{target}_{schedule}"] for target in TARGETS)
-                quantity = f"change of ROC-AUC after a class's own turn, zero minus product, {KERNELS[kernel]} kernel"
+                quantity = f"change of a class's ROC-AUC while others train, zero minus product, {KERNELS[kernel]} kernel"
                 finding.add(study, quantity, (zero - product).dropna(), POINTS, MORE)
                 for target, change in zip(TARGETS, (zero, product), strict=True):
-                    alone = f"change of ROC-AUC after a class's own turn, {target} targets, {KERNELS[kernel]} kernel"
+                    alone = f"change of a class's ROC-AUC while others train, {target} targets, {KERNELS[kernel]} kernel"
                     finding.add(study, alone, change.dropna(), POINTS, role="beside")
     if not finding.estimates:
         finding.missing = ["runs of the sequential schedule with both targets, measured after each class's turn"]
