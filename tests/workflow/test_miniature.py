@@ -86,9 +86,9 @@ def test_an_edit_reruns_its_layer(miniature: Tree, file: str, planned: set[str],
 @pytest.mark.slow
 def test_second_run_gives_the_same_bytes(miniature: Tree) -> None:
     results = miniature.path / "results" / "mini"
-    runs = ["cifar10/clai-m/seed0", "mimic-iv/clai-c/seed0/fold0", "mimic-iv/gp/seed0/fold0"]
-    runs += ["mimic-iv/student-t-mixture/seed0/fold0"]
-    folders = [results / name for name in (*runs, "cifar10/evidence", "mimic-iv/evidence")]
+    # Accidents and Slurm repeat runs on images.
+    runs = [f"mimic-iv/{model}/seed0/fold0" for model in ("clai-c", "gp", "student-t-mixture")]
+    folders = [results / name for name in (*runs, "mimic-iv/evidence")]
     # Predictions are of no output; other tests may have asked for them.
     made = [file for folder in folders for file in folder.iterdir() if file.suffix != ".parquet"]
     first = repeatable(miniature, made)
@@ -96,7 +96,7 @@ def test_second_run_gives_the_same_bytes(miniature: Tree) -> None:
         shutil.rmtree(folder)
     targets = [str(file.relative_to(miniature.path)) for file in made]
     planned = miniature.planned(*targets)
-    assert planned["mini_train_model"] == planned["mini_evaluate"] == 2
+    assert planned["mini_train_model"] == planned["mini_evaluate"] == 1
     assert not planned.keys() & DATA_RULES
     repeated = miniature.snakemake("--cores", "4", *targets)
     assert repeated.returncode == 0, repeated.stdout[-20000:]

@@ -9,6 +9,7 @@ import yaml
 
 from replication.datasets.miniature.make import make
 from replication.report.plan import runs_left
+from replication.runs.outputs import OUTPUTS
 from support.copies import Tree
 from support.repository import REAL
 
@@ -16,11 +17,13 @@ from support.repository import REAL
 @pytest.mark.slow
 def test_the_plan_counts_the_runs_that_a_login_node_without_torch_plans(shared_tree: Tree, tmp_path: Path) -> None:
     (tmp_path / "torch.py").write_text("raise ImportError('torch is not on this login node')")
-    profile = ["--workflow-profile", "profiles/slurm", "--config", "evidence=real"]
+    real = REAL | {"run": ["pathmnist", "challenge2019"], "run_studies": ["product-pathmnist"]}
+    chosen = ["evidence=real", "run=[pathmnist,challenge2019]", "run_studies=[product-pathmnist]"]
+    profile = ["--workflow-profile", "profiles/slurm", "--config", *chosen]
     run = shared_tree.snakemake("--dry-run", "all", "evidence", *profile, before=[tmp_path])
     assert run.returncode == 0, run.stdout[-5000:]
     made = set(re.findall(r"results/real/[^ ,]+/seed[^ ,]+metrics\.csv", run.stdout))
-    left = runs_left(shared_tree.path, REAL)
+    left = runs_left(shared_tree.path, real)
     assert {f"results/real/{run}/metrics.csv" for run in left} == made
 
 
@@ -38,7 +41,7 @@ def test_datasets_of_raw_files_that_are_not_at_hand_are_left_out(
 
 def test_one_table_needs_no_cores_and_only_its_own_evidence(tree: Tree) -> None:
     for folder in (tree.path / "results" / "published").glob("*/evidence"):
-        if folder.parent.name not in ("mimic-iv", "challenge2019"):
+        if folder.parent.name not in OUTPUTS["table3"]:
             shutil.rmtree(folder)
     for file in (tree.path / "paper_figures").glob("table3.*"):
         file.unlink()
