@@ -33,11 +33,11 @@ def cost_grows_as_stated(evidence: Evidence, printed_values: pd.DataFrame) -> Fi
         rows = own[own["comparison"] == comparison]
         fewest, most = rows[size].min(), rows[size].max()
         ends = f"ratio of {most:g} {comparison} to {fewest:g}"
-        for unit in ("seconds a pass", "passes of a bare trunk"):
-            seconds = seconds_a_pass(rows, size, bare=unit != "seconds a pass")
-            judged = comparison == "classes" and unit == "seconds a pass"
+        for unit in ("", " in passes of a bare trunk"):
+            seconds = seconds_a_pass(rows, size, bare=bool(unit))
+            judged = comparison == "classes" and not unit
             hypothesis, part = (AS_LONG, "time a pass") if judged else (None, "")
-            quantity = f"time a pass in {unit.removesuffix(' a pass')}, {ends}"
+            quantity = f"time a pass{unit}, {ends}"
             finding.add(BENCHMARK, quantity, seconds[most] / seconds[fewest], RATIO, hypothesis, part=part)
         memory = rows[rows["quantity"] == "peak_memory_mb"].groupby(size)["value"].mean()
         grown = float(memory[most] / memory[fewest])
