@@ -53,7 +53,7 @@ FIGURES: dict[str, Drawing] = {
 }
 
 # Drawn from the embeddings of one run: the first seed, and the first fold where there are folds.
-ONE_RUN = ("figure1", "figure2", "figure4", "supplement/figureS1", "own/figure_embedding")
+ONE_RUN = ("figure1", "figure2", "supplement/figureS1", "own/figure_embedding")
 
 
 def render(
