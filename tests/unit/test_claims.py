@@ -206,6 +206,17 @@ def test_sepsis_is_judged_by_septic_patients_and_the_printed_loss(tmp_path: Path
     assert {estimate.key for estimate in finding_on(tmp_path, "5").tests} == {"mimic-iv"}
 
 
+def test_a_recording_as_a_batch_decides_where_it_was_run(tmp_path: Path) -> None:
+    write_septic(tmp_path)
+    shutil.copytree(tmp_path / "printed-loss-septic", tmp_path / "recording-batches")
+    cells = {"full_unweighted": "full_rate-quarter", "cosine_unweighted": "cosine_rate-tuned"}
+    change(tmp_path, "recording-batches", "metrics.csv", lambda frame: frame.assign(model=frame["model"].replace(cells)))
+    change(tmp_path, "printed-loss-septic", "metrics.csv", shift("full_unweighted", "ece", 0.2))
+    finding = finding_on(tmp_path, "5")
+    assert finding.outcome == REPRODUCED
+    assert {e.outcome for e in finding.estimates if e.option == "many recordings"} == {NOT}
+
+
 def test_the_mixture_must_be_beaten_in_ranking_and_in_calibration_by_one_model(tmp_path: Path) -> None:
     write_evidence(tmp_path, ["mimic-iv"])
     assert outcome(tmp_path, "7") == REPRODUCED

@@ -22,10 +22,13 @@ from replication.runs.record import read_records
 
 PRINTED_RULE, PRINTED_SHARES = "printed", "population"
 """The reading of inference that tables and claims take where they name no other: the printed sum over all references."""
-PRINTED_LOSS = {"challenge2019": "printed-loss", "challenge2019-septic": "printed-loss-septic"}
-"""By cohort the study that trains CLaI with the printed loss, which weights all pairs alike."""
-UNWEIGHTED = {"clai-m": "full_unweighted", "clai-c": "cosine_unweighted"}
-"""The cells of these studies by model."""
+PRINTED_LOSS = {
+    "challenge2019": ("printed-loss",),
+    "challenge2019-septic": ("recording-batches", "printed-loss-septic"),
+}
+"""By cohort the studies that train CLaI with the printed loss, which weights all pairs alike; first the paper's batches."""
+OF_KERNELS = {"clai-m": "full", "clai-c": "cosine"}
+"""The variants of the factor `kernel` of studies by model."""
 
 
 @cache
@@ -128,6 +131,11 @@ class Evidence:
         """Return the name of a model, or of a study's cell: the names of its variants."""
         variants = self.expected[dataset].get("cells", {}).get(model, {}).values()
         return "; ".join(VARIANT_TITLES.get(variant, variant) for variant in variants) or model_title(model)
+
+    def cells(self, study: str) -> dict[str, str]:
+        """Return the cells of a study that has one for each kernel, by model."""
+        of_kernels = {variants["kernel"]: cell for cell, variants in self.expected[study]["cells"].items()}
+        return {model: of_kernels[kernel] for model, kernel in OF_KERNELS.items()}
 
     def data(self, dataset: str) -> str:
         """Return the name of the data that were used, or what running the dataset needs."""

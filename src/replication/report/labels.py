@@ -28,6 +28,7 @@ VARIANT_TITLES: dict[str, str] = {
     "all-classes": "all classes", "without-one": "without one class", "without-two": "without two classes",
     "right": "right labels", "wrong-20": "20 % wrong", "wrong-40": "40 % wrong", "wrong-60": "60 % wrong",
     "tail-1": "equal classes", "tail-10": "ratio 10", "tail-100": "ratio 100",
+    "rate-tuned": "rate 0.009", "rate-quarter": "rate 0.00225", "rate-sixteenth": "rate 0.00056",
     "unweighted": "printed loss", "hours": "each hour alone", "gru": "recurrent over hours",
 }  # fmt: skip
 
@@ -95,6 +96,7 @@ METRICS = {
         Metric("ece", "ECE"),
         Metric("ece_scaled", "ECE, scaled"),
         Metric("auroc", "AUROC"),
+        Metric("auroc_equal", "AUROC, equal shares"),
         Metric("auprc", "AUPRC"),
         Metric("f1", "F1"),
         Metric("f1_validation", "F1"),

@@ -11,7 +11,7 @@ import pandas as pd
 from replication.report.claims.finding import DIFFERENCE, EFFECT, PAIR, Finding, Place, judges, start
 from replication.report.claims.hypothesis import LESS, MORE, NOT_MORE, Hypothesis
 from replication.report.claims.sources import Source, of_vote, recorded
-from replication.report.evidence import PRINTED_LOSS, UNWEIGHTED, Evidence
+from replication.report.evidence import PRINTED_LOSS, Evidence
 from replication.report.printed_values import printed_value
 from replication.report.statistics import gap, values
 from replication.runs.controls import EMBEDDINGS
@@ -57,17 +57,19 @@ def _begin(evidence: Evidence) -> tuple[Finding, list[str]]:
 
 
 def _votes(finding: Finding, cohorts: list[str], *, errors: bool = False) -> Iterator[Vote]:
-    """Yield the paper's reading (septic patients, printed loss), then each option of ours in the place of one of its choices.
+    """Yield the paper's reading, then each option of ours in the place of one of its choices.
 
-    Baselines of runs with the printed loss are those of the same folds with the balanced one.
+    The paper's are septic patients, the printed loss, and a recording as a batch; where no run has such batches, those of runs
+    with many recordings stand in. Baselines of runs with the printed loss are those of the same folds with the balanced one.
     """
     evidence, paper = finding.evidence, None
     for dataset in cohorts:
         own = {model: model for model in PAIR}
         balanced = recorded(evidence, dataset, PAIR, "pair_weighting") != {"none"}
         sources = [Source(dataset, "", own, "balanced loss" if balanced else "", dataset)]
-        if evidence.has(study := PRINTED_LOSS.get(dataset, "")):
-            sources.append(Source(study, "", UNWEIGHTED, baselines=dataset))
+        studies = filter(evidence.has, PRINTED_LOSS.get(dataset, ()))
+        for option, study in zip(("", "many recordings"), studies, strict=False):
+            sources.append(Source(study, "", evidence.cells(study), option, dataset))
         for source in sources:
             whole = "whole cohort" if dataset == "challenge2019" else ""
             if whole and source.option:  # one option at a time

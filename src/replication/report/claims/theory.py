@@ -122,10 +122,14 @@ def zero_targets_help(evidence: Evidence, printed_values: pd.DataFrame) -> Findi
             changes = turns.pivot_table("turn_change", "seed", "model")
             for kernel in ("cosine", "full"):
                 zero, product = (changes[f"{kernel}_{target}_{schedule}"] for target in TARGETS)
-                quantity = f"change of a class's ROC-AUC while others train, zero minus product, {KERNELS[kernel]} kernel"
+                quantity = (
+                    f"change of a class's ROC-AUC while others train, zero minus product, {KERNELS[kernel]} kernel"
+                )
                 finding.add(study, quantity, (zero - product).dropna(), POINTS, MORE)
                 for target, change in zip(TARGETS, (zero, product), strict=True):
-                    alone = f"change of a class's ROC-AUC while others train, {target} targets, {KERNELS[kernel]} kernel"
+                    alone = (
+                        f"change of a class's ROC-AUC while others train, {target} targets, {KERNELS[kernel]} kernel"
+                    )
                     finding.add(study, alone, change.dropna(), POINTS, role="beside")
     if not finding.estimates:
         finding.missing = ["runs of the sequential schedule with both targets, measured after each class's turn"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from replication.report.evidence import PRINTED_LOSS, UNWEIGHTED, Evidence
+from replication.report.evidence import Evidence
 from replication.report.labels import CLASS_COLOURS, MAJORITY, Metric, chosen, model_title
 from replication.report.printed_values import printed_value
 from replication.report.statistics import Interval, gap, interval, minus_printed, over_samples
@@ -176,8 +176,8 @@ def table3_frame(sources: Sources) -> pd.DataFrame:
     evidence = sources.evidence
     rows: list[dict[str, Any]] = []
     for dataset in evidence.expected:
-        study = dataset in PRINTED_LOSS.values()
-        always = list(UNWEIGHTED.values()) if study else TABLE3_MODELS
+        study = "cells" in evidence.expected[dataset]
+        always = list(evidence.cells(dataset).values()) if study else TABLE3_MODELS
         of_models = result_rows(evidence, dataset, models_of(evidence, dataset, always), TABLE3_METRICS)
         # The printed values stand in rows of the paper's cohort alone: no other one compares with them.
         for entry in [] if study or "substitute_for" in evidence.expected[dataset] else of_models:
@@ -188,7 +188,7 @@ def table3_frame(sources: Sources) -> pd.DataFrame:
 
 
 def _sepsis_gap_rows(evidence: Evidence, study: str) -> list[dict[str, Any]]:
-    ours = evidence.metrics(study).replace({"model": {cell: model for model, cell in UNWEIGHTED.items()}})
+    ours = evidence.metrics(study).replace({"model": {cell: model for model, cell in evidence.cells(study).items()}})
     others = evidence.metrics(evidence.dataset_of(study)).query("model not in @CLAI")
     measured, rows = pd.concat([ours, others]), []
     for pair, metric in product(SEPSIS_PAIRS, TABLE3_METRICS):

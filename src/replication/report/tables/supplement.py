@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from replication.report.evidence import PRINTED_LOSS, PRINTED_RULE, PRINTED_SHARES, UNWEIGHTED, Evidence, run_model
+from replication.report.evidence import PRINTED_LOSS, PRINTED_RULE, PRINTED_SHARES, Evidence, run_model
 from replication.report.labels import RULES, SHARES, Metric, chosen, in_order, model_title
 from replication.report.statistics import holm, replicates
 from replication.report.tables import layout
@@ -71,10 +71,10 @@ BANDWIDTH_METRICS = chosen(
 )
 
 ABLATIONS = ("ablation", "product-pathmnist", "product-cifar10", "product-sleepedf-20", "product-bands")
-METHODS, TRUNKS = ("wide", "wide-trials", "sprint"), ("trunk",)
+METHODS, OF_RECORDINGS = ("wide", "wide-trials", "sprint"), ("trunk", "recording-batches-trials")
 END_METRICS = chosen("alignment centred_alignment above_floor")
 METHOD_METRICS = chosen("validation_accuracy accuracy macro_f1 roc_auc ece training_minutes cpu_minutes")
-STUDY_METRICS = [*METHOD_METRICS, *chosen("ece_scaled auroc auprc"), *END_METRICS]
+STUDY_METRICS = [*METHOD_METRICS, *chosen("ece_scaled auroc auroc_equal auprc"), *END_METRICS]
 AT_THE_END = ["alignment", "centred_alignment", "above_floor", "validation_accuracy", "training_minutes"]
 """Metrics of the last epoch, from the history of training."""
 FACTORS = ["kernel", "target", "method", "rate", "length", "trunk"]
@@ -122,8 +122,7 @@ def rules_frame(sources: Sources) -> pd.DataFrame:
     """
     evidence = sources.evidence
     rows: list[dict[str, Any]] = []
-    for cohort in [key for key in evidence.expected if key not in PRINTED_LOSS.values()]:
-        study = PRINTED_LOSS.get(cohort, "")
+    for cohort in [key for key in evidence.expected if "cells" not in evidence.expected[key]]:
         if not evidence.has(cohort):
             rows.append({"dataset": cohort, "cohort": cohort, "n": 0, "data": evidence.data(cohort)})
         elif (evidence.frame(cohort, "metrics.csv")["metric"] == "accuracy").any():
@@ -135,7 +134,8 @@ def rules_frame(sources: Sources) -> pd.DataFrame:
             rows += _sepsis_rows(
                 evidence, cohort, {"cohort": cohort, "loss": "balanced"}, dict(zip(CLAI, CLAI, strict=True))
             )
-            rows += _sepsis_rows(evidence, study, {"cohort": cohort, "loss": "printed"}, UNWEIGHTED)
+            for study in filter(evidence.has, PRINTED_LOSS.get(cohort, ())):
+                rows += _sepsis_rows(evidence, study, {"cohort": cohort, "loss": "printed"}, evidence.cells(study))
     return pd.DataFrame(rows, columns=RULE_COLUMNS)
 
 
@@ -143,8 +143,6 @@ def _sepsis_rows(
     evidence: Evidence, dataset: str, named: Mapping[str, Any], names: Mapping[str, str]
 ) -> list[dict[str, Any]]:
     """Return the rows of one loss: for each shares and rule CLaI-M, CLaI-C and their paired difference, without a spread."""
-    if not evidence.has(dataset):
-        return []
     measured = evidence.frame(dataset, "metrics.csv")
     keys, models = ["seed", "fold", "shares", "rule", "metric"], [names["clai-m"], names["clai-c"]]
     wide = measured.pivot_table("value", keys, "model").reindex(columns=models)
@@ -270,8 +268,9 @@ def _measured(evidence: Evidence, study: str) -> pd.DataFrame:
     minutes = [(run_model(run), run["seed"], run.get("cpu_seconds", np.nan) / 60) for run in evidence.runs(study)]
     times = pd.DataFrame(minutes, columns=["model", "seed", "value"]).assign(metric="cpu_minutes")
     metrics = evidence.frame(study, "metrics.csv")
+    equal = metrics[(metrics["shares"] == "equal") & (metrics["metric"] == "auroc")].assign(metric="auroc_equal")
     metrics = metrics[metrics["shares"].isin([PRINTED_SHARES, ""])]
-    return pd.concat([metrics, pd.concat([ends, times]).assign(rule="", fold=np.nan)])
+    return pd.concat([metrics, equal, pd.concat([ends, times]).assign(rule="", fold=np.nan)])
 
 
 def study_title(evidence: Evidence, study: str) -> str:
@@ -296,7 +295,7 @@ def studies_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
         Block([*by_rule, *chosen("macro_f1 roc_auc")], {"model": "Accuracy by decision rule"}, ABLATIONS),
         Block([*chosen("ece ece_scaled"), *END_METRICS], {"model": "Kernel and target"}, ABLATIONS),
         Block(METHOD_METRICS, {"model": "Method"}, METHODS),
-        Block(chosen("auroc auprc ece"), {"model": "Kernel and trunk"}, TRUNKS),
+        Block(chosen("auroc auroc_equal auprc ece"), {"model": "Kernel, and trunk or rate"}, OF_RECORDINGS),
     ]
     return results_tex(shown, sources, text, blocks, "tab:studies", title=study_title)
 
