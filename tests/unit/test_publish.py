@@ -78,10 +78,11 @@ def test_only_open_licences_let_rows_and_predictions_of_patients_be_published() 
 
 def test_figures_drawn_from_a_full_run_show_no_such_patient_either(source: Path) -> None:
     """They are written to a tracked folder, whatever evidence they are drawn from."""
+    shutil.copytree(source / "challenge2019", source / "challenge2019-septic")
     evidence = evidence_for("figure4", source)
     assert evidence.frame("mimic-iv", "signals.csv").empty
     frame = render("figure4", evidence, "Signals.", pd.DataFrame())[1]
-    assert set(frame.loc[frame["signal"] != "area", "dataset"]) == {"challenge2019"}
+    assert set(frame.loc[frame["signal"] != "area", "dataset"]) == {"challenge2019-septic"}
 
 
 def test_no_model_of_credentialed_data_is_asked_for() -> None:
