@@ -210,7 +210,9 @@ def test_a_recording_as_a_batch_decides_where_it_was_run(tmp_path: Path) -> None
     write_septic(tmp_path)
     shutil.copytree(tmp_path / "printed-loss-septic", tmp_path / "recording-batches")
     cells = {"full_unweighted": "full_rate-quarter", "cosine_unweighted": "cosine_rate-tuned"}
-    change(tmp_path, "recording-batches", "metrics.csv", lambda frame: frame.assign(model=frame["model"].replace(cells)))
+    change(
+        tmp_path, "recording-batches", "metrics.csv", lambda frame: frame.assign(model=frame["model"].replace(cells))
+    )
     change(tmp_path, "printed-loss-septic", "metrics.csv", shift("full_unweighted", "ece", 0.2))
     finding = finding_on(tmp_path, "5")
     assert finding.outcome == REPRODUCED
