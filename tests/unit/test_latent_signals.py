@@ -1,6 +1,7 @@
 """Latent signals: the stay shown, the area between signals, roughness."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from replication.experiments import latent_signals
@@ -47,12 +48,15 @@ def test_areas_are_aligned_at_the_onset_and_hours_of_few_stays_are_left_out() ->
     event = (hours >= onset).astype(np.int64)
     event[recording == 0] = 0
     z = np.where(event, 1.0, 3.0)[:, None] * np.array([-0.5, 0.5])
-    areas = mean_areas(areas_around_onset(z, recording, hours, event).assign(model="clai-m")).set_index("since_onset")
+    event[recording == 1] = 1  # from the first hour on
+    measured = areas_around_onset(z, recording, hours, event).assign(model="clai-m", seed=1)
+    other = measured.assign(seed=2, area=0.0)
+    areas = mean_areas(pd.concat([measured, other])).set_index("since_onset")
     assert list(areas.index) == list(range(-6, 6)), "25 stays have these hours, four later ones"
-    width = np.where(event, 1.0, 3.0)
+    width = z[:, 1] - z[:, 0]
     assert areas.loc[-1, "area"] == pytest.approx(3 / width.mean())
     assert areas.loc[0, "area"] == pytest.approx(1 / width.mean())
-    assert (areas.loc[0, "stays"], areas.loc[-6, "stays"]) == (29, 25)
+    assert (areas.loc[0, "stays"], areas.loc[-6, "stays"]) == (28, 25)
 
 
 def test_control_sees_what_the_ends_of_all_stays_do_whether_there_is_an_event_or_not() -> None:

@@ -49,6 +49,24 @@ def test_cells_are_mean_and_sd_of_the_runs_and_stand_in_the_latex(name: str) -> 
         assert f"{row['printed']:g}".rstrip("0") in table.tex
 
 
+def test_table3_has_the_differences_of_a_study_from_the_mixture_of_its_cohort() -> None:
+    table = rendered("table3")
+    study, cohort = (
+        pd.read_csv(PUBLISHED / key / "evidence" / "metrics.csv", keep_default_na=False).query("metric == 'auroc'")
+        for key in ("recording-batches", "challenge2019-septic")
+    )
+    ours = study.query("model == 'full_rate-quarter' and rule == 'printed' and shares == 'population'").set_index(
+        "fold"
+    )
+    mixture = cohort.query("model == 'student-t-mixture'").set_index("fold")
+    (row,) = table.frame.query("pair == 'CLaI-M minus Mixture of Student-t' and metric == 'gap_auroc'").to_dict(
+        "records"
+    )
+    assert row["mean"] == pytest.approx((ours["value"] - mixture["value"]).mean())
+    assert row["low"] < row["mean"] < row["high"]
+    assert f"{row['mean']:.3f} [{row['low']:.3f}, {row['high']:.3f}]" in table.tex
+
+
 @pytest.mark.parametrize("left_out", [["clai-m", "clai-c"], ["clai-c"]])
 def test_datasets_without_a_clai_model_have_their_rows(left_out: list[str], tmp_path: Path) -> None:
     root = copy_evidence(tmp_path / "published", *ONE_OF_EACH)

@@ -86,7 +86,7 @@ def test_an_edit_reruns_its_layer(miniature: Tree, file: str, planned: set[str],
 @pytest.mark.slow
 def test_second_run_gives_the_same_bytes(miniature: Tree) -> None:
     results = miniature.path / "results" / "mini"
-    # Accidents and Slurm repeat runs on images.
+    # The tests of accidents and of Slurm repeat runs on images.
     runs = [f"mimic-iv/{model}/seed0/fold0" for model in ("clai-c", "gp", "student-t-mixture")]
     folders = [results / name for name in (*runs, "mimic-iv/evidence")]
     # Predictions are of no output; other tests may have asked for them.

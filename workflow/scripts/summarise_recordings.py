@@ -30,7 +30,6 @@ pd.DataFrame(decision).to_csv(snakemake.output.decision, index=False, float_form
 stay, processes = trace_signals(data, snakemake.input.embedded, snakemake.input.latent)
 statistics = processes | {path: pd.read_csv(path) for path in snakemake.input.controls}
 areas = gather({path: pd.read_csv(path) for path in snakemake.input.areas}, ["model", "seed", "since_onset", "area"])
-of_first = areas[areas["seed"] == areas["seed"].min()]  # in which each stay counts once
-mean_areas(of_first).to_csv(snakemake.output.areas, index=False, float_format="%.5g")
+mean_areas(areas).to_csv(snakemake.output.areas, index=False, float_format="%.5g")
 stay.to_csv(snakemake.output.signals, index=False, float_format="%.5g")
 gather(statistics, COLUMNS["latent.csv"]).to_csv(snakemake.output.latent, index=False)

@@ -66,8 +66,9 @@ def trace_signals(
 def areas_around_onset(
     z: Floats, recording: NDArray[np.int64], hours: NDArray[np.int64], y: NDArray[np.int64]
 ) -> pd.DataFrame:
-    """Return the area between signals (rows, L) in the hours around the onset of an event, of the stays that have one.
+    """Return the area between signals (rows, L) in the hours around the onset of an event, of stays with hours before one.
 
+    The first hours of a stay differ from later ones; where the event begins with the stay, they would pass for its effect.
     Columns: since_onset (hours; 0 is the first of the event) and area, in units of the mean area of all hours, so that models
     compare.
     """
@@ -75,14 +76,19 @@ def areas_around_onset(
     table = pd.DataFrame({"stay": recording, "since_onset": hours, "area": width / width.mean()})
     onset = table[y == 1].groupby("stay")["since_onset"].min()
     table["since_onset"] -= table["stay"].map(onset)
-    return table.loc[table["since_onset"].between(*AROUND_ONSET), ["since_onset", "area"]].astype({"since_onset": int})
+    before = table.groupby("stay")["since_onset"].transform("min") < 0
+    return table.loc[before & table["since_onset"].between(*AROUND_ONSET), ["since_onset", "area"]].astype(
+        {"since_onset": int}
+    )
 
 
 def mean_areas(areas: pd.DataFrame) -> pd.DataFrame:
     """Return the mean over stays of areas by model and hour since the onset, in the columns of `areas.csv`.
 
-    Its limits are of the 95 % t-interval over stays; hours of fewer stays than `FEWEST_STAYS` are left out.
+    Of each model the runs of the first seed count, in which each stay is once. The limits are of the 95 % t-interval over stays;
+    hours of fewer stays than `FEWEST_STAYS` are left out.
     """
+    areas = areas[areas["seed"] == areas.groupby("model")["seed"].transform("min")]
     means = areas.groupby(["model", "since_onset"])["area"].agg(area="mean", error="sem", stays="size").reset_index()
     means = means[means["stays"] >= FEWEST_STAYS]
     low, high = stats.t.interval(0.95, means["stays"] - 1, means["area"], means["error"])

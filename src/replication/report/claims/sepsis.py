@@ -57,7 +57,7 @@ def _begin(evidence: Evidence) -> tuple[Finding, list[str]]:
 
 
 def _votes(finding: Finding, cohorts: list[str], *, errors: bool = False) -> Iterator[Vote]:
-    """Yield the paper's reading, then each option of ours in the place of one of its choices.
+    """Yield the paper's reading, then each option of ours.
 
     The paper's are septic patients, the printed loss, and a recording as a batch; where no run has such batches, those of runs
     with many recordings stand in. Baselines of runs with the printed loss are those of the same folds with the balanced one.
@@ -72,7 +72,7 @@ def _votes(finding: Finding, cohorts: list[str], *, errors: bool = False) -> Ite
             sources.append(Source(study, "", evidence.cells(study), option, dataset))
         for source in sources:
             whole = "whole cohort" if dataset == "challenge2019" else ""
-            if whole and source.option:  # one option at a time
+            if whole and source.option:
                 continue
             option, metrics = source.option or whole, source.frame(finding, "metrics.csv")
             paper = paper if option else (source.key, metrics)
