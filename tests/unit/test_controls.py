@@ -16,7 +16,7 @@ from replication.datasets.prepared import Prepared
 from replication.experiments import embeddings
 from replication.experiments.embeddings import open_view, train_traced
 from replication.experiments.evaluation import evaluate_clai, measure_agreement
-from replication.experiments.latent_signals import seen_statistics
+from replication.experiments.latent_signals import as_seen, seen_statistics
 from replication.experiments.read_outs import measure_read_outs
 from replication.models.base import create
 from replication.models.clai import CLaI
@@ -173,7 +173,8 @@ def test_signals_as_the_cosine_kernel_sees_them_have_no_norm(monkeypatch: pytest
     monkeypatch.setattr("replication.experiments.latent_signals.recording_rows", lambda *_: (everything,) * 3)
     effect = {}
     for kernel in (MahalanobisGaussian(4, "identity").double(), Cosine()):
-        found = seen_statistics(run, kernel, Embedded(z.unsqueeze(0), torch.from_numpy(y)))
+        seen, recording, _, labels = as_seen(run, kernel, Embedded(z.unsqueeze(0), torch.from_numpy(y)))
+        found = seen_statistics(seen, recording, labels)
         effect[kernel.name] = found.set_index("quantity")["value"]["area_effect_seen"]
     assert effect["gaussian"] > 3
     assert abs(effect["cosine"]) < 1

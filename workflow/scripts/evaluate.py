@@ -47,8 +47,8 @@ if "classes" in parts or "signals" in parts:
     if "classes" in parts:
         similarity = class_similarity(run, view.kernel.cpu(), test)
     if "signals" in parts:
-        latent = seen_statistics(run, view.kernel.cpu(), test)
-        areas = areas_around_onset(*as_seen(run, view.kernel.cpu(), test))
+        z, recording, hours, y = as_seen(run, view.kernel.cpu(), test)
+        latent, areas = seen_statistics(z, recording, y), areas_around_onset(z, recording, hours, y)
 similarity.to_csv(output.similarity, index=False)
 agreement.to_csv(output.agreement, index=False)
 latent.to_csv(output.latent, index=False)

@@ -127,13 +127,9 @@ def mean_roughness(signals: Floats, starts: NDArray[np.int64]) -> float:
     return float(np.nanmean(rough)) if np.isfinite(rough).any() else float("nan")
 
 
-def seen_statistics(run: Run, kernel: Kernel, test: Embedded) -> pd.DataFrame:
-    """Return `latent_statistics` of a run's test samples, of one condition, as the kernel sees them: columns quantity, value.
-
-    The raw embedding of CLaI-C has a norm that the cosine kernel ignores, and that of CLaI-M directions that M may ignore.
-    """
-    seen, recording, _, y = as_seen(run, kernel, test)
-    found = latent_statistics(seen, recording, y)
+def seen_statistics(z: Floats, recording: NDArray[np.int64], y: NDArray[np.int64]) -> pd.DataFrame:
+    """Return `latent_statistics` of signals as the kernel sees them: columns quantity, value."""
+    found = latent_statistics(z, recording, y)
     return pd.DataFrame({"quantity": [f"{name}_seen" for name in found], "value": list(found.values())})
 
 
@@ -141,7 +137,10 @@ def seen_statistics(run: Run, kernel: Kernel, test: Embedded) -> pd.DataFrame:
 def as_seen(
     run: Run, kernel: Kernel, test: Embedded
 ) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the signals of a run's test samples in the kernel's coordinates, and their recordings, hours and labels."""
+    """Return the signals of a run's test samples, of one condition, as the kernel sees them; their recordings, hours and labels.
+
+    The raw embedding of CLaI-C has a norm that the cosine kernel ignores, and that of CLaI-M directions that M may ignore.
+    """
     rows = recording_rows(run.data, run.settings, run.id)[2]
     recording, hours, y = (np.asarray(run.data[f"{name}_all"])[rows] for name in ("groups", "hours", "y"))
     return kernel.coordinates(test.z[0]).double().numpy(), recording, hours, y

@@ -27,8 +27,8 @@ PRINTED_LOSS = {
     "challenge2019-septic": ("recording-batches", "printed-loss-septic"),
 }
 """By cohort the studies that train CLaI with the printed loss, which weights all pairs alike; first the paper's batches."""
-OF_KERNELS = {"clai-m": "full", "clai-c": "cosine"}
-"""The variants of the factor `kernel` of studies by model."""
+MODEL_OF = {"full": "clai-m", "cosine": "clai-c"}
+"""The models behind what studies call by a kernel; other methods have the model's name."""
 
 
 @cache
@@ -134,8 +134,7 @@ class Evidence:
 
     def cells(self, study: str) -> dict[str, str]:
         """Return the cells of a study that has one for each kernel, by model."""
-        of_kernels = {variants["kernel"]: cell for cell, variants in self.expected[study]["cells"].items()}
-        return {model: of_kernels[kernel] for model, kernel in OF_KERNELS.items()}
+        return {MODEL_OF[variants["kernel"]]: cell for cell, variants in self.expected[study]["cells"].items()}
 
     def data(self, dataset: str) -> str:
         """Return the name of the data that were used, or what running the dataset needs."""

@@ -3,9 +3,9 @@
 import pandas as pd
 from matplotlib.lines import Line2D
 
-from replication.report.evidence import Evidence
+from replication.report.evidence import MODEL_OF, Evidence
 from replication.report.figures.style import WIDTH, Drawn, Style, curves, new_figure, short_title, style_of, together
-from replication.report.tables.uses import ALL_CLASSES, MODEL_OF, NUMBERS, TAILS, WRONG, chosen_read_outs, title_of
+from replication.report.tables.uses import ALL_CLASSES, NUMBERS, TAILS, WRONG, chosen_read_outs, title_of
 
 USES_COLUMNS = ["dataset", "model", "seed", "method", "rule", "references", "metric", "value"]
 PANELS = {

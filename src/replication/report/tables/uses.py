@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from replication.report.evidence import Evidence, run_model
+from replication.report.evidence import MODEL_OF, Evidence, run_model
 from replication.report.labels import Metric, chosen, model_title
 from replication.report.statistics import replicates
 from replication.report.tables.layout import Block, Sources, results_tex, rows_by, summary
@@ -15,8 +15,6 @@ from replication.report.tables.layout import Block, Sources, results_tex, rows_b
 NUMBERS = ("1", "5", "50", "all")
 """References of each class that training left out."""
 ALL_CLASSES = "all-classes"
-MODEL_OF = {"full": "clai-m", "cosine": "clai-c"}
-"""The models behind methods that the studies call by their kernel; others have the model's name."""
 BASELINE = "cross-entropy"
 OWN = chosen("accuracy log_loss_scaled brier_scaled")
 COSTS = chosen("training_minutes peak_memory_mb")
