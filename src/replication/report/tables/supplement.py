@@ -71,7 +71,7 @@ BANDWIDTH_METRICS = chosen(
 )
 
 ABLATIONS = ("ablation", "product-pathmnist", "product-cifar10", "product-sleepedf-20", "product-bands")
-METHODS, OF_RECORDINGS = ("wide", "wide-trials", "sprint"), ("trunk", "recording-batches-trials")
+METHODS, OF_RECORDINGS = ("full-size", "wide", "wide-trials", "sprint"), ("trunk", "recording-batches-trials")
 END_METRICS = chosen("alignment centred_alignment above_floor")
 METHOD_METRICS = chosen("validation_accuracy accuracy macro_f1 roc_auc ece training_minutes cpu_minutes")
 STUDY_METRICS = [*METHOD_METRICS, *chosen("ece_scaled auroc auroc_equal auprc"), *END_METRICS]
