@@ -76,7 +76,9 @@ def better_calibrated(evidence: Evidence, printed_values: pd.DataFrame) -> Findi
 
 
 def _control_metric(finding: Finding, metric: str, name: str, unit: Unit, hypothesis: Hypothesis) -> None:
-    """Add the same difference in a smaller network on part of CIFAR-10, and whether the learned metric makes it."""
+    """Add the same difference in two other networks on CIFAR-10, and whether the learned metric makes it."""
+    difference = gap(of_vote(finding.frame("full-size", "metrics.csv")), metric, "full", "cosine")
+    finding.add("full-size", f"{name}, {M_MINUS_C}", difference, unit, hypothesis, Place("zero", "whole pictures"))
     metrics = of_vote(finding.frame("ablation", "metrics.csv"))
     for target in TARGETS:
         difference = gap(metrics, metric, f"full_{target}", f"cosine_{target}")
