@@ -1,11 +1,14 @@
 """Figures S8 and S9: classes that training did not have, brought in by references; wrong labels and unequal classes."""
 
+from collections.abc import Iterator, Mapping, Sequence
+
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from replication.report.evidence import MODEL_OF, Evidence
 from replication.report.figures.style import WIDTH, Drawn, Style, curves, new_figure, short_title, style_of, together
-from replication.report.tables.uses import ALL_CLASSES, NUMBERS, TAILS, WRONG, chosen_read_outs, title_of
+from replication.report.tables.uses import ALL_CLASSES, NUMBERS, chosen_read_outs, places_of_labels, title_of
 
 USES_COLUMNS = ["dataset", "model", "seed", "method", "rule", "references", "metric", "value"]
 PANELS = {
@@ -54,19 +57,30 @@ def _shown(evidence: Evidence, study: str) -> pd.DataFrame:
 def labels(evidence: Evidence) -> Drawn:
     """Draw accuracy against the share of wrong labels, and macro F1 against the ratio of the largest class to the smallest.
 
-    A method that votes has a second line, by the rule `RULE_OF_VOTES`.
+    Each study has a row of panels. A method that votes has a second line, by the rule `RULE_OF_VOTES`.
     """
-    (study,) = evidence.at_hand()
-    cells, metrics = evidence.expected[study]["cells"], evidence.frame(study, "metrics.csv")
-    figure = new_figure(WIDTH, 3.2, evidence)
-    panels: list[tuple[str, dict[str, float], str, str]] = [
-        ("accuracy", WRONG, "Share of wrong labels", "Accuracy (%)"),
-        ("macro_f1", TAILS, "Largest class over smallest", "Macro F1 (%)"),
-    ]
-    methods = dict.fromkeys(variants["method"] for variants in cells.values())
+    studies = evidence.at_hand()
+    figure = new_figure(WIDTH, 0.8 + 2.4 * len(studies), evidence)
+    rows = figure.subplots(len(studies), 2, squeeze=False, sharex="col")
+    methods = dict.fromkeys(v["method"] for study in studies for v in evidence.expected[study]["cells"].values())
     looks = {method: style_of(MODEL_OF.get(method, method)) for method in methods}
-    parts = []
-    for axes, (metric, places, title, unit) in zip(figure.subplots(1, 2), panels, strict=True):
+    parts = [
+        part for study, row in zip(studies, rows, strict=True) for part in _labels_row(evidence, study, row, looks)
+    ]
+    for axes, title in zip(rows[-1], ("Share of wrong labels", "Largest class over smallest"), strict=True):
+        axes.set_xlabel(title)
+    entries = [Line2D([], [], color=look.colour, label=title_of(method)) for method, look in looks.items()]
+    entries.append(Line2D([], [], color="0.3", ls=":", label=f"vote by the rule {RULE_OF_VOTES}"))
+    figure.legend(handles=entries, loc="outside lower center", ncols=3)
+    return figure, together(parts, LABEL_COLUMNS)
+
+
+def _labels_row(
+    evidence: Evidence, study: str, row: Sequence[Axes], looks: Mapping[str, Style]
+) -> Iterator[pd.DataFrame]:
+    """Draw the two panels of a study, and yield what each shows."""
+    cells, metrics = evidence.expected[study]["cells"], evidence.frame(study, "metrics.csv")
+    for axes, (metric, places) in zip(row, places_of_labels(evidence, study).items(), strict=True):
         own = [cell for cell, variants in cells.items() if variants["labels"] in places]
         part = metrics[metrics["model"].isin(own) & (metrics["metric"] == metric)]
         named = {name: part["model"].map({cell: cells[cell][name] for cell in own}) for name in ("method", "labels")}
@@ -76,10 +90,10 @@ def labels(evidence: Evidence) -> Drawn:
             by_rule = part[part["rule"].isin(["", rule] if rule == "printed" else [rule])]
             styles = {method: Style(look.colour, dash) for method, look in looks.items()}
             curves(axes, by_rule.assign(model=by_rule["method"]), "x", "value", styles, marker="o", ms=3)
-        axes.set(xlabel=title, ylabel=unit, xscale="log" if metric == "macro_f1" else "linear")
+        axes.set(
+            ylabel="Macro F1 (%)" if metric == "macro_f1" else "Accuracy (%)",
+            xscale="log" if metric == "macro_f1" else "linear",
+        )
         axes.set_xticks(list(places.values()), [f"{place:g}" for place in places.values()])
-        parts.append(part)
-    entries = [Line2D([], [], color=look.colour, label=title_of(method)) for method, look in looks.items()]
-    entries.append(Line2D([], [], color="0.3", ls=":", label=f"vote by the rule {RULE_OF_VOTES}"))
-    figure.legend(handles=entries, loc="outside lower center", ncols=3)
-    return figure, together(parts, LABEL_COLUMNS)
+        yield part
+    row[0].set_title(short_title(evidence, study), loc="left", fontsize=8)

@@ -31,6 +31,7 @@ WRONG = {"right": 0.0, "wrong-20": 0.2, "wrong-40": 0.4, "wrong-60": 0.6}
 TAILS = {"tail-1": 1.0, "tail-10": 10.0, "tail-100": 100.0}
 """The variants of labels: the share that is wrong, and how many times the largest class has the samples of the smallest."""
 LABEL_METRICS = chosen("accuracy macro_f1")
+"""By wrong labels, and by unequal classes."""
 LABEL_GAINS = [replace(metric, key=f"gain_{metric.key}") for metric in LABEL_METRICS]
 LABEL_COLUMNS = ["dataset", "model", "method", "labels", "rule", "metric", "mean", "sd", "n", "low", "high", "data"]
 
@@ -186,6 +187,16 @@ def labels_frame(sources: Sources) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=LABEL_COLUMNS)
 
 
+def places_of_labels(evidence: Evidence, study: str) -> dict[str, dict[str, float]]:
+    """Return the cases of a study that accuracy and macro F1 are shown for, with their share or ratio.
+
+    Where equal classes have no case of their own, right labels are it.
+    """
+    cases = {variants["labels"] for variants in evidence.expected[study]["cells"].values()}
+    tails = {case: ratio for case, ratio in {"right": 1.0, **TAILS}.items() if case != "right" or "tail-1" not in cases}
+    return {metric.key: places for metric, places in zip(LABEL_METRICS, (WRONG, tails), strict=True)}
+
+
 def _minus(own: pd.DataFrame, baseline: pd.DataFrame) -> pd.DataFrame:
     """Return the metrics of a cell minus those of the baseline with the same seed, named as gains."""
     keys = ["seed", "metric"]
@@ -195,13 +206,20 @@ def _minus(own: pd.DataFrame, baseline: pd.DataFrame) -> pd.DataFrame:
 
 def labels_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     """Return accuracy by the share of wrong labels and macro F1 by the ratio of the largest class to the smallest; then gains."""
-    metrics, labels = (frame[name].astype("string") for name in ("metric", "labels"))
-    shown = frame.assign(metric=metrics + " " + labels)
-    wrong = {key: rf"{100 * share:.0f} \%" for key, share in WRONG.items()}
-    tails = {key: f"{ratio:g}" for key, ratio in TAILS.items()}
+    places = {study: places_of_labels(sources.evidence, study) for study in sources.evidence.expected}
+
+    def column(row: pd.Series) -> str | None:
+        """Return metric and place of a row; None where its study was not run."""
+        if pd.isna(row["metric"]):
+            return None
+        return f"{row['metric']} {places[row['dataset']][row['metric'].removeprefix('gain_')].get(row['labels'])}"
+
+    shown = frame.assign(metric=frame.apply(column, axis=1))
+    wrong = {share: rf"{100 * share:.0f} \%" for share in WRONG.values()}
+    tails = {ratio: f"{ratio:g}" for ratio in TAILS.values()}
     blocks = [
         Block(
-            [replace(metric, key=f"{metric.key} {key}", title=title) for key, title in cases.items()],
+            [replace(metric, key=f"{metric.key} {place}", title=title) for place, title in cases.items()],
             {"method": f"{heading}{minus}", "rule": "Rule"},
             limits=bool(minus),
         )
