@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from clai.alignment import alignment_scores, one_vs_rest, target_matrix
 from clai.checkpoints import Checkpoint
@@ -20,6 +21,7 @@ from replication.experiments.latent_signals import as_seen, seen_statistics
 from replication.experiments.read_outs import measure_read_outs
 from replication.models.base import create
 from replication.models.clai import CLaI
+from replication.models.duq import binary_loss, gradient_penalty
 from replication.models.embedding import Embedded
 from replication.models.network_classifiers import prototypical_loss
 from replication.models.run import Run
@@ -53,6 +55,15 @@ def rows_run(name: str, classes: int = CLASSES, **overrides: Any) -> Run:
 
 def checkpoint(folder: Path, name: str) -> Checkpoint:
     return Checkpoint(folder / f"{name}.pt", "")
+
+
+def test_the_loss_of_duq_is_the_binary_cross_entropy_of_each_class_and_its_penalty_that_of_the_input_gradient() -> None:
+    log_k, labels = torch.rand(6, 3).log(), torch.tensor([0, 1, 2, 2, 1, 0])
+    own = nn.functional.one_hot(labels, 3).float()
+    expected = nn.functional.binary_cross_entropy(log_k.exp(), own, reduction="none").sum(1).mean()
+    torch.testing.assert_close(binary_loss(log_k, labels), expected)
+    x, slope = torch.ones(4, 2, requires_grad=True), torch.tensor([3.0, 4.0])
+    torch.testing.assert_close(gradient_penalty(x, (x * slope).log()), torch.tensor((25.0 - 1) ** 2))
 
 
 def test_prototypical_loss_is_the_published_one_and_leaves_out_classes_without_support() -> None:

@@ -64,13 +64,15 @@ def test_of_a_class_left_out_the_number_of_references_is_kept_and_a_larger_numbe
     assert kept == {1: {0, 1, 2, 5, 6}, 2: {0, 1, 2, 3, 5, 6}, None: set(range(8))}
 
 
-@pytest.mark.parametrize("model", ["clai-m", "unconditioned-m", "unconditioned-c", "prototypical", "cross-entropy"])
+@pytest.mark.parametrize(
+    "model", ["clai-m", "unconditioned-m", "unconditioned-c", "prototypical", "duq", "cross-entropy"]
+)
 def test_references_bring_in_a_class_that_training_left_out(model: str, tmp_path: Path) -> None:
     use_threads(1)
     without = run(model, 1)
     metrics = run_cell(without, without.splits, Checkpoint(tmp_path / "c.pt", "a")).evaluation.metrics
     added = metrics[metrics["shares"].isin(NUMBERS)]
-    votes = {"centroid", "nearest"} if model == "clai-m" else {*RULES, "equal-shares", "centroid", "nearest"}
+    votes = {"centroid", "nearest"} if model in ("clai-m", "duq") else {*RULES, "equal-shares", "centroid", "nearest"}
     assert set(added["rule"]) == votes, "without an embedding for the class there is no vote"
     found = added.set_index(["rule", "shares", "metric"])["value"]
     new, old, whole = (found["centroid", "all", metric] for metric in ("new_accuracy", "old_accuracy", "accuracy"))

@@ -1,7 +1,7 @@
 """How well a model notices what its training did not have: classes that it left out, blends of samples, and noise.
 
-Every model has three scores that are high for familiar samples. Its own is the largest f of a vote, or of other models the
-energy, log sum exp of their scores (Liu et al. 2020). The Parzen density and the nearest reference see its embedding alone.
+Every model has three scores that are high for familiar samples. Its own is the largest f of a vote, or of other models their
+`familiarity`. The Parzen density and the nearest reference see its embedding alone.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from scipy.special import logsumexp
 from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
@@ -77,7 +76,7 @@ def _scores(run: Run, model: Network, view: View, references: Embedded, items: I
     kernel = view.kernel.cpu().eval()
     means = parzen_means(kernel, z, references.z, references.y, classes=run.classes)
     f = decide(means, "printed").amax(0).double().numpy()
-    own = f if isinstance(model, CLaI) else logsumexp(model.scores(run, items), axis=1)
+    own = f if isinstance(model, CLaI) else model.familiarity(run, items)
     # Under every condition positives and negatives together are all references; conditions count alike.
     of_condition = torch.logaddexp(means.share.log() + means.log_positive, (-means.share).log1p() + means.log_negative)
     x, x_references = (coordinates(kernel, part).numpy() for part in (z, references.z))

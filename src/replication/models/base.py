@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from safetensors.torch import save
+from scipy.special import logsumexp
 from torch import Tensor, nn
 
 from clai.batches import Items, Splits
@@ -184,6 +185,11 @@ class Network(Model):
         fill_module(self.module, load_tensors(path) | bounds, path)
         self.module.eval()
         return self
+
+    def familiarity(self, run: Run, items: Items) -> Floats:
+        """Return a score (N,) that is high for samples like those of the training: the energy of the scores (Liu et al. 2020)."""
+        energy: Floats = logsumexp(self.scores(run, items), axis=1)
+        return energy
 
     def passes(self, run: Run) -> float:
         """Return how often an epoch sends the training samples through the network and back."""

@@ -22,6 +22,7 @@ VARIANT_TITLES: dict[str, str] = {
     "sequential-all-short": "sequential, all references, five epochs",
     "joint-all-long": "joint, all references, to convergence", "joint-1-long": "joint, one reference, to convergence",
     "cross-entropy": "Cross-entropy", "supervised-contrastive": "Supervised contrastive", "half-hour": "16 epochs",
+    "four-epochs": "4 epochs", "sixteen-epochs": "16 epochs", "duq": "DUQ",
     "rate-1": "rate 0.01", "rate-2": "rate 0.02", "rate-4": "rate 0.04", "rate-8": "rate 0.08",
     "unconditioned-m": "CLaI-M, one embedding", "unconditioned-c": "CLaI-C, one embedding",
     "prototypical": "Prototypical", "generalised-cross-entropy": "Generalised cross-entropy",
