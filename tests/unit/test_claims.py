@@ -10,7 +10,7 @@ import pytest
 
 from replication.report.claims.hypothesis import Outcome
 from replication.report.claims.judge import judge
-from replication.report.claims.multiclass import CIFAR10_GROUPS, grouping_test, minus_printed
+from replication.report.claims.multiclass import CIFAR10_GROUPS, grouping_p, minus_printed
 from replication.report.claims.page import claims_frame
 from replication.report.claims.theory import TURNS
 from replication.report.claims.training import lead
@@ -366,16 +366,13 @@ def test_the_hardest_dataset_is_below_both_others(tmp_path: Path) -> None:
 
 def test_grouping_test_is_exact() -> None:
     similarity = np.zeros((10, 10))
-    groups = list(CIFAR10_GROUPS.values())
-    for group in groups:
+    for group in CIFAR10_GROUPS.values():
         for a in group:
             for b in group:
                 similarity[a, b] = 1.0
-    gap, p, count = grouping_test(similarity, groups)
-    assert gap == pytest.approx(1.0)
-    assert count == 45 * 70 * 6
-    assert p == pytest.approx(2 / count)  # the two pairs may change places
-    assert grouping_test(np.zeros((10, 10)), groups)[1] == 1.0
+    assert grouping_p(similarity, CIFAR10_GROUPS["four-legged animals"]) == pytest.approx(1 / 210)
+    assert grouping_p(similarity, CIFAR10_GROUPS["vehicles"]) == pytest.approx((1 + 6 + 1) / 45)  # pairs of one group
+    assert grouping_p(np.zeros((10, 10)), CIFAR10_GROUPS["vehicles"]) == 1.0
 
 
 def test_each_group_must_lie_together_in_every_seed(tmp_path: Path) -> None:
