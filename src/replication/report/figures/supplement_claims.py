@@ -83,21 +83,7 @@ def _draw_claim(axes: Axes, row: int, estimates: Sequence[Mapping[str, Any]]) ->
         axes.plot([mean], [place], "o", color=colour, ms=4 if paper else 2, mew=0, zorder=4 if paper else 2)
 
 
-def _row(claim: str, estimate: Mapping[str, Any]) -> tuple[object, ...]:
-    named = (
-        "key",
-        "data",
-        "role",
-        "target",
-        "option",
-        "part",
-        "model",
-        "quantity",
-        "unit",
-        "mean",
-        "low",
-        "high",
-        "n",
-        "outcome",
-    )
-    return (claim, *(estimate[name] for name in named), *estimate["margins"])
+def _row(claim: str, estimate: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the figure shows of an estimate, with the evidence folder as the dataset."""
+    margins = dict(zip(("margins_low", "margins", "margins_high"), estimate["margins"], strict=True))
+    return {**estimate, "claim": claim, "dataset": estimate["key"], "estimate": estimate["mean"], **margins}

@@ -1,6 +1,6 @@
 """Tables 1 to 3 of the paper, and the table of a dataset of the user's own: what 1 and 3 show, in per cent."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -74,33 +74,29 @@ def _over_samples(evidence: Evidence, dataset: str, rows: list[dict[str, Any]]) 
 
 
 def _gap_rows(sources: Sources, dataset: str) -> list[dict[str, Any]]:
+    """Return rows of the differences of `PAIRS`, and of CLaI's models from the paper's values where it prints one."""
     evidence, rows = sources.evidence, []
     comparisons = evidence.frame(dataset, "comparisons.csv")
-    for pair, metric, around in [*_gaps(comparisons), *_gaps_from_printed(sources, dataset, comparisons)]:
-        limits = (metric.scale * number for number in (around.mean, around.low, around.high))
-        values = dict(zip(("mean", "low", "high"), limits, strict=True)) | {"n": around.n}
-        shared = {"dataset": dataset, "pair": " minus ".join(pair), "data": evidence.data(dataset)}
-        rows.append({**shared, "metric": f"gap_{metric.key}", **values})
-    return rows
-
-
-def _gaps(comparisons: pd.DataFrame) -> Iterator[tuple[tuple[str, str], Metric, Interval]]:
-    """Yield pairs of models, a metric, and the interval of their difference."""
     for pair, metric in product(PAIRS, PAIR_METRICS):
         if around := over_samples(comparisons, metric.key, *pair):
-            yield (model_title(pair[0]), model_title(pair[1])), metric, around
-
-
-def _gaps_from_printed(
-    sources: Sources, dataset: str, comparisons: pd.DataFrame
-) -> Iterator[tuple[tuple[str, str], Metric, Interval]]:
-    """Yield the same for CLaI's models and the paper's values, where it prints one."""
+            rows.append(_gap_row(evidence, dataset, pair, metric, around))
     for model, metric in product(CLAI, PAIR_METRICS):
         value = printed_value(sources.printed_values, "table1", dataset, metric.key)[0] / metric.scale
         around = over_samples(comparisons, metric.key, model)
         if around and metric.percent and not np.isnan(value):
-            samples = sum(sources.evidence.description(dataset)["splits"]["test"]["counts"])
-            yield (model_title(model), "printed"), metric, minus_printed(around, value, samples)
+            samples = sum(evidence.description(dataset)["splits"]["test"]["counts"])
+            difference = minus_printed(around, value, samples)
+            rows.append(_gap_row(evidence, dataset, (model, "printed"), metric, difference))
+    return rows
+
+
+def _gap_row(
+    evidence: Evidence, dataset: str, pair: tuple[str, str], metric: Metric, around: Interval
+) -> dict[str, Any]:
+    """Return the row of a difference, in the table's unit, of the first of a pair minus the second."""
+    limits = {name: metric.scale * getattr(around, name) for name in ("mean", "low", "high")}
+    named = {"dataset": dataset, "pair": " minus ".join(map(model_title, pair)), "data": evidence.data(dataset)}
+    return {**named, "metric": f"gap_{metric.key}", **limits, "n": around.n}
 
 
 def with_printed(rows: list[dict[str, Any]], sources: Sources) -> list[dict[str, Any]]:
@@ -190,13 +186,11 @@ def table3_frame(sources: Sources) -> pd.DataFrame:
 def _sepsis_gap_rows(evidence: Evidence, study: str) -> list[dict[str, Any]]:
     ours = evidence.metrics(study).replace({"model": {cell: model for model, cell in evidence.cells(study).items()}})
     others = evidence.metrics(evidence.dataset_of(study)).query("model not in @CLAI")
-    measured, rows = pd.concat([ours, others]), []
-    for pair, metric in product(SEPSIS_PAIRS, TABLE3_METRICS):
-        around = interval(gap(measured, metric.key, *pair))
-        values = {"mean": around.mean, "low": around.low, "high": around.high, "n": around.n}
-        shared = {"dataset": study, "pair": " minus ".join(map(model_title, pair)), "data": evidence.data(study)}
-        rows.append({**shared, "metric": f"gap_{metric.key}", **values})
-    return rows
+    measured = pd.concat([ours, others])
+    return [
+        _gap_row(evidence, study, pair, metric, interval(gap(measured, metric.key, *pair)))
+        for pair, metric in product(SEPSIS_PAIRS, TABLE3_METRICS)
+    ]
 
 
 def table3_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:

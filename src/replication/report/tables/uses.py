@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import product
 from typing import Any
 
 import pandas as pd
@@ -20,6 +19,7 @@ OWN = chosen("accuracy log_loss_scaled brier_scaled")
 COSTS = chosen("training_minutes peak_memory_mb")
 NEW = chosen("balanced_accuracy old_accuracy new_accuracy")
 GAIN = chosen("gain")
+UNSEEN = chosen("unseen_auroc unseen_gain")
 SCORES = {"own": "Own score", "density": "Parzen density", "nearest": "Nearest reference"}
 OUTSIDE = {"left-out": "Classes left out", "blends": "Blends of two samples", "noise": "Noise"}
 """Scores that are high for familiar samples, and the sets that they tell from these (`replication.experiments.unseen`)."""
@@ -69,11 +69,15 @@ def chosen_read_outs(metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def _rows_of_study(evidence: Evidence, study: str) -> Iterator[dict[str, Any]]:
-    cells, metrics = evidence.expected[study]["cells"], evidence.frame(study, "metrics.csv")
-    read = chosen_read_outs(metrics)
+    cells = evidence.expected[study]["cells"]
+    metrics = evidence.frame(study, "metrics.csv")
+    named = {"rule": "read_out", "shares": "references"}
+    read = chosen_read_outs(metrics).rename(columns=named)
+    unseen = metrics[metrics["metric"] == "unseen_auroc"].rename(columns=named)
     baselines = {cells[cell]["left-out"]: cell for cell in cells if cells[cell]["method"] == BASELINE}
     for cell in [cell for cell in cells if cell in set(metrics["model"])]:
         method, left_out = cells[cell]["method"], cells[cell]["left-out"]
+        baseline = baselines[left_out]
         shared = {
             "dataset": study,
             "model": cell,
@@ -84,33 +88,19 @@ def _rows_of_study(evidence: Evidence, study: str) -> Iterator[dict[str, Any]]:
         if left_out == ALL_CLASSES:
             for metric, values in _own(evidence, study, cell, metrics):
                 yield {**shared, "metric": metric.key, **summary(values * metric.scale)}
-        for number in NUMBERS:
-            part, other = (
-                read[(read["model"] == of) & (read["shares"] == number)] for of in (cell, baselines[left_out])
-            )
-            named = {**shared, "read_out": part["rule"].iloc[0] if len(part) else "", "references": number}
-            for metric in [*NEW, *GAIN]:
-                key = "balanced_accuracy" if metric in GAIN else metric.key
-                values = replicates(part[part["metric"] == key])
-                if metric in GAIN:
-                    values = (values - replicates(other[other["metric"] == key])).dropna()
-                if len(values) and not (metric in GAIN and cell == baselines[left_out]):
-                    yield {**named, "metric": metric.key, **summary(values * metric.scale)}
-        yield from _unseen(metrics, shared, cell, baselines[left_out])
-
-
-def _unseen(metrics: pd.DataFrame, shared: dict[str, Any], cell: str, baseline: str) -> Iterator[dict[str, Any]]:
-    """Yield how well each score of a cell notices each outside set, and its difference from the baseline's own score."""
-    aurocs = metrics[metrics["metric"] == "unseen_auroc"]
-    for outside, score in product(OUTSIDE, SCORES):
-        of_set = aurocs[aurocs["shares"] == outside]
-        values, others = (
-            replicates(of_set[(of_set["model"] == model) & (of_set["rule"] == rule)])
-            for model, rule in ((cell, score), (baseline, "own"))
-        )
-        for metric, of_metric in (("unseen_auroc", values), ("unseen_gain", (values - others).dropna())):
-            if len(of_metric) and not (metric == "unseen_gain" and (cell, score) == (baseline, "own")):
-                yield {**shared, "read_out": score, "references": outside, "metric": metric, **summary(of_metric)}
+        own, other = (read[read["model"] == of] for of in (cell, baseline))
+        balanced = own[own["metric"] == "balanced_accuracy"] if cell != baseline else own[:0]
+        gains = _minus(balanced, other, ["seed", "references", "metric"]).assign(metric="gain")
+        by_number = {"references": NUMBERS, "read_out": own["read_out"].unique()}
+        scores, others = (unseen[unseen["model"] == of] for of in (cell, baseline))
+        compared = scores[scores["read_out"] != "own"] if cell == baseline else scores
+        leads = _minus(compared, others[others["read_out"] == "own"], ["seed", "references"])
+        by_set = {"references": OUTSIDE, "read_out": SCORES}
+        rows = [
+            *rows_by(pd.concat([own, gains]), [*NEW, *GAIN], by_number, shared),
+            *rows_by(pd.concat([scores, leads.assign(metric="unseen_gain")]), UNSEEN, by_set, shared),
+        ]
+        yield from (row for row in rows if row["n"])
 
 
 def _own(evidence: Evidence, study: str, cell: str, metrics: pd.DataFrame) -> Iterator[tuple[Metric, pd.Series]]:
@@ -125,6 +115,12 @@ def _own(evidence: Evidence, study: str, cell: str, metrics: pd.DataFrame) -> It
         yield metric, pd.Series(of_runs, index=seeds, dtype=float)
 
 
+def _minus(own: pd.DataFrame, baseline: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Return the metrics of a cell minus those of the baseline in rows with the same `keys`."""
+    pairs = own.merge(baseline[[*keys, "value"]], on=keys, suffixes=("", "_baseline"))
+    return pairs.assign(value=pairs["value"] - pairs["value_baseline"])
+
+
 def uses_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     """Return the methods trained on all classes; then accuracy with classes added by references, and its gain."""
     whole = frame[(frame["left_out"] == ALL_CLASSES) & (frame["references"].isin(["all"]) | frame["references"].isna())]
@@ -136,7 +132,7 @@ def uses_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     by_number = [_numbered(balanced, number, number) for number in NUMBERS]
     ends = [_numbered(metric, "all", metric.title) for metric in (old, new)]
     gains = [_numbered(gain, number, number) for number in NUMBERS]
-    auroc, auroc_gain = chosen("unseen_auroc unseen_gain")
+    auroc, auroc_gain = UNSEEN
     noticed = {
         outside: [_numbered(auroc, f"{outside} {score}", SCORES[score]) for score in SCORES] for outside in OUTSIDE
     }
@@ -182,7 +178,8 @@ def labels_frame(sources: Sources) -> pd.DataFrame:
             rules = list(own["rule"].unique())
             rows += rows_by(own, LABEL_METRICS, {"model": [cell], "rule": rules}, shared)
             if variants["method"] != BASELINE:
-                gains = _minus(own, baseline)
+                gains = _minus(own, baseline, ["seed", "metric"])
+                gains["metric"] = "gain_" + gains["metric"]
                 rows += rows_by(gains, LABEL_GAINS, {"model": [cell], "rule": rules}, shared)
     return pd.DataFrame(rows, columns=LABEL_COLUMNS)
 
@@ -195,13 +192,6 @@ def places_of_labels(evidence: Evidence, study: str) -> dict[str, dict[str, floa
     cases = {variants["labels"] for variants in evidence.expected[study]["cells"].values()}
     tails = {case: ratio for case, ratio in {"right": 1.0, **TAILS}.items() if case != "right" or "tail-1" not in cases}
     return {metric.key: places for metric, places in zip(LABEL_METRICS, (WRONG, tails), strict=True)}
-
-
-def _minus(own: pd.DataFrame, baseline: pd.DataFrame) -> pd.DataFrame:
-    """Return the metrics of a cell minus those of the baseline with the same seed, named as gains."""
-    keys = ["seed", "metric"]
-    pairs = own.merge(baseline[[*keys, "value"]], on=keys, suffixes=("", "_baseline"))
-    return pairs.assign(metric="gain_" + pairs["metric"], value=pairs["value"] - pairs["value_baseline"])
 
 
 def labels_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
