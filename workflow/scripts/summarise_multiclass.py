@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from replication.datasets import prepared
+from replication.experiments.predictions import samples_of
 from replication.experiments.projections import stages, tsne
 from replication.metrics.comparisons import Predicted, compare_models
 from replication.models.base import create
@@ -22,15 +23,13 @@ if TYPE_CHECKING:
 start_job(snakemake.log[0])
 inputs, output, settings = snakemake.input, snakemake.output, snakemake.params.settings
 data = prepared.load(Path(inputs.prepared).parent)
-y = np.asarray(data["y_test"])
-# The epochs of a sleeper resemble each other; images stand for themselves.
-groups = np.asarray(data["groups_test"]) if "groups_test" in data.info["arrays"] else np.arange(len(y))
+samples = samples_of(data)  # The epochs of a sleeper resemble each other; images stand for themselves.
 predicted: dict[str, dict[int, Predicted]] = {}
 for path in inputs.predictions:
     run_id = RunId.parse(path)
     with np.load(path, allow_pickle=False) as arrays:
         predicted.setdefault(run_id.model, {})[run_id.seed] = Predicted(arrays["probability"], arrays["calibrated"])
-compare_models(y, groups, predicted).to_csv(output.comparisons, index=False, float_format="%.6g")
+compare_models(samples.y, samples.group, predicted).to_csv(output.comparisons, index=False, float_format="%.6g")
 
 frames = {name: pd.DataFrame(columns=COLUMNS[f"{name}.csv.gz"]) for name in ("tsne", "stages")}
 for path in map(Path, inputs.embedded):

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from clai.errors import InputError
 from replication.report.evidence import Evidence
 from replication.report.labels import Metric, chosen, model_title
 from replication.report.tables.layout import Sources, cells, number
@@ -22,18 +21,11 @@ README_MODELS = [*CLAI, "student-t-mixture", "cross-entropy", "gradient-boosting
 
 
 def replace_block(text: str, name: str, block: str) -> str:
-    """Return a document with `block` between the lines `<!-- name:begin -->` and `<!-- name:end -->`.
-
-    Raises:
-        InputError: the two lines are not there, in order.
-    """
-    first, last = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
-    begin, end = text.find(first), text.find(last)
-    if not 0 <= begin < end:
-        raise InputError(
-            f"found no block {name} in the document, expected the lines {first} and {last}, in this order; add them"
-        )
-    return f"{text[: begin + len(first)]}\n{block}\n{text[end:]}"
+    """Return a document with `block` between the lines `<!-- name:begin -->` and `<!-- name:end -->`, which it must have."""
+    before, begin, rest = text.partition(f"<!-- {name}:begin -->\n")
+    _, end, after = rest.partition(f"\n<!-- {name}:end -->")
+    assert begin, f"found no block {name} in the document"
+    return f"{before}{begin}{block}{end}{after}"
 
 
 def readme_results(evidence: Evidence, printed_values: pd.DataFrame) -> str:

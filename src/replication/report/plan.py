@@ -27,10 +27,8 @@ def runs_left(repository: Path, settings: Mapping[str, Any]) -> list[RunId]:
 
 
 def hours(record: Mapping[str, Any]) -> float:
-    """Return the processor hours of a run and its evaluation; wall time times threads where they were not recorded."""
-    parts = [record, record.get("evaluation", {})]
-    seconds = [part.get("cpu_seconds", part.get("wall_seconds", 0.0) * record["threads"]) for part in parts]
-    return sum(seconds) / 3600
+    """Return the processor hours of a run and its evaluation."""
+    return sum(part["cpu_seconds"] for part in (record, record.get("evaluation")) if part) / 3600
 
 
 def plan_text(repository: Path, settings: Mapping[str, Any]) -> str:

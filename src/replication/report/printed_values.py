@@ -4,26 +4,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from clai.errors import InputError
-
-COLUMNS = {
-    "printed_values": ["table", "row", "metric", "value", "spread", "unit"],
-    "reported_values": ["dataset", "model", "metric", "value", "unit", "source"],
-    "choices": ["setting", "question", "reason"],
-}
-"""By name of the file. A setting is dotted, and empty where the code decides; reported values are in per cent."""
-
 
 def read_values(path: Path) -> pd.DataFrame:
-    """Return one of the tables of `COLUMNS`.
+    """Return one of the tables by its path.
 
-    Raises:
-        InputError: the file has other columns.
+    Columns of printed_values: table, row, metric, value, spread, unit; of reported_values: dataset, model, metric, value (per
+    cent), unit, source; of choices: setting (dotted, and empty where the code decides), question, reason.
     """
-    frame = pd.read_csv(path, keep_default_na=path.stem != "choices")
-    if list(frame) != COLUMNS[path.stem]:
-        raise InputError(f"{path}: found the columns {list(frame)}, expected {COLUMNS[path.stem]}; rename them")
-    return frame
+    return pd.read_csv(path, keep_default_na=path.stem != "choices")
 
 
 def printed_value(values: pd.DataFrame, table: str, row: str, metric: str) -> tuple[float, float]:

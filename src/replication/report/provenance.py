@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from clai.errors import InputError
-from replication.report.evidence import run_dataset, run_model
+from replication.report.evidence import run_dataset
 from replication.runs.identity import RunId
 from replication.runs.record import RUNS, read_records
 
@@ -114,12 +115,9 @@ def trace(
     values: Any
     for values, rows in frame.groupby(keys, sort=False, dropna=False):
         known = {key: value for key, value in zip(keys, values, strict=True) if pd.notna(value)}
-        groups.append((rows, [record for record in records if known.items() <= _identity(record).items()]))
+        of_rows = [record for record in records if known.items() <= asdict(RunId.parse(record["run"])).items()]
+        groups.append((rows, of_rows))
     return groups
-
-
-def _identity(record: Mapping[str, Any]) -> dict[str, Any]:
-    return {"dataset": run_dataset(record), "model": run_model(record), "seed": record["seed"], "fold": record["fold"]}
 
 
 def _run(record: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ import pandas as pd
 
 from replication.metrics.passes import trunk_passes
 from replication.report.claims.finding import POINTS, Finding, Unit, judges
-from replication.report.claims.hypothesis import NOT_LESS, Hypothesis, decided
+from replication.report.claims.hypothesis import ANY, NOT_LESS, Hypothesis, decided
 from replication.report.claims.sources import KERNELS, of_vote
 from replication.report.evidence import Evidence, by_setting
 from replication.report.statistics import gap
@@ -12,7 +12,6 @@ from replication.runs.outputs import BENCHMARK
 
 CONVERGENCE = "convergence"
 TENTH = 0.1
-ANY = (float("-inf"), float("inf"))
 AS_LONG = Hypothesis("equal", TENTH, null=1, bounds=ANY)
 FASTER = Hypothesis("better", TENTH, null=1, bounds=ANY)
 RATIO, COUNT = Unit(2), Unit(1)

@@ -31,6 +31,8 @@ class Outcome(StrEnum):
     NOT_TESTABLE = "not testable here"
 
 
+ANY = (float("-inf"), float("inf"))
+"""The range of a number without bounds."""
 Kind = Literal["better", "not worse", "equal", "value"]
 
 

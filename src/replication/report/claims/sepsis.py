@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from replication.report.claims.finding import DIFFERENCE, EFFECT, PAIR, Finding, Place, judges, start
-from replication.report.claims.hypothesis import LESS, MORE, NOT_MORE, Hypothesis
+from replication.report.claims.hypothesis import ANY, LESS, MORE, NOT_MORE, Hypothesis
 from replication.report.claims.sources import Source, of_vote, recorded
 from replication.report.evidence import PRINTED_LOSS, Evidence
 from replication.report.printed_values import printed_value
@@ -26,7 +26,6 @@ VOTES = {"equal shares": ("printed", "equal"), "centred": ("centred", "populatio
 """Rule of decision and class shares of the references by option; the paper has the printed rule and the shares of the data."""
 ERRORS = {"positive rate": "ece_positive_rate", "calibrated": "ece_calibrated"}
 """The metric of a calibration error by option; the paper has `ece`."""
-ANY = (float("-inf"), float("inf"))
 CONVERGING = Hypothesis("better", margin=0.2, sign=-1, bounds=ANY)
 """In standard deviations: a small effect (Cohen 1988)."""
 SMOOTHER = Hypothesis("better", margin=0.05, sign=-1, bounds=ANY)

@@ -14,7 +14,7 @@ from replication.report.claims.finding import (
     judges,
     start,
 )
-from replication.report.claims.hypothesis import MORE, Hypothesis, decided
+from replication.report.claims.hypothesis import ANY, MORE, Hypothesis, decided
 from replication.report.claims.sources import (
     KERNELS,
     MULTICLASS,
@@ -33,7 +33,7 @@ ROUNDING = 1e-9
 """What rounding in float64 may take from the bound."""
 MAXIMISED = {"clai-m": "alignment-m", "clai-c": "alignment-c"}
 """By CLaI model the training whose loss is the alignment itself."""
-NEARLY_ALL = Hypothesis("not worse", margin=0.1, null=1, bounds=(float("-inf"), float("inf")))
+NEARLY_ALL = Hypothesis("not worse", margin=0.1, null=1, bounds=ANY)
 ALIKE = Hypothesis("not worse", margin=1 - AGREEMENT, null=1, bounds=(0, 1))
 TURNS = {"turns-bands": "sequential-all-long", "turns-signals": "sequential-all-short"}
 """Studies in which classes take turns, with the schedule of their cells."""

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
-from replication.report.evidence import Evidence, by_setting
+from replication.report.evidence import MODEL_OF, Evidence, by_setting
 from replication.report.figures.style import (
     BLACK,
     BLUE,
@@ -21,14 +21,13 @@ from replication.report.figures.style import (
     per_cent,
     write_reason,
 )
-from replication.report.labels import MEASURED_TITLES, VARIANT_TITLES
+from replication.report.labels import MEASURED_TITLES, VARIANT_TITLES, model_title
 from replication.report.printed_values import printed_value
 
 COMPUTATION_COLUMNS = ["dataset", "model", "quantity", "epoch", "x", "median", "low", "high", "n"]
 METHOD_COLOURS = {"cosine": VERMILION, "full": BLUE, "cross-entropy": GREEN, "supervised-contrastive": PURPLE}
 TIME_PANELS = {"seconds": "Seconds of training", "operations": "Floating-point operations (trillions)"}
 DASHES = ("--", "-")
-MODEL_OF = {"full": "CLaI-M", "cosine": "CLaI-C"}
 TIMED = {"sprint": ("full",)}
 """Cells whose published trainings had threads of their own; the seconds of others tell nothing of the method."""
 # The record on the test images of CIFAR-10 (Jordan 2024, arXiv 2404.00498). Its seconds were measured on a GPU.
@@ -74,9 +73,8 @@ def computation(evidence: Evidence, printed: pd.DataFrame) -> Drawn:
                 axes.plot(curve["x"], curve["median"], lw=1.3, **look)
                 axes.fill_between(curve["x"], curve["low"], curve["high"], color=look["color"], alpha=0.2, lw=0)
                 parts.append(curve.assign(dataset=study, model=cell, quantity=quantity))
-            entries.append(
-                Line2D([], [], lw=1.5, label=f"{MODEL_OF.get(method, VARIANT_TITLES[method])}, {study}", **look)
-            )
+            title = model_title(MODEL_OF[method]) if method in MODEL_OF else VARIANT_TITLES[method]
+            entries.append(Line2D([], [], lw=1.5, label=f"{title}, {study}", **look))
     for axes, label in zip(panels, TIME_PANELS.values(), strict=True):
         axes.axhline(paper, color="0.3", ls=":", lw=1)
         axes.set(xscale="log", xlabel=label)

@@ -226,7 +226,8 @@ def trials_frame(sources: Sources) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     for tuning in [key for key in evidence.at_hand() if key.startswith(PREFIX)]:
         scores, best = scores_of_trials(evidence, tuning), best_trials(evidence, tuning)
-        minutes = _minutes(evidence, tuning)
+        runs = evidence.runs(tuning)
+        seconds = pd.Series([run["cpu_seconds"] for run in runs]).groupby([run_model(run) for run in runs]).sum()
         for method in in_order(best):
             own = scores[scores["method"] == method]
             metric = METRICS[own["metric"].iloc[0]]
@@ -235,19 +236,13 @@ def trials_frame(sources: Sources) -> pd.DataFrame:
             drawn = settings.loc[~settings.index.duplicated(), (texts != texts.iloc[0]).any()].sort_index(axis=1)
             own = own.assign(
                 dataset=tuning, mean=own["mean"] * metric.scale, sd=own["sd"] * metric.scale,
-                cpu_minutes=own["model"].map(minutes), settings=[_text(drawn.loc[cell]) for cell in own["model"]],
+                cpu_minutes=own["model"].map(seconds / 60), settings=[_text(drawn.loc[cell]) for cell in own["model"]],
                 chosen=own["trial"] == f"trial{best[method]}", data=evidence.data(tuning),
             )  # fmt: skip
             rows += [dict(trial) for _, trial in own.iterrows()]
             (cell,) = own.loc[own["chosen"], "model"]
             rows += _test_rows(evidence, tuning.removeprefix(PREFIX), method, metric, drawn.loc[cell])
     return pd.DataFrame(rows, columns=TRIAL_COLUMNS)
-
-
-def _minutes(evidence: Evidence, tuning: str) -> pd.Series:
-    """Return the minutes of processor time of each cell, all seeds together."""
-    runs = pd.DataFrame([(run_model(run), run["cpu_seconds"]) for run in evidence.runs(tuning)])
-    return runs.groupby(0)[1].sum() / 60
 
 
 def _settings(evidence: Evidence, dataset: str, models: Iterable[str]) -> pd.DataFrame:

@@ -265,7 +265,7 @@ def _measured(evidence: Evidence, study: str) -> pd.DataFrame:
     last = history.sort_values("epoch").groupby(["model", "seed"], as_index=False).last()
     last = last.assign(above_floor=last["loss"] - last["floor"], training_minutes=last["seconds"] / 60)
     ends = last.melt(["model", "seed"], AT_THE_END, "metric")
-    minutes = [(run_model(run), run["seed"], run.get("cpu_seconds", np.nan) / 60) for run in evidence.runs(study)]
+    minutes = [(run_model(run), run["seed"], run["cpu_seconds"] / 60) for run in evidence.runs(study)]
     times = pd.DataFrame(minutes, columns=["model", "seed", "value"]).assign(metric="cpu_minutes")
     metrics = evidence.frame(study, "metrics.csv")
     equal = metrics[(metrics["shares"] == "equal") & (metrics["metric"] == "auroc")].assign(metric="auroc_equal")
