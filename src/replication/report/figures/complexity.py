@@ -19,7 +19,7 @@ from replication.report.figures.style import (
     Drawn,
     new_figure,
     per_cent,
-    write_reason,
+    together,
 )
 from replication.report.labels import MEASURED_TITLES, VARIANT_TITLES, model_title
 from replication.report.printed_values import printed_value
@@ -51,9 +51,6 @@ def computation(evidence: Evidence, printed: pd.DataFrame) -> Drawn:
     """
     figure = new_figure(WIDTH, 3.6, evidence)
     studies = evidence.at_hand()
-    if not studies:
-        write_reason(figure.subplots(), evidence.not_run(next(iter(evidence.expected))))
-        return figure, pd.DataFrame(columns=COMPUTATION_COLUMNS)
     paper = printed_value(printed, "table1", "cifar10", "accuracy")[0] / 100
     panels = figure.subplots(1, 2, sharey=True)
     parts, entries = [], []
@@ -90,7 +87,7 @@ def computation(evidence: Evidence, printed: pd.DataFrame) -> Drawn:
         Line2D([], [], color="k", ls="", marker="*", ms=8, label=f"record ({100 * RECORD_ACCURACY:.1f} %)"),
     ]
     figure.legend(handles=entries, loc="outside lower center", ncols=3)
-    return figure, pd.concat(parts).reindex(columns=COMPUTATION_COLUMNS)
+    return figure, together(parts)
 
 
 def cost(evidence: Evidence) -> Drawn:
@@ -140,7 +137,7 @@ def growth(measured: pd.DataFrame) -> pd.DataFrame:
             part = values.agg(mean="mean", low="min", high="max", n="count")
             part = part.assign(predicted=predicted if quantity == "seconds" else float("nan")).reset_index()
             parts.append(part.rename(columns={axis: "x"}).assign(quantity=quantity, comparison=comparison))
-    return pd.concat(parts).reindex(columns=COST_COLUMNS[2:])
+    return pd.concat(parts)
 
 
 def sampling(frame: pd.DataFrame) -> pd.DataFrame:

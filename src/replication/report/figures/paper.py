@@ -66,7 +66,7 @@ def stages(evidence: Evidence) -> Drawn:
     figure.set_layout_engine("constrained", rect=(0, 0.17, 1, 0.83))  # two legends stand below
     if frame.empty:
         write_reason(figure.subplots(), "no stages in the evidence")
-        return figure, pd.DataFrame(columns=STAGE_COLUMNS)
+        return figure, pd.DataFrame()
     last = int(frame["stage"].max())
     shown = sorted({0, 1, 2, 3, last} & set(frame["stage"]))
     panels = list(np.atleast_1d(figure.subplots(1, len(shown), gridspec_kw={"wspace": 0.1})))
@@ -125,7 +125,7 @@ def embeddings(evidence: Evidence) -> Drawn:
             axes.text(points["x"].median(), points["y"].median(), names[int(str(label))], ha="center", va="center", fontsize=7,
                       fontweight="bold", path_effects=[withStroke(linewidth=2, foreground="white")])  # fmt: skip
         parts.append(frame.assign(dataset=dataset))
-    return figure, together(parts, EMBEDDING_COLUMNS)
+    return figure, together(parts)
 
 
 def _short(classes: Sequence[str]) -> list[str]:
@@ -172,7 +172,7 @@ def training(evidence: Evidence) -> Drawn:
     entries = handles(styles_of(drawn), lw=1.5)
     entries.append(Line2D([], [], color="0.3", ls=":", lw=1.2, label="floor of the loss (same colour)"))
     figure.legend(handles=entries, loc="outside lower center", ncols=3)
-    return figure, together(parts, TRAINING_COLUMNS)
+    return figure, together(parts)
 
 
 def _training_columns(evidence: Evidence) -> list[tuple[str, str, dict[str, str]]]:
@@ -202,7 +202,7 @@ def signals(evidence: Evidence) -> Drawn:
         left.suptitle(f"(a) {short_title(evidence, dataset, TITLE)}, stays with an event", fontsize=9)
         parts.append(_draw_stay(right, evidence.frame(dataset, "signals.csv")).assign(dataset=dataset))
         right.suptitle("(b) One stay", fontsize=9)
-    return figure, together(parts, SIGNAL_COLUMNS)
+    return figure, together(parts)
 
 
 def _draw_areas(figure: SubFigure, areas: pd.DataFrame) -> pd.DataFrame:

@@ -17,7 +17,7 @@ from replication.runs.outputs import OF_CLAIMS
 
 
 class Drawing(NamedTuple):
-    """How a figure is drawn from evidence that has at least one of its datasets, and the columns of its frame.
+    """How a figure is drawn from evidence that has at least one of its datasets, and which columns of its frame are kept.
 
     `draw` takes the evidence and what `takes` names: the values that the paper prints, or the judged claims.
     """
@@ -70,20 +70,14 @@ def render(
     draw, columns, takes = FIGURES[name]
     given = {"": (), "printed": (printed,), "claims": (claims,)}[takes]
     with mpl.rc_context(THEME):
-        figure, frame = (
-            draw(evidence, *given) if evidence.at_hand() else (not_run(evidence), pd.DataFrame(columns=columns))
-        )
-    frame = frame[columns].reset_index(drop=True)
+        figure, frame = draw(evidence, *given) if evidence.at_hand() else (not_run(evidence), pd.DataFrame())
+    frame = frame.reindex(columns=columns).reset_index(drop=True)
     runs = evidence.runs_behind(frame)
     if name in ONE_RUN:
-        runs = [run for run in runs if _is_first(run, runs)]
+        ordered = sorted(runs, key=lambda run: (run["seed"], run["fold"] or 0), reverse=True)
+        first = {(run_dataset(run), run_model(run)): run for run in ordered}
+        runs = [run for run in runs if first[run_dataset(run), run_model(run)] is run]
     return figure, frame, caption(fixed_caption, evidence, runs), runs
-
-
-def _is_first(run: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> bool:
-    key = run_dataset(run), run_model(run)
-    alike = [other for other in runs if (run_dataset(other), run_model(other)) == key]
-    return run is min(alike, key=lambda other: (other["seed"], other["fold"] or 0))
 
 
 def save(figure: Figure, path: Path) -> None:

@@ -166,9 +166,9 @@ def mean_sd(frame: pd.DataFrame, keys: list[str], value: str) -> pd.DataFrame:
     return found.dropna(subset="mean")
 
 
-def together(parts: Sequence[pd.DataFrame], columns: list[str]) -> pd.DataFrame:
+def together(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Return the parts of a frame as one; an empty frame without parts."""
-    return pd.concat(parts) if parts else pd.DataFrame(columns=columns)
+    return pd.concat(parts) if parts else pd.DataFrame()
 
 
 def styles_of(models: Iterable[str]) -> dict[str, Style]:

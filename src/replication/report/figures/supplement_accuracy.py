@@ -205,7 +205,7 @@ def votes(evidence: Evidence) -> Drawn:
     if not frames:
         figure = new_figure(WIDTH, 2.4, evidence)
         write_reason(figure.subplots(), "no votes in the evidence")
-        return figure, pd.DataFrame(columns=VOTE_COLUMNS)
+        return figure, pd.DataFrame()
     rows = [(key, image) for key, frame in frames.items() for image in frame["image"].unique()]
     most = max(int(frame["place"].max()) for frame in frames.values())
     starts = {"image": _TEXT, "for": _TEXT + 1 + _GAP, "against": _TEXT + 1 + most + 2 * _GAP}

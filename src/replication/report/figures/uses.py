@@ -40,7 +40,7 @@ def new_classes(evidence: Evidence) -> Drawn:
         panels[-1, column].set_xlabel("References of each new class")
     entries = [Line2D([], [], color=s.colour, ls=s.dash, label=title_of(m)) for m, s in styles.items()]
     figure.legend(handles=entries, loc="outside lower center", ncols=len(studies) + 1)
-    return figure, together(parts, USES_COLUMNS)
+    return figure, together(parts)
 
 
 def _shown(evidence: Evidence, study: str) -> pd.DataFrame:
@@ -72,7 +72,7 @@ def labels(evidence: Evidence) -> Drawn:
     entries = [Line2D([], [], color=look.colour, label=title_of(method)) for method, look in looks.items()]
     entries.append(Line2D([], [], color="0.3", ls=":", label=f"vote by the rule {RULE_OF_VOTES}"))
     figure.legend(handles=entries, loc="outside lower center", ncols=3)
-    return figure, together(parts, LABEL_COLUMNS)
+    return figure, together(parts)
 
 
 def _labels_row(

@@ -246,11 +246,8 @@ def studies_frame(sources: Sources) -> pd.DataFrame:
         variants, measured = evidence.expected[study]["cells"], _measured(evidence, study)
         for cell in in_order(measured["model"], list(variants)):
             own = measured[measured["model"] == cell]
-            for rule in own["rule"].unique():
-                keys = set(own.loc[own["rule"] == rule, "metric"])
-                metrics = [metric for metric in STUDY_METRICS if metric.key in keys]
-                named = {"dataset": study, **variants.get(cell, {}), "data": evidence.data(study)}
-                rows += rows_by(own, metrics, {"model": [cell], "rule": [rule]}, named)
+            named = {"dataset": study, **variants.get(cell, {}), "data": evidence.data(study)}
+            rows += rows_by(own, STUDY_METRICS, {"model": [cell], "rule": own["rule"].unique()}, named)
     frame = pd.DataFrame(rows, columns=STUDY_COLUMNS)
     return frame[frame["n"] > 0]
 
