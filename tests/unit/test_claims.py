@@ -141,7 +141,7 @@ def test_table1_is_reproduced_at_the_printed_values_and_exceeded_above_them(
 
 
 def test_printed_values_have_a_sampling_error() -> None:
-    ours = Interval(0.83, 0.82, 0.84, 3, "seed")
+    ours = Interval(0.83, 0.82, 0.84, 3)
     difference = minus_printed(ours, 0.8, 10_000)
     assert difference.mean == pytest.approx(0.03)
     assert difference.high - difference.mean == pytest.approx((0.01**2 + 1.96**2 * 0.16 / 10_000) ** 0.5, rel=1e-3)

@@ -23,7 +23,7 @@ def test_folds_are_the_replicates_where_there_are_folds() -> None:
     by_fold, by_seed = replicates(frame), replicates(frame.assign(fold=np.nan))
     assert by_fold.tolist() == [2.0, 6.0]
     assert by_seed.tolist() == [3.0, 5.0]
-    assert [interval(by_fold).unit, interval(2 * by_seed - by_seed).unit] == ["fold", "seed"]
+    assert [by_fold.index.name, (2 * by_seed - by_seed).index.name] == ["fold", "seed"]
 
 
 def test_spread_is_the_sample_standard_deviation_and_absent_for_one_value() -> None:

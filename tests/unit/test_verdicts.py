@@ -38,7 +38,7 @@ def add(
     finding: Finding, key: str, outcome: Outcome, place: Place = ZERO, part: str = "", quantity: str = "accuracy"
 ) -> None:
     low, high = OF[outcome]
-    value = Interval((low + high) / 2, low, high, 3, "seed")
+    value = Interval((low + high) / 2, low, high, 3)
     finding.add(key, quantity, value, DIFFERENCE, MORE, place, part=part)
 
 
@@ -63,9 +63,9 @@ def add(
 )
 def test_an_interval_meets_zero_and_the_margin(kind: str, low: float, high: float, outcome: Outcome) -> None:
     mean = (low + high) / 2
-    assert Hypothesis(kind).outcome(Interval(mean, low, high, 3, "seed")) == outcome  # type: ignore[arg-type]
+    assert Hypothesis(kind).outcome(Interval(mean, low, high, 3)) == outcome  # type: ignore[arg-type]
     mirrored = Hypothesis(kind, sign=-1, null=1.0, bounds=(0, 2))  # type: ignore[arg-type]
-    assert mirrored.outcome(Interval(1 - mean, 1 - high, 1 - low, 3, "seed")) == outcome
+    assert mirrored.outcome(Interval(1 - mean, 1 - high, 1 - low, 3)) == outcome
     from_margin = [mirrored.margins(1 - bound) for bound in (low, high)]
     assert from_margin == pytest.approx([100 * low, 100 * high])
 
@@ -76,7 +76,7 @@ def test_an_interval_meets_zero_and_the_margin(kind: str, low: float, high: floa
     ids=["two replicates", "no width", "above the range", "below the range", "one replicate"],
 )
 def test_no_verdict_comes_from_an_interval_that_is_none(low: float, high: float, n: int) -> None:
-    assert MORE.outcome(Interval(0.02, low, high, n, "seed")) == UNTESTED
+    assert MORE.outcome(Interval(0.02, low, high, n)) == UNTESTED
 
 
 def test_enough_replicates_make_the_interval_no_wider_than_the_margin() -> None:
@@ -158,7 +158,7 @@ def test_a_part_without_evidence_leaves_the_claim_untested_unless_another_fails(
 def test_n_is_told_of_what_seeds_alone_leave_open(finding: Finding) -> None:
     wide = pd.Series([-0.05, 0.0, 0.05]).rename_axis("seed")
     finding.add("pathmnist", "accuracy", wide, POINTS, MORE)
-    around = Interval(0.0, -0.05, 0.05, 3, "seed", 10000)
+    around = Interval(0.0, -0.05, 0.05, 3, 10000)
     finding.add("pathmnist", "accuracy", around, POINTS, MORE)
     needed = [estimate.n_needed for estimate in finding.estimates]
     assert needed[0] is not None

@@ -119,11 +119,8 @@ def measure_new_classes(run: Run, view: View) -> pd.DataFrame:
 
 def _kept(labels: NDArray[np.int64], left_out: list[int], number: int | None) -> NDArray[np.bool_]:
     """Return which references stay (N,): of each class left out the first `number`."""
-    kept = np.ones(len(labels), dtype=bool)
-    if number is not None:
-        for k in left_out:
-            kept[np.flatnonzero(labels == k)[number:]] = False
-    return kept
+    place = pd.Series(labels).groupby(labels).cumcount().to_numpy()
+    return (place < (len(labels) if number is None else number)) | ~np.isin(labels, left_out)
 
 
 @torch.no_grad()

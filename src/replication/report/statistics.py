@@ -22,8 +22,8 @@ from scipy.special import ndtri, stdtrit
 
 from replication.metrics.bootstrap import LEVEL
 
-UNITS = {"seed": "seeds", "fold": "folds", "repetition": "repetitions"}
-"""What a value may be of, with its plural."""
+UNITS = ("seed", "fold", "repetition")
+"""What a value may be of."""
 FEWEST = 3
 """Replicates of an interval: that of two spans twelve times their distance, and says nothing."""
 TRAINING_SHARE = 0.85
@@ -58,6 +58,12 @@ def values(metrics: pd.DataFrame, model: str, metric: str) -> pd.Series:
     return replicates(metrics[(metrics["model"] == model) & (metrics["metric"] == metric)])
 
 
+def minus(own: pd.DataFrame, other: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Return the metrics `own` with their `value` less that of `other`, in rows with the same `keys`."""
+    pairs = own.merge(other[[*keys, "value"]], on=keys, suffixes=("", "_other"))
+    return pairs.assign(value=pairs["value"] - pairs["value_other"])
+
+
 def gap(metrics: pd.DataFrame, metric: str, model: str, other: str) -> pd.Series:
     """Return `model` minus `other` by the seeds or folds that both have."""
     return (values(metrics, model, metric) - values(metrics, other, metric)).dropna()
@@ -65,7 +71,7 @@ def gap(metrics: pd.DataFrame, metric: str, model: str, other: str) -> pd.Series
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over n replicates of a unit of `UNITS` with its 95 % Student-t interval; low and high are nan for n < `FEWEST`.
+    """A mean over n replicates with its 95 % Student-t interval; low and high are nan for n < `FEWEST`.
 
     Args:
         samples: number of test samples, or of groups of them, that the interval takes for random as well; 0 if it does not.
@@ -75,15 +81,11 @@ class Interval:
     low: float
     high: float
     n: int
-    unit: str
     samples: int = 0
 
     @property
     def known(self) -> bool:
         return not np.isnan(self.low)
-
-    def minus(self, constant: float) -> "Interval":
-        return replace(self, mean=self.mean - constant, low=self.low - constant, high=self.high - constant)
 
 
 def interval(values: pd.Series) -> Interval:
@@ -102,12 +104,12 @@ def interval(values: pd.Series) -> Interval:
     mean, sd, n = spread(values)
     unit = str(values.index.name)
     if n and unit not in UNITS:
-        raise ValueError(f"the index of {n} values has the name {unit}, expected one of {list(UNITS)}: name it")
+        raise ValueError(f"the index of {n} values has the name {unit}, expected one of {UNITS}: name it")
     if n < FEWEST:
-        return Interval(mean, float("nan"), float("nan"), n, unit)
+        return Interval(mean, float("nan"), float("nan"), n)
     variance = 1 / n + (1 / (n - 1) / TRAINING_SHARE if unit == "fold" else 0.0)
     half = float(stdtrit(n - 1, (1 + LEVEL) / 2) * sd * np.sqrt(variance))
-    return Interval(mean, mean - half, mean + half, n, unit)
+    return Interval(mean, mean - half, mean + half, n)
 
 
 def over_samples(comparisons: pd.DataFrame, metric: str, model: str, other: str = "") -> Interval | None:
@@ -127,7 +129,7 @@ def over_samples(comparisons: pd.DataFrame, metric: str, model: str, other: str 
         return None
     row = rows.iloc[0]
     seeds, samples = int(row["seeds"]), int(row["samples"])
-    return Interval(float(row["value"]), float(row["low"]), float(row["high"]), seeds, "seed", samples)
+    return Interval(float(row["value"]), float(row["low"]), float(row["high"]), seeds, samples)
 
 
 def minus_printed(ours: Interval, printed: float, samples: int) -> Interval:

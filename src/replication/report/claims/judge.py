@@ -18,7 +18,7 @@ from replication.report.statistics import Interval
 from replication.runs.outputs import CLAIM_TEXTS
 
 __all__ = ["cost", "judge", "multiclass", "record", "sepsis", "theory", "training"]
-TARGETS, OPTIONS = CLAIM_TEXTS["targets"], CLAIM_TEXTS["options"]
+TARGETS = CLAIM_TEXTS["targets"]
 
 
 def judge(evidence: Evidence, printed_values: pd.DataFrame) -> list[dict[str, Any]]:
@@ -103,7 +103,7 @@ def decisive_numbers(estimates: Sequence[Estimate]) -> str:
 
 def _estimate(estimate: Estimate, finding: Finding) -> dict[str, Any]:
     value, factor, asked = estimate.value, estimate.unit.factor, estimate.hypothesis
-    number = value if isinstance(value, Interval) else Interval(value, np.nan, np.nan, 0, "")
+    number = value if isinstance(value, Interval) else Interval(value, np.nan, np.nan, 0)
     bounds = (number.low, number.mean, number.high) if number.known else ()
     margins = sorted(asked.margins(bound) for bound in bounds) if asked else []
     informs = estimate.role == "test" and not any(estimate is test for test in finding.tests)

@@ -218,4 +218,4 @@ def _accuracy(finding: Finding, dataset: str, model: str) -> Interval:
 def minus(one: Interval, other: Interval) -> Interval:
     """Return the difference of two independent means, whose errors add as squares."""
     mean, half = one.mean - other.mean, np.hypot(one.high - one.low, other.high - other.low) / 2
-    return Interval(mean, mean - half, mean + half, min(one.n, other.n), one.unit, one.samples)
+    return Interval(mean, mean - half, mean + half, min(one.n, other.n), one.samples)

@@ -143,8 +143,7 @@ def curves(axes: Axes, frame: pd.DataFrame, x: str, y: str, styles: Mapping[str,
 def points(axes: Axes, frame: pd.DataFrame, **options: Any) -> None:
     """Draw means with their 95 % intervals over seeds as points and bars; nothing without values."""
     if not frame.empty:
-        values = {"y": "value"} if "x" in options else {"x": "value"}
-        sns.pointplot(frame, **values, errorbar=t_interval, linestyle="none", legend=False, ax=axes, **options)
+        sns.pointplot(frame, y="value", errorbar=t_interval, linestyle="none", legend=False, ax=axes, **options)
         _unlabel(axes)
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from replication.report.evidence import PRINTED_LOSS, PRINTED_RULE, PRINTED_SHARES, Evidence, run_model
 from replication.report.labels import RULES, SHARES, Metric, chosen, in_order, model_title
-from replication.report.statistics import holm, replicates
+from replication.report.statistics import holm, minus, replicates
 from replication.report.tables import layout
 from replication.report.tables.layout import (
     DIFFERENCE,
@@ -144,10 +144,9 @@ def _sepsis_rows(
 ) -> list[dict[str, Any]]:
     """Return the rows of one loss: for each shares and rule CLaI-M, CLaI-C and their paired difference, without a spread."""
     measured = evidence.frame(dataset, "metrics.csv")
-    keys, models = ["seed", "fold", "shares", "rule", "metric"], [names["clai-m"], names["clai-c"]]
-    wide = measured.pivot_table("value", keys, "model").reindex(columns=models)
-    gap = wide[models[0]] - wide[models[1]]
-    gaps = gap.rename("value").reset_index().assign(model=DIFFERENCE.join(models))
+    models = [names["clai-m"], names["clai-c"]]
+    own, other = (measured[measured["model"] == model] for model in models)
+    gaps = minus(own, other, ["seed", "fold", "shares", "rule", "metric"]).assign(model=DIFFERENCE.join(models))
     rows: list[dict[str, Any]] = []
     # With equal shares the centred rule is the printed one, and the balanced one a multiple of it.
     for shares, rules in zip(SHARES, (RULES, ("printed", "parzen")), strict=True):

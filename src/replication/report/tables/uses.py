@@ -8,7 +8,7 @@ import pandas as pd
 
 from replication.report.evidence import MODEL_OF, Evidence, run_model
 from replication.report.labels import Metric, chosen, model_title
-from replication.report.statistics import replicates
+from replication.report.statistics import minus, replicates
 from replication.report.tables.layout import Block, Sources, results_tex, rows_by, summary
 
 NUMBERS = ("1", "5", "50", "all")
@@ -90,11 +90,11 @@ def _rows_of_study(evidence: Evidence, study: str) -> Iterator[dict[str, Any]]:
                 yield {**shared, "metric": metric.key, **summary(values * metric.scale)}
         own, other = (read[read["model"] == of] for of in (cell, baseline))
         balanced = own[own["metric"] == "balanced_accuracy"] if cell != baseline else own[:0]
-        gains = _minus(balanced, other, ["seed", "references", "metric"]).assign(metric="gain")
+        gains = minus(balanced, other, ["seed", "references", "metric"]).assign(metric="gain")
         by_number = {"references": NUMBERS, "read_out": own["read_out"].unique()}
         scores, others = (unseen[unseen["model"] == of] for of in (cell, baseline))
         compared = scores[scores["read_out"] != "own"] if cell == baseline else scores
-        leads = _minus(compared, others[others["read_out"] == "own"], ["seed", "references"])
+        leads = minus(compared, others[others["read_out"] == "own"], ["seed", "references"])
         by_set = {"references": OUTSIDE, "read_out": SCORES}
         rows = [
             *rows_by(pd.concat([own, gains]), [*NEW, *GAIN], by_number, shared),
@@ -113,12 +113,6 @@ def _own(evidence: Evidence, study: str, cell: str, metrics: pd.DataFrame) -> It
     values = ([run["training_seconds"] / 60 for run in runs], [run["peak_memory_mb"] for run in runs])
     for metric, of_runs in zip(COSTS, values, strict=True):
         yield metric, pd.Series(of_runs, index=seeds, dtype=float)
-
-
-def _minus(own: pd.DataFrame, baseline: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """Return the metrics of a cell minus those of the baseline in rows with the same `keys`."""
-    pairs = own.merge(baseline[[*keys, "value"]], on=keys, suffixes=("", "_baseline"))
-    return pairs.assign(value=pairs["value"] - pairs["value_baseline"])
 
 
 def uses_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
@@ -178,7 +172,7 @@ def labels_frame(sources: Sources) -> pd.DataFrame:
             rules = list(own["rule"].unique())
             rows += rows_by(own, LABEL_METRICS, {"model": [cell], "rule": rules}, shared)
             if variants["method"] != BASELINE:
-                gains = _minus(own, baseline, ["seed", "metric"])
+                gains = minus(own, baseline, ["seed", "metric"])
                 gains["metric"] = "gain_" + gains["metric"]
                 rows += rows_by(gains, LABEL_GAINS, {"model": [cell], "rule": rules}, shared)
     return pd.DataFrame(rows, columns=LABEL_COLUMNS)
@@ -210,10 +204,10 @@ def labels_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     blocks = [
         Block(
             [replace(metric, key=f"{metric.key} {place}", title=title) for place, title in cases.items()],
-            {"method": f"{heading}{minus}", "rule": "Rule"},
-            limits=bool(minus),
+            {"method": f"{heading}{ending}", "rule": "Rule"},
+            limits=bool(ending),
         )
-        for minus, columns in (("", LABEL_METRICS), (", minus cross-entropy", LABEL_GAINS))
+        for ending, columns in (("", LABEL_METRICS), (", minus cross-entropy", LABEL_GAINS))
         for metric, heading, cases in zip(
             columns, ("Accuracy by wrong labels", "Macro F1 by ratio"), (wrong, tails), strict=True
         )
