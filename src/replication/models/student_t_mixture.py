@@ -16,7 +16,7 @@ from sklearn.metrics import roc_auc_score
 from studenttmixture import EMStudentMixture
 
 from clai.errors import InputError
-from replication.models.base import Floats, Labels, RowClassifier, Rows
+from replication.models.base import Floats, Labels, RowClassifier, Rows, log_odds
 
 logger = logging.getLogger(__name__)
 
@@ -39,8 +39,7 @@ class Densities:
 
     def log_odds(self, z: ArrayLike) -> Floats:
         """Return the log-odds (N,) of the second of two classes at embeddings (N, L), by Bayes' rule."""
-        scores = self.log_densities(z) + np.log(self.shares)
-        return np.asarray(scores[:, 1] - scores[:, 0])
+        return log_odds(self.log_densities(z) + np.log(self.shares))
 
 
 def fit_student_t_mixture(

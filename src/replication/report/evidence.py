@@ -141,11 +141,8 @@ class Evidence:
         return self.title(dataset) if self.has(dataset) else self.not_run(dataset)
 
     def description(self, dataset: str) -> dict[str, Any]:
-        """Return the `dataset.json` of a dataset that has evidence; raise InputError if it is missing."""
-        path = self.path(dataset, "dataset.json")
-        if not path.exists():
-            raise InputError(f"{path} is missing although {dataset} has evidence there; run its evaluation again")
-        return dict(_read_description(path))
+        """Return the `dataset.json` of a dataset that has evidence; raise InputError if it is missing or damaged."""
+        return dict(_read_description(self.path(dataset, "dataset.json")))
 
     def runs(self, dataset: str, models: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """Return the run records of a dataset, sorted by run; none if it has no evidence.

@@ -9,13 +9,12 @@ import yaml
 
 Kind = Literal["samples", "rows", "embeddings"]
 
-_ROWS = ("threads", "hourly", "validation_share_recordings", "training.samples")
 _READ: dict[Kind, tuple[str, ...]] = {
     "samples": (
         "device", "threads", "encoder", "target", "normalise_test_separately", "hourly", "validation_share_recordings",
         "training",
     ),
-    "rows": _ROWS,
+    "rows": ("threads", "hourly", "validation_share_recordings", "training.samples"),
     "embeddings": ("threads", "validation_share_recordings"),
 }  # fmt: skip
 """Settings that decide the fit of every model of a kind."""
@@ -42,12 +41,9 @@ class Entry:
         return (*_READ[self.of], *self.reads)
 
 
-def read_models(path: Path) -> dict[str, Entry]:
-    """Read the registry, in the order of table rows."""
-    return {name: Entry(**entry) for name, entry in yaml.safe_load(path.read_text()).items()}
-
-
-MODELS = read_models(Path(__file__).parents[3] / "workflow/config/models.yaml")
+_REGISTRY = yaml.safe_load((Path(__file__).parents[3] / "workflow/config/models.yaml").read_text())
+MODELS = {name: Entry(**entry) for name, entry in _REGISTRY.items()}
+"""The registry, in the order of table rows."""
 
 
 def fitted_on(kind: Kind) -> list[str]:

@@ -146,8 +146,6 @@ def sampling(frame: pd.DataFrame) -> pd.DataFrame:
     Columns: rule, C, share, n (number of references), quantity, mean.
     """
     part = by_setting(frame[frame["comparison"] == "sampling"])
-    if part.empty:
-        return pd.DataFrame(columns=["rule", "C", "share", "n", "quantity", "mean"])
     grouped = part.groupby(["variant", "C", "share", "n", "quantity"], sort=False)["value"].mean()
     return grouped.rename("mean").reset_index().rename(columns={"variant": "rule"})
 
