@@ -35,14 +35,12 @@ def record(number: str, text: Mapping[str, Any], finding: Finding) -> dict[str, 
     speak for the claim where they are positive, beside the range that bears it out; its open end is None.
     """
     states, decisive = text.get("states"), finding.decisive
-    verdict = (
-        {"outcome": finding.outcome, "qualifier": finding.qualifier} if states else {"outcome": "", "qualifier": ""}
-    )
     alike = [estimate for estimate in decisive if estimate.outcome == finding.outcome]
     return {
         "id": number,
         **{name: text[name] for name in ("title", "claim", "place", "test", "rule", "limits")},
-        **verdict,
+        "outcome": finding.outcome if states else "",
+        "qualifier": finding.qualifier if states else "",
         "note": finding.note,
         "sentence": sentence(states, finding) if states else "",
         "number": decisive_numbers(alike or decisive) if states else "",

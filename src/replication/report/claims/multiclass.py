@@ -155,11 +155,8 @@ def groups_similar_classes(evidence: Evidence, printed_values: pd.DataFrame) -> 
             for group, classes in CIFAR10_GROUPS.items():
                 _test_group(finding, dataset, model, matrices, group, classes)
             if model in PAIR:
-                p, quantity = (
-                    _largest_p(matrices, BLUE_WITH_SHIPS),
-                    f"{MODELS[model].title}, blue backgrounds with ships (section V)",
-                )
-                finding.add(dataset, f"{quantity}: largest p", p, NUMBER)
+                quantity = f"{MODELS[model].title}, blue backgrounds with ships (section V): largest p"
+                finding.add(dataset, quantity, _largest_p(matrices, BLUE_WITH_SHIPS), NUMBER)
     return finding
 
 

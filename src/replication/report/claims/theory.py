@@ -81,11 +81,8 @@ def is_parzen_classifier(evidence: Evidence, printed_values: pd.DataFrame) -> Fi
     for dataset in present:
         measured = finding.frame(dataset, "agreement.csv")
         alike, same = (replicates(measured[measured["quantity"] == name]) for name in ("agreement", "class_agreement"))
-        quantity, part = (
-            "decisions on each class that agree (99 % asked), CLaI-M's embeddings",
-            "the data's class sizes",
-        )
-        finding.add(dataset, quantity, alike, PER_CENT, ALIKE, part=part)
+        quantity = "decisions on each class that agree (99 % asked), CLaI-M's embeddings"
+        finding.add(dataset, quantity, alike, PER_CENT, ALIKE, part="the data's class sizes")
         finding.add(dataset, "samples that get the same class, on CLaI-M's embeddings", same, PER_CENT)
     checks = finding.frame(CHECKS, "theory.csv")
     simulated = checks[(checks["check"] == "parzen") & (checks["quantity"] == "agreement_kde")]
@@ -122,15 +119,12 @@ def zero_targets_help(evidence: Evidence, printed_values: pd.DataFrame) -> Findi
             changes = turns.pivot_table("turn_change", "seed", "model")
             for kernel in ("cosine", "full"):
                 zero, product = (changes[f"{kernel}_{target}_{schedule}"] for target in TARGETS)
-                quantity = (
-                    f"change of a class's ROC-AUC while others train, zero minus product, {KERNELS[kernel]} kernel"
-                )
+                change, of = "change of a class's ROC-AUC while others train", f"{KERNELS[kernel]} kernel"
+                quantity = f"{change}, zero minus product, {of}"
                 finding.add(study, quantity, (zero - product).dropna(), POINTS, MORE)
-                for target, change in zip(TARGETS, (zero, product), strict=True):
-                    alone = (
-                        f"change of a class's ROC-AUC while others train, {target} targets, {KERNELS[kernel]} kernel"
-                    )
-                    finding.add(study, alone, change.dropna(), POINTS, role="beside")
+                for target, alone in zip(TARGETS, (zero, product), strict=True):
+                    quantity = f"{change}, {target} targets, {of}"
+                    finding.add(study, quantity, alone.dropna(), POINTS, role="beside")
     if not finding.estimates:
         finding.missing = ["runs of the sequential schedule with both targets, measured after each class's turn"]
     by_data: dict[str, dict[str, pd.DataFrame]] = {}
