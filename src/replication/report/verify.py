@@ -154,12 +154,9 @@ def _of_patients(
 
 def compare(published: float, here: float, tolerance: float) -> Agreement:
     """Compare two numbers; NaN agrees with NaN alone."""
-    if np.isnan(published) or np.isnan(here):
-        return Agreement.EQUAL if np.isnan(published) == np.isnan(here) else Agreement.DIFFERS
-    difference = abs(published - here)
-    if difference <= DIGITS * abs(published):
+    if np.isclose(here, published, rtol=DIGITS, atol=0, equal_nan=True):
         return Agreement.EQUAL
-    return Agreement.WITHIN if difference <= tolerance else Agreement.DIFFERS
+    return Agreement.WITHIN if abs(published - here) <= tolerance else Agreement.DIFFERS
 
 
 def tolerance_of(metric: str, value: str) -> float:

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from replication.datasets.mimic_iv.tables import TABLES
+from replication.datasets.mimic_iv.tables import TABLES, VITALS
 
-VITALS = ("HR", "O2Sat", "Temp", "SBP", "MAP", "DBP", "Resp")
 # Mean over patients; spread between patients and within one; drift up to the onset of sepsis.
 _USUAL = np.array([84.0, 97.2, 36.9, 122.0, 82.0, 64.0, 18.0])
 _BETWEEN = np.array([11.0, 1.2, 0.3, 13.0, 8.0, 7.0, 2.5])

@@ -1,6 +1,6 @@
 """What CLaI is for: one embedding for all classes, classes that training did not have, wrong labels, unequal classes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -121,7 +121,8 @@ def uses_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     added = frame[frame["left_out"] != ALL_CLASSES]
     by_score = added["read_out"].where(added["metric"].str.startswith("unseen"), "").radd(" ").str.rstrip()
     added = added.assign(metric=added["metric"] + " " + added["references"] + by_score)
-    shown = pd.concat([whole[whole["metric"].isin(_keys([*OWN, *COSTS]))], added])
+    of_all = [metric.key for metric in (*OWN, *COSTS)]
+    shown = pd.concat([whole[whole["metric"].isin(of_all)], added])
     (balanced, old, new), (gain,) = NEW, GAIN
     by_number = [_numbered(balanced, number, number) for number in NUMBERS]
     ends = [_numbered(metric, "all", metric.title) for metric in (old, new)]
@@ -139,10 +140,6 @@ def uses_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
         Block(leads, {"method": "Classes left out, minus cross-entropy's own"}, limits=True),
     ]
     return results_tex(shown, sources, text, blocks, "tab:uses")
-
-
-def _keys(metrics: Sequence[Metric]) -> list[str]:
-    return [metric.key for metric in metrics]
 
 
 def _numbered(metric: Metric, references: str, title: str) -> Metric:
