@@ -1,7 +1,9 @@
-"""Divergence of training: how to recognise it, and the error that tells the user."""
+"""The steps of an epoch, and divergence: how to recognise it, and the error that tells the user."""
 
+import contextlib
 import math
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -11,48 +13,75 @@ from clai.errors import DivergenceError
 EXPLODED = 1e3
 """Loss above which training has diverged. The alignment loss is at most 4; cross-entropy over C classes starts at log C."""
 
-FAILURES = (ArithmeticError, RuntimeError, ValueError)
-"""Errors that torch and scikit-learn raise for values that are not finite, and for other reasons too."""
+# Errors that torch and scikit-learn raise for values that are not finite, and for other reasons too.
+_FAILURES = (ArithmeticError, RuntimeError, ValueError)
 
 
-def refuse_divergence(
-    module: nn.Module,
-    losses: Sequence[Tensor] | Tensor,
-    rates: Sequence[float],
-    epoch: int,
-    steps: int,
-    advice: str,
-    error: Exception | None = None,
-) -> None:
-    """Raise DivergenceError if an epoch has so far left the finite numbers or exploded.
+class Steps:
+    """What the steps of an epoch leave.
+
+    Attributes:
+        rates: learning rate of each step, which a step appends before it computes; one more than losses where it fails.
+        figures: scalars by name, `loss` among them, as a tensor (steps,) on the device.
+        began, ended: times (s), of a clock that starts anywhere.
 
     Args:
-        module: in training; its parameters must be finite.
-        losses: scalar loss of each step of the epoch.
-        rates: learning rate of each step; one more than losses where the last step failed.
-        epoch: its number, from 1.
-        steps: number of steps of an epoch.
-        advice: end of the message, which says what to do and which state is saved.
-        error: failure of a step or of the validation after it; None for none.
+        number: of steps of the epoch.
     """
-    parameters = list(module.parameters())
-    # The gradient of a finite loss need not be finite.
-    finite_weights = all(bool(p.isfinite().all()) for p in parameters)
-    numerical = isinstance(error, (FloatingPointError, torch.linalg.LinAlgError))
-    exploded = error is not None and not all(bool((p.abs() <= EXPLODED).all()) for p in parameters)
-    values = torch.stack([loss.float() for loss in losses]).tolist() if len(losses) else []
-    bad = [step for step, value in enumerate(values) if not abs(value) <= EXPLODED]
-    if not bad and finite_weights and not numerical and not exploded:
-        return
-    at = bad[0] if bad else len(rates) - 1
-    loss = values[at] if at < len(values) else math.nan
-    if not finite_weights:
-        found = " and weights are not finite"
-    elif bad or at == len(values):
-        found = ""
-    else:
-        found = " but what the weights give is not finite"
-    raise DivergenceError(
-        f"training diverged in epoch {epoch}: at step {at + 1} of {steps} the loss is {loss:.3g}{found}, "
-        f"the learning rate {rates[at]:.3g}; {advice}"
-    ) from error
+
+    def __init__(self, number: int, device: torch.device) -> None:
+        self.number, self.device, self.done = number, device, 0
+        self.began = self.ended = time.perf_counter()
+        self.rates: list[float] = []
+        # A tensor of all steps: scalars of each step would lie between large tensors, and keep freed memory in pieces.
+        self.figures: dict[str, Tensor] = {}
+
+    def add(self, figures: Mapping[str, Tensor]) -> None:
+        """Keep the figures of the next step."""
+        for key, value in figures.items():
+            if key not in self.figures:
+                self.figures[key] = torch.zeros(self.number, dtype=torch.float32, device=self.device)
+            self.figures[key][self.done] = value
+        self.done += 1
+
+    def means(self) -> dict[str, float]:
+        """Return the means of the figures, of `pairs` the sum, after the last step."""
+        means = {key: float(values.mean()) for key, values in self.figures.items()}
+        if "pairs" in means:
+            means["pairs"] *= self.number
+        self.ended = time.perf_counter()  # A GPU has then finished the steps.
+        return means
+
+    @contextlib.contextmanager
+    def refusing_divergence(self, module: nn.Module, epoch: int, advice: str) -> Iterator[None]:
+        """Raise DivergenceError if the steps of an epoch, and the validation after it, leave the finite numbers or explode.
+
+        Args:
+            module: in training; its parameters must be finite.
+            epoch: its number, from 1.
+            advice: end of the message, which says what to do and which state is saved.
+        """
+        failure = None
+        try:
+            yield
+        except _FAILURES as error:
+            failure = error
+        parameters = list(module.parameters())
+        # The gradient of a finite loss need not be finite.
+        finite_weights = all(bool(p.isfinite().all()) for p in parameters)
+        numerical = isinstance(failure, (FloatingPointError, torch.linalg.LinAlgError))
+        exploded = failure is not None and not all(bool((p.abs() <= EXPLODED).all()) for p in parameters)
+        losses = self.figures["loss"][: self.done].tolist() if self.figures else []
+        bad = [step for step, loss in enumerate(losses) if not abs(loss) <= EXPLODED]
+        if bad or not finite_weights or numerical or exploded:
+            at = bad[0] if bad else len(self.rates) - 1
+            loss = losses[at] if at < len(losses) else math.nan
+            found = "" if bad or at == len(losses) else " but what the weights give is not finite"
+            if not finite_weights:
+                found = " and weights are not finite"
+            raise DivergenceError(
+                f"training diverged in epoch {epoch}: at step {at + 1} of {self.number} the loss is {loss:.3g}{found}, "
+                f"the learning rate {self.rates[at]:.3g}; {advice}"
+            ) from failure
+        if failure is not None:
+            raise failure

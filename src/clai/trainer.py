@@ -20,7 +20,7 @@ from clai.alignment import Target
 from clai.batches import Items
 from clai.checkpoints import Checkpoint, seeded_generators
 from clai.optimisers import build_optimisers
-from clai.stability import FAILURES, refuse_divergence
+from clai.stability import Steps
 
 logger = logging.getLogger("clai")
 
@@ -99,86 +99,102 @@ def train(
         DivergenceError: the loss, the weights or the figures of `validate` are not finite, the loss is above `EXPLODED`, or a
             step or `validate` failed of such numbers; names epoch, step, learning rate and the last good checkpoint.
     """
-    device = next(model.parameters()).device
-    steps = len(passes) * len(batches)
-    optimisers = build_optimisers(
-        model,
-        settings.optimiser,
-        learning_rate=settings.learning_rate,
-        momentum=settings.momentum,
-        weight_decay=settings.weight_decay,
-        rounded=settings.precision == "bfloat16",
-    )
-    schedulers = [_scheduler(optimiser, settings, steps) for optimiser in optimisers]
-    stateful: list[Any] = [model, *optimisers, *schedulers]
-    generator = torch.Generator().manual_seed(settings.seed)
-    history: list[Epoch] = []
-    saved = None if checkpoint is None else checkpoint.load()
-    if saved is not None:
-        for part, state in zip(stateful, saved["states"], strict=True):
-            part.load_state_dict(state)
-        generator.set_state(saved["generator"])
-        history = saved["history"]
-
+    training = _Training(model, settings, len(passes) * len(batches), checkpoint)
+    history = training.history
     for epoch in range(len(history) + 1, settings.epochs + 1):
-        began = time.perf_counter()
-        # A tensor of all steps: scalars of each step would lie between large tensors, and keep freed memory in pieces.
-        figures: Figures = {}
-        done = 0
-        rates: list[float] = []
-        advice = "lower learning_rate"  # as an estimator names it
-        if checkpoint is not None:
-            advice = f"lower training.learning_rate. The last good state {checkpoint.where()}"
-        try:
-            model.train()
+        steps = Steps(training.steps, training.device)
+        with steps.refusing_divergence(model, epoch, training.advice()):
             data.begin_epoch(epoch)
-            with seeded_generators(settings.seed + epoch, device):  # an epoch does not depend on draws before it
+            # An epoch does not depend on draws before it.
+            with seeded_generators(settings.seed + epoch, training.device):
                 for condition in passes:
-                    order = torch.randperm(len(data), generator=generator)
+                    model.train()
+                    order = torch.randperm(len(data), generator=training.generator)
                     for batch in batches:
-                        model.zero_grad(set_to_none=True)
-                        rates.append(float(schedulers[0].get_last_lr()[0]))
-                        for key, value in step(order[batch], condition, generator).items():
-                            figures.setdefault(key, torch.zeros(steps, dtype=torch.float32, device=device))[done] = (
-                                value
-                            )
-                        done += 1
-                        for optimiser, scheduler in zip(optimisers, schedulers, strict=True):
-                            optimiser.step()
-                            scheduler.step()
+                        model.zero_grad()
+                        steps.rates.append(training.learning_rate)
+                        steps.add(step(order[batch], condition, training.generator))
+                        training.descend()
                     if after_pass is not None:
                         after_pass(condition)
-                        model.train()
-            means = {key: float(values.mean()) for key, values in figures.items()}  # A GPU has then finished the steps.
-            if "pairs" in means:
-                means["pairs"] *= steps
-            trained = time.perf_counter()
-            model.eval()
-            validated = validate()
-            if not all(map(math.isfinite, validated.values())):
-                raise FloatingPointError(f"validation gives {validated}")
-        except FAILURES as error:
-            refuse_divergence(model, figures.get("loss", torch.zeros(0))[:done], rates, epoch, steps, advice, error)
-            raise
-        refuse_divergence(model, figures["loss"], rates, epoch, steps, advice)
-        finished = time.perf_counter()
-
-        history.append({"epoch": epoch, **means, "learning_rate": float(schedulers[0].get_last_lr()[0]), **validated})
-        shown = "  ".join(f"{key} {value:.4g}" for key, value in history[-1].items() if key not in ("epoch", "pairs"))
-        logger.info("epoch %d/%d  %s  (%.1f s)", epoch, settings.epochs, shown, finished - began)
-        if checkpoint is not None:
-            checkpoint.times["epoch_seconds"].append(round(trained - began, 4))
-            checkpoint.times["validation_seconds"].append(round(finished - trained, 4))
-            state = {
-                "states": [part.state_dict() for part in stateful],
-                "generator": generator.get_state(),
-                "history": history,
-            }
-            checkpoint.save(f"epoch {epoch}", state)
+            figures = steps.means()
+            validated = _validated(model, validate)
+        training.keep({"epoch": epoch, **figures, "learning_rate": training.learning_rate, **validated}, steps)
         if stop is not None and stop(history):
             break
     model.eval()
     return history
+
+
+def _validated(model: nn.Module, validate: Callable[[], Epoch]) -> Epoch:
+    """Return the figures of a validation; raise FloatingPointError for one that is not finite."""
+    model.eval()
+    figures = validate()
+    if not all(map(math.isfinite, figures.values())):
+        raise FloatingPointError(f"validation gives {figures}")
+    return figures
+
+
+class _Training:
+    """The state of a training, resumed from its checkpoint: optimisers, learning rates, generator and history.
+
+    Args:
+        steps: of an epoch.
+    """
+
+    def __init__(self, model: nn.Module, settings: TrainingSettings, steps: int, checkpoint: Checkpoint | None) -> None:
+        self.epochs, self.steps, self.checkpoint = settings.epochs, steps, checkpoint
+        self.device = next(model.parameters()).device
+        self.optimisers = build_optimisers(
+            model,
+            settings.optimiser,
+            learning_rate=settings.learning_rate,
+            momentum=settings.momentum,
+            weight_decay=settings.weight_decay,
+            rounded=settings.precision == "bfloat16",
+        )
+        self.schedulers = [_scheduler(optimiser, settings, steps) for optimiser in self.optimisers]
+        self.generator = torch.Generator().manual_seed(settings.seed)
+        self.history: list[Epoch] = []
+        self._stateful: list[Any] = [model, *self.optimisers, *self.schedulers]
+        if checkpoint is not None and (saved := checkpoint.load()) is not None:
+            for part, state in zip(self._stateful, saved["states"], strict=True):
+                part.load_state_dict(state)
+            self.generator.set_state(saved["generator"])
+            self.history = saved["history"]
+
+    @property
+    def learning_rate(self) -> float:
+        """Return the learning rate of the step to come."""
+        return float(self.schedulers[0].get_last_lr()[0])
+
+    def descend(self) -> None:
+        """Move the weights by their gradients."""
+        for optimiser, scheduler in zip(self.optimisers, self.schedulers, strict=True):
+            optimiser.step()
+            scheduler.step()
+
+    def advice(self) -> str:
+        """Return what to do about divergence, in words."""
+        if self.checkpoint is None:
+            return "lower learning_rate"  # as an estimator names it
+        return f"lower training.learning_rate. The last good state {self.checkpoint.where()}"
+
+    def keep(self, row: Epoch, steps: Steps) -> None:
+        """Add the row of an epoch to the history, log it, and save the state after it."""
+        finished = time.perf_counter()
+        self.history.append(row)
+        shown = "  ".join(f"{key} {value:.4g}" for key, value in row.items() if key not in ("epoch", "pairs"))
+        logger.info("epoch %d/%d  %s  (%.1f s)", row["epoch"], self.epochs, shown, finished - steps.began)
+        if self.checkpoint is not None:
+            self.checkpoint.times["epoch_seconds"].append(round(steps.ended - steps.began, 4))
+            self.checkpoint.times["validation_seconds"].append(round(finished - steps.ended, 4))
+            state = {
+                "states": [part.state_dict() for part in self._stateful],
+                "generator": self.generator.get_state(),
+                "history": self.history,
+            }
+            self.checkpoint.save(f"epoch {row['epoch']}", state)
 
 
 class EarlyStopping:

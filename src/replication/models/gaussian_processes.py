@@ -27,7 +27,7 @@ from clai.batches import Items
 from clai.checkpoints import seeded_generators
 from clai.encoders import Encoder, build_encoder, place
 from clai.learning import class_draw
-from clai.stability import FAILURES, refuse_divergence
+from clai.stability import Steps
 from clai.trainer import Epoch
 from replication.models.base import (
     Floats,
@@ -120,26 +120,21 @@ class GaussianProcess(RowClassifier):
         bound = gpytorch.mlls.VariationalELBO(likelihood, process, num_data=len(inputs))
         optimiser = torch.optim.Adam(process.parameters(), lr=learning_rate)
         generator = torch.Generator().manual_seed(seed)
-        steps = -(-len(inputs) // batch_size)
         advice = "lower baselines.gp.learning_rate. Nothing is kept of this fit, which has no checkpoint"
         process.train()
         # GPyTorch starts the variational mean with a little noise from the global generator.
         with seeded_generators(seed, torch.device("cpu")):
             for epoch in range(1, epochs + 1):
-                losses: list[Tensor] = []
-                try:
+                steps = Steps(-(-len(inputs) // batch_size), inputs.device)
+                with steps.refusing_divergence(process, epoch, advice):
                     for items in torch.randperm(len(inputs), generator=generator).split(batch_size):
                         optimiser.zero_grad()
+                        steps.rates.append(learning_rate)
                         with numerical_failures():
                             loss = -bound(process(inputs[items]), target[:, items]).sum()
                         loss.backward()
-                        losses.append(loss.detach())
+                        steps.add({"loss": loss.detach()})
                         optimiser.step()
-                except FAILURES as error:
-                    rates = [learning_rate] * (len(losses) + 1)
-                    refuse_divergence(process, losses, rates, epoch, steps, advice, error)
-                    raise
-                refuse_divergence(process, losses, [learning_rate] * steps, epoch, steps, advice)
         self.process, self.likelihood = process, likelihood
         return self
 
