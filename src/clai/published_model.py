@@ -125,7 +125,7 @@ class PublishedModel:
 
         Their shape is (N, C), and the largest is that of the predicted class; (N,) for two classes, above 0 for the second.
         """
-        return np.concatenate([self._scores_of(block) for block in self._blocks(x)])
+        return np.concatenate([self._scores_of(self._outputs(block)) for block in self._blocks(x)])
 
     def probabilities(self, x: ArrayLike) -> Floats:
         """Return probabilities of the classes, (N, C), by the mapping that was fitted on validation samples."""
@@ -145,7 +145,7 @@ class PublishedModel:
 
     def decided(self, scores: Floats) -> NDArray[np.str_]:
         """Return the names of the predicted classes, (N,), for scores that `scores` gave."""
-        return np.asarray(self.classes)[_decided(scores)]
+        return np.asarray(self.classes)[scores.argmax(1) if scores.ndim > 1 else (scores > 0).astype(np.int64)]
 
     def votes(self, x: ArrayLike, k: int = 5) -> list[Votes]:
         """Return the k most similar references for and against the predicted class of each input.
@@ -189,26 +189,18 @@ class PublishedModel:
         with precision_context(torch.device("cpu"), self.record["settings"]["precision"]):
             return [self.network(view) for view in views]
 
-    def _scores_of(self, x: Any) -> Floats:
-        outputs = self._outputs(x)
-        if self.kernel is not None:
-            return self._decision(outputs)
-        logits = torch.stack(outputs).mean(0).double()
-        return self._finite(logits if logits.shape[1] > 2 else logits[:, 1] - logits[:, 0])
-
     @torch.no_grad()
-    def _decision(self, embeddings: list[Tensor]) -> Floats:
-        """Return f as `scores` has it, by the embeddings (K, N, L) of each view."""
-        assert self.kernel is not None
-        assert self.references is not None
-        z_reference, y, _, population, _ = self.references
-        means = [parzen_means(self.kernel, z, z_reference, y, population, _BLOCK) for z in embeddings]
-        f = decide(means[0] if len(means) == 1 else mean_of_views(*means), "printed").double()
-        return self._finite(f.T if len(f) > 1 else f[0])
-
-    def _finite(self, scores: Tensor) -> Floats:
-        """Return the scores; raise InputError for one that is not finite: of damaged weights, or an input far away."""
-        if not scores.isfinite().all():
+    def _scores_of(self, outputs: list[Tensor]) -> Floats:
+        """Return scores by the outputs of the network for each view; raise InputError for one that is not finite."""
+        if self.kernel is None or self.references is None:
+            logits = torch.stack(outputs).mean(0).double()
+            scores = logits if logits.shape[1] > 2 else logits[:, 1] - logits[:, 0]
+        else:
+            z_reference, y, _, population, _ = self.references
+            means = [parzen_means(self.kernel, z, z_reference, y, population, _BLOCK) for z in outputs]
+            f = decide(means[0] if len(means) == 1 else mean_of_views(*means), "printed").double()
+            scores = f.T if len(f) > 1 else f[0]
+        if not scores.isfinite().all():  # of damaged weights, or an input far away
             raise InputError(
                 f"{self.record['run']}: found a score that is not finite, expected finite ones. Check x against input in "
                 f"{RECORD}, and {WEIGHTS} against the published one."
@@ -222,14 +214,9 @@ class PublishedModel:
                 f"({', '.join(_KERNELS)}), whose references vote. Load such a model."
             )
         embeddings = self._outputs(x)
-        f = torch.from_numpy(self._decision(embeddings))
+        f = torch.from_numpy(self._scores_of(embeddings))
         f = f.T if f.ndim > 1 else f[None]
         return strongest_votes(self.kernel, embeddings, self.references, f, self.classes, "printed", k)
-
-
-def _decided(scores: Floats) -> NDArray[np.int64]:
-    """Return class indices (N,) of scores (N, C) or (N,)."""
-    return scores.argmax(1) if scores.ndim > 1 else (scores > 0).astype(np.int64)
 
 
 def _normalised(x: NDArray[Any], kind: str, mean: list[float], sd: list[float]) -> Tensor:
@@ -254,8 +241,17 @@ def load(folder: str | Path) -> PublishedModel:
     record, weights = read_record(Path(folder, RECORD)), Path(folder, WEIGHTS)
     check_weights(weights, record["sha256"])
     tensors = load_tensors(weights)
-    references = _references(weights, {name: tensors.pop(name) for name in REFERENCES if name in tensors}, record)
     network, kernel = _network(record)
+    references = None
+    if isinstance(network, Encoder):
+        conditions, _, size = network.head.weight.shape
+        references = checked_references(weights, tensors, (conditions, size), torch.float16, record["population"])
+        files = record.get("reference_files", [])
+        if files:
+            expect(
+                Path(folder, RECORD), record, {"reference_files": list_of(TEXT, len(references.y), len(references.y))}
+            )
+        references = references._replace(z=references.z.float(), files=files)
     module = network if kernel is None else nn.ModuleList([network, kernel])
     halves = (torch.bfloat16, torch.float16)
     single = {name: tensor.float() if tensor.dtype in halves else tensor for name, tensor in tensors.items()}
@@ -293,8 +289,6 @@ def _checks_of(record: Mapping[str, Any]) -> dict[str, Check]:
         "settings.encoder.trunk": one_of(*(_OF_HOURS if kind == "recordings" else _OF_SAMPLES)),
         "population": list_of(integer(2**40), voters, voters),
     }
-    if "reference_files" in record:
-        rules["reference_files"] = list_of(TEXT, 2**20, 0)
     if kind != "recordings":
         rules |= {
             "input.mean": list_of(ANY_NUMBER, channels, channels),
@@ -307,27 +301,28 @@ def _checks_of(record: Mapping[str, Any]) -> dict[str, Check]:
     return rules | {"calibration.slope": ANY_NUMBER, "calibration.intercept": ANY_NUMBER}
 
 
-def _references(path: Path, tensors: Mapping[str, Tensor], record: Mapping[str, Any]) -> References | None:
-    """Return the references of a model of Collaborative Learning; raise InputError where they are not as the record says."""
-    votes = _kernel_of(record) is not None
-    if not votes and not tensors:
-        return None
-    classes, size = len(record["data"]["classes"]), record["settings"]["embedding_size"]
-    conditions = classes if classes > 2 else 1
-    if votes and len(tensors) == len(REFERENCES):
-        z, y, item = (tensors[name] for name in REFERENCES)
-        fits = (z.ndim, z.dtype) == (3, torch.float16) and (len(z), z.shape[2]) == (conditions, size)
-        fits = fits and all((t.dtype, t.shape) == (torch.int64, z.shape[1:2]) for t in (y, item))
-        fits = fits and len(record.get("reference_files", y)) == len(y)
-        if fits and len(y) > 0 and int(y.min()) >= 0 and int(y.max()) < classes and int(item.min()) >= 0:
-            counts, population = torch.bincount(y, minlength=classes), torch.tensor(record["population"])
-            if bool((counts > 0).all()) and bool((counts <= population).all()):
-                return References(z.float(), y, item, population, record.get("reference_files", ()))
-    found = {name: (tensor.dtype, *tensor.shape) for name, tensor in tensors.items()}
+def checked_references(
+    path: Path, tensors: dict[str, Tensor], shape: tuple[int, int], dtype: torch.dtype, population: Sequence[int]
+) -> References:
+    """Return the references of a file; raise InputError unless they are embeddings with classes and positions that fit.
+
+    Args:
+        tensors: those of the file, of which this takes `REFERENCES` away.
+        shape: conditions K and embedding size L.
+        dtype: of the embeddings.
+        population: members of each class (C,), for whom its references stand.
+    """
+    z, y, item = (tensors.pop(name, torch.empty(0)) for name in REFERENCES)
+    fits = (z.ndim, z.dtype) == (3, dtype) and (len(z), z.shape[2]) == shape
+    fits = fits and all((t.dtype, t.shape) == (torch.int64, z.shape[1:2]) for t in (y, item))
+    if fits and len(y) > 0 and int(y.min()) >= 0 and int(y.max()) < len(population) and int(item.min()) >= 0:
+        counts, members = torch.bincount(y, minlength=len(population)), torch.tensor(population)
+        if bool((counts > 0).all()) and bool((counts <= members).all()):
+            return References(z, y, item, members)
+    found = {name: (t.dtype, *t.shape) for name, t in zip(REFERENCES, (z, y, item), strict=True)}
     raise InputError(
-        f"{path}: found the references {found}, expected for {record['model']} float16 embeddings ({conditions}, references, "
-        f"{size}) with int64 classes, below {classes}, and positions, and as many `reference_files`, if any; every class "
-        f"has some, none more than in `population`. {ADVICE}"
+        f"{path}: found the references {found}, expected {dtype} embeddings ({shape[0]}, references, {shape[1]}) with int64 "
+        f"classes, below {len(population)}, and positions; every class has some, none more than the record says. {ADVICE}"
     )
 
 

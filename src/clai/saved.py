@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from safetensors.torch import save
-from torch import Tensor, nn
+from torch import nn
 
 from clai import kernels, published_model
 from clai.calibration import LogisticCalibration
@@ -59,7 +59,6 @@ _CHECKS = {
     "names": Check("null or a list of texts", lambda value: value is None or list_of(TEXT, 2**31).holds(value)),
     "classes": Check("a sorted list of at least two labels of one type", lambda value: _are_labels(value)),
     "objects": SWITCH,
-    "class_count": list_of(integer(2**40), 2**20, 2),
     "next_index": integer(2**62),
     "parameters": Check("a mapping", lambda value: isinstance(value, dict)),
     "parameters.embedding_size": integer(4096),
@@ -163,10 +162,20 @@ def _estimator(path: Path, record: Mapping[str, Any], trunk: nn.Module | None) -
     weights = path.with_name(WEIGHTS)
     check_weights(weights, record["sha256"])
     tensors = load_tensors(weights)
-    references = [tensors.pop(name, torch.empty(0)) for name in published_model.REFERENCES]
+    conditions, _, size = network[0].head.weight.shape
+    expect(path, record, {"class_count": list_of(integer(2**40), len(model.classes_), len(model.classes_))})
+    references = published_model.checked_references(
+        weights, tensors, (conditions, size), model._computation.dtype, record["class_count"]
+    )
     fill_module(network, tensors, weights)
     model.encoder_, model.kernel_ = network.requires_grad_(False).eval()
-    _set_references(model, weights, record, *references)
+    model.reference_embeddings_, model.reference_labels_ = references.z, references.y
+    model.reference_indices_, model.class_count_ = references.item.numpy(), references.population.numpy()
+    numbers = model.reference_indices_
+    if len(np.unique(numbers)) < len(numbers) or numbers.max() >= model._next_index:
+        raise InputError(
+            f"{weights}: found positions of references that are not unique, or not below next_index. {ADVICE}"
+        )
     return model
 
 
@@ -179,25 +188,3 @@ def _network(model: "CLaIClassifier", record: Mapping[str, Any]) -> Any:
         head = ConditionedHead(trunk.features, conditions, model.embedding_size)
         kernel = kernels.build(model.kernel, model.embedding_size, model.metric)
         return nn.ModuleList([Encoder(trunk, head), kernel]).to(model._computation.dtype)
-
-
-def _set_references(
-    model: "CLaIClassifier", path: Path, record: Mapping[str, Any], z: Tensor, y: Tensor, item: Tensor
-) -> None:
-    """Give an estimator its references; raise InputError where they are not as the record says."""
-    counts = np.array(record["class_count"])
-    conditions, _, size = model.encoder_.head.weight.shape
-    fits = z.ndim == 3 and (len(z), z.shape[2], z.dtype) == (conditions, size, model._computation.dtype)
-    fits = fits and all((t.dtype, t.shape) == (torch.int64, z.shape[1:2]) for t in (y, item))
-    if fits and len(counts) == len(model.classes_) and int(y.min()) >= 0 and int(y.max()) < len(counts):
-        numbers = item.numpy()
-        own = np.bincount(y.numpy(), minlength=len(counts))
-        known = (numbers >= 0) & (numbers < model._next_index)
-        if known.all() and len(np.unique(numbers)) == len(numbers) and ((own > 0) & (own <= counts)).all():
-            model.reference_embeddings_, model.reference_labels_ = z, y
-            model.reference_indices_, model.class_count_ = numbers, counts
-            return
-    raise InputError(
-        f"{path}: found references that are not those of the record, expected embeddings ({conditions}, references, {size}) with "
-        f"class indices below {len(counts)} and numbers below {model._next_index}. {ADVICE}"
-    )
