@@ -46,11 +46,12 @@ class EmbeddingDisplay:
         self.points, self.labels = points, labels
 
     @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: Any, y: ArrayLike | None = None, *, ax: Any = None, **kwargs: Any
-    ) -> Self:
-        """Draw the embeddings that a fitted `CLaIClassifier`, or a pipeline that ends in one, gives samples X with labels y."""
-        return cls.from_predictions(estimator.transform(X), y, ax=ax, **kwargs)
+    def from_estimator(cls, estimator: Any, X: Any, y: ArrayLike | None = None, **kwargs: Any) -> Self:
+        """Draw the embeddings that a fitted `CLaIClassifier`, or a pipeline that ends in one, gives samples X with labels y.
+
+        `kwargs` are those of `from_predictions`.
+        """
+        return cls.from_predictions(estimator.transform(X), y, **kwargs)
 
     @classmethod
     def from_predictions(
@@ -180,22 +181,10 @@ class ReliabilityDisplay:
         self.expected_calibration_error = float(np.average(np.abs(accuracy - confidence), weights=counts))
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: ArrayLike,
-        *,
-        bins: int = 10,
-        name: str | None = None,
-        ax: Any = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Draw the reliability of a fitted classifier on samples X with labels y."""
+    def from_estimator(cls, estimator: Any, X: Any, y: ArrayLike, *, name: str | None = None, **kwargs: Any) -> Self:
+        """Draw the reliability of a fitted classifier on samples X with labels y; `kwargs` are those of `from_predictions`."""
         name = type(estimator).__name__ if name is None else name
-        return cls.from_predictions(
-            y, estimator.predict_proba(X), estimator.classes_, bins=bins, name=name, ax=ax, **kwargs
-        )
+        return cls.from_predictions(y, estimator.predict_proba(X), estimator.classes_, name=name, **kwargs)
 
     @classmethod
     def from_predictions(
