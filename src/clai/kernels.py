@@ -168,12 +168,6 @@ class MahalanobisGaussian(Kernel):
         """Whiten embeddings (..., N, size) to L z, whose squared distances are the Mahalanobis distances."""
         return z @ self.root.tril().mT if self.metric == "full" else z * self.root
 
-    def distance(self, anchor: Tensor, reference: Tensor) -> Tensor:
-        """Return squared Mahalanobis distances, shape (..., A, R), by one matrix product in the embeddings' precision."""
-        a, r = self._centred(anchor, reference)
-        squared = a.square().sum(-1, keepdim=True) + r.square().sum(-1).unsqueeze(-2) - 2 * (a @ r.mT)
-        return squared.clamp_min(0)
-
     def forward(self, anchor: Tensor, reference: Tensor) -> Tensor:
         return _GaussianSimilarity.apply(*self._centred(anchor, reference))
 
