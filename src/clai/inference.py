@@ -264,9 +264,7 @@ def standard_error(means: ParzenMeans, rule: Rule) -> Tensor:
         return 4 * p * (1 - p) * torch.hypot(positive, negative)
     if rule == "balanced":
         return 2 * torch.hypot(positive, negative)
-    if rule == "parzen":
-        return (1 - decide(means, rule).square()) / 2 * torch.hypot(means.error_positive, means.error_negative)
-    raise ValueError(f"rule is {rule!r}, expected one of {', '.join(RULES)}")
+    return (1 - decide(means, rule).square()) / 2 * torch.hypot(means.error_positive, means.error_negative)
 
 
 def log_posteriors(means: ParzenMeans) -> Tensor:
