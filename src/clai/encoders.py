@@ -216,9 +216,8 @@ class CausalGRU(nn.Module):
     def forward(self, recordings: Hourly) -> Tensor:
         values = self.dropout(recordings.values)
         lengths, order = recordings.lengths.sort(descending=True, stable=True)
-        first = (recordings.lengths.cumsum(0) - recordings.lengths)[order].unsqueeze(
-            1
-        )  # row of each recording's first hour
+        # Row of each recording's first hour.
+        first = (recordings.lengths.cumsum(0) - recordings.lengths)[order].unsqueeze(1)
         hidden, parts, places = None, [], []
         for start in range(0, int(lengths[0]), _HOURS_AT_ONCE):
             running = int((lengths > start).sum())
