@@ -209,7 +209,7 @@ def test_sepsis_is_judged_by_septic_patients_and_the_printed_loss(tmp_path: Path
 def test_a_recording_as_a_batch_decides_where_it_was_run(tmp_path: Path) -> None:
     write_septic(tmp_path)
     shutil.copytree(tmp_path / "printed-loss-septic", tmp_path / "recording-batches")
-    cells = {"full_unweighted": "full_rate-quarter", "cosine_unweighted": "cosine_rate-tuned"}
+    cells = {"full_unweighted": "full_rate-quarter", "cosine_unweighted": "cosine_rate-tuned_sixteen-epochs"}
     change(
         tmp_path, "recording-batches", "metrics.csv", lambda frame: frame.assign(model=frame["model"].replace(cells))
     )
