@@ -247,7 +247,7 @@ def load(folder: str | Path) -> PublishedModel:
         conditions, _, size = network.head.weight.shape
         references = checked_references(weights, tensors, (conditions, size), torch.float16, record["population"])
         files = record.get("reference_files", [])
-        if files:
+        if "reference_files" in record:
             expect(
                 Path(folder, RECORD), record, {"reference_files": list_of(TEXT, len(references.y), len(references.y))}
             )

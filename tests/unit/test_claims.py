@@ -364,7 +364,7 @@ def test_the_hardest_dataset_is_below_both_others(tmp_path: Path) -> None:
     assert any("runs of CLaI-C" in need for need in finding.missing)
 
 
-def test_grouping_test_is_exact() -> None:
+def test_grouping_p_is_exact() -> None:
     similarity = np.zeros((10, 10))
     for group in CIFAR10_GROUPS.values():
         for a in group:

@@ -1,5 +1,6 @@
 """DUQ, deterministic uncertainty quantification (van Amersfoort et al. 2020): kernels between inputs and class centroids."""
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -7,9 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from clai.batches import Items
+from clai.checkpoints import Checkpoint
 from clai.encoders import Encoder, build_encoder
-from clai.trainer import precision_context
-from replication.models.base import Floats, Objective, View, both_views, log_odds
+from clai.trainer import Epoch, precision_context
+from replication.models.base import Floats, Network, Objective, View, both_views, log_odds
 from replication.models.embedding import further_views, outputs, plain
 from replication.models.network_classifiers import CrossEntropy
 from replication.models.run import Run
@@ -17,7 +19,7 @@ from replication.models.run import Run
 LENGTH_SCALE = 0.1
 """Of the kernel, as in the authors' experiments on CIFAR-10."""
 PENALTY = 0.5
-"""Weight of the gradient penalty, as there."""
+"""Weight of the gradient penalty, as there; it goes with the means and the norm of their code, which this follows."""
 MOMENTUM = 0.99
 """Of the centroids. The authors find 0.99 to 0.999 equally good; the trainings here are short."""
 _INITIAL_COUNT = 13.0
@@ -38,7 +40,7 @@ class Centroids(nn.Module):
         self.register_buffer("sums", _INITIAL_COUNT * _INITIAL_DEVIATION * torch.randn(classes, size))
 
     def log_kernel(self, z: Tensor) -> Tensor:
-        """Return log K_k (N, C) of embeddings (C, N, L): minus the mean squared distance to centroid k over twice the scale."""
+        """Return log K (N, C) of embeddings (C, N, L): minus mean squared distances to the centroids over twice the scale squared."""
         centroids = (self.sums / self.counts.unsqueeze(1)).unsqueeze(1)
         return -(z - centroids).square().mean(-1).T / (2 * LENGTH_SCALE**2)
 
@@ -53,8 +55,9 @@ class Centroids(nn.Module):
 class DUQ(CrossEntropy):
     """Kernels K_k of each class's embedding and its centroid, trained as C binary classifiers; far from all centroids all are 0.
 
-    The loss is their mean binary cross-entropy, and PENALTY (|d sum_k K_k / dx|^2 - 1)^2 keeps the kernels sensitive to the input
-    (equations 2 and 5). The centroids follow the batch of a step before the step, without an evaluation of their own.
+    The loss is the mean of their binary cross-entropies, and PENALTY (|d sum_k K_k / dx| - 1)^2 keeps the kernels sensitive to
+    the input. The centroids follow the batch of a step before the step, without an evaluation of their own. DUQ learns from
+    whole batches, whatever `samples_per_class`.
     """
 
     module: Centroids
@@ -75,12 +78,19 @@ class DUQ(CrossEntropy):
 
         return loss
 
+    def learn(self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None) -> list[Epoch]:
+        return Network.learn(self, run, validate, checkpoint)
+
+    def scores(self, run: Run, items: Items) -> Floats:
+        self.module.to(run.device)  # the centroids, too
+        return super().scores(run, items)
+
     def _scores(self, run: Run, items: Items, positions: Tensor) -> Floats:
         """Return log K (N, C) of items, the mean over the views of each; of two classes the difference (N,)."""
         views = [plain, *further_views(run)]
         embedded = [outputs(self.network, items, run.training.precision, positions, dim=1, view=view) for view in views]
-        centroids = self.module.sums.device
-        log_k = [self.module.log_kernel(z.to(centroids)).cpu().double().numpy() for z in embedded]
+        device = self.module.sums.device
+        log_k = [self.module.log_kernel(z.to(device)).cpu().double().numpy() for z in embedded]
         return log_odds(np.mean(log_k, axis=0))
 
     def familiarity(self, run: Run, items: Items) -> Floats:
@@ -93,14 +103,14 @@ class DUQ(CrossEntropy):
 
 
 def binary_loss(log_k: Tensor, labels: Tensor) -> Tensor:
-    """Return the mean over samples of the sum over classes of -y log K - (1 - y) log(1 - K), for log K (N, C)."""
+    """Return the mean over samples and classes of -y log K - (1 - y) log(1 - K), for log K (N, C)."""
     own = nn.functional.one_hot(labels, log_k.shape[1]).bool()
     # Not below a rounding of 0, where log(1 - K) has no value.
     others = -torch.log(-torch.expm1(log_k.clamp_max(-1e-6)))
-    return torch.where(own, -log_k, others).sum(1).mean()
+    return torch.where(own, -log_k, others).mean()
 
 
 def gradient_penalty(x: Tensor, log_k: Tensor) -> Tensor:
-    """Return the mean over samples of (|d sum_k K_k / dx|^2 - 1)^2."""
+    """Return the mean over samples of (|d sum_k K_k / dx| - 1)^2."""
     (gradient,) = torch.autograd.grad(log_k.exp().sum(), x, create_graph=True)
-    return (gradient.flatten(1).square().sum(1) - 1).square().mean()
+    return (gradient.flatten(1).norm(dim=1) - 1).square().mean()

@@ -80,7 +80,7 @@ class CrossEntropy(Network):
         return lambda: validation_figures(self._scores(run, items, positions), labels_of(items, positions))
 
     def scores(self, run: Run, items: Items) -> Floats:
-        place(self.module, run.device)
+        place(self.network, run.device)
         return self._scores(run, items, torch.arange(len(items)))
 
     def _scores(self, run: Run, items: Items, positions: Tensor) -> Floats:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from clai.errors import InputError
 from replication.report.evidence import Evidence
 from replication.report.labels import Metric, chosen, model_title
 from replication.report.tables.layout import Sources, cells, number
@@ -23,9 +24,10 @@ README_MODELS = [*CLAI, "student-t-mixture", "cross-entropy", "gradient-boosting
 def replace_block(text: str, name: str, block: str) -> str:
     """Return a document with `block` between the lines `<!-- name:begin -->` and `<!-- name:end -->`, which it must have."""
     before, begin, rest = text.partition(f"<!-- {name}:begin -->\n")
-    _, end, after = rest.partition(f"\n<!-- {name}:end -->")
-    assert begin, f"found no block {name} in the document"
-    return f"{before}{begin}{block}{end}{after}"
+    _, end, after = rest.partition(f"<!-- {name}:end -->")
+    if not (begin and end):
+        raise InputError(f"found no block {name} in the document, expected the lines that begin and end it")
+    return f"{before}{begin}{block}\n{end}{after}"
 
 
 def readme_results(evidence: Evidence, printed_values: pd.DataFrame) -> str:
