@@ -40,7 +40,7 @@ class Centroids(nn.Module):
         self.register_buffer("sums", _INITIAL_COUNT * _INITIAL_DEVIATION * torch.randn(classes, size))
 
     def log_kernel(self, z: Tensor) -> Tensor:
-        """Return log K (N, C) of embeddings (C, N, L): minus mean squared distances to the centroids over twice the scale squared."""
+        """Return log K (N, C) of z (C, N, L): minus mean squared distances to centroids over twice the squared scale."""
         centroids = (self.sums / self.counts.unsqueeze(1)).unsqueeze(1)
         return -(z - centroids).square().mean(-1).T / (2 * LENGTH_SCALE**2)
 
