@@ -13,6 +13,7 @@ from matplotlib.patches import Patch
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
+from replication.report.claims.multiclass import CIFAR10_GROUPS
 from replication.report.evidence import Evidence
 from replication.report.figures.style import (
     EMBEDDING_MODEL,
@@ -108,7 +109,7 @@ def _stage_legends(figure: Figure, labels: Sequence[str]) -> None:
 def embeddings(evidence: Evidence) -> Drawn:
     """Draw figure 2: t-SNE of each dataset, or its substitute, in the paper's colours, with the names of classes."""
     datasets = evidence.shown()
-    figure = new_figure(WIDTH, 2.3, evidence)
+    figure = new_figure(WIDTH, 2.6, evidence)
     panels = figure.subplots(1, len(datasets))
     parts = []
     for letter, axes, dataset in zip("abcdefgh", np.atleast_1d(panels), datasets, strict=False):
@@ -120,12 +121,26 @@ def embeddings(evidence: Evidence) -> Drawn:
             write_reason(axes, "no t-SNE in the evidence" if evidence.has(dataset) else evidence.not_run(dataset))
             continue
         scatter(axes, frame, s=2.5, linewidth=0, alpha=0.7)
+        if dataset == "cifar10":
+            _outline_groups(figure, axes, frame)
         names = _short(evidence.description(dataset)["classes"])
         for label, points in frame.groupby("label"):
             axes.text(points["x"].median(), points["y"].median(), names[int(str(label))], ha="center", va="center", fontsize=7,
                       fontweight="bold", path_effects=[withStroke(linewidth=2, foreground="white")])  # fmt: skip
         parts.append(frame.assign(dataset=dataset))
     return figure, together(parts)
+
+
+def _outline_groups(figure: Figure, axes: Axes, frame: pd.DataFrame) -> None:
+    """Outline where the density of each group of claim 12 is at least a third of its highest."""
+    limits = {"xlim": axes.get_xlim(), "ylim": axes.get_ylim()}
+    for (group, classes), dash in zip(CIFAR10_GROUPS.items(), ("-", "--", ":"), strict=True):
+        points = frame[frame["label"].isin(classes)]
+        look = {"color": "0.15", "linewidths": 0.9, "linestyles": dash}
+        sns.kdeplot(points, x="x", y="y", levels=[1 / 3], warn_singular=False, ax=axes, **look)
+        axes.plot([], [], color="0.15", lw=0.9, ls=dash, label=group)
+    axes.set(xlabel="", ylabel="", **limits)
+    figure.legend(loc="outside lower center", ncols=len(CIFAR10_GROUPS), title="Outlined in (b)", title_fontsize=7)
 
 
 def _short(classes: Sequence[str]) -> list[str]:

@@ -1,10 +1,9 @@
 """Supplementary figures of accuracy: votes about single images, kernels and targets, reliability, decision curves."""
 
 import base64
-import math
 import textwrap
 from collections.abc import Sequence
-from itertools import pairwise, zip_longest
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -38,7 +37,6 @@ MAPPINGS = {"raw": "as given", "calibrated": "calibrated"}
 RELIABLE = ("clai-m", "clai-c", "cross-entropy", "student-t-mixture", "supervised-contrastive")
 """Models whose reliability is drawn, at most four of a dataset, in order; of a user's own datasets every model is."""
 FEWEST_IN_BIN = 50  # samples; a share of fewer says little
-PER_LINE = 4  # datasets side by side
 
 ABLATION_COLUMNS = ["dataset", "model", "rule", "metric", "mean", "low", "high", "n"]
 TARGET_COLOURS = {"zero": BLUE, "product": VERMILION}
@@ -72,17 +70,10 @@ def reliability(evidence: Evidence, fewest: int = FEWEST_IN_BIN, models: Sequenc
         models: at most four of them are drawn; none for all.
     """
     datasets = evidence.at_hand()
-    blocks, width = math.ceil(len(datasets) / PER_LINE), min(len(datasets), PER_LINE)
-    figure = new_figure(max(3.6, WIDTH * width / PER_LINE), 0.8 + 3.5 * blocks, evidence)
-    panels = figure.subplots(2 * blocks, width, squeeze=False, sharex=True, sharey=True)
-    # A block of two lines holds the datasets of a line; each dataset has a column of it.
-    columns = [panels[2 * block : 2 * block + 2, column] for block in range(blocks) for column in range(width)]
+    figure = new_figure(min(WIDTH, 1.8 + 1.8 * len(datasets)), 4.3, evidence)
+    panels = figure.subplots(2, len(datasets), squeeze=False, sharex=True, sharey=True)
     parts = []
-    for place, (column, dataset) in enumerate(zip_longest(columns, datasets)):
-        if dataset is None:
-            for axes in column:
-                axes.set_visible(False)
-            continue
+    for column, dataset in zip(panels.T, datasets, strict=True):
         pooled = pool_bins(of_one_kind(evidence.frame(dataset, "reliability.csv")))
         if models:
             present = [model for model in models if model in set(pooled["model"])]
@@ -96,14 +87,13 @@ def reliability(evidence: Evidence, fewest: int = FEWEST_IN_BIN, models: Sequenc
                 xticks=[0, 0.5, 1], xticklabels=["0", "0.5", "1"], yticks=[0, 0.5, 1], yticklabels=["0", "0.5", "1"]
             )
             axes.set_box_aspect(1)
-            axes.tick_params(labelbottom=mapping == "calibrated", labelleft=place % width == 0)
-            axes.set_ylabel(f"Observed share,\n{wording}" if place % width == 0 else "")
+            axes.set_ylabel(f"Observed share,\n{wording}" if dataset == datasets[0] else "")
         column[0].set_title(short_title(evidence, dataset, 22), fontsize=8)
         column[1].set_xlabel("Predicted probability", fontsize=7.5)
         parts.append(pooled.assign(dataset=dataset))
     frame = pd.concat(parts)
     entries = handles(styles_of(frame["model"]), marker="o", ms=2.5)
-    figure.legend(handles=entries, loc="outside lower center", ncols=min(4, width + 1), handlelength=2.6)
+    figure.legend(handles=entries, loc="outside lower center", ncols=min(5, len(datasets) + 1), handlelength=2.6)
     return figure, frame
 
 
