@@ -1,15 +1,11 @@
 """Check the mathematics numerically; write the tidy table of results and the record of the run."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from replication.experiments.theory import MINIATURE_SEEDS, SEEDS, check_all
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job, use_threads
 from replication.runs.record import Recorder, write_records
-
-if TYPE_CHECKING:
-    from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
 output, settings = snakemake.output, {**snakemake.params.settings, "threads": snakemake.threads}

@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -16,9 +15,6 @@ from replication.report.tables.render import render
 from replication.report.verify import of_claims, of_table, of_text
 from replication.runs.jobs import start_job
 from replication.runs.outputs import CLAIMS, VERIFIED_TABLES
-
-if TYPE_CHECKING:
-    from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
 sources, params = snakemake.input, snakemake.params

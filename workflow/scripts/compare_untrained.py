@@ -1,15 +1,10 @@
 """Measure the similarity between classes in the inputs of the encoder and in an untrained network."""
 
-from typing import TYPE_CHECKING
-
 from replication.experiments.embeddings import embed_parts, open_view
 from replication.experiments.evaluation import class_similarity
 from replication.models.run import Run
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job
-
-if TYPE_CHECKING:
-    from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
 for name, path in snakemake.output.items():

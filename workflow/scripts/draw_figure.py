@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from replication.report.evidence import Evidence
 from replication.report.figures.render import render, save
@@ -10,9 +9,6 @@ from replication.report.printed_values import read_values
 from replication.report.sidecars import csv_text, sidecar
 from replication.runs.jobs import start_job
 from replication.runs.outputs import layout_of
-
-if TYPE_CHECKING:
-    from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
 sources, params, targets = snakemake.input, snakemake.params, snakemake.output

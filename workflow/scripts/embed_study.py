@@ -1,15 +1,10 @@
 """Train the model of CLaI whose embeddings the baselines on embeddings of a study share."""
 
-from typing import TYPE_CHECKING
-
 from replication.models.base import create
 from replication.models.embedding import embed_splits, save_embedded
 from replication.models.run import Run
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job
-
-if TYPE_CHECKING:
-    from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
 inputs, output, params = snakemake.input, snakemake.output, snakemake.params

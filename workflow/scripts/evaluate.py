@@ -1,7 +1,5 @@
 """Evaluate a trained model on test samples, and measure what the controls of claims ask of its run."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pandas as pd
 
@@ -16,9 +14,6 @@ from replication.runs.identity import RunId
 from replication.runs.jobs import start_job
 from replication.runs.models import MODELS
 from replication.runs.record import disk_mb
-
-if TYPE_CHECKING:
-    from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
 output, path, parts = snakemake.output, snakemake.input.model, snakemake.params.parts

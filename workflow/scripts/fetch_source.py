@@ -1,14 +1,10 @@
 """Find or download the raw files of one dataset, verify them and write their manifest."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from replication.datasets.sources import obtain
 from replication.runs.jobs import start_job
 from replication.runs.record import MIB, StageMeter
-
-if TYPE_CHECKING:
-    from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
 meter = StageMeter("download")

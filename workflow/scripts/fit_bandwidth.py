@@ -1,16 +1,12 @@
 """Choose the width of the Parzen window on validation samples, and measure it and coarser scores on test samples."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from clai.encoders import place
 from replication.experiments.bandwidth import VALIDATION_SAMPLES, measure_bandwidth
 from replication.experiments.published import reopen
 from replication.models.embedding import draw_items, embed, further_views
 from replication.runs.jobs import start_job
-
-if TYPE_CHECKING:
-    from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
 inputs = snakemake.input

@@ -1,7 +1,5 @@
 """Fit a model of rows or of embeddings on a run's training samples, and measure it."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from replication.experiments.evaluation import evaluate
@@ -12,9 +10,6 @@ from replication.runs.identity import RunId
 from replication.runs.jobs import start_job
 from replication.runs.models import MODELS
 from replication.runs.record import disk_mb
-
-if TYPE_CHECKING:
-    from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
 inputs, output = snakemake.input, snakemake.output

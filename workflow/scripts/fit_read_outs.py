@@ -1,7 +1,5 @@
 """Fit the read-outs on one embedding and measure them."""
 
-from typing import TYPE_CHECKING
-
 from replication.experiments.embeddings import embed_parts, open_view
 from replication.experiments.read_outs import VALIDATION_SAMPLES, measure_read_outs
 from replication.models.embedding import draw_items
@@ -9,9 +7,6 @@ from replication.models.run import Run
 from replication.runs.controls import READ_OUT_SAMPLES
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job
-
-if TYPE_CHECKING:
-    from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
 inputs, output, params = snakemake.input, snakemake.output, snakemake.params

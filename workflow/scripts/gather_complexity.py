@@ -3,7 +3,6 @@
 import json
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -11,9 +10,6 @@ from replication.report.tables.complexity import comparisons
 from replication.runs.jobs import start_job
 from replication.runs.outputs import BENCHMARK_TITLE
 from replication.runs.record import write_records
-
-if TYPE_CHECKING:
-    from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
 output, miniature = snakemake.output, snakemake.params.miniature

@@ -1,7 +1,6 @@
 """Round and gather the predictions of all runs of a model."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -9,9 +8,6 @@ import pandas as pd
 from replication.experiments.predictions import save_predictions
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job
-
-if TYPE_CHECKING:
-    from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
 predictions, temperatures = {}, {}

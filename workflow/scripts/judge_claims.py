@@ -1,7 +1,6 @@
 """Judge the paper's claims; write the verdicts as JSON, and from them a page of all, a page each and a CSV."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from replication.report.captions import caption
 from replication.report.claims.judge import judge
@@ -10,9 +9,6 @@ from replication.report.evidence import Evidence
 from replication.report.printed_values import read_values
 from replication.report.sidecars import csv_text, sidecar
 from replication.runs.jobs import start_job
-
-if TYPE_CHECKING:
-    from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
 sources, params, targets = snakemake.input, snakemake.params, snakemake.output

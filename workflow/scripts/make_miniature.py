@@ -1,13 +1,9 @@
 """Generate the raw files of one dataset in miniature."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from replication.datasets.miniature.make import make
 from replication.runs.jobs import start_job
-
-if TYPE_CHECKING:
-    from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
 make(snakemake.wildcards.dataset, Path(snakemake.output.table).parent, snakemake.params.seed)

@@ -1,16 +1,12 @@
 """Measure a part of time and memory of training and of votes."""
 
 import logging
-from typing import TYPE_CHECKING
 
 from replication.experiments.complexity import measure
 from replication.models.run import choose_device, choose_precision
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job, use_threads
 from replication.runs.record import Recorder
-
-if TYPE_CHECKING:
-    from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
 logging.getLogger("clai").setLevel(logging.WARNING)  # A line for each epoch would be many, and would be timed.

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -16,9 +15,6 @@ from replication.report.evidence import printed_reading
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job
 from replication.runs.record import with_evaluation
-
-if TYPE_CHECKING:
-    from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
 given, made, params = snakemake.input, snakemake.output, snakemake.params

@@ -1,15 +1,11 @@
 """Show test images beside the references that vote for and against their predicted class."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from clai.published_model import load
 from replication.datasets import prepared
 from replication.experiments.published import vote_pictures
 from replication.runs.jobs import start_job, use_threads
-
-if TYPE_CHECKING:
-    from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
 use_threads(snakemake.threads)

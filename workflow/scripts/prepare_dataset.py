@@ -2,14 +2,10 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from replication.datasets.sources import Raw, prepare
 from replication.runs.jobs import start_job
 from replication.runs.record import StageMeter, disk_mb
-
-if TYPE_CHECKING:
-    from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
 meter = StageMeter("prepare")

@@ -1,7 +1,6 @@
 """Render one table as LaTeX, CSV and JSON."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from replication.report.evidence import Evidence
 from replication.report.printed_values import read_values
@@ -10,9 +9,6 @@ from replication.report.tables.layout import Sources
 from replication.report.tables.render import render
 from replication.runs.jobs import start_job
 from replication.runs.outputs import layout_of
-
-if TYPE_CHECKING:
-    from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
 sources, params, targets = snakemake.input, snakemake.params, snakemake.output

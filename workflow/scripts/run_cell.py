@@ -1,7 +1,5 @@
 """Fit and measure one cell of a study."""
 
-from typing import TYPE_CHECKING
-
 from replication.experiments.studies import run_cell
 from replication.models.base import embedded_splits
 from replication.models.embedding import load_embedded
@@ -9,9 +7,6 @@ from replication.models.run import Run
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job
 from replication.runs.record import disk_mb
-
-if TYPE_CHECKING:
-    from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
 inputs, output, params = snakemake.input, snakemake.output, snakemake.params

@@ -3,7 +3,6 @@
 import json
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -12,9 +11,6 @@ from replication.runs.controls import CONTROLS
 from replication.runs.gather import gather
 from replication.runs.jobs import start_job
 from replication.runs.record import StageMeter, disk_mb, with_evaluation, write_records
-
-if TYPE_CHECKING:
-    from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
 meter = StageMeter("summarise")

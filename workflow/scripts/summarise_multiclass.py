@@ -1,7 +1,6 @@
 """Compare all models of a dataset of samples, and project its test embeddings: t-SNE and stages of a model of CLaI."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -16,9 +15,6 @@ from replication.models.run import Run
 from replication.runs.columns import COLUMNS
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job
-
-if TYPE_CHECKING:
-    from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
 inputs, output, settings = snakemake.input, snakemake.output, snakemake.params.settings

@@ -1,7 +1,6 @@
 """Intervals by patient, decision curves and latent signals from all runs on recordings."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -12,9 +11,6 @@ from replication.metrics.bootstrap import net_benefit, patient_intervals
 from replication.runs.columns import COLUMNS
 from replication.runs.gather import gather
 from replication.runs.jobs import start_job
-
-if TYPE_CHECKING:
-    from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
 data = prepared.load(Path(snakemake.input.prepared).parent)

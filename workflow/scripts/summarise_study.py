@@ -1,13 +1,9 @@
 """Gather metrics, histories and records of all cells of a study."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from replication.runs.gather import gather_study
 from replication.runs.jobs import start_job
-
-if TYPE_CHECKING:
-    from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
 runs = [Path(path).parent for path in snakemake.input.metrics]

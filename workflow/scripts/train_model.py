@@ -1,7 +1,5 @@
 """Train one model on one dataset with one seed."""
 
-from typing import TYPE_CHECKING
-
 import pandas as pd
 
 from replication.models.base import create
@@ -9,9 +7,6 @@ from replication.models.run import Run
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job
 from replication.runs.record import disk_mb
-
-if TYPE_CHECKING:
-    from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
 inputs, output, params = snakemake.input, snakemake.output, snakemake.params

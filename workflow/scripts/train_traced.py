@@ -1,14 +1,9 @@
 """Train by one objective and trace the alignment of its embedding."""
 
-from typing import TYPE_CHECKING
-
 from replication.experiments.embeddings import train_traced
 from replication.models.run import Run
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job
-
-if TYPE_CHECKING:
-    from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
 inputs, output, params = snakemake.input, snakemake.output, snakemake.params

@@ -2,14 +2,10 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from replication.report.verify import Agreement, summary
-
-if TYPE_CHECKING:
-    from snakemake.script import snakemake
 
 numbers = pd.read_csv(snakemake.input[0], keep_default_na=False)
 Path(snakemake.log[0]).write_text(summary(numbers))

@@ -1,14 +1,10 @@
 """Compute the evidence of a dataset from its published predictions and compare it."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from replication.report.evidence import Evidence
 from replication.report.verify import of_dataset
 from replication.runs.jobs import start_job
-
-if TYPE_CHECKING:
-    from snakemake.script import snakemake
 
 start_job(snakemake.log[0])
 evidence = Evidence.of_files(Path(snakemake.params.root), snakemake.params.datasets, snakemake.input.evidence)
