@@ -11,7 +11,7 @@ import pandas as pd
 
 from replication.metrics.passes import trunk_passes
 from replication.report.claims.finding import Finding
-from replication.report.claims.judge import JUDGES
+from replication.report.claims.judge import find
 from replication.report.claims.theory import TURNS
 from replication.report.evidence import Evidence, _read_csv, _read_records
 from replication.report.labels import RULES
@@ -35,7 +35,7 @@ def finding_on(root: Path, number: str) -> Finding:
     """Return what a claim's judge finds in the evidence below `root`, which may have changed since it was last read."""
     _read_csv.cache_clear()
     _read_records.cache_clear()
-    return JUDGES[number](Evidence.found(root, EXPECTED), PRINTED)
+    return find(number, Evidence.found(root, EXPECTED), PRINTED)
 
 
 def change(root: Path, folder: str, file: str, edit: Callable[[pd.DataFrame], Any]) -> None:

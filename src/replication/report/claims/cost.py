@@ -3,10 +3,10 @@
 import pandas as pd
 
 from replication.metrics.passes import trunk_passes
-from replication.report.claims.finding import POINTS, Finding, Unit, judges
+from replication.report.claims.finding import POINTS, Finding, Unit
 from replication.report.claims.hypothesis import ANY, NOT_LESS, Hypothesis, decided
 from replication.report.claims.sources import KERNELS, of_vote
-from replication.report.evidence import Evidence, by_setting
+from replication.report.evidence import by_setting
 from replication.report.statistics import gap
 from replication.runs.outputs import BENCHMARK
 
@@ -17,15 +17,14 @@ FASTER = Hypothesis("better", TENTH, null=1, bounds=ANY)
 RATIO, COUNT = Unit(2), Unit(1)
 
 
-@judges("13")
-def cost_grows_as_stated(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
-    finding = Finding(evidence, required=("time a pass", "memory"))
-    measured = evidence.frame(BENCHMARK, "benchmark.csv")
+def cost_grows_as_stated(finding: Finding) -> None:
+    finding.required = ("time a pass", "memory")
+    measured = finding.evidence.frame(BENCHMARK, "benchmark.csv")
     own = measured[(measured["variant"] == "printed") & measured["comparison"].isin(["classes", "batches"])]
     # In miniature sizes, overheads rule the times.
-    if own.empty or evidence.miniature:
+    if own.empty or finding.evidence.miniature:
         finding.missing.append("time and peak memory for several numbers of batches M and of classes C")
-        return finding
+        return
     finding.cite(BENCHMARK, "benchmark.csv")
     own = by_setting(own)
     for comparison, size in (("classes", "C"), ("batches", "M")):
@@ -42,7 +41,6 @@ def cost_grows_as_stated(evidence: Evidence, printed_values: pd.DataFrame) -> Fi
         grown = float(memory[most] / memory[fewest])
         outcome, part = (decided(abs(grown - 1) <= TENTH), "memory") if comparison == "classes" else (None, "")
         finding.add(BENCHMARK, f"peak memory, {ends}", grown, RATIO, outcome, part=part)
-    return finding
 
 
 def seconds_a_pass(rows: pd.DataFrame, size: str, *, bare: bool) -> pd.DataFrame:
@@ -61,9 +59,8 @@ def seconds_a_pass(rows: pd.DataFrame, size: str, *, bare: bool) -> pd.DataFrame
     return times.pivot_table(index="repetition", columns=size, values="time")
 
 
-@judges("14")
-def tensor_replaces_loop(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
-    finding = Finding(evidence, required=("speed", "accuracy at the best epoch"))
+def tensor_replaces_loop(finding: Finding) -> None:
+    finding.required = ("speed", "accuracy at the best epoch")
     measured = finding.frame(BENCHMARK, "benchmark.csv")
     times = measured[(measured["comparison"] == "joint") & (measured["quantity"] == "seconds")]
     seconds = times.pivot_table(index="repetition", columns="variant", values="value")
@@ -71,7 +68,7 @@ def tensor_replaces_loop(evidence: Evidence, printed_values: pd.DataFrame) -> Fi
     best = history.pivot_table("validation_accuracy", "seed", "model", aggfunc="max")
     if seconds.empty or best.empty:
         finding.missing.append("both schedules to convergence, and their times measured alone on a machine")
-        return finding
+        return
     ratio = (seconds["sequential"] / seconds["joint"]).dropna()
     finding.add(BENCHMARK, "time of an epoch, sequential over joint", ratio, RATIO, FASTER, part="speed")
     last = of_vote(finding.frame(CONVERGENCE, "metrics.csv"))
@@ -85,16 +82,13 @@ def tensor_replaces_loop(evidence: Evidence, printed_values: pd.DataFrame) -> Fi
         gains = gap(last, "accuracy", joint, sequential)
         finding.add(CONVERGENCE, f"test accuracy, last epoch, {title}", gains, POINTS, NOT_LESS, role="control")
     finding.not_controlled += ["equal numbers of steps", "masked targets"]
-    return finding
 
 
-@judges("B")
-def loop_over_classes(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
-    finding = Finding(evidence)
+def loop_over_classes(finding: Finding) -> None:
     for dataset in ("pathmnist", "cifar10"):
-        for record in evidence.runs(dataset, ["clai-c"])[:1]:
+        for record in finding.evidence.runs(dataset, ["clai-c"])[:1]:
             finding.cite(dataset, "runs.jsonl")
-            counts = evidence.description(dataset)["splits"]["train"]["counts"]
+            counts = finding.evidence.description(dataset)["splits"]["train"]["counts"]
             batch = record["settings"]["training"]["batch_size"]
             batches, classes = sum(counts) // batch, len(counts)
             sequential, joint = (trunk_passes(name, batches, classes)[0] for name in ("sequential", "joint"))
@@ -105,11 +99,7 @@ def loop_over_classes(evidence: Evidence, printed_values: pd.DataFrame) -> Findi
             finding.add(
                 dataset, f"passes with all pairs of batches over one pass an epoch, {setting}", joint / batches, COUNT
             )
-    return finding
 
 
-@judges("C")
-def long_tails(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
-    return Finding(
-        evidence, missing=["degrees of freedom of embeddings by likelihood, of CLaI's and of cross-entropy's"]
-    )
+def long_tails(finding: Finding) -> None:
+    finding.missing.append("degrees of freedom of embeddings by likelihood, of CLaI's and of cross-entropy's")

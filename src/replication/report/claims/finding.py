@@ -120,6 +120,7 @@ class Finding:
 
     Args:
         evidence: where it comes from.
+        printed: the values that the paper prints.
         join: how the outcomes of one model and reading join.
         targets: the readings of the targets that the paper's text allows.
         required: the parts of the claim, where it has several.
@@ -131,6 +132,7 @@ class Finding:
     """
 
     evidence: Evidence
+    printed: pd.DataFrame
     join: Callable[[Iterable[Outcome]], Outcome] = all_of
     targets: Sequence[str] = ()
     required: Sequence[str] = ()
@@ -139,6 +141,20 @@ class Finding:
     missing: list[str] = field(default_factory=list)
     not_controlled: list[str] = field(default_factory=list)
     note: str = ""
+
+    def start(self, datasets: Sequence[str], targets: Sequence[str] = ()) -> list[str]:
+        """Name what absent `datasets` need, and return those datasets and substitutes that have runs of a CLaI model."""
+        self.targets, present = targets, []
+        for dataset in [key for key in datasets if key in self.evidence.expected]:
+            for stand_in in self.evidence.stand_ins(dataset):
+                if self.evidence.runs(stand_in, PAIR):
+                    present += [] if stand_in in present else [stand_in]
+                elif self.evidence.has(stand_in):
+                    self.missing.append(f"{self.evidence.title(stand_in)}: runs of a CLaI model")
+            if not self.evidence.has(dataset):
+                title, needs = (self.evidence.expected[dataset][key] for key in ("title", "needs"))
+                self.missing.append(needs if needs.startswith(title) else f"{title}: {needs}")
+        return present
 
     def cite(self, key: str, file: str) -> None:
         """Add an evidence file to those behind the numbers."""
@@ -266,38 +282,3 @@ def _by_model(estimates: Sequence[Estimate]) -> list[list[Estimate]]:
     """Return for each model its estimates and those that name none; all of them where none names a model."""
     models = list(dict.fromkeys(estimate.model for estimate in estimates if estimate.model))
     return [[e for e in estimates if e.model in ("", model)] for model in models] or [list(estimates)]
-
-
-def start(evidence: Evidence, datasets: Sequence[str], targets: Sequence[str] = ()) -> tuple[Finding, list[str]]:
-    """Begin a finding on those of `datasets` that are at hand, or whose substitute is.
-
-    Returns:
-        The finding, which names what absent datasets need; the datasets and substitutes with runs of a CLaI model.
-    """
-    finding, present = Finding(evidence, targets=targets), []
-    for dataset in [key for key in datasets if key in evidence.expected]:
-        for stand_in in evidence.stand_ins(dataset):
-            if evidence.runs(stand_in, PAIR):
-                present += [] if stand_in in present else [stand_in]
-            elif evidence.has(stand_in):
-                finding.missing.append(f"{evidence.title(stand_in)}: runs of a CLaI model")
-        if not evidence.has(dataset):
-            title, needs = (evidence.expected[dataset][key] for key in ("title", "needs"))
-            finding.missing.append(needs if needs.startswith(title) else f"{title}: {needs}")
-    return finding, present
-
-
-Judge = Callable[[Evidence, pd.DataFrame], Finding]
-"""From the evidence and the values that the paper prints to what the test finds."""
-JUDGES: dict[str, Judge] = {}
-"""The judges by the claim's number in claims.yaml."""
-
-
-def judges(number: str) -> Callable[[Judge], Judge]:
-    """Register the function below as the judge of a claim."""
-
-    def register(judge: Judge) -> Judge:
-        JUDGES[number] = judge
-        return judge
-
-    return register

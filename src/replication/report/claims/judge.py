@@ -4,28 +4,57 @@ claims.yaml has the words, the modules beside this one the tests. A sentence fol
 contradict it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from replication.report.claims import cost, multiclass, sepsis, theory, training
-from replication.report.claims.finding import JUDGES, Estimate, Finding
+from replication.report.claims.finding import Estimate, Finding
 from replication.report.claims.hypothesis import Outcome
 from replication.report.evidence import Evidence
 from replication.report.statistics import Interval
 from replication.runs.outputs import CLAIM_TEXTS
 
-__all__ = ["cost", "judge", "multiclass", "record", "sepsis", "theory", "training"]
 TARGETS = CLAIM_TEXTS["targets"]
+JUDGES: dict[str, Callable[[Finding], None]] = {
+    "1": multiclass.more_accurate,
+    "2": multiclass.better_calibrated,
+    "3a": training.lower_loss,
+    "3b": training.converges_faster,
+    "4": multiclass.table1_values,
+    "5": sepsis.lowest_calibration_error,
+    "6": sepsis.slightly_lower,
+    "7": sepsis.beats_mixture,
+    "8": sepsis.competitive_calibration,
+    "9": theory.optimises_alignment,
+    "10": theory.is_parzen_classifier,
+    "11": sepsis.signals_converge,
+    "12": multiclass.groups_similar_classes,
+    "13": cost.cost_grows_as_stated,
+    "14": cost.tensor_replaces_loop,
+    "15": theory.zero_targets_help,
+    "16": multiclass.sleepedf_is_hardest,
+    "A": theory.learned_metric,
+    "B": cost.loop_over_classes,
+    "C": cost.long_tails,
+}
+"""By a claim's number what adds the evidence on it to a finding."""
 
 
 def judge(evidence: Evidence, printed_values: pd.DataFrame) -> list[dict[str, Any]]:
     """Judge every claim by `evidence` and the values that the paper prints; return the records of `record`."""
     return [
-        record(number, text, JUDGES[number](evidence, printed_values)) for number, text in CLAIM_TEXTS["claims"].items()
+        record(number, text, find(number, evidence, printed_values)) for number, text in CLAIM_TEXTS["claims"].items()
     ]
+
+
+def find(number: str, evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
+    """Return what the evidence shows of a claim."""
+    finding = Finding(evidence, printed_values)
+    JUDGES[number](finding)
+    return finding
 
 
 def record(number: str, text: Mapping[str, Any], finding: Finding) -> dict[str, Any]:

@@ -4,7 +4,6 @@ import itertools
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from replication.report.claims.finding import (
@@ -17,8 +16,6 @@ from replication.report.claims.finding import (
     Place,
     Role,
     Unit,
-    judges,
-    start,
 )
 from replication.report.claims.hypothesis import (
     LESS,
@@ -36,7 +33,6 @@ from replication.report.claims.sources import (
     multiclass_sources,
     of_vote,
 )
-from replication.report.evidence import Evidence
 from replication.report.printed_values import printed_value
 from replication.report.statistics import FEWEST, Interval, gap, interval, minus_printed, over_samples, values
 from replication.runs.controls import COMPARED, EMBEDDINGS
@@ -49,20 +45,17 @@ CIFAR10_GROUPS = {"vehicles": (1, 9), "four-legged animals": (3, 4, 5, 7), "blue
 BLUE_WITH_SHIPS = (0, 2, 8)
 
 
-@judges("1")
-def more_accurate(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
-    finding, present = start(evidence, MULTICLASS, TARGETS)
-    for source in multiclass_sources(evidence, present):
+def more_accurate(finding: Finding) -> None:
+    present = finding.start(MULTICLASS, TARGETS)
+    for source in multiclass_sources(finding, present):
         difference = source.gap(finding, "accuracy")
         finding.add(source.key, f"accuracy, {M_MINUS_C}", difference, POINTS, MORE, source.place)
     _control_metric(finding, "accuracy", "accuracy", POINTS, MORE)
-    return finding
 
 
-@judges("2")
-def better_calibrated(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
-    finding, present = start(evidence, MULTICLASS, TARGETS)
-    for source in multiclass_sources(evidence, present):
+def better_calibrated(finding: Finding) -> None:
+    present = finding.start(MULTICLASS, TARGETS)
+    for source in multiclass_sources(finding, present):
         for metric, option in (("ece", ""), ("ece_scaled", "calibrated")):
             difference, place = source.gap(finding, metric), Place(source.target, option)
             finding.add(source.key, f"ECE, {M_MINUS_C}", difference, DIFFERENCE, LESS, place)
@@ -71,7 +64,6 @@ def better_calibrated(evidence: Evidence, printed_values: pd.DataFrame) -> Findi
             difference, quantity = gap(metrics, metric, *PAIR), f"{name}, {M_MINUS_C}"
             finding.add(source.key, quantity, difference, DIFFERENCE, LESS, Place(source.target), role="control")
     _control_metric(finding, "ece", "ECE", DIFFERENCE, LESS)
-    return finding
 
 
 def _control_metric(finding: Finding, metric: str, name: str, unit: Unit, hypothesis: Hypothesis) -> None:
@@ -91,31 +83,29 @@ def _control_metric(finding: Finding, metric: str, name: str, unit: Unit, hypoth
         finding.not_controlled.append("M = I in place of a learned M")
 
 
-@judges("4")
-def table1_values(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
-    finding, present = start(evidence, MULTICLASS, TARGETS)
-    for source in multiclass_sources(evidence, present):
-        metrics, dataset = of_vote(source.frame(finding, "metrics.csv")), evidence.dataset_of(source.key)
+def table1_values(finding: Finding) -> None:
+    present = finding.start(MULTICLASS, TARGETS)
+    for source in multiclass_sources(finding, present):
+        metrics, dataset = of_vote(source.frame(finding, "metrics.csv")), finding.evidence.dataset_of(source.key)
         for model, (metric, name) in itertools.product(PAIR, {"accuracy": "accuracy", "roc_auc": "ROC-AUC"}.items()):
             ours = source.over_samples(finding, metric, model) or interval(values(metrics, model, metric))
             place = source.place._replace(model=MODELS[model].title)
             if dataset not in MULTICLASS:  # The printed values do not apply to a substitute.
                 finding.add(source.key, name, ours, PER_CENT, None, place, role="beside")
                 continue
-            printed = printed_value(printed_values, "table1", dataset, metric)[0] / 100
-            samples = sum(evidence.description(source.key)["splits"]["test"]["counts"])
+            printed = printed_value(finding.printed, "table1", dataset, metric)[0] / 100
+            samples = sum(finding.evidence.description(source.key)["splits"]["test"]["counts"])
             difference = minus_printed(ours, printed, samples)
             finding.add(source.key, f"{name}, ours minus printed", difference, POINTS, THE_PRINTED, place)
-    _control_printed_area(finding, present, printed_values)
-    return finding
+    _control_printed_area(finding, present)
 
 
-def _control_printed_area(finding: Finding, present: Sequence[str], printed_values: pd.DataFrame) -> None:
+def _control_printed_area(finding: Finding, present: Sequence[str]) -> None:
     """Add the area under the curve of decisions, and of labels, minus the printed one, which may be of these."""
     for dataset in [key for key in present if key in MULTICLASS]:
         measured = finding.frame(dataset, "bandwidth.csv")
         areas = measured[(measured["metric"] == "roc_auc") & measured["reading"].isin(["decisions", "label"])]
-        printed = printed_value(printed_values, "table1", dataset, "roc_auc")[0] / 100
+        printed = printed_value(finding.printed, "table1", dataset, "roc_auc")[0] / 100
         for row in areas.itertuples():
             of = {"decisions": "decisions under each condition", "label": "the decided class"}[str(row.reading)]
             name = f"ROC-AUC of {of}, minus printed, {MODELS[str(row.model)].title}, seed {row.seed}"
@@ -140,9 +130,8 @@ def grouping_p(similarity: np.ndarray, group: Sequence[int]) -> float:
     return float(np.mean(within(every) >= within(np.sort(group)) - 1e-12))
 
 
-@judges("12")
-def groups_similar_classes(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
-    finding, present = start(evidence, ["cifar10"])
+def groups_similar_classes(finding: Finding) -> None:
+    present = finding.start(["cifar10"])
     finding.join, finding.required = some_of, tuple(CIFAR10_GROUPS)
     for dataset in present:
         similarity = finding.frame(dataset, "similarity.csv")
@@ -157,7 +146,6 @@ def groups_similar_classes(evidence: Evidence, printed_values: pd.DataFrame) -> 
             if model in PAIR:
                 quantity = f"{MODELS[model].title}, blue backgrounds with ships (section V): largest p"
                 finding.add(dataset, quantity, _largest_p(matrices, BLUE_WITH_SHIPS), NUMBER)
-    return finding
 
 
 def _test_group(
@@ -179,10 +167,9 @@ def _largest_p(matrices: Sequence[np.ndarray], classes: Sequence[int]) -> float:
     return max(grouping_p(matrix, classes) for matrix in matrices)
 
 
-@judges("16")
-def sleepedf_is_hardest(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
-    finding, present = start(evidence, MULTICLASS)
-    sleep, *also_sleep = evidence.stand_ins("sleepedf")  # raw signal before features
+def sleepedf_is_hardest(finding: Finding) -> None:
+    present = finding.start(MULTICLASS)
+    sleep, *also_sleep = finding.evidence.stand_ins("sleepedf")  # raw signal before features
     images = [dataset for dataset in MULTICLASS if dataset != "sleepedf"]
     for model in [*PAIR, "cross-entropy"]:
         accuracy = {dataset: _accuracy(finding, dataset, model) for dataset in present}
@@ -191,7 +178,7 @@ def sleepedf_is_hardest(evidence: Evidence, printed_values: pd.DataFrame) -> Fin
         known = {dataset: found for dataset, found in accuracy.items() if found.n}
         if not {sleep, *images} <= known.keys():
             finding.missing += [
-                f"{evidence.title(d)}: runs of {MODELS[model].title}" for d in present if d not in known
+                f"{finding.evidence.title(d)}: runs of {MODELS[model].title}" for d in present if d not in known
             ]
             continue
         lowest = min((known[dataset] for dataset in images), key=lambda other: other.mean)
@@ -201,10 +188,9 @@ def sleepedf_is_hardest(evidence: Evidence, printed_values: pd.DataFrame) -> Fin
             # That cross-entropy finds the same says that the dataset is hard, which is the claim.
             finding.add(dataset, quantity, minus(known[dataset], lowest), POINTS, LESS, role=role)
     for dataset in present:
-        train, test = (evidence.description(dataset)["splits"][name]["counts"] for name in ("train", "test"))
+        train, test = (finding.evidence.description(dataset)["splits"][name]["counts"] for name in ("train", "test"))
         finding.add(dataset, "accuracy by chance", 1 / len(test), PER_CENT)
         finding.add(dataset, "accuracy of the majority class", test[train.index(max(train))] / sum(test), PER_CENT)
-    return finding
 
 
 def _accuracy(finding: Finding, dataset: str, model: str) -> Interval:

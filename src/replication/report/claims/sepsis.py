@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from replication.report.claims.finding import DIFFERENCE, EFFECT, PAIR, Finding, Place, judges, start
+from replication.report.claims.finding import DIFFERENCE, EFFECT, PAIR, Finding, Place
 from replication.report.claims.hypothesis import ANY, LESS, MORE, NOT_MORE, Hypothesis
 from replication.report.claims.sources import Source, of_vote, recorded
-from replication.report.evidence import PRINTED_LOSS, Evidence
+from replication.report.evidence import PRINTED_LOSS
 from replication.report.printed_values import printed_value
 from replication.report.statistics import gap, values
 from replication.runs.controls import EMBEDDINGS
@@ -45,14 +45,12 @@ class Vote:
         return Place("", self.option, model)
 
 
-def _begin(evidence: Evidence) -> tuple[Finding, list[str]]:
-    """Begin a finding on MIMIC-IV if it is at hand, on the open substitutes otherwise; return the cohorts as well."""
-    finding, present = start(evidence, SEPSIS)
-    if "mimic-iv" in present:
-        return start(evidence, ["mimic-iv"])
+def _begin(finding: Finding) -> list[str]:
+    """Begin on MIMIC-IV if it is at hand, on the open substitutes otherwise; return these cohorts."""
+    present = finding.start(["mimic-iv"] if finding.evidence.runs("mimic-iv", PAIR) else SEPSIS)
     if present:
         finding.missing = [text for text in finding.missing if "MIMIC-IV" in text]
-    return finding, present
+    return present
 
 
 def _votes(finding: Finding, cohorts: list[str], *, errors: bool = False) -> Iterator[Vote]:
@@ -86,9 +84,8 @@ def _votes(finding: Finding, cohorts: list[str], *, errors: bool = False) -> Ite
         yield Vote(key, of_vote(metrics), option, metric)
 
 
-@judges("5")
-def lowest_calibration_error(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
-    finding, cohorts = _begin(evidence)
+def lowest_calibration_error(finding: Finding) -> None:
+    cohorts = _begin(finding)
     for vote in _votes(finding, cohorts, errors=True):
         for other in ("clai-c", MIXTURE):
             difference = gap(vote.metrics, vote.error, "clai-m", other)
@@ -96,15 +93,13 @@ def lowest_calibration_error(evidence: Evidence, printed_values: pd.DataFrame) -
             finding.add(vote.key, quantity, difference, DIFFERENCE, LESS, vote.place())
             _add_brier(finding, vote, "clai-m", other)
         _control_constant(finding, vote, "clai-m")
-    return finding
 
 
-@judges("6")
-def slightly_lower(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
-    finding, cohorts = _begin(evidence)
+def slightly_lower(finding: Finding) -> None:
+    cohorts = _begin(finding)
     for vote in _votes(finding, cohorts):
         for metric, title in PRINTED.items():
-            ours, other = (printed_value(printed_values, "table3", model, metric)[0] for model in PAIR)
+            ours, other = (printed_value(finding.printed, "table3", model, metric)[0] for model in PAIR)
             difference = gap(vote.metrics, metric, *PAIR)
             slightly = Hypothesis("not worse", margin=other - ours)
             quantity = f"{title}, CLaI-M minus CLaI-C"
@@ -112,12 +107,10 @@ def slightly_lower(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
             if vote.option == "":
                 data = "MIMIC-IV, the paper"
                 finding.add(vote.key, f"{quantity}, as printed", ours - other, DIFFERENCE, data=data)
-    return finding
 
 
-@judges("7")
-def beats_mixture(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
-    finding, cohorts = _begin(evidence)
+def beats_mixture(finding: Finding) -> None:
+    cohorts = _begin(finding)
     finding.required = ("ranking", "calibration")
     for vote in _votes(finding, cohorts, errors=True):
         for model in PAIR:
@@ -130,12 +123,10 @@ def beats_mixture(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
             finding.add(vote.key, "ECE, CLaI minus mixture", error, DIFFERENCE, LESS, place, part="calibration")
             _add_brier(finding, vote, model, MIXTURE)
             _control_constant(finding, vote, model)
-    return finding
 
 
-@judges("8")
-def competitive_calibration(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
-    finding, cohorts = _begin(evidence)
+def competitive_calibration(finding: Finding) -> None:
+    cohorts = _begin(finding)
     for vote in _votes(finding, cohorts, errors=True):
         for model in PAIR:
             difference, name = gap(vote.metrics, vote.error, model, MIXTURE), _name(model)
@@ -147,7 +138,6 @@ def competitive_calibration(evidence: Evidence, printed_values: pd.DataFrame) ->
                 if vote.option == "":
                     beside = gap(vote.metrics, vote.error, model, other)
                     finding.add(vote.key, f"ECE, CLaI minus {_name(other)}", beside, DIFFERENCE, None, vote.place(name))
-    return finding
 
 
 def _name(model: str) -> str:
@@ -169,9 +159,8 @@ def _control_constant(finding: Finding, vote: Vote, model: str) -> None:
         finding.add(vote.key, quantity, difference, DIFFERENCE, LESS, role="control")
 
 
-@judges("11")
-def signals_converge(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
-    finding, cohorts = _begin(evidence)
+def signals_converge(finding: Finding) -> None:
+    cohorts = _begin(finding)
     finding.required = ("convergence in events", "smoothness", "likeness to the process")
     for dataset in cohorts:
         option = "whole cohort" if dataset == "challenge2019" else ""
@@ -197,4 +186,3 @@ def signals_converge(evidence: Evidence, printed_values: pd.DataFrame) -> Findin
             against = Hypothesis("not worse", margin=0.2, bounds=ANY)
             quantity = f"{EMBEDDINGS['cross-entropy'].title}: area between signals, in minus out of events"
             finding.add(dataset, quantity, other, EFFECT, against, role="control")
-    return finding

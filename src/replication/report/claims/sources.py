@@ -76,12 +76,13 @@ def recorded(evidence: Evidence, key: str, models: Iterable[str], name: str) -> 
     return {record["settings"]["training"][name] for record in evidence.runs(key, list(models))}
 
 
-def multiclass_sources(evidence: Evidence, present: Sequence[str]) -> Iterator[Source]:
+def multiclass_sources(finding: Finding, present: Sequence[str]) -> Iterator[Source]:
     """Yield the evidence on CLaI-M and CLaI-C by target: runs of table 1, and studies of the same or of a part of their data.
 
     Args:
         present: the datasets and substitutes with runs of a CLaI model.
     """
+    evidence = finding.evidence
     for dataset in present:
         target = str(evidence.runs(dataset, PAIR)[0]["settings"]["target"]["multiclass"])
         yield Source(dataset, target, {model: model for model in PAIR})

@@ -11,8 +11,6 @@ from replication.report.claims.finding import (
     Finding,
     Place,
     Unit,
-    judges,
-    start,
 )
 from replication.report.claims.hypothesis import ANY, MORE, Hypothesis, decided
 from replication.report.claims.sources import (
@@ -22,7 +20,7 @@ from replication.report.claims.sources import (
     multiclass_sources,
     of_vote,
 )
-from replication.report.evidence import Evidence, by_setting
+from replication.report.evidence import by_setting
 from replication.report.statistics import gap, replicates, values
 from replication.runs.controls import EMBEDDINGS
 from replication.runs.models import MODELS
@@ -41,9 +39,8 @@ COHORTS = ("mimic-iv", "challenge2019-septic")
 RATIO = Unit(2)
 
 
-@judges("9")
-def optimises_alignment(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
-    finding, present = start(evidence, MULTICLASS)
+def optimises_alignment(finding: Finding) -> None:
+    present = finding.start(MULTICLASS)
     finding.required = ("maximising the alignment", "other losses")
     for dataset in present:
         trace = finding.frame(dataset, "alignment.csv").sort_values("epoch")
@@ -71,12 +68,10 @@ def optimises_alignment(evidence: Evidence, printed_values: pd.DataFrame) -> Fin
         finding.add(CHECKS, quantity, smallest, NUMBER, data=CHECKED, role="beside")
         finding.note = "its bound holds" if smallest >= -ROUNDING else "its lower bound fails"
     finding.not_controlled.append("shuffled labels")
-    return finding
 
 
-@judges("10")
-def is_parzen_classifier(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
-    finding, present = start(evidence, [*MULTICLASS, *COHORTS])
+def is_parzen_classifier(finding: Finding) -> None:
+    present = finding.start([*MULTICLASS, *COHORTS])
     finding.required = ("the derivation's last line", "a class as large as the rest", "the data's class sizes")
     for dataset in present:
         measured = finding.frame(dataset, "agreement.csv")
@@ -89,7 +84,6 @@ def is_parzen_classifier(evidence: Evidence, printed_values: pd.DataFrame) -> Fi
     if len(simulated):
         _add_simulated(finding, by_setting(simulated))
     finding.not_controlled.append("shares varied on one learned embedding")
-    return finding
 
 
 def _add_simulated(finding: Finding, agreements: pd.DataFrame) -> None:
@@ -110,9 +104,8 @@ def _add_simulated(finding: Finding, agreements: pd.DataFrame) -> None:
         finding.add(CHECKS, quantity, lowest, PER_CENT, outcome, data=CHECKED, part=part)
 
 
-@judges("15")
-def zero_targets_help(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
-    finding, present = start(evidence, MULTICLASS)
+def zero_targets_help(finding: Finding) -> None:
+    present = finding.start(MULTICLASS)
     for study, schedule in TURNS.items():
         turns = finding.frame(study, "history.csv")
         if "turn_change" in turns:
@@ -128,9 +121,9 @@ def zero_targets_help(evidence: Evidence, printed_values: pd.DataFrame) -> Findi
     if not finding.estimates:
         finding.missing = ["runs of the sequential schedule with both targets, measured after each class's turn"]
     by_data: dict[str, dict[str, pd.DataFrame]] = {}
-    for source in multiclass_sources(evidence, present):
+    for source in multiclass_sources(finding, present):
         metrics = of_vote(source.frame(finding, "metrics.csv"))
-        by_data.setdefault(evidence.dataset_of(source.key), {})[source.target] = metrics
+        by_data.setdefault(finding.evidence.dataset_of(source.key), {})[source.target] = metrics
     for dataset, by_target in by_data.items():
         for model in PAIR if set(TARGETS) <= set(by_target) else ():
             zero, product = (values(by_target[target], model, "accuracy") for target in TARGETS)
@@ -142,16 +135,12 @@ def zero_targets_help(evidence: Evidence, printed_values: pd.DataFrame) -> Findi
         quantity = f"accuracy, {title} kernel, zero minus product"
         finding.add("ablation", quantity, difference, POINTS, MORE, Place(option="joint schedule"))
     finding.not_controlled += ["equal numbers of steps", "masked targets"]
-    return finding
 
 
-@judges("A")
-def learned_metric(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
-    finding = Finding(evidence)
+def learned_metric(finding: Finding) -> None:
     metrics = of_vote(finding.frame("ablation", "metrics.csv"))
     for target in TARGETS:
         difference = gap(metrics, "accuracy", f"full_{target}", f"identity_{target}")
         quantity = f"accuracy, {KERNELS['full']} minus {KERNELS['identity']}"
         finding.add("ablation", quantity, difference, POINTS, None, Place(target))
     finding.missing.append("runs whose encoder ends in a layer that cannot absorb M")
-    return finding

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from replication.report.claims.finding import DIFFERENCE, PAIR, POINTS, Finding, Place, judges, start
+from replication.report.claims.finding import DIFFERENCE, PAIR, POINTS, Finding, Place
 from replication.report.claims.hypothesis import LESS, MORE
 from replication.report.claims.sources import (
     KERNELS,
@@ -16,18 +16,16 @@ from replication.report.claims.sources import (
     multiclass_sources,
     recorded,
 )
-from replication.report.evidence import Evidence
 from replication.report.printed_values import printed_value
 
 EPOCHS_120 = "epochs-120"
 
 
-def _sources(
-    finding: Finding, present: list[str], printed_values: pd.DataFrame
-) -> Iterator[tuple[Source, pd.DataFrame]]:
+def _sources(finding: Finding) -> Iterator[tuple[Source, pd.DataFrame]]:
     """Yield the evidence on training with its history; of fewer epochs than figure 3 has, the epochs are an option of ours."""
-    evidence, epochs = finding.evidence, printed_value(printed_values, "text", "figure3", "epochs shown")[0]
-    sources = list(multiclass_sources(evidence, present))
+    present = finding.start(MULTICLASS, TARGETS)
+    evidence, epochs = finding.evidence, printed_value(finding.printed, "text", "figure3", "epochs shown")[0]
+    sources = list(multiclass_sources(finding, present))
     if evidence.has(EPOCHS_120) and evidence.dataset_of(EPOCHS_120) in present:
         sources += [
             Source(EPOCHS_120, target, {"clai-m": f"full_{target}", "clai-c": f"cosine_{target}"}) for target in TARGETS
@@ -38,10 +36,8 @@ def _sources(
         yield replace(source, option="epochs" if short else ""), history
 
 
-@judges("3a")
-def lower_loss(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
-    finding, present = start(evidence, MULTICLASS, TARGETS)
-    for source, history in _sources(finding, present, printed_values):
+def lower_loss(finding: Finding) -> None:
+    for source, history in _sources(finding):
         loss, floor = (
             history.pivot_table(column, "seed", "model", aggfunc="last").reindex(columns=PAIR)
             for column in ("loss", "floor")
@@ -50,15 +46,12 @@ def lower_loss(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
         for option, ends in options.items():
             difference, place = (ends["clai-m"] - ends["clai-c"]).dropna(), Place(source.target, option)
             finding.add(source.key, f"final training loss, {M_MINUS_C}", difference, DIFFERENCE, LESS, place)
-    return finding
 
 
-@judges("3b")
-def converges_faster(evidence: Evidence, printed_values: pd.DataFrame) -> Finding:
-    finding, present = start(evidence, MULTICLASS, TARGETS)
-    for source, history in _sources(finding, present, printed_values):
-        if len(recorded(evidence, source.key, source.models.values(), "batch_size")) > 1:
-            title = evidence.title(source.key)
+def converges_faster(finding: Finding) -> None:
+    for source, history in _sources(finding):
+        if len(recorded(finding.evidence, source.key, source.models.values(), "batch_size")) > 1:
+            title = finding.evidence.title(source.key)
             finding.missing.append(
                 f"{title}: runs of both kernels with one batch size, so that an epoch has as many steps"
             )
@@ -72,7 +65,6 @@ def converges_faster(evidence: Evidence, printed_values: pd.DataFrame) -> Findin
         finding.add("ablation", quantity, difference, POINTS, MORE, Place(target), role="control")
     if history.empty:
         finding.not_controlled.append("M = I in place of a learned M")
-    return finding
 
 
 def lead(history: pd.DataFrame, model: str, other: str) -> pd.Series:
