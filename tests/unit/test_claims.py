@@ -162,10 +162,10 @@ def test_differences_count_test_samples_where_predictions_were_kept(tmp_path: Pa
     compared.to_csv(path, index=False)
     for number in ("1", "2"):
         (judged,) = finding_on(tmp_path, number).tests
-        assert (judged.outcome, judged.samples) == (OPEN, 10000)
+        assert (judged.outcome, judged.value.samples) == (OPEN, 10000)
     path.unlink()
     (judged,) = finding_on(tmp_path, "1").tests
-    assert (judged.outcome, judged.samples) == (REPRODUCED, 0)
+    assert (judged.outcome, judged.value.samples) == (REPRODUCED, 0)
 
 
 def test_one_seed_gives_no_verdict_on_differences(tmp_path: Path) -> None:

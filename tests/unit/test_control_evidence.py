@@ -9,7 +9,6 @@ import pytest
 
 from replication.report.claims.finding import Estimate, Finding
 from replication.report.claims.hypothesis import Outcome
-from replication.report.statistics import Interval
 from replication.runs.columns import COLUMNS
 from support.evidence_fixture import change, finding_on, shift, write_benchmark, write_evidence, write_studies
 
@@ -108,7 +107,7 @@ def test_the_area_of_decisions_stands_beside_the_printed_one(root: Path) -> None
     )
     (control,) = controls(finding_on(root, "4"))
     assert control.outcome is None
-    assert control.value == pytest.approx(0.95 - 0.9386)
+    assert control.value.mean == pytest.approx(0.95 - 0.9386)
 
 
 def test_an_agreement_beyond_what_a_share_can_be_gives_no_verdict(root: Path) -> None:
@@ -116,7 +115,6 @@ def test_an_agreement_beyond_what_a_share_can_be_gives_no_verdict(root: Path) ->
         ("clai-m", seed, None, 0.1, "agreement", value) for seed, value in enumerate((0.97, 0.999, 0.999))
     ])  # fmt: skip
     (judged,) = [e for e in finding_on(root, "10").tests if e.part == "the data's class sizes"]
-    assert isinstance(judged.value, Interval)
     assert judged.value.high > 1
     assert judged.outcome == Outcome.NOT_TESTABLE
     assert np.isfinite(judged.value.mean)

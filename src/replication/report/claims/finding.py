@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from replication.report.claims.hypothesis import Hypothesis, Outcome, agreed, all_of, n_needed, one_of
@@ -33,14 +34,12 @@ class Unit:
     factor: float = 1.0
     signed: bool = False
 
-    def text(self, value: float | Interval) -> str:
-        """Write a number, or a mean with its interval: `+0.41 points [+0.12, +0.70]`."""
-        if not isinstance(value, Interval):
-            number = f"{self.factor * value:{'+' if self.signed else ''}.{self.digits}f}"
-            return f"{number} {self.name}".rstrip()
-        bare = Unit(self.digits, factor=self.factor, signed=self.signed)
-        limits = f" [{bare.text(value.low)}, {bare.text(value.high)}]" if value.known else ""
-        return f"{self.text(value.mean)}{limits}"
+    def text(self, value: Interval) -> str:
+        """Write a mean, with its interval where it has one: `+0.41 points [+0.12, +0.70]`."""
+        form = f"{'+' if self.signed else ''}.{self.digits}f"
+        mean, low, high = (format(self.factor * number, form) for number in (value.mean, value.low, value.high))
+        number = f"{mean} {self.name}".rstrip()
+        return f"{number} [{low}, {high}]" if value.known else number
 
 
 PER_CENT = Unit(2, "%", factor=100)
@@ -70,7 +69,7 @@ class Estimate:
     Args:
         key: the evidence folder, and `data` the name of its data.
         quantity: what it measures.
-        value: the number, or a mean with its interval.
+        value: the number as the mean, with its interval where it has one.
         unit: how to write it.
         outcome: what it says of the claim; None where the claim says nothing of it.
         role: a test has a say in the verdict, an option stands beside it with a choice of ours, a control asks whether the same
@@ -78,13 +77,13 @@ class Estimate:
         part: of the claim.
         target, option, model: as of `Place`.
         hypothesis: what the claim says of the number.
-        replicates: the values behind an interval, by seed or fold.
+        n_needed: the replicates that would decide what stays open; None where test samples count, whose part they leave.
     """
 
     key: str
     data: str
     quantity: str
-    value: float | Interval
+    value: Interval
     unit: Unit
     outcome: Outcome | None
     role: Role
@@ -93,25 +92,12 @@ class Estimate:
     option: str = ""
     model: str = ""
     hypothesis: Hypothesis | None = None
-    replicates: pd.Series = field(default_factory=lambda: pd.Series(dtype=float), compare=False)
-
-    @property
-    def samples(self) -> int:
-        """Return the number of test samples, or of groups of them, that the interval counts; 0 if it does not."""
-        return self.value.samples if isinstance(self.value, Interval) else 0
+    n_needed: int | None = None
 
     @property
     def short_data(self) -> str:
         """Return the name of the data without the study and the number of samples."""
         return re.split(r", study|, [\d,]+ of", self.data)[0]
-
-    @property
-    def n_needed(self) -> int | None:
-        """Return the replicates that an open estimate would need; None where test samples count, whose part they leave."""
-        if self.hypothesis is None or self.outcome != Outcome.INCONCLUSIVE or self.samples:
-            return None
-        needed = n_needed(self.replicates, self.hypothesis.margin)
-        return needed if needed and needed > len(self.replicates) else None
 
 
 @dataclass
@@ -190,22 +176,22 @@ class Finding:
             Others: as of `Estimate`. With an option the role is `option`, without a hypothesis `beside`.
         """
         value = interval(values) if isinstance(values, pd.Series) else values
-        if isinstance(value, Interval) and value.n == 0:
+        if not isinstance(value, Interval):
+            value = Interval(value, np.nan, np.nan, 0)
+        if np.isnan(value.mean):
             return
-        place, asked, outcome = place or Place(), None, None
-        if isinstance(hypothesis, Outcome):
-            outcome = hypothesis
-        elif hypothesis and isinstance(value, Interval):
-            asked, outcome = hypothesis, hypothesis.outcome(value)
+        place = place or Place()
+        asked = hypothesis if isinstance(hypothesis, Hypothesis) else None
+        outcome = hypothesis.outcome(value) if isinstance(hypothesis, Hypothesis) else hypothesis
         if role == "test":
             role = "option" if place.option else "beside" if outcome is None else "test"
         if outcome == Outcome.NOT_TESTABLE and role == "test":
             self.missing.append("three seeds or folds at least, and an interval with a width within the metric's range")
-        replicates = values if isinstance(values, pd.Series) else pd.Series(dtype=float)
+        needed = None
+        if asked and outcome == Outcome.INCONCLUSIVE and isinstance(values, pd.Series):
+            needed = n_needed(values, asked.margin)
         data = data or self.evidence.title(key)
-        self.estimates.append(
-            Estimate(key, data, quantity, value, unit, outcome, role, part, *place, asked, replicates)
-        )
+        self.estimates.append(Estimate(key, data, quantity, value, unit, outcome, role, part, *place, asked, needed))
 
     @property
     def tests(self) -> list[Estimate]:

@@ -61,12 +61,12 @@ class Hypothesis:
             return Outcome.NOT_TESTABLE
         low, high = sorted(self.sign * (bound - self.null) for bound in (interval.low, interval.high))
         if self.kind == "better":
-            return _decide(borne_out=low > 0 and high >= self.margin, excluded=high < self.margin)
+            return decided(borne_out=low > 0 and high >= self.margin, excluded=high < self.margin)
         if self.kind == "not worse":
-            return _decide(borne_out=low > -self.margin, excluded=high < -self.margin)
+            return decided(borne_out=low > -self.margin, excluded=high < -self.margin)
         if self.kind == "value" and low > self.margin:
             return Outcome.EXCEEDED
-        return _decide(
+        return decided(
             borne_out=-self.margin < low and high < self.margin, excluded=high < -self.margin or low > self.margin
         )
 
@@ -85,15 +85,11 @@ MORE, LESS = Hypothesis("better"), Hypothesis("better", sign=-1)
 NOT_LESS, NOT_MORE = Hypothesis("not worse"), Hypothesis("not worse", sign=-1)
 
 
-def _decide(*, borne_out: bool, excluded: bool) -> Outcome:
+def decided(borne_out: bool, excluded: bool = True) -> Outcome:
+    """Return the outcome of a test; one without an interval excludes what it does not bear out."""
     if borne_out:
         return Outcome.REPRODUCED
     return Outcome.NOT_REPRODUCED if excluded else Outcome.INCONCLUSIVE
-
-
-def decided(holds: bool) -> Outcome:
-    """Return the outcome of a test that has no interval."""
-    return Outcome.REPRODUCED if holds else Outcome.NOT_REPRODUCED
 
 
 _WEAKEST_FIRST = [
@@ -131,17 +127,18 @@ def agreed(outcomes: Iterable[Outcome]) -> Outcome:
 
 
 def n_needed(values: pd.Series, margin: float) -> int | None:
-    """Return the number of independent replicates whose 95 % interval would be no wider than `margin`.
+    """Return how many independent replicates, more than there are, would have a 95 % interval no wider than `margin`.
 
     Args:
         values: the replicates at hand, whose standard deviation is taken for the true one.
 
     Returns:
-        At least 2; None if `LARGEST_N` are too few or fewer than two are at hand.
+        None if those at hand are enough, if they are fewer than two, or if `LARGEST_N` are too few.
     """
     _, sd, n = spread(values)
     if n < 2:
         return None
     quantile = (1 + LEVEL) / 2
     counts = range(2, LARGEST_N + 1)
-    return next((count for count in counts if stdtrit(count - 1, quantile) * sd / count**0.5 <= margin / 2), None)
+    needed = next((count for count in counts if stdtrit(count - 1, quantile) * sd / count**0.5 <= margin / 2), n)
+    return needed if needed > n else None

@@ -14,7 +14,6 @@ from replication.report.claims import cost, multiclass, sepsis, theory, training
 from replication.report.claims.finding import Estimate, Finding
 from replication.report.claims.hypothesis import Outcome
 from replication.report.evidence import Evidence
-from replication.report.statistics import Interval
 from replication.runs.outputs import CLAIM_TEXTS
 
 TARGETS = CLAIM_TEXTS["targets"]
@@ -129,8 +128,7 @@ def decisive_numbers(estimates: Sequence[Estimate]) -> str:
 
 
 def _estimate(estimate: Estimate, finding: Finding) -> dict[str, Any]:
-    value, factor, asked = estimate.value, estimate.unit.factor, estimate.hypothesis
-    number = value if isinstance(value, Interval) else Interval(value, np.nan, np.nan, 0)
+    number, factor, asked = estimate.value, estimate.unit.factor, estimate.hypothesis
     bounds = (number.low, number.mean, number.high) if number.known else ()
     margins = sorted(asked.margins(bound) for bound in bounds) if asked else []
     informs = estimate.role == "test" and not any(estimate is test for test in finding.tests)
@@ -138,7 +136,7 @@ def _estimate(estimate: Estimate, finding: Finding) -> dict[str, Any]:
         "role": "informs" if informs else estimate.role,
         **{name: getattr(estimate, name) for name in ("part", "target", "option", "key", "data", "model", "quantity")},
         "unit": estimate.unit.name,
-        "text": estimate.unit.text(value),
+        "text": estimate.unit.text(number),
         **{name: _digits(factor * getattr(number, name)) for name in ("mean", "low", "high")},
         "n": number.n,
         "samples": number.samples,

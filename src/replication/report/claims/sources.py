@@ -11,11 +11,7 @@ from replication.report.statistics import Interval, gap, over_samples
 
 MULTICLASS = ("pathmnist", "cifar10", "sleepedf")
 TARGETS = ("zero", "product")
-KERNELS = {
-    "cosine": "cosine",
-    "identity": "Gaussian (M = I)",
-    "full": "Gaussian (full M)",
-}
+KERNELS = {"cosine": "cosine", "identity": "Gaussian (M = I)", "full": "Gaussian (full M)"}
 """The kernels of studies with their names."""
 M_MINUS_C = "CLaI-M minus CLaI-C"
 PRODUCT_STUDIES = ("product-pathmnist", "product-cifar10", "product-sleepedf-20", "product-bands")
