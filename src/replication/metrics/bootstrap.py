@@ -46,9 +46,9 @@ class Fold(NamedTuple):
     number: int | None
     y: NDArray[np.int64]
     patient: NDArray[np.int64]
-    scores: Mapping[str, NDArray[np.float32]]
+    scores: Mapping[str, NDArray[np.floating]]
     alarms: Mapping[str, NDArray[np.bool_]]
-    calibrated: Mapping[str, NDArray[np.float32]]
+    calibrated: Mapping[str, NDArray[np.floating]]
     utility: HourlyUtility | None
 
 

@@ -42,17 +42,8 @@ DIGITS = 1e-5
 ACROSS_PRECISIONS = 1e-3
 """Tolerance of the accuracy of a published model whose weights, or the computation here, are not in the precision of its run."""
 PERCENT = {metric.key for metric in (*TABLE1_METRICS, *FURTHER_METRICS) if metric.percent}
-KEYS = {
-    "metrics.csv": ["model", "seed", "fold", "rule", "shares", "metric"],
-    "intervals.csv": ["model", "other", "metric"],
-    "comparisons.csv": ["model", "other", "metric"],
-}
-"""Columns that tell the rows of an evidence file apart."""
-VALUES = {
-    "metrics.csv": ["value"],
-    "intervals.csv": ["value", "low", "high"],
-    "comparisons.csv": ["value", "low", "high", "p"],
-}
+KEYS, VALUES = ["model", "other", "seed", "fold", "rule", "shares", "metric"], ["value", "low", "high", "p"]
+"""Columns that tell the rows of an evidence file apart, and those that are compared."""
 EXPECTED = ("accuracy", "auroc")
 """Metrics that every run has, by which a run without predictions is found."""
 
@@ -141,15 +132,19 @@ def _of_patients(
     published = evidence.frame(dataset, "intervals.csv")
     if published.empty:
         return {}
-    filled: dict[tuple[int, int | None], Fold] = {}
+    of_models: dict[tuple[int, int | None], dict[str, Predictions]] = {}
     for run in sorted(runs, key=lambda run: (run.seed, run.fold or 0)):
-        empty = folds[run.fold]._replace(scores={}, alarms={}, calibrated={})
-        fold, part = filled.setdefault((run.seed, run.fold), empty), runs[run]
-        fold.scores[run.model], fold.calibrated[run.model] = part.score, part.calibrated  # type: ignore[index]
-        if part.alarm is not None:
-            fold.alarms[run.model] = part.alarm  # type: ignore[index]
+        of_models.setdefault((run.seed, run.fold), {})[run.model] = runs[run]
+    filled = [
+        folds[fold]._replace(
+            scores={model: part.score for model, part in parts.items()},
+            alarms={model: part.alarm for model, part in parts.items() if part.alarm is not None},
+            calibrated={model: part.calibrated for model, part in parts.items()},
+        )
+        for (_, fold), parts in of_models.items()
+    ]
     models = [model for model in published["model"].unique() if model in {run.model for run in runs}]
-    return {"intervals.csv": patient_intervals(list(filled.values()), models, int(published["draws"].iloc[0]))}
+    return {"intervals.csv": patient_intervals(filled, models, int(published["draws"].iloc[0]))}
 
 
 def compare(published: float, here: float, tolerance: float) -> Agreement:
@@ -200,7 +195,7 @@ def of_dataset(evidence: Evidence, dataset: str) -> tuple[pd.DataFrame, dict[str
         The comparison of each number, and the evidence files with recomputed numbers in place of published ones.
     """
     here, published = recompute(evidence, dataset), evidence.frame(dataset, "metrics.csv")
-    keys = KEYS["metrics.csv"]
+    keys = [name for name in KEYS if name in published]
     both = published.merge(here["metrics.csv"][[*keys, "value"]], "left", keys, suffixes=("", "_here"), indicator=True)
     computed = (both["_merge"] == "both").to_numpy()
     covered = published[computed | (printed_reading(published) & published["metric"].isin(EXPECTED))]
@@ -209,7 +204,8 @@ def of_dataset(evidence: Evidence, dataset: str) -> tuple[pd.DataFrame, dict[str
         tracked = covered if file == "metrics.csv" else evidence.frame(dataset, file)
         if file == "intervals.csv":  # Differences between models, which older evidence has, are shown nowhere.
             tracked = tracked[tracked["other"].isna()]
-        found.append(numbers_of(f"{dataset}/{file}", tracked, frame, KEYS[file], VALUES[file]))
+        keys, values = ([name for name in names if name in frame] for names in (KEYS, VALUES))
+        found.append(numbers_of(f"{dataset}/{file}", tracked, frame, keys, values))
     whole = published.assign(value=np.where(computed, both["value_here"], published["value"]))
     return pd.concat(found), {**here, "metrics.csv": whole[columns.COLUMNS["metrics.csv"]]}
 

@@ -73,11 +73,7 @@ def table1_values(finding: Finding) -> None:
             samples = sum(finding.evidence.description(source.key)["splits"]["test"]["counts"])
             difference = minus_printed(ours, printed, samples)
             finding.add(source.key, f"{name}, ours minus printed", difference, POINTS, THE_PRINTED, place)
-    _control_printed_area(finding, present)
-
-
-def _control_printed_area(finding: Finding, present: Sequence[str]) -> None:
-    """Add the area under the curve of decisions, and of labels, minus the printed one, which may be of these."""
+    # The printed area may be one of decisions, or of labels.
     for dataset in [key for key in present if key in MULTICLASS]:
         measured = finding.frame(dataset, "bandwidth.csv")
         areas = measured[(measured["metric"] == "roc_auc") & measured["reading"].isin(["decisions", "label"])]
@@ -118,25 +114,17 @@ def groups_similar_classes(finding: Finding) -> None:
                 for _, table in by_seed
             ]
             for group, classes in CIFAR10_GROUPS.items():
-                _test_group(finding, dataset, model, matrices, group, classes)
+                p, n = _largest_p(matrices, classes), len(matrices)
+                role: Role = "test" if model in PAIR else "control"
+                if role == "control":  # A grouping that other embeddings have as well speaks against the claim.
+                    outcome = decided(p >= SIGNIFICANCE)
+                else:
+                    outcome = decided(p < SIGNIFICANCE) if n >= FEWEST else Outcome.NOT_TESTABLE
+                quantity, place = f"{group}, largest p of {n} seed{'s' * (n > 1)}", Place(model=EMBEDDINGS[model].title)
+                finding.add(dataset, quantity, p, NUMBER, outcome, place, role=role, part=group)
             if model in PAIR:
                 quantity = f"{MODELS[model].title}, blue backgrounds with ships (section V): largest p"
                 finding.add(dataset, quantity, _largest_p(matrices, BLUE_WITH_SHIPS), NUMBER)
-
-
-def _test_group(
-    finding: Finding, dataset: str, model: str, matrices: Sequence[np.ndarray], group: str, classes: Sequence[int]
-) -> None:
-    """Add the largest p of a group over seeds, which must be small in each of them.
-
-    A grouping that other embeddings have as well speaks against the claim.
-    """
-    p, n = _largest_p(matrices, classes), len(matrices)
-    role: Role = "test" if model in PAIR else "control"
-    outcome = decided(p < SIGNIFICANCE if role == "test" else p >= SIGNIFICANCE)
-    outcome = Outcome.NOT_TESTABLE if role == "test" and n < FEWEST else outcome
-    quantity = f"{group}, largest p of {n} seed{'s' * (n > 1)}"
-    finding.add(dataset, quantity, p, NUMBER, outcome, Place(model=EMBEDDINGS[model].title), role=role, part=group)
 
 
 def _largest_p(matrices: Sequence[np.ndarray], classes: Sequence[int]) -> float:

@@ -88,10 +88,7 @@ def lowest_calibration_error(finding: Finding) -> None:
     cohorts = _begin(finding)
     for vote in _votes(finding, cohorts, errors=True):
         for other in ("clai-c", MIXTURE):
-            difference = gap(vote.metrics, vote.error, "clai-m", other)
-            quantity = f"ECE, CLaI-M minus {_name(other)}"
-            finding.add(vote.key, quantity, difference, DIFFERENCE, LESS, vote.place())
-            _add_brier(finding, vote, "clai-m", other)
+            _add_errors(finding, vote, "clai-m", other, f"CLaI-M minus {_name(other)}", LESS, vote.place())
         _control_constant(finding, vote, "clai-m")
 
 
@@ -119,9 +116,7 @@ def beats_mixture(finding: Finding) -> None:
                 difference = gap(vote.metrics, metric, model, MIXTURE)
                 quantity = f"{title}, CLaI minus mixture"
                 finding.add(vote.key, quantity, difference, DIFFERENCE, MORE, place, part="ranking")
-            error = gap(vote.metrics, vote.error, model, MIXTURE)
-            finding.add(vote.key, "ECE, CLaI minus mixture", error, DIFFERENCE, LESS, place, part="calibration")
-            _add_brier(finding, vote, model, MIXTURE)
+            _add_errors(finding, vote, model, MIXTURE, "CLaI minus mixture", LESS, place, part="calibration")
             _control_constant(finding, vote, model)
 
 
@@ -129,23 +124,25 @@ def competitive_calibration(finding: Finding) -> None:
     cohorts = _begin(finding)
     for vote in _votes(finding, cohorts, errors=True):
         for model in PAIR:
-            difference, name = gap(vote.metrics, vote.error, model, MIXTURE), _name(model)
-            quantity = "ECE, CLaI minus mixture"
-            finding.add(vote.key, quantity, difference, DIFFERENCE, NOT_MORE, vote.place(name))
-            _add_brier(finding, vote, model, MIXTURE)
+            place = vote.place(_name(model))
+            _add_errors(finding, vote, model, MIXTURE, "CLaI minus mixture", NOT_MORE, place)
             _control_constant(finding, vote, model)
             for other in [m for m in MODELS if m in set(vote.metrics["model"]) - {*PAIR, MIXTURE, CONSTANT}]:
                 if vote.option == "":
                     beside = gap(vote.metrics, vote.error, model, other)
-                    finding.add(vote.key, f"ECE, CLaI minus {_name(other)}", beside, DIFFERENCE, None, vote.place(name))
+                    finding.add(vote.key, f"ECE, CLaI minus {_name(other)}", beside, DIFFERENCE, None, place)
 
 
 def _name(model: str) -> str:
     return MODELS[model].title
 
 
-def _add_brier(finding: Finding, vote: Vote, model: str, other: str) -> None:
-    """Add, beside the calibration error of the paper's reading, a proper score."""
+def _add_errors(
+    finding: Finding, vote: Vote, model: str, other: str, of: str, hypothesis: Hypothesis, place: Place, part: str = ""
+) -> None:
+    """Add a calibration error and, beside that of the paper's reading, a proper score."""
+    difference = gap(vote.metrics, vote.error, model, other)
+    finding.add(vote.key, f"ECE, {of}", difference, DIFFERENCE, hypothesis, place, part=part)
     if vote.option == "":
         quantity = f"Brier score, {_name(model)} minus {_name(other)}"
         finding.add(vote.key, quantity, gap(vote.metrics, "brier", model, other), DIFFERENCE)
