@@ -32,7 +32,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         return super().construct_mapping(node, deep)
 
     def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
-        number: int = super().construct_yaml_int(node)
+        number = super().construct_yaml_int(node)
         if re.match(r"[-+]?0\d|.*:", node.value):
             problem = f"YAML reads {node.value} as {number}: put a name in quotes, and write a number without 0 before it or :"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from replication.runs.identity import RunId
-from replication.runs.models import CLAI, MODELS, fitted_on
+from replication.runs.models import CLAI
 from replication.runs.settings import has_recordings, runs_of_model, seeds_of
 
 SEEDS = (0, 1, 2)
@@ -72,9 +72,8 @@ def read_out_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
     """Return the runs of a dataset's embeddings that read-outs are fitted on."""
     if not settings["datasets"][dataset].get("read_outs", False):
         return []
-    fitted = [UNTRAINED, *settings["datasets"][dataset]["models"]]
-    fitted += TRACED_ONLY if dataset in TRACED_DATASETS else []
-    return [run for name in EMBEDDINGS if name in fitted for run in runs_of(settings, dataset, name)]
+    left_out = [INPUTS, *([] if dataset in TRACED_DATASETS else TRACED_ONLY)]
+    return [run for name in EMBEDDINGS if name not in left_out for run in runs_of(settings, dataset, name)]
 
 
 def traced_runs(settings: Mapping[str, Any], dataset: str, objectives: Sequence[str] = OBJECTIVES) -> list[RunId]:
@@ -87,15 +86,11 @@ def traced_runs(settings: Mapping[str, Any], dataset: str, objectives: Sequence[
 
 def compared_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
     """Return the runs whose classes are compared; the inputs are the same in every run, so they count once."""
-    models = settings["datasets"][dataset]["models"]
-    names = [name for name in COMPARED if name not in MODELS or name in models]
-    return [run for name in names for run in runs_of(settings, dataset, name)[: 1 if name == INPUTS else None]]
+    return [run for name in COMPARED for run in runs_of(settings, dataset, name)[: 1 if name == INPUTS else None]]
 
 
 def voting_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
     """Return the runs of CLaI-M whose rules are compared."""
-    if "clai-m" not in settings["datasets"][dataset]["models"]:
-        return []
     return runs_of(settings, dataset, "clai-m")
 
 
@@ -116,8 +111,9 @@ def signal_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
 def runs_of(settings: Mapping[str, Any], dataset: str, name: str) -> list[RunId]:
     """Return the runs of an embedding with `SEEDS`; of a trained model those that the dataset has as well."""
     seeds = MINIATURE_SEEDS if settings["miniature"] else SEEDS
-    if name in fitted_on("samples"):
-        return [run for run in runs_of_model(settings, dataset, name) if run.seed in seeds]
+    if EMBEDDINGS[name].model == name:
+        fitted = name in settings["datasets"][dataset]["models"]
+        return [run for run in runs_of_model(settings, dataset, name) if fitted and run.seed in seeds]
     return [RunId(dataset, name, seed) for seed in seeds if seed in seeds_of(settings, dataset)]
 
 

@@ -42,7 +42,6 @@ TABLES, FIGURES = (
 )
 OF_CLAIMS = "supplement/figureS7"
 """The figure that is drawn from the judged claims."""
-_PICTURED = FIGURES["supplement/figureS1"]
 WHOLE_COHORTS = ("mimic-iv", "challenge2019")
 """The cohorts of sepsis with all their patients: the paper's, and its substitute."""
 PREDICTED = (*TABLES["table1"], *WHOLE_COHORTS, "challenge2019-septic", "mimic-iv-demo")
@@ -160,7 +159,7 @@ def evidence_files(root: str, name: str, settings: Mapping[str, Any]) -> list[st
         own = _RECORDINGS_FILES if has_recordings(settings, name) else _SAMPLES_FILES
         controls = [f"{control}.csv" for control, (_, runs) in CONTROLS.items() if runs(settings, name)]
         files = (*own, *controls, "resources.csv", *RECORDS, _DESCRIPTION)
-        if name in _PICTURED and PICTURED_MODEL in settings["datasets"][name]["models"]:
+        if name in OUTPUTS["supplement/figureS1"] and PICTURED_MODEL in settings["datasets"][name]["models"]:
             files = (*files, "votes.csv.gz")
     return _paths(root, name, files)
 

@@ -9,6 +9,7 @@ A run leaves its record as JSON. The evidence of a dataset or study keeps the re
 import hashlib
 import json
 import platform
+import re
 import resource
 import subprocess
 import sys
@@ -69,14 +70,9 @@ def commit() -> tuple[str, bool]:
 
 def hardware(device: str = "cpu") -> str:
     """Return the processor's model and number of cores, after the GPU's model if `device` is `cuda`."""
-    model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        names = [
-            line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if line.startswith("model name")
-        ]
-        if names:
-            model = f"{names[0]}, {len(names)} cores"
+    names = re.findall(r"^model name\s*:(.*)", cpuinfo.read_text(), re.MULTILINE) if cpuinfo.exists() else []
+    model = f"{names[0].strip()}, {len(names)} cores" if names else platform.processor() or platform.machine()
     if device == "cuda":
         import torch
 

@@ -161,8 +161,7 @@ def runs_of_model(settings: Mapping[str, Any], dataset: str, model: str) -> list
 
 def seeds_of(settings: Mapping[str, Any], dataset: str) -> Sequence[int]:
     """Return the seeds of a dataset's runs, save those of models with `model_seeds`."""
-    own: Sequence[int] = settings["datasets"][dataset]["overrides"].get("seeds", settings["seeds"])
-    return own
+    return settings["datasets"][dataset]["overrides"].get("seeds", settings["seeds"])
 
 
 def runs_of_study(settings: Mapping[str, Any], study: str) -> list[RunId]:

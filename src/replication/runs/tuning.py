@@ -68,15 +68,12 @@ def tuning_studies(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     studies = {}
     for dataset, tuning in settings["tuning"].items():
         numbers = range(tuning["trials"])
-        entry = settings["datasets"][dataset]
-        of_folds = "folds" in entry and tuning["scored_on"] != "development"
+        of_folds = "folds" in settings["datasets"][dataset] and tuning["scored_on"] != "development"
         studies[f"{PREFIX}{dataset}"] = {
             "dataset": dataset,
-            "scored_on": tuning["scored_on"],
-            "seeds": tuning["seeds"],
+            **{name: tuning[name] for name in ("scored_on", "seeds", "overrides")},
             "folds": [0] if of_folds else [None],
             "combine": [{"model": tuning["models"], "trial": [f"trial{n}" for n in numbers]}],
-            "overrides": tuning["overrides"],
             "trials": {f"{model}_trial{n}": (model, n) for model in tuning["models"] for n in numbers},
         }
     return studies
@@ -93,7 +90,4 @@ def trial_settings(settings: Mapping[str, Any], study: str, cell: str) -> dict[s
 def tuned_models(settings: Mapping[str, Any], dataset: str) -> Mapping[str, Mapping[str, Any]]:
     """Return the settings that the trials chose, by model: those of the dataset, or of the one that its `tuned_as` names."""
     tuned: Mapping[str, Any] = settings["tuned"] or {}
-    found: Mapping[str, Mapping[str, Any]] = tuned.get(
-        dataset, tuned.get(settings["datasets"][dataset].get("tuned_as"), {})
-    )
-    return found
+    return tuned.get(dataset, tuned.get(settings["datasets"][dataset].get("tuned_as"), {}))
