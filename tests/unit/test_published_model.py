@@ -101,10 +101,8 @@ def packed(folder: Path, run: Run, references: int = 30) -> tuple[PublishedModel
     metrics = evaluate(run, model, run.splits).metrics
     folder.mkdir(parents=True)
     printed = metrics[printed_reading(metrics)].set_index("metric")["value"].to_dict()
-    pack = published.pack(run, model, embedded or None, references, record, printed)
-    (folder / "README.md").write_text(
-        card(pack.save(folder / "model.json", folder / "model.safetensors"), ["One limit."])
-    )
+    described = published.pack(run, model, embedded or None, references, record, printed, folder)
+    (folder / "README.md").write_text(card(described, ["One limit."]))
     return clai.load(folder), metrics, embedded
 
 

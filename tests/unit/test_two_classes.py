@@ -101,8 +101,7 @@ def test_two_classes_have_all_evidence(
         predicted[model] = {0: Predicted(of_run["probability"], of_run["calibrated"])}
         save_predictions(evidence.path("two", predictions_of(model)), {run.id: of_run}, {})
         embedded = embed_splits(run, made.network) if isinstance(made, CLaI) else None
-        packed = pack(run, made, embedded, 1000, {"run": str(run.id)}, found.to_dict())
-        packed.save(tmp_path / "model.json", tmp_path / "model.safetensors")
+        pack(run, made, embedded, 1000, {"run": str(run.id)}, found.to_dict(), tmp_path)
         share = (clai.load(tmp_path).predict(np.asarray(data["x_test"])) == np.array(EXPECTED[positive])[y]).mean()
         assert share == pytest.approx(found["accuracy"], abs=2 / len(y)), "weights are rounded"
     samples = samples_of(data)

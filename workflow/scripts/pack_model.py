@@ -17,13 +17,13 @@ from replication.runs.jobs import start_job
 from replication.runs.record import with_evaluation
 
 start_job(snakemake.log[0])
-given, made, params = snakemake.input, snakemake.output, snakemake.params
+given, params = snakemake.input, snakemake.params
 run = Run.open(given.prepared, params.settings, RunId.parse(given.model))
 records = [json.loads(Path(path).read_text()) for path in (given.training, given.evaluation)]
 model = create(run.model).load(run, given.model)
 embedded = load_embedded(given.embedded) if isinstance(model, CLaI) else None
 measured = pd.read_csv(given.metrics)
 metrics = measured[printed_reading(measured)].set_index("metric")["value"]
-packed = pack(run, model, embedded, KEPT_REFERENCES, with_evaluation(*records), metrics.to_dict())
-record = packed.save(made.record, made.weights)
-Path(made.card).write_text(card(record, params.limits))
+made = Path(snakemake.output.card)
+record = pack(run, model, embedded, KEPT_REFERENCES, with_evaluation(*records), metrics.to_dict(), made.parent)
+made.write_text(card(record, params.limits))

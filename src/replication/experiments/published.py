@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,12 +17,11 @@ from torch import Tensor
 
 from clai.batches import NO_AUGMENTATION
 from clai.calibration import fit_logistic
-from clai.checkpoints import write_whole
 from clai.encoders import place
 from clai.errors import InputError
 from clai.inference import sample_references
 from clai.published_model import FORMAT, REFERENCES, PublishedModel, load
-from clai.records import WEIGHTS
+from clai.records import RECORD, WEIGHTS
 from clai.tensors import load_tensors
 from clai.votes import References
 from replication.datasets.hourly_inputs import hourly_names
@@ -47,21 +46,6 @@ SHOWN_REFERENCES = 5
 _DATA = ("dataset", "title", "version", "licence", "kind", "classes", "source", "miniature")
 
 
-class Packed(NamedTuple):
-    """A model ready to be published: its `model.json` without the checksum, and the tensors of its `model.safetensors`."""
-
-    record: dict[str, Any]
-    tensors: dict[str, Tensor]
-
-    def save(self, record: str | Path, weights: str | Path) -> dict[str, Any]:
-        """Write both files, and return the record with the checksum of the weights."""
-        content = save({name: tensor.contiguous() for name, tensor in self.tensors.items()})
-        whole = {**self.record, "sha256": hashlib.sha256(content).hexdigest()}
-        write_whole(Path(weights), content)
-        write_whole(Path(record), (json.dumps(whole, indent=1, sort_keys=True, allow_nan=False) + "\n").encode())
-        return whole
-
-
 def pack(
     run: Run,
     model: Network,
@@ -69,8 +53,9 @@ def pack(
     references: int,
     record: Mapping[str, Any],
     metrics: Mapping[str, float],
-) -> Packed:
-    """Make a trained model, of CLaI or of cross-entropy, which has no `embedded`, ready to be published.
+    folder: Path,
+) -> dict[str, Any]:
+    """Publish a trained model, of CLaI or of cross-entropy, which has no `embedded`, to a folder, and return its `model.json`.
 
     A model of Collaborative Learning keeps a sample of its references, as many of each class, drawn with the run's seed. They
     vote with the weight of the class members for whom they stand. Their embeddings are rounded to float16.
@@ -81,8 +66,8 @@ def pack(
         raise InputError(
             f"inference.shift: found {run.shift}, expected 0, as packed models see no shifted images; set it to 0"
         )
-    tensors, kernel, kept = rounded(model, run), dict(run.settings["kernel"]), None
-    files: list[str] = []
+    tensors, kernel = rounded(model, run), dict(run.settings["kernel"])
+    of_references: dict[str, Any] = {"population": []}
     if isinstance(model, CLaI):
         assert embedded is not None
         kernel["name"] = model.kernel.name
@@ -94,7 +79,9 @@ def pack(
         test, val = (votes(run, found, "printed", part) for found, part in zip(means, samples, strict=True))
         places = _places(run, kept.item)
         tensors |= dict(zip(REFERENCES, (kept.z.half(), kept.y, places), strict=True))
-        files = [str(name) for name in run.data["files_train"][places]] if "files_train" in run.data.arrays else []
+        of_references["population"] = kept.population.tolist()
+        if "files_train" in run.data.arrays:
+            of_references["reference_files"] = [str(name) for name in run.data["files_train"][places]]
     else:
         splits = (run.splits.test, run.splits.val)
         test, val = (Scored(model.scores(run, items), items.labels.numpy()) for items in splits)
@@ -103,28 +90,29 @@ def pack(
     of_many = {"temperature": published.get("temperature")}
     calibration = of_many if run.conditions > 1 else asdict(fit_logistic(val.score, val.y))
     info, settings = run.data.info, run.settings
-    return Packed(
-        {
-            "format": FORMAT,
-            "run": str(run.id),
-            "model": run.model,
-            "data": {key: info[key] for key in _DATA},
-            "input": _input(run),
-            "settings": {
-                "embedding_size": settings["embedding_size"],
-                "encoder": dict(settings["encoder"]),
-                "kernel": kernel,
-                "mirror": run.mirror,
-                "precision": run.training.precision,
-            },
-            "population": [] if kept is None else kept.population.tolist(),
-            **({"reference_files": files} if files else {}),
-            "calibration": calibration,
-            "metrics": {"run": dict(metrics), "published": published},
-            "record": dict(record),
+    content = save({name: tensor.contiguous() for name, tensor in tensors.items()})
+    described = {
+        "format": FORMAT,
+        "run": str(run.id),
+        "model": run.model,
+        "data": {key: info[key] for key in _DATA},
+        "input": _input(run),
+        "settings": {
+            "embedding_size": settings["embedding_size"],
+            "encoder": dict(settings["encoder"]),
+            "kernel": kernel,
+            "mirror": run.mirror,
+            "precision": run.training.precision,
         },
-        tensors,
-    )
+        **of_references,
+        "calibration": calibration,
+        "metrics": {"run": dict(metrics), "published": published},
+        "record": dict(record),
+        "sha256": hashlib.sha256(content).hexdigest(),
+    }
+    (folder / WEIGHTS).write_bytes(content)
+    (folder / RECORD).write_text(json.dumps(described, indent=1, sort_keys=True, allow_nan=False) + "\n")
+    return described
 
 
 def rounded(model: Network, run: Run) -> dict[str, Tensor]:
@@ -174,7 +162,10 @@ def evaluate(folder: str | Path, prepared: str | Path) -> pd.DataFrame:
     float32; predictions near a border may then differ. Returns the columns of `metrics.csv`. Raises InputError for a damaged
     model, or other data than those that it was trained on.
     """
-    model, run = reopen_model(folder, prepared)
+    published, run = reopen(folder, prepared)
+    model: Any = create(run.model)
+    place(published.network, run.device)
+    model.network, model.kernel = published.network, published.kernel
     metrics = of_runs.evaluate(run, model, run.splits).metrics
     return metrics.assign(dataset=run.id.dataset, model=run.id.model, seed=run.id.seed, fold=run.id.fold)[
         COLUMNS["metrics.csv"]
@@ -199,15 +190,6 @@ def reopen(folder: str | Path, prepared: str | Path) -> tuple[PublishedModel, Ru
             f"the path of {run.data.info['dataset']} to these files, or leave the model out."
         )
     return published, run
-
-
-def reopen_model(folder: str | Path, prepared: str | Path) -> tuple[Network, Run]:
-    """Return a published model as the model of its run, and the run; see `evaluate`."""
-    published, run = reopen(folder, prepared)
-    model: Any = create(run.model)
-    place(published.network, run.device)
-    model.network, model.kernel = published.network, published.kernel
-    return model, run
 
 
 def keeps_weights(folder: str | Path) -> bool:
