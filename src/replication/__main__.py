@@ -5,6 +5,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import yaml
+
 from clai.errors import InputError
 
 
@@ -55,11 +57,12 @@ def _answer(options: argparse.Namespace) -> str:
         from replication.report.provenance import describe
 
         return describe(options.output, dict(pair.partition("=")[::2] for pair in options.row))
-    from replication.runs.settings import load_settings, merge, read_yaml, settings_text
+    from replication.runs.settings import effective_settings, load_settings, merge, read_yaml
 
     own = merge(*(read_yaml(file) for file in options.configfile))
     if options.command == "settings":
-        return settings_text(load_settings(Path(), own, mini=options.mini), options.dataset, options.model)
+        shown = effective_settings(load_settings(Path(), own, mini=options.mini), options.dataset, options.model)
+        return str(yaml.safe_dump(shown, sort_keys=False, default_flow_style=None, width=100, allow_unicode=True))
     settings = load_settings(Path(), own)
     if options.command == "band-powers":
         from replication.datasets.band_powers import write_table

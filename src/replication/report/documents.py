@@ -1,10 +1,11 @@
 """Generated blocks of README.md: verdicts and results."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
 from clai.errors import InputError
+from replication.report.claims.page import table
 from replication.report.evidence import Evidence
 from replication.report.labels import Metric, chosen, model_title
 from replication.report.tables.layout import Sources, cells, number
@@ -13,10 +14,10 @@ from replication.runs.models import CLAI
 from replication.runs.outputs import TABLES, WHOLE_COHORTS
 
 README_TABLES = (
-    (TABLES["table1"], "accuracy roc_auc", " (%)"),
-    (WHOLE_COHORTS, "auroc auprc", ""),
+    (table1_frame, TABLES["table1"], "accuracy roc_auc", " (%)"),
+    (table3_frame, WHOLE_COHORTS, "auroc auprc", ""),
 )
-"""Datasets, metrics and unit of the README's two tables."""
+"""The table behind each of the README's two, their datasets, metrics and unit."""
 README_MODELS = [*CLAI, "student-t-mixture", "cross-entropy", "gradient-boosting"]
 """The models that they show: the paper's, and what else one would use."""
 
@@ -36,28 +37,25 @@ def readme_results(evidence: Evidence, printed_values: pd.DataFrame) -> str:
     A dataset that was not run has one line, with the printed values and what it needs.
     """
     tables = []
-    for (datasets, keys, unit), make_frame in zip(README_TABLES, (table1_frame, table3_frame), strict=True):
+    for make_frame, datasets, keys, unit in README_TABLES:
         metrics = chosen(keys)
         part = Evidence(evidence.root, {key: evidence.expected[key] for key in datasets}, evidence.available)
         frame = make_frame(Sources(part, printed_values, pd.DataFrame(), pd.DataFrame(), {}))
-        lines = [_line("Data", "Model", *(f"{metric.title}{unit}, printed → ours" for metric in metrics), "n")]
-        lines.append("| --- | --- |" + " ---: |" * (len(metrics) + 1))
-        for dataset in datasets:
-            lines += _readme_lines(part, frame[frame["dataset"] == dataset], dataset, metrics)
-        tables.append("\n".join(lines))
+        heads = ["Data", "Model", *(f"{metric.title}{unit}, printed → ours" for metric in metrics), "n"]
+        rows = [row for key in datasets for row in _rows(part, frame[frame["dataset"] == key], key, metrics)]
+        tables.append(table(heads, rows, len(metrics) + 1))
     return "\n\n".join(tables)
 
 
-def _readme_lines(evidence: Evidence, frame: pd.DataFrame, dataset: str, metrics: Sequence[Metric]) -> list[str]:
+def _rows(evidence: Evidence, frame: pd.DataFrame, dataset: str, metrics: Sequence[Metric]) -> Iterator[list[str]]:
     if not evidence.has(dataset):
         printed = [_printed_range(frame.loc[frame["metric"] == metric.key, "printed"], metric) for metric in metrics]
-        return [_line(evidence.title(dataset), evidence.not_run(dataset), *printed, "0")]
-    lines = []
+        yield [evidence.title(dataset), evidence.not_run(dataset), *printed, "0"]
+        return
     for model, part in frame[frame["model"].isin(README_MODELS)].groupby("model", sort=False):
         pairs = zip(cells(part, metrics, "printed", None), cells(part, metrics), strict=True)
         texts = [ours if printed == "--" else f"{printed} → {ours}" for printed, ours in pairs]
-        lines.append(_line(evidence.title(dataset), model_title(str(model)), *texts, str(part["n"].max())))
-    return lines
+        yield [evidence.title(dataset), model_title(str(model)), *texts, str(part["n"].max())]
 
 
 def _printed_range(printed: pd.Series, metric: Metric) -> str:
@@ -66,7 +64,3 @@ def _printed_range(printed: pd.Series, metric: Metric) -> str:
         return "--"
     low, high = (number(value, digits=metric.digits) for value in (printed.min(), printed.max()))
     return f"{low} → --" if low == high else f"{low} to {high} → --"
-
-
-def _line(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"

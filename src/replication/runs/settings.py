@@ -11,8 +11,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from clai.errors import InputError
 from replication.runs.config_check import check, read_yaml
 from replication.runs.identity import RunId
@@ -222,12 +220,6 @@ def effective_settings(settings: Mapping[str, Any], name: str, model: str) -> di
         runs = runs_of_model(settings, name, model)
     shown = {"runs": [str(run) for run in runs], **select(merged, ["model", "dataset", "split_seed"])}
     return shown | select(merged, MODELS[merged["model"]].settings)
-
-
-def settings_text(settings: Mapping[str, Any], name: str, model: str) -> str:
-    """Return `effective_settings` as YAML."""
-    shown = effective_settings(settings, name, model)
-    return str(yaml.safe_dump(shown, sort_keys=False, default_flow_style=None, width=100, allow_unicode=True))
 
 
 def _expect(name: str, names: Collection[str], kind: str) -> None:

@@ -51,8 +51,8 @@ def lines(claims: Iterable[Record], folder: str) -> str:
         ]
         for claim in claims
     ]  # fmt: skip
-    table = _table(["The paper's claim", "What was found", "Verdict", "Decisive number [95 % interval]"], rows)
-    return f"Of {len(claims)} verdicts: {counted}.\n\n{WORDS['lead']}\n{table}\n\n{WORDS['legend'].strip()}"
+    found = table(["The paper's claim", "What was found", "Verdict", "Decisive number [95 % interval]"], rows)
+    return f"Of {len(claims)} verdicts: {counted}.\n\n{WORDS['lead']}\n{found}\n\n{WORDS['legend'].strip()}"
 
 
 def claims_page(claims: Sequence[Record]) -> str:
@@ -113,7 +113,7 @@ def _estimates(heading: str, estimates: Sequence[Record]) -> list[str]:
     cells = {head: [cell(estimate) for estimate in estimates] for head, cell in columns.items()}
     heads = [head for head, column in cells.items() if any(column)]
     rows = zip(*(cells[head] for head in heads), strict=True)
-    return [f"## {heading}", _table(heads, rows)] if estimates else []
+    return [f"## {heading}", table(heads, rows)] if estimates else []
 
 
 def _outcome(estimate: Record) -> str:
@@ -123,8 +123,10 @@ def _outcome(estimate: Record) -> str:
     return f"{estimate['outcome'] or ''}{more}"
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    return "\n".join(f"| {' | '.join(row)} |" for row in [heads, ["---"] * len(heads), *rows])
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: int = 0) -> str:
+    """Write a table in Markdown; its last columns, so many, have numbers and are aligned to the right."""
+    rule = ["---"] * (len(heads) - numbers) + ["---:"] * numbers
+    return "\n".join(f"| {' | '.join(row)} |" for row in [heads, rule, *rows])
 
 
 def _list(heading: str, texts: Sequence[str]) -> list[str]:
