@@ -62,8 +62,7 @@ class Evidence:
     @classmethod
     def found(cls, root: Path, expected: Mapping[str, Mapping[str, Any]]) -> "Evidence":
         """Return everything that lies below `root`."""
-        keys = [path.parent.parent.name for path in root.glob("*/evidence/*")]
-        return cls(root, expected, frozenset(keys))
+        return cls.of_files(root, expected, map(str, root.glob("*/evidence/*")))
 
     @classmethod
     def of_files(cls, root: Path, expected: Mapping[str, Mapping[str, Any]], files: Iterable[str]) -> "Evidence":
@@ -145,15 +144,8 @@ class Evidence:
         return dict(_read_description(self.path(dataset, "dataset.json")))
 
     def runs(self, dataset: str, models: Sequence[str] | None = None) -> list[dict[str, Any]]:
-        """Return the run records of a dataset, sorted by run; none if it has no evidence.
-
-        Args:
-            dataset: key of the dataset or study.
-            models: keep the runs of these models; of all models if None.
-        """
-        if not self.has(dataset):
-            return []
-        records = _read_records(self.root / dataset / "evidence")
+        """Return the run records of a dataset, of these models or of all, sorted by run; none if it has no evidence."""
+        records = _read_records(self.root / dataset / "evidence") if self.has(dataset) else []
         return [record for record in records if models is None or run_model(record) in models]
 
     def runs_behind(self, frame: pd.DataFrame) -> list[dict[str, Any]]:

@@ -32,12 +32,7 @@ def hours(record: Mapping[str, Any]) -> float:
 
 
 def plan_text(repository: Path, settings: Mapping[str, Any]) -> str:
-    """Return the runs that are left and their hours, by the mean of the published runs of their model, as text.
-
-    Args:
-        repository: folder that holds the results.
-        settings: all settings of the runs.
-    """
+    """Return the runs that are left and their hours, by the mean of the published runs of their model, as text."""
     left = runs_left(repository, settings)
     names = dict.fromkeys(run.dataset for run in left)
     folders = [repository / PUBLISHED / name / "evidence" for name in names]
@@ -49,12 +44,10 @@ def plan_text(repository: Path, settings: Mapping[str, Any]) -> str:
     mean = known.groupby(["name", "model"])["hours"].mean()
     frame = pd.DataFrame([(run.dataset, mean.get((run.dataset, run.model))) for run in left], columns=["name", "hours"])
     by_name = frame.astype({"hours": float}).groupby("name", sort=False)["hours"]
-    table = pd.DataFrame(
-        {"runs": by_name.size(), "core-hours": by_name.sum(), "of unknown time": by_name.size() - by_name.count()}
-    )
+    table = by_name.agg(**{"runs": "size", "core-hours": "sum", "of unknown time": lambda own: own.isna().sum()})
     unknown = int(table["of unknown time"].sum())
     total = f"{len(left)} runs are left: {'at least ' if unknown else ''}{table['core-hours'].sum():.1f} core-hours"
-    lines = [table.to_string(float_format="{:.1f}".format), ""] if len(left) else []
+    lines = [table.to_string(float_format="{:.1f}".format), ""] if left else []
     lines.append(f"{total} on machines like those of the published runs.")
     if unknown:
         lines.append(f"{unknown} of them have no published run of their model, and no time here.")

@@ -57,9 +57,8 @@ def publish(
     Args:
         what: names of datasets and studies.
         source: folder of the evidence to publish, such as results/real.
-        target: folder of the published evidence, results/published.
-        settings: all settings of the runs.
-        replace: names of datasets and studies whose published evidence is replaced whole.
+        target: folder of the published evidence.
+        replace: names whose published evidence is replaced whole.
 
     Returns:
         The changed files, relative to `target`.
@@ -230,10 +229,10 @@ def _compare_again(models: set[str], evidence: Path) -> None:
     published = _text(path)
     if missing := models - set(published["model"]) - set(published["other"]):
         raise InputError(f"{path.name}: found no rows of {', '.join(sorted(missing))}. Replace all: --replace {name}")
-    concerned = published["model"].isin(models) | published["other"].isin(models)
-    replaced = computed.set_index(_PAIR).loc[pd.MultiIndex.from_frame(published[concerned][_PAIR])].reset_index()
-    replaced.index = published.index[concerned]
-    pd.concat([published[~concerned], replaced[published.columns]]).sort_index().to_csv(path, index=False)
+    concerned = computed["model"].isin(models) | computed["other"].isin(models)
+    table = published.set_index(_PAIR)
+    table.update(computed[concerned].set_index(_PAIR))
+    table.reset_index().to_csv(path, index=False)
 
 
 def promote(files: Mapping[Path, Path], target: Path) -> None:

@@ -43,9 +43,8 @@ def load_settings(
     On real data the overrides win over everything. The miniature is a fixture: its settings win over the overrides, so that a
     path to real data does not reach it.
     """
-    files = [*DEFAULTS, MINIATURE] if mini else DEFAULTS
-    *defaults, last = [{"miniature": False}, *(read_yaml(repository / file) for file in files)]
-    settings = merge(*defaults, overrides or {}, last) if mini else merge(*defaults, last, overrides or {})
+    defaults = [{"miniature": False}, *(read_yaml(repository / file) for file in DEFAULTS)]
+    settings = merge(*defaults, overrides or {}, read_yaml(repository / MINIATURE) if mini else {})
     check(settings)
     if not mini:
         prefer_own(settings, overrides or {})

@@ -68,15 +68,11 @@ class Estimate:
 
     Args:
         key: the evidence folder, and `data` the name of its data.
-        quantity: what it measures.
         value: the number as the mean, with its interval where it has one.
-        unit: how to write it.
         outcome: what it says of the claim; None where the claim says nothing of it.
         role: a test has a say in the verdict, an option stands beside it with a choice of ours, a control asks whether the same
             is found without the method.
-        part: of the claim.
         target, option, model: as of `Place`.
-        hypothesis: what the claim says of the number.
         n_needed: the replicates that would decide what stays open; None where test samples count, whose part they leave.
     """
 
@@ -105,12 +101,10 @@ class Finding:
     """The evidence on a claim.
 
     Args:
-        evidence: where it comes from.
         printed: the values that the paper prints.
         join: how the outcomes of one model and reading join.
         targets: the readings of the targets that the paper's text allows.
         required: the parts of the claim, where it has several.
-        estimates: the numbers.
         files: the evidence files behind them.
         missing: what would have to be there for what was not tested.
         not_controlled: the controls without evidence.

@@ -73,11 +73,7 @@ def recorded(evidence: Evidence, key: str, models: Iterable[str], name: str) -> 
 
 
 def multiclass_sources(finding: Finding, present: Sequence[str]) -> Iterator[Source]:
-    """Yield the evidence on CLaI-M and CLaI-C by target: runs of table 1, and studies of the same or of a part of their data.
-
-    Args:
-        present: the datasets and substitutes with runs of a CLaI model.
-    """
+    """Yield the evidence on CLaI-M and CLaI-C by target: runs of table 1, and studies of the same or of a part of their data."""
     evidence = finding.evidence
     for dataset in present:
         target = str(evidence.runs(dataset, PAIR)[0]["settings"]["target"]["multiclass"])
