@@ -53,14 +53,14 @@ def _begin(finding: Finding) -> list[str]:
     return present
 
 
-def _votes(finding: Finding, cohorts: list[str], *, errors: bool = False) -> Iterator[Vote]:
+def _votes(finding: Finding, *, errors: bool = False) -> Iterator[Vote]:
     """Yield the paper's reading, then each option of ours.
 
     The paper's are septic patients, the printed loss, and a recording as a batch; where no run has such batches, those of runs
     with many recordings stand in. Baselines of runs with the printed loss are those of the same folds with the balanced one.
     """
     evidence, paper = finding.evidence, None
-    for dataset in cohorts:
+    for dataset in _begin(finding):
         own = {model: model for model in PAIR}
         balanced = recorded(evidence, dataset, PAIR, "pair_weighting") != {"none"}
         sources = [Source(dataset, "", own, "balanced loss" if balanced else "", dataset)]
@@ -85,16 +85,14 @@ def _votes(finding: Finding, cohorts: list[str], *, errors: bool = False) -> Ite
 
 
 def lowest_calibration_error(finding: Finding) -> None:
-    cohorts = _begin(finding)
-    for vote in _votes(finding, cohorts, errors=True):
+    for vote in _votes(finding, errors=True):
         for other in ("clai-c", MIXTURE):
             _add_errors(finding, vote, "clai-m", other, f"CLaI-M minus {_name(other)}", LESS, vote.place())
         _control_constant(finding, vote, "clai-m")
 
 
 def slightly_lower(finding: Finding) -> None:
-    cohorts = _begin(finding)
-    for vote in _votes(finding, cohorts):
+    for vote in _votes(finding):
         for metric, title in PRINTED.items():
             ours, other = (printed_value(finding.printed, "table3", model, metric)[0] for model in PAIR)
             difference = gap(vote.metrics, metric, *PAIR)
@@ -107,9 +105,8 @@ def slightly_lower(finding: Finding) -> None:
 
 
 def beats_mixture(finding: Finding) -> None:
-    cohorts = _begin(finding)
     finding.required = ("ranking", "calibration")
-    for vote in _votes(finding, cohorts, errors=True):
+    for vote in _votes(finding, errors=True):
         for model in PAIR:
             place = vote.place(_name(model))
             for metric, title in RANKING.items() if vote.error == "ece" else ():
@@ -121,8 +118,7 @@ def beats_mixture(finding: Finding) -> None:
 
 
 def competitive_calibration(finding: Finding) -> None:
-    cohorts = _begin(finding)
-    for vote in _votes(finding, cohorts, errors=True):
+    for vote in _votes(finding, errors=True):
         for model in PAIR:
             place = vote.place(_name(model))
             _add_errors(finding, vote, model, MIXTURE, "CLaI minus mixture", NOT_MORE, place)
