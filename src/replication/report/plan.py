@@ -44,7 +44,9 @@ def plan_text(repository: Path, settings: Mapping[str, Any]) -> str:
     mean = known.groupby(["name", "model"])["hours"].mean()
     frame = pd.DataFrame([(run.dataset, mean.get((run.dataset, run.model))) for run in left], columns=["name", "hours"])
     by_name = frame.astype({"hours": float}).groupby("name", sort=False)["hours"]
-    table = by_name.agg(**{"runs": "size", "core-hours": "sum", "of unknown time": lambda own: own.isna().sum()})
+    table = pd.DataFrame(
+        {"runs": by_name.size(), "core-hours": by_name.sum(), "of unknown time": by_name.size() - by_name.count()}
+    )
     unknown = int(table["of unknown time"].sum())
     total = f"{len(left)} runs are left: {'at least ' if unknown else ''}{table['core-hours'].sum():.1f} core-hours"
     lines = [table.to_string(float_format="{:.1f}".format), ""] if left else []
