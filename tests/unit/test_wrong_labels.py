@@ -1,5 +1,6 @@
 """Wrong labels, classes of unequal size, the best epoch, and the loss that wrong labels pull at less."""
 
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -62,13 +63,14 @@ def test_smoothed_labels_pull_at_all_classes() -> None:
     logits, label = torch.tensor([[2.0, 0.0, -1.0]]), torch.tensor([0])
     run: Any = SimpleNamespace(settings={"baselines": {"cross_entropy": {"label_smoothing": 0.3}}})
     log_p = logits.log_softmax(1)[0]
-    assert float(CrossEntropy().comparison(run)(logits, label)) == pytest.approx(
+    assert float(CrossEntropy().compare(run, logits, label)) == pytest.approx(
         float(-0.7 * log_p[0] - 0.1 * log_p.sum())
     )
 
 
 def test_generalised_cross_entropy_is_bounded_and_near_cross_entropy_where_labels_are_likely() -> None:
-    compare, label = GeneralisedCrossEntropy().compare, torch.tensor([0])
+    run: Any = None
+    compare, label = partial(GeneralisedCrossEntropy().compare, run), torch.tensor([0])
     even = float(compare(torch.tensor([[0.0, 0.0]]), label))
     assert abs(even - (1 - 0.5**0.7) / 0.7) < 1e-6
     far = torch.tensor([[-1000.0, 0.0]], requires_grad=True)

@@ -305,7 +305,7 @@ class Measurement:
             return partial(_pass_through, network.trunk, batches, run.training.precision)
         if loss in CLAI:
             return partial(model.learn, run, dict, None)
-        return partial(batchwise_learning, network, model.objective(run), train, run.training, dict, None)
+        return partial(batchwise_learning, network, partial(model.loss, run), train, run.training, dict, None)
 
     def _prepare_vote(
         self, family: str, test: int, references: int, dtype: torch.dtype, variant: str

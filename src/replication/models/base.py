@@ -3,6 +3,7 @@
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, NamedTuple, Self
@@ -20,8 +21,8 @@ from clai.encoders import Classifier, ConvNet, Encoder, place
 from clai.errors import InputError
 from clai.kernels import Cosine, Kernel, MahalanobisGaussian
 from clai.tensors import fill_module, load_tensors
-from clai.trainer import EarlyStopping, Epoch, Figures, TrainingSettings, train
-from replication.models.embedding import Embedded, draw_items, labels_of
+from clai.trainer import EarlyStopping, Epoch, Figures, TrainingSettings, precision_context, train
+from replication.models.embedding import Embedded, ImageView, draw_items, further_views, labels_of, outputs, plain
 from replication.models.run import Run
 from replication.runs.models import MODELS
 
@@ -31,8 +32,8 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 Rows = NDArray[Any]
 """Inputs (N, F) of floating-point numbers."""
-Objective = Callable[[Any, Tensor], Tensor]
-"""The loss of the encoder input and the labels (samples,) of a batch."""
+Stop = Callable[[list[Epoch]], bool]
+"""Told the history after each epoch, whether to train no further."""
 
 FEW_STEPS = 100
 """Steps of a training below which a warning says how to have more."""
@@ -110,26 +111,42 @@ class Network(Model):
     def build(self, run: Run) -> Self:
         """Set the untrained module, initialised from the run's seed."""
 
-    def objective(self, run: Run) -> Objective:
-        """Return the loss of a batch, for a model that learns from single batches."""
+    def loss(self, run: Run, x: Any, labels: Tensor) -> Tensor:
+        """Return the loss of a batch, encoder input and labels (samples,), for a model that learns from single batches."""
         raise NotImplementedError
 
     def copies(self, run: Run) -> int:
         """Return how often an item is in its batch, each time with an augmentation of its own."""
         return 1
 
-    def learn(self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None) -> list[Epoch]:
-        return batchwise_learning(
-            self.module, self.objective(run), run.splits.train, run.training, validate, checkpoint, self.copies(run)
-        )
+    def learn(
+        self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None, stop: Stop | None = None
+    ) -> list[Epoch]:
+        objective = partial(self.loss, run)
+        given = (self.module, objective, run.splits.train, run.training, validate, checkpoint)
+        return batchwise_learning(*given, self.copies(run), stop)
 
-    @abstractmethod
     def validation(self, run: Run) -> Callable[[], Epoch]:
-        """Return the function that measures the model after each epoch, on validation samples."""
+        """Return the function that measures the model after each epoch, on drawn validation samples."""
+        items = run.splits.val
+        positions = draw_items(items, run.settings["inference"]["validation_samples"], run.id.seed)
+        return lambda: validation_figures(self.scores_at(run, items, positions), labels_of(items, positions))
 
-    @abstractmethod
+    def scores(self, run: Run, items: Items) -> Floats:
+        place(self.module, run.device)
+        return self.scores_at(run, items, torch.arange(len(items)))
+
+    def scores_at(self, run: Run, items: Items, positions: Tensor) -> Floats:
+        """Return the scores of the items at these positions, the mean over the views of each."""
+        return np.mean([self.scores_of(run, items, positions, view) for view in (plain, *further_views(run))], axis=0)
+
+    def scores_of(self, run: Run, items: Items, positions: Tensor, view: ImageView) -> Floats:
+        """Return the scores of a view of items: the outputs (samples, C) of the module, or of two classes their difference."""
+        return log_odds(outputs(self.module, items, run.training.precision, positions, view=view).double().numpy())
+
     def views(self) -> list[View]:
         """Return the embeddings that controls look at, the usual one first."""
+        return both_views(Features(self.network), self.network.standardise.num_features)
 
     def fit(self, run: Run, splits: Splits, checkpoint: Checkpoint | None) -> list[Epoch]:
         """Train from the start, or from the checkpoint; raise InputError if a batch is larger than half the training items."""
@@ -153,24 +170,12 @@ class Network(Model):
             drawn = draw_items(splits.train, _IMAGES_TO_WHITEN, run.id.seed)
             self.network.trunk.whiten(splits.train.batch(drawn, None)[0], run.settings["encoder"]["whitening"])
         if run.settings["training"].get("best_epoch"):
-            history = self._learn_to_best_epoch(run)
+            best = EarlyStopping(self.module, "validation_accuracy", patience=run.training.epochs)
+            history = self.learn(run, self.validation(run), None, best)
+            best.restore()
         else:
             history = self.learn(run, self.validation(run), checkpoint)
         self.module.cpu()
-        return history
-
-    def _learn_to_best_epoch(self, run: Run) -> list[Epoch]:
-        """Train, and bring back the weights of the epoch with the best validation accuracy."""
-        best = EarlyStopping(self.module, "validation_accuracy", patience=run.training.epochs)
-        measure, figures = self.validation(run), list[Epoch]()
-
-        def validate() -> Epoch:
-            figures.append(measure())
-            best(figures)
-            return figures[-1]
-
-        history = self.learn(run, validate, None)
-        best.restore()
         return history
 
     def save(self, path: str | Path) -> None:
@@ -199,7 +204,8 @@ class Network(Model):
 
     def forward(self, run: Run, x: Any) -> Tensor:
         """Return the network's outputs for a batch as one pass of training computes them."""
-        output: Tensor = self.network(x)
+        with precision_context(run.device, run.training.precision):
+            output: Tensor = self.network(x)
         return output
 
 
@@ -254,12 +260,13 @@ def draw_references(run: Run, items: Splits) -> Tensor:
 
 def batchwise_learning(
     model: nn.Module,
-    objective: Objective,
+    objective: Callable[[Any, Tensor], Tensor],
     data: Items,
     settings: TrainingSettings,
     validate: Callable[[], Epoch],
     checkpoint: Checkpoint | None,
     views: int = 1,
+    stop: Stop | None = None,
 ) -> list[Epoch]:
     """Train in place on a loss of single batches, each `views` times as large as a CLaI group of anchor and references."""
     size = group_size(settings, len(data))
@@ -270,7 +277,7 @@ def batchwise_learning(
         loss.backward()
         return {"loss": loss.detach()}
 
-    return train(model, data, step, settings, validate, checkpoint, batches=batches)
+    return train(model, data, step, settings, validate, checkpoint, batches=batches, stop=stop)
 
 
 def draw_shift(data: Items, settings: TrainingSettings) -> Tensor:

@@ -13,8 +13,8 @@ from clai.encoders import Encoder, build_encoder, place
 from clai.inference import decide
 from clai.kernels import Kernel, build
 from clai.learning import collaborative_learning, encoder_passes
-from clai.trainer import Epoch, TrainingSettings, precision_context
-from replication.models.base import Floats, Network, Objective, View, draw_references, validation_figures
+from clai.trainer import Epoch, TrainingSettings
+from replication.models.base import Floats, Network, Stop, View, draw_references, validation_figures
 from replication.models.embedding import Embedded, draw_items, embed, further_views, similarity_means
 from replication.models.run import Run
 from replication.runs.models import MODELS
@@ -42,12 +42,14 @@ class CLaI(Network):
         self.module = nn.ModuleList([self.network, self.kernel])
         return self
 
-    def learn(self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None) -> list[Epoch]:
+    def learn(
+        self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None, stop: Stop | None = None
+    ) -> list[Epoch]:
         given = (self.network, self.kernel, run.splits.train, run.conditions, self.training(run))
         if run.training.schedule == "joint" or run.conditions == 1:
-            return collaborative_learning(*given, validate, checkpoint)
+            return collaborative_learning(*given, validate, checkpoint, stop=stop)
         turns = Turns(lambda: self._validation_scores(run))
-        return collaborative_learning(*given, lambda: validate() | turns.change(), checkpoint, turns.take)
+        return collaborative_learning(*given, lambda: validate() | turns.change(), checkpoint, turns.take, stop)
 
     def training(self, run: Run) -> TrainingSettings:
         return run.training
@@ -90,7 +92,7 @@ class CLaI(Network):
         return encoder_passes(len(run.splits.train), run.conditions, run.training)
 
     def forward(self, run: Run, x: Any) -> Tensor:
-        return self.network(x) if run.training.schedule == "joint" else self.network(x, 0)
+        return super().forward(run, x) if run.training.schedule == "joint" else self.network(x, 0)
 
 
 class Turns:
@@ -135,17 +137,12 @@ class AlignmentMaximised(CLaI):
 
     learn = Network.learn
 
-    def objective(self, run: Run) -> Objective:
+    def loss(self, run: Run, x: Any, labels: Tensor) -> Tensor:
         """Return 1 minus the mean over conditions of the centred alignment of one half of a batch with the other.
 
         Without centring, constant similarities of -1 already have a high alignment with `product`.
         """
-
-        def loss(x: Any, labels: Tensor) -> Tensor:
-            with precision_context(run.device, run.training.precision):
-                z = self.network(x)
-            signs, half = one_vs_rest(labels, run.conditions).to(z.dtype), len(labels) // 2
-            target = target_matrix(signs[:, :half], signs[:, half:], run.training.target)
-            return 1 - alignment_scores(self.kernel(z[:, :half], z[:, half:]), target)[1].mean()
-
-        return loss
+        z = Network.forward(self, run, x)
+        signs, half = one_vs_rest(labels, run.conditions).to(z.dtype), len(labels) // 2
+        target = target_matrix(signs[:, :half], signs[:, half:], run.training.target)
+        return 1 - alignment_scores(self.kernel(z[:, :half], z[:, half:]), target)[1].mean()

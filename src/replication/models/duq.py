@@ -1,19 +1,13 @@
 """DUQ, deterministic uncertainty quantification (van Amersfoort et al. 2020): kernels between inputs and class centroids."""
 
-from collections.abc import Callable
 from typing import Any, Self
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from clai.batches import Items
-from clai.checkpoints import Checkpoint
 from clai.encoders import Encoder, build_encoder
-from clai.trainer import Epoch, precision_context
-from replication.models.base import Floats, Network, Objective, View, both_views, log_odds
-from replication.models.embedding import further_views, outputs, plain
-from replication.models.network_classifiers import CrossEntropy
+from replication.models.base import Floats, Network, View, both_views
 from replication.models.run import Run
 
 LENGTH_SCALE = 0.1
@@ -39,6 +33,10 @@ class Centroids(nn.Module):
         self.register_buffer("counts", torch.full((classes,), _INITIAL_COUNT))
         self.register_buffer("sums", _INITIAL_COUNT * _INITIAL_DEVIATION * torch.randn(classes, size))
 
+    def forward(self, x: Any) -> Tensor:
+        """Return log K (N, C) of encoder input."""
+        return self.log_kernel(self.encoder(x))
+
     def log_kernel(self, z: Tensor) -> Tensor:
         """Return log K (N, C) of z (C, N, L): minus mean squared distances to centroids over twice the squared scale."""
         centroids = (self.sums / self.counts.unsqueeze(1)).unsqueeze(1)
@@ -52,7 +50,7 @@ class Centroids(nn.Module):
         self.sums.lerp_(torch.einsum("knl,nk->kl", z, member), 1 - MOMENTUM)
 
 
-class DUQ(CrossEntropy):
+class DUQ(Network):
     """Kernels K_k of each class's embedding and its centroid, trained as C binary classifiers; far from all centroids all are 0.
 
     The loss is the mean of their binary cross-entropies, and PENALTY (|d sum_k K_k / dx| - 1)^2 keeps the kernels sensitive to
@@ -61,37 +59,19 @@ class DUQ(CrossEntropy):
     """
 
     module: Centroids
+    network: Encoder
 
     def build(self, run: Run) -> Self:
         encoder = build_encoder(run.settings, run.inputs, run.classes, run.id.seed)
-        self.module, self.network = Centroids(encoder), encoder  # type: ignore[assignment]
+        self.module, self.network = Centroids(encoder), encoder
         return self
 
-    def objective(self, run: Run) -> Objective:
-        def loss(x: Any, labels: Tensor) -> Tensor:
-            x.requires_grad_(True)
-            with precision_context(run.device, run.training.precision):
-                z = self.network(x)
-            self.module.follow(z.detach(), labels)
-            log_k = self.module.log_kernel(z)
-            return binary_loss(log_k, labels) + PENALTY * gradient_penalty(x, log_k)
-
-        return loss
-
-    def learn(self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None) -> list[Epoch]:
-        return Network.learn(self, run, validate, checkpoint)
-
-    def scores(self, run: Run, items: Items) -> Floats:
-        self.module.to(run.device)  # the centroids, too
-        return super().scores(run, items)
-
-    def _scores(self, run: Run, items: Items, positions: Tensor) -> Floats:
-        """Return log K (N, C) of items, the mean over the views of each; of two classes the difference (N,)."""
-        views = [plain, *further_views(run)]
-        embedded = [outputs(self.network, items, run.training.precision, positions, dim=1, view=view) for view in views]
-        device = self.module.sums.device
-        log_k = [self.module.log_kernel(z.to(device)).cpu().double().numpy() for z in embedded]
-        return log_odds(np.mean(log_k, axis=0))
+    def loss(self, run: Run, x: Any, labels: Tensor) -> Tensor:
+        x.requires_grad_(True)
+        z = self.forward(run, x)
+        self.module.follow(z.detach(), labels)
+        log_k = self.module.log_kernel(z)
+        return binary_loss(log_k, labels) + PENALTY * gradient_penalty(x, log_k)
 
     def familiarity(self, run: Run, items: Items) -> Floats:
         """Return the largest log K_k."""
@@ -99,7 +79,7 @@ class DUQ(CrossEntropy):
         return scores
 
     def views(self) -> list[View]:
-        return both_views(self.module.encoder, self.module.encoder.head.weight.shape[2])
+        return both_views(self.network, self.network.head.weight.shape[2])
 
 
 def binary_loss(log_k: Tensor, labels: Tensor) -> Tensor:

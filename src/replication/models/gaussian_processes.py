@@ -33,7 +33,6 @@ from replication.models.base import (
     Floats,
     Labels,
     Network,
-    Objective,
     RowClassifier,
     Rows,
     View,
@@ -184,15 +183,11 @@ class DeepKernelGP(Network):
         self.module = nn.ModuleDict({"encoder": self.network, "process": self.process, "likelihood": self.likelihood})
         return self
 
-    def objective(self, run: Run) -> Objective:
+    def loss(self, run: Run, x: Any, labels: Tensor) -> Tensor:
         bound = gpytorch.mlls.VariationalELBO(self.likelihood, self.process, num_data=len(run.splits.train.labels))
-
-        def loss(x: Any, labels: Tensor) -> Tensor:
-            drawn = class_draw(labels, run.training.samples_per_class, torch.default_generator)
-            with numerical_failures():
-                return -bound(self.process(self.network(x)[0][drawn]), labels[drawn].float().unsqueeze(0)).sum()
-
-        return loss
+        drawn = class_draw(labels, run.training.samples_per_class, torch.default_generator)
+        with numerical_failures():
+            return -bound(self.process(self.network(x)[0][drawn]), labels[drawn].float().unsqueeze(0)).sum()
 
     def validation(self, run: Run) -> Callable[[], Epoch]:
         items = run.splits.val

@@ -1,7 +1,6 @@
 """Classifiers with CLaI's trunk and another loss: cross-entropy, supervised contrastive learning, prototypical networks."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -11,22 +10,11 @@ from torch import Tensor, nn
 
 from clai.batches import Items
 from clai.checkpoints import Checkpoint
-from clai.encoders import Classifier, Encoder, build_classifier, build_encoder, place
+from clai.encoders import Classifier, Encoder, build_classifier, build_encoder
 from clai.learning import class_draw
-from clai.trainer import Epoch, precision_context
-from replication.models.base import (
-    Features,
-    Floats,
-    Network,
-    Objective,
-    View,
-    both_views,
-    draw_references,
-    draw_shift,
-    log_odds,
-    validation_figures,
-)
-from replication.models.embedding import ImageView, draw_items, further_views, labels_of, outputs, plain
+from clai.trainer import Epoch
+from replication.models.base import Floats, Network, Stop, View, both_views, draw_references, draw_shift, log_odds
+from replication.models.embedding import ImageView, labels_of, outputs, plain
 from replication.models.row_classifiers import LogisticRegression
 from replication.models.run import Run
 
@@ -50,47 +38,25 @@ class CrossEntropy(Network):
         self.module = self.network = build_classifier(run.settings, run.inputs, run.classes, run.id.seed)
         return self
 
-    def objective(self, run: Run) -> Objective:
-        compare = self.comparison(run)
+    def loss(self, run: Run, x: Any, labels: Tensor) -> Tensor:
+        logits = self.forward(run, x)
+        drawn = class_draw(labels, run.training.samples_per_class, torch.default_generator)
+        return self.compare(run, logits[drawn], labels[drawn])
 
-        def loss(x: Any, labels: Tensor) -> Tensor:
-            with precision_context(run.device, run.training.precision):
-                logits = self.network(x)
-            drawn = class_draw(labels, run.training.samples_per_class, torch.default_generator)
-            return compare(logits[drawn], labels[drawn])
-
-        return loss
-
-    def comparison(self, run: Run) -> Callable[[Tensor, Tensor], Tensor]:
-        """Return the mean loss of logits (N, C) and class indices (N,) as a function."""
+    def compare(self, run: Run, logits: Tensor, labels: Tensor) -> Tensor:
+        """Return the mean loss of logits (N, C) and class indices (N,)."""
         smoothing = run.settings["baselines"]["cross_entropy"]["label_smoothing"]
-        return partial(nn.functional.cross_entropy, label_smoothing=smoothing)
+        return nn.functional.cross_entropy(logits, labels, label_smoothing=smoothing)
 
-    def learn(self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None) -> list[Epoch]:
-        history = super().learn(run, validate, checkpoint)
+    def learn(
+        self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None, stop: Stop | None = None
+    ) -> list[Epoch]:
+        history = super().learn(run, validate, checkpoint, stop)
         if run.training.samples_per_class is not None:
             bias = self.network.logits.bias
             with torch.no_grad():
                 bias.add_(draw_shift(run.splits.train, run.training).to(bias))
         return history
-
-    def validation(self, run: Run) -> Callable[[], Epoch]:
-        items = run.splits.val
-        positions = draw_items(items, run.settings["inference"]["validation_samples"], run.id.seed)
-        return lambda: validation_figures(self._scores(run, items, positions), labels_of(items, positions))
-
-    def scores(self, run: Run, items: Items) -> Floats:
-        place(self.network, run.device)
-        return self._scores(run, items, torch.arange(len(items)))
-
-    def _scores(self, run: Run, items: Items, positions: Tensor) -> Floats:
-        """Return the scores of items, of the mean logits over the views of each."""
-        views = [plain, *further_views(run)]
-        logits = [outputs(self.network, items, run.training.precision, positions, view=view) for view in views]
-        return log_odds(torch.stack(logits).mean(0).double().numpy())
-
-    def views(self) -> list[View]:
-        return both_views(Features(self.network), self.network.standardise.num_features)
 
 
 class GeneralisedCrossEntropy(CrossEntropy):
@@ -99,12 +65,7 @@ class GeneralisedCrossEntropy(CrossEntropy):
     With q = 0.7, as its authors have it (Zhang & Sabuncu 2018, equation 6); q towards 0 is cross-entropy.
     """
 
-    def comparison(self, run: Run) -> Callable[[Tensor, Tensor], Tensor]:
-        return self.compare
-
-    @staticmethod
-    def compare(logits: Tensor, labels: Tensor) -> Tensor:
-        """Return the mean loss of logits (N, C) and class indices (N,)."""
+    def compare(self, run: Run, logits: Tensor, labels: Tensor) -> Tensor:
         log_p = -nn.functional.cross_entropy(logits.float(), labels, reduction="none")
         return ((1 - (EXPONENT * log_p).exp()) / EXPONENT).mean()  # The gradient of p^q would be lost where p is 0.
 
@@ -125,19 +86,14 @@ class SupervisedContrastive(Network):
         self.module = self.network = build_encoder(run.settings, run.inputs, 1, run.id.seed)
         return self
 
-    def objective(self, run: Run) -> Objective:
+    def loss(self, run: Run, x: Any, labels: Tensor) -> Tensor:
         # The import is slow, and jobs that train another model import this module too.
         from pytorch_metric_learning.losses import SupConLoss
 
         compare = SupConLoss(temperature=run.settings["baselines"]["supervised_contrastive"]["temperature"])
-
-        def loss(x: Any, labels: Tensor) -> Tensor:
-            with precision_context(run.device, run.training.precision):
-                z = self.network(x)[0]
-            drawn = class_draw(labels, run.training.samples_per_class, torch.default_generator)
-            return compare(z[drawn], labels[drawn])
-
-        return loss
+        z = self.forward(run, x)[0]
+        drawn = class_draw(labels, run.training.samples_per_class, torch.default_generator)
+        return compare(z[drawn], labels[drawn])
 
     def copies(self, run: Run) -> int:
         """Return two where views of an item differ, by augmentation (images) or dropout; else its class alone has positives."""
@@ -146,24 +102,20 @@ class SupervisedContrastive(Network):
 
     def validation(self, run: Run) -> Callable[[], Epoch]:
         """Return the function that fits a read-out on some training items after each epoch, and measures it."""
-        items = run.splits.val
-        references = draw_references(run, run.splits)
-        positions = draw_items(items, run.settings["inference"]["validation_samples"], run.id.seed)
+        references, measure = draw_references(run, run.splits), super().validation(run)
 
         def validate() -> Epoch:
-            scores = self._read(run, self._fit_read_out(run, references), items, positions)
-            return validation_figures(scores, labels_of(items, positions))
+            self.read_out = self._fit_read_out(run, references)
+            figures, self.read_out = measure(), None
+            return figures
 
         return validate
 
-    def scores(self, run: Run, items: Items) -> Floats:
-        place(self.network, run.device)
+    def scores_of(self, run: Run, items: Items, positions: Tensor, view: ImageView) -> Floats:
+        """Return the read-out's scores of a view of items; all training items fit one that is not there yet."""
         if self.read_out is None:
             self.read_out = self._fit_read_out(run, torch.arange(len(run.splits.train)))
-        return self._read(run, self.read_out, items, torch.arange(len(items)))
-
-    def views(self) -> list[View]:
-        return both_views(Features(self.network), self.network.standardise.num_features)
+        return self.read_out(self._features(run, items, positions, view))
 
     def _fit_read_out(self, run: Run, positions: Tensor) -> Callable[[Any], Floats]:
         """Return the function from features to scores that is fitted on training items."""
@@ -172,11 +124,6 @@ class SupervisedContrastive(Network):
             x, y, x, y, inverse_penalty=[INVERSE_PENALTY], samples_per_class=SAMPLES_PER_CLASS, seed=run.id.seed
         )
         return regression.score_rows
-
-    def _read(self, run: Run, read_out: Callable[[Any], Floats], items: Items, positions: Tensor) -> Floats:
-        """Return a read-out's scores of items, the mean over the views of each."""
-        views = [plain, *further_views(run)]
-        return np.mean([read_out(self._features(run, items, positions, view)) for view in views], axis=0)
 
     def _features(self, run: Run, items: Items, positions: Tensor, view: ImageView = plain) -> Any:
         """Return the trunk's features of all samples of items, (samples, F), without augmentation."""
@@ -191,14 +138,10 @@ class Prototypical(SupervisedContrastive):
     batch has them, and not an episode of a few.
     """
 
-    def objective(self, run: Run) -> Objective:
-        def loss(x: Any, labels: Tensor) -> Tensor:
-            with precision_context(run.device, run.training.precision):
-                z = self.network(x)[0]
-            half = len(z) // 2
-            return prototypical_loss(z[:half], labels[:half], z[half:], labels[half:])
-
-        return loss
+    def loss(self, run: Run, x: Any, labels: Tensor) -> Tensor:
+        z = self.forward(run, x)[0]
+        half = len(z) // 2
+        return prototypical_loss(z[:half], labels[:half], z[half:], labels[half:])
 
     def copies(self, run: Run) -> int:
         return 1
