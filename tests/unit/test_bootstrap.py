@@ -25,25 +25,6 @@ def test_areas_are_those_of_scikit_learn_with_weights_and_ties() -> None:
     assert precision == pytest.approx(average_precision_score(y, score, sample_weight=of_samples))
 
 
-@pytest.mark.parametrize("fraction", [0.0, 0.25, 0.3])
-def test_areas_do_not_depend_on_how_they_are_computed(fraction: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over samples, or over pairs of units."""
-    rng = np.random.default_rng(1)
-    y, patient = rng.integers(0, 2, 500), rng.integers(0, 15, 500)
-    score = np.round(rng.normal(size=500) + y, 1)
-    weights = rng.integers(0, 4, (40, 15)) + fraction
-    ranked = Ranked(y, score, patient, 15)
-    assert ranked.between.nnz > 15**2
-    by_pairs, with_precision = ranked.roc_areas(weights), ranked.areas(weights)[:, 0]
-    monkeypatch.setattr("replication.metrics.bootstrap.FEW_PAIRS", 0)
-    by_samples = ranked.roc_areas(weights)
-    expected = [roc_auc_score(y, score, sample_weight=weight[patient]) for weight in weights]
-    for areas in (by_pairs, by_samples, with_precision):
-        np.testing.assert_allclose(areas, expected, rtol=1e-12)
-        if fraction == 0:  # sums of whole numbers and their halves are exact
-            np.testing.assert_array_equal(areas, by_samples)
-
-
 @pytest.mark.parametrize("weight", [[0.0, 0.0, 1.0], [1.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
 def test_areas_need_both_classes(weight: list[float]) -> None:
     assert np.isnan(Ranked([1, 1, 0], [0.3, 0.2, 0.1], np.arange(3), 3).areas(np.array([weight]))).all()

@@ -8,7 +8,6 @@ Efron 1987, "Better bootstrap confidence intervals", J. Amer. Statist. Assoc. 82
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -32,8 +31,6 @@ JACKKNIFE_GROUPS = 200
 """Largest number of groups of a fold's patients that the jackknife leaves out in turn, for the acceleration."""
 DRAWS_AT_ONCE = 50
 """It bounds memory and decides no result."""
-FEW_PAIRS = 2**23
-"""Largest number of scores times units for which pairs of units, where these are few, are compared once for all draws."""
 
 
 class Fold(NamedTuple):
@@ -76,46 +73,21 @@ class Ranked:
         self.between = _counts(np.repeat(np.arange(len(bounds) - 1), np.diff(bounds)), unit, len(bounds) - 1, units)
         group = np.searchsorted(first, np.arange(len(positive)), side="right") - 1
         self.gained = _counts(group, unit[positive], len(first), units)
-        self.samples = np.bincount(unit, minlength=units).astype(float)
-        self.positives = np.bincount(unit[positive], minlength=units).astype(float)
 
     def areas(self, weights: Floats) -> Floats:
         """Return ROC-AUC and average precision (draws, 2), NaN where a class has no weight, by weights (draws, units)."""
-        return self._measured(weights, precision=True)
-
-    def roc_areas(self, weights: Floats) -> Floats:
-        """Return the areas under the ROC curve alone, (draws,), in less time, and in far less where there are few units."""
-        scores, units = self.between.shape
-        if units**2 <= self.between.nnz and scores * units <= FEW_PAIRS:
-            positives, negatives = weights @ self.positives, weights @ (self.samples - self.positives)
-            return _ratio(((weights @ self._pairs) * weights).sum(axis=1), positives * negatives)
-        return self._measured(weights, precision=False)[:, 0]
-
-    @cached_property
-    def _pairs(self) -> Floats:
-        """How often a positive of one unit outranks a negative of another, (units, units); a tie counts one half."""
-        return np.asarray(self.gained.T @ self._ranks(np.eye(len(self.samples)))[-1])
-
-    def _measured(self, weights: Floats, precision: bool) -> Floats:
-        gained, true, at_end, outranked = self._ranks(weights.T)
-        positives, negatives = weights @ self.positives, weights @ (self.samples - self.positives)
-        areas = [_ratio((gained * outranked).sum(axis=0), positives * negatives)]
-        if precision:
-            precisions = np.divide(true, at_end, out=np.zeros(at_end.shape), where=at_end > 0)
-            areas.append(_ratio((gained * precisions).sum(axis=0), np.where(negatives > 0, positives, 0)))
-        return np.stack(areas, axis=1)
-
-    def _ranks(self, weights: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return sums of each column of weights (units, columns) at each score that a positive has, (scores, columns).
-
-        Of its positives; of positives and of samples with at least that score; of negatives below it, and half of those that tie.
-        """
-        called = np.zeros((self.between.shape[0] + 1, weights.shape[1]))
-        np.cumsum(self.between @ weights, axis=0, out=called[1:])
-        gained = self.gained @ weights
+        called = np.zeros((self.between.shape[0] + 1, len(weights)))
+        np.cumsum(self.between @ weights.T, axis=0, out=called[1:])
+        # At each score that a positive has: its positives, and positives and samples with at least that score.
+        gained = self.gained @ weights.T
         true, at_end, begin = np.cumsum(gained, axis=0), called[self.end], called[self.begin]
-        negatives = called[-1] - gained.sum(axis=0)
-        return gained, true, at_end, negatives - (at_end - true) + (at_end - begin - gained) / 2
+        positives = gained.sum(axis=0)
+        negatives = called[-1] - positives
+        outranked = negatives - (at_end - true) + (at_end - begin - gained) / 2  # half of the negatives that tie
+        precisions = np.divide(true, at_end, out=np.zeros(at_end.shape), where=at_end > 0)
+        roc_auc = _ratio((gained * outranked).sum(axis=0), positives * negatives)
+        precision = _ratio((gained * precisions).sum(axis=0), np.where(negatives > 0, positives, 0))
+        return np.stack([roc_auc, precision], axis=1)
 
 
 def _ratio(part: Floats, whole: Floats) -> Floats:
@@ -163,17 +135,16 @@ def patient_intervals(folds: Sequence[Fold], models: Sequence[str], draws: int =
     patients_in_all = 0
     for number, of_fold in units.items():
         patients, rows = np.unique(folds[of_fold[0]].patient, return_inverse=True)
-        patients_in_all += len(patients)
+        count = len(patients)
+        patients_in_all += count
         if any(not np.array_equal(folds[f].patient, folds[of_fold[0]].patient) for f in of_fold):
             raise ValueError(f"fold {number}: the test patients of its seeds differ")
-        measure = _measure_of([folds[f] for f in of_fold], models, rows, len(patients))
-        for start in range(0, draws + 1, DRAWS_AT_ONCE):
-            numbers = range(start, min(start + DRAWS_AT_ONCE, draws + 1))
-            weights = np.stack([_draw(generator, draw, len(patients)) for draw in numbers])
-            measured[np.ix_(numbers, of_fold)] = measure(weights)
+        measure = _measure_of([folds[f] for f in of_fold], models, rows, count)
+        drawn = (np.bincount(generator.integers(count, size=count), minlength=count) for _ in range(draws))
+        measured[:, of_fold] = in_parts(measure, np.stack([np.ones(count), *drawn]))
         # Neighbours in the order of patients, who may be alike, are in different groups.
-        group = np.arange(len(patients)) % JACKKNIFE_GROUPS
-        without[number] = measure((group != np.unique(group)[:, None]).astype(np.float64))
+        group = np.arange(count) % JACKKNIFE_GROUPS
+        without[number] = in_parts(measure, (group != np.unique(group)[:, None]).astype(np.float64))
     jackknife = []
     for number, values in without.items():
         deleted = np.repeat(measured[:1], len(values), axis=0)
@@ -190,11 +161,9 @@ def patient_intervals(folds: Sequence[Fold], models: Sequence[str], draws: int =
     return pd.DataFrame(rows_of_table, columns=COLUMNS["intervals.csv"])
 
 
-def _draw(generator: np.random.Generator, draw: int, patients: int) -> Floats:
-    """Return how often a bootstrap sample has each patient (patients,); draw 0 is the sample itself."""
-    if not draw:
-        return np.ones(patients)
-    return np.bincount(generator.integers(patients, size=patients), minlength=patients).astype(np.float64)
+def in_parts(measure: Callable[[Floats], Floats], weights: Floats) -> Floats:
+    """Return what weights (draws, units) measure, of DRAWS_AT_ONCE at a time."""
+    return np.concatenate([measure(weights[i : i + DRAWS_AT_ONCE]) for i in range(0, len(weights), DRAWS_AT_ONCE)])
 
 
 def _measure_of(

@@ -24,7 +24,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
-from replication.metrics.bootstrap import DRAWS, DRAWS_AT_ONCE, LEVEL, Ranked
+from replication.metrics.bootstrap import DRAWS, LEVEL, Ranked, in_parts
 from replication.metrics.classification import ECE_BINS, of_classes, ranked_classes, top_label
 from replication.runs.columns import COLUMNS
 
@@ -72,9 +72,7 @@ def compare_models(
     for model, of_seeds in runs.items():
         measured[model] = {}
         for number, predicted in of_seeds.items():
-            measure = _measure_of(y, group, len(names), predicted)
-            parts = [measure(weights[i : i + DRAWS_AT_ONCE]) for i in range(0, draws + 1, DRAWS_AT_ONCE)]
-            measured[model][number] = np.concatenate(parts)
+            measured[model][number] = in_parts(_measure_of(y, group, len(names), predicted), weights)
     rows = []
     for model, other in combinations(runs, 2):
         pairs = _pairs(measured[model], measured[other])
@@ -159,7 +157,7 @@ def _measure_of(
         occurs = true + said > 0
         f1 = np.divide(2 * agreed, true + said, out=np.zeros_like(true), where=occurs).sum(1) / occurs.sum(1)
         errors = (np.abs(part).sum(1) / total[:, 0] for part in (raw, scaled))
-        areas = np.mean([of_class.roc_areas(weight) for of_class in ranked], axis=0)
+        areas = np.mean([of_class.areas(weight)[:, 0] for of_class in ranked], axis=0)
         return np.stack([right[:, 0] / total[:, 0], f1, *errors, areas], axis=1)
 
     return measure
