@@ -1,5 +1,7 @@
 """Latent signals: the stay shown, the area between signals, roughness."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,10 +10,14 @@ from replication.experiments import latent_signals
 from replication.experiments.latent_signals import (
     areas_around_onset,
     choose_stay,
-    latent_statistics,
     mean_areas,
     roughness,
+    seen_statistics,
 )
+
+
+def statistics(*given: Any) -> Any:
+    return seen_statistics(*given).set_index("quantity")["value"]
 
 
 def test_straight_line_is_smooth_and_alternation_is_rough() -> None:
@@ -37,8 +43,7 @@ def test_signals_that_converge_in_events_have_a_negative_effect() -> None:
     recording = np.repeat(np.arange(8), 10)
     y = np.tile([0] * 6 + [1] * 4, 8)
     z = generator.normal(size=(80, 3)) * np.where(y, 0.1, 1.0)[:, None]
-    found = latent_statistics(z, recording, y)
-    assert found["area_effect"] < -1
+    assert statistics(z, recording, y)["area_effect_seen"] < -1
 
 
 def test_areas_are_aligned_at_the_onset_and_hours_of_few_stays_are_left_out() -> None:
@@ -63,7 +68,6 @@ def test_control_sees_what_the_ends_of_all_stays_do_whether_there_is_an_event_or
     generator = np.random.default_rng(0)
     recording, late = np.repeat(np.arange(40), 10), np.tile([0] * 6 + [1] * 4, 40)
     z = generator.normal(size=(400, 3)) * np.where(late, 0.1, 1.0)[:, None]
-    found = latent_statistics(z, recording, np.where(recording < 10, late, 0))
-    assert found["area_effect_control"] < -1
-    elsewhere = latent_statistics(generator.normal(size=(400, 3)), recording, np.where(recording < 10, late, 0))
-    assert abs(elsewhere["area_effect_control"]) < 0.5
+    event = np.where(recording < 10, late, 0)
+    assert statistics(z, recording, event)["area_effect_control_seen"] < -1
+    assert abs(statistics(generator.normal(size=(400, 3)), recording, event)["area_effect_control_seen"]) < 0.5

@@ -196,7 +196,6 @@ rule measure_complexity:
         library=[
             *TRAINING,
             "src/replication/experiments/complexity.py",
-            "src/replication/experiments/sampled_votes.py",
             "src/replication/metrics/passes.py",
         ],
     output:

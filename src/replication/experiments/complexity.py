@@ -12,8 +12,12 @@ difference
     The largest difference between two results that should be equal.
 peak_memory_mb
     Peak memory (MiB): on CUDA of the device; on the CPU of a process that does nothing else, on one thread.
-error, stated, changed
-    See `replication.experiments.sampled_votes.compare_sampled_votes`.
+error
+    Root mean square difference of votes of sampled references from the vote of all, over test samples and conditions.
+stated
+    Root mean square of the standard error that such a vote states.
+changed
+    The share of test samples that get another class by it.
 """
 
 import importlib
@@ -33,12 +37,11 @@ from torch.utils.benchmark import Timer
 from clai import algorithms_as_printed as printed
 from clai.batches import Vectors
 from clai.encoders import ConvNet, build_classifier, place
-from clai.inference import decide, parzen_means
+from clai.inference import Rule, decide, parzen_means, predict_labels, sample_references, standard_error
 from clai.kernels import Kernel, MahalanobisGaussian, build
 from clai.learning import collaborative_learning
 from clai.trainer import precision_context
 from replication.datasets.prepared import SPLITS, Prepared
-from replication.experiments.sampled_votes import compare_sampled_votes, random_embeddings
 from replication.metrics.passes import trunk_passes
 from replication.models.base import Network, batchwise_learning, create
 from replication.models.clai import build_clai
@@ -54,6 +57,9 @@ SCHEDULES = ("printed", "sequential", "joint", "linear")
 """Algorithm 3; its gradient at less cost; all classes in one pass; the same with one reference for each anchor."""
 LOSSES = ("clai-c", "clai-m", "cross-entropy", "supervised-contrastive", "bare")
 CHANNELS = 3
+SAMPLED_RULES: tuple[Rule, ...] = ("printed", "balanced", "parzen")
+RARE = 0.02
+"""The share of a rare class."""
 BATCH_OF_VOTES = 125
 """References in a batch of Algorithm 2, which drops an incomplete one: a divisor of their numbers."""
 
@@ -227,10 +233,40 @@ class Measurement:
         return [Case("inference", variant, setting, partial(prepare, variant)) for variant in ("printed", "streamed")]
 
     def sampling(self) -> list[Row]:
-        """Compare votes of sampled references with the vote of all, with the Gaussian kernel."""
-        sizes, size = self.sizes, self.settings["embedding_size"]
-        samples = (*sizes.sampling, sizes.sampled, sizes.repetitions)
-        return compare_sampled_votes(self._kernel("gaussian"), size, sizes.labels, *samples, self.device)
+        """Compare votes of sampled references with the vote of all, with classes of equal shares and with a rare one."""
+        rows: list[Row] = []
+        sizes, kernel = self.sizes, self._kernel("gaussian")
+        for shares in ([1 / sizes.labels] * sizes.labels, [1 - RARE, RARE]):
+            z, z_reference, labels = self._random_embeddings(*sizes.sampling, shares)
+            whole = parzen_means(kernel, z, z_reference, labels)
+            for number, seed in itertools.product(sizes.sampled, range(sizes.repetitions)):
+                setting = f"C={len(shares)};share={shares[-1]:g};R={len(labels)};n={number}"
+                items, population = sample_references(labels.cpu(), number, seed)
+                drawn = items.to(self.device)
+                means = parzen_means(kernel, z, z_reference[:, drawn], labels[drawn], population)
+                for rule in SAMPLED_RULES:
+                    f, f_all = decide(means, rule), decide(whole, rule)
+                    quantities = {
+                        "error": (f - f_all).square().mean().sqrt(),
+                        "stated": standard_error(means, rule).square().mean().sqrt(),
+                        "changed": (predict_labels(f) != predict_labels(f_all)).double().mean(),
+                    }
+                    rows += [("sampling", rule, setting, seed, name, float(v)) for name, v in quantities.items()]
+        return rows
+
+    def _random_embeddings(self, test: int, references: int, shares: Sequence[float]) -> tuple[Tensor, Tensor, Tensor]:
+        """Draw test (K, P, L) and reference (K, R, L) embeddings, class k shifted under condition k, and labels (R,)."""
+        generator = torch.Generator().manual_seed(0)
+        conditions = torch.arange(len(shares))[1 if len(shares) == 2 else 0 :]
+
+        def draw(count: int) -> tuple[Tensor, Tensor]:
+            labels = torch.multinomial(torch.tensor(shares), count, replacement=True, generator=generator)
+            z = torch.randn(len(conditions), count, self.settings["embedding_size"], generator=generator)
+            z[:, :, 0] += 3 * (labels == conditions[:, None])
+            return z.to(self.device), labels.to(self.device)
+
+        (z, _), (z_reference, labels) = draw(test), draw(references)
+        return z, z_reference, labels
 
     def _kernel(self, family: str) -> Kernel:
         return build(family, self.settings["embedding_size"], self.settings["kernel"]["metric"]).to(self.device)
@@ -311,8 +347,7 @@ class Measurement:
         self, family: str, test: int, references: int, dtype: torch.dtype, variant: str
     ) -> Callable[[], Tensor]:
         """Return a vote on random embeddings of two classes, which returns f (1, P)."""
-        drawn = random_embeddings(test, references, [0.5, 0.5], self.settings["embedding_size"], self.device)
-        z, z_reference, labels = drawn
+        z, z_reference, labels = self._random_embeddings(test, references, [0.5, 0.5])
         kernel, z, z_reference = self._kernel(family).to(dtype), z.to(dtype), z_reference.to(dtype)
         if variant == "streamed":
             return lambda: decide(parzen_means(kernel, z, z_reference, labels), "printed")

@@ -127,12 +127,6 @@ def mean_roughness(signals: Floats, starts: NDArray[np.int64]) -> float:
     return float(np.nanmean(rough)) if np.isfinite(rough).any() else float("nan")
 
 
-def seen_statistics(z: Floats, recording: NDArray[np.int64], y: NDArray[np.int64]) -> pd.DataFrame:
-    """Return `latent_statistics` of signals as the kernel sees them: columns quantity, value."""
-    found = latent_statistics(z, recording, y)
-    return pd.DataFrame({"quantity": [f"{name}_seen" for name in found], "value": list(found.values())})
-
-
 @torch.no_grad()
 def as_seen(
     run: Run, kernel: Kernel, test: Embedded
@@ -146,13 +140,13 @@ def as_seen(
     return kernel.coordinates(test.z[0]).double().numpy(), recording, hours, y
 
 
-def latent_statistics(z: Floats, recording: NDArray[np.int64], y: NDArray[np.int64]) -> dict[str, float]:
-    """Return the quantities of claim 11 for signals (rows, L).
+def seen_statistics(z: Floats, recording: NDArray[np.int64], y: NDArray[np.int64]) -> pd.DataFrame:
+    """Return the quantities of claim 11, with columns quantity and value, for signals (rows, L) as the kernel sees them.
 
-    area_effect: mean over stays with hours both in and out of an event of the difference of the area (event minus no event)
-    over its standard deviation (Cohen's d of paired differences). area_effect_control: the same over stays without an event,
+    area_effect_seen: mean over stays with hours both in and out of an event of the difference of the area (event minus no event)
+    over its standard deviation (Cohen's d of paired differences). area_effect_control_seen: the same over stays without an event,
     with their last hours in place of the event, as many as the median event has, because events are at the ends of stays.
-    roughness: mean over all stays and signals.
+    roughness_seen: mean over all stays and signals.
     """
     starts, lengths = segments(recording)
     events = np.add.reduceat(y, starts)
@@ -160,11 +154,12 @@ def latent_statistics(z: Floats, recording: NDArray[np.int64], y: NDArray[np.int
     left = np.repeat(starts + lengths, lengths) - np.arange(len(y))  # hours to the end of the stay, this one included
     eventless = np.repeat(events == 0, lengths)
     width = np.ptp(z, axis=1)
-    return {
-        "area_effect": _effect(width, recording, y),
-        "area_effect_control": _effect(width[eventless], recording[eventless], left[eventless] <= usual),
-        "roughness": mean_roughness(z, starts),
+    found = {
+        "area_effect_seen": _effect(width, recording, y),
+        "area_effect_control_seen": _effect(width[eventless], recording[eventless], left[eventless] <= usual),
+        "roughness_seen": mean_roughness(z, starts),
     }
+    return pd.DataFrame(found.items(), columns=["quantity", "value"])
 
 
 def _effect(values: Floats, recording: NDArray[np.int64], inside: NDArray[Any]) -> float:
