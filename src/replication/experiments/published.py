@@ -164,8 +164,8 @@ def evaluate(folder: str | Path, prepared: str | Path) -> pd.DataFrame:
     """
     published, run = reopen(folder, prepared)
     model: Any = create(run.model)
+    model.module, model.network, model.kernel = published.network, published.network, published.kernel
     place(published.network, run.device)
-    model.network, model.kernel = published.network, published.kernel
     metrics = of_runs.evaluate(run, model, run.splits).metrics
     return metrics.assign(dataset=run.id.dataset, model=run.id.model, seed=run.id.seed, fold=run.id.fold)[
         COLUMNS["metrics.csv"]
