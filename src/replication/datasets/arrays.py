@@ -18,7 +18,7 @@ import numpy.typing as npt
 from clai.errors import InputError
 from replication.datasets.files import reading
 from replication.datasets.identifiers import in_order, missing, positive_last, refuse_odd_texts, trimmed
-from replication.datasets.prepared import SPLITS, narrowed, writing
+from replication.datasets.prepared import narrowed, writing
 from replication.datasets.sources import Raw
 from replication.datasets.splits import rows_of_groups, stratified_validation
 
@@ -124,11 +124,7 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
         groups = np.unique(groups, return_inverse=True)[1].astype(np.int64)
         parts, unit = rows_of_groups(groups, y, classes, test, validation, seed, "groups"), "the groups"
     with writing(out_dir) as writer:
-        for split, rows in zip(SPLITS, parts, strict=True):
-            writer.array(f"x_{split}", x[rows])
-            writer.array(f"y_{split}", y[rows])
-            if groups is not None:
-                writer.array(f"groups_{split}", groups[rows])
+        writer.splits(parts, x=x, y=y, **({} if groups is None else {"groups": groups}))
         writer.describe(
             raw.description(settings["title"]),
             kind=kind,

@@ -20,7 +20,7 @@ import pandas as pd
 from clai.errors import InputError
 from replication.datasets.files import read_parquet, reading
 from replication.datasets.identifiers import in_order, missing, positive_last, refuse_odd_texts, trimmed
-from replication.datasets.prepared import SPLITS, narrowed, writing
+from replication.datasets.prepared import narrowed, writing
 from replication.datasets.sources import Raw
 from replication.datasets.splits import rows_of_groups
 
@@ -186,10 +186,7 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
     parts = rows_of_groups(groups, y, classes, test, validation, seed, f"'{group}' groups")
     x = narrowed(table[features].to_numpy(np.float64))
     with writing(out_dir) as writer:
-        for split, rows in zip(SPLITS, parts, strict=True):
-            writer.array(f"x_{split}", x[rows])
-            writer.array(f"y_{split}", y[rows])
-            writer.array(f"groups_{split}", groups[rows])
+        writer.splits(parts, x=x, y=y, groups=groups)
         writer.describe(
             raw.description(settings["title"]),
             kind="features",

@@ -48,32 +48,24 @@ def statistics(x: Array, axis: int, rows: Array | None = None) -> tuple[Array, A
 
     x: in memory or mapped; NaN is a missing value. axis: of the channels, not the first. rows: bool (len(x),); None for all.
     """
-    axis = axis % x.ndim
-    others = tuple(i for i in range(x.ndim) if i != axis)
-    channels = x.shape[axis]
-    count, mean, squares = np.zeros(channels), np.zeros(channels), np.zeros(channels)
+    others = tuple(i for i in range(x.ndim) if i != axis % x.ndim)
+    count, mean, squares = np.zeros((3, *(1 if i in others else n for i, n in enumerate(x.shape))))
     step = max(1, _CHUNK_VALUES // max(1, int(np.prod(x.shape[1:]))))
-    shape = [1] * x.ndim
-    shape[axis] = channels
     for start in range(0, len(x), step):
         part = x[start : start + step]
         if rows is not None:
             part = part[rows[start : start + step]]
         part = part.astype(np.float64)
-        measured = ~np.isnan(part)
-        n = measured.sum(axis=others)
-        total = np.where(measured, part, 0.0).sum(axis=others)
-        part_mean = total / np.maximum(n, 1)
-        centred = np.where(measured, part - part_mean.reshape(shape), 0.0)
-        part_squares = (centred**2).sum(axis=others)
+        n = np.count_nonzero(~np.isnan(part), axis=others, keepdims=True)
+        part_mean = np.nansum(part, axis=others, keepdims=True) / np.maximum(n, 1)
         both = np.maximum(count + n, 1)
         shift = part_mean - mean
         mean = mean + shift * n / both
-        squares = squares + part_squares + shift**2 * count * n / both
+        squares = squares + np.nansum((part - part_mean) ** 2, axis=others, keepdims=True) + shift**2 * count * n / both
         count = count + n
-    missing = count == 0
-    divisor = np.maximum(count, 1)
-    return np.where(missing, np.nan, mean), np.where(missing, np.nan, np.sqrt(squares / divisor))
+    sd = np.sqrt(squares / np.maximum(count, 1))
+    mean, sd = (np.where(count == 0, np.nan, found).ravel() for found in (mean, sd))
+    return mean, sd
 
 
 def narrowed(x: Array, axis: int = -1) -> Array:
@@ -127,6 +119,12 @@ class Writer:
 
     def array(self, name: str, values: Array) -> None:
         self.stream(name, values.shape, values.dtype, [values])
+
+    def splits(self, parts: Iterable[Array], **arrays: Array) -> None:
+        """Write the rows of arrays that each of SPLITS has, as `<name>_<split>`."""
+        for split, rows in zip(SPLITS, parts, strict=True):
+            for name, values in arrays.items():
+                self.array(f"{name}_{split}", values[rows])
 
     def read(self, name: str, mapped: bool = False) -> Array:
         """Read a written array, or map one that is not empty into memory."""

@@ -46,10 +46,8 @@ def average_vitals(database: DuckDBPyConnection, ranges: Mapping[str, Sequence[f
         SELECT stay_id, hour, variable,
             CASE WHEN c.item = {tables.FAHRENHEIT} THEN (c.value - 32) / 1.8 ELSE c.value END AS reading
         FROM chart c JOIN (VALUES {named}) AS names(item, variable) ON c.item = names.item
-        WHERE c.value IS NOT NULL
-    """)
-    with executing("the vital signs in icu/chartevents"):
-        database.execute(f"""
+        WHERE c.value IS NOT NULL;
+
         CREATE TABLE vitals AS
         SELECT stay_id, hour, variable, avg(reading) AS value
         FROM readings JOIN (VALUES {limits}) AS limits(variable, low, high) USING (variable)
