@@ -346,12 +346,13 @@ class Measurement:
     def _prepare_vote(
         self, family: str, test: int, references: int, dtype: torch.dtype, variant: str
     ) -> Callable[[], Tensor]:
-        """Return a vote on random embeddings of two classes, which returns f (1, P)."""
+        """Return a vote on random embeddings of two classes, which returns f (1, P); phi of Algorithm 2 is the identity."""
         z, z_reference, labels = self._random_embeddings(test, references, [0.5, 0.5])
         kernel, z, z_reference = self._kernel(family).to(dtype), z.to(dtype), z_reference.to(dtype)
         if variant == "streamed":
             return lambda: decide(parzen_means(kernel, z, z_reference, labels), "printed")
-        return partial(vote_printed, kernel, z, z_reference, labels)
+        given = (_printed_similarity(kernel), z[0], z_reference[0], (2 * labels - 1).to(dtype), BATCH_OF_VOTES)
+        return torch.no_grad()(lambda: printed.infer_binary(lambda batch: batch, *given)[None])
 
 
 def _pass_through(trunk: nn.Module, batches: Sequence[Tensor], precision: Any, backward: bool = True) -> None:
@@ -368,14 +369,6 @@ def random_images(shape: Shape, device: torch.device) -> tuple[Tensor, Tensor]:
     count = shape.batches * shape.batch_size
     x = torch.randn(count, CHANNELS, 32, 32, generator=torch.Generator().manual_seed(0))
     return x.to(device, memory_format=torch.channels_last), (torch.arange(count) % max(shape.classes, 2)).to(device)
-
-
-@torch.no_grad()
-def vote_printed(kernel: Kernel, z: Tensor, z_reference: Tensor, labels: Tensor) -> Tensor:
-    """Return f (1, P) of Algorithm 2 for embeddings, with phi the identity."""
-    y = (2 * labels - 1).to(z.dtype)
-    similarity = _printed_similarity(kernel)
-    return printed.infer_binary(lambda batch: batch, similarity, z[0], z_reference[0], y, BATCH_OF_VOTES)[None]
 
 
 def _printed_similarity(kernel: Kernel) -> printed.Similarity:

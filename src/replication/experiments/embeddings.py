@@ -86,11 +86,10 @@ def embed_parts(
     run: Run, view: View, positions: Mapping[str, Tensor | None], splits: Splits | None = None
 ) -> dict[str, Embedded]:
     """Embed the items of the named splits of a run, or of `splits`, at these positions, or all, without augmentation."""
-    parts = {}
-    for name, drawn in positions.items():
-        part = embed(view.module, getattr(splits or run.splits, name), run.training.precision, drawn)
-        parts[name] = part._replace(z=part.z.float())
-    return parts
+    return {
+        name: embed(view.module, getattr(splits or run.splits, name), run.training.precision, drawn)
+        for name, drawn in positions.items()
+    }
 
 
 def train_traced(run: Run, objective: str, checkpoint: Checkpoint) -> tuple[Network, pd.DataFrame]:

@@ -68,23 +68,19 @@ def compare_models(
     share = np.full(len(names), 1 / len(names))
     drawn = np.random.default_rng(seed).multinomial(len(names), share, size=draws)
     weights = np.concatenate([np.ones((1, len(names))), drawn])  # first the sample itself
-    measured: dict[str, dict[int, Floats]] = {}
-    for model, of_seeds in runs.items():
-        measured[model] = {}
-        for number, predicted in of_seeds.items():
-            measured[model][number] = in_parts(_measure_of(y, group, len(names), predicted), weights)
+    measured = {
+        model: {seed: in_parts(_measure_of(y, group, len(names), one), weights) for seed, one in of_seeds.items()}
+        for model, of_seeds in runs.items()
+    }
     rows = []
-    for model, other in combinations(runs, 2):
-        pairs = _pairs(measured[model], measured[other])
-        differences = np.stack([first - second for first, second in pairs], axis=1)  # (draws + 1, seeds, metrics)
+    for model, other in [*combinations(runs, 2), *((model, "") for model in runs)]:
+        alone = list(measured[model].values())
+        values = [a - b for a, b in _pairs(measured[model], measured[other])] if other else alone
+        of_draws = np.stack(values, axis=1)  # (draws + 1, seeds, metrics)
         for k, metric in enumerate(METRICS):
-            found = paired_difference(differences[0, :, k], differences[1:, :, k], len(names))
-            rows.append((model, other, metric, *found, len(names), len(pairs), draws))
-    for model, of_model in measured.items():
-        values = np.stack(list(of_model.values()), axis=1)
-        for k, metric in enumerate(METRICS):
-            found = paired_difference(values[0, :, k], values[1:, :, k], len(names))._replace(p=float("nan"))
-            rows.append((model, "", metric, *found, len(names), len(of_model), draws))
+            found = paired_difference(of_draws[0, :, k], of_draws[1:, :, k], len(names))
+            tested = found if other else found._replace(p=float("nan"))
+            rows.append((model, other, metric, *tested, len(names), len(values), draws))
     return pd.DataFrame(rows, columns=COLUMNS["comparisons.csv"])
 
 
