@@ -13,7 +13,7 @@ inputs = snakemake.input
 published, run = reopen(Path(inputs.record).parent, Path(inputs.prepared).parent)
 place(published.network, run.device)
 val, test = (
-    embed(published.network, items, run.training.precision, draw_items(items, count, run.id.seed), further_views(run))
+    embed(run, published.network, items, draw_items(items, count, run.id.seed), further_views(run))
     for items, count in ((run.splits.val, VALIDATION_SAMPLES), (run.splits.test, None))
 )
 measure_bandwidth(published.kernel, published.references, val, test).to_csv(snakemake.output[0], index=False)

@@ -34,10 +34,6 @@ _BLOCK = 512
 class Inputs(nn.Module):
     """The samples as the encoder receives them, as embeddings of one condition, (1, N, values)."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.device = nn.Parameter(torch.zeros(1), requires_grad=False)
-
     def forward(self, x: Tensor) -> Tensor:
         return x.flatten(1).unsqueeze(0)
 
@@ -87,8 +83,7 @@ def embed_parts(
 ) -> dict[str, Embedded]:
     """Embed the items of the named splits of a run, or of `splits`, at these positions, or all, without augmentation."""
     return {
-        name: embed(view.module, getattr(splits or run.splits, name), run.training.precision, drawn)
-        for name, drawn in positions.items()
+        name: embed(run, view.module, getattr(splits or run.splits, name), drawn) for name, drawn in positions.items()
     }
 
 
@@ -120,7 +115,7 @@ def measure_alignment(run: Run, model: Network, positions: Tensor) -> Epoch:
     target = target_matrix(signs, signs, run.training.target)
     figures: Epoch = {}
     for view in model.views():
-        z = outputs(view.module, run.splits.val, run.training.precision, positions, dim=1)
+        z = outputs(run, view.module, run.splits.val, positions, dim=1)
         with torch.no_grad():
             similarity = copy.deepcopy(view.kernel).cpu()(z, z)
             centred = alignment_scores(similarity.expand(len(signs), -1, -1), target)[1]

@@ -72,7 +72,7 @@ def measure_unseen(run: Run, model: Network, view: View) -> pd.DataFrame:
 @torch.no_grad()
 def _scores(run: Run, model: Network, view: View, references: Embedded, items: Items) -> dict[str, Floats]:
     """Return each score (N,) of items, high for familiar ones."""
-    z = embed(view.module, items, run.training.precision).z
+    z = embed(run, view.module, items).z
     kernel = view.kernel.cpu().eval()
     means = parzen_means(kernel, z, references.z, references.y, classes=run.classes)
     f = decide(means, "printed").amax(0).double().numpy()

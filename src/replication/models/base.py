@@ -142,7 +142,7 @@ class Network(Model):
 
     def scores_of(self, run: Run, items: Items, positions: Tensor, view: ImageView) -> Floats:
         """Return the scores of a view of items: the outputs (samples, C) of the module, or of two classes their difference."""
-        return log_odds(outputs(self.module, items, run.training.precision, positions, view=view).double().numpy())
+        return log_odds(outputs(run, self.module, items, positions, view=view).double().numpy())
 
     def views(self) -> list[View]:
         """Return the embeddings that controls look at, the usual one first."""

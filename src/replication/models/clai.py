@@ -61,10 +61,10 @@ class CLaI(Network):
 
     def _validation_scores(self, run: Run) -> tuple[Floats, Tensor]:
         """Return f of validation samples by the votes of training items, and their labels."""
-        splits, precision = run.splits, run.training.precision
+        splits = run.splits
         positions = draw_items(splits.val, run.settings["inference"]["validation_samples"], run.id.seed)
-        reference = embed(self.network, splits.train, precision, draw_references(run, splits))
-        validation = embed(self.network, splits.val, precision, positions, further_views(run))
+        reference = embed(run, self.network, splits.train, draw_references(run, splits))
+        validation = embed(run, self.network, splits.val, positions, further_views(run))
         return self.vote(run, validation, reference), validation.y
 
     def floor(self, run: Run) -> Epoch:
@@ -82,8 +82,8 @@ class CLaI(Network):
 
     def scores(self, run: Run, items: Items) -> Floats:
         place(self.network, run.device)
-        references = embed(self.network, run.splits.train, run.training.precision)
-        return self.vote(run, embed(self.network, items, run.training.precision, views=further_views(run)), references)
+        references = embed(run, self.network, run.splits.train)
+        return self.vote(run, embed(run, self.network, items, views=further_views(run)), references)
 
     def views(self) -> list[View]:
         return [View(self.network, self.kernel)]

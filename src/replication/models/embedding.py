@@ -16,7 +16,7 @@ from clai.encoders import Encoder, place
 from clai.inference import ParzenMeans, mean_of_views, parzen_means, sample_references
 from clai.kernels import Kernel
 from clai.tensors import load_tensors
-from clai.trainer import Precision, precision_context
+from clai.trainer import precision_context
 from replication.models.run import Run
 
 ImageView = Callable[[Tensor], Tensor]
@@ -72,15 +72,14 @@ def further_views(run: Run) -> list[ImageView]:
 
 @torch.no_grad()
 def outputs(
-    module: nn.Module, items: Items, precision: Precision, positions: Tensor, dim: int = 0, view: ImageView = plain
+    run: Run, module: nn.Module, items: Items, positions: Tensor, dim: int = 0, view: ImageView = plain
 ) -> Tensor:
     """Return a module's outputs for items without augmentation, or for a view of them, joined along `dim`, on the CPU."""
     module.eval()
-    device = next(module.parameters()).device
     blocks = []
     for block in positions.split(_BLOCK):
         x = items.batch(block, None)[0]
-        with precision_context(device, precision):
+        with precision_context(run.device, run.training.precision):
             blocks.append(module(view(x)).cpu())
     return torch.cat(blocks, dim)
 
@@ -91,16 +90,12 @@ def labels_of(items: Items, positions: Tensor) -> Tensor:
 
 
 def embed(
-    encoder: nn.Module,
-    items: Items,
-    precision: Precision,
-    positions: Tensor | None = None,
-    views: Sequence[ImageView] = (),
+    run: Run, encoder: nn.Module, items: Items, positions: Tensor | None = None, views: Sequence[ImageView] = ()
 ) -> Embedded:
     """Embed all items, or those at the positions, without augmentation, and further views of them."""
     rows = torch.arange(len(items)) if positions is None else positions
-    z = outputs(encoder, items, precision, rows, dim=1)
-    others = [outputs(encoder, items, precision, rows, dim=1, view=view) for view in views]
+    z = outputs(run, encoder, items, rows, dim=1)
+    others = [outputs(run, encoder, items, rows, dim=1, view=view) for view in views]
     y = items.labels if positions is None else labels_of(items, positions)
     return Embedded(z, y, torch.stack(others) if others else None)
 
@@ -109,12 +104,7 @@ def embed_splits(run: Run, encoder: Encoder) -> dict[str, Embedded]:
     """Embed the training (reference), validation and test samples of a run; references have one view."""
     place(encoder, run.device)
     return {
-        name: embed(
-            encoder,
-            getattr(run.splits, name),
-            run.training.precision,
-            views=() if name == "train" else further_views(run),
-        )
+        name: embed(run, encoder, getattr(run.splits, name), views=() if name == "train" else further_views(run))
         for name in Splits._fields
     }
 

@@ -127,7 +127,7 @@ class SupervisedContrastive(Network):
 
     def _features(self, run: Run, items: Items, positions: Tensor, view: ImageView = plain) -> Any:
         """Return the trunk's features of all samples of items, (samples, F), without augmentation."""
-        features = outputs(self.network.trunk, items, run.training.precision, positions, view=view)
+        features = outputs(run, self.network.trunk, items, positions, view=view)
         return features.to(torch.float32).numpy()
 
 
@@ -158,7 +158,7 @@ class Prototypical(SupervisedContrastive):
 
     def _features(self, run: Run, items: Items, positions: Tensor, view: ImageView = plain) -> Any:
         """Return the projections of all samples of items, (samples, L), without augmentation."""
-        z = outputs(self.network, items, run.training.precision, positions, dim=1, view=view)[0]
+        z = outputs(run, self.network, items, positions, dim=1, view=view)[0]
         return z.to(torch.float32).numpy()
 
 
