@@ -4,7 +4,6 @@ Training imports nothing from here, so a new figure of merit refits nothing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -69,16 +68,10 @@ class Evaluation(NamedTuple):
         np.savez(predictions, **self.predictions)  # type: ignore[arg-type]
 
 
-@lru_cache(maxsize=1)
-def utilities_of(run: Run) -> tuple[HourlyUtility, HourlyUtility] | None:
-    """Return the Challenge's utilities of a run's validation and test hours; None without recordings or a known onset."""
-    before = run.data.info.get("label_hours_before")
-    if run.data.info["kind"] != "recordings" or before is None:
-        return None
-    y, recording = run.data["y_all"], run.data["groups_all"]
-    _, val, test = recording_rows(run.data, run.settings, run.id)
-    scored = val if run.scored_split == "val" else test
-    return hourly_utility(y[val], recording[val], before), hourly_utility(y[scored], recording[scored], before)
+def utility_of(data: Prepared, rows: NDArray[np.bool_]) -> HourlyUtility | None:
+    """Return the Challenge's utilities of these hours of recordings; None without a known onset."""
+    before = data.info.get("label_hours_before")
+    return None if before is None else hourly_utility(data["y_all"][rows], data["groups_all"][rows], before)
 
 
 def predicted_folds(
@@ -91,10 +84,8 @@ def predicted_folds(
         folds.setdefault((run_id.seed, run_id.fold), {})[run_id.model] = path
     for (_, fold), paths in sorted(folds.items()):
         # All models of a seed and a fold have the same rows.
-        run = Run(data, settings, RunId.parse(next(iter(paths.values()))), torch.device("cpu"))
-        rows = recording_rows(data, settings, run.id)[2]
+        rows = recording_rows(data, settings, RunId.parse(next(iter(paths.values()))))[2]
         arrays = {model: np.load(path, allow_pickle=False) for model, path in paths.items()}
-        utilities = utilities_of(run)
         yield (
             paths,
             Fold(
@@ -104,7 +95,7 @@ def predicted_folds(
                 scores={model: part["score"] for model, part in arrays.items()},
                 alarms={model: part["alarm"] for model, part in arrays.items() if "alarm" in part},
                 calibrated={model: part["calibrated"] for model, part in arrays.items()},
-                utility=utilities and utilities[1],
+                utility=utility_of(data, rows),
             ),
         )
 
@@ -156,16 +147,18 @@ def evaluate_scores(run: Run, test: Scored, val: Scored, voted: bool = False) ->
         return _evaluation(test, raw, scaled, sample_metrics(test.y, raw, scaled) | {"temperature": temperature})
     f = torch.from_numpy(test.score)[None]
     probability: Floats = probabilities(f)[:, 1].numpy() if voted else expit(test.score)
-    utilities = utilities_of(run)
     calibrated = fit_logistic(val.score, val.y)(test.score)
     threshold = choose_threshold(val.y, val.score)
     metrics = binary_metrics(test.y, test.score, probability, calibrated, threshold=0.0, threshold_validation=threshold)
     if run.data.info["kind"] != "recordings":
-        metrics = sample_metrics(test.y, probability, calibrated) | metrics
-    if utilities is None:
+        return _evaluation(test, probability, calibrated, sample_metrics(test.y, probability, calibrated) | metrics)
+    _, val_rows, test_rows = recording_rows(run.data, run.settings, run.id)
+    scored_rows = val_rows if run.scored_split == "val" else test_rows
+    of_val, of_test = (utility_of(run.data, rows) for rows in (val_rows, scored_rows))
+    if of_val is None or of_test is None:
         return _evaluation(test, probability, calibrated, metrics)
-    alarm = test.score > choose_alarm_threshold(utilities[0], val.score)
-    metrics["utility"] = utility_score(utilities[1], alarm)
+    alarm = test.score > choose_alarm_threshold(of_val, val.score)
+    metrics["utility"] = utility_score(of_test, alarm)
     return _evaluation(test, probability, calibrated, metrics, alarm=alarm)
 
 
