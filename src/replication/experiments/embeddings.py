@@ -26,7 +26,6 @@ from replication.runs.controls import EMBEDDINGS, INPUTS
 
 VALIDATION_SAMPLES = 1000
 """Validation samples behind an alignment."""
-TRACE_COLUMNS = ["epoch", "kernel", "centred_alignment"]
 # Items of a pass that settles the statistics of an untrained network.
 _BLOCK = 512
 
@@ -49,14 +48,12 @@ def create_embedding(name: str) -> Network:
 def open_view(run: Run, name: str, model: str | Path | None) -> View:
     """Return how an embedding sees the samples of a run, on its device; `model` is the trained model's file, if there is one."""
     if name == INPUTS:
-        view = View(Inputs(), Cosine())
-    elif model is None:
-        view = create_embedding(name).build(run).views()[0]
-        place(view.module, run.device)
-        settle(run, view.module)
-    else:
-        view = create_embedding(name).load(run, model).views()[0]
+        return View(Inputs(), Cosine())
+    made = create_embedding(name)
+    view = (made.build(run) if model is None else made.load(run, model)).views()[0]
     place(view.module, run.device)
+    if model is None:
+        settle(run, view.module)
     return view
 
 
@@ -88,9 +85,10 @@ def embed_parts(
 
 
 def train_traced(run: Run, objective: str, checkpoint: Checkpoint) -> tuple[Network, pd.DataFrame]:
-    """Train by an objective, and return the model on the CPU and its alignment on validation samples (`TRACE_COLUMNS`).
+    """Train by an objective, and return the model on the CPU and its alignment on validation samples.
 
-    Epoch 0 is the untrained network, its BatchNorm layers settled on the training items.
+    Columns of the latter: epoch, kernel, centred_alignment. Epoch 0 is the untrained network, its BatchNorm layers settled on the
+    training items.
     """
     model = create_embedding(objective).build(run)
     place(model.module, run.device)
@@ -100,13 +98,9 @@ def train_traced(run: Run, objective: str, checkpoint: Checkpoint) -> tuple[Netw
     first = {"epoch": 0, **measure_alignment(run, untrained, positions)}
     history = model.learn(run, lambda: measure_alignment(run, model, positions), checkpoint)
     model.module.cpu()
-    rows = [
-        (row["epoch"], key.removeprefix("kernel "), row[key])
-        for key in first
-        if key != "epoch"
-        for row in [first, *history]
-    ]
-    return model, pd.DataFrame(rows, columns=TRACE_COLUMNS)
+    traced = pd.DataFrame([first, *history], columns=list(first))
+    traced.columns = traced.columns.str.removeprefix("kernel ")
+    return model, traced.melt("epoch", var_name="kernel", value_name="centred_alignment")
 
 
 def measure_alignment(run: Run, model: Network, positions: Tensor) -> Epoch:
