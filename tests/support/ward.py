@@ -120,10 +120,11 @@ class Ward:
         )
 
     def onsets(self, tmp_path: Path, time: str = "suspicion", rule: str = "sepsis3", **changes: Any) -> dict[int, int]:
-        """Onset hour by stay number."""
+        """Hour of the onset, or of its suspicion or SOFA, by stay number."""
         with self.database(tmp_path) as database:
-            mimic_iv.label(database, MIMIC | {"onset": rule} | changes, time)
-            return {stay - 100: hour for stay, hour in database.execute("SELECT * FROM onsets").fetchall()}
+            mimic_iv.label(database, MIMIC | {"onset": rule} | changes)
+            found = database.execute(f"SELECT stay_id, {time} FROM onsets").fetchall()
+            return {stay - 100: hour for stay, hour in found}
 
     def sofa(self, tmp_path: Path) -> dict[int, list[int]]:
         """SOFA of each hour by stay number."""

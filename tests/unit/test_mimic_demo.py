@@ -61,7 +61,7 @@ def folder() -> Path:
 @pytest.fixture(scope="module")
 def labelled(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
     with connect(folder, tmp_path_factory.mktemp("demo"), 2) as database:
-        mimic_iv.label(database, EVERY_STAY | {"onset": "sepsis3"}, "suspicion")
+        mimic_iv.label(database, EVERY_STAY | {"onset": "sepsis3"})
         yield database
 
 

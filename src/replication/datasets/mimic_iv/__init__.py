@@ -25,14 +25,14 @@ FILES = tuple(f"**/{table}.csv{ending}" for table in tables.TABLES for ending in
 EXPECTS = "the folder of MIMIC-IV (2.x, 3.x or the demo), itself or one above it, with hosp/ and icu/"
 
 
-def label(database: DuckDBPyConnection, settings: Mapping[str, Any], time: str = "earliest") -> list[dict[str, Any]]:
+def label(database: DuckDBPyConnection, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Create the tables stays, those of their events, sofa and onsets; return the exclusions of stays by each rule."""
     exclusions = onset.select_stays(database, settings)
     sofa.read_events(database)
     onset.read_treatment(database)
     sofa.find_ventilation(database)
     sofa.score_sofa(database)
-    onset.find_onsets(database, settings["onset"], time)
+    onset.find_onsets(database, settings["onset"])
     return exclusions
 
 

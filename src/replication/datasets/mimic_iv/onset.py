@@ -49,12 +49,6 @@ RULES = {
     # Reyna et al. (2019).
     "challenge2019": OnsetRule(24, 12, 24, 72, "Sepsis-3 as in Challenge 2019"),
 }
-TIMES = {
-    "suspicion": "suspicion",
-    "sofa": "sofa",
-    "earliest": "least(suspicion, sofa)",
-}
-"""The time of the onset; the workflow takes the earliest, as in Challenge 2019."""
 
 
 def leave_out(database: DuckDBPyConnection, rules: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
@@ -192,8 +186,11 @@ def find_suspicions(database: DuckDBPyConnection, intravenous_hours: int | None)
         """)
 
 
-def find_onsets(database: DuckDBPyConnection, rule: str, time: str) -> None:
-    """Create the table `onsets`: stay_id, onset (hour of the stay, negative before it), the earliest that SOFA confirms."""
+def find_onsets(database: DuckDBPyConnection, rule: str) -> None:
+    """Create the table `onsets`: stay_id and the hours (negative before the stay) of onset, suspicion and SOFA.
+
+    The suspicion is the first that SOFA confirms. The onset is the earlier of the two, as in Challenge 2019.
+    """
     chosen = RULES[rule]
     find_suspicions(database, chosen.intravenous_hours)
     failing = "SELECT stay_id, hour FROM sofa WHERE sofa >= 2"
@@ -203,7 +200,7 @@ def find_onsets(database: DuckDBPyConnection, rule: str, time: str) -> None:
     with executing("cultures, antibiotics and SOFA"):
         database.execute(f"""
         CREATE TABLE onsets AS
-        SELECT stay_id, min({TIMES[time]}) AS onset FROM (
+        SELECT stay_id, min(least(suspicion, sofa)) AS onset, min(suspicion) AS suspicion, min(sofa) AS sofa FROM (
             SELECT s.stay_id, s.hours, u.suspicion, min(f.hour) AS sofa
             FROM stays s
             JOIN (
@@ -213,5 +210,5 @@ def find_onsets(database: DuckDBPyConnection, rule: str, time: str) -> None:
             JOIN ({failing}) f ON f.stay_id = s.stay_id
                 AND f.hour BETWEEN u.suspicion - {chosen.before} AND u.suspicion + {chosen.after}
             GROUP BY ALL
-        ) WHERE {TIMES[time]} < hours GROUP BY stay_id
+        ) WHERE least(suspicion, sofa) < hours GROUP BY stay_id
         """)
