@@ -1,15 +1,13 @@
 """Miniatures of the sepsis sources: csv.gz tables as in MIMIC-IV, and zips of the records of Challenge 2019."""
 
-import csv
 import datetime
-import gzip
-import io
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from replication.datasets.mimic_iv.tables import TABLES, VITALS
@@ -20,7 +18,7 @@ _BETWEEN = np.array([11.0, 1.2, 0.3, 13.0, 8.0, 7.0, 2.5])
 _WITHIN = np.array([6.0, 1.2, 0.25, 9.0, 6.0, 5.0, 2.5])
 _SEPSIS = np.array([15.0, -1.4, 0.8, -16.0, -11.0, -7.0, 4.5])
 # Decimals that the source gives of each vital sign.
-_DIGITS = (0, 0, 2, 0, 1, 0, 0)
+_DIGITS = {"HR": 0, "O2Sat": 0, "Temp": 2, "SBP": 0, "MAP": 1, "DBP": 0, "Resp": 0}
 HEADER = (
     "HR|O2Sat|Temp|SBP|MAP|DBP|Resp|EtCO2|BaseExcess|HCO3|FiO2|pH|PaCO2|SaO2|AST|BUN|Alkalinephos|Calcium|"
     "Chloride|Creatinine|Bilirubin_direct|Glucose|Lactate|Magnesium|Phosphate|Potassium|Bilirubin_total|"
@@ -75,13 +73,11 @@ def challenge2019(folder: Path, rng: np.random.Generator) -> list[Path]:
             labelled = hours if onset is None else onset - 6
             age, gender = round(float(rng.uniform(20, 89)), 2), int(rng.integers(2))
             admitted = round(-float(rng.exponential(20)), 2)
-            lines = [HEADER]
-            for hour in range(hours):
-                vitals = [_number(v, d) for v, d in zip(values[hour], _DIGITS, strict=True)]
-                laboratory = ["NaN"] * (HEADER.count("|") - 13)
-                rest = [age, gender, "NaN", "NaN", admitted, start + hour, int(hour >= labelled)]
-                lines.append("|".join([*vitals, *laboratory, *map(str, rest)]))
-            members[f"training_set{letter}/p{number:06d}.psv"] = ("\n".join(lines) + "\n").encode()
+            hour = np.arange(hours)
+            own = {"Age": age, "Gender": gender, "HospAdmTime": admitted, "ICULOS": start + hour}
+            record = pd.DataFrame(values, columns=list(_DIGITS)).round(_DIGITS).reindex(columns=HEADER.split("|"))
+            record = record.assign(**own, SepsisLabel=(hour >= labelled).astype(int))
+            members[f"training_set{letter}/p{number:06d}.psv"] = record.to_csv(sep="|", na_rep="NaN", index=False)
         path = folder / f"training_set{letter}.zip"
         with zipfile.ZipFile(path, "w") as archive:
             for name, content in members.items():  # with a date, so that the bytes depend on the records alone
@@ -90,21 +86,14 @@ def challenge2019(folder: Path, rng: np.random.Generator) -> list[Path]:
     return written
 
 
-def _number(value: float, digits: int) -> str:
-    return "NaN" if np.isnan(value) else f"{value:.{digits}f}"
-
-
 def write_tables(folder: Path, rows: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Path]:
     """Write MIMIC-IV tables, of these cells by column, as `<folder>/<table>.csv.gz`; what a row leaves out stays empty."""
     written = []
     for table, columns in COLUMNS.items():
-        text = io.StringIO()
-        writer = csv.DictWriter(text, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows.get(table, ()))
         path = folder / f"{table}.csv.gz"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(gzip.compress(text.getvalue().encode(), compresslevel=6, mtime=0))
+        frame = pd.DataFrame(list(rows.get(table, ())), columns=list(columns), dtype=object)
+        frame.to_csv(path, index=False, compression={"method": "gzip", "mtime": 0})
         written.append(path)
     return written
 
