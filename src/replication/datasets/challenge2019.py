@@ -84,8 +84,7 @@ def read(paths: Sequence[Path], variables: Sequence[str]) -> Rows:
 
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
     """Read both sets, select the cohort, drop impossible values and write the folds."""
-    variables: Mapping[str, Sequence[float]] = settings["variables"]
-    rows = read(raw.find(), list(variables))
+    rows = read(raw.find(), list(settings["variables"]))
     exclusions: list[dict[str, Any]] = []
     total = len(np.unique(rows.recordings))
     flow = [{"step": "records found", "n": total, "unit": "recordings"}]
@@ -95,11 +94,7 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
         exclusions.append({"reason": "recordings without a positive hour", "count": without})
         rows = rows.take(positive)
         flow.append({"step": "with a positive hour", "n": total - without, "unit": "recordings"})
-    outside = outside_to_missing(rows.x, variables)
-    exclusions += [
-        {"reason": f"values of {name} outside {variables[name][0]:g} to {variables[name][1]:g}", "count": count}
-        for name, count in outside.items()
-    ]
+    exclusions += outside_to_missing(rows.x, settings["variables"])
     rule = f"1 from {LABEL_HOURS_BEFORE} hours before the onset of sepsis (Sepsis-3) to the end of the record, as the source "
     rule += "gives it"
     extra = {"flow": flow, "label_hours_before": LABEL_HOURS_BEFORE}

@@ -41,14 +41,14 @@ class Rows(NamedTuple):
         return Rows(*(part[rows] for part in self))
 
 
-def outside_to_missing(x: npt.NDArray[np.float32], ranges: Mapping[str, Sequence[float]]) -> dict[str, int]:
-    """Set values of x (rows, variables) outside [low, high] to NaN in place, and return their number for each variable."""
-    counts = {}
+def outside_to_missing(x: npt.NDArray[np.float32], ranges: Mapping[str, Sequence[float]]) -> list[dict[str, Any]]:
+    """Set values of x (rows, variables) outside [low, high] to NaN in place; return an exclusion for each variable."""
+    exclusions = []
     for column, (name, (low, high)) in enumerate(ranges.items()):
         outside = (x[:, column] < low) | (x[:, column] > high)
         x[outside, column] = np.nan
-        counts[name] = int(outside.sum())
-    return counts
+        exclusions.append({"reason": f"values of {name} outside {low:g} to {high:g}", "count": int(outside.sum())})
+    return exclusions
 
 
 def positive_recordings(rows: Rows) -> npt.NDArray[np.bool_]:

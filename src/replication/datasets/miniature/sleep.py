@@ -41,7 +41,7 @@ def _eeg(stages: NDArray[Any], rate: int, seconds: int, gain: float, rng: np.ran
 
 def sleepedf(folder: Path, rng: np.random.Generator) -> list[Path]:
     """Write a night of each of six subjects: two EEG channels at 100 Hz, a slow one, and a hypnogram that runs past them."""
-    from edfio import Edf, EdfAnnotation, EdfSignal, Patient, Recording
+    from edfio import Edf, EdfAnnotation, EdfSignal, Recording
 
     seconds, rate = 30, 100
     date, time = datetime.date(1989, 4, 24), datetime.time(16, 13)
@@ -63,17 +63,13 @@ def sleepedf(folder: Path, rng: np.random.Generator) -> list[Path]:
         signals = []
         for label, share in (("EEG Fpz-Cz", 1.0), ("EEG Pz-Oz", 0.8)):
             data = np.clip(_eeg(stages, rate, seconds, gain * share, rng), -190, 190)
-            signals.append(
-                EdfSignal(data, rate, label=label, physical_dimension="uV", physical_range=(-192, 192),
-                          transducer_type="Ag-AgCl electrodes", prefiltering="HP:0.5Hz LP:100Hz [enhanced cassette BW]")
-            )  # fmt: skip
+            signals.append(EdfSignal(data, rate, label=label, physical_dimension="uV", physical_range=(-192, 192)))
         slow = np.clip(rng.normal(2, 0.5, len(stages) * seconds), -5, 5)
         signals.append(EdfSignal(slow, 1, label="EMG submental", physical_dimension="uV", physical_range=(-5, 5)))
-        person = Patient(code="X", sex="F" if subject % 2 else "M", name=f"Miniature_{subject}")
-        recording = Recording(startdate=date, hospital_administration_code="X")
+        start: Any = {"recording": Recording(startdate=date), "starttime": time}
         name = f"SC4{subject:02d}1"
         psg = folder / f"{name}E0-PSG.edf"
-        Edf(signals, patient=person, recording=recording, starttime=time, data_record_duration=seconds).write(psg)
+        Edf(signals, **start, data_record_duration=seconds).write(psg)
         blocks += [("Sleep stage W", 4), ("Sleep stage ?", 40)]
         starts = np.cumsum([0, *(n for _, n in blocks[:-1])]) * seconds
         marks = [
@@ -81,7 +77,7 @@ def sleepedf(folder: Path, rng: np.random.Generator) -> list[Path]:
             for (text, n), start in zip(blocks, starts, strict=True)
         ]
         hypnogram = folder / f"{name}EC-Hypnogram.edf"
-        Edf([], patient=person, recording=recording, starttime=time, annotations=marks).write(hypnogram)
+        Edf([], **start, annotations=marks).write(hypnogram)
         written += [psg, hypnogram]
     return written
 
