@@ -58,10 +58,8 @@ class LogisticRegression(RowClassifier):
             )
             for c in inverse_penalty
         }
-        best = inverse_penalty[0]
-        if len(fitted) > 1:
-            merits = {c: merit(y_val, self._scores(classifier, x_val)) for c, classifier in fitted.items()}
-            best = max(merits, key=lambda c: (merits[c], -c))
+        merits = {c: merit(y_val, self._scores(classifier, x_val)) for c, classifier in fitted.items()}
+        best = max(merits, key=lambda c: (merits[c], -c))
         self.classifier, self.choices = fitted[best], {"inverse_penalty": best}
         return self
 

@@ -74,7 +74,7 @@ def challenge2019(folder: Path, rng: np.random.Generator) -> list[Path]:
             age, gender = round(float(rng.uniform(20, 89)), 2), int(rng.integers(2))
             admitted = round(-float(rng.exponential(20)), 2)
             hour = np.arange(hours)
-            own = {"Age": age, "Gender": gender, "HospAdmTime": admitted, "ICULOS": start + hour}
+            own: dict[str, Any] = {"Age": age, "Gender": gender, "HospAdmTime": admitted, "ICULOS": start + hour}
             record = pd.DataFrame(values, columns=list(_DIGITS)).round(_DIGITS).reindex(columns=HEADER.split("|"))
             record = record.assign(**own, SepsisLabel=(hour >= labelled).astype(int))
             members[f"training_set{letter}/p{number:06d}.psv"] = record.to_csv(sep="|", na_rep="NaN", index=False)
