@@ -8,7 +8,7 @@ Efron 1987, "Better bootstrap confidence intervals", J. Amer. Statist. Assoc. 82
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from scipy.special import ndtr, ndtri
 
-from replication.metrics.challenge_utility import HourlyUtility
+from replication.metrics.challenge_utility import HourlyUtility, utility_parts
 from replication.runs.columns import COLUMNS
 
 Floats = NDArray[np.float64]
@@ -90,9 +90,9 @@ class Ranked:
         return np.stack([roc_auc, precision], axis=1)
 
 
-def _ratio(part: Floats, whole: Floats) -> Floats:
+def _ratio(part: Floats, whole: NDArray[Any]) -> Floats:
     """Return part / whole; NaN where whole is 0."""
-    return np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole > 0)
+    return np.divide(part, whole, out=np.full(whole.shape, np.nan), where=whole > 0)
 
 
 def _counts(row: NDArray[np.intp], column: NDArray[np.intp], rows: int, columns: int) -> csr_array:
@@ -179,8 +179,7 @@ def _measure_of(
         for f, m, _ in runs:
             measured[:, f, m, :2] = ranked[f, m].areas(weights)
             earned, silence, best = (weights @ part for part in utilities[f, m])
-            gain = np.full(len(weights), np.nan)
-            measured[:, f, m, 2] = np.divide(earned - silence, best - silence, out=gain, where=best > silence)
+            measured[:, f, m, 2] = _ratio(earned - silence, best - silence)
         return measured
 
     return measure
@@ -188,17 +187,14 @@ def _measure_of(
 
 def _mean_over_folds(measured: Floats) -> Floats:
     """Return the mean over the folds where a metric is defined, (N, folds, ...) -> (N, ...); NaN where it is in none."""
-    known = (~np.isnan(measured)).sum(1)
-    # nanmean would warn of a metric that no fold has.
-    return np.divide(np.nansum(measured, axis=1), known, out=np.full(known.shape, np.nan), where=known > 0)
+    return _ratio(np.nansum(measured, axis=1), (~np.isnan(measured)).sum(1))  # nanmean would warn
 
 
 def _by_patient(fold: Fold, model: str, rows: NDArray[np.intp], count: int) -> tuple[Floats, Floats, Floats]:
     """Return the utility of a model's alarms, of none and of the best, each summed by patient (count,); 0 without any."""
     if fold.utility is None or model not in fold.alarms:
         return (np.zeros(count),) * 3
-    alarm, silence = fold.utility
-    parts = (np.where(fold.alarms[model], alarm, silence), silence, np.maximum(alarm, silence))
+    parts = utility_parts(fold.utility, fold.alarms[model])
     earned, silent, most = (np.bincount(rows, weights=part, minlength=count).astype(np.float64) for part in parts)
     return earned, silent, most
 

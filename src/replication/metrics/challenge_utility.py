@@ -53,11 +53,15 @@ def hourly_utility(y: ArrayLike, recording: ArrayLike, label_hours_before: float
     )
 
 
+def utility_parts(utility: HourlyUtility, alarms: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
+    """Return the utility of alarms, of none and of the best, (rows,) each."""
+    alarm, silence = utility
+    return np.where(alarms, alarm, silence), silence, np.maximum(alarm, silence)
+
+
 def utility_score(utility: HourlyUtility, alarms: ArrayLike) -> float:
     """Return the scaled utility of alarms (rows,), at most 1; NaN where no alarm can earn anything."""
-    silence = float(utility.silence.sum())
-    best = float(np.maximum(utility.alarm, utility.silence).sum())
-    earned = float(np.where(np.asarray(alarms, dtype=bool), utility.alarm, utility.silence).sum())
+    earned, silence, best = (float(part.sum()) for part in utility_parts(utility, np.asarray(alarms, dtype=bool)))
     return (earned - silence) / (best - silence) if best > silence else float("nan")
 
 
