@@ -30,6 +30,7 @@ from replication.report.figures.style import (
 )
 from replication.report.labels import RULES, VARIANT_TITLES
 from replication.report.statistics import interval, replicates
+from replication.report.tables.layout import by_variants
 from replication.runs.columns import COLUMNS as FILES
 
 RELIABILITY_COLUMNS = ["dataset", "model", "kind", "mapping", "bin", "n", "confidence", "accuracy"]
@@ -117,10 +118,7 @@ def pool_bins(reliability: pd.DataFrame) -> pd.DataFrame:
 def ablation(evidence: Evidence) -> Drawn:
     """Draw the mean over seeds of each kernel and target with its 95 % interval, a column a decision rule."""
     (study,) = evidence.expected
-    metrics = evidence.frame(study, "metrics.csv")
-    cells = evidence.expected[study]["cells"]
-    for factor in ("kernel", "target"):
-        metrics[factor] = metrics["model"].map({cell: variants.get(factor) for cell, variants in cells.items()})
+    metrics = by_variants(evidence, study)
     kernels = [name for name in VARIANT_TITLES if name in set(metrics["kernel"])]
     targets = [name for name in TARGET_COLOURS if name in set(metrics["target"])]
     figure = new_figure(WIDTH, 4.4, evidence)

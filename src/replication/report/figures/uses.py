@@ -8,6 +8,7 @@ from matplotlib.lines import Line2D
 
 from replication.report.evidence import MODEL_OF, Evidence
 from replication.report.figures.style import WIDTH, Drawn, Style, curves, new_figure, short_title, style_of, together
+from replication.report.tables.layout import by_variants
 from replication.report.tables.uses import ALL_CLASSES, NUMBERS, chosen_read_outs, places_of_labels, title_of
 
 USES_COLUMNS = ["dataset", "model", "seed", "method", "rule", "references", "metric", "value"]
@@ -28,7 +29,7 @@ def new_classes(evidence: Evidence) -> Drawn:
     figure = new_figure(max(4.2, WIDTH * len(studies) / 2), 6.0, evidence)
     panels = figure.subplots(len(PANELS), len(studies), squeeze=False, sharex=True)
     parts = [_shown(evidence, study) for study in studies]
-    styles = {method: style_of(MODEL_OF.get(method, method)) for part in parts for method in part["method"].unique()}
+    styles = {method: _look(method) for part in parts for method in part["method"].unique()}
     for column, (study, part) in enumerate(zip(studies, parts, strict=True)):
         drawn = part.assign(model=part["method"], place=part["references"].map(NUMBERS.index))
         for axes, (metric, title) in zip(panels[:, column], PANELS.items(), strict=True):
@@ -45,13 +46,19 @@ def new_classes(evidence: Evidence) -> Drawn:
 
 def _shown(evidence: Evidence, study: str) -> pd.DataFrame:
     """Return the accuracies in per cent of the read-out that validation samples choose, by method, number and seed."""
-    cells = evidence.expected[study]["cells"]
-    read = chosen_read_outs(evidence.frame(study, "metrics.csv"))
-    without = [cell for cell in cells if cells[cell]["left-out"] != ALL_CLASSES]
-    shown = read[read["model"].isin(without) & read["metric"].isin(PANELS)]
-    methods = shown["model"].map({cell: cells[cell]["method"] for cell in cells})
-    shown = shown.assign(dataset=study, method=methods, references=shown["shares"], value=100 * shown["value"])
-    return shown.sort_values("method", key=lambda m: m.map([*dict.fromkeys(v["method"] for v in cells.values())].index))
+    read = chosen_read_outs(by_variants(evidence, study))
+    shown = read[(read["left-out"] != ALL_CLASSES) & read["metric"].isin(PANELS)]
+    shown = shown.assign(dataset=study, references=shown["shares"], value=100 * shown["value"])
+    return shown.sort_values("method", key=lambda names: names.map(_methods(evidence, study).index))
+
+
+def _methods(evidence: Evidence, study: str) -> list[str]:
+    """Return the methods of a study in its order."""
+    return list(dict.fromkeys(variants["method"] for variants in evidence.expected[study]["cells"].values()))
+
+
+def _look(method: str) -> Style:
+    return style_of(MODEL_OF.get(method, method))
 
 
 def labels(evidence: Evidence) -> Drawn:
@@ -62,8 +69,7 @@ def labels(evidence: Evidence) -> Drawn:
     studies = evidence.at_hand()
     figure = new_figure(WIDTH, 0.8 + 2.4 * len(studies), evidence)
     rows = figure.subplots(len(studies), 2, squeeze=False, sharex="col")
-    methods = dict.fromkeys(v["method"] for study in studies for v in evidence.expected[study]["cells"].values())
-    looks = {method: style_of(MODEL_OF.get(method, method)) for method in methods}
+    looks = {method: _look(method) for study in studies for method in _methods(evidence, study)}
     parts = [
         part for study, row in zip(studies, rows, strict=True) for part in _labels_row(evidence, study, row, looks)
     ]
@@ -79,13 +85,11 @@ def _labels_row(
     evidence: Evidence, study: str, row: Sequence[Axes], looks: Mapping[str, Style]
 ) -> Iterator[pd.DataFrame]:
     """Draw the two panels of a study, and yield what each shows."""
-    cells, metrics = evidence.expected[study]["cells"], evidence.frame(study, "metrics.csv")
+    metrics = by_variants(evidence, study)
+    metrics = metrics[metrics["rule"].isin(["", "printed", RULE_OF_VOTES])]
     for axes, (metric, places) in zip(row, places_of_labels(evidence, study).items(), strict=True):
-        own = [cell for cell, variants in cells.items() if variants["labels"] in places]
-        part = metrics[metrics["model"].isin(own) & (metrics["metric"] == metric)]
-        named = {name: part["model"].map({cell: cells[cell][name] for cell in own}) for name in ("method", "labels")}
-        part = part.assign(dataset=study, **named, x=named["labels"].map(places), value=100 * part["value"])
-        part = part[part["rule"].isin(["", "printed", RULE_OF_VOTES])]
+        part = metrics[metrics["labels"].isin(places) & (metrics["metric"] == metric)]
+        part = part.assign(dataset=study, x=part["labels"].map(places), value=100 * part["value"])
         for rule, dash in (("printed", "-"), (RULE_OF_VOTES, ":")):
             by_rule = part[part["rule"].isin(["", rule] if rule == "printed" else [rule])]
             styles = {method: Style(look.colour, dash) for method, look in looks.items()}

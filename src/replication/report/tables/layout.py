@@ -5,7 +5,7 @@ A table is two functions. One makes a tidy frame from evidence, the other LaTeX 
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 from typing import Any
@@ -190,14 +190,13 @@ def rows_by(
         measured: the columns of `by`, and seed, fold, metric and value.
         by: the values of each column, in the order of rows.
     """
-    rows: list[dict[str, Any]] = []
-    for combination in product(*by.values()):
-        part = measured[(measured[list(by)] == combination).all(axis=1)]
-        for metric in metrics:
-            values = replicates(part[part["metric"] == metric.key]) * metric.scale
-            named = dict(zip(by, combination, strict=True))
-            rows.append({**shared, **named, "metric": metric.key, **summary(values)})
-    return rows
+    scales = {metric.key: metric.scale for metric in metrics}
+    columns = [*by, "metric"]
+    known = measured[measured["metric"].isin(scales)]
+    found = {key: summary(replicates(part) * scales[key[-1]]) for key, part in known.groupby(columns)}
+    nothing = summary(pd.Series(dtype=float))
+    keys = product(*by.values(), scales)
+    return [{**shared, **dict(zip(columns, key, strict=True)), **found.get(key, nothing)} for key in keys]
 
 
 def summary(values: pd.Series) -> dict[str, Any]:
@@ -205,6 +204,12 @@ def summary(values: pd.Series) -> dict[str, Any]:
     (mean, sd, n), around = spread(values), interval(values)
     of = " ".join(map(str, values.index))
     return {"mean": mean, "sd": sd, "n": n, "low": around.low, "high": around.high, "of": of}
+
+
+def by_variants(evidence: Evidence, study: str) -> pd.DataFrame:
+    """Return the metrics of a study's cells with a column for each of its factors."""
+    variants = pd.DataFrame.from_dict(evidence.expected[study]["cells"], orient="index")
+    return evidence.frame(study, "metrics.csv").merge(variants, left_on="model", right_index=True)
 
 
 def models_of(evidence: Evidence, dataset: str, always: Sequence[str] = ()) -> list[str]:
@@ -233,6 +238,11 @@ class Block:
     names: Mapping[str, str] = field(default_factory=lambda: {"model": "Model"})
     shows: Collection[str] = ()
     limits: bool = False
+
+
+def across(metric: Metric, titles: Mapping[Any, str], within: str = "") -> list[Metric]:
+    """Return the columns that a metric has for some values, which stand behind its key, by their titles."""
+    return [replace(metric, key=f"{metric.key}{within} {value}", title=title) for value, title in titles.items()]
 
 
 def results(*blocks: Block, label: str, **options: Any) -> TexOf:

@@ -1,15 +1,14 @@
 """What CLaI is for: one embedding for all classes, classes that training did not have, wrong labels, unequal classes."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
 from replication.report.evidence import MODEL_OF, Evidence, run_model
-from replication.report.labels import Metric, chosen, model_title
-from replication.report.statistics import minus, replicates
-from replication.report.tables.layout import Block, Sources, results_tex, rows_by, summary
+from replication.report.labels import chosen, model_title
+from replication.report.statistics import minus
+from replication.report.tables.layout import Block, Sources, across, by_variants, results_tex, rows_by
 
 NUMBERS = ("1", "5", "50", "all")
 """References of each class that training left out."""
@@ -46,8 +45,20 @@ def uses_frame(sources: Sources) -> pd.DataFrame:
     `read_out` and an outside set as `references`; `unseen_gain` is the difference from cross-entropy's own score.
     """
     evidence = sources.evidence
-    rows = [row for study in evidence.at_hand() for row in _rows_of_study(evidence, study)]
-    return pd.DataFrame(rows, columns=USES_COLUMNS)
+    rows: list[dict[str, Any]] = []
+    for study in evidence.at_hand():
+        measured = _measured(evidence, study)
+        for cell, variants in evidence.expected[study]["cells"].items():
+            own = measured[measured["model"] == cell]
+            by = {
+                "references": ["", *NUMBERS, *OUTSIDE],
+                "read_out": list(dict.fromkeys(["", *SCORES, *own["read_out"]])),
+            }
+            named = {"method": title_of(variants["method"]), "left_out": variants["left-out"]}
+            shared = {"dataset": study, "model": cell, **named, "data": evidence.data(study)}
+            rows += rows_by(own, [*OWN, *COSTS, *NEW, *GAIN, *UNSEEN], by, shared)
+    frame = pd.DataFrame(rows, columns=USES_COLUMNS)
+    return frame[frame["n"] > 0]
 
 
 def title_of(method: str) -> str:
@@ -68,83 +79,52 @@ def chosen_read_outs(metrics: pd.DataFrame) -> pd.DataFrame:
     return added.merge(best[by], on=by)
 
 
-def _rows_of_study(evidence: Evidence, study: str) -> Iterator[dict[str, Any]]:
-    cells = evidence.expected[study]["cells"]
-    metrics = evidence.frame(study, "metrics.csv")
-    named = {"rule": "read_out", "shares": "references"}
-    read = chosen_read_outs(metrics).rename(columns=named)
-    unseen = metrics[metrics["metric"] == "unseen_auroc"].rename(columns=named)
-    baselines = {cells[cell]["left-out"]: cell for cell in cells if cells[cell]["method"] == BASELINE}
-    for cell in [cell for cell in cells if cell in set(metrics["model"])]:
-        method, left_out = cells[cell]["method"], cells[cell]["left-out"]
-        baseline = baselines[left_out]
-        shared = {
-            "dataset": study,
-            "model": cell,
-            "method": title_of(method),
-            "left_out": left_out,
-            "data": evidence.data(study),
-        }
-        if left_out == ALL_CLASSES:
-            for metric, values in _own(evidence, study, cell, metrics):
-                yield {**shared, "metric": metric.key, **summary(values * metric.scale)}
-        own, other = (read[read["model"] == of] for of in (cell, baseline))
-        balanced = own[own["metric"] == "balanced_accuracy"] if cell != baseline else own[:0]
-        gains = minus(balanced, other, ["seed", "references", "metric"]).assign(metric="gain")
-        by_number = {"references": NUMBERS, "read_out": own["read_out"].unique()}
-        scores, others = (unseen[unseen["model"] == of] for of in (cell, baseline))
-        compared = scores[scores["read_out"] != "own"] if cell == baseline else scores
-        leads = minus(compared, others[others["read_out"] == "own"], ["seed", "references"])
-        by_set = {"references": OUTSIDE, "read_out": SCORES}
-        rows = [
-            *rows_by(pd.concat([own, gains]), [*NEW, *GAIN], by_number, shared),
-            *rows_by(pd.concat([scores, leads.assign(metric="unseen_gain")]), UNSEEN, by_set, shared),
-        ]
-        yield from (row for row in rows if row["n"])
+def _minus_baseline(measured: pd.DataFrame, others: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Return the metrics of other methods less those of the baseline among `others`, in rows with the same `keys`."""
+    baseline = others[others["method"] == BASELINE]
+    return minus(measured.drop(baseline.index), baseline, keys)
 
 
-def _own(evidence: Evidence, study: str, cell: str, metrics: pd.DataFrame) -> Iterator[tuple[Metric, pd.Series]]:
-    """Yield the metrics of a cell by its own rule, and what its runs cost, by seed."""
-    own = metrics[(metrics["model"] == cell) & metrics["rule"].isin(["", "printed"]) & ~metrics["shares"].isin(NUMBERS)]
-    for metric in OWN:
-        yield metric, replicates(own[own["metric"] == metric.key])
-    runs = [run for run in evidence.runs(study) if run_model(run) == cell]
-    seeds = pd.Index([run["seed"] for run in runs], name="seed")
-    values = ([run["training_seconds"] / 60 for run in runs], [run["peak_memory_mb"] for run in runs])
-    for metric, of_runs in zip(COSTS, values, strict=True):
-        yield metric, pd.Series(of_runs, index=seeds, dtype=float)
+def _measured(evidence: Evidence, study: str) -> pd.DataFrame:
+    """Return what the table summarises of a study: model, read_out, references, seed, fold, metric and value."""
+    metrics, cells = by_variants(evidence, study), evidence.expected[study]["cells"]
+    by_own_rule = metrics["rule"].isin(["", "printed"]) & ~metrics["shares"].isin(NUMBERS)
+    own = metrics[by_own_rule & (metrics["left-out"] == ALL_CLASSES)]
+    runs = [
+        (run_model(run), run["seed"], run["training_seconds"] / 60, run["peak_memory_mb"])
+        for run in evidence.runs(study)
+        if cells[run_model(run)]["left-out"] == ALL_CLASSES
+    ]
+    costs = pd.DataFrame(runs, columns=["model", "seed", *(metric.key for metric in COSTS)])
+    own = pd.concat([own, costs.melt(["model", "seed"], var_name="metric")]).assign(rule="", shares="")
+    added, unseen = chosen_read_outs(metrics), metrics[metrics["metric"] == "unseen_auroc"]
+    added = added[added["metric"].isin([metric.key for metric in NEW])]
+    balanced = added[added["metric"] == "balanced_accuracy"]
+    gains = _minus_baseline(balanced, balanced, ["left-out", "seed", "shares"]).assign(metric="gain")
+    leads = _minus_baseline(unseen, unseen[unseen["rule"] == "own"], ["left-out", "seed", "shares"])
+    measured = pd.concat([own, added, gains, unseen, leads.assign(metric="unseen_gain")])
+    return measured.rename(columns={"rule": "read_out", "shares": "references"})
 
 
 def uses_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     """Return the methods trained on all classes; then accuracy with classes added by references, and its gain."""
-    whole = frame[(frame["left_out"] == ALL_CLASSES) & (frame["references"].isin(["all"]) | frame["references"].isna())]
     added = frame[frame["left_out"] != ALL_CLASSES]
     by_score = added["read_out"].where(added["metric"].str.startswith("unseen"), "").radd(" ").str.rstrip()
     added = added.assign(metric=added["metric"] + " " + added["references"] + by_score)
-    of_all = [metric.key for metric in (*OWN, *COSTS)]
-    shown = pd.concat([whole[whole["metric"].isin(of_all)], added])
-    (balanced, old, new), (gain,) = NEW, GAIN
-    by_number = [_numbered(balanced, number, number) for number in NUMBERS]
-    ends = [_numbered(metric, "all", metric.title) for metric in (old, new)]
-    gains = [_numbered(gain, number, number) for number in NUMBERS]
-    auroc, auroc_gain = UNSEEN
-    noticed = {
-        outside: [_numbered(auroc, f"{outside} {score}", SCORES[score]) for score in SCORES] for outside in OUTSIDE
-    }
-    leads = [_numbered(auroc_gain, f"left-out {score}", SCORES[score]) for score in SCORES]
+    shown = pd.concat([frame[frame["references"] == ""], added])
+    (balanced, *by_age), (gain,), (auroc, lead) = NEW, GAIN, UNSEEN
+    numbers = {number: number for number in NUMBERS}
+    ends = [column for metric in by_age for column in across(metric, {"all": metric.title})]
     blocks = [
         Block([*OWN, *COSTS], {"method": "Trained on all classes"}),
-        Block([*by_number, *ends], {"method": "Balanced accuracy by references of a new class"}),
-        Block(gains, {"method": "Minus cross-entropy"}, limits=True),
-        *(Block(noticed[outside], {"method": f"{title}: AUROC"}) for outside, title in OUTSIDE.items()),
-        Block(leads, {"method": "Classes left out, minus cross-entropy's own"}, limits=True),
+        Block([*across(balanced, numbers), *ends], {"method": "Balanced accuracy by references of a new class"}),
+        Block(across(gain, numbers), {"method": "Minus cross-entropy"}, limits=True),
+        *(Block(across(auroc, SCORES, f" {key}"), {"method": f"{title}: AUROC"}) for key, title in OUTSIDE.items()),
+        Block(
+            across(lead, SCORES, " left-out"), {"method": "Classes left out, minus cross-entropy's own"}, limits=True
+        ),
     ]
     return results_tex(shown, sources, text, blocks, "tab:uses")
-
-
-def _numbered(metric: Metric, references: str, title: str) -> Metric:
-    """Return a metric as the column of one number of references."""
-    return replace(metric, key=f"{metric.key} {references}", title=title)
 
 
 def labels_frame(sources: Sources) -> pd.DataFrame:
@@ -159,19 +139,15 @@ def labels_frame(sources: Sources) -> pd.DataFrame:
         if not evidence.has(study):
             rows.append({"dataset": study, "n": 0, "data": evidence.data(study)})
             continue
-        measured = evidence.frame(study, "metrics.csv")
-        cells = evidence.expected[study]["cells"]
-        baselines = {variants["labels"]: cell for cell, variants in cells.items() if variants["method"] == BASELINE}
-        for cell, variants in cells.items():
-            own, baseline = (measured[measured["model"] == of] for of in (cell, baselines[variants["labels"]]))
+        measured = by_variants(evidence, study)
+        gains = _minus_baseline(measured, measured, ["labels", "seed", "metric"])
+        gains["metric"] = "gain_" + gains["metric"]
+        for cell, variants in evidence.expected[study]["cells"].items():
             named = {"method": title_of(variants["method"]), "labels": variants["labels"]}
-            shared = {"dataset": study, **named, "data": evidence.data(study)}
-            rules = list(own["rule"].unique())
-            rows += rows_by(own, LABEL_METRICS, {"model": [cell], "rule": rules}, shared)
-            if variants["method"] != BASELINE:
-                gains = minus(own, baseline, ["seed", "metric"])
-                gains["metric"] = "gain_" + gains["metric"]
-                rows += rows_by(gains, LABEL_GAINS, {"model": [cell], "rule": rules}, shared)
+            shared = {"dataset": study, "model": cell, **named, "data": evidence.data(study)}
+            own, gained = (part[part["model"] == cell] for part in (measured, gains))
+            rows += rows_by(own, LABEL_METRICS, {"rule": own["rule"].unique()}, shared)
+            rows += rows_by(gained, LABEL_GAINS, {"rule": gained["rule"].unique()}, shared)
     return pd.DataFrame(rows, columns=LABEL_COLUMNS)
 
 
@@ -196,17 +172,13 @@ def labels_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
         return f"{row['metric']} {places[row['dataset']][row['metric'].removeprefix('gain_')].get(row['labels'])}"
 
     shown = frame.assign(metric=frame.apply(column, axis=1))
-    wrong = {share: rf"{100 * share:.0f} \%" for share in WRONG.values()}
-    tails = {ratio: f"{ratio:g}" for ratio in TAILS.values()}
+    headings = {
+        "Accuracy by wrong labels": {share: rf"{100 * share:.0f} \%" for share in WRONG.values()},
+        "Macro F1 by ratio": {ratio: f"{ratio:g}" for ratio in TAILS.values()},
+    }
     blocks = [
-        Block(
-            [replace(metric, key=f"{metric.key} {place}", title=title) for place, title in cases.items()],
-            {"method": f"{heading}{ending}", "rule": "Rule"},
-            limits=bool(ending),
-        )
-        for ending, columns in (("", LABEL_METRICS), (", minus cross-entropy", LABEL_GAINS))
-        for metric, heading, cases in zip(
-            columns, ("Accuracy by wrong labels", "Macro F1 by ratio"), (wrong, tails), strict=True
-        )
+        Block(across(metric, cases), {"method": f"{heading}{ending}", "rule": "Rule"}, limits=bool(ending))
+        for ending, metrics in (("", LABEL_METRICS), (", minus cross-entropy", LABEL_GAINS))
+        for metric, (heading, cases) in zip(metrics, headings.items(), strict=True)
     ]
     return results_tex(shown, sources, text, blocks, "tab:labels")
