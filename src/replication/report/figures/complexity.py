@@ -8,19 +8,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
 from replication.report.evidence import MODEL_OF, Evidence, by_setting
-from replication.report.figures.style import (
-    BLACK,
-    BLUE,
-    GREEN,
-    ORANGE,
-    PURPLE,
-    VERMILION,
-    WIDTH,
-    Drawn,
-    new_figure,
-    per_cent,
-    together,
-)
+from replication.report.figures import style
+from replication.report.figures.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, VERMILION, WIDTH, Drawn
 from replication.report.labels import MEASURED_TITLES, VARIANT_TITLES, model_title
 from replication.report.printed_values import printed_value
 
@@ -49,7 +38,7 @@ def computation(evidence: Evidence, printed: pd.DataFrame) -> Drawn:
         evidence: of studies of methods. Seconds are those of the cells `TIMED`.
         printed: the values that the paper prints.
     """
-    figure = new_figure(WIDTH, 3.6, evidence)
+    figure = style.new_figure(WIDTH, 3.6, evidence)
     studies = evidence.at_hand()
     paper = printed_value(printed, "table1", "cifar10", "accuracy")[0] / 100
     panels = figure.subplots(1, 2, sharey=True)
@@ -78,7 +67,7 @@ def computation(evidence: Evidence, printed: pd.DataFrame) -> Drawn:
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.xaxis.set_minor_formatter(NullFormatter())
     panels[0].set_ylabel("Validation accuracy (%)")
-    panels[0].yaxis.set_major_formatter(per_cent)
+    panels[0].yaxis.set_major_formatter(style.per_cent)
     panels[0].xaxis.set_major_formatter(ScalarFormatter())
     panels[1].plot(RECORD_OPERATIONS, RECORD_ACCURACY, "k*", ms=8)
     panels[1].xaxis.set_major_formatter(lambda operations, _: f"{operations / 1e12:g}")
@@ -87,7 +76,7 @@ def computation(evidence: Evidence, printed: pd.DataFrame) -> Drawn:
         Line2D([], [], color="k", ls="", marker="*", ms=8, label=f"record ({100 * RECORD_ACCURACY:.1f} %)"),
     ]
     figure.legend(handles=entries, loc="outside lower center", ncols=3)
-    return figure, together(parts)
+    return figure, style.together(parts)
 
 
 def cost(evidence: Evidence) -> Drawn:
@@ -95,7 +84,7 @@ def cost(evidence: Evidence) -> Drawn:
     (dataset,) = evidence.expected
     measured = evidence.frame(dataset, "benchmark.csv")
     costs, sampled = growth(measured), sampling(measured)
-    figure = new_figure(WIDTH, 4.9, evidence)
+    figure = style.new_figure(WIDTH, 4.9, evidence)
     panels = figure.subplots(2, 3)
     for line, (quantity, heading) in zip(panels, COSTS.items(), strict=True):
         of_quantity = costs[costs["quantity"] == quantity]

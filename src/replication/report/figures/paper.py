@@ -15,24 +15,8 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from replication.report.claims.multiclass import CIFAR10_GROUPS
 from replication.report.evidence import Evidence
-from replication.report.figures.style import (
-    EMBEDDING_MODEL,
-    GREY,
-    WIDTH,
-    Drawn,
-    class_colour,
-    curves,
-    handles,
-    mean_sd,
-    new_figure,
-    per_cent,
-    scatter,
-    short_title,
-    style_of,
-    styles_of,
-    together,
-    write_reason,
-)
+from replication.report.figures import style
+from replication.report.figures.style import WIDTH, Drawn
 from replication.report.labels import in_order
 from replication.runs.models import CLAI, MODELS
 
@@ -63,10 +47,10 @@ def stages(evidence: Evidence) -> Drawn:
     """
     (dataset,) = evidence.expected
     frame = evidence.frame(dataset, "stages.csv.gz")
-    figure = new_figure(WIDTH, 2.15, evidence)
+    figure = style.new_figure(WIDTH, 2.15, evidence)
     figure.set_layout_engine("constrained", rect=(0, 0.17, 1, 0.83))  # two legends stand below
     if frame.empty:
-        write_reason(figure.subplots(), "no stages in the evidence")
+        style.write_reason(figure.subplots(), "no stages in the evidence")
         return figure, pd.DataFrame()
     last = int(frame["stage"].max())
     shown = sorted({0, 1, 2, 3, last} & set(frame["stage"]))
@@ -80,26 +64,26 @@ def stages(evidence: Evidence) -> Drawn:
         view["status"] = np.select(known, ["current", "conditioned"], "unknown")
         for status, (marker, size, alpha) in STATUSES.items():
             points = view[view["status"] == status]
-            colour = GREY if status == "unknown" else None
+            colour = style.GREY if status == "unknown" else None
             edge = {"edgecolor": "face"} if marker == "." else {}
-            scatter(axes, points, colour, marker=marker, s=size, alpha=alpha, linewidth=0.7, **edge)
+            style.scatter(axes, points, colour, marker=marker, s=size, alpha=alpha, linewidth=0.7, **edge)
         axes.set_box_aspect(1)
         axes.margins(0.08)
         asked = "C" if stage == last else stage
         axes.set_xlabel("before the encoder" if stage == 0 else rf"$k={asked}$: $\phi(\cdot, {asked})$")
         parts.append(view)
     _stage_legends(figure, evidence.expected[dataset]["class_labels"])
-    return figure, pd.concat(parts).assign(dataset=dataset, model=EMBEDDING_MODEL)
+    return figure, pd.concat(parts).assign(dataset=dataset, model=style.EMBEDDING_MODEL)
 
 
 def _stage_legends(figure: Figure, labels: Sequence[str]) -> None:
     squares = [
-        Line2D([], [], ls="", marker="s", ms=4.5, color=class_colour(index), label=f"{index + 1} {label}")
+        Line2D([], [], ls="", marker="s", ms=4.5, color=style.class_colour(index), label=f"{index + 1} {label}")
         for index, label in enumerate(labels)
     ]
     figure.legend(handles=squares, loc="lower center", ncols=len(squares), handletextpad=0, columnspacing=0.6)
     glyphs = [
-        Line2D([], [], ls="", marker=STATUSES[status][0], mew=1.1, color=GREY if status == "unknown" else "0.2",
+        Line2D([], [], ls="", marker=STATUSES[status][0], mew=1.1, color=style.GREY if status == "unknown" else "0.2",
                alpha=1 if status != "conditioned" else 0.6, label=title)
         for status, title in STATUS_TITLES.items()
     ]  # fmt: skip
@@ -109,18 +93,18 @@ def _stage_legends(figure: Figure, labels: Sequence[str]) -> None:
 def embeddings(evidence: Evidence) -> Drawn:
     """Draw figure 2: t-SNE of each dataset, or its substitute, in the paper's colours, with the names of classes."""
     datasets = evidence.shown()
-    figure = new_figure(WIDTH, 2.6, evidence)
+    figure = style.new_figure(WIDTH, 2.6, evidence)
     panels = figure.subplots(1, len(datasets))
     parts = []
     for letter, axes, dataset in zip("abcdefgh", np.atleast_1d(panels), datasets, strict=False):
         axes.set_box_aspect(1)
-        axes.set_title(f"({letter}) {short_title(evidence, dataset, 20)}")
+        axes.set_title(f"({letter}) {style.short_title(evidence, dataset, 20)}")
         frame = evidence.frame(dataset, "tsne.csv.gz")
         frame = frame[frame["model"].isin(in_order(frame["model"])[:1])]
         if frame.empty:
-            write_reason(axes, "no t-SNE in the evidence" if evidence.has(dataset) else evidence.not_run(dataset))
+            style.write_reason(axes, "no t-SNE in the evidence" if evidence.has(dataset) else evidence.not_run(dataset))
             continue
-        scatter(axes, frame, s=2.5, linewidth=0, alpha=0.7)
+        style.scatter(axes, frame, s=2.5, linewidth=0, alpha=0.7)
         if dataset == "cifar10":
             _outline_groups(figure, axes, frame)
         names = _short(evidence.description(dataset)["classes"])
@@ -128,7 +112,7 @@ def embeddings(evidence: Evidence) -> Drawn:
             axes.text(points["x"].median(), points["y"].median(), names[int(str(label))], ha="center", va="center", fontsize=7,
                       fontweight="bold", path_effects=[withStroke(linewidth=2, foreground="white")])  # fmt: skip
         parts.append(frame.assign(dataset=dataset))
-    return figure, together(parts)
+    return figure, style.together(parts)
 
 
 def _outline_groups(figure: Figure, axes: Axes, frame: pd.DataFrame) -> None:
@@ -155,22 +139,22 @@ def training(evidence: Evidence) -> Drawn:
     Each dataset has a column of panels, and so has each target of the study with as many epochs as the paper's figure.
     """
     columns = _training_columns(evidence)
-    figure = new_figure(min(WIDTH, max(3.6, 2 * len(columns))), 5.6, evidence)
+    figure = style.new_figure(min(WIDTH, max(3.6, 2 * len(columns))), 5.6, evidence)
     panels = figure.subplots(3, len(columns), squeeze=False, sharex="col")
     parts, drawn = [], set[str]()
     for (top, middle, bottom), (dataset, title, names) in zip(panels.T, columns, strict=True):
         history = evidence.frame(dataset, "history.csv")
         history = history[history["model"].isin(names.values())]
         history["above_floor"] = history["loss"] - history["floor"]
-        styles = {name: style_of(model) for model, name in names.items()}
+        styles = {name: style.of_model(model) for model, name in names.items()}
         drawn |= set(names)
-        curves(top, history, "epoch", "loss", styles, lw=1.5)
-        curves(top, history, "epoch", "floor", styles, lw=1.2, dashes=False, linestyle=":", errorbar=None)
-        curves(middle, history[history["above_floor"] > 0], "epoch", "above_floor", styles, lw=1.5)
-        curves(bottom, history, "epoch", "validation_accuracy", styles, lw=1.5)
+        style.curves(top, history, "epoch", "loss", styles, lw=1.5)
+        style.curves(top, history, "epoch", "floor", styles, lw=1.2, dashes=False, linestyle=":", errorbar=None)
+        style.curves(middle, history[history["above_floor"] > 0], "epoch", "above_floor", styles, lw=1.5)
+        style.curves(bottom, history, "epoch", "validation_accuracy", styles, lw=1.5)
         for name in styles:
             for quantity in ("loss", "above_floor", "validation_accuracy", "floor"):
-                curve = mean_sd(history[history["model"] == name], ["epoch"], quantity)
+                curve = style.mean_sd(history[history["model"] == name], ["epoch"], quantity)
                 parts.append(curve.assign(dataset=dataset, model=name, quantity=quantity))
         top.set_title(title, fontsize=7.5)
         top.set_ylim(bottom=0)
@@ -178,23 +162,23 @@ def training(evidence: Evidence) -> Drawn:
         middle.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         middle.yaxis.set_major_formatter("{x:g}")
         middle.yaxis.set_minor_formatter(NullFormatter())
-        bottom.yaxis.set_major_formatter(per_cent)
+        bottom.yaxis.set_major_formatter(style.per_cent)
         bottom.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
         bottom.set_xlabel(f"Epoch (of {history['epoch'].max()})")
     panels[0, 0].set_ylabel("Training loss")
     panels[1, 0].set_ylabel("Loss above its floor")
     panels[2, 0].set_ylabel("Validation accuracy (%)")
-    entries = handles(styles_of(drawn), lw=1.5)
+    entries = style.handles(style.of_models(drawn), lw=1.5)
     entries.append(Line2D([], [], color="0.3", ls=":", lw=1.2, label="floor of the loss (same colour)"))
     figure.legend(handles=entries, loc="outside lower center", ncols=3)
-    return figure, together(parts)
+    return figure, style.together(parts)
 
 
 def _training_columns(evidence: Evidence) -> list[tuple[str, str, dict[str, str]]]:
     """Return of each column of figure 3 the dataset or study, the title, and by model its name in the evidence."""
     columns = []
     for dataset in [dataset for dataset in evidence.shown() if evidence.has(dataset)]:
-        measured, title = set(evidence.frame(dataset, "history.csv")["model"]), short_title(evidence, dataset, 18)
+        measured, title = set(evidence.frame(dataset, "history.csv")["model"]), style.short_title(evidence, dataset, 18)
         of_cells = {
             f"{title},\n{target} targets": {model: f"{kernel}_{target}" for model, kernel in LONG_KERNELS.items()}
             for target in LONG_TARGETS
@@ -209,32 +193,32 @@ def _training_columns(evidence: Evidence) -> list[tuple[str, str, dict[str, str]
 def signals(evidence: Evidence) -> Drawn:
     """Draw figure 4: the area between signals around the onset of events over all stays, and one stay beside it."""
     datasets = evidence.at_hand()
-    figure = new_figure(WIDTH, 4.4 * len(datasets), evidence)
+    figure = style.new_figure(WIDTH, 4.4 * len(datasets), evidence)
     halves = figure.subfigures(len(datasets), 2, squeeze=False, width_ratios=[1.2, 1])
     parts = []
     for dataset, (left, right) in zip(datasets, halves, strict=True):
         parts.append(_draw_areas(left, evidence.frame(dataset, "areas.csv")).assign(dataset=dataset))
-        left.suptitle(f"(a) {short_title(evidence, dataset, TITLE)}, stays with an event", fontsize=9)
+        left.suptitle(f"(a) {style.short_title(evidence, dataset, TITLE)}, stays with an event", fontsize=9)
         parts.append(_draw_stay(right, evidence.frame(dataset, "signals.csv")).assign(dataset=dataset))
         right.suptitle("(b) One stay", fontsize=9)
-    return figure, together(parts)
+    return figure, style.together(parts)
 
 
 def _draw_areas(figure: SubFigure, areas: pd.DataFrame) -> pd.DataFrame:
     """Draw the mean area of each model by hour around the onset, with its 95 % interval over stays."""
     axes = figure.subplots()
     if areas.empty:
-        write_reason(axes, "no areas in the evidence")
+        style.write_reason(axes, "no areas in the evidence")
         return areas
-    styles = styles_of(areas["model"])
-    curves(axes, areas, "since_onset", "area", styles, errorbar=None)
-    for model, style in styles.items():
+    styles = style.of_models(areas["model"])
+    style.curves(axes, areas, "since_onset", "area", styles, errorbar=None)
+    for model, look in styles.items():
         own = areas[areas["model"] == model]
-        axes.fill_between(own["since_onset"], own["low"], own["high"], color=style.colour, alpha=0.2, lw=0)
+        axes.fill_between(own["since_onset"], own["low"], own["high"], color=look.colour, alpha=0.2, lw=0)
     axes.axvline(-0.5, color="0.5", lw=0.8)
     axes.text(-0.3, 0.98, "event", transform=axes.get_xaxis_transform(), va="top", fontsize=7, color="0.35")
     axes.set(xlabel="Hours since the event began", ylabel="Area between signals (mean of all hours: 1)")
-    figure.legend(handles=handles(styles), loc="outside lower center", ncols=2)
+    figure.legend(handles=style.handles(styles), loc="outside lower center", ncols=2)
     return areas.rename(columns={"area": "value", "since_onset": "hour"}).assign(signal="area")
 
 
@@ -245,7 +229,7 @@ def _draw_stay(figure: SubFigure, stay: pd.DataFrame) -> pd.DataFrame:
     for axes, model in zip(panels, models, strict=True):
         of_model, title = stay[stay["model"] == model], MODELS[model].title
         if of_model.empty:
-            write_reason(axes, f"no signals of {title} in the evidence")
+            style.write_reason(axes, f"no signals of {title} in the evidence")
             continue
         _draw_signals(axes, of_model, MODELS[model].colour)
         axes.set_title(f"{title}, {'mean and sd' if model == PROCESS else 'dimensions'}", fontsize=8)

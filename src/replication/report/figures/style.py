@@ -170,12 +170,12 @@ def together(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(parts) if parts else pd.DataFrame()
 
 
-def styles_of(models: Iterable[str]) -> dict[str, Style]:
+def of_models(models: Iterable[str]) -> dict[str, Style]:
     """Return the styles of models, in the order of tables; a grey one for a model that the registry lacks."""
-    return {model: style_of(model) for model in in_order(models)}
+    return {model: of_model(model) for model in in_order(models)}
 
 
-def style_of(model: str) -> Style:
+def of_model(model: str) -> Style:
     """Return the style of a model of the registry; a grey one for another model."""
     return Style(MODELS[model].colour, MODELS[model].dash) if model in MODELS else Style(GREY)
 

@@ -12,22 +12,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
 from replication.report.evidence import Evidence
-from replication.report.figures.style import (
-    BLUE,
-    VERMILION,
-    WIDTH,
-    Drawn,
-    class_colour,
-    curves,
-    handles,
-    mean_sd,
-    new_figure,
-    per_cent,
-    points,
-    short_title,
-    styles_of,
-    write_reason,
-)
+from replication.report.figures import style
+from replication.report.figures.style import WIDTH, Drawn
 from replication.report.labels import RULES, VARIANT_TITLES
 from replication.report.statistics import interval, replicates
 from replication.report.tables.layout import by_variants
@@ -40,7 +26,7 @@ RELIABLE = ("clai-m", "clai-c", "cross-entropy", "student-t-mixture", "supervise
 FEWEST_IN_BIN = 50  # samples; a share of fewer says little
 
 ABLATION_COLUMNS = ["dataset", "model", "rule", "metric", "mean", "low", "high", "n"]
-TARGET_COLOURS = {"zero": BLUE, "product": VERMILION}
+TARGET_COLOURS = {"zero": style.BLUE, "product": style.VERMILION}
 ABLATION_METRICS = {"accuracy": "Accuracy (%)", "ece_scaled": "ECE after temperature scaling"}
 
 DECISION_COLUMNS = ["dataset", "model", "threshold", "net_benefit", "gain", "sd", "n"]
@@ -71,7 +57,7 @@ def reliability(evidence: Evidence, fewest: int = FEWEST_IN_BIN, models: Sequenc
         models: at most four of them are drawn; none for all.
     """
     datasets = evidence.at_hand()
-    figure = new_figure(min(WIDTH, 1.8 + 1.8 * len(datasets)), 4.3, evidence)
+    figure = style.new_figure(min(WIDTH, 1.8 + 1.8 * len(datasets)), 4.3, evidence)
     panels = figure.subplots(2, len(datasets), squeeze=False, sharex=True, sharey=True)
     parts = []
     for column, dataset in zip(panels.T, datasets, strict=True):
@@ -82,18 +68,18 @@ def reliability(evidence: Evidence, fewest: int = FEWEST_IN_BIN, models: Sequenc
         for axes, (mapping, wording) in zip(column, MAPPINGS.items(), strict=True):
             shown = pooled[(pooled["mapping"] == mapping) & (pooled["n"] >= fewest)]
             axes.plot([0, 1], [0, 1], color="0.6", lw=0.8)
-            curves(axes, shown, "confidence", "accuracy", styles_of(pooled["model"]), errorbar=None, lw=1, marker="o",
+            style.curves(axes, shown, "confidence", "accuracy", style.of_models(pooled["model"]), errorbar=None, lw=1, marker="o",
                    ms=3, mew=0)  # fmt: skip
             axes.set(
                 xticks=[0, 0.5, 1], xticklabels=["0", "0.5", "1"], yticks=[0, 0.5, 1], yticklabels=["0", "0.5", "1"]
             )
             axes.set_box_aspect(1)
             axes.set_ylabel(f"Observed share,\n{wording}" if dataset == datasets[0] else "")
-        column[0].set_title(short_title(evidence, dataset, 22), fontsize=8)
+        column[0].set_title(style.short_title(evidence, dataset, 22), fontsize=8)
         column[1].set_xlabel("Predicted probability", fontsize=7.5)
         parts.append(pooled.assign(dataset=dataset))
     frame = pd.concat(parts)
-    entries = handles(styles_of(frame["model"]), marker="o", ms=2.5)
+    entries = style.handles(style.of_models(frame["model"]), marker="o", ms=2.5)
     figure.legend(handles=entries, loc="outside lower center", ncols=min(5, len(datasets) + 1), handlelength=2.6)
     return figure, frame
 
@@ -121,13 +107,13 @@ def ablation(evidence: Evidence) -> Drawn:
     metrics = by_variants(evidence, study)
     kernels = [name for name in VARIANT_TITLES if name in set(metrics["kernel"])]
     targets = [name for name in TARGET_COLOURS if name in set(metrics["target"])]
-    figure = new_figure(WIDTH, 4.4, evidence)
+    figure = style.new_figure(WIDTH, 4.4, evidence)
     panels = figure.subplots(len(ABLATION_METRICS), len(RULES), sharey="row", sharex=True)
     rows = []
     for line, (metric, heading) in zip(panels, ABLATION_METRICS.items(), strict=True):
         for axes, rule in zip(line, RULES, strict=True):
             shown = metrics[(metrics["rule"] == rule) & (metrics["metric"] == metric)].dropna(subset="value")
-            points(axes, shown, x="kernel", hue="target", order=kernels, hue_order=targets, palette=TARGET_COLOURS,
+            style.points(axes, shown, x="kernel", hue="target", order=kernels, hue_order=targets, palette=TARGET_COLOURS,
                     dodge=0.44 if len(targets) > 1 else False, markersize=3.2, linewidth=1.1)  # fmt: skip
             axes.set_xticks(range(len(kernels)), kernels, rotation=45, ha="right", rotation_mode="anchor")
             axes.set(xlim=(-0.5, len(kernels) - 0.5), ylabel=heading if rule == RULES[0] else "", xlabel="")
@@ -140,7 +126,7 @@ def ablation(evidence: Evidence) -> Drawn:
     frame = pd.DataFrame(rows, columns=ABLATION_COLUMNS)
     # A t-interval of three seeds can pass below 0, which no error does.
     errors = frame.loc[frame["metric"] == "ece_scaled", ["mean", "high"]].to_numpy(dtype=float)
-    panels[0, 0].yaxis.set_major_formatter(per_cent)
+    panels[0, 0].yaxis.set_major_formatter(style.per_cent)
     panels[1, 0].set_ylim(0, 1.08 * np.nanmax(errors))
     for top, bottom, rule in zip(*panels, RULES, strict=True):
         top.set_title(f"rule: {rule}")
@@ -159,7 +145,7 @@ def decision_curves(evidence: Evidence) -> Drawn:
     `gain` is this difference, and `sd` its spread; the net benefits themselves would nearly coincide.
     """
     datasets = evidence.at_hand()
-    figure = new_figure(WIDTH, 0.9 + 2.1 * len(datasets), evidence)
+    figure = style.new_figure(WIDTH, 0.9 + 2.1 * len(datasets), evidence)
     panels = figure.subplots(len(datasets), len(DECISION_PANELS), squeeze=False, sharex=True, sharey="row")
     named = {model for models in DECISION_PANELS.values() for model in models}
     parts = []
@@ -167,21 +153,21 @@ def decision_curves(evidence: Evidence) -> Drawn:
         measured = evidence.frame(dataset, "decision.csv")
         measured["gain"] = measured["net_benefit"] - measured["always"].clip(lower=0)
         by = ["model", "threshold"]
-        means = mean_sd(measured, by, "gain").rename(columns={"mean": "gain"})
+        means = style.mean_sd(measured, by, "gain").rename(columns={"mean": "gain"})
         means = means.merge(measured.groupby(by)["net_benefit"].mean().reset_index(), on=by)
         for axes, (heading, models) in zip(line, DECISION_PANELS.items(), strict=True):
             others = set(means["model"]) - named if axes is line[-1] else set()
-            styles = styles_of(set(means["model"]) & set(models) | others)
+            styles = style.of_models(set(means["model"]) & set(models) | others)
             axes.axhline(0, color="0.6", lw=0.8)
-            curves(axes, measured, "threshold", "gain", styles, marker="o", ms=3.5, mew=0, lw=1.2,
+            style.curves(axes, measured, "threshold", "gain", styles, marker="o", ms=3.5, mew=0, lw=1.2,
                    err_kws={"alpha": 0.15, "lw": 0})  # fmt: skip
-            axes.set_title(f"{short_title(evidence, dataset)}\n{heading}", fontsize=8)
+            axes.set_title(f"{style.short_title(evidence, dataset)}\n{heading}", fontsize=8)
         line[0].set_ylabel("Net benefit gained\n(true alarms per hour)")
         parts.append(means.assign(dataset=dataset))
     for axes in panels[-1]:
         axes.set_xlabel("Alarm threshold (probability)")
     frame = pd.concat(parts)
-    entries = handles(styles_of(frame["model"]), marker="o", ms=2.5)
+    entries = style.handles(style.of_models(frame["model"]), marker="o", ms=2.5)
     figure.legend(handles=entries, loc="outside lower center", ncols=4, handlelength=2.6)
     return figure, frame
 
@@ -191,8 +177,8 @@ def votes(evidence: Evidence) -> Drawn:
     frames = {key: evidence.frame(key, VOTES) for key in evidence.at_hand()}
     frames = {key: frame for key, frame in frames.items() if not frame.empty}
     if not frames:
-        figure = new_figure(WIDTH, 2.4, evidence)
-        write_reason(figure.subplots(), "no votes in the evidence")
+        figure = style.new_figure(WIDTH, 2.4, evidence)
+        style.write_reason(figure.subplots(), "no votes in the evidence")
         return figure, pd.DataFrame()
     rows = [(key, image) for key, frame in frames.items() for image in frame["image"].unique()]
     most = max(int(frame["place"].max()) for frame in frames.values())
@@ -207,7 +193,7 @@ def votes(evidence: Evidence) -> Drawn:
     for (key, _), (following, _) in pairwise([*rows, ("", 0)]):
         below = 0 if following == key else _NAMES * (named[key].count("\n") + 2)
         tops.append(tops[-1] + _ROW + below)
-    figure = new_figure(WIDTH, (_HEADING + tops[-1]) * WIDTH / width, evidence)
+    figure = style.new_figure(WIDTH, (_HEADING + tops[-1]) * WIDTH / width, evidence)
     # One axes for all pictures, in widths of one: axes for each would take many times as long to lay out.
     axes = figure.subplots()
     axes.set(xlim=(0, width), ylim=(tops[-1], -_HEADING), aspect="equal")
@@ -218,7 +204,7 @@ def votes(evidence: Evidence) -> Drawn:
         for role, start in starts.items():
             _draw_side(axes, (start, top), classes, of_image[of_image["role"] == role].sort_values("place"))
         first = of_image[of_image["role"] == "image"].iloc[0]
-        name = short_title(evidence, key) if number == 0 or rows[number - 1][0] != key else ""
+        name = style.short_title(evidence, key) if number == 0 or rows[number - 1][0] != key else ""
         said = [
             f"{words} {classes.index(first[of])} {first[of]}"
             for words, of in (("is", "label"), ("predicted", "predicted"))
@@ -245,6 +231,6 @@ def _draw_side(axes: Axes, corner: tuple[float, float], classes: list[str], rows
         axes.imshow(rgb, interpolation="nearest", extent=(x + _EDGE, x + 1 - _EDGE, top + 1 - _EDGE, top + _EDGE))
         frame = Rectangle((x + _EDGE, top + _EDGE), 1 - 2 * _EDGE, 1 - 2 * _EDGE)
         axes.add_patch(frame)
-        frame.set(fill=False, edgecolor=class_colour(index), linewidth=1.5)
+        frame.set(fill=False, edgecolor=style.class_colour(index), linewidth=1.5)
         if row["role"] != "image":
             axes.text(x + 0.5, top, f"{index}: {row['similarity']:.2f}", ha="center", va="bottom", fontsize=7)

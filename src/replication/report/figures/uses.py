@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from replication.report.evidence import MODEL_OF, Evidence
-from replication.report.figures.style import WIDTH, Drawn, Style, curves, new_figure, short_title, style_of, together
+from replication.report.figures.style import WIDTH, Drawn, Style, curves, new_figure, of_model, short_title, together
 from replication.report.tables.layout import by_variants
 from replication.report.tables.uses import ALL_CLASSES, NUMBERS, chosen_read_outs, places_of_labels, title_of
 
@@ -58,7 +58,7 @@ def _methods(evidence: Evidence, study: str) -> list[str]:
 
 
 def _look(method: str) -> Style:
-    return style_of(MODEL_OF.get(method, method))
+    return of_model(MODEL_OF.get(method, method))
 
 
 def labels(evidence: Evidence) -> Drawn:

@@ -13,15 +13,7 @@ from replication.report.labels import CLASS_COLOURS, MAJORITY, Metric, chosen, m
 from replication.report.printed_values import printed_value
 from replication.report.statistics import Interval, gap, interval, minus_printed, over_samples
 from replication.report.tables import layout
-from replication.report.tables.layout import (
-    RESULT_COLUMNS,
-    Block,
-    Sources,
-    models_of,
-    result_rows,
-    results,
-    results_tex,
-)
+from replication.report.tables.layout import Block, Sources
 from replication.runs.models import CLAI
 
 TABLE1_METRICS = [
@@ -55,12 +47,12 @@ def table1_frame(sources: Sources) -> pd.DataFrame:
     evidence = sources.evidence
     rows: list[dict[str, Any]] = []
     for dataset in evidence.expected:
-        models = models_of(evidence, dataset, TABLE1_MODELS)
-        results_of = _over_samples(evidence, dataset, result_rows(evidence, dataset, models, TABLE1_METRICS))
+        models = layout.models_of(evidence, dataset, TABLE1_MODELS)
+        results_of = _over_samples(evidence, dataset, layout.result_rows(evidence, dataset, models, TABLE1_METRICS))
         rows += with_printed(results_of, sources)
         rows += majority_rows(evidence, dataset)
         rows += _gap_rows(sources, dataset)
-    return pd.DataFrame(rows, columns=[*RESULT_COLUMNS, "pair", "low", "high"])
+    return pd.DataFrame(rows, columns=[*layout.RESULT_COLUMNS, "pair", "low", "high"])
 
 
 def _over_samples(evidence: Evidence, dataset: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -120,7 +112,7 @@ def majority_rows(evidence: Evidence, dataset: str) -> list[dict[str, Any]]:
     return [shared | {"metric": "accuracy", "mean": accuracy}, shared | {"metric": "recall", "mean": recall}]
 
 
-table1_tex = results(
+table1_tex = layout.results(
     Block(TABLE1_METRICS),
     Block(GAP_METRICS, {"pair": r"Difference [95 \% interval]"}, limits=True),
     label="tab:results",
@@ -171,13 +163,13 @@ def table3_frame(sources: Sources) -> pd.DataFrame:
     for dataset in evidence.expected:
         study = "cells" in evidence.expected[dataset]
         always = list(evidence.cells(dataset).values()) if study else TABLE3_MODELS
-        of_models = result_rows(evidence, dataset, models_of(evidence, dataset, always), TABLE3_METRICS)
+        of_models = layout.result_rows(evidence, dataset, layout.models_of(evidence, dataset, always), TABLE3_METRICS)
         # The printed values stand in rows of the paper's cohort alone: no other one compares with them.
         for entry in [] if study or "substitute_for" in evidence.expected[dataset] else of_models:
             printed = printed_value(sources.printed_values, "table3", entry["model"], entry["metric"])
             entry["printed"], entry["printed_sd"] = printed
         rows += [*of_models, *(_sepsis_gap_rows(evidence, dataset) if study and evidence.has(dataset) else [])]
-    return pd.DataFrame(rows, columns=[*RESULT_COLUMNS, "printed_sd", "pair", "low", "high"])
+    return pd.DataFrame(rows, columns=[*layout.RESULT_COLUMNS, "printed_sd", "pair", "low", "high"])
 
 
 def _sepsis_gap_rows(evidence: Evidence, study: str) -> list[dict[str, Any]]:
@@ -198,7 +190,7 @@ def table3_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
         for model, part in printed
     ]
     gaps = Block(SEPSIS_GAP_METRICS, {"pair": r"Difference [95 \% interval]"}, limits=True)
-    return results_tex(
+    return layout.results_tex(
         frame, sources, text, [Block(TABLE3_METRICS), gaps], "tab:detection_UQ_experiments",
         title=lambda evidence, dataset: f"{evidence.title(dataset)}, this work",
         first=[layout.group("MIMIC-IV, the paper's values", len(TABLE3_METRICS) + 1, lines)],
@@ -217,9 +209,9 @@ def accuracy_frame(sources: Sources) -> pd.DataFrame:
     for dataset in evidence.at_hand():
         measured = set(evidence.frame(dataset, "metrics.csv")["metric"])
         metrics = {metric.key: metric for metric in [*TABLE1_METRICS, *BINARY_METRICS] if metric.key in measured}
-        rows += result_rows(evidence, dataset, models_of(evidence, dataset), list(metrics.values()))
+        rows += layout.result_rows(evidence, dataset, layout.models_of(evidence, dataset), list(metrics.values()))
         rows += majority_rows(evidence, dataset) if "accuracy" in measured else []
-    return pd.DataFrame(rows, columns=[column for column in RESULT_COLUMNS if column != "printed"])
+    return pd.DataFrame(rows, columns=[column for column in layout.RESULT_COLUMNS if column != "printed"])
 
 
-accuracy_tex = results(Block(TABLE1_METRICS), Block(BINARY_METRICS), label="tab:accuracy")
+accuracy_tex = layout.results(Block(TABLE1_METRICS), Block(BINARY_METRICS), label="tab:accuracy")

@@ -10,19 +10,7 @@ from replication.report.evidence import PRINTED_LOSS, PRINTED_RULE, PRINTED_SHAR
 from replication.report.labels import RULES, SHARES, Metric, chosen, in_order, model_title
 from replication.report.statistics import holm, minus, replicates
 from replication.report.tables import layout
-from replication.report.tables.layout import (
-    DIFFERENCE,
-    RESULT_COLUMNS,
-    Block,
-    Sources,
-    lacking,
-    models_of,
-    result_rows,
-    results,
-    results_tex,
-    rows_by,
-    summary,
-)
+from replication.report.tables.layout import Block, Sources
 from replication.report.tables.paper import PAIRS, TABLE1_MODELS, with_printed
 from replication.runs.controls import EMBEDDINGS, READ_OUTS
 from replication.runs.models import CLAI
@@ -86,14 +74,14 @@ def further_frame(sources: Sources) -> pd.DataFrame:
     evidence = sources.evidence
     rows: list[dict[str, Any]] = []
     for dataset in evidence.expected:
-        models = models_of(evidence, dataset, TABLE1_MODELS)
+        models = layout.models_of(evidence, dataset, TABLE1_MODELS)
         measured = [*chosen("accuracy roc_auc"), *FURTHER_METRICS]
-        rows += with_printed(result_rows(evidence, dataset, models, measured), sources)
+        rows += with_printed(layout.result_rows(evidence, dataset, models, measured), sources)
         rows += _validation_rows(evidence, dataset, models)
         for value in sources.reported_values.query("dataset == @dataset").to_dict("records"):
             reported = {"model": value["model"], "metric": value["metric"], "mean": value["value"], "n": 0}
             rows.append({"dataset": dataset, **reported, "data": value["source"]})
-    return pd.DataFrame(rows, columns=RESULT_COLUMNS)
+    return pd.DataFrame(rows, columns=layout.RESULT_COLUMNS)
 
 
 def _validation_rows(evidence: Evidence, dataset: str, models: Sequence[str]) -> list[dict[str, Any]]:
@@ -106,11 +94,11 @@ def _validation_rows(evidence: Evidence, dataset: str, models: Sequence[str]) ->
         test = replicates(metrics[(metrics["model"] == model) & (metrics["metric"] == "accuracy")])
         for metric, values in (("validation_accuracy", validation), ("shift", (validation - test).dropna())):
             of_model = {"dataset": dataset, "model": model, "metric": metric, "data": evidence.data(dataset)}
-            rows.append(of_model | summary(100 * values))
+            rows.append(of_model | layout.summary(100 * values))
     return rows
 
 
-further_tex = results(Block([*SHIFT_METRICS, *FURTHER_METRICS]), label="tab:further")
+further_tex = layout.results(Block([*SHIFT_METRICS, *FURTHER_METRICS]), label="tab:further")
 
 
 def rules_frame(sources: Sources) -> pd.DataFrame:
@@ -129,7 +117,7 @@ def rules_frame(sources: Sources) -> pd.DataFrame:
             named = {"dataset": cohort, "cohort": cohort, "loss": "printed", "data": evidence.data(cohort)}
             measured = evidence.frame(cohort, "metrics.csv")
             by = {"shares": [PRINTED_SHARES], "model": CLAI, "rule": RULES}
-            rows += rows_by(measured, RULE_METRICS, by, named)
+            rows += layout.rows_by(measured, RULE_METRICS, by, named)
         else:
             rows += _sepsis_rows(
                 evidence, cohort, {"cohort": cohort, "loss": "balanced"}, dict(zip(CLAI, CLAI, strict=True))
@@ -146,17 +134,17 @@ def _sepsis_rows(
     measured = evidence.frame(dataset, "metrics.csv")
     models = [names["clai-m"], names["clai-c"]]
     own, other = (measured[measured["model"] == model] for model in models)
-    gaps = minus(own, other, ["seed", "fold", "shares", "rule", "metric"]).assign(model=DIFFERENCE.join(models))
+    gaps = minus(own, other, ["seed", "fold", "shares", "rule", "metric"]).assign(model=layout.DIFFERENCE.join(models))
     rows: list[dict[str, Any]] = []
     # With equal shares the centred rule is the printed one, and the balanced one a multiple of it.
     for shares, rules in zip(SHARES, (RULES, ("printed", "parzen")), strict=True):
-        by = {"shares": [shares], "rule": rules, "model": [*models, DIFFERENCE.join(models)]}
+        by = {"shares": [shares], "rule": rules, "model": [*models, layout.DIFFERENCE.join(models)]}
         shared = {**named, "dataset": dataset, "data": evidence.data(dataset)}
-        rows += rows_by(pd.concat([measured, gaps]), SEPSIS_RULE_METRICS, by, shared)
-    return [entry | {"sd": np.nan} if DIFFERENCE in entry["model"] else entry for entry in rows]
+        rows += layout.rows_by(pd.concat([measured, gaps]), SEPSIS_RULE_METRICS, by, shared)
+    return [entry | {"sd": np.nan} if layout.DIFFERENCE in entry["model"] else entry for entry in rows]
 
 
-rules_tex = results(
+rules_tex = layout.results(
     Block(RULE_METRICS, {"model": "Model", "rule": "Rule"}),
     Block(SEPSIS_RULE_METRICS, {"shares": "Shares", "rule": "Rule", "model": "Model"}),
     label="tab:rules",
@@ -169,14 +157,14 @@ def sepsis_frame(sources: Sources) -> pd.DataFrame:
     metrics = [*DETECTION_METRICS, *CALIBRATION_METRICS, *BRIER_METRICS]
     rows, limits = [], [pd.DataFrame(columns=["dataset", "model", "metric", "low", "high"])]
     for dataset in evidence.at_hand():
-        rows += result_rows(evidence, dataset, models_of(evidence, dataset), metrics)
+        rows += layout.result_rows(evidence, dataset, layout.models_of(evidence, dataset), metrics)
         drawn = evidence.frame(dataset, "intervals.csv").assign(dataset=dataset)
         limits.append(drawn.loc[drawn["other"].isna(), list(limits[0])])
-    frame = pd.DataFrame(rows, columns=[column for column in RESULT_COLUMNS if column != "printed"])
+    frame = pd.DataFrame(rows, columns=[column for column in layout.RESULT_COLUMNS if column != "printed"])
     return frame.merge(pd.concat(limits), how="left", on=["dataset", "model", "metric"])
 
 
-sepsis_tex = results(
+sepsis_tex = layout.results(
     Block(DETECTION_METRICS, limits=True), Block(CALIBRATION_METRICS), Block(BRIER_METRICS), label="tab:sepsis"
 )
 
@@ -192,17 +180,17 @@ def read_outs_frame(sources: Sources) -> pd.DataFrame:
         measured = evidence.frame(dataset, "read_outs.csv").assign(fold=np.nan)
         measured = measured[measured["metric"] == "accuracy"]
         if measured.empty:
-            rows.append({"dataset": dataset, "n": 0, "data": lacking(evidence, dataset, "read_outs.csv")})
+            rows.append({"dataset": dataset, "n": 0, "data": layout.lacking(evidence, dataset, "read_outs.csv")})
         models = [name for name in EMBEDDINGS if name in set(measured["model"])]
         named = {"dataset": dataset, "data": evidence.data(dataset)}
-        rows += rows_by(measured, chosen("accuracy"), {"model": models, "read_out": READ_OUTS}, named)
+        rows += layout.rows_by(measured, chosen("accuracy"), {"model": models, "read_out": READ_OUTS}, named)
     return pd.DataFrame(rows).rename(columns={"of": "with_seeds"}).reindex(columns=READ_OUT_COLUMNS)
 
 
 def read_outs_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     """Return the table of read-outs, which are its columns."""
     block = Block([Metric(key, title, percent=True) for key, title in READ_OUTS.items()], {"model": "Embedding"})
-    return results_tex(frame.assign(metric=frame["read_out"]), sources, text, [block], "tab:read-outs")
+    return layout.results_tex(frame.assign(metric=frame["read_out"]), sources, text, [block], "tab:read-outs")
 
 
 def bandwidth_frame(sources: Sources) -> pd.DataFrame:
@@ -219,7 +207,7 @@ def bandwidth_frame(sources: Sources) -> pd.DataFrame:
         measured["mean"] *= measured["metric"].map(scale).fillna(1)
         parts.append(measured.assign(dataset=dataset, n=1, data=evidence.data(dataset)))
         if measured.empty:
-            data = lacking(evidence, dataset, "bandwidth.csv")
+            data = layout.lacking(evidence, dataset, "bandwidth.csv")
             parts.append(pd.DataFrame([{"dataset": dataset, "n": 0, "data": data}]))
     columns = ["dataset", "model", "seed", "reading", "metric", "mean", "n", "data"]
     return pd.concat(parts, ignore_index=True)[columns].astype({"seed": "Int64", "mean": float})
@@ -229,7 +217,7 @@ def bandwidth_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     """Return the Bayes rule by Parzen windows of two widths, and ROC-AUC of coarser scores."""
     shown = frame[frame["reading"].isin(READINGS) | frame["reading"].isna()].replace({"reading": READINGS})
     block = Block(BANDWIDTH_METRICS, {"model": "Model", "reading": "Reading"})
-    return results_tex(shown, sources, text, [block], "tab:bandwidth")
+    return layout.results_tex(shown, sources, text, [block], "tab:bandwidth")
 
 
 def studies_frame(sources: Sources) -> pd.DataFrame:
@@ -246,7 +234,7 @@ def studies_frame(sources: Sources) -> pd.DataFrame:
         for cell in in_order(measured["model"], list(variants)):
             own = measured[measured["model"] == cell]
             named = {"dataset": study, **variants.get(cell, {}), "data": evidence.data(study)}
-            rows += rows_by(own, STUDY_METRICS, {"model": [cell], "rule": own["rule"].unique()}, named)
+            rows += layout.rows_by(own, STUDY_METRICS, {"model": [cell], "rule": own["rule"].unique()}, named)
     frame = pd.DataFrame(rows, columns=STUDY_COLUMNS)
     return frame[frame["n"] > 0]
 
@@ -293,7 +281,7 @@ def studies_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
         Block(METHOD_METRICS, {"model": "Method"}, METHODS),
         Block(chosen("auroc auroc_equal auprc ece"), {"model": "Kernel, and trunk or rate"}, OF_RECORDINGS),
     ]
-    return results_tex(shown, sources, text, blocks, "tab:studies", title=study_title)
+    return layout.results_tex(shown, sources, text, blocks, "tab:studies", title=study_title)
 
 
 def comparisons_frame(sources: Sources) -> pd.DataFrame:
@@ -307,7 +295,7 @@ def comparisons_frame(sources: Sources) -> pd.DataFrame:
         compared: list[dict[Any, Any]] = evidence.frame(dataset, "comparisons.csv").to_dict("records")
         found = {(entry["model"], entry["other"], entry["metric"]): entry for entry in compared}
         if not found:
-            rows.append({"dataset": dataset, "data": lacking(evidence, dataset, "comparisons.csv")})
+            rows.append({"dataset": dataset, "data": layout.lacking(evidence, dataset, "comparisons.csv")})
         for model, other in PAIRS:
             for metric in COMPARED_METRICS:
                 if (model, other, metric.key) in found:
@@ -327,7 +315,7 @@ def comparisons_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     for dataset in evidence.expected:
         of_dataset = frame[(frame["dataset"] == dataset) & frame["model"].notna()]
         if of_dataset.empty:
-            reason = lacking(evidence, dataset, "comparisons.csv")
+            reason = layout.lacking(evidence, dataset, "comparisons.csv")
             groups.append(layout.group(evidence.title(dataset), len(heads), reason))
         for (model, other), part in of_dataset.groupby(["model", "other"], sort=False):
             title = f"{evidence.title(dataset)}: {model_title(str(model))} minus {model_title(str(other))}"
