@@ -76,7 +76,7 @@ def computation(evidence: Evidence, printed: pd.DataFrame) -> Drawn:
         Line2D([], [], color="k", ls="", marker="*", ms=8, label=f"record ({100 * RECORD_ACCURACY:.1f} %)"),
     ]
     figure.legend(handles=entries, loc="outside lower center", ncols=3)
-    return figure, style.together(parts)
+    return figure, parts
 
 
 def cost(evidence: Evidence) -> Drawn:
@@ -107,8 +107,8 @@ def cost(evidence: Evidence) -> Drawn:
     sizes = zip(sampled["C"], sampled["share"], strict=True)
     titles = [f"sampling, {classes:g} classes, share {share:g}" for classes, share in sizes]
     points = sampled.rename(columns={"rule": "variant", "n": "x"}).assign(comparison=titles)
-    frame = pd.concat([costs, points[["quantity", "comparison", "variant", "x", "mean"]]])
-    return figure, frame.assign(dataset=dataset, model="measurements")
+    parts = [costs, points[["quantity", "comparison", "variant", "x", "mean"]]]
+    return figure, [part.assign(dataset=dataset, model="measurements") for part in parts]
 
 
 def growth(measured: pd.DataFrame) -> pd.DataFrame:

@@ -51,7 +51,7 @@ def stages(evidence: Evidence) -> Drawn:
     figure.set_layout_engine("constrained", rect=(0, 0.17, 1, 0.83))  # two legends stand below
     if frame.empty:
         style.write_reason(figure.subplots(), "no stages in the evidence")
-        return figure, pd.DataFrame()
+        return figure, []
     last = int(frame["stage"].max())
     shown = sorted({0, 1, 2, 3, last} & set(frame["stage"]))
     panels = list(np.atleast_1d(figure.subplots(1, len(shown), gridspec_kw={"wspace": 0.1})))
@@ -71,9 +71,9 @@ def stages(evidence: Evidence) -> Drawn:
         axes.margins(0.08)
         asked = "C" if stage == last else stage
         axes.set_xlabel("before the encoder" if stage == 0 else rf"$k={asked}$: $\phi(\cdot, {asked})$")
-        parts.append(view)
+        parts.append(view.assign(dataset=dataset, model=style.EMBEDDING_MODEL))
     _stage_legends(figure, evidence.expected[dataset]["class_labels"])
-    return figure, pd.concat(parts).assign(dataset=dataset, model=style.EMBEDDING_MODEL)
+    return figure, parts
 
 
 def _stage_legends(figure: Figure, labels: Sequence[str]) -> None:
@@ -112,7 +112,7 @@ def embeddings(evidence: Evidence) -> Drawn:
             axes.text(points["x"].median(), points["y"].median(), names[int(str(label))], ha="center", va="center", fontsize=7,
                       fontweight="bold", path_effects=[withStroke(linewidth=2, foreground="white")])  # fmt: skip
         parts.append(frame.assign(dataset=dataset))
-    return figure, style.together(parts)
+    return figure, parts
 
 
 def _outline_groups(figure: Figure, axes: Axes, frame: pd.DataFrame) -> None:
@@ -171,7 +171,7 @@ def training(evidence: Evidence) -> Drawn:
     entries = style.handles(style.of_models(drawn), lw=1.5)
     entries.append(Line2D([], [], color="0.3", ls=":", lw=1.2, label="floor of the loss (same colour)"))
     figure.legend(handles=entries, loc="outside lower center", ncols=3)
-    return figure, style.together(parts)
+    return figure, parts
 
 
 def _training_columns(evidence: Evidence) -> list[tuple[str, str, dict[str, str]]]:
@@ -201,7 +201,7 @@ def signals(evidence: Evidence) -> Drawn:
         left.suptitle(f"(a) {style.short_title(evidence, dataset, TITLE)}, stays with an event", fontsize=9)
         parts.append(_draw_stay(right, evidence.frame(dataset, "signals.csv")).assign(dataset=dataset))
         right.suptitle("(b) One stay", fontsize=9)
-    return figure, style.together(parts)
+    return figure, parts
 
 
 def _draw_areas(figure: SubFigure, areas: pd.DataFrame) -> pd.DataFrame:

@@ -70,8 +70,8 @@ def render(
     draw, columns, takes = FIGURES[name]
     given = {"": (), "printed": (printed,), "claims": (claims,)}[takes]
     with mpl.rc_context(THEME):
-        figure, frame = draw(evidence, *given) if evidence.at_hand() else (not_run(evidence), pd.DataFrame())
-    frame = frame.reindex(columns=columns).reset_index(drop=True)
+        figure, parts = draw(evidence, *given) if evidence.at_hand() else (not_run(evidence), [])
+    frame = pd.concat(parts or [pd.DataFrame()], ignore_index=True).reindex(columns=columns)
     runs = evidence.runs_behind(frame)
     if name in ONE_RUN:
         ordered = sorted(runs, key=lambda run: (run["seed"], run["fold"] or 0), reverse=True)

@@ -2,7 +2,7 @@
 
 import logging
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -14,7 +14,6 @@ from matplotlib.lines import Line2D
 
 from replication.report.evidence import Evidence
 from replication.report.labels import CLASS_COLOURS, in_order, model_title
-from replication.report.statistics import interval
 from replication.runs.models import MODELS
 
 # PDF fonts are subset at every save, and each step would be reported.
@@ -58,7 +57,8 @@ class Style(NamedTuple):
     dash: str = "-."
 
 
-Drawn = tuple[Figure, pd.DataFrame]
+Drawn = tuple[Figure, list[pd.DataFrame]]
+"""A figure, and the parts of the frame with what it shows."""
 
 
 def new_figure(width: float, height: float, evidence: Evidence) -> Figure:
@@ -140,34 +140,16 @@ def curves(axes: Axes, frame: pd.DataFrame, x: str, y: str, styles: Mapping[str,
     _unlabel(axes)
 
 
-def points(axes: Axes, frame: pd.DataFrame, **options: Any) -> None:
-    """Draw means with their 95 % intervals over seeds as points and bars; nothing without values."""
-    if not frame.empty:
-        sns.pointplot(frame, y="value", errorbar=t_interval, linestyle="none", legend=False, ax=axes, **options)
-        _unlabel(axes)
-
-
 def _unlabel(axes: Axes) -> None:
     """Take away the labels of seaborn, which hides those of axes without numbers."""
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_label_text("", visible=True)
 
 
-def t_interval(values: pd.Series) -> tuple[float, float]:
-    """Return the 95 % t-interval of the mean of values of different seeds, as seaborn's `errorbar`."""
-    around = interval(pd.Series(values.to_numpy()).rename_axis("seed"))
-    return around.low, around.high
-
-
 def mean_sd(frame: pd.DataFrame, keys: list[str], value: str) -> pd.DataFrame:
     """Return mean, sd and n of a column by `keys`."""
     found = frame.groupby(keys)[value].agg(mean="mean", sd="std", n="count").reset_index()
     return found.dropna(subset="mean")
-
-
-def together(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Return the parts of a frame as one; an empty frame without parts."""
-    return pd.concat(parts) if parts else pd.DataFrame()
 
 
 def of_models(models: Iterable[str]) -> dict[str, Style]:

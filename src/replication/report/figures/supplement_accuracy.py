@@ -4,9 +4,11 @@ import base64
 import textwrap
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
@@ -14,9 +16,9 @@ from matplotlib.patches import Rectangle
 from replication.report.evidence import Evidence
 from replication.report.figures import style
 from replication.report.figures.style import WIDTH, Drawn
-from replication.report.labels import RULES, VARIANT_TITLES
-from replication.report.statistics import interval, replicates
-from replication.report.tables.layout import by_variants
+from replication.report.labels import RULES, VARIANT_TITLES, Metric
+from replication.report.statistics import interval
+from replication.report.tables.layout import by_variants, rows_by
 from replication.runs.columns import COLUMNS as FILES
 
 RELIABILITY_COLUMNS = ["dataset", "model", "kind", "mapping", "bin", "n", "confidence", "accuracy"]
@@ -78,10 +80,10 @@ def reliability(evidence: Evidence, fewest: int = FEWEST_IN_BIN, models: Sequenc
         column[0].set_title(style.short_title(evidence, dataset, 22), fontsize=8)
         column[1].set_xlabel("Predicted probability", fontsize=7.5)
         parts.append(pooled.assign(dataset=dataset))
-    frame = pd.concat(parts)
-    entries = style.handles(style.of_models(frame["model"]), marker="o", ms=2.5)
+    models = [model for part in parts for model in part["model"].unique()]
+    entries = style.handles(style.of_models(models), marker="o", ms=2.5)
     figure.legend(handles=entries, loc="outside lower center", ncols=min(5, len(datasets) + 1), handlelength=2.6)
-    return figure, frame
+    return figure, parts
 
 
 def of_one_kind(reliability: pd.DataFrame) -> pd.DataFrame:
@@ -109,21 +111,20 @@ def ablation(evidence: Evidence) -> Drawn:
     targets = [name for name in TARGET_COLOURS if name in set(metrics["target"])]
     figure = style.new_figure(WIDTH, 4.4, evidence)
     panels = figure.subplots(len(ABLATION_METRICS), len(RULES), sharey="row", sharex=True)
-    rows = []
+    cells = [f"{kernel}_{target}" for target in targets for kernel in kernels]
+    rows: list[dict[str, Any]] = []
     for line, (metric, heading) in zip(panels, ABLATION_METRICS.items(), strict=True):
         for axes, rule in zip(line, RULES, strict=True):
             shown = metrics[(metrics["rule"] == rule) & (metrics["metric"] == metric)].dropna(subset="value")
-            style.points(axes, shown, x="kernel", hue="target", order=kernels, hue_order=targets, palette=TARGET_COLOURS,
-                    dodge=0.44 if len(targets) > 1 else False, markersize=3.2, linewidth=1.1)  # fmt: skip
+            if not shown.empty:
+                sns.pointplot(shown, x="kernel", y="value", hue="target", order=kernels, hue_order=targets,
+                              palette=TARGET_COLOURS, errorbar=_t_interval, dodge=0.44 if len(targets) > 1 else False,
+                              linestyle="none", markersize=3.2, linewidth=1.1, legend=False, ax=axes)  # fmt: skip
             axes.set_xticks(range(len(kernels)), kernels, rotation=45, ha="right", rotation_mode="anchor")
             axes.set(xlim=(-0.5, len(kernels) - 0.5), ylabel=heading if rule == RULES[0] else "", xlabel="")
             axes.grid(axis="x", visible=False)
-            for target in targets:
-                for kernel in kernels:
-                    around = interval(replicates(shown[(shown["kernel"] == kernel) & (shown["target"] == target)]))
-                    numbers = (around.mean, around.low, around.high, around.n)
-                    rows.append((study, f"{kernel}_{target}", rule, metric, *numbers))
-    frame = pd.DataFrame(rows, columns=ABLATION_COLUMNS)
+            rows += rows_by(shown, [Metric(metric, heading)], {"model": cells}, {"dataset": study, "rule": rule})
+    frame = pd.DataFrame(rows)
     # A t-interval of three seeds can pass below 0, which no error does.
     errors = frame.loc[frame["metric"] == "ece_scaled", ["mean", "high"]].to_numpy(dtype=float)
     panels[0, 0].yaxis.set_major_formatter(style.per_cent)
@@ -136,7 +137,13 @@ def ablation(evidence: Evidence) -> Drawn:
     colours = [(TARGET_COLOURS[target], f"target {target}") for target in targets]
     entries = [Line2D([], [], marker="o", ms=3.2, lw=1.1, color=colour, label=text) for colour, text in colours]
     figure.legend(handles=entries, loc="outside lower center", ncols=len(entries))
-    return figure, frame
+    return figure, [frame]
+
+
+def _t_interval(values: pd.Series) -> tuple[float, float]:
+    """Return the 95 % t-interval of the mean of values of different seeds, as seaborn's `errorbar`."""
+    around = interval(pd.Series(values.to_numpy()).rename_axis("seed"))
+    return around.low, around.high
 
 
 def decision_curves(evidence: Evidence) -> Drawn:
@@ -166,10 +173,10 @@ def decision_curves(evidence: Evidence) -> Drawn:
         parts.append(means.assign(dataset=dataset))
     for axes in panels[-1]:
         axes.set_xlabel("Alarm threshold (probability)")
-    frame = pd.concat(parts)
-    entries = style.handles(style.of_models(frame["model"]), marker="o", ms=2.5)
+    models = [model for part in parts for model in part["model"].unique()]
+    entries = style.handles(style.of_models(models), marker="o", ms=2.5)
     figure.legend(handles=entries, loc="outside lower center", ncols=4, handlelength=2.6)
-    return figure, frame
+    return figure, parts
 
 
 def votes(evidence: Evidence) -> Drawn:
@@ -179,7 +186,7 @@ def votes(evidence: Evidence) -> Drawn:
     if not frames:
         figure = style.new_figure(WIDTH, 2.4, evidence)
         style.write_reason(figure.subplots(), "no votes in the evidence")
-        return figure, pd.DataFrame()
+        return figure, []
     rows = [(key, image) for key, frame in frames.items() for image in frame["image"].unique()]
     most = max(int(frame["place"].max()) for frame in frames.values())
     starts = {"image": _TEXT, "for": _TEXT + 1 + _GAP, "against": _TEXT + 1 + most + 2 * _GAP}
@@ -217,7 +224,7 @@ def votes(evidence: Evidence) -> Drawn:
         ("image", "image", 1), ("for", "for the predicted class", most), ("against", "of other classes", most),
     ):  # fmt: skip
         axes.text(starts[role] + pictures / 2, -_HEADING, heading, ha="center", va="top", fontsize=8)
-    return figure, pd.concat([frame.assign(dataset=key) for key, frame in frames.items()])
+    return figure, [frame.assign(dataset=key) for key, frame in frames.items()]
 
 
 def _draw_side(axes: Axes, corner: tuple[float, float], classes: list[str], rows: pd.DataFrame) -> None:

@@ -61,7 +61,7 @@ def specification_curves(evidence: Evidence, claims: Sequence[Mapping[str, Any]]
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=6)
     rows = [_row(claim["id"], estimate) for claim in shown for estimate in judged[claim["id"]]]
-    return figure, pd.DataFrame(rows, columns=CLAIM_COLUMNS)
+    return figure, [pd.DataFrame(rows)]
 
 
 def _judged(claim: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from replication.report.evidence import MODEL_OF, Evidence
-from replication.report.figures.style import WIDTH, Drawn, Style, curves, new_figure, of_model, short_title, together
+from replication.report.figures.style import WIDTH, Drawn, Style, curves, new_figure, of_model, short_title
 from replication.report.tables.layout import by_variants
 from replication.report.tables.uses import ALL_CLASSES, NUMBERS, chosen_read_outs, places_of_labels, title_of
 
@@ -41,7 +41,7 @@ def new_classes(evidence: Evidence) -> Drawn:
         panels[-1, column].set_xlabel("References of each new class")
     entries = [Line2D([], [], color=s.colour, ls=s.dash, label=title_of(m)) for m, s in styles.items()]
     figure.legend(handles=entries, loc="outside lower center", ncols=len(studies) + 1)
-    return figure, together(parts)
+    return figure, parts
 
 
 def _shown(evidence: Evidence, study: str) -> pd.DataFrame:
@@ -78,7 +78,7 @@ def labels(evidence: Evidence) -> Drawn:
     entries = [Line2D([], [], color=look.colour, label=title_of(method)) for method, look in looks.items()]
     entries.append(Line2D([], [], color="0.3", ls=":", label=f"vote by the rule {RULE_OF_VOTES}"))
     figure.legend(handles=entries, loc="outside lower center", ncols=3)
-    return figure, together(parts)
+    return figure, parts
 
 
 def _labels_row(
