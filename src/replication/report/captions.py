@@ -1,19 +1,19 @@
 """Captions of tables and figures: sentences written by hand, and a line of data, seeds and hardware from the evidence."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, Literal
+
+import pandas as pd
 
 from replication.report.evidence import Evidence, run_dataset, run_model
 from replication.report.labels import MINI_NOTE
 
 
 def caption(fixed: str, evidence: Evidence, runs: Sequence[Mapping[str, Any]]) -> str:
-    """Return a caption: the fixed sentences in the first line, notes below them, and what the output rests on in the last line.
+    """Return a caption: the first paragraph of `fixed` as a line, each further one as a note, and what the output rests on.
 
-    Args:
-        fixed: paragraphs, the first with the caption's sentences, each further one a note.
-        runs: records of the runs behind the output.
+    `runs` are the records of the runs behind the output.
     """
     paragraphs = [" ".join(paragraph.split()) for paragraph in fixed.split("\n\n")]
     line = " ".join(_basis(evidence, runs))
@@ -37,37 +37,27 @@ def _basis(evidence: Evidence, runs: Sequence[Mapping[str, Any]]) -> list[str]:
     return [*sentences, MINI_NOTE] if evidence.miniature else sentences
 
 
-def replicate_text(evidence: Evidence, runs: Sequence[Mapping[str, Any]], unit: str) -> str:
-    """Return the seeds or folds of run records, such as 0-2; datasets, or models on one, are named where theirs differ.
-
-    Args:
-        unit: "seed" or "fold".
-    """
-    of_models: dict[str, dict[str, set[int]]] = {}
-    for run in runs:
-        if run[unit] is not None:
-            models = of_models.setdefault(run_dataset(run), {})
-            models.setdefault(run_model(run), set()).add(int(run[unit]))
+def replicate_text(evidence: Evidence, runs: Sequence[Mapping[str, Any]], unit: Literal["seed", "fold"]) -> str:
+    """Return the seeds or folds of run records, such as 0-2; datasets, or models on one, are named where theirs differ."""
+    records = [(run_dataset(run), run_model(run), int(run[unit])) for run in runs if run[unit] is not None]
+    frame = pd.DataFrame(records, columns=["dataset", "model", unit])
+    ranges = frame.groupby(["dataset", "model"], sort=False)[unit].agg(_ranges)
     named: dict[str, list[str]] = {}
-    for dataset, models in of_models.items():
-        texts = {model: _ranges(numbers) for model, numbers in models.items()}
+    for dataset, texts in ranges.groupby("dataset", sort=False):
         title = evidence.title(dataset)
-        if len(set(texts.values())) == 1:
-            named.setdefault(next(iter(texts.values())), []).append(title)
-            continue
-        place = f" on {title}" if len(of_models) > 1 else ""
-        for text in dict.fromkeys(texts.values()):
-            titles = [evidence.model_title(dataset, model) for model in texts if texts[model] == text]
-            named.setdefault(text, []).append(" and ".join(titles) + place)
+        place = f" on {title}" if len(texts) < len(ranges) else ""
+        for text, own in texts.groupby(texts, sort=False):
+            models = [evidence.model_title(dataset, model) for _, model in own.index]
+            named.setdefault(text, []).append(title if len(own) == len(texts) else " and ".join(models) + place)
     if len(named) == 1:
         return next(iter(named))
     return "; ".join(f"{text} ({'; '.join(names)})" for text, names in named.items())
 
 
-def _ranges(numbers: set[int]) -> str:
-    """Return 0-2, 5 for {0, 1, 2, 5}."""
+def _ranges(numbers: Iterable[int]) -> str:
+    """Return 0-2, 5 for 0, 1, 2, 5."""
     texts = []
-    for _, pairs in groupby(enumerate(sorted(numbers)), key=lambda pair: pair[1] - pair[0]):
+    for _, pairs in groupby(enumerate(sorted(set(numbers))), key=lambda pair: pair[1] - pair[0]):
         run = [number for _, number in pairs]
         texts.append(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}")
     return ", ".join(texts)

@@ -32,11 +32,8 @@ RULE_COLOURS = {"printed": BLUE, "balanced": ORANGE, "parzen": PURPLE}
 def computation(evidence: Evidence, printed: pd.DataFrame) -> Drawn:
     """Draw validation accuracy against seconds (left) and operations (right): median and range over the seeds.
 
-    Lines mark the paper's accuracy and the record, which is a point among operations. Each study has a dash of its own.
-
-    Args:
-        evidence: of studies of methods. Seconds are those of the cells `TIMED`.
-        printed: the values that the paper prints.
+    Lines mark the paper's accuracy and the record, which is a point among operations. Each study has a dash of its own. Seconds
+    are those of the cells `TIMED`.
     """
     figure = style.new_figure(WIDTH, 3.6, evidence)
     studies = evidence.at_hand()

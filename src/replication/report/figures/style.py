@@ -119,12 +119,9 @@ def scatter(axes: Axes, points: pd.DataFrame, colour: str | None = None, **optio
 
 
 def curves(axes: Axes, frame: pd.DataFrame, x: str, y: str, styles: Mapping[str, Style], **options: Any) -> None:
-    """Draw the curve of each model: the mean of its rows with one standard deviation on either side.
+    """Draw the curve of each model in `styles`: the mean of its rows with one standard deviation on either side.
 
-    Args:
-        frame: columns model, x and y.
-        styles: how each model is drawn, in order.
-        options: of `seaborn.lineplot`.
+    `options` are those of `seaborn.lineplot`.
     """
     shown = frame[frame["model"].isin(styles)].dropna(subset=y)
     if shown.empty:

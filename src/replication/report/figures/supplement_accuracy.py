@@ -3,7 +3,6 @@
 import base64
 import textwrap
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -72,9 +71,9 @@ def reliability(evidence: Evidence, fewest: int = FEWEST_IN_BIN, models: Sequenc
             axes.plot([0, 1], [0, 1], color="0.6", lw=0.8)
             style.curves(axes, shown, "confidence", "accuracy", style.of_models(pooled["model"]), errorbar=None, lw=1, marker="o",
                    ms=3, mew=0)  # fmt: skip
-            axes.set(
-                xticks=[0, 0.5, 1], xticklabels=["0", "0.5", "1"], yticks=[0, 0.5, 1], yticklabels=["0", "0.5", "1"]
-            )
+            axes.set(xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
+            for axis in (axes.xaxis, axes.yaxis):
+                axis.set_major_formatter("{x:g}")
             axes.set_box_aspect(1)
             axes.set_ylabel(f"Observed share,\n{wording}" if dataset == datasets[0] else "")
         column[0].set_title(style.short_title(evidence, dataset, 22), fontsize=8)
@@ -173,8 +172,8 @@ def decision_curves(evidence: Evidence) -> Drawn:
         parts.append(means.assign(dataset=dataset))
     for axes in panels[-1]:
         axes.set_xlabel("Alarm threshold (probability)")
-    models = [model for part in parts for model in part["model"].unique()]
-    entries = style.handles(style.of_models(models), marker="o", ms=2.5)
+    drawn = [model for part in parts for model in part["model"]]
+    entries = style.handles(style.of_models(drawn), marker="o", ms=2.5)
     figure.legend(handles=entries, loc="outside lower center", ncols=4, handlelength=2.6)
     return figure, parts
 
@@ -187,43 +186,34 @@ def votes(evidence: Evidence) -> Drawn:
         figure = style.new_figure(WIDTH, 2.4, evidence)
         style.write_reason(figure.subplots(), "no votes in the evidence")
         return figure, []
-    rows = [(key, image) for key, frame in frames.items() for image in frame["image"].unique()]
     most = max(int(frame["place"].max()) for frame in frames.values())
     starts = {"image": _TEXT, "for": _TEXT + 1 + _GAP, "against": _TEXT + 1 + most + 2 * _GAP}
     width = starts["against"] + most
-    classes_of = {key: list(evidence.description(key)["classes"]) for key in frames}
-    named = {
-        key: textwrap.fill(", ".join(f"{index} {name}" for index, name in enumerate(classes)), _LINE)
-        for key, classes in classes_of.items()
-    }
-    tops = [0.0]
-    for (key, _), (following, _) in pairwise([*rows, ("", 0)]):
-        below = 0 if following == key else _NAMES * (named[key].count("\n") + 2)
-        tops.append(tops[-1] + _ROW + below)
-    figure = style.new_figure(WIDTH, (_HEADING + tops[-1]) * WIDTH / width, evidence)
+    figure = style.new_figure(WIDTH, WIDTH, evidence)
     # One axes for all pictures, in widths of one: axes for each would take many times as long to lay out.
     axes = figure.subplots()
-    axes.set(xlim=(0, width), ylim=(tops[-1], -_HEADING), aspect="equal")
-    axes.axis("off")
-    for number, ((key, image), top) in enumerate(zip(rows, tops, strict=False)):
-        of_image = frames[key][frames[key]["image"] == image]
-        classes = classes_of[key]
-        for role, start in starts.items():
-            _draw_side(axes, (start, top), classes, of_image[of_image["role"] == role].sort_values("place"))
-        first = of_image[of_image["role"] == "image"].iloc[0]
-        name = style.short_title(evidence, key) if number == 0 or rows[number - 1][0] != key else ""
-        said = [
-            f"{words} {classes.index(first[of])} {first[of]}"
-            for words, of in (("is", "label"), ("predicted", "predicted"))
-        ]
-        text = "\n".join([*filter(None, [name]), *(textwrap.fill(line, _LETTERS) for line in said)])
-        axes.text(0, top + _ROW - 0.5, text, va="center", fontsize=7)
-        if tops[number + 1] - top > _ROW:  # the last row of a dataset
-            axes.text(0, top + _ROW + _NAMES / 2, named[key], va="top", fontsize=7)
+    top = 0.0
+    for key, frame in frames.items():
+        classes = list(evidence.description(key)["classes"])
+        above = [style.short_title(evidence, key)]
+        for _, of_image in frame.groupby("image", sort=False):
+            for role, start in starts.items():
+                _draw_side(axes, (start, top), classes, of_image[of_image["role"] == role].sort_values("place"))
+            first = of_image[of_image["role"] == "image"].iloc[0]
+            said = {"is": first["label"], "predicted": first["predicted"]}
+            lines = [textwrap.fill(f"{words} {classes.index(name)} {name}", _LETTERS) for words, name in said.items()]
+            axes.text(0, top + _ROW - 0.5, "\n".join([*above, *lines]), va="center", fontsize=7)
+            above, top = [], top + _ROW
+        named = textwrap.fill(", ".join(f"{index} {name}" for index, name in enumerate(classes)), _LINE)
+        axes.text(0, top + _NAMES / 2, named, va="top", fontsize=7)
+        top += _NAMES * (named.count("\n") + 2)
     for role, heading, pictures in (
         ("image", "image", 1), ("for", "for the predicted class", most), ("against", "of other classes", most),
     ):  # fmt: skip
         axes.text(starts[role] + pictures / 2, -_HEADING, heading, ha="center", va="top", fontsize=8)
+    axes.set(xlim=(0, width), ylim=(top, -_HEADING), aspect="equal")
+    axes.axis("off")
+    figure.set_size_inches(WIDTH, (_HEADING + top) * WIDTH / width)
     return figure, [frame.assign(dataset=key) for key, frame in frames.items()]
 
 

@@ -31,11 +31,7 @@ FARTHEST = 120
 
 
 def specification_curves(evidence: Evidence, claims: Sequence[Mapping[str, Any]]) -> Drawn:
-    """Draw figure S7, a row for each claim: its estimates in order, in margins of relevance.
-
-    Args:
-        claims: as `claims.json` has them.
-    """
+    """Draw a row for each claim of `claims.json`: its estimates in order, in margins of relevance."""
     judged = {claim["id"]: _judged(claim) for claim in claims}
     shown = [claim for claim in claims if judged[claim["id"]]]
     figure = new_figure(WIDTH, ROW * len(shown) + 1, evidence)
