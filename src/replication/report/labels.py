@@ -15,17 +15,15 @@ RULES = ("printed", "centred", "balanced", "parzen")
 SHARES = ("population", "equal")
 """Class shares of the references in the order of tables: those of `clai.inference`."""
 
-# The variants that name the cells of studies, such as full_zero.
+# The variants that name the cells of studies, such as full_zero; others have their keys.
 VARIANT_TITLES: dict[str, str] = {
+    **{name: entry.title for name, entry in MODELS.items()}, "cross-entropy": "Cross-entropy",
     "cosine": "Cosine (CLaI-C)", "identity": "Gaussian, M = I", "full": "Gaussian, full M (CLaI-M)",
-    "zero": "zero", "product": "product", "sequential-all-long": "sequential, all references, to convergence",
+    "sequential-all-long": "sequential, all references, to convergence",
     "sequential-all-short": "sequential, all references, five epochs",
     "joint-all-long": "joint, all references, to convergence", "joint-1-long": "joint, one reference, to convergence",
-    "cross-entropy": "Cross-entropy", "supervised-contrastive": "Supervised contrastive", "half-hour": "16 epochs",
-    "four-epochs": "4 epochs", "sixteen-epochs": "16 epochs", "duq": "DUQ",
+    "half-hour": "16 epochs", "four-epochs": "4 epochs", "sixteen-epochs": "16 epochs",
     "rate-1": "rate 0.01", "rate-2": "rate 0.02", "rate-4": "rate 0.04", "rate-8": "rate 0.08",
-    "unconditioned-m": "CLaI-M, one embedding", "unconditioned-c": "CLaI-C, one embedding",
-    "prototypical": "Prototypical", "generalised-cross-entropy": "Generalised cross-entropy",
     "all-classes": "all classes", "without-one": "without one class", "without-two": "without two classes",
     "right": "right labels", "wrong-20": "20 % wrong", "wrong-40": "40 % wrong", "wrong-60": "60 % wrong",
     "tail-1": "equal classes", "tail-10": "ratio 10", "tail-100": "ratio 100",
@@ -41,17 +39,12 @@ MEASURED_TITLES = {
     "linear": "joint, one reference",
     "clai-c": "CLaI-C, joint, one reference",
     "clai-m": "CLaI-M, joint, one reference",
-    "cross-entropy": "cross-entropy",
     "bare": "bare forward and backward",
-    "streamed": "streamed",
     "supervised-contrastive": "supervised contrastive (pytorch-metric-learning)",
     "k-neighbours": "k nearest neighbours (scikit-learn)",
     "svm": "support vector machine (scikit-learn)",
-    "auto": "auto",
-    "bfloat16": "bfloat16",
-    "float32": "float32",
 }
-"""Names of the variants whose time and memory are measured."""
+"""Names of the variants whose time and memory are measured; others have their keys."""
 
 CLASS_COLOURS: list[str] = [
     "#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf",
@@ -61,12 +54,9 @@ CLASS_COLOURS: list[str] = [
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric as a column of a table.
+    """A metric as a column of a table, with its name in the evidence.
 
-    Args:
-        key: its name in the evidence.
-        percent: whether tables show it in per cent, not as a fraction.
-        decimals: digits behind the point of what is not in per cent: 5 where values are mostly below 0.001.
+    `decimals` are the digits behind the point of what is not in per cent: 5 where values are mostly below 0.001.
     """
 
     key: str

@@ -110,21 +110,14 @@ def interval(values: pd.Series) -> Interval:
 def over_samples(comparisons: pd.DataFrame, metric: str, model: str, other: str = "") -> Interval | None:
     """Return the interval over seeds and test samples together of `model` minus `other`, or of `model` alone.
 
-    With one seed it counts the test samples alone.
-
-    Args:
-        comparisons: columns of `comparisons.csv`.
-
-    Returns:
-        None where the comparisons have no such interval.
+    With one seed it counts the test samples alone. It is None where `comparisons.csv` has none.
     """
     chosen = (comparisons["model"] == model) & (comparisons["other"].fillna("") == other)
     rows = comparisons[chosen & (comparisons["metric"] == metric) & comparisons["low"].notna()]
     if rows.empty:
         return None
-    row = rows.iloc[0]
-    seeds, samples = int(row["seeds"]), int(row["samples"])
-    return Interval(float(row["value"]), float(row["low"]), float(row["high"]), seeds, samples)
+    value, low, high, seeds, samples = rows[["value", "low", "high", "seeds", "samples"]].iloc[0].astype(float)
+    return Interval(value, low, high, int(seeds), int(samples))
 
 
 def minus_printed(ours: Interval, printed: float, samples: int) -> Interval:

@@ -57,11 +57,7 @@ ONE_RUN = ("figure1", "figure2", "supplement/figureS1", "own/figure_embedding")
 
 
 def render(
-    name: str,
-    evidence: Evidence,
-    fixed_caption: str,
-    printed: pd.DataFrame,
-    claims: Sequence[Mapping[str, Any]] = (),
+    name: str, evidence: Evidence, fixed_caption: str, printed: pd.DataFrame, claims: Sequence[Mapping[str, Any]] = ()
 ) -> tuple[Figure, pd.DataFrame, str, list[dict[str, Any]]]:
     """Return one of `FIGURES`: the figure, what it shows, its caption and the records of the runs behind it.
 

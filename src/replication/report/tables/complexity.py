@@ -158,7 +158,7 @@ def benchmark_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     for (quantity, comparison), compared in frame.groupby(["quantity", "comparison"], sort=False):
         lines = []
         for (first, second), part in compared.groupby(["first", "second"], sort=False):
-            variants = f"{MEASURED_TITLES[str(first)]} against {MEASURED_TITLES[str(second)]}"
+            variants = " against ".join(MEASURED_TITLES.get(str(name), str(name)) for name in (first, second))
             lines.append(layout.spanning(rf"\quad {layout.escape(variants)}", len(heads)))
             lines += [_timed(entry) for entry in part.to_dict("records")]
         groups.append(layout.group(f"{QUANTITIES[str(quantity)]}: {comparison}", len(heads), lines))

@@ -114,9 +114,7 @@ def floats(
     A float is shrunk to the line where it is wider; the caption's notes stand below it.
 
     Args:
-        head: row that stands on top of each float.
         groups: rows that stay together, as `group` gives them.
-        columns: of the tabular.
         text: lines of the caption; the first is the caption itself, the others are notes.
         height: of most rows, in lines: more than 1 where cells are paragraphs.
         part: number of the first float; those after part 0 keep the number of the table and are marked as continued.
@@ -184,11 +182,7 @@ def rows_by(
     """Return a row for each combination of the values of some columns, and each metric.
 
     A row has the combination, what is `shared`, the metric's key and the `summary` of its values in the table's unit. Its n is 0
-    for what was not run.
-
-    Args:
-        measured: the columns of `by`, and seed, fold, metric and value.
-        by: the values of each column, in the order of rows.
+    for what was not run. Beside the columns `by`, `measured` has seed, fold, metric and value.
     """
     scales = {metric.key: metric.scale for metric in metrics}
     columns = [*by, "metric"]
@@ -323,12 +317,8 @@ def cells(
 ) -> list[str]:
     """Return one model's numbers as cells, one a metric: `mean (sd) [low, high]`, without the parts that it lacks.
 
-    A star marks a difference of two models whose interval excludes 0.
-
-    Args:
-        rows: a row for each metric.
-        mean, sd: names of the columns to show.
-        limits: whether to show the columns low and high.
+    A star marks a difference of two models whose interval excludes 0. `rows` has a row for each metric; `mean` and `sd` name the
+    columns to show.
     """
     entries, texts = {entry["metric"]: entry for entry in rows.to_dict("records")}, []
     for metric in metrics:

@@ -1,6 +1,5 @@
 """Tables 1 to 3 of the paper, and the table of a dataset of the user's own: what 1 and 3 show, in per cent."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -137,19 +136,12 @@ def table2_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     trims = ["r", *["lr"] * (len(heads) - 2), "l"]
     rules = " ".join(rf"\cmidrule({trim}){{{3 * i + 1}-{3 * i + 3}}}" for i, trim in enumerate(trims))
     head = layout.row(*heads) + rules + "\n" + layout.row(*["Index", "Label", "Colour"] * len(heads)) + "\\midrule\n"
-    entries = {(entry["dataset"], entry["index"]): entry for entry in frame.to_dict("records")}
-    body = ""
-    for index in range(frame["index"].max() + 1):
-        body += layout.row(*(cell for key in datasets for cell in _class_cells(entries.get((key, index)))))
+    swatches = r"\textcolor[HTML]{" + frame["colour"].str.lstrip("#").str.upper() + r"}{\rule{0.8em}{0.8em}}"
+    shown = frame.assign(number=frame["index"].astype(str), label=frame["label"].map(layout.escape), colour=swatches)
+    wide = shown.pivot_table(index="index", columns="dataset", aggfunc="first", fill_value="")
+    order = [(column, key) for key in datasets for column in ("number", "label", "colour")]
+    body = "".join(layout.row(*cells) for cells in wide[order].itertuples(index=False))
     return layout.floats(head, [body], "clc" * len(heads), text, "tab:class_mappings", sources.evidence.miniature)
-
-
-def _class_cells(entry: Mapping[Any, Any] | None) -> list[str]:
-    if entry is None:
-        return ["", "", ""]
-    colour = str(entry["colour"]).lstrip("#").upper()
-    swatch = rf"\textcolor[HTML]{{{colour}}}{{\rule{{0.8em}}{{0.8em}}}}"
-    return [str(entry["index"]), layout.escape(str(entry["label"])), swatch]
 
 
 def table3_frame(sources: Sources) -> pd.DataFrame:

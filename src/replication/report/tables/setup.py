@@ -12,9 +12,9 @@ from replication.metrics.bootstrap import DRAWS
 from replication.metrics.classification import ECE_BINS
 from replication.report.evidence import Evidence, run_model
 from replication.report.labels import METRICS, Metric, chosen, in_order, model_title
-from replication.report.statistics import over_samples, replicates
+from replication.report.statistics import over_samples
 from replication.report.tables import layout
-from replication.report.tables.layout import Sources, summary
+from replication.report.tables.layout import Sources
 from replication.runs import controls
 from replication.runs.models import EMBEDDING
 from replication.runs.tuning import PREFIX
@@ -84,9 +84,7 @@ def setting_text(setting: str, settings: Mapping[str, Any], recorded: Mapping[st
     Args:
         recorded: the settings of runs, by dataset; where they hold the setting, they count, not `settings`.
     """
-    base = _look_up(settings, setting)
-    if base is _ABSENT:
-        base = CONSTANTS.get(setting, _ABSENT)
+    base = _look_up(settings, setting, CONSTANTS.get(setting, _ABSENT))
     if base is _ABSENT:
         raise InputError(
             f"workflow/config/choices.csv: the setting {setting!r} is not in the settings; "
@@ -106,10 +104,10 @@ def setting_text(setting: str, settings: Mapping[str, Any], recorded: Mapping[st
     return "; ".join(texts)
 
 
-def _look_up(settings: Any, dotted: str) -> Any:
+def _look_up(settings: Any, dotted: str, otherwise: Any = _ABSENT) -> Any:
     for key in dotted.split("."):
         if not isinstance(settings, Mapping) or key not in settings:
-            return _ABSENT
+            return otherwise
         settings = settings[key]
     return settings
 
@@ -158,11 +156,7 @@ def _described(content: Mapping[str, Any], stated: Mapping[str, str]) -> list[tu
     whole = {name: split for name, split in content["splits"].items() if name == "all"} or content["splits"]
     unit, flow = UNITS[content["kind"]], content.get("flow", [])
     samples = sum(int(split["n"]) for split in whole.values())
-    people = {
-        name: sum(int(split.get(name, 0)) for split in whole.values())
-        for name in ("recordings", "subjects", "groups")
-        if any(name in split for split in whole.values())
-    }
+    people = pd.DataFrame(list(whole.values())).filter(["recordings", "subjects", "groups"]).sum().astype(int).to_dict()
     usable = [("recordings", step["n"]) for step in flow if step["step"] == "usable"]
     recordings = ", ".join(f"{n:,} {name}" for name, n in (dict(usable) | people).items())
     rows = [
@@ -204,13 +198,9 @@ def datasets_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     """Return the table of datasets, which runs over pages."""
     evidence = sources.evidence
     body = ""
-    for dataset, rows in frame.fillna("").groupby("dataset", sort=False):
-        body += "\\midrule\n" + layout.spanning(
-            rf"\textbf{{{layout.escape(evidence.expected[str(dataset)]['title'])}}}", 3
-        )
-        body += "".join(
-            layout.paragraphs(*entry) for entry in rows[["quantity", "ours", "printed"]].itertuples(index=False)
-        )
+    for dataset, rows in frame.fillna("").set_index("dataset").groupby("dataset", sort=False):
+        lines = [layout.paragraphs(*entry) for entry in rows.itertuples(index=False)]
+        body += layout.group(evidence.expected[str(dataset)]["title"], 3, lines)
     head = layout.paragraphs("Quantity", "As used", "Stated by the paper")
     return layout.long_table(head, body, "p{2.2cm}p{10.6cm}p{2.6cm}", text, "tab:datasets", evidence.miniature)
 
@@ -286,19 +276,11 @@ def best_trials(evidence: Evidence, tuning: str) -> dict[str, int]:
 def _test_rows(evidence: Evidence, dataset: str, method: str, metric: Metric, drawn: pd.Series) -> list[dict[str, Any]]:
     """Return the row of a method's test score; none where the dataset has no runs of it, or runs with other settings."""
     runs = _settings(evidence, dataset, [method]).reindex(columns=drawn.index)
-    measured = evidence.metrics(dataset)
-    values = replicates(measured[(measured["model"] == method) & (measured["metric"] == metric.key)]) * metric.scale
-    if values.empty or (runs.map(str) != drawn.map(str)).any(axis=None):
+    (found,) = layout.result_rows(evidence, dataset, [method], [metric])
+    if not found["n"] or (runs.map(str) != drawn.map(str)).any(axis=None):
         return []
-    shared = {
-        "dataset": dataset,
-        "model": method,
-        "method": method,
-        "metric": metric.key,
-        "data": evidence.data(dataset),
-    }
-    found = shared | summary(values)
-    sampled = over_samples(evidence.frame(dataset, "comparisons.csv"), metric.key, method) if len(values) == 1 else None
+    found["method"] = method
+    sampled = over_samples(evidence.frame(dataset, "comparisons.csv"), metric.key, method) if found["n"] == 1 else None
     return [found | {"low": sampled.low * metric.scale, "high": sampled.high * metric.scale} if sampled else found]
 
 

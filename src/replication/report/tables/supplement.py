@@ -1,6 +1,7 @@
 """Supplementary tables of results: metrics beyond table 1, decision rules, intensive care, read-outs, comparisons and studies."""
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -78,9 +79,8 @@ def further_frame(sources: Sources) -> pd.DataFrame:
         measured = [*chosen("accuracy roc_auc"), *FURTHER_METRICS]
         rows += with_printed(layout.result_rows(evidence, dataset, models, measured), sources)
         rows += _validation_rows(evidence, dataset, models)
-        for value in sources.reported_values.query("dataset == @dataset").to_dict("records"):
-            reported = {"model": value["model"], "metric": value["metric"], "mean": value["value"], "n": 0}
-            rows.append({"dataset": dataset, **reported, "data": value["source"]})
+        reported = sources.reported_values[sources.reported_values["dataset"] == dataset]
+        rows += reported.rename(columns={"value": "mean", "source": "data"}).assign(n=0).to_dict("records")
     return pd.DataFrame(rows, columns=layout.RESULT_COLUMNS)
 
 
@@ -111,37 +111,36 @@ def rules_frame(sources: Sources) -> pd.DataFrame:
     evidence = sources.evidence
     rows: list[dict[str, Any]] = []
     for cohort in [key for key in evidence.expected if "cells" not in evidence.expected[key]]:
+        shared, measured = {"cohort": cohort, "data": evidence.data(cohort)}, evidence.frame(cohort, "metrics.csv")
         if not evidence.has(cohort):
-            rows.append({"dataset": cohort, "cohort": cohort, "n": 0, "data": evidence.data(cohort)})
-        elif (evidence.frame(cohort, "metrics.csv")["metric"] == "accuracy").any():
-            named = {"dataset": cohort, "cohort": cohort, "loss": "printed", "data": evidence.data(cohort)}
-            measured = evidence.frame(cohort, "metrics.csv")
+            rows.append({**shared, "dataset": cohort, "n": 0})
+        elif (measured["metric"] == "accuracy").any():
             by = {"shares": [PRINTED_SHARES], "model": CLAI, "rule": RULES}
-            rows += layout.rows_by(measured, RULE_METRICS, by, named)
+            rows += layout.rows_by(measured, RULE_METRICS, by, {**shared, "dataset": cohort, "loss": "printed"})
         else:
-            rows += _sepsis_rows(
-                evidence, cohort, {"cohort": cohort, "loss": "balanced"}, dict(zip(CLAI, CLAI, strict=True))
-            )
+            rows += _sepsis_rows(evidence, cohort, CLAI, {"cohort": cohort, "loss": "balanced"})
             for study in filter(evidence.has, PRINTED_LOSS.get(cohort, ())):
-                rows += _sepsis_rows(evidence, study, {"cohort": cohort, "loss": "printed"}, evidence.cells(study))
+                cells = evidence.cells(study)
+                models = [cells[model] for model in CLAI]
+                rows += _sepsis_rows(evidence, study, models, {"cohort": cohort, "loss": "printed"})
     return pd.DataFrame(rows, columns=RULE_COLUMNS)
 
 
 def _sepsis_rows(
-    evidence: Evidence, dataset: str, named: Mapping[str, Any], names: Mapping[str, str]
+    evidence: Evidence, dataset: str, models: Sequence[str], named: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """Return the rows of one loss: for each shares and rule CLaI-M, CLaI-C and their paired difference, without a spread."""
+    """Return the rows of one loss: for each shares and rule two models and their paired difference, without a spread."""
     measured = evidence.frame(dataset, "metrics.csv")
-    models = [names["clai-m"], names["clai-c"]]
     own, other = (measured[measured["model"] == model] for model in models)
-    gaps = minus(own, other, ["seed", "fold", "shares", "rule", "metric"]).assign(model=layout.DIFFERENCE.join(models))
+    difference = layout.DIFFERENCE.join(models)
+    gaps = minus(own, other, ["seed", "fold", "shares", "rule", "metric"]).assign(model=difference)
     rows: list[dict[str, Any]] = []
     # With equal shares the centred rule is the printed one, and the balanced one a multiple of it.
     for shares, rules in zip(SHARES, (RULES, ("printed", "parzen")), strict=True):
-        by = {"shares": [shares], "rule": rules, "model": [*models, layout.DIFFERENCE.join(models)]}
+        by = {"shares": [shares], "rule": rules, "model": [*models, difference]}
         shared = {**named, "dataset": dataset, "data": evidence.data(dataset)}
         rows += layout.rows_by(pd.concat([measured, gaps]), SEPSIS_RULE_METRICS, by, shared)
-    return [entry | {"sd": np.nan} if layout.DIFFERENCE in entry["model"] else entry for entry in rows]
+    return [entry | {"sd": np.nan} if entry["model"] == difference else entry for entry in rows]
 
 
 rules_tex = layout.results(
@@ -292,16 +291,15 @@ def comparisons_frame(sources: Sources) -> pd.DataFrame:
     evidence = sources.evidence
     rows: list[dict[str, Any]] = []
     for dataset in evidence.expected:
-        compared: list[dict[Any, Any]] = evidence.frame(dataset, "comparisons.csv").to_dict("records")
-        found = {(entry["model"], entry["other"], entry["metric"]): entry for entry in compared}
-        if not found:
+        compared = evidence.frame(dataset, "comparisons.csv").to_dict("records")
+        if not compared:
             rows.append({"dataset": dataset, "data": layout.lacking(evidence, dataset, "comparisons.csv")})
-        for model, other in PAIRS:
-            for metric in COMPARED_METRICS:
-                if (model, other, metric.key) in found:
-                    entry = found[model, other, metric.key]
-                    scaled = {name: entry[name] * metric.scale for name in ("value", "low", "high")}
-                    rows.append(entry | scaled | {"dataset": dataset, "data": evidence.data(dataset)})
+        found = {(entry["model"], entry["other"], entry["metric"]): entry for entry in compared}
+        named = {"dataset": dataset, "data": evidence.data(dataset)}
+        for (model, other), metric in product(PAIRS, COMPARED_METRICS):
+            if entry := found.get((model, other, metric.key)):
+                scaled = {name: entry[name] * metric.scale for name in ("value", "low", "high")}
+                rows.append(entry | scaled | named)
     frame = pd.DataFrame(rows, columns=COMPARED_COLUMNS)
     frame["p_holm"] = holm(frame["p"].to_numpy(dtype=np.float64))
     return frame.astype({"samples": "Int64", "seeds": "Int64"})
