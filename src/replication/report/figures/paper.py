@@ -154,7 +154,8 @@ def training(evidence: Evidence) -> Drawn:
         style.curves(bottom, history, "epoch", "validation_accuracy", styles, lw=1.5)
         for name in styles:
             for quantity in ("loss", "above_floor", "validation_accuracy", "floor"):
-                curve = style.mean_sd(history[history["model"] == name], ["epoch"], quantity)
+                by_epoch = history[history["model"] == name].dropna(subset=quantity).groupby("epoch", as_index=False)
+                curve = by_epoch[quantity].agg(mean="mean", sd="std", n="count")
                 parts.append(curve.assign(dataset=dataset, model=name, quantity=quantity))
         top.set_title(title, fontsize=7.5)
         top.set_ylim(bottom=0)

@@ -143,12 +143,6 @@ def _unlabel(axes: Axes) -> None:
         axis.set_label_text("", visible=True)
 
 
-def mean_sd(frame: pd.DataFrame, keys: list[str], value: str) -> pd.DataFrame:
-    """Return mean, sd and n of a column by `keys`."""
-    found = frame.groupby(keys)[value].agg(mean="mean", sd="std", n="count").reset_index()
-    return found.dropna(subset="mean")
-
-
 def of_models(models: Iterable[str]) -> dict[str, Style]:
     """Return the styles of models, in the order of tables; a grey one for a model that the registry lacks."""
     return {model: of_model(model) for model in in_order(models)}

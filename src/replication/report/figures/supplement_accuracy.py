@@ -53,9 +53,7 @@ _NAMES = 0.24
 def reliability(evidence: Evidence, fewest: int = FEWEST_IN_BIN, models: Sequence[str] = RELIABLE) -> Drawn:
     """Draw the observed share against the predicted probability: a column a dataset, raw above calibrated.
 
-    Args:
-        fewest: samples of a bin that is drawn.
-        models: at most four of them are drawn; none for all.
+    A bin has at least the `fewest` samples. At most four of `models` are drawn, and without any all.
     """
     datasets = evidence.at_hand()
     figure = style.new_figure(min(WIDTH, 1.8 + 1.8 * len(datasets)), 4.3, evidence)
@@ -158,9 +156,10 @@ def decision_curves(evidence: Evidence) -> Drawn:
     for line, dataset in zip(panels, datasets, strict=True):
         measured = evidence.frame(dataset, "decision.csv")
         measured["gain"] = measured["net_benefit"] - measured["always"].clip(lower=0)
-        by = ["model", "threshold"]
-        means = style.mean_sd(measured, by, "gain").rename(columns={"mean": "gain"})
-        means = means.merge(measured.groupby(by)["net_benefit"].mean().reset_index(), on=by)
+        of_models = measured.dropna(subset="gain").groupby(["model", "threshold"], as_index=False)
+        means = of_models.agg(
+            net_benefit=("net_benefit", "mean"), gain=("gain", "mean"), sd=("gain", "std"), n=("gain", "count")
+        )
         for axes, (heading, models) in zip(line, DECISION_PANELS.items(), strict=True):
             others = set(means["model"]) - named if axes is line[-1] else set()
             styles = style.of_models(set(means["model"]) & set(models) | others)

@@ -1,9 +1,6 @@
 """Figures S8 and S9: classes that training did not have, brought in by references; wrong labels and unequal classes."""
 
-from collections.abc import Iterator, Mapping, Sequence
-
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from replication.report.evidence import MODEL_OF, Evidence
@@ -70,34 +67,26 @@ def labels(evidence: Evidence) -> Drawn:
     figure = new_figure(WIDTH, 0.8 + 2.4 * len(studies), evidence)
     rows = figure.subplots(len(studies), 2, squeeze=False, sharex="col")
     looks = {method: _look(method) for study in studies for method in _methods(evidence, study)}
-    parts = [
-        part for study, row in zip(studies, rows, strict=True) for part in _labels_row(evidence, study, row, looks)
-    ]
+    parts = []
+    for study, row in zip(studies, rows, strict=True):
+        metrics = by_variants(evidence, study)
+        metrics = metrics[metrics["rule"].isin(["", "printed", RULE_OF_VOTES])]
+        for axes, (metric, places) in zip(row, places_of_labels(evidence, study).items(), strict=True):
+            part = metrics[metrics["labels"].isin(places) & (metrics["metric"] == metric)]
+            part = part.assign(dataset=study, x=part["labels"].map(places), value=100 * part["value"])
+            for rules, dash in ((["", "printed"], "-"), ([RULE_OF_VOTES], ":")):
+                by_rule = part[part["rule"].isin(rules)]
+                styles = {method: Style(look.colour, dash) for method, look in looks.items()}
+                curves(axes, by_rule.assign(model=by_rule["method"]), "x", "value", styles, marker="o", ms=3)
+            axes.set_xscale("log" if metric == "macro_f1" else "linear")
+            axes.set_xticks(list(places.values()), [f"{place:g}" for place in places.values()])
+            parts.append(part)
+        row[0].set_title(short_title(evidence, study), loc="left", fontsize=8)
+        row[0].set_ylabel("Accuracy (%)")
+        row[1].set_ylabel("Macro F1 (%)")
     for axes, title in zip(rows[-1], ("Share of wrong labels", "Largest class over smallest"), strict=True):
         axes.set_xlabel(title)
     entries = [Line2D([], [], color=look.colour, label=title_of(method)) for method, look in looks.items()]
     entries.append(Line2D([], [], color="0.3", ls=":", label=f"vote by the rule {RULE_OF_VOTES}"))
     figure.legend(handles=entries, loc="outside lower center", ncols=3)
     return figure, parts
-
-
-def _labels_row(
-    evidence: Evidence, study: str, row: Sequence[Axes], looks: Mapping[str, Style]
-) -> Iterator[pd.DataFrame]:
-    """Draw the two panels of a study, and yield what each shows."""
-    metrics = by_variants(evidence, study)
-    metrics = metrics[metrics["rule"].isin(["", "printed", RULE_OF_VOTES])]
-    for axes, (metric, places) in zip(row, places_of_labels(evidence, study).items(), strict=True):
-        part = metrics[metrics["labels"].isin(places) & (metrics["metric"] == metric)]
-        part = part.assign(dataset=study, x=part["labels"].map(places), value=100 * part["value"])
-        for rule, dash in (("printed", "-"), (RULE_OF_VOTES, ":")):
-            by_rule = part[part["rule"].isin(["", rule] if rule == "printed" else [rule])]
-            styles = {method: Style(look.colour, dash) for method, look in looks.items()}
-            curves(axes, by_rule.assign(model=by_rule["method"]), "x", "value", styles, marker="o", ms=3)
-        axes.set(
-            ylabel="Macro F1 (%)" if metric == "macro_f1" else "Accuracy (%)",
-            xscale="log" if metric == "macro_f1" else "linear",
-        )
-        axes.set_xticks(list(places.values()), [f"{place:g}" for place in places.values()])
-        yield part
-    row[0].set_title(short_title(evidence, study), loc="left", fontsize=8)
