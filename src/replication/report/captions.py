@@ -44,11 +44,11 @@ def replicate_text(evidence: Evidence, runs: Sequence[Mapping[str, Any]], unit: 
     ranges = frame.groupby(["dataset", "model"], sort=False)[unit].agg(_ranges)
     named: dict[str, list[str]] = {}
     for dataset, texts in ranges.groupby("dataset", sort=False):
-        title = evidence.title(dataset)
+        title = evidence.title(str(dataset))
         place = f" on {title}" if len(texts) < len(ranges) else ""
         for text, own in texts.groupby(texts, sort=False):
-            models = [evidence.model_title(dataset, model) for _, model in own.index]
-            named.setdefault(text, []).append(title if len(own) == len(texts) else " and ".join(models) + place)
+            models = [evidence.model_title(str(dataset), model) for _, model in own.index]
+            named.setdefault(str(text), []).append(title if len(own) == len(texts) else " and ".join(models) + place)
     if len(named) == 1:
         return next(iter(named))
     return "; ".join(f"{text} ({'; '.join(names)})" for text, names in named.items())

@@ -68,8 +68,7 @@ def gap(metrics: pd.DataFrame, metric: str, model: str, other: str) -> pd.Series
 class Interval:
     """A mean over n replicates with its 95 % Student-t interval; low and high are nan for n < `FEWEST`.
 
-    Args:
-        samples: number of test samples, or of groups of them, that the interval takes for random as well; 0 if it does not.
+    `samples` is the number of test samples, or of groups of them, that the interval takes for random as well; 0 if it does not.
     """
 
     mean: float

@@ -140,11 +140,9 @@ def floats(
 
 
 def long_table(head: str, body: str, columns: str, text: str, label: str, miniature: bool) -> str:
-    """Return a table in 8 pt that runs over pages, for documents of one column.
+    """Return a table in 8 pt that runs over pages, for documents of one column, with its head on top of each.
 
-    Args:
-        head: row that stands on top of each page. body: the other rows.
-        columns: paragraphs, no wider together than the line. text: as of `floats`.
+    `columns` are paragraphs, no wider together than the line, and `text` is as of `floats`.
     """
     caption, *notes = map(escape, text.split("\n"))
     return (
@@ -184,7 +182,7 @@ def rows_by(
     A row has the combination, what is `shared`, the metric's key and the `summary` of its values in the table's unit. Its n is 0
     for what was not run. Beside the columns `by`, `measured` has seed, fold, metric and value.
     """
-    scales = {metric.key: metric.scale for metric in metrics}
+    scales: dict[Any, float] = {metric.key: metric.scale for metric in metrics}
     columns = [*by, "metric"]
     known = measured[measured["metric"].isin(scales)]
     found = {key: summary(replicates(part) * scales[key[-1]]) for key, part in known.groupby(columns)}

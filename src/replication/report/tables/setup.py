@@ -71,18 +71,16 @@ def choices_frame(sources: Sources) -> pd.DataFrame:
         key: [run.get("evaluation", {}).get("settings", {}) | run["settings"] for run in evidence.runs(key)]
         for key in evidence.at_hand()
     }
-    values = [
-        setting_text(setting, sources.settings, recorded) if setting else "in the code"
-        for setting in sources.choices["setting"]
-    ]
+    values = sources.choices["setting"].map(
+        lambda setting: setting_text(setting, sources.settings, recorded) if setting else "in the code"
+    )
     return sources.choices.assign(value=values)[CHOICE_COLUMNS]
 
 
 def setting_text(setting: str, settings: Mapping[str, Any], recorded: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     """Return the value of a dotted setting, then the values that differ from it, each behind the name of its dataset.
 
-    Args:
-        recorded: the settings of runs, by dataset; where they hold the setting, they count, not `settings`.
+    Where `recorded`, the settings of runs by dataset, hold the setting, they count, not `settings`.
     """
     base = _look_up(settings, setting, CONSTANTS.get(setting, _ABSENT))
     if base is _ABSENT:

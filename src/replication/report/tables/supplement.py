@@ -73,7 +73,7 @@ STUDY_COLUMNS = ["dataset", "model", *FACTORS, "rule", "metric", "mean", "sd", "
 def further_frame(sources: Sources) -> pd.DataFrame:
     """Return validation and test results by dataset and model, then what others report, whose `data` is the source."""
     evidence = sources.evidence
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[Any, Any]] = []
     for dataset in evidence.expected:
         models = layout.models_of(evidence, dataset, TABLE1_MODELS)
         measured = [*chosen("accuracy roc_auc"), *FURTHER_METRICS]
@@ -291,7 +291,7 @@ def comparisons_frame(sources: Sources) -> pd.DataFrame:
     evidence = sources.evidence
     rows: list[dict[str, Any]] = []
     for dataset in evidence.expected:
-        compared = evidence.frame(dataset, "comparisons.csv").to_dict("records")
+        compared: list[dict[Any, Any]] = evidence.frame(dataset, "comparisons.csv").to_dict("records")
         if not compared:
             rows.append({"dataset": dataset, "data": layout.lacking(evidence, dataset, "comparisons.csv")})
         found = {(entry["model"], entry["other"], entry["metric"]): entry for entry in compared}

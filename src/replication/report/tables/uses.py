@@ -67,11 +67,7 @@ def title_of(method: str) -> str:
 
 
 def chosen_read_outs(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Return the metrics of the read-out that validation samples choose, for each cell and number of references.
-
-    Args:
-        metrics: columns model, seed, rule, shares, metric, value, of a study of new classes.
-    """
+    """Return the metrics of the read-out that validation samples choose, for each cell and number of references."""
     added = metrics[metrics["shares"].isin(NUMBERS)]
     by = ["model", "shares", "rule"]
     validated = added[added["metric"] == "validation_balanced_accuracy"].groupby(by)["value"].mean().reset_index()
