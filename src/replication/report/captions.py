@@ -47,8 +47,9 @@ def replicate_text(evidence: Evidence, runs: Sequence[Mapping[str, Any]], unit: 
         title = evidence.title(str(dataset))
         place = f" on {title}" if len(texts) < len(ranges) else ""
         for text, own in texts.groupby(texts, sort=False):
-            models = [evidence.model_title(str(dataset), model) for _, model in own.index]
-            named.setdefault(str(text), []).append(title if len(own) == len(texts) else " and ".join(models) + place)
+            if len(own) < len(texts):
+                title = " and ".join(evidence.model_title(str(dataset), model) for _, model in own.index) + place
+            named.setdefault(str(text), []).append(title)
     if len(named) == 1:
         return next(iter(named))
     return "; ".join(f"{text} ({'; '.join(names)})" for text, names in named.items())
