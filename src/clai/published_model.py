@@ -220,7 +220,7 @@ class PublishedModel:
 
 
 def _normalised(x: NDArray[Any], kind: str, mean: list[float], sd: list[float]) -> Tensor:
-    """Return samples as the encoder takes them, with the very operations of `clai.batches` and `replication.models.splits`."""
+    """Return samples as the encoder takes them, with the very operations of `batches` and `splits` in `replication.models`."""
     if kind == "features":
         return torch.from_numpy(((x - np.asarray(mean)) / np.asarray(sd)).astype(np.float32))
     centre, scale = (torch.tensor(values, dtype=torch.float32) for values in (mean, sd))

@@ -22,10 +22,10 @@ from safetensors.torch import save
 import replication.models.clai
 import replication.models.gaussian_processes
 import replication.models.network_classifiers  # noqa: F401
-from clai.batches import NO_AUGMENTATION
 from clai.checkpoints import Checkpoint, write_whole
 from replication.datasets.prepared import Prepared
 from replication.models.base import create
+from replication.models.batches import NO_AUGMENTATION
 from replication.models.run import Run
 from replication.runs.identity import RunId
 from replication.runs.jobs import use_threads

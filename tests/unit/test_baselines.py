@@ -14,9 +14,9 @@ from scipy.stats import multivariate_normal
 from sklearn.datasets import load_iris, make_moons
 from sklearn.metrics import roc_auc_score
 
-from clai.batches import Recordings, Splits
 from clai.errors import DivergenceError, InputError
 from replication.models.base import create
+from replication.models.batches import Recordings, Splits
 from replication.models.gaussian_processes import DeepKernelGP, GaussianProcess
 from replication.models.row_classifiers import Constant, GradientBoosting, LogisticRegression, class_sample
 from replication.models.run import training_settings

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from clai.batches import NO_AUGMENTATION, Images, Recordings
 from clai.errors import InputError
+from replication.models.batches import NO_AUGMENTATION, Images, Recordings
 
 CPU = torch.device("cpu")
 

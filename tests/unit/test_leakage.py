@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from clai.batches import NO_AUGMENTATION, Recordings, Splits
 from clai.encoders import ConditionedHead, Encoder, build_trunk
 from replication.datasets.hourly_inputs import hourly_inputs, hourly_names
 from replication.datasets.prepared import Prepared
 from replication.datasets.splits import group_split, patient_folds, stratified_validation
+from replication.models.batches import NO_AUGMENTATION, Recordings, Splits
 from replication.models.splits import splits_of
 from replication.runs.identity import RunId
 

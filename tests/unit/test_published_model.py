@@ -19,7 +19,6 @@ from PIL import Image
 from safetensors import safe_open
 
 import clai
-from clai.batches import NO_AUGMENTATION
 from clai.cli import main
 from clai.errors import InputError
 from clai.published_model import PublishedModel, _normalised
@@ -27,6 +26,7 @@ from replication.datasets.prepared import Prepared
 from replication.experiments import published
 from replication.experiments.evaluation import evaluate
 from replication.models.base import Network, create
+from replication.models.batches import NO_AUGMENTATION
 from replication.models.clai import CLaI
 from replication.models.embedding import Embedded, embed_splits
 from replication.models.run import Run

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from clai.batches import NO_AUGMENTATION
 from clai.checkpoints import Checkpoint
 from clai.errors import InputError
 from replication.datasets.prepared import Prepared
 from replication.models import base
 from replication.models.base import create
+from replication.models.batches import NO_AUGMENTATION
 from replication.models.embedding import further_views
 from replication.models.run import Run
 from replication.models.splits import recording_rows

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from clai.batches import NO_AUGMENTATION, Vectors
+from clai.batches import Vectors
 from clai.checkpoints import Checkpoint
 from clai.encoders import MLP, ConditionedHead, Encoder
 from clai.inference import RULES
@@ -21,6 +21,7 @@ from replication.datasets.splits import DEVELOPMENT
 from replication.experiments.evaluation import SHARES
 from replication.experiments.studies import operations_per_item, run_cell
 from replication.models.base import create
+from replication.models.batches import NO_AUGMENTATION
 from replication.models.run import Run
 from replication.models.splits import recording_rows
 from replication.runs.identity import RunId

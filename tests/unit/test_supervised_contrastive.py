@@ -9,9 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from clai.batches import NO_AUGMENTATION, Images, Items, Splits, Vectors
+from clai.batches import Items, Vectors
 from clai.encoders import MLP, ConditionedHead, Encoder, ResNet2d
 from clai.trainer import Epoch
+from replication.models.batches import NO_AUGMENTATION, Images, Splits
 from replication.models.network_classifiers import SupervisedContrastive
 from support.training import SETTINGS
 

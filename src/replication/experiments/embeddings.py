@@ -14,12 +14,12 @@ import torch
 from torch import Tensor, nn
 
 from clai.alignment import alignment_scores, one_vs_rest, target_matrix
-from clai.batches import Splits
 from clai.checkpoints import Checkpoint
 from clai.encoders import place
 from clai.kernels import Cosine
 from clai.trainer import Epoch
 from replication.models.base import Network, View, create
+from replication.models.batches import Splits
 from replication.models.embedding import Embedded, draw_items, embed, labels_of, outputs
 from replication.models.run import Run
 from replication.runs.controls import EMBEDDINGS, INPUTS

@@ -13,7 +13,6 @@ import torch
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from clai.batches import Splits
 from clai.calibration import fit_logistic, fit_temperature, scaled_softmax
 from clai.inference import RULES, ParzenMeans, Rule, decide, log_posteriors, predict_labels, probabilities
 from clai.kernels import Kernel
@@ -28,6 +27,7 @@ from replication.metrics.classification import (
     top_label,
 )
 from replication.models.base import Model
+from replication.models.batches import Splits
 from replication.models.clai import CLaI
 from replication.models.embedding import Embedded, embed_splits, similarity_means
 from replication.models.run import Run

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from safetensors.torch import save
 from torch import Tensor
 
-from clai.batches import NO_AUGMENTATION
 from clai.calibration import fit_logistic
 from clai.encoders import place
 from clai.errors import InputError
@@ -29,6 +28,7 @@ from replication.datasets.prepared import DESCRIPTION, Prepared, normalisation
 from replication.experiments import evaluation as of_runs
 from replication.experiments.evaluation import Scored, evaluate_scores, votes
 from replication.models.base import Network, create
+from replication.models.batches import NO_AUGMENTATION
 from replication.models.clai import CLaI
 from replication.models.embedding import Embedded, means_of_views
 from replication.models.run import Run

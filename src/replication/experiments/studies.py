@@ -13,7 +13,6 @@ from sklearn.metrics import balanced_accuracy_score
 from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from torch.utils.flop_counter import FlopCounterMode
 
-from clai.batches import Splits
 from clai.checkpoints import Checkpoint
 from clai.encoders import place
 from clai.inference import RULES, decide, parzen_means
@@ -22,6 +21,7 @@ from replication.experiments.embeddings import embed_parts
 from replication.experiments.evaluation import Evaluation, evaluate
 from replication.experiments.unseen import measure_unseen
 from replication.models.base import Network, View, create
+from replication.models.batches import Splits
 from replication.models.embedding import Embedded, coordinates
 from replication.models.run import Run
 

@@ -15,13 +15,14 @@ from safetensors.torch import save
 from scipy.special import logsumexp
 from torch import Tensor, nn
 
-from clai.batches import Items, Splits
+from clai.batches import Items
 from clai.checkpoints import Checkpoint, write_whole
 from clai.encoders import Classifier, ConvNet, Encoder, place
 from clai.errors import InputError
 from clai.kernels import Cosine, Kernel, MahalanobisGaussian
 from clai.tensors import fill_module, load_tensors
 from clai.trainer import EarlyStopping, Epoch, Figures, TrainingSettings, precision_context, train
+from replication.models.batches import Splits
 from replication.models.embedding import Embedded, ImageView, draw_items, further_views, labels_of, outputs, plain
 from replication.models.run import Run
 from replication.runs.models import MODELS

@@ -10,13 +10,14 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from clai.batches import Items, Splits, Vectors
+from clai.batches import Items, Vectors
 from clai.checkpoints import write_whole
 from clai.encoders import Encoder, place
 from clai.inference import ParzenMeans, mean_of_views, parzen_means, sample_references
 from clai.kernels import Kernel
 from clai.tensors import load_tensors
 from clai.trainer import precision_context
+from replication.models.batches import Splits
 from replication.models.run import Run
 
 ImageView = Callable[[Tensor], Tensor]

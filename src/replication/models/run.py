@@ -11,13 +11,13 @@ import numpy as np
 import torch
 
 from clai.alignment import Target
-from clai.batches import Splits
 from clai.checkpoints import Checkpoint
 from clai.errors import InputError
 from clai.trainer import Precision, TrainingSettings
 from replication.datasets import prepared
 from replication.datasets.hourly_inputs import hourly_names
 from replication.datasets.prepared import Prepared
+from replication.models.batches import Splits
 from replication.models.splits import splits_of
 from replication.runs.identity import RunId
 from replication.runs.jobs import use_threads

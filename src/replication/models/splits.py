@@ -7,11 +7,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from clai.batches import Images, Items, Recordings, Signals, Splits, Vectors
+from clai.batches import Items, Vectors
 from clai.errors import InputError
 from replication.datasets.hourly_inputs import hourly_inputs
 from replication.datasets.prepared import Prepared, normalisation
 from replication.datasets.splits import DEVELOPMENT, draw_patients
+from replication.models.batches import Images, Recordings, Signals, Splits
 from replication.runs.identity import RunId
 
 Rows = NDArray[np.bool_]

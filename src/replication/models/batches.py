@@ -1,0 +1,198 @@
+"""Images, signals and recordings as sources of batches; an item is an image, an EEG epoch, or a recording with its hours."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from clai.batches import Items
+from clai.encoders import Hourly, to_device
+from clai.errors import InputError
+
+
+class Splits(NamedTuple):
+    """Training, validation and test items of one run."""
+
+    train: Items
+    val: Items
+    test: Items
+
+
+LEVELS = 1001
+"""Steps in which a random change of colour is drawn; whole numbers travel to the device together with the other draws."""
+
+
+NO_AUGMENTATION = {"crop": 0, "flip": False, "turn": False, "colour": 0.0, "border": "black"}
+"""For images that are evaluated alone."""
+
+
+class Images(Items):
+    """Images (N, H, W, channels) uint8 on the device, normalised and augmented a batch at a time.
+
+    Args:
+        mean, sd: per channel, in units of the pixel values.
+        augmentation: `crop`, the largest random shift in pixels; `flip`, whether to mirror half of the images, or "alternate",
+            half of them in an epoch and the others in the next (Jordan 2024, section 3.6); `turn`, whether to turn each image by
+            a random multiple of 90 degrees (square ones only); `colour`, the largest random change of each channel of an image,
+            of its contrast as a share and of its brightness in units of `sd`; `border`, what a shifted image shows beyond its
+            edges, "black" or its own pixels mirrored there ("reflect").
+
+    Raises:
+        InputError: images that are not square are to be turned, or are to be shifted by their size or more and reflected.
+    """
+
+    def __init__(
+        self,
+        x: NDArray[np.uint8],
+        y: NDArray[np.int64],
+        mean: list[float],
+        sd: list[float],
+        augmentation: Mapping[str, Any],
+        device: torch.device,
+    ) -> None:
+        self.x = torch.tensor(x).to(device)
+        self.labels = torch.tensor(y)
+        self.y = self.labels.to(device)
+        self.inputs = x.shape[3]
+        self.mean, self.sd = (torch.tensor(v, dtype=torch.float32, device=device) for v in (mean, sd))
+        self.crop, self.flip = int(augmentation["crop"]), augmentation["flip"]
+        if self.flip == "alternate":
+            # Which images an odd epoch mirrors; the same in each run.
+            self.sides = torch.randint(0, 2, (len(y),), generator=torch.Generator().manual_seed(0)).bool()
+        self.odd = True
+        self.turn, self.colour = bool(augmentation["turn"]), float(augmentation["colour"])
+        self.reflect = augmentation["border"] == "reflect"
+        if self.turn and x.shape[1] != x.shape[2]:
+            raise InputError(
+                f"config key training.augmentation.turn: found images of {x.shape[2]} x {x.shape[1]} pixels, expected square "
+                "ones; set it to false"
+            )
+        if self.reflect and self.crop >= min(x.shape[1:3]):
+            raise InputError(
+                f"config key training.augmentation.crop: found {self.crop} for images of {x.shape[2]} x {x.shape[1]} pixels, "
+                "expected less than their size, as their borders are reflected"
+            )
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def begin_epoch(self, epoch: int) -> None:
+        self.odd = epoch % 2 == 1
+
+    def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
+        # The host draws, and sends its draws to the device in one piece.
+        drawn = [items] if generator is None else [items, *self._views(items, generator)]
+        rows, *views = to_device(torch.stack(drawn), self.x.device)
+        x = self.x[rows]
+        if generator is None:
+            x = (x.float() - self.mean) / self.sd
+        else:
+            x = (self._place(x, *views[:4]).float() - self.mean) / self.sd
+            if self.colour:
+                x = self._stain(x, torch.stack(views[4:], 1))
+        # A view of (N, H, W, channels) as (N, channels, H, W) has the channels-last layout, which convolutions prefer.
+        return x.permute(0, 3, 1, 2), self.y[rows]
+
+    def _views(self, items: Tensor, generator: torch.Generator) -> list[Tensor]:
+        """Draw, for each of n items, its shift down and to the right, whether to mirror it (0 or 1), its quarter turns, and,
+        where colours change, for each channel one of LEVELS levels of contrast and one of brightness; each (n,)."""
+        n = len(items)
+        down, right = (torch.randint(0, 2 * self.crop + 1, (n,), generator=generator) for _ in range(2))
+        if self.flip == "alternate":
+            mirror = self.sides[items] == self.odd
+        else:
+            mirror = (torch.rand((n,), generator=generator) < 0.5) if self.flip else torch.zeros(n)
+        turns = torch.randint(0, 4, (n,), generator=generator) if self.turn else torch.zeros(n)
+        colours = (2 * self.inputs if self.colour else 0, n)
+        levels = torch.randint(0, LEVELS, colours, generator=generator)
+        return [down, right, mirror.long(), turns.long(), *levels]
+
+    def _place(self, x: Tensor, down: Tensor, right: Tensor, mirror: Tensor, turns: Tensor) -> Tensor:
+        """Turn, mirror and shift images, in one gather for the batch."""
+        n, height, width, _ = x.shape
+        crop = self.crop
+        row = torch.arange(height, device=x.device)[None, :, None]
+        column = torch.arange(width, device=x.device)[None, None, :]
+        turns, mirror, down, right = (drawn[:, None, None] for drawn in (turns, mirror, down, right))
+        if self.turn:
+            row, column = torch.where(turns % 2 > 0, column, row), torch.where(turns % 2 > 0, row, column)
+            row = torch.where(turns > 1, height - 1 - row, row)
+            column = torch.where((turns == 1) | (turns == 2), width - 1 - column, column)
+        column = torch.where(mirror > 0, width - 1 - column, column)
+        image = torch.arange(n, device=x.device)[:, None, None]
+        if self.reflect:
+            return x[image, _reflected(down + row - crop, height), _reflected(right + column - crop, width)]
+        padded = torch.nn.functional.pad(x, (0, 0, crop, crop, crop, crop))
+        return padded[image, down + row, right + column]
+
+    def _stain(self, x: Tensor, levels: Tensor) -> Tensor:
+        """Change contrast and brightness of the channels of normalised images (n, H, W, channels) by levels (n, 2 channels)."""
+        change = self.colour * (2 * levels / (LEVELS - 1) - 1)
+        contrast, brightness = change[:, None, None, :].chunk(2, dim=-1)
+        return x * (1 + contrast) + brightness
+
+
+def _reflected(positions: Tensor, size: int) -> Tensor:
+    """Return positions in 0 .. size - 1, those beyond an end as far on its other side."""
+    return size - 1 - (size - 1 - positions.abs()).abs()
+
+
+class Signals(Items):
+    """EEG epochs (N, channels, samples) float32 in microvolts, standardised per channel with training statistics."""
+
+    def __init__(
+        self,
+        x: NDArray[np.float32],
+        y: NDArray[np.int64],
+        mean: list[float],
+        sd: list[float],
+        device: torch.device,
+    ) -> None:
+        self.x = x  # may be memory-mapped: a batch reads its own rows only
+        self.labels = torch.tensor(y)
+        self.inputs = x.shape[1]
+        self.device = device
+        self.mean, self.sd = (torch.tensor(v, dtype=torch.float32, device=device).unsqueeze(1) for v in (mean, sd))
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
+        x = to_device(torch.from_numpy(self.x[items.numpy()]), self.device)
+        return (x - self.mean) / self.sd, to_device(self.labels[items], self.device)
+
+
+class Recordings(Items):
+    """ICU recordings as one table (rows, inputs), a row an hour of a recording.
+
+    Args:
+        inputs: encoder input of each row.
+        y: class index of each row.
+        recording: recording of each row; the rows of a recording stand together, in order of time.
+    """
+
+    def __init__(
+        self, inputs: NDArray[np.float32], y: NDArray[np.int64], recording: NDArray[np.int64], device: torch.device
+    ) -> None:
+        _, self.lengths = torch.unique_consecutive(torch.tensor(recording), return_counts=True)
+        self.starts = self.lengths.cumsum(0) - self.lengths
+        self.x = torch.from_numpy(inputs)
+        self.labels = torch.tensor(y)
+        self.inputs = self.x.shape[1]
+        self.device = device
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Hourly, Tensor]:
+        lengths = self.lengths[items]
+        # Row of a drawn hour: first row of its recording, less the hours drawn before it, plus its place among the drawn hours.
+        first = self.starts[items] - (lengths.cumsum(0) - lengths)
+        rows = first.repeat_interleave(lengths) + torch.arange(int(lengths.sum()))
+        return Hourly(to_device(self.x[rows], self.device), lengths), to_device(self.labels[rows], self.device)
+
+    def sizes(self, blocks: list[Tensor]) -> list[int]:
+        return [int(self.lengths[block].sum()) for block in blocks]
