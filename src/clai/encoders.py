@@ -31,7 +31,8 @@ class _Residual(nn.Module):
 
     def __init__(self, dimensions: int, inputs: int, outputs: int, kernel: int, stride: int) -> None:
         super().__init__()
-        conv, norm = _layers(dimensions)
+        conv: Any = _Conv1d if dimensions == 1 else _Conv2d
+        norm = nn.BatchNorm1d if dimensions == 1 else nn.BatchNorm2d
         self.body = nn.Sequential(
             conv(inputs, outputs, kernel, stride, kernel // 2, bias=False),
             norm(outputs),
@@ -51,21 +52,26 @@ class _Residual(nn.Module):
         return nn.functional.relu(self.body(x) + self.shortcut(x[self.positions]), inplace=True)
 
 
-def _layers(dimensions: int) -> tuple[Any, Any]:
-    return (_Conv1d, nn.BatchNorm1d) if dimensions == 1 else (_Conv2d, nn.BatchNorm2d)
+class _ResNet(nn.Module):
+    """A stem, then residual stages, each twice as wide as the one before; features are means over all positions."""
+
+    def __init__(self, stem: nn.Sequential, dimensions: int, width: int, blocks: list[int], kernel: int) -> None:
+        super().__init__()
+        self.stem = stem
+        layers, self.features = [], width
+        for stage, count in enumerate(blocks):
+            for block in range(count):
+                stride = 2 if stage > 0 and block == 0 else 1
+                layers.append(_Residual(dimensions, self.features, width * 2**stage, kernel, stride))
+                self.features = width * 2**stage
+        self.stages = nn.Sequential(*layers)
+        self.positions = tuple(range(-dimensions, 0))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.stages(self.stem(x)).mean(self.positions)
 
 
-def _stages(dimensions: int, width: int, blocks: list[int], kernel: int, strides: list[int]) -> nn.Sequential:
-    """Build residual stages; each doubles the width of the one before."""
-    layers, inputs = [], width
-    for stage, (count, stride) in enumerate(zip(blocks, strides, strict=True)):
-        for block in range(count):
-            layers.append(_Residual(dimensions, inputs, width * 2**stage, kernel, stride if block == 0 else 1))
-            inputs = width * 2**stage
-    return nn.Sequential(*layers)
-
-
-class ResNet2d(nn.Module):
+class ResNet2d(_ResNet):
     """ResNet-18 for small images: a 3 x 3 stem; with `width` 64, two blocks a stage and no pooling, the CIFAR ResNet-18.
 
     Input (N, channels, height, width) float, output (N, features). The paper says no more of its encoder than "a lightweight
@@ -74,17 +80,12 @@ class ResNet2d(nn.Module):
     """
 
     def __init__(self, channels: int, width: int, blocks: list[int], pool: bool = False) -> None:
-        super().__init__()
-        self.stem = nn.Sequential(
+        stem = nn.Sequential(
             nn.Conv2d(channels, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(inplace=True)
         )
         if pool:
-            self.stem.append(nn.MaxPool2d(2))
-        self.stages = _stages(2, width, blocks, 3, [1] + [2] * (len(blocks) - 1))
-        self.features = width * 2 ** (len(blocks) - 1)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.stages(self.stem(x)).mean((-2, -1))
+            stem.append(nn.MaxPool2d(2))
+        super().__init__(stem, 2, width, blocks, 3)
 
 
 class _ConvBlock(nn.Module):
@@ -160,25 +161,20 @@ class ConvNet(nn.Module):
         return self.standardise(self.blocks(whitened).amax((-2, -1)).to(self.whitening.dtype))
 
 
-class ResNet1d(nn.Module):
+class ResNet1d(_ResNet):
     """Residual network over time for EEG epochs: a wide strided stem (half a second at 100 Hz), then residual stages.
 
     Input (N, channels, samples) float, output (N, features).
     """
 
     def __init__(self, channels: int, width: int, blocks: list[int]) -> None:
-        super().__init__()
-        self.stem = nn.Sequential(
+        stem = nn.Sequential(
             nn.Conv1d(channels, width, 49, 6, 24, bias=False),
             nn.BatchNorm1d(width),
             nn.ReLU(inplace=True),
             nn.MaxPool1d(4),
         )
-        self.stages = _stages(1, width, blocks, 7, [1] + [2] * (len(blocks) - 1))
-        self.features = width * 2 ** (len(blocks) - 1)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.stages(self.stem(x)).mean(-1)
+        super().__init__(stem, 1, width, blocks, 7)
 
 
 def to_device(values: Tensor, device: torch.device) -> Tensor:
