@@ -1,6 +1,7 @@
 """Compute with encoders on arrays of a user: types, checks, and torch's modes, whatever modes the caller's thread is in."""
 
 import contextlib
+import copy
 import logging
 import sys
 import threading
@@ -91,8 +92,8 @@ class Computation:
         features = getattr(trunk, "features", None)
         found: Any
         try:
-            with precision_context(torch.device(self.device), self.precision):
-                found = tuple(trunk(self.tensor(X)).shape)
+            with self.modes(), precision_context(torch.device(self.device), self.precision):
+                found = tuple(copy.deepcopy(trunk).to(self.device, self.dtype).eval()(self.tensor(X)).shape)
         except Exception as error:  # A trunk of one's own can raise almost any error.
             found = error
         if type(features) is not int or found != (len(X), features):

@@ -247,6 +247,8 @@ class CLaIClassifier(
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"y holds one class only, {self.classes_[0]!r}; at least two are needed to tell apart")
+        if self.trunk is not None:
+            self._computation.check_trunk(self.trunk, X[:2])
         seed, seed_of_parts = map(int, check_random_state(self.random_state).randint(2**31, size=2))
         self.calibration_ = None
         if split := calibration_split(self.calibration, y, groups, seed_of_parts, stacklevel=3):
@@ -292,18 +294,12 @@ class CLaIClassifier(
         )
         with computation.modes(training=True):
             with seeded_generators(seed, torch.device("cpu")):
-                trunk: Any = MLP(X.shape[1], self.width, 2) if self.trunk is None else copy.deepcopy(self.trunk)
-                trunk.to(self.device, computation.dtype).eval()
-                computation.check_trunk(trunk, X[:2])
-                heads = 1 if self.conditioning is None else conditions
-                head = ConditionedHead(trunk.features, heads, self.embedding_size)
-            self.encoder_ = Encoder(trunk, head).to(self.device, computation.dtype)
-            self.kernel_ = build(self.kernel, self.embedding_size, self.metric).to(self.device, computation.dtype)
+                network = self._untrained(X.shape[1]).to(self.device, computation.dtype)
+            self.encoder_, self.kernel_ = network
             validate: Callable[[], Epoch] = dict
             stopping = None
             if held_out is not None:
-                model = nn.ModuleList([self.encoder_, self.kernel_])
-                stopping = EarlyStopping(model, "validation_accuracy", self.n_iter_no_change)
+                stopping = EarlyStopping(network, "validation_accuracy", self.n_iter_no_change)
                 validate = partial(self._validate, data, X[held_out], labels[held_out], seed)
             with printed_log(bool(self.verbose)):
                 self.history_ = collaborative_learning(
@@ -312,6 +308,13 @@ class CLaIClassifier(
             if stopping is not None:
                 stopping.restore()
             self._set_references(X, labels, seed)
+
+    def _untrained(self, inputs: int) -> Any:
+        """Return an untrained encoder for the classes of the fit, and the kernel, as a list of modules."""
+        conditions = 1 if self.conditioning is None or len(self.classes_) == 2 else len(self.classes_)
+        trunk: Any = MLP(inputs, self.width, 2) if self.trunk is None else copy.deepcopy(self.trunk)
+        encoder = Encoder(trunk, ConditionedHead(trunk.features, conditions, self.embedding_size))
+        return nn.ModuleList([encoder, build(self.kernel, self.embedding_size, self.metric)])
 
     def _validate(self, data: Any, X: NDArray[Any], labels: NDArray[np.int64], seed: int) -> Epoch:
         """Return the accuracy of samples that were held out of training."""

@@ -23,6 +23,7 @@ from clai.kernels import Kernel
 from clai.records import (
     ADVICE,
     ANY_NUMBER,
+    FORMAT,
     POSITIVE,
     RECORD,
     SHA256,
@@ -30,6 +31,7 @@ from clai.records import (
     TEXT,
     WEIGHTS,
     Check,
+    calibration_checks,
     check_weights,
     expect,
     integer,
@@ -42,8 +44,6 @@ from clai.tensors import fill_module, load_tensors
 from clai.trainer import precision_context
 from clai.votes import References, Votes, strongest_votes
 
-FORMAT = 1
-"""Of `model.json`; a later one may mean other things by the same keys."""
 REFERENCES = ("reference.z", "reference.y", "reference.item")
 """Tensors of the references: embeddings (K, R, L) float16, class indices (R,) and positions in the training data (R,) int64."""
 
@@ -296,9 +296,7 @@ def _checks_of(record: Mapping[str, Any]) -> dict[str, Check]:
         }
     if kind != "images":
         rules["settings.mirror"] = one_of(False)
-    if classes > 2:
-        return rules | {"calibration.temperature": POSITIVE}
-    return rules | {"calibration.slope": ANY_NUMBER, "calibration.intercept": ANY_NUMBER}
+    return rules | calibration_checks(classes)
 
 
 def checked_references(

@@ -1,15 +1,22 @@
-"""Records of models, `model.json`, read without trust: what a value must be, and the error for one that is not."""
+"""Records of models, `model.json`: written, and read without trust: what a value must be, and the error for one that is not."""
 
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from operator import methodcaller
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from safetensors.torch import save
+from torch import Tensor
+
+from clai.checkpoints import write_whole
 from clai.errors import InputError
 
 RECORD, WEIGHTS = "model.json", "model.safetensors"
 """Files of a model: what its weights are and how an input must look, and the weights. Neither format holds code."""
+FORMAT = 1
+"""Of records; a later one may mean other things by the same keys."""
 ADVICE = "Restore the folder of the model as it was published."
 
 
@@ -45,6 +52,25 @@ TEXT = Check("a text of at most 1000 characters", lambda value: isinstance(value
 SWITCH = Check("true or false", lambda value: isinstance(value, bool))
 ANY_NUMBER, POSITIVE = number(-1e30, 1e30), number(1e-30, 1e30)
 SHA256 = Check("64 hexadecimal digits", lambda value: isinstance(value, str) and len(value) == 64)
+
+
+def calibration_checks(classes: int) -> dict[str, Check]:
+    """Return what the calibration of a record must be: a temperature, or for two classes a logistic regression."""
+    if classes > 2:
+        return {"calibration.temperature": POSITIVE}
+    return {"calibration.slope": ANY_NUMBER, "calibration.intercept": ANY_NUMBER}
+
+
+def write_model(
+    path: str | Path, weights: str | Path, record: Mapping[str, Any], tensors: Mapping[str, Tensor]
+) -> dict[str, Any]:
+    """Write a model, and return its record with the checksum of its weights."""
+    content = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
+    whole = {**record, "sha256": hashlib.sha256(content).hexdigest()}
+    text = json.dumps(whole, indent=1, sort_keys=True, allow_nan=False, default=methodcaller("item"))  # of numpy
+    write_whole(Path(weights), content)
+    write_whole(Path(path), f"{text}\n".encode())
+    return whole
 
 
 def read_json(path: Path) -> Any:

@@ -1,39 +1,33 @@
 """A fitted `CLaIClassifier` as two files without code, in the form of a published model, and back."""
 
-import copy
-import hashlib
-import json
 from collections.abc import Mapping
-from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from safetensors.torch import save
 from torch import nn
 
-from clai import kernels, published_model
+from clai import published_model
 from clai.calibration import LogisticCalibration
-from clai.checkpoints import write_whole
-from clai.encoders import MLP, ConditionedHead, Encoder
 from clai.errors import InputError
 from clai.records import (
     ADVICE,
-    ANY_NUMBER,
-    POSITIVE,
+    FORMAT,
     RECORD,
     SHA256,
     SWITCH,
     TEXT,
     WEIGHTS,
     Check,
+    calibration_checks,
     check_weights,
     expect,
     integer,
     list_of,
     one_of,
     read_json,
+    write_model,
 )
 from clai.tensors import fill_module, load_tensors
 
@@ -41,7 +35,6 @@ if TYPE_CHECKING:
     from clai.estimator import CLaIClassifier
     from clai.published_model import PublishedModel
 
-FORMAT = 1
 _UNSAVED = {"trunk", "device", "calibration", "random_state"}
 """Parameters that a record leaves out: objects, and the device. They get their defaults, as far as `load` is not told them."""
 
@@ -82,7 +75,6 @@ def save_estimator(model: Any, folder: str | Path) -> None:
     z, y, item, counts, _ = model._references
     tensors = nn.ModuleList([model.encoder_, model.kernel_]).state_dict()
     tensors |= dict(zip(published_model.REFERENCES, (z, y, item), strict=True))
-    weights = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
     record = {
         "format": FORMAT,
         "estimator": "CLaIClassifier",
@@ -95,10 +87,8 @@ def save_estimator(model: Any, folder: str | Path) -> None:
         "class_count": counts.tolist(),
         "next_index": model._next_index,
         "calibration": _calibration(model.calibration_),
-        "sha256": hashlib.sha256(weights).hexdigest(),
     }
-    write_whole(Path(folder, WEIGHTS), weights)
-    write_whole(Path(folder, RECORD), json.dumps(record, allow_nan=False, default=methodcaller("item")).encode())
+    write_model(Path(folder, RECORD), Path(folder, WEIGHTS), record, tensors)
 
 
 def _calibration(calibration: float | LogisticCalibration | None) -> dict[str, float]:
@@ -140,25 +130,24 @@ def _estimator(path: Path, record: Mapping[str, Any], trunk: nn.Module | None) -
     if record["parameters"].keys() != expected:
         raise InputError(f"{path}: found other parameters than {', '.join(sorted(expected))}. {ADVICE}")
     model = CLaIClassifier(trunk=trunk, **record["parameters"])
+    model.classes_ = np.array(record["classes"], dtype=object if record["objects"] else None)
     try:
         model._validate_params()
         model._fitted = model.get_params(deep=False)
-        network = _network(model, record)
+        with torch.random.fork_rng(devices=[]), torch.device("meta"):  # shapes without numbers take no memory
+            network = model._untrained(record["inputs"]).to(model._computation.dtype)
     except ValueError as error:  # of a parameter
         raise InputError(f"{path}: {error}. {ADVICE}") from None
-    model.classes_ = np.array(record["classes"], dtype=object if record["objects"] else None)
     model._next_index = record["next_index"]
     if record["trunk"] is None:
         model.n_features_in_ = record["inputs"]
     if record["names"] is not None:
         model.feature_names_in_ = np.array(record["names"], dtype=object)
     model.calibration_ = None
-    if record["calibration"]:
-        keys = ("slope", "intercept") if len(model.classes_) == 2 else ("temperature",)
-        expect(path, record, {f"calibration.{key}": POSITIVE if key == "temperature" else ANY_NUMBER for key in keys})
-        values = [record["calibration"][key] for key in keys]
-        model.calibration_ = LogisticCalibration(*values) if len(values) == 2 else values[0]
-
+    if found := record["calibration"]:
+        expect(path, record, calibration_checks(len(model.classes_)))
+        two = len(model.classes_) == 2
+        model.calibration_ = LogisticCalibration(found["slope"], found["intercept"]) if two else found["temperature"]
     weights = path.with_name(WEIGHTS)
     check_weights(weights, record["sha256"])
     tensors = load_tensors(weights)
@@ -177,14 +166,3 @@ def _estimator(path: Path, record: Mapping[str, Any], trunk: nn.Module | None) -
             f"{weights}: found positions of references that are not unique, or not below next_index. {ADVICE}"
         )
     return model
-
-
-def _network(model: "CLaIClassifier", record: Mapping[str, Any]) -> Any:
-    """Return encoder and kernel of an estimator, without weights where the trunk is the default: shapes take no memory."""
-    classes = len(record["classes"])
-    conditions = classes if classes > 2 and model.conditioning is not None else 1
-    with torch.random.fork_rng(devices=[]), torch.device("meta"):
-        trunk: Any = MLP(record["inputs"], model.width, 2) if model.trunk is None else copy.deepcopy(model.trunk)
-        head = ConditionedHead(trunk.features, conditions, model.embedding_size)
-        kernel = kernels.build(model.kernel, model.embedding_size, model.metric)
-        return nn.ModuleList([Encoder(trunk, head), kernel]).to(model._computation.dtype)

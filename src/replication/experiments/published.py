@@ -1,8 +1,6 @@
 """Publish a trained model, evaluate a published one on prepared data, and picture its votes (figure S1)."""
 
 import base64
-import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -12,15 +10,14 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
-from safetensors.torch import save
 from torch import Tensor
 
 from clai.calibration import fit_logistic
 from clai.encoders import place
 from clai.errors import InputError
 from clai.inference import sample_references
-from clai.published_model import FORMAT, REFERENCES, PublishedModel, load
-from clai.records import RECORD, WEIGHTS
+from clai.published_model import REFERENCES, PublishedModel, load
+from clai.records import FORMAT, RECORD, WEIGHTS, write_model
 from clai.tensors import load_tensors
 from clai.votes import References
 from replication.datasets.hourly_inputs import hourly_names
@@ -90,7 +87,6 @@ def pack(
     of_many = {"temperature": published.get("temperature")}
     calibration = of_many if run.conditions > 1 else asdict(fit_logistic(val.score, val.y))
     info, settings = run.data.info, run.settings
-    content = save({name: tensor.contiguous() for name, tensor in tensors.items()})
     described = {
         "format": FORMAT,
         "run": str(run.id),
@@ -108,11 +104,8 @@ def pack(
         "calibration": calibration,
         "metrics": {"run": dict(metrics), "published": published},
         "record": dict(record),
-        "sha256": hashlib.sha256(content).hexdigest(),
     }
-    (folder / WEIGHTS).write_bytes(content)
-    (folder / RECORD).write_text(json.dumps(described, indent=1, sort_keys=True, allow_nan=False) + "\n")
-    return described
+    return write_model(folder / RECORD, folder / WEIGHTS, described, tensors)
 
 
 def rounded(model: Network, run: Run) -> dict[str, Tensor]:
