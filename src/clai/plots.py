@@ -204,12 +204,9 @@ class ReliabilityDisplay:
         right = np.asarray(classes)[probabilities.argmax(1)] == column_or_1d(y_true)
         top = probabilities.max(1)
         bin_of = np.minimum((top * bins).astype(int), bins - 1)
-        counts = np.bincount(bin_of, minlength=bins)
-        filled = counts > 0
-        confidence, accuracy = (
-            np.bincount(bin_of, values, minlength=bins)[filled] / counts[filled] for values in (top, right)
-        )
-        return cls(confidence, accuracy, counts[filled], name).plot(ax, **kwargs)
+        _, filled, counts = np.unique(bin_of, return_inverse=True, return_counts=True)
+        confidence, accuracy = (np.bincount(filled, values) / counts for values in (top, right))
+        return cls(confidence, accuracy, counts, name).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
         """Draw; `kwargs` go to `Axes.plot`."""
