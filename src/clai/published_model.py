@@ -198,7 +198,7 @@ class PublishedModel:
         else:
             z_reference, y, _, population, _ = self.references
             means = [parzen_means(self.kernel, z, z_reference, y, population, _BLOCK) for z in outputs]
-            f = decide(means[0] if len(means) == 1 else mean_of_views(*means), "printed").double()
+            f = decide(mean_of_views(*means), "printed").double()
             scores = f.T if len(f) > 1 else f[0]
         if not scores.isfinite().all():  # of damaged weights, or an input far away
             raise InputError(

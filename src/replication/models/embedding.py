@@ -137,8 +137,7 @@ def means_of_views(
 ) -> ParzenMeans:
     """Return `parzen_means`; the similarity of a test sample with several views is the mean over them."""
     views = [test.z, *([] if test.z_views is None else test.z_views)]
-    means = [parzen_means(kernel, z, z_reference, labels, population, classes=classes) for z in views]
-    return means[0] if len(means) == 1 else mean_of_views(*means)
+    return mean_of_views(*(parzen_means(kernel, z, z_reference, labels, population, classes=classes) for z in views))
 
 
 @torch.no_grad()
