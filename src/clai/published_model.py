@@ -32,7 +32,6 @@ from clai.records import (
     WEIGHTS,
     Check,
     calibration_checks,
-    check_weights,
     expect,
     integer,
     list_of,
@@ -239,8 +238,7 @@ def load(folder: str | Path) -> PublishedModel:
         InputError: a file is missing, is damaged, has another checksum than the record says, or does not fit the record.
     """
     record, weights = read_record(Path(folder, RECORD)), Path(folder, WEIGHTS)
-    check_weights(weights, record["sha256"])
-    tensors = load_tensors(weights)
+    tensors = load_tensors(weights, record["sha256"])
     network, kernel = _network(record)
     references = None
     if isinstance(network, Encoder):

@@ -92,16 +92,3 @@ def expect(path: Path, record: Any, checks: Mapping[str, Check]) -> None:
         if not check.holds(value):
             found = "nothing" if value is None else f"{value!r:.100}"
             raise InputError(f"{path}: found {found} at {key}, expected {check.expected}. {ADVICE}")
-
-
-def check_weights(path: Path, sha256: str) -> None:
-    """Raise InputError unless the weights have the checksum of their record."""
-    try:
-        with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise InputError(
-            f"{path}: cannot be read ({error}), expected the weights of a published model. {ADVICE}"
-        ) from None
-    if found != sha256:
-        raise InputError(f"{path}: found sha256 {found}, expected {sha256} as {RECORD} says. {ADVICE}")

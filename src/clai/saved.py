@@ -21,7 +21,6 @@ from clai.records import (
     WEIGHTS,
     Check,
     calibration_checks,
-    check_weights,
     expect,
     integer,
     list_of,
@@ -149,8 +148,7 @@ def _estimator(path: Path, record: Mapping[str, Any], trunk: nn.Module | None) -
         two = len(model.classes_) == 2
         model.calibration_ = LogisticCalibration(found["slope"], found["intercept"]) if two else found["temperature"]
     weights = path.with_name(WEIGHTS)
-    check_weights(weights, record["sha256"])
-    tensors = load_tensors(weights)
+    tensors = load_tensors(weights, record["sha256"])
     conditions, _, size = network[0].head.weight.shape
     expect(path, record, {"class_count": list_of(integer(2**40), len(model.classes_), len(model.classes_))})
     references = published_model.checked_references(

@@ -1,5 +1,6 @@
 """Files of tensors (safetensors): models and embeddings, read without trust. The format holds no code."""
 
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,12 +13,17 @@ from clai.errors import InputError
 _ADVICE = "Restore the file as it was published, or compute its run again."
 
 
-def load_tensors(path: str | Path) -> dict[str, Tensor]:
+def load_tensors(path: str | Path, sha256: str | None = None) -> dict[str, Tensor]:
     """Return the tensors of a file by name, on the CPU.
 
-    Raises InputError, naming the file, where it is damaged, or where a number is not finite.
+    Raises InputError, naming the file, where it is damaged, has another checksum than `sha256`, or where a number is not finite.
     """
     try:
+        if sha256 is not None:
+            with open(path, "rb") as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+            if found != sha256:
+                raise ValueError(f"found sha256 {found}, its record says {sha256}")
         tensors = load_file(path)
     except (SafetensorError, OSError, ValueError, KeyError) as error:
         raise InputError(f"{path}: cannot be read ({error}), expected tensors as safetensors. {_ADVICE}") from error
