@@ -40,7 +40,7 @@ class Vectors(Items):
         labels: class indices (N,), on the CPU.
     """
 
-    def __init__(self, x: Tensor, labels: Tensor) -> None:
+    def __init__(self, x: Any, labels: Tensor) -> None:
         self.x, self.labels, self.inputs = x, labels, x.shape[1]
 
     def __len__(self) -> int:

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from clai.batches import Items
+from clai.batches import Items, Vectors
 from clai.encoders import Hourly, to_device
 from clai.errors import InputError
 
@@ -29,7 +29,7 @@ NO_AUGMENTATION = {"crop": 0, "flip": False, "turn": False, "colour": 0.0, "bord
 """For images that are evaluated alone."""
 
 
-class Images(Items):
+class Images(Vectors):
     """Images (N, H, W, channels) uint8 on the device, normalised and augmented a batch at a time.
 
     Args:
@@ -53,8 +53,7 @@ class Images(Items):
         augmentation: Mapping[str, Any],
         device: torch.device,
     ) -> None:
-        self.x = torch.tensor(x).to(device)
-        self.labels = torch.tensor(y)
+        super().__init__(torch.tensor(x).to(device), torch.tensor(y))
         self.y = self.labels.to(device)
         self.inputs = x.shape[3]
         self.mean, self.sd = (torch.tensor(v, dtype=torch.float32, device=device) for v in (mean, sd))
@@ -75,9 +74,6 @@ class Images(Items):
                 f"config key training.augmentation.crop: found {self.crop} for images of {x.shape[2]} x {x.shape[1]} pixels, "
                 "expected less than their size, as their borders are reflected"
             )
-
-    def __len__(self) -> int:
-        return len(self.x)
 
     def begin_epoch(self, epoch: int) -> None:
         self.odd = epoch % 2 == 1
@@ -140,7 +136,7 @@ def _reflected(positions: Tensor, size: int) -> Tensor:
     return size - 1 - (size - 1 - positions.abs()).abs()
 
 
-class Signals(Items):
+class Signals(Vectors):
     """EEG epochs (N, channels, samples) float32 in microvolts, standardised per channel with training statistics."""
 
     def __init__(
@@ -151,14 +147,9 @@ class Signals(Items):
         sd: list[float],
         device: torch.device,
     ) -> None:
-        self.x = x  # may be memory-mapped: a batch reads its own rows only
-        self.labels = torch.tensor(y)
-        self.inputs = x.shape[1]
+        super().__init__(x, torch.tensor(y))  # x may be memory-mapped: a batch reads its own rows only
         self.device = device
         self.mean, self.sd = (torch.tensor(v, dtype=torch.float32, device=device).unsqueeze(1) for v in (mean, sd))
-
-    def __len__(self) -> int:
-        return len(self.x)
 
     def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
         x = to_device(torch.from_numpy(self.x[items.numpy()]), self.device)
