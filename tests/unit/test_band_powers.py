@@ -24,14 +24,6 @@ def test_the_power_of_a_sine_is_in_its_band_and_grows_with_the_square_of_its_amp
     assert three[inside] == pytest.approx(9 * one[inside])
 
 
-def test_bands_share_the_power_of_white_noise_by_their_widths_and_lose_nothing_between_them() -> None:
-    noise = np.random.default_rng(0).normal(size=(40, 1, 30 * RATE))
-    powers = np.exp(log_band_powers(noise, RATE)).mean(0)[0]
-    widths = np.array([high - low for low, high in BANDS.values()])
-    np.testing.assert_allclose(powers / powers.sum(), widths / widths.sum(), atol=0.01)
-    assert powers.sum() == pytest.approx(29.5 / 50, rel=0.05)
-
-
 @pytest.fixture(scope="module")
 def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sleep")

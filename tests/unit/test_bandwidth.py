@@ -50,14 +50,6 @@ def test_a_power_of_one_is_the_kernel_itself(kernel: Kernel) -> None:
     assert "power" not in KERNELS, "it is no kernel to train with"
 
 
-def test_a_power_of_the_gaussian_kernel_is_one_of_another_width() -> None:
-    kernel, narrow = MahalanobisGaussian(4, "scalar"), MahalanobisGaussian(4, "scalar")
-    with torch.no_grad():
-        narrow.root.mul_(math.sqrt(3))
-        a, r = torch.randn(2, 5, 4), torch.randn(2, 6, 4)
-        assert torch.allclose(Power(kernel, 3.0)(a, r), narrow(a, r), atol=1e-5)
-
-
 @pytest.mark.parametrize("kernel", [Cosine(), MahalanobisGaussian(4, "identity")])
 def test_the_chosen_power_is_no_worse_than_one_on_validation_samples(kernel: Kernel) -> None:
     val, test = clouds(120, 1, CLASSES), clouds(120, 2, CLASSES)

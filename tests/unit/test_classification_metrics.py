@@ -19,9 +19,7 @@ from replication.metrics.classification import (
     expected_calibration_error,
     multiclass_metrics,
     reliability,
-    risk_coverage_area,
     sample_metrics,
-    top_label,
 )
 
 # Labels 0 0 0 1 2; the third sample is taken for a 1.
@@ -44,24 +42,12 @@ def test_multiclass_metrics_by_hand() -> None:
     assert m["ece"] == pytest.approx((0.2 + 0.4 + 0.5 + 0.1 + 0.3) / 5)
 
 
-def test_support_weighted_recall_is_accuracy() -> None:
-    generator = np.random.default_rng(0)
-    m = multiclass_metrics(generator.integers(0, 4, 100), generator.dirichlet(np.ones(4), 100))
-    assert m["recall"] == pytest.approx(m["accuracy"])
-
-
 def test_a_class_missing_from_the_labels_makes_roc_auc_nan_and_is_named(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         m = multiclass_metrics([0, 0, 1], P[:3])
     assert math.isnan(m["roc_auc"])
     assert "class 2 is missing" in caplog.text
     assert math.isfinite(m["accuracy"] + m["f1"] + m["macro_f1"] + m["ece"])
-
-
-@pytest.mark.parametrize(("constant", "error"), [(0.3, 0.0), (0.5, 0.2), (1.0, 0.7), (0.0, 0.3)])
-def test_ece_of_a_constant_is_its_distance_to_the_rate(constant: float, error: float) -> None:
-    outcome = [1] * 3 + [0] * 7
-    assert expected_calibration_error([constant] * 10, outcome, bins=15) == pytest.approx(error)
 
 
 def test_ece_by_hand_with_two_bins() -> None:
@@ -96,16 +82,6 @@ def test_ece_is_that_of_torchmetrics() -> None:
         outcome = generator.random(n) < p
         theirs = classification.binary_calibration_error(torch.tensor(p), torch.tensor(outcome, dtype=int), n_bins=bins)
         assert expected_calibration_error(p, outcome, bins=bins) == pytest.approx(float(theirs), rel=1e-9, abs=1e-12)
-
-
-def test_reliability_table_leaves_out_empty_bins() -> None:
-    table = reliability([0.05, 0.08, 0.95, 1.0], [0, 1, 1, 1], bins=10)
-    assert table.to_dict("list") == {
-        "bin": [0, 9],
-        "n": [2, 2],
-        "confidence": pytest.approx([0.065, 0.975]),
-        "accuracy": [0.5, 1.0],
-    }
 
 
 def test_binary_metrics_by_hand() -> None:
@@ -143,27 +119,6 @@ def test_no_threshold_has_a_higher_f1_than_the_chosen_one(pairs: list[tuple[bool
     assert f1_score(y, score > threshold, zero_division=0) == pytest.approx(best)
 
 
-def test_top_label_takes_the_first_of_equals() -> None:
-    confidence, correct = top_label([0, 1], [[0.5, 0.5], [0.5, 0.5]])
-    assert confidence.tolist() == [0.5, 0.5]
-    assert correct.tolist() == [1, 0]
-
-
-def softmax_confidence(own: float, others: float, classes: int) -> float:
-    return math.exp(own) / (math.exp(own) + (classes - 1) * math.exp(others))
-
-
-def test_softmax_of_scores_within_one_cannot_be_confident() -> None:
-    """f in [-1, 1] and C = 10: at most 0.451. Then the ECE is at least .349 at 80 % accuracy, whatever the model."""
-    assert softmax_confidence(1, -1, 10) == pytest.approx(0.451, abs=5e-4)
-    f = np.full((1, 10), -1.0)
-    f[0, 3] = 1
-    p = np.exp(f) / np.exp(f).sum()
-    assert top_label([3], p)[0][0] == pytest.approx(softmax_confidence(1, -1, 10))
-    y = np.repeat([3, 0], [80, 20])
-    assert multiclass_metrics(y, p.repeat(100, axis=0))["ece"] == pytest.approx(0.8 - 0.451, abs=5e-4)
-
-
 def test_log_loss_brier_and_risk_coverage_by_hand() -> None:
     y = np.array([0, 1, 1, 0])
     p = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.4, 0.6]])
@@ -172,11 +127,6 @@ def test_log_loss_brier_and_risk_coverage_by_hand() -> None:
     assert m["brier_scaled"] == pytest.approx(np.square([0.1, 0.2, 0.6, 0.6]).mean())
     # Risks at coverages of one to four: the two errors of the same confidence come together.
     assert m["aurc"] == pytest.approx((0 + 0 + 1 / 3 + 2 / 4) / 4)
-
-
-def test_a_constant_answer_has_its_error_rate_as_area_under_the_risk_coverage_curve() -> None:
-    y = np.array([0, 1, 0, 0, 1])
-    assert risk_coverage_area(y, np.tile([0.7, 0.3], (5, 1))) == pytest.approx(0.4)
 
 
 # Calibration recovers what made the scores

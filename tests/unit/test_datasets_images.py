@@ -17,10 +17,9 @@ import numpy as np
 import pytest
 from medmnist import INFO
 from PIL import Image
-from torchvision.datasets.folder import IMG_EXTENSIONS
 
 from clai.errors import InputError
-from clai.pictures import SUFFIXES, read_picture
+from clai.pictures import read_picture
 from replication.datasets import cifar10, image_folder, medmnist, prepared
 from replication.datasets.miniature.make import make
 from replication.datasets.prepared import load
@@ -29,10 +28,6 @@ from support.loopback import entry
 
 MEDMNIST: dict[str, Any] = {"title": "PathMNIST", "medmnist_flag": "pathmnist", "medmnist_size": 28}
 OPTIONS = {"title": "CIFAR-10", "image_size": 32, "validation_share": 0.25}
-
-
-def test_suffixes_of_pictures_are_those_of_torchvision() -> None:
-    assert set(SUFFIXES) == set(IMG_EXTENSIONS)
 
 
 def raw(path: Path, source: str, miniature: bool = False) -> Raw:

@@ -3,7 +3,6 @@
 import contextlib
 import subprocess
 import sys
-import tracemalloc
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -166,19 +165,6 @@ def test_own_trunk_takes_images_as_arrays_or_tensors_and_is_left_as_it_was() -> 
     np.testing.assert_array_equal(other.predict(tensors), model.predict(images))
 
 
-def test_own_trunk_computes_in_the_layout_of_its_weights() -> None:
-    X, y = load_digits(n_class=3, return_X_y=True)
-    layouts = []
-    for layout in (torch.contiguous_format, torch.channels_last):
-        trunk = Convolutional().to(memory_format=layout)
-        trunk.conv.register_forward_hook(
-            lambda _, x, z: layouts.append(z.is_contiguous(memory_format=torch.channels_last))
-        )
-        CLaIClassifier(trunk=trunk, epochs=1, random_state=0).fit(X.reshape(-1, 1, 8, 8) / 16, y)
-        assert set(layouts) == {layout is torch.channels_last}
-        layouts.clear()
-
-
 def dropping() -> nn.Module:
     """A trunk that draws from torch's global generator in training."""
     torch.manual_seed(0)
@@ -270,14 +256,6 @@ def test_inputs_whose_squares_overflow_are_refused_with_the_remedy(precision: st
         model.fit(X / 1000, y)
 
 
-def test_the_layout_of_inputs_in_memory_changes_nothing() -> None:
-    X, y = load_iris(return_X_y=True)
-    model = CLaIClassifier(epochs=1, random_state=0)
-    expected = model.fit(X, y).decision_function(X)
-    for view in (X[::-1].copy()[::-1], X.T[::-1].copy()[::-1].T, X.astype(">f8")):
-        np.testing.assert_array_equal(model.fit(view, y).decision_function(view), expected)
-
-
 @pytest.mark.parametrize("device", ["gpu", "meta", *([] if torch.cuda.is_available() else ["cuda"])])
 def test_a_device_without_a_computation_is_refused(device: str) -> None:
     with pytest.raises(
@@ -300,22 +278,6 @@ def test_a_trunk_that_does_not_fit_is_refused_before_training(trunk: nn.Module, 
     X, y = make_moons(20, random_state=0)
     with pytest.raises(ValueError, match=rf"trunk: \w+ maps samples of shape \(2, 2\) {message}"):
         CLaIClassifier(trunk=trunk).fit(X, y)
-
-
-def test_samples_stay_bytes_in_memory() -> None:
-    """As float64 they would take eight times as much. tracemalloc knows the arrays of numpy, the trunk its own input."""
-    X = np.random.default_rng(0).integers(0, 256, (8000, 300), dtype=np.uint8)
-    y = np.arange(len(X)) % 2
-    trunk, sizes = nn.Linear(300, 4), []
-    trunk.features = 4  # type: ignore[assignment]
-    trunk.register_forward_hook(lambda _, x, z: sizes.append(len(x[0])))
-    model = CLaIClassifier(trunk=trunk, epochs=1, random_state=0).fit(X[:200], y[:200])
-    tracemalloc.start()
-    model.fit(X, y).predict(X[:100])
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 2 * X.nbytes
-    assert max(sizes) < len(X) / 20
 
 
 def test_import_of_the_package_does_not_wait_for_torch() -> None:

@@ -204,13 +204,6 @@ def test_a_class_that_the_entry_names_is_not_missing(tmp_path: Path) -> None:
     assert data.info["splits"]["train"]["counts"][0] > 0
 
 
-def test_a_bad_value_of_a_packed_table_is_named_with_its_line(tmp_path: Path) -> None:
-    path = tmp_path / "WARDS.CSV.GZ"
-    path.write_bytes(gzip.compress(set_cell(7, "pulse", "high").encode()))
-    with pytest.raises(InputError, match="found 'high' in column 'pulse' at line 9"):
-        prepared(path, tmp_path / "out")
-
-
 @pytest.mark.parametrize(("first", "step"), [(20240101, 1), (1_700_000_000_000, 1), (0, 1e-46)])
 def test_numbers_are_standardised_before_they_are_narrowed(tmp_path: Path, first: int, step: float) -> None:
     wards().assign(place=first + step * np.arange(60)).to_csv(tmp_path / "wards.csv", index=False)

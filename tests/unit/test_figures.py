@@ -61,15 +61,6 @@ def test_datasets_without_a_clai_model_are_drawn(tmp_path: Path) -> None:
         assert not set(frame.get("model", ())) & set(left_out), name
 
 
-def test_figure1_draws_conditioned_classes_apart_from_unknown_ones() -> None:
-    _, frame, _, runs = drawn("figure1")
-    assert sorted(frame["stage"].unique()) == [0, 1, 2, 3, 10]
-    assert set(frame.query("stage == 0")["status"]) == {"unknown"}
-    assert set(frame.query("stage == 3 and status == 'conditioned'")["label"]) == {0, 1}
-    assert set(frame.query("stage == 10 and status == 'current'")["label"]) == {9}
-    assert [run["seed"] for run in runs] == [0]
-
-
 def test_band_powers_take_the_panel_of_the_signals_where_these_were_not_run(tmp_path: Path) -> None:
     root = copy_evidence(tmp_path / "published", "sleepedf-bands")
     figure, frame, _, _ = drawn("figure2", root)
@@ -89,27 +80,6 @@ def test_figure3_shows_the_mean_of_the_seeds_and_each_floor() -> None:
     assert row.loc["loss", "sd"] == pytest.approx(last["loss"].std(ddof=1))
     assert row.loc["floor", "mean"] == pytest.approx(last["floor"].mean())
     assert row.loc["validation_accuracy", "n"] == len(last)
-
-
-def test_figure4_shades_the_hours_of_the_event() -> None:
-    figure, frame, _, _ = drawn("figure4")
-    stays = frame[frame["event"] == 1].groupby("dataset")["hour"]
-    spans = [patch for axes in figure.axes for patch in axes.patches if patch.get_width() > 1]
-    assert spans
-    assert {(span.get_x(), span.get_width()) for span in spans} == {
-        (hours.min() - 0.5, hours.max() - hours.min() + 1) for _, hours in stays
-    }
-
-
-def test_figure_s3_draws_the_median_and_range_of_each_method() -> None:
-    _, frame, _, _ = drawn("supplement/figureS3")
-    history = pd.read_csv(PUBLISHED / "sprint" / "evidence" / "history.csv").query("model == 'full'")
-    ended = history[history["epoch"] == history["epoch"].max()]
-    last = frame.query("model == 'full' and quantity == 'seconds'").iloc[-1]
-    assert last["x"] == pytest.approx(ended["seconds"].median())
-    accuracy = ended["validation_accuracy"]
-    expected = (accuracy.median(), accuracy.min(), accuracy.max(), len(accuracy))
-    assert (last["median"], last["low"], last["high"], last["n"]) == pytest.approx(expected)
 
 
 def test_bins_are_pooled_by_their_counts() -> None:

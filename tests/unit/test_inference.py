@@ -221,14 +221,6 @@ def test_the_vote_of_several_views_is_that_of_their_mean_similarity() -> None:
     torch.testing.assert_close(f, expected)
 
 
-def test_two_equal_views_of_sampled_references_have_the_error_of_one() -> None:
-    test, references, labels = unequal_classes(4)
-    items, population = sample_references(labels, 60, 0)
-    means = parzen_means(KERNELS["gaussian"], test, references[:, items], labels[items], population, block=32)
-    for actual, expected in zip(mean_of_views(means, means), means, strict=True):
-        torch.testing.assert_close(actual, expected)
-
-
 def test_a_sample_far_from_all_references_in_both_views_has_no_error_but_no_gap_either() -> None:
     kernel, labels = MahalanobisGaussian(1, "identity"), torch.tensor([0, 1])
     far, references = torch.full((1, 1, 1), 40.0), torch.tensor([[[0.0], [1.0]]])

@@ -18,10 +18,7 @@ from replication.runs.settings import (
     dataset_settings,
     effective_settings,
     load_settings,
-    preparation_settings,
-    raw_dataset,
     select,
-    source_settings,
 )
 from support.repository import REAL, REPOSITORY
 
@@ -141,12 +138,6 @@ def test_run_reads_its_own_settings_and_no_others() -> None:
         select(REAL, ["baselines.svm"])
     for model in MODELS.values():
         assert not {"seeds", "datasets"} & select(dataset_settings(REAL, "cifar10"), model.settings).keys()
-
-
-def test_limits_of_memory_decide_neither_raw_files_nor_prepared_form() -> None:
-    assert "memory_gb" not in preparation_settings(REAL, "mimic-iv")
-    assert source_settings(REAL, "sleepedf") == {"source": "sleep_edf", "path": None, "subjects": None, "nights": "all"}
-    assert (raw_dataset(REAL, "challenge2019-septic"), raw_dataset(REAL, "cifar10")) == ("challenge2019", "cifar10")
 
 
 def test_command_prints_what_decides_a_run_and_which_names_there_are(

@@ -61,17 +61,6 @@ def training(tree: Tree, *settings: str) -> subprocess.Popen[str]:
     return running
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_stopped_workflow_saves_and_leaves(tree: Tree, number: signal.Signals) -> None:
-    """Ctrl-C and service managers signal all processes."""
-    running = training(tree)
-    os.killpg(running.pid, number)
-    running.communicate(timeout=300)
-    assert running.returncode != 0
-    assert f"{number.name}: stopped; the last state is that after" in log(tree)
-    assert checkpoint(tree).exists()
-
-
 def test_killed_workflow_resumes_to_the_same_bytes(tree: Tree, miniature: Tree) -> None:
     running = training(tree)
     os.killpg(running.pid, signal.SIGKILL)
