@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,12 @@ import pandas as pd
 from replication.report.evidence import Evidence
 from replication.report.printed_values import read_values
 from replication.report.tables.layout import Sources
-from replication.runs.outputs import descriptions, evidence_behind
+from replication.runs.outputs import CLAIMS, descriptions, evidence_behind
+from replication.runs.record import RUNS
 from support.repository import CONFIG, PRINTED, PUBLISHED, REAL
+
+EXPECTED = descriptions(evidence_behind(CLAIMS, REAL), REAL)
+"""All that claims may rest on."""
 
 
 def copy_evidence(root: Path, *names: str) -> Path:
@@ -27,6 +31,21 @@ def change(root: Path, name: str, file: str, edit: Callable[[pd.DataFrame], pd.D
     """Replace a table of copied evidence by what `edit` makes of it."""
     path = root / name / "evidence" / file
     edit(pd.read_csv(path)).to_csv(path, index=False)
+
+
+def without_models(root: Path, models: Collection[str]) -> None:
+    """Take all rows and records of some models out of copied evidence, as if they had never been trained."""
+    for records in root.glob(f"*/evidence/{RUNS}"):
+        for file in records.parent.glob("*.csv*"):
+            frame = pd.read_csv(file)
+            if "model" in frame:
+                frame[~frame["model"].isin(models)].to_csv(file, index=False)
+            elif "clai-m" in models:  # what shows CLaI-M alone names no model
+                file.unlink()
+        lines = [
+            line for line in records.read_text().splitlines() if json.loads(line)["run"].split("/")[1] not in models
+        ]
+        records.write_text("".join(f"{line}\n" for line in lines))
 
 
 def describe(root: Path, name: str, **changes: Any) -> None:

@@ -11,8 +11,7 @@ from replication.report.claims.judge import judge
 from replication.report.figures.render import FIGURES, render
 from replication.report.figures.supplement_accuracy import pool_bins
 from replication.report.labels import MINI_NOTE
-from support.evidence_fixture import without_models
-from support.published import PUBLISHED, copy_evidence, evidence_for
+from support.published import PUBLISHED, copy_evidence, evidence_for, without_models
 from support.repository import PRINTED
 
 LINE = 0.03

@@ -17,8 +17,7 @@ from replication.report.tables.layout import number
 from replication.report.tables.render import TABLES, Table, render
 from replication.report.tables.setup import setting_text
 from replication.runs.columns import COLUMNS
-from support.evidence_fixture import without_models
-from support.published import PUBLISHED, change, copy_evidence, describe, sources_for
+from support.published import PUBLISHED, change, copy_evidence, describe, sources_for, without_models
 from support.repository import REPOSITORY
 
 ONE_OF_EACH = ("pathmnist", "sleepedf-bands", "challenge2019")

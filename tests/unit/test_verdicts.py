@@ -19,7 +19,7 @@ from replication.report.claims.hypothesis import (
 )
 from replication.report.evidence import Evidence
 from replication.report.statistics import Interval, interval
-from support.evidence_fixture import EXPECTED, write_evidence
+from support.published import EXPECTED, copy_evidence
 from support.repository import PRINTED
 
 REPRODUCED, NOT, OPEN = Outcome.REPRODUCED, Outcome.NOT_REPRODUCED, Outcome.INCONCLUSIVE
@@ -31,8 +31,8 @@ OF = {REPRODUCED: (0.02, 0.03), NOT: (-0.03, -0.02), OPEN: (-0.01, 0.03)}
 
 @pytest.fixture
 def finding(tmp_path: Path) -> Finding:
-    write_evidence(tmp_path, ["pathmnist", "cifar10", "sleepedf-bands"], theory=False)
-    return Finding(Evidence.found(tmp_path, EXPECTED), PRINTED, targets=("zero", "product"))
+    root = copy_evidence(tmp_path, "pathmnist", "cifar10", "sleepedf-bands")
+    return Finding(Evidence.found(root, EXPECTED), PRINTED, targets=("zero", "product"))
 
 
 def add(

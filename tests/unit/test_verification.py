@@ -21,8 +21,8 @@ from replication.report.verify import (
     summary,
 )
 from replication.runs.identity import RunId
-from support.evidence_fixture import write_evidence
 from support.predictions import write_predicted_evidence
+from support.published import copy_evidence
 
 EXPECTED = {"pathmnist": {"title": "PathMNIST", "needs": "a download"}}
 
@@ -82,7 +82,7 @@ def test_a_model_without_its_predictions_differs(folder: Path) -> None:
 
 
 def test_a_changed_table_is_found_and_rows_without_predictions_say_so(folder: Path, tmp_path: Path) -> None:
-    write_evidence(tmp_path / "published", ["cifar10"], theory=False)
+    copy_evidence(tmp_path / "published", "cifar10")
     expected = EXPECTED | {"cifar10": {"title": "CIFAR-10", "needs": "a download"}}
     published = Evidence.found(tmp_path / "published", expected)
     _, files = of_dataset(published, "pathmnist")
