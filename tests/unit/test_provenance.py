@@ -100,12 +100,6 @@ def test_every_number_of_a_table_is_traced_to_the_runs_of_its_dataset_and_model(
         assert [record["run"] for record in behind] == expected
 
 
-def test_seeds_and_folds_narrow_the_runs_down() -> None:
-    runs = [{"run": f"a/gp/seed0/fold{fold}", "seed": 0, "fold": fold} for fold in range(3)]
-    frame = pd.DataFrame({"dataset": "a", "model": "gp", "seed": 0, "fold": [2, 0, 0], "value": 1.0})
-    assert [[record["fold"] for record in behind] for _, behind in trace(frame, {}, runs)] == [[2], [0]]
-
-
 def test_a_claim_rests_on_the_runs_of_the_evidence_that_it_names() -> None:
     runs = [{"run": run} for run in ("a/clai-m/seed0", "a/clai-c/seed0", "b/gp/seed0/fold0", "theory/checks/seed0")]
     files = [["a/evidence/metrics.csv"], ["theory/evidence/theory.csv", "b/evidence/latent.csv"], []]

@@ -1,8 +1,6 @@
 """What can be said of the repository without running it: tables, configuration, scripts and documents agree."""
 
 import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -72,21 +70,6 @@ def test_code_of_the_readme_runs() -> None:
     names: dict[str, Any] = {}
     exec(compile(code, "README.md", "exec"), names)
     assert names["accuracy"] > 0.9
-
-
-@pytest.mark.parametrize(
-    ("modules", "spared"),
-    [
-        (["report.tables.render", "report.claims.page", "report.figures.render"], {"torch", "sklearn"}),
-        (["datasets.sources", "datasets.prepared"], {"torch", "sklearn", "pandas"}),
-        (["models.clai", "models.network_classifiers"], {"sklearn", "torchvision", "torch._dynamo", "matplotlib"}),
-    ],
-)
-def test_jobs_do_not_wait_for_libraries_that_they_do_not_use(modules: list[str], spared: set[str]) -> None:
-    imports = "; ".join(f"import replication.{module}" for module in modules)
-    code = f"{imports}; import sys; print(*sys.modules)"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not spared & set(run.stdout.split())
 
 
 def test_every_source_has_an_entry_of_the_page_on_extending_that_is_valid() -> None:
