@@ -281,7 +281,6 @@ def huge() -> bytes:
         (image_bytes(1, (28, 30)), "found an image of 28 x 30 pixels, expected 32 x 32"),
         (image_bytes(1)[:500], "cannot be decoded as an image"),
         (b"", "cannot be decoded as an image .*found an empty file"),
-        (b"<html>Please log in</html>", "cannot be decoded as an image .*found an HTML page"),
         (huge(), "(found an image of 30000 x 30000|cannot be decoded as an image)"),
     ],
 )
@@ -302,7 +301,6 @@ def test_a_picture_that_is_none_or_of_another_size_is_named(
     ("names", "message"),
     [
         (["train/cat/1.png"], "found no picture under test/<class>/"),
-        (["train/cat/1.png", "test/dog/1.png"], "classes cat, dog are in one of train/ and test/ only"),
         (["1.png"], "found no picture under train/<class>/ but 1.png; expected"),
         (["train/a/1.png", "test/a/1.png", "train/b/1.gif", "test/b/1.gif"], "found no picture in b of train"),
         (["train/a/1.png", "test/a/1.png", "val/a/1.png", "valid/a/1.png"], "found val and valid for val, expected"),
@@ -371,16 +369,12 @@ def bytes_changed(path: Path) -> None:
     ("changes", "message"),
     [
         ({"train_images": np.zeros((9, 64, 64, 3), np.uint8)}, r"is uint8 \(9, 64, 64, 3\), expected uint8 \(N, 28, 28, 3\)"),
-        ({"train_images": np.zeros((9, 28, 28, 3))}, "train_images is float64"),
         ({"train_labels": np.arange(9)[:, None] % 5}, "found no training sample of smooth muscle, .*colorectal adeno"),
         ({"test_labels": np.full((6, 1), 9, np.uint8)}, r"test_labels is .* whole numbers from 0, below 9"),
-        ({"val_labels": np.full((6, 1), -1)}, r"val_labels is .* whole numbers from 0, below 9"),
         ({"val_labels": np.zeros((5, 1), np.uint8)}, r"val_labels is uint8 \(5, 1\), expected \(6, 1\) whole numbers"),
-        ({"val_labels": np.zeros((6, 1))}, "val_labels is float64"),
         ({"val_labels": np.array([[Payload()]] * 6, dtype=object)}, "cannot be read .*Object arrays cannot be loaded"),
         ({"train_images": None}, "cannot be read .*train_images"),
         (bytes_changed, "cannot be read"),
-        (lambda path: path.write_bytes(path.read_bytes()[:5000]), "cannot be read"),
         (lambda path: path.write_bytes(b""), "cannot be read .*found an empty file"),
         (lambda path: path.write_text("<html>Please log in</html>"), "cannot be read .*found an HTML page"),
     ],

@@ -195,13 +195,10 @@ def text(change: Callable[[str], str]) -> Callable[[bytes], bytes]:
     [
         ("icu/chartevents", text(lambda t: t.replace("valuenum", "wert", 1)), "found no column valuenum among"),
         ("icu/chartevents", text(lambda t: t + f"{SECRET},1,101\n"), r"chartevents.*Line: \d+"),
-        ("icu/chartevents", text(lambda t: t + f"{SECRET}," * 30 + "\n"), r"chartevents.*Line: \d+"),
         ("icu/chartevents", text(lambda t: t.replace(",80,80,", f",80,x {SECRET},", 1)), "chartevents.*not convert.*DOUBLE"),
         ("hosp/labevents", text(lambda t: t.replace(",80,80,", ",80,nan,", 1)), "labevents.*a number is not finite"),
-        ("hosp/labevents", text(lambda t: t.replace("2150-01-02", f"yesterday {SECRET}", 1)), "labevents"),
         ("icu/icustays", text(lambda t: t.replace("\n1,", f"\nx{SECRET},", 1)), "icustays"),
         ("hosp/labevents", lambda _: b"", r"labevents\.csv\.gz: found an empty file, expected the table of MIMIC-IV"),
-        ("hosp/labevents", lambda _: b"\n<html>log in</html>", r"labevents\.csv\.gz: found an HTML page, expected the table"),
         ("icu/chartevents", lambda packed: packed[:-400], "chartevents"),
     ],
 )  # fmt: skip
