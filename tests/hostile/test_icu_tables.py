@@ -19,8 +19,8 @@ from replication.datasets.prepared import load
 from replication.datasets.sources import Raw, prepare
 from support.damage import TEXTS, damaged, raw
 from support.hostile import OUT, attack
+from support.ward import CHALLENGE
 from support.ward import MIMIC as WARD
-from support.ward import RANGES
 
 
 def text_table(rows: list[list[str]], separator: str) -> bytes:
@@ -64,9 +64,6 @@ def hours(septic: bool) -> list[list[str]]:
 
 
 RECORDS = {f"p{number:06d}.psv": text_table(hours(number % 2 == 0), "|") for number in range(1, 9)}
-CHALLENGE: dict[str, Any] = {
-    "title": "C", "variables": RANGES, "cohort": "all", "folds": 2, "development_share": None,
-}  # fmt: skip
 ONE_RECORD = st.one_of(
     altered_cells(hours(True)).map(lambda t: text_table(t, "|")), damaged(RECORDS["p000002.psv"], head=300)
 )

@@ -13,31 +13,14 @@ from replication.datasets.mimic_iv.tables import connect
 from replication.datasets.miniature.icu import COLUMNS, write_tables
 from replication.datasets.prepared import Prepared, load
 from replication.datasets.sources import Raw, prepare
+from support.repository import REAL
 
-RANGES = {
-    "HR": [20, 300],
-    "O2Sat": [20, 100],
-    "Temp": [25, 45],
-    "SBP": [20, 300],
-    "MAP": [10, 300],
-    "DBP": [5, 250],
-    "Resp": [1, 80],
-}
-MIMIC: dict[str, Any] = {
-    "title": "MIMIC-IV",
-    "cohort": "all",
-    "folds": 2,
-    "development_share": None,
-    "variables": RANGES,
-    "memory_gb": 1,
-    "minimum_age": 18,
-    "minimum_hours": 6,
-    "maximum_hours": 100,
-    "minimum_onset_hours": 2,
-    "first_stay_only": True,
-    "onset": "sepsis3",
-    "label_hours_before": 6,
-}
+SMALL = {"folds": 2, "development_share": None}
+CHALLENGE: dict[str, Any] = REAL["datasets"]["challenge2019"] | SMALL
+MIMIC: dict[str, Any] = REAL["datasets"]["mimic-iv"] | SMALL | {
+    "cohort": "all", "variables": CHALLENGE["variables"], "memory_gb": 1, "minimum_hours": 6, "maximum_hours": 100,
+    "minimum_onset_hours": 2, "onset": "sepsis3",
+}  # fmt: skip
 START = datetime.datetime(2150, 1, 1, 7, 20)
 
 

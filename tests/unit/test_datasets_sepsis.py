@@ -17,16 +17,7 @@ from replication.datasets.recordings import Rows, write
 from replication.datasets.sources import Raw, obtain, prepare
 from replication.datasets.splits import DEVELOPMENT, patient_folds
 from support.loopback import entry
-from support.ward import RANGES
-
-CHALLENGE: dict[str, Any] = {
-    "title": "Challenge 2019",
-    "cohort": "all",
-    "folds": 2,
-    "development_share": None,
-    "variables": RANGES,
-}
-
+from support.ward import CHALLENGE
 
 # Folds
 
