@@ -2,9 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -19,9 +17,6 @@ from replication.experiments import complexity
 from replication.experiments.complexity import LOSSES, SCHEDULES, Case, Measurement, Shape
 from replication.metrics.passes import trunk_passes
 from replication.models.run import training_settings
-from replication.report.claims.cost import seconds_a_pass
-from replication.report.evidence import by_setting
-from replication.report.tables.complexity import comparisons
 from replication.runs.columns import COLUMNS
 from replication.runs.settings import merge
 from support.repository import REAL
@@ -121,41 +116,3 @@ def test_each_peak_is_that_of_a_process_of_its_own() -> None:
     large, small = (row[-1] for row in complexity.peaks(cases, CPU, added=True))
     assert large == pytest.approx(128, abs=8)
     assert small < 16
-
-
-def rows_of(slow: float) -> pd.DataFrame:
-    """Times of an exact law on a machine that is slower in the second repetition and, by `slow`, in longer runs."""
-    found = []
-    for repetition in (0, 1):
-        shapes = [("batches", m, 3) for m in (2, 4, 8)] + [("classes", 4, c) for c in (2, 10, 20)]
-        for comparison, m, c in shapes:
-            speed = (1 + slow * m * c) * (1 + repetition)
-            for variant, factor in (("printed", 1.0), ("joint", 0.5), ("linear", 0.5 / (2 + 2 * repetition))):
-                row = (comparison, variant, f"M={m};C={c};B=4", repetition)
-                forward, backward = trunk_passes("printed", m, c)
-                found.append((*row, "seconds", c * m * (m - 1) * factor * speed))
-                found.append((*row, "predicted", (forward + 2 * backward) * factor * speed))
-    found.append(("batches", "joint", "M=8;C=3;B=4", 0, "peak_memory_mb", 30.0))
-    found.append(("batches", "linear", "M=8;C=3;B=4", 0, "peak_memory_mb", 40.0))
-    found.append(("inference", "streamed", "kernel=cosine;P=1;R=2;C=3", 0, "peak_memory_mb", 500.0))
-    found.append(("sampling", "printed", "C=2;share=0.1;R=200;n=10", 0, "error", 0.01))
-    found.append(("sampling", "printed", "C=2;share=0.1;R=200;n=10", 1, "error", 0.03))
-    return pd.DataFrame(found, columns=COLUMNS["benchmark.csv"])
-
-
-def test_ratios_are_of_the_same_repetition_at_the_largest_size() -> None:
-    table = comparisons(rows_of(0))
-    (row,) = table[(table["quantity"] == "seconds") & (table["second"] == "linear")].to_dict("records")
-    assert row["setting"] == "M=8;C=3;B=4"
-    assert (row["ratio"], row["low"], row["high"], row["n"], row["counted"]) == pytest.approx((3, 2, 4, 2, 3))
-    memory = table[table["quantity"] == "peak_memory_mb"].set_index("second")
-    assert memory.loc["linear", "ratio"] == pytest.approx(0.75)
-    assert memory.loc["streamed", "second_value"] == 500
-    assert np.isnan(memory.loc["streamed", "first_value"])
-
-
-def test_time_a_pass_shows_a_machine_that_slows_down_and_passes_of_a_bare_trunk_do_not() -> None:
-    rows: Any = by_setting(rows_of(0.01).query("comparison == 'classes' and variant == 'printed'"))
-    bare, seconds = (seconds_a_pass(rows, "C", bare=bare) for bare in (True, False))
-    assert (bare[20] / bare[2]).tolist() == pytest.approx([1, 1])
-    assert (seconds[20] / seconds[2]).tolist() == pytest.approx([1.8 / 1.08] * 2)

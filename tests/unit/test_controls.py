@@ -10,12 +10,10 @@ from torch import nn
 
 from clai.alignment import alignment_scores, one_vs_rest, target_matrix
 from clai.checkpoints import Checkpoint
-from clai.encoders import Encoder
 from clai.inference import decide, parzen_means
 from clai.kernels import Cosine, MahalanobisGaussian
 from replication.datasets.prepared import Prepared
-from replication.experiments import embeddings
-from replication.experiments.embeddings import open_view, train_traced
+from replication.experiments.embeddings import train_traced
 from replication.experiments.evaluation import evaluate_clai, measure_agreement
 from replication.experiments.latent_signals import as_seen, seen_statistics
 from replication.experiments.read_outs import measure_read_outs
@@ -132,26 +130,6 @@ def test_the_vote_among_the_read_outs_is_that_of_the_evaluation() -> None:
     expected = evaluate_clai(run, kernel, splits).metrics.set_index(["rule", "metric"])["value"]
     for read_out, rule in (("vote", "printed"), ("parzen", "parzen")):
         assert measured[read_out, "accuracy"] == pytest.approx(expected[rule, "accuracy"])
-
-
-def test_an_untrained_network_has_the_statistics_of_all_items_whatever_their_order(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(embeddings, "_BLOCK", 40)
-    run = rows_run("untrained")
-    order = np.argsort(run.data["y_train"], kind="stable")
-    by_class = {f"{name}_train": run.data[f"{name}_train"][order] for name in "xy"}
-    others = {name: run.data[name] for name in ("x_val", "y_val", "x_test", "y_test")}
-    ordered = Run(Prepared(run.data.info, by_class | others), run.settings, run.id, run.device)
-    seen = []
-    for one in (run, ordered):
-        encoder = open_view(one, "untrained", None).module
-        assert isinstance(encoder, Encoder)
-        with torch.no_grad():
-            features = encoder.standardise(encoder.trunk(one.splits.train.batch(torch.arange(240), None)[0]))
-        varied = features.std(0) > 0
-        seen.append(float(features[:, varied].std(0).mean()))
-    assert seen[0] == pytest.approx(seen[1], rel=0.1)
 
 
 def test_rules_agree_on_the_samples_that_neither_or_both_call_positive() -> None:

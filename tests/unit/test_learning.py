@@ -77,24 +77,6 @@ def test_failure_of_numbers_that_are_not_finite_is_divergence(
         trained(model, kind, {"learning_rate": rate}, Checkpoint(tmp_path / "c.pt", "a"))
 
 
-def failing(error: Exception) -> Callable[..., torch.Tensor]:
-    def objective(*_: torch.Tensor) -> torch.Tensor:
-        raise error
-
-    return objective
-
-
-def test_step_that_breaks_down_is_named_and_any_other_error_passes() -> None:
-    torch.manual_seed(0)
-    classifier = Classifier(MLP(3, 8, 1), 8, 3)
-    with pytest.raises(DivergenceError, match="at step 1 of 4 the loss is nan, the learning rate"):
-        batchwise_learning(classifier, failing(torch.linalg.LinAlgError("not PSD")), data(), SETTINGS, dict, None)
-    for error in (RuntimeError("shapes differ"), ValueError("no such label"), KeyError("x")):
-        with pytest.raises(type(error)) as raised:
-            batchwise_learning(classifier, failing(error), data(), SETTINGS, dict, None)
-        assert raised.value is error
-
-
 def test_validation_that_is_not_finite_is_divergence() -> None:
     with pytest.raises(DivergenceError, match=r"epoch 1: at step 4 of 4 the loss is .* not finite"):
         collaborative_learning(encoder(), Cosine(), data(), 3, SETTINGS, lambda: {"heldout": float("inf")}, None)

@@ -108,15 +108,6 @@ def test_overrides_may_change_what_a_dataset_or_a_study_reads_and_nothing_else()
     assert [key for key in ["seeds", *shared] if not accepts("studies", "ablation", key)] == refused
 
 
-def test_dataset_has_its_overrides_and_its_own_entry() -> None:
-    merged = dataset_settings(REAL, "sleepedf")
-    assert merged["encoder"] == REAL["encoder"] | {"trunk": "resnet1d", "width": 16, "blocks": [1, 1, 1, 1]}
-    assert merged["dataset"]["sampling_rate"] == 100
-    assert not {"overrides", "models", "needs"} & merged["dataset"].keys()
-    assert not {"datasets", "studies", "variants", "tuning"} & merged.keys()
-    assert REAL["encoder"]["trunk"] == "resnet2d"
-
-
 def test_settings_of_a_cell_are_those_of_its_study_and_then_of_its_variants() -> None:
     assert cells(REAL, "ablation")["full_zero"] == {"kernel": "full", "target": "zero"}
     cell = cell_settings(REAL, "ablation", "cosine_product")

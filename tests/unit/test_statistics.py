@@ -1,7 +1,5 @@
 """Intervals over seeds and folds, and families of tests, do what they are for."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -79,30 +77,9 @@ def test_interval_over_folds_covers_the_expected_difference_where_the_usual_one_
     assert abs(corrected - 0.95) < min(0.02, abs(usual - 0.95))
 
 
-@pytest.mark.parametrize(("unit", "correlation"), [("seed", 0.0), ("fold", 1 / 5)])
-def test_coverage_is_exact_for_the_correlation_that_the_correction_assumes(unit: str, correlation: float) -> None:
-    """Nadeau and Bengio's n_test / n_train of k folds amounts to a correlation of 1 / k between folds."""
-    rng, repetitions = np.random.default_rng(1), 4000
-    shared, own = rng.normal(size=(repetitions, 1)), rng.normal(size=(repetitions, 5))
-    values = np.sqrt(correlation) * shared + np.sqrt(1 - correlation) * own
-    found = coverage([interval(series(row, unit)) for row in values], 0.0)
-    assert found == pytest.approx(0.95, abs=0.012)  # 3.5 standard errors
-
-
 def test_holm_by_hand() -> None:
     """Holm (1979): the smallest times N, the next times N - 1, never below the one before."""
     found = holm(np.array([0.04, 0.01, np.nan, 0.03, 0.9]))
     assert found == pytest.approx([0.09, 0.04, np.nan, 0.09, 0.9], nan_ok=True)
     assert holm(np.array([0.6, 0.8])).tolist() == [1.0, 1.0]
     assert not len(holm(np.array([])))
-
-
-@pytest.mark.parametrize("dependence", [lambda z: z, lambda z: z + 2 * z[:, :1]], ids=["independent", "dependent"])
-def test_holm_keeps_the_probability_of_any_false_rejection(dependence: Callable[[Floats], Floats]) -> None:
-    """Of eight tests two are of true effects."""
-    noise = dependence(np.random.default_rng(0).normal(size=(4000, 8)))
-    effect = np.r_[4.0, 4.0, np.zeros(6)]
-    p = 2 * stats.norm.sf(np.abs(noise / noise.std(0) + effect))
-    false = np.array([(holm(row)[2:] < 0.05).any() for row in p])
-    assert false.mean() < 0.06
-    assert (p[:, 2:] < 0.05).any(1).mean() > 0.1, "without the adjustment there are more"

@@ -12,11 +12,9 @@ import pytest
 from clai.errors import InputError
 from replication.report.labels import MINI_NOTE
 from replication.report.statistics import holm
-from replication.report.tables.complexity import MEASURES, time_frame
 from replication.report.tables.layout import number
 from replication.report.tables.render import TABLES, Table, render
 from replication.report.tables.setup import setting_text
-from replication.runs.columns import COLUMNS
 from support.published import PUBLISHED, change, copy_evidence, describe, sources_for, without_models
 from support.repository import REPOSITORY
 
@@ -46,24 +44,6 @@ def test_cells_are_mean_and_sd_of_the_runs_and_stand_in_the_latex(name: str) -> 
         assert number(row["mean"], row["sd"], digits) in table.tex
     for row in table.frame.dropna(subset=["printed"]).to_dict("records"):
         assert f"{row['printed']:g}".rstrip("0") in table.tex
-
-
-def test_table3_has_the_differences_of_a_study_from_the_mixture_of_its_cohort() -> None:
-    table = rendered("table3")
-    study, cohort = (
-        pd.read_csv(PUBLISHED / key / "evidence" / "metrics.csv", keep_default_na=False).query("metric == 'auroc'")
-        for key in ("recording-batches", "challenge2019-septic")
-    )
-    ours = study.query("model == 'full_rate-quarter' and rule == 'printed' and shares == 'population'").set_index(
-        "fold"
-    )
-    mixture = cohort.query("model == 'student-t-mixture'").set_index("fold")
-    (row,) = table.frame.query("pair == 'CLaI-M minus Mixture of Student-t' and metric == 'gap_auroc'").to_dict(
-        "records"
-    )
-    assert row["mean"] == pytest.approx((ours["value"] - mixture["value"]).mean())
-    assert row["low"] < row["mean"] < row["high"]
-    assert f"{row['mean']:.3f} [{row['low']:.3f}, {row['high']:.3f}]" in table.tex
 
 
 @pytest.mark.parametrize("left_out", [["clai-m", "clai-c"], ["clai-c"]])
@@ -160,37 +140,6 @@ def test_comparisons_have_p_values_adjusted_for_all_of_the_table_and_name_what_i
     (root / "cifar10" / "evidence" / "comparisons.csv").unlink()
     missing = rendered("supplement/tableS4", root).frame.query("dataset == 'cifar10'")
     assert missing["data"].tolist() == ["not computed: its evidence has no comparisons.csv"]
-
-
-def test_every_reading_of_intensive_care_has_both_kernels_and_their_paired_difference(tmp_path: Path) -> None:
-    root = copy_evidence(tmp_path / "published", "challenge2019", "printed-loss")
-    change(root, "printed-loss", "metrics.csv", lambda metrics: metrics[metrics["shares"] != "equal"])
-    frame = rendered("supplement/tableS10", root).frame
-    own = frame[frame["dataset"].isin(["challenge2019", "printed-loss"])]
-    means = own.groupby(["loss", "shares", "rule", "metric"], sort=False)["mean"].apply(list)
-    assert len(means.groupby(["loss", "shares", "rule"])) == 2 * (4 + 2)
-    for (loss, shares, *_), (m, c, gap) in means.items():
-        assert gap == pytest.approx(m - c, nan_ok=True)
-        assert pd.isna(gap) == ((loss, shares) == ("printed", "equal")), "these runs lack it"
-
-
-def stages(root: Path) -> pd.DataFrame:
-    frame = time_frame(sources_for("supplement/tableS7", root))
-    own = frame[(frame["dataset"] == "cifar10") & frame["stage"].notna()]
-    return own.pivot_table(index="stage", columns="metric", values="mean", dropna=False)
-
-
-def test_measured_stages_are_shown_and_trainings_count_the_longest_and_the_largest(tmp_path: Path) -> None:
-    root = copy_evidence(tmp_path / "published", "cifar10")
-    values = [["download", 5, 2, 100, 3], ["prepare", 7, 6, 300, 4], ["summarise", 1, 0.5, 90, 0.25]]
-    table = pd.DataFrame(values, columns=COLUMNS["resources.csv"])
-    table.to_csv(root / "cifar10" / "evidence" / "resources.csv", index=False)
-    own, records = stages(root), sources_for("supplement/tableS7", root).evidence.runs("cifar10")
-    measured = own.loc[["download", "prepare", "summarise"], list(MEASURES)]
-    assert measured.to_numpy().tolist() == [row[1:] for row in values]
-    train = own.loc["train"]
-    assert train["wall_seconds"] == max(record["wall_seconds"] for record in records)
-    assert train["peak_memory_mb"] == max(record["peak_memory_mb"] for record in records)
 
 
 @pytest.mark.parametrize(("train", "accuracy", "recall"), [([1, 3], 75, 100), ([3, 1], 25, 0), ([1, 1, 2], 60, 60)])

@@ -94,22 +94,6 @@ def tuning_table(root: Path) -> pd.DataFrame:
     return frame[frame["dataset"].isin(["cifar10", TUNED])]
 
 
-def test_table_s17_has_every_trial_the_best_of_each_model_and_its_test_score(tmp_path: Path) -> None:
-    root = copy_evidence(tmp_path / "published", "cifar10", TUNED)
-    scores = pd.read_csv(root / TUNED / "evidence" / "metrics.csv").query("metric == 'accuracy'")
-    scores = scores[scores["rule"].isin(["printed"]) | scores["rule"].isna()].groupby("model")["value"].mean()
-    frame = tuning_table(root)
-    trials_of = frame.dropna(subset=["trial"]).set_index("model")
-    assert trials_of["mean"].to_dict() == pytest.approx((100 * scores).to_dict())
-    best = trials_of["mean"].groupby(trials_of["method"]).transform("max")
-    assert set(trials_of.index[trials_of["chosen"].astype(bool)]) <= set(trials_of.index[trials_of["mean"] == best])
-    tested = frame[frame["trial"].isna()].set_index("model")
-    metrics = pd.read_csv(root / "cifar10" / "evidence" / "metrics.csv")
-    own = metrics.query("model == 'cross-entropy' and metric == 'accuracy'")["value"]
-    assert tested.loc["cross-entropy", "mean"] == pytest.approx(100 * own.mean())
-    assert tested.loc["cross-entropy", "low"] < 100 * own.mean() < tested.loc["cross-entropy", "high"]
-
-
 def test_runs_with_other_settings_than_the_best_trial_are_no_test_of_it(tmp_path: Path) -> None:
     root = copy_evidence(tmp_path / "published", "cifar10", TUNED)
     records = read_records(root / "cifar10" / "evidence")
