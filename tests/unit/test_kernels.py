@@ -72,26 +72,6 @@ def test_metric_is_positive_semidefinite_and_gives_the_distances(metric: str) ->
     torch.testing.assert_close(-kernel.log_parzen(a, r), expected)
 
 
-def test_each_metric_contains_the_simpler_ones() -> None:
-    """A diagonal L is the diagonal metric, equal weights are the scalar one, 1 / sqrt(size) of them the identity."""
-    size, z = 4, embeddings(6, 4)
-    weights = embeddings(4, seed=2).abs()
-    full, diagonal, scalar, identity = (MahalanobisGaussian(size, m).double() for m in METRICS)  # type: ignore[arg-type]
-    with torch.no_grad():
-        full.root.copy_(torch.diag(weights))
-        diagonal.root.copy_(weights)
-    torch.testing.assert_close(full(z, z), diagonal(z, z))
-    with torch.no_grad():
-        diagonal.root.fill_(0.7)
-        scalar.root.fill_(0.7)
-    torch.testing.assert_close(diagonal(z, z), scalar(z, z))
-    with torch.no_grad():
-        scalar.root.fill_(size**-0.5)
-    torch.testing.assert_close(scalar(z, z), identity(z, z))
-    learned = [sum(p.numel() for p in k.parameters()) for k in (full, diagonal, scalar, identity)]
-    assert learned == [16, 4, 1, 0]
-
-
 @pytest.mark.parametrize("metric", METRICS)
 def test_all_metrics_start_alike(metric: str) -> None:
     torch.testing.assert_close(MahalanobisGaussian(8, metric).matrix.detach(), torch.eye(8) / 8)  # type: ignore[arg-type]
