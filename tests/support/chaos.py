@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
 import yaml
 
 from support.copies import Tree, copy_of_repository, repeatable
@@ -79,8 +80,8 @@ class Chaos:
             status = running.wait()
         while left := processes_in(self.tree.path):
             for process in left:
-                with suppress(ProcessLookupError):
-                    os.kill(process, signal.SIGKILL)
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
             time.sleep(0.05)
         return status
 
@@ -112,16 +113,9 @@ class Chaos:
         return f"seed {self.seed}: {'; '.join(self.notes)}"
 
 
-def processes_in(folder: Path) -> list[int]:
-    """Return the processes whose working directory is a folder."""
-    found = []
-    for link in Path("/proc").glob("[0-9]*/cwd"):
-        try:
-            if link.resolve(strict=True) == folder.resolve():
-                found.append(int(link.parent.name))
-        except OSError:
-            continue  # It has ended, or belongs to somebody else.
-    return found
+def processes_in(folder: Path) -> list[psutil.Process]:
+    """Return the processes whose working directory is a folder, by number."""
+    return [process for process in psutil.process_iter(["cwd"]) if process.info["cwd"] == str(folder.resolve())]
 
 
 def signalled(to: str, number: signal.Signals) -> Callable[[Chaos], None]:
@@ -135,9 +129,9 @@ def signalled(to: str, number: signal.Signals) -> Callable[[Chaos], None]:
                 running.send_signal(number)
             elif to == "all":
                 os.killpg(running.pid, number)
-            elif jobs := [process for process in processes_in(chaos.tree.path) if process != running.pid]:
+            elif jobs := [process for process in processes_in(chaos.tree.path) if process.pid != running.pid]:
                 chaos.notes.append(f"process {(at := chaos.draw.randrange(len(jobs))) + 1} of {len(jobs)}")
-                os.kill(sorted(jobs)[at], number)
+                jobs[at].send_signal(number)
         chaos.end(running, HANGING if number == signal.SIGTERM else PATIENCE)
 
     return happen

@@ -16,6 +16,7 @@ from hypothesis.internal.conjecture import providers
 from hypothesis.strategies import SearchStrategy
 
 from clai.errors import InputError
+from support.repository import contents
 
 SCALE = float(os.environ.get("CLAI_HOSTILE_SCALE", "0.3"))
 """Multiplies the number of cases of each parser; 1 for a longer search than that of continuous integration."""
@@ -38,11 +39,6 @@ def within_memory() -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    """Return all files below a folder by name."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def attack(

@@ -129,8 +129,3 @@ def _forks() -> multiprocessing.context.ForkServerContext:
     with mock.patch.dict(os.environ, PYTHONPATH=folders, OMP_NUM_THREADS="1"):
         multiprocessing.forkserver.ensure_running()
     return context
-
-
-def results(folder: Path) -> dict[str, bytes]:
-    """What `fit` left."""
-    return {path.name: path.read_bytes() for path in folder.iterdir()}

@@ -13,3 +13,8 @@ MINI: dict[str, Any] = load_settings(REPOSITORY, mini=True)
 PUBLISHED = REPOSITORY / "results" / "published"
 SOURCES = CONFIG / "data_sources.csv"
 PRINTED = read_values(CONFIG / "printed_values.csv")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return all files below a folder by name."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

@@ -5,14 +5,15 @@ import os
 import re
 import secrets
 import shutil
-import signal
 import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import psutil
 
 PROGRAMS = ("munged", "mariadbd", "mariadb-install-db", "slurmdbd", "slurmctld", "slurmd", "sbatch", "srun", "squeue")
 PROGRAMS += ("sacct", "sacctmgr", "scontrol", "scancel")
@@ -141,15 +142,16 @@ class Cluster:
 
     def kill(self, node: str) -> None:
         """Let a node lose its power: its daemon and all that jobs run there get SIGKILL."""
-        processes = [
-            pid for job in self.jobs() if (job.state, job.node) == ("RUNNING", node) for pid in self.processes(job)
-        ]
+        running = [job for job in self.jobs() if (job.state, job.node) == ("RUNNING", node)]
+        processes = [psutil.Process(pid) for job in running for pid in self.processes(job)]
         daemon = self.daemons.pop(node)
         daemon.kill()
         daemon.wait(30)
         # Those that watch the steps go before the steps, or they would report that the job failed.
-        for pid in [*filter(_watches, map(_parent, processes)), *processes]:
-            _kill(pid)
+        parents = {process.parent() for process in processes} - {None}
+        for process in [*(one for one in parents if one.name().startswith("slurmstepd")), *processes]:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
 
     def power_on(self, node: str) -> None:
         """Start the daemon of a node, and wait until the node takes jobs."""
@@ -187,29 +189,6 @@ def _job(line: list[str], rule: str, restarts: int) -> Job:
         minutes=int(minutes) if minutes.isdigit() else 0, gpus=int(gpus[1]) if gpus else 0, node=node, restarts=restarts,
         elapsed=int(elapsed),
     )  # fmt: skip
-
-
-def _parent(pid: int) -> int:
-    found = re.search(r"^PPid:\t(\d+)", _reads(pid, "status"), re.MULTILINE)
-    return int(found[1]) if found else 0
-
-
-def _watches(pid: int) -> bool:
-    return pid > 1 and _reads(pid, "comm").startswith("slurmstepd")
-
-
-def _reads(pid: int, name: str) -> str:
-    try:
-        return Path(f"/proc/{pid}/{name}").read_text(errors="replace")
-    except OSError:  # it has ended
-        return ""
-
-
-def _kill(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
 
 
 def _free_ports(number: int) -> list[int]:
@@ -260,9 +239,10 @@ def cluster(folder: Path, cpus: int, gpus: int) -> Iterator[Cluster]:
             daemon.terminate()
             daemon.wait(60)
         # Without control groups Slurm loses a process whose parent has ended.
-        for entry in Path("/proc").glob("[0-9]*"):
-            if f"SLURM_CONF={folder}/slurm.conf" in _reads(int(entry.name), "environ").split("\0"):
-                _kill(int(entry.name))
+        for process in psutil.process_iter(["environ"]):
+            if (process.info["environ"] or {}).get("SLURM_CONF") == f"{folder}/slurm.conf":
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
 
 
 def _start(running: Cluster) -> None:

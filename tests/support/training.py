@@ -1,8 +1,10 @@
-"""Settings of a small training, for tests to change, and embeddings as trained ones may be."""
+"""Settings of a small training, for tests to change, kernels as printed, and embeddings as trained ones may be."""
 
 import torch
 
+from clai import algorithms_as_printed as printed
 from clai.alignment import one_vs_rest
+from clai.kernels import Kernel
 from clai.trainer import TrainingSettings
 from replication.models.embedding import Embedded
 
@@ -20,3 +22,10 @@ def clouds(n: int, seed: int, classes: int, separation: float = 1.5) -> Embedded
     z = torch.randn(classes, n, 4, generator=generator)
     z[..., 0] += separation * (one_vs_rest(y, classes) > 0)
     return Embedded(z, y)
+
+
+def printed_similarity(kernel: Kernel) -> printed.Similarity:
+    """Return the printed form of a kernel, on its parameters as they are now."""
+    if kernel.name == "cosine":
+        return printed.cosine
+    return printed.mahalanobis(kernel.root.tril().T @ kernel.root.tril())

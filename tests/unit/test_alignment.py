@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from clai.alignment import Target, TargetMatrix, alignment_loss, alignment_scores, balanced, one_vs_rest, target_matrix
+from clai.alignment import Target, alignment_loss, alignment_scores, balanced, one_vs_rest, target_matrix
 from clai.kernels import Kernel, build
 from replication.experiments.theory import check_bound
 
@@ -24,19 +24,6 @@ def alignment(s: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
 def test_one_vs_rest() -> None:
     assert signs(LABELS_T).tolist() == [[1, -1, -1], [-1, 1, -1], [-1, -1, 1]]
     assert signs(torch.tensor([0, 1, 1]), 1).tolist() == [[-1, 1, 1]], "binary: class 1 is the positive class"
-
-
-def test_product_target_is_the_outer_product_of_signs() -> None:
-    target = target_matrix(signs(LABELS_T), signs(LABELS_R), "product")
-    assert target.weights is None
-    # Condition 1: anchors - + -, references + + - -.
-    assert target.values[1].tolist() == [[-1, -1, 1, 1], [1, 1, -1, -1], [-1, -1, 1, 1]]
-
-
-def test_zero_target_is_the_equation_of_line_430() -> None:
-    target = target_matrix(signs(LABELS_T), signs(LABELS_R), "zero")
-    assert target.weights is None
-    assert target.values[1].tolist() == [[-1, -1, 0, 0], [1, 1, -1, -1], [-1, -1, 0, 0]]
 
 
 def test_masked_target_leaves_pairs_of_negatives_out_of_the_loss() -> None:
@@ -76,12 +63,6 @@ def test_balanced_pairs_of_one_class_only_count_alike() -> None:
     assert weights is not None
     torch.testing.assert_close(weights / weights.sum(), torch.tensor([[[2.0, 1, 1], [2, 1, 1]]]) / 8)
     assert torch.isfinite(alignment_loss(similarity, balanced(target, anchor, reference))).all()
-
-
-def test_loss_is_the_squared_frobenius_distance_over_batch_size_squared() -> None:
-    s, t = torch.rand(2, 4, 4), torch.ones(2, 4, 4)
-    expected = [(s[k] - t[k]).norm().item() ** 2 / 16 for k in range(2)]
-    assert alignment_loss(s, TargetMatrix(t, None)).tolist() == pytest.approx(expected)
 
 
 def test_centring_takes_away_the_alignment_that_a_constant_similarity_has() -> None:

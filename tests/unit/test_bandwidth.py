@@ -50,14 +50,6 @@ def test_a_power_of_one_is_the_kernel_itself(kernel: Kernel) -> None:
     assert "power" not in KERNELS, "it is no kernel to train with"
 
 
-@pytest.mark.parametrize("kernel", [Cosine(), MahalanobisGaussian(4, "identity")])
-def test_the_chosen_power_is_no_worse_than_one_on_validation_samples(kernel: Kernel) -> None:
-    val, test = clouds(120, 1, CLASSES), clouds(120, 2, CLASSES)
-    chosen = measured(kernel, val, test)["parzen-power", "power"]
-    losses = [log_loss(val.y.numpy(), posteriors(Power(kernel, p), val).numpy()) for p in (chosen, *POWERS)]
-    assert losses[0] <= min(losses[1:]) + 1e-9
-
-
 @pytest.mark.parametrize(("best", "found"), [(1.0, 1.0), (3.0, 3.0), (100.0, 16.0), (0.01, 0.25)])
 def test_a_power_is_refined_between_those_of_the_grid_and_stays_within(best: float, found: float) -> None:
     assert choose_power(lambda power: abs(math.log(power / best)), POWERS) == pytest.approx(found, rel=0.02)

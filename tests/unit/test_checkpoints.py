@@ -12,7 +12,8 @@ import pytest
 import torch
 
 from clai.checkpoints import STOPPED, Checkpoint
-from support.interruptible import FITS, fit, results, start
+from support.interruptible import FITS, fit, start
+from support.repository import contents
 
 ENDINGS = {signal.SIGKILL: {-signal.SIGKILL}, signal.SIGTERM: {STOPPED, -signal.SIGTERM}}
 """Exit status by signal. SIGTERM has its usual effect before the training listens."""
@@ -30,7 +31,7 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[d
         running = start(name, folder)
         running.join()
         assert running.exitcode == 0
-        fits[name] = results(folder), time.monotonic() - began
+        fits[name] = contents(folder), time.monotonic() - began
         assert fits[name][0].keys() == {"parameters", "table"}
     return fits
 
@@ -56,7 +57,7 @@ def test_interrupted_at_random_moments_it_ends_with_the_same_bytes(
         if running.exitcode == 0:
             finished += 1
             latest = whole / 2
-            assert results(tmp_path) == expected
+            assert contents(tmp_path) == expected
             for path in tmp_path.iterdir():
                 path.unlink()
         else:
@@ -93,13 +94,13 @@ def test_full_disk_leaves_the_last_state_and_no_fragment(
     running.join()
     for part in tmp_path.glob("*.part"):
         part.unlink()
-    saved = results(tmp_path)
+    saved = contents(tmp_path)
     running = start("clai-m", tmp_path, room=1000)
     running.join()
     assert running.exitcode == 1
-    assert results(tmp_path) == saved
+    assert contents(tmp_path) == saved
     fit("clai-m", tmp_path)
-    assert results(tmp_path) == uninterrupted["clai-m"][0]
+    assert contents(tmp_path) == uninterrupted["clai-m"][0]
 
 
 class Stopping(Checkpoint):

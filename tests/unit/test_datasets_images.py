@@ -359,12 +359,6 @@ def test_a_set_that_is_not_flat_or_not_there_is_refused(flag: str) -> None:
         medmnist.catalogue({"medmnist_flag": flag})
 
 
-def bytes_changed(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[2000:2100] = bytes(100)
-    path.write_bytes(content)
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -374,7 +368,7 @@ def bytes_changed(path: Path) -> None:
         ({"val_labels": np.zeros((5, 1), np.uint8)}, r"val_labels is uint8 \(5, 1\), expected \(6, 1\) whole numbers"),
         ({"val_labels": np.array([[Payload()]] * 6, dtype=object)}, "cannot be read .*Object arrays cannot be loaded"),
         ({"train_images": None}, "cannot be read .*train_images"),
-        (bytes_changed, "cannot be read"),
+        (lambda path: path.write_bytes(path.read_bytes()[:5000]), "cannot be read"),
         (lambda path: path.write_bytes(b""), "cannot be read .*found an empty file"),
         (lambda path: path.write_text("<html>Please log in</html>"), "cannot be read .*found an HTML page"),
     ],

@@ -88,16 +88,6 @@ def test_bare_probabilities_are_the_mappings_of_f() -> None:
     np.testing.assert_allclose(two.predict_proba(X / 16)[:, 1], (1 + two.decision_function(X / 16)) / 2)
 
 
-def test_calibration_of_separable_classes_leaves_no_class_impossible() -> None:
-    X, y = make_blobs(60, centers=[[0, 0], [20, 0], [0, 20]], random_state=0)
-    model = CLaIClassifier(random_state=0).fit(X / 10, y)
-    assert model.score(X / 10, y) == 1
-    p = model.predict_proba(X / 10)
-    np.testing.assert_allclose(p.sum(1), 1)
-    assert p.min() >= 1 / 63 - 1e-12
-    np.testing.assert_array_equal(p.argmax(1), y)
-
-
 def test_calibration_takes_no_more_parts_than_the_rarest_class_has_samples() -> None:
     X, y = make_blobs([30, 30, 2], centers=[[0, 0], [2, 0], [0, 2]], random_state=0)
     two, five = (CLaIClassifier(epochs=2, calibration=parts, random_state=0).fit(X, y) for parts in (2, 5))

@@ -9,7 +9,6 @@ import pytest
 
 from replication.report.claims.judge import judge
 from replication.report.figures.render import FIGURES, render
-from replication.report.figures.supplement_accuracy import pool_bins
 from replication.report.labels import MINI_NOTE
 from support.published import PUBLISHED, copy_evidence, evidence_for, without_models
 from support.repository import PRINTED
@@ -60,16 +59,6 @@ def test_datasets_without_a_clai_model_are_drawn(tmp_path: Path) -> None:
         assert not set(frame.get("model", ())) & set(left_out), name
 
 
-def test_band_powers_take_the_panel_of_the_signals_where_these_were_not_run(tmp_path: Path) -> None:
-    root = copy_evidence(tmp_path / "published", "sleepedf-bands")
-    figure, frame, _, _ = drawn("figure2", root)
-    assert [axes.get_title() for axes in figure.axes][2] == "(c) Sleep-EDF, band\npowers"
-    assert set(frame["dataset"]) == {"sleepedf-bands"}
-    (root / "sleepedf").symlink_to(root / "sleepedf-bands")
-    for name in ("figure2", "figure3"):
-        assert set(drawn(name, root)[1]["dataset"]) == {"sleepedf"}
-
-
 def test_figure3_shows_the_mean_of_the_seeds_and_each_floor() -> None:
     _, frame, _, _ = drawn("figure3")
     history = pd.read_csv(PUBLISHED / "cifar10" / "evidence" / "history.csv")
@@ -79,12 +68,3 @@ def test_figure3_shows_the_mean_of_the_seeds_and_each_floor() -> None:
     assert row.loc["loss", "sd"] == pytest.approx(last["loss"].std(ddof=1))
     assert row.loc["floor", "mean"] == pytest.approx(last["floor"].mean())
     assert row.loc["validation_accuracy", "n"] == len(last)
-
-
-def test_bins_are_pooled_by_their_counts() -> None:
-    columns = ["model", "kind", "mapping", "bin", "n", "confidence", "accuracy"]
-    rows = [("m", "top-label", "raw", 3, 1, 0.2, 1.0), ("m", "top-label", "raw", 3, 3, 0.3, 0.0)]
-    pooled = pool_bins(pd.DataFrame(rows, columns=columns))
-    assert pooled["n"].tolist() == [4]
-    assert pooled["confidence"].tolist() == pytest.approx([0.275])
-    assert pooled["accuracy"].tolist() == pytest.approx([0.25])

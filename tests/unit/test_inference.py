@@ -20,8 +20,8 @@ from clai.inference import (
     sample_references,
     standard_error,
 )
-from clai.kernels import Cosine, Kernel, MahalanobisGaussian
-from replication.experiments.evaluation import with_shares
+from clai.kernels import Cosine, MahalanobisGaussian
+from support.training import printed_similarity
 
 SIZE, TEST, REFERENCE, BATCH = 5, 17, 60, 6
 KERNELS = {"cosine": Cosine(), "gaussian": MahalanobisGaussian(SIZE, "full").double()}
@@ -36,10 +36,6 @@ def embeddings(classes: int) -> tuple[Tensor, Tensor, Tensor]:
     )
     labels = (torch.rand(REFERENCE, generator=generator) ** 2 * classes).long()
     return test, reference, labels
-
-
-def printed_similarity(kernel: Kernel) -> printed.Similarity:
-    return printed.cosine if isinstance(kernel, Cosine) else printed.mahalanobis(kernel.matrix.detach())
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -162,18 +158,6 @@ def test_a_vote_of_sampled_references_is_unbiased_and_knows_its_error(name: str,
         if rule != "parzen":  # a ratio, unbiased to first order only
             assert ((f.mean(0) - decide(exact, rule)).abs() < 4.5 * spread / draws**0.5).all()
         torch.testing.assert_close(stated, spread, rtol=0.25, atol=0)
-
-
-@pytest.mark.parametrize("name", KERNELS)
-def test_equal_shares_weight_both_classes_alike_whatever_their_numbers(name: str) -> None:
-    test, reference, labels = embeddings(2)
-    means = parzen_means(KERNELS[name], test, reference, labels, block=64)
-    similarity = KERNELS[name](test, reference)[0]
-    positive = (labels == 1).double()
-    weight = 0.5 * positive / positive.sum() - 0.5 * (1 - positive) / (1 - positive).sum()
-    f = decide(with_shares(means, "equal"), "printed")
-    torch.testing.assert_close(f[0], similarity @ weight, rtol=0, atol=1e-12)
-    assert not torch.allclose(f, decide(with_shares(means, "population"), "printed"))
 
 
 @pytest.mark.parametrize("classes", [2, 4])

@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 import pytest
@@ -17,7 +18,7 @@ from clai.kernels import Kernel, build
 from clai.learning import class_draw, collaborative_learning
 from clai.trainer import TrainingSettings
 from replication.models.base import draw_shift
-from support.training import SETTINGS
+from support.training import SETTINGS, printed_similarity
 
 BATCH, EPOCHS, ETA, SEED, SIZE = 5, 2, 0.1, 3, 4
 
@@ -46,13 +47,6 @@ def model(trunk: str, conditions: int, family: str) -> tuple[Encoder, Kernel]:
     module = MLP(3, 6, 1) if trunk == "mlp" else BatchNormTrunk()
     encoder = Encoder(module, ConditionedHead(module.features, conditions, SIZE)).double()
     return encoder, build(family, SIZE, "full").double()
-
-
-def printed_similarity(kernel: Kernel) -> Callable[[], printed.Similarity]:
-    """The printed form on the same parameters, M made anew at each use."""
-    if not list(kernel.parameters()):
-        return lambda: printed.cosine
-    return lambda: printed.mahalanobis(kernel.root.tril().T @ kernel.root.tril())
 
 
 def shuffler() -> Callable[[int], Tensor]:
@@ -121,7 +115,7 @@ def compared(trunk: str, family: str, classes: int, settings: TrainingSettings) 
     encoder, kernel = copy.deepcopy(start[0]), copy.deepcopy(start[1])
     x, labels = data(classes)
     collaborative_learning(*fast, Vectors(x, labels), conditions, settings, dict, None)
-    theta, similarity = [*encoder.parameters(), *kernel.parameters()], printed_similarity(kernel)
+    theta, similarity = [*encoder.parameters(), *kernel.parameters()], partial(printed_similarity, kernel)
     target = printed.target_zero if settings.target == "zero" else printed.target_product
     given = (BATCH, EPOCHS, ETA, shuffler())
     if classes == 2:
@@ -173,7 +167,7 @@ def test_n_references_are_groups_of_an_anchor_and_n_batches(references: int, tru
         y_t, *y_later = [y_batch for _, y_batch in group]
         for z_r, y_r in zip(z_later, y_later, strict=True):
             for k in range(3):
-                s = printed_similarity(kernel)()(z_t[k], z_r[k])
+                s = printed_similarity(kernel)(z_t[k], z_r[k])
                 t = printed.target_product(printed.relabel(y_t, k, x.dtype), printed.relabel(y_r, k, x.dtype))
                 ((s - t).square().mean() / (3 * references)).backward(retain_graph=True)
         printed.descend(theta, ETA)

@@ -8,6 +8,7 @@ from clai import AlignmentLoss, vote
 from clai import algorithms_as_printed as printed
 from clai.alignment import Target
 from clai.kernels import Kernel, build
+from support.training import printed_similarity
 
 ANCHORS, REFERENCES, SIZE, CLASSES = 9, 12, 4, 3
 
@@ -24,10 +25,6 @@ def kernel(name: str) -> Kernel:
     return build(name, SIZE, "full").double()
 
 
-def printed_kernel(own: Kernel) -> printed.Similarity:
-    return printed.cosine if own.name == "cosine" else printed.mahalanobis(own.root.tril().T @ own.root.tril())
-
-
 @pytest.mark.parametrize("name", ["cosine", "gaussian"])
 @pytest.mark.parametrize("target", ["zero", "product"])
 def test_under_conditions_it_has_the_gradients_of_the_printed_loss(name: str, target: Target) -> None:
@@ -42,7 +39,7 @@ def test_under_conditions_it_has_the_gradients_of_the_printed_loss(name: str, ta
     total = torch.zeros((), dtype=torch.float64)
     for k in range(CLASSES):
         signs = (printed.relabel(part, k, z.dtype) for part in (y, y_references))
-        difference = printed_kernel(own)(z[k], z_references[k]) - as_printed(*signs)
+        difference = printed_similarity(own)(z[k], z_references[k]) - as_printed(*signs)
         total = total + difference.square().sum() / (ANCHORS * REFERENCES) / CLASSES
     torch.testing.assert_close(loss, total, rtol=0, atol=1e-9)
     for a, b in zip(gradients, torch.autograd.grad(total, given), strict=True):

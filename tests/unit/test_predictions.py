@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from clai.calibration import scaled_softmax
 from clai.errors import InputError
@@ -73,20 +72,6 @@ def test_alarms_and_f1_are_exact_and_precision_keeps_its_digits(tmp_path: Path) 
         for metric in ("auroc", "auprc", "ece", "ece_calibrated", "ece_positive_rate", "brier", "brier_calibrated"):
             assert after[metric] == pytest.approx(before[metric], abs=5e-4)
         assert after["auprc"] == pytest.approx(before["auprc"], abs=1e-4)
-
-
-def test_votes_keep_their_sign_order_and_calibration(tmp_path: Path) -> None:
-    samples, runs = recordings()
-    for given in runs.values():
-        given["score"] = np.tanh(given["score"]).astype(np.float32)
-        given["score"][:4] = -1, 1, 1e-9, -1e-9
-        given["probability"] = (1 + given["score"]) / 2
-        given["calibrated"] = expit(3 * given["score"].astype(np.float64) - 1).astype(np.float32)
-    for given, kept in zip(runs.values(), stored(tmp_path, samples, runs, 1.0, 2), strict=True):
-        assert np.array_equal(given["score"] > 0, kept.score > 0)
-        assert (np.diff(kept.score[np.argsort(given["score"])]) >= 0).all()
-        for name in ("score", "probability", "calibrated"):
-            assert np.allclose(getattr(kept, name), given[name], atol=1e-5)
 
 
 def test_predictions_of_other_samples_are_refused(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from clai.errors import InputError
-from replication.datasets import prepared
 from replication.datasets.miniature.make import make
 from replication.datasets.prepared import load, statistics, writing
 from replication.datasets.sources import obtain, prepare
@@ -83,15 +82,6 @@ def test_an_array_that_is_not_as_described_is_refused_and_no_pickle_is_loaded(tm
     np.save(tmp_path / "prepared" / "y_test.npy", array, allow_pickle=True)
     with pytest.raises(InputError, match=r"y_test\.npy"):
         load(tmp_path / "prepared")
-
-
-def test_a_streamed_array_is_as_the_whole_one(tmp_path: Path) -> None:
-    x = np.arange(24, dtype=np.float32).reshape(6, 2, 2)
-    writer = prepared.Writer(tmp_path)
-    writer.stream("a", x.shape, np.float32, [x[:4], x[4:]])
-    writer.array("b", x)
-    assert (tmp_path / "a.npy").read_bytes() == (tmp_path / "b.npy").read_bytes()
-    assert writer.written["a"] == writer.written["b"]
 
 
 def test_streamed_statistics_equal_those_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,15 +100,6 @@ def test_every_number_of_a_table_is_traced_to_the_runs_of_its_dataset_and_model(
         assert [record["run"] for record in behind] == expected
 
 
-def test_a_claim_rests_on_the_runs_of_the_evidence_that_it_names() -> None:
-    runs = [{"run": run} for run in ("a/clai-m/seed0", "a/clai-c/seed0", "b/gp/seed0/fold0", "theory/checks/seed0")]
-    files = [["a/evidence/metrics.csv"], ["theory/evidence/theory.csv", "b/evidence/latent.csv"], []]
-    frame = pd.DataFrame({"claim": ["one", "two", "three"]})
-    traced = trace(frame, {"claims": [{"files": names} for names in files]}, runs)
-    assert [list(rows["claim"]) for rows, _ in traced] == [["one"], ["two"], ["three"]]
-    assert [behind for _, behind in traced] == [runs[:2], runs[2:], []]
-
-
 def test_command_leads_from_a_row_to_runs_data_settings_and_versions(capsys: pytest.CaptureFixture[str]) -> None:
     rows = ["dataset=cifar10", "model=clai-c", "metric=accuracy"]
     assert main(["provenance", str(TABLE1), "--row", *rows]) == 0

@@ -20,14 +20,9 @@ from replication.runs.record import read_records, write_records
 from replication.runs.settings import load_settings, runs_of_study
 from support.predictions import write_predicted_evidence
 from support.published import copy_evidence, describe, evidence_for
-from support.repository import REAL, REPOSITORY, SOURCES
+from support.repository import REAL, REPOSITORY, SOURCES, contents
 
 SEPSIS = ["mimic-iv", "challenge2019"]
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    """Return every file below a folder, by its place there."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 # What may be tracked

@@ -1,7 +1,6 @@
 """What can be said of the repository without running it: tables, configuration, scripts and documents agree."""
 
 import re
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,6 @@ import jsonschema
 import pytest
 import yaml
 
-import clai
 from replication.runs.outputs import BENCHMARK
 from support.repository import CONFIG, REAL, REPOSITORY
 
@@ -79,10 +77,3 @@ def test_every_source_has_an_entry_of_the_page_on_extending_that_is_valid() -> N
     assert entries.keys() == {"pneumoniamnist", "digits", "nights", "pets", "wards", "windows"}
     schema = yaml.safe_load((CONFIG / "schema.yaml").read_text())
     jsonschema.Draft202012Validator({"$defs": schema["$defs"], **schema["properties"]["datasets"]}).validate(entries)
-
-
-def test_versions_and_names_agree() -> None:
-    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
-    citation = yaml.safe_load((REPOSITORY / "CITATION.cff").read_text())
-    assert citation["version"] == clai.__version__
-    assert citation["license"] == project["license"]

@@ -54,13 +54,6 @@ def test_views_of_an_image_are_mirrored_and_shifted_both_ways(mirror: bool, shif
         assert (moved in seen) == bool(shift)
 
 
-def test_views_are_refused_where_samples_are_no_images() -> None:
-    run = run_of(RunId("cifar10", "clai-m", 0), inference={"mirror": False, "shift": 2})
-    run.data.info["kind"] = "signals"
-    with pytest.raises(InputError, match=r"inference.shift: found 2, expected 0 for signals"):
-        further_views(run)
-
-
 def test_a_state_is_resumed_by_the_same_fit_alone(tmp_path: Path) -> None:
     file = tmp_path / "data"
     file.write_text("first")

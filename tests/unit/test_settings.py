@@ -91,23 +91,6 @@ def test_file_of_settings_that_is_none(tmp_path: Path, text: str, message: str) 
     assert read_yaml(tmp_path / "own.yaml")["b"] == {"c": 2, "d": 16}
 
 
-def test_overrides_may_change_what_a_dataset_or_a_study_reads_and_nothing_else() -> None:
-    properties = read_yaml(REPOSITORY / "workflow/config/schema.yaml")["properties"]
-
-    def accepts(part: str, name: str, key: str) -> bool:
-        try:
-            load_settings(REPOSITORY, {part: {name: {"overrides": {key: REAL[key]}}}})
-        except InputError:
-            return False
-        return True
-
-    shared = [key for key in properties if str(properties[key].get("$ref", "")).startswith("#/$defs/shared/")]
-    assert "hourly" in shared
-    assert [key for key in shared if not accepts("datasets", "mimic-iv", key)] == []
-    refused = ["seeds", "model_seeds"]
-    assert [key for key in ["seeds", *shared] if not accepts("studies", "ablation", key)] == refused
-
-
 def test_settings_of_a_cell_are_those_of_its_study_and_then_of_its_variants() -> None:
     assert cells(REAL, "ablation")["full_zero"] == {"kernel": "full", "target": "zero"}
     cell = cell_settings(REAL, "ablation", "cosine_product")

@@ -6,7 +6,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from replication.report.statistics import TRAINING_SHARE, Interval, holm, interval, replicates, spread
+from replication.report.statistics import TRAINING_SHARE, holm, interval, replicates, spread
 from support.repository import REAL
 
 Floats = NDArray[np.float64]
@@ -51,30 +51,6 @@ def test_interval_over_five_folds_counts_the_patients_that_train() -> None:
 def test_interval_of_values_without_a_unit_is_refused() -> None:
     with pytest.raises(ValueError, match="the index of 2 values has the name None"):
         interval(pd.Series([1.0, 2.0]))
-
-
-def coverage(intervals: list[Interval], truth: Floats | float) -> float:
-    low, high = (np.array([getattr(found, end) for found in intervals]) for end in ("low", "high"))
-    return float(((low <= truth) & (truth <= high)).mean())
-
-
-@pytest.mark.parametrize(("samples", "mean"), [(20, 0.5), (200, 0.2)])
-def test_interval_over_folds_covers_the_expected_difference_where_the_usual_one_does_not(
-    samples: int, mean: float
-) -> None:
-    """The learners are the mean of the training folds and the constant 0; the loss is quadratic; every data set is new."""
-    folds, data_sets = 5, 3000
-    y = np.random.default_rng(0).normal(mean, 1, (data_sets, folds, samples // folds))
-    of_fold = y.mean(2)
-    fitted = (of_fold.sum(1, keepdims=True) - of_fold) / (folds - 1)
-    difference = ((y - fitted[:, :, None]) ** 2).mean(2) - (y**2).mean(2)
-    # E (y - fitted)^2 = 1 + 1 / n_train, E y^2 = 1 + mean^2
-    truth = 1 / (samples * (folds - 1) / folds) - mean**2
-    usual, corrected = (
-        coverage([interval(series(values, unit)) for values in difference], truth) for unit in ("seed", "fold")
-    )
-    assert usual < 0.93
-    assert abs(corrected - 0.95) < min(0.02, abs(usual - 0.95))
 
 
 def test_holm_by_hand() -> None:

@@ -4,17 +4,14 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
 
-from clai.errors import InputError
 from replication.report.labels import MINI_NOTE
 from replication.report.statistics import holm
 from replication.report.tables.layout import number
 from replication.report.tables.render import TABLES, Table, render
-from replication.report.tables.setup import setting_text
 from support.published import PUBLISHED, change, copy_evidence, describe, sources_for, without_models
 from support.repository import REPOSITORY
 
@@ -105,27 +102,6 @@ def test_all_tables_compile(datasets: tuple[str, ...], tmp_path: Path) -> None:
         pytest.skip("a LaTeX package is not installed")
     assert done.returncode == 0, done.stdout[-2000:]
     assert "Overfull \\hbox" not in done.stdout
-
-
-A, GP = {"training": {"epochs": 5}}, {"gp": {"points": 64}}
-
-
-@pytest.mark.parametrize(
-    ("setting", "ran", "text"),
-    [
-        ("training.epochs", {}, "20; a: 5"),
-        ("training.epochs", {"a": [{"training": {"epochs": 20}}] * 2}, "20"),
-        ("training.epochs", {"b": [{"training": {"epochs": n}} for n in (40, 30)]}, "20; a: 5; b: 40 or 30"),
-        ("training.epochs", {"a": [{"threads": 2}]}, "20; a: 5"),
-        ("gp", {"a": [GP]}, "points 64, epochs 10"),
-    ],
-)
-def test_choices_are_those_of_the_runs_and_else_of_the_settings(setting: str, ran: dict[str, Any], text: str) -> None:
-    datasets = {"a": {"overrides": A}, "b": {"overrides": {}}}
-    settings = {"training": {"epochs": 20}, "gp": {"points": 64, "epochs": 10}, "datasets": datasets}
-    assert setting_text(setting, settings, ran) == text
-    with pytest.raises(InputError, match=rf"{setting}x'"):
-        setting_text(f"{setting}x", settings, ran)
 
 
 def test_comparisons_have_p_values_adjusted_for_all_of_the_table_and_name_what_is_not_computed(tmp_path: Path) -> None:

@@ -13,12 +13,11 @@ from replication.report.claims.hypothesis import (
     Outcome,
     agreed,
     all_of,
-    n_needed,
     one_of,
     some_of,
 )
 from replication.report.evidence import Evidence
-from replication.report.statistics import Interval, interval
+from replication.report.statistics import Interval
 from support.published import EXPECTED, copy_evidence
 from support.repository import PRINTED
 
@@ -78,22 +77,6 @@ def test_an_interval_meets_zero_and_the_margin(kind: str, low: float, high: floa
 )
 def test_no_verdict_comes_from_an_interval_that_is_none(low: float, high: float, n: int) -> None:
     assert MORE.outcome(Interval(0.02, low, high, n)) == UNTESTED
-
-
-def test_enough_replicates_make_the_interval_no_wider_than_the_margin() -> None:
-    values = pd.Series([0.0, 0.01, 0.02]).rename_axis("seed")
-    n = n_needed(values, 0.01)
-    assert n is not None
-
-    def width(count: int) -> float:
-        spread_alike = np.random.default_rng(0).normal(size=count)
-        spread_alike = (spread_alike - spread_alike.mean()) / spread_alike.std(ddof=1) * values.std()
-        found = interval(pd.Series(spread_alike).rename_axis("seed"))
-        return found.high - found.low
-
-    assert width(n) <= 0.01 < width(n - 1)
-    assert n_needed(pd.Series([0.1]), 0.01) is None
-    assert n_needed(pd.Series([0.0, 100.0]), 0.01) is None
 
 
 def test_parts_alternatives_and_readings_join_by_the_rules() -> None:
