@@ -180,6 +180,8 @@ def test_the_sample_of_several_classes_shifts_each_of_them() -> None:
     chosen, shift = class_sample(y, 200, 0)
     assert np.bincount(y[chosen]).tolist() == [200, 200, 100]
     np.testing.assert_allclose(shift, np.log([900 / 200, 300 / 200, 1]) - np.log(900 / 200))
+    with pytest.raises(InputError, match="found 5, 0 rows of the classes"):
+        class_sample(np.zeros(5), 3, 0)
 
 
 def test_deep_kernel_process_learns_what_its_recordings_show(tmp_path: Path) -> None:

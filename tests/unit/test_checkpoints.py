@@ -4,7 +4,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +132,11 @@ def test_the_record_tells_the_times_of_all_epochs_and_where_it_was_interrupted(t
         assert all(seconds > 0 for seconds in checkpoint.times[key])
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 torn", b"no archive"])
-def test_file_that_is_no_checkpoint_is_not_used(content: bytes, tmp_path: Path) -> None:
-    (tmp_path / "checkpoint.pt").write_bytes(content)
-    assert Checkpoint(tmp_path / "checkpoint.pt", "").load() is None
+@pytest.mark.parametrize(
+    "damage", [lambda _: b"", lambda whole: whole[:300], lambda whole: whole.replace(b"loss", b"lose")]
+)
+def test_file_that_is_no_checkpoint_is_not_used(damage: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.pt"
+    Checkpoint(path, "").save("epoch 1", {"history": [{"loss": 0.5}]})
+    path.write_bytes(damage(path.read_bytes()))
+    assert Checkpoint(path, "").load() is None

@@ -10,10 +10,11 @@ from torch import nn
 
 from clai.alignment import alignment_scores, one_vs_rest, target_matrix
 from clai.checkpoints import Checkpoint
+from clai.encoders import Encoder
 from clai.inference import decide, parzen_means
 from clai.kernels import Cosine, MahalanobisGaussian
 from replication.datasets.prepared import Prepared
-from replication.experiments.embeddings import train_traced
+from replication.experiments.embeddings import open_view, train_traced
 from replication.experiments.evaluation import evaluate_clai, measure_agreement
 from replication.experiments.latent_signals import as_seen, seen_statistics
 from replication.experiments.read_outs import measure_read_outs
@@ -130,6 +131,16 @@ def test_the_vote_among_the_read_outs_is_that_of_the_evaluation() -> None:
     expected = evaluate_clai(run, kernel, splits).metrics.set_index(["rule", "metric"])["value"]
     for read_out, rule in (("vote", "printed"), ("parzen", "parzen")):
         assert measured[read_out, "accuracy"] == pytest.approx(expected[rule, "accuracy"])
+
+
+def test_an_untrained_network_has_the_statistics_of_its_training_samples() -> None:
+    run = rows_run("untrained")
+    encoder = open_view(run, "untrained", None).module
+    assert isinstance(encoder, Encoder)
+    with torch.no_grad():
+        features = encoder.standardise(encoder.trunk(run.splits.train.batch(torch.arange(240), None)[0]))
+    spread = features.std(0)
+    torch.testing.assert_close(spread[spread > 0], torch.ones(int((spread > 0).sum())), atol=0.05, rtol=0)
 
 
 def test_rules_agree_on_the_samples_that_neither_or_both_call_positive() -> None:

@@ -109,18 +109,6 @@ def test_a_record_of_another_name_is_refused() -> None:
         parse("x.zip: p4.psv", record("80|36|1|0"), ["HR", "Temp"])
 
 
-def test_an_archive_is_read_whatever_its_name_but_not_what_systems_put_into_it(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "training_setA.ZIP", "w") as archive:
-        archive.writestr("training/p000007.psv", record("80|36|1|0"))
-        for name in ("__MACOSX/training/p000007.psv", ".ipynb_checkpoints/p000007.psv", "training/._p000007.psv"):
-            archive.writestr(name, b"")
-    assert read([tmp_path / "training_setA.ZIP"], ["HR"]).recordings.tolist() == [7]
-    with zipfile.ZipFile(tmp_path / "training_setA.ZIP", "a") as archive:
-        archive.writestr("training/p000008.PSV", record("80|36|1|0"))
-    with pytest.raises(InputError, match=r"p000008\.PSV: found another name"):
-        read([tmp_path / "training_setA.ZIP"], ["HR"])
-
-
 @pytest.mark.parametrize("again", [("80|36|2|0",), ("99|NaN|1|1", "80|36|3|0")])
 def test_an_hour_that_repeats_is_refused(tmp_path: Path, again: tuple[str, ...]) -> None:
     with zipfile.ZipFile(tmp_path / "training_setA.zip", "w") as archive:

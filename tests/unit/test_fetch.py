@@ -213,6 +213,10 @@ def test_a_listing_of_a_folder_leaves_out_those_below_and_refuses_a_circle(tmp_p
     for name in ("1.PNG", "deep/2.png"):
         (tmp_path / name).touch()
     assert matching(tmp_path, ["*.png"]) == [tmp_path / "1.PNG"]
+    (tmp_path / "2.png").symlink_to("nowhere")
+    with pytest.raises(InputError, match=r"2\.png: found a link to nothing, or a pipe, expected a file"):
+        matching(tmp_path, ["*.png"])
+    (tmp_path / "2.png").unlink()
     (tmp_path / "deep" / "round").symlink_to(tmp_path)
     with pytest.raises(InputError, match=r"deep/round: found a link to a folder that holds it"):
         matching(tmp_path, ["**/*.png"])

@@ -11,12 +11,13 @@ import torch
 
 from clai.batches import Vectors
 from clai.checkpoints import Checkpoint
-from clai.encoders import MLP, ConditionedHead, ConvNet, Encoder, ResNet2d
+from clai.encoders import MLP, Classifier, ConditionedHead, ConvNet, Encoder, ResNet2d
 from clai.errors import DivergenceError, InputError
 from clai.kernels import Cosine, MahalanobisGaussian, Metric
 from clai.learning import collaborative_learning
 from clai.optimisers import build_optimisers
 from clai.trainer import TrainingSettings
+from replication.models.base import batchwise_learning
 from replication.models.clai import Turns
 from support.interruptible import trained
 from support.training import SETTINGS
@@ -55,6 +56,14 @@ def test_failure_of_numbers_that_are_not_finite_is_divergence(
         match=r"epoch \d: at step \d of \d the loss is .* the learning rate \S+; lower training\.learning_rate\. The last good",
     ):
         trained(model, kind, {"learning_rate": rate}, Checkpoint(tmp_path / "c.pt", "a"))
+
+
+def test_an_error_that_is_no_divergence_passes() -> None:
+    def objective(*_: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError("shapes differ")
+
+    with pytest.raises(RuntimeError, match="shapes differ"):
+        batchwise_learning(Classifier(MLP(3, 8, 1), 8, 3), objective, data(), SETTINGS, dict, None)
 
 
 def test_validation_that_is_not_finite_is_divergence() -> None:

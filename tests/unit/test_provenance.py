@@ -100,6 +100,13 @@ def test_every_number_of_a_table_is_traced_to_the_runs_of_its_dataset_and_model(
         assert [record["run"] for record in behind] == expected
 
 
+def test_a_claim_rests_on_the_runs_of_the_evidence_that_it_names() -> None:
+    runs = [{"run": run} for run in ("a/clai-m/seed0", "b/gp/seed0/fold0", "theory/checks/seed0")]
+    files = [["a/evidence/metrics.csv"], ["theory/evidence/theory.csv", "b/evidence/latent.csv"]]
+    traced = trace(pd.DataFrame({"claim": ["one", "two"]}), {"claims": [{"files": names} for names in files]}, runs)
+    assert [behind for _, behind in traced] == [runs[:1], runs[1:]]
+
+
 def test_command_leads_from_a_row_to_runs_data_settings_and_versions(capsys: pytest.CaptureFixture[str]) -> None:
     rows = ["dataset=cifar10", "model=clai-c", "metric=accuracy"]
     assert main(["provenance", str(TABLE1), "--row", *rows]) == 0

@@ -41,6 +41,8 @@ def run_of(run_id: RunId, **settings: Any) -> Run:
 def test_a_run_is_read_from_its_name_and_from_every_path_of_its_files(run_id: RunId) -> None:
     assert RunId.parse(str(run_id)) == run_id
     assert RunId.parse(Path("results", "seed3-copy", "real", str(run_id), "metrics.csv")) == run_id
+    with pytest.raises(ValueError, match="cifar10/clai-m names no run: expected <dataset>/<model>/seed<n>"):
+        RunId.parse("cifar10/clai-m")
 
 
 @pytest.mark.parametrize(("mirror", "shift", "views"), [(False, 0, 0), (True, 0, 1), (False, 1, 2), (True, 1, 5)])
@@ -52,6 +54,10 @@ def test_views_of_an_image_are_mirrored_and_shifted_both_ways(mirror: bool, shif
     assert ([[2, 1, 0], [5, 4, 3], [8, 7, 6]] in seen) == mirror
     for moved in ([[4, 3, 4], [1, 0, 1], [4, 3, 4]], [[4, 5, 4], [7, 8, 7], [4, 5, 4]]):
         assert (moved in seen) == bool(shift)
+    if shift:
+        run.data.info["kind"] = "signals"
+        with pytest.raises(InputError, match=r"inference\..*, which are no images"):
+            further_views(run)
 
 
 def test_a_state_is_resumed_by_the_same_fit_alone(tmp_path: Path) -> None:
