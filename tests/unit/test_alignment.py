@@ -65,6 +65,14 @@ def test_balanced_pairs_of_one_class_only_count_alike() -> None:
     assert torch.isfinite(alignment_loss(similarity, balanced(target, anchor, reference))).all()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_constant_similarity_or_one_class_alone_has_no_centred_alignment(dtype: torch.dtype) -> None:
+    y, ones = one_vs_rest((torch.arange(50) < 5).long(), 1).to(dtype), torch.ones(1, 50, dtype=dtype)
+    target = target_matrix(y, y, "product")
+    assert alignment_scores(torch.full_like(target.values, 0.9), target)[1].item() == 0
+    assert alignment_scores(target.values, target_matrix(ones, ones, "product"))[1].item() == 0
+
+
 @pytest.mark.parametrize("kind", ["product", "zero", "masked"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_scores_are_alignments_of_the_matrices_as_they_are_and_centred(kind: Target, weighted: bool) -> None:
