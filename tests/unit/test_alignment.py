@@ -4,8 +4,10 @@ import math
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from clai.alignment import Target, alignment_loss, alignment_scores, balanced, one_vs_rest, target_matrix
+from clai.alignment import Target, TargetMatrix, alignment_loss, alignment_scores, balanced, one_vs_rest, target_matrix
 from clai.kernels import Kernel, build
 from replication.experiments.theory import check_bound
 
@@ -24,6 +26,19 @@ def alignment(s: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
 def test_one_vs_rest() -> None:
     assert signs(LABELS_T).tolist() == [[1, -1, -1], [-1, 1, -1], [-1, -1, 1]]
     assert signs(torch.tensor([0, 1, 1]), 1).tolist() == [[-1, 1, 1]], "binary: class 1 is the positive class"
+
+
+def test_product_target_is_the_outer_product_of_signs() -> None:
+    target = target_matrix(signs(LABELS_T), signs(LABELS_R), "product")
+    assert target.weights is None
+    # Condition 1: anchors - + -, references + + - -.
+    assert target.values[1].tolist() == [[-1, -1, 1, 1], [1, 1, -1, -1], [-1, -1, 1, 1]]
+
+
+def test_zero_target_is_the_equation_of_line_430() -> None:
+    target = target_matrix(signs(LABELS_T), signs(LABELS_R), "zero")
+    assert target.weights is None
+    assert target.values[1].tolist() == [[-1, -1, 0, 0], [1, 1, -1, -1], [-1, -1, 0, 0]]
 
 
 def test_masked_target_leaves_pairs_of_negatives_out_of_the_loss() -> None:
@@ -65,12 +80,30 @@ def test_balanced_pairs_of_one_class_only_count_alike() -> None:
     assert torch.isfinite(alignment_loss(similarity, balanced(target, anchor, reference))).all()
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_a_constant_similarity_or_one_class_alone_has_no_centred_alignment(dtype: torch.dtype) -> None:
-    y, ones = one_vs_rest((torch.arange(50) < 5).long(), 1).to(dtype), torch.ones(1, 50, dtype=dtype)
-    target = target_matrix(y, y, "product")
-    assert alignment_scores(torch.full_like(target.values, 0.9), target)[1].item() == 0
-    assert alignment_scores(target.values, target_matrix(ones, ones, "product"))[1].item() == 0
+def test_loss_is_the_squared_frobenius_distance_over_batch_size_squared() -> None:
+    s, t = torch.rand(2, 4, 4), torch.ones(2, 4, 4)
+    expected = [(s[k] - t[k]).norm().item() ** 2 / 16 for k in range(2)]
+    assert alignment_loss(s, TargetMatrix(t, None)).tolist() == pytest.approx(expected)
+
+
+def test_alignment_of_a_matrix_written_out() -> None:
+    s, t = torch.tensor([[1.0, 0.5], [0.5, 1.0]]), torch.tensor([[1.0, -1.0], [-1.0, 1.0]])
+    assert alignment(s, t).item() == pytest.approx((2 - 1) / (2.5**0.5 * 2))
+    assert alignment(3 * t, t).item() == pytest.approx(1)
+    assert alignment(-t, t).item() == pytest.approx(-1)
+
+
+def test_centring_takes_away_the_alignment_that_a_constant_similarity_has() -> None:
+    y = one_vs_rest((torch.arange(50) < 5).long(), 1)
+    for dtype in (torch.float32, torch.float64):
+        target = target_matrix(y.to(dtype), y.to(dtype), "product")
+        raw, centred = alignment_scores(torch.full_like(target.values, 0.9), target)
+        assert raw.item() > 0.6
+        assert centred.item() == 0
+        _, centred = alignment_scores(0.3 * target.values + 0.4, target)
+        assert centred.item() == pytest.approx(1, rel=1e-5)
+        ones = torch.ones(1, 50, dtype=dtype)
+        assert alignment_scores(target.values, target_matrix(ones, ones, "product"))[1].item() == 0, "one class only"
 
 
 @pytest.mark.parametrize("kind", ["product", "zero", "masked"])
@@ -92,6 +125,31 @@ def test_scores_are_alignments_of_the_matrices_as_they_are_and_centred(kind: Tar
     raw, centred = alignment_scores(similarity, target)
     torch.testing.assert_close(raw, alignment(s, t))
     torch.testing.assert_close(centred, alignment(centre(s), centre(t)))
+
+
+@given(
+    y_t=st.lists(st.sampled_from([-1.0, 1.0]), min_size=2, max_size=6),
+    y_r=st.lists(st.sampled_from([-1.0, 1.0]), min_size=2, max_size=6),
+    seed=st.integers(0, 2**31),
+    scale=st.floats(1e-3, 1),
+)
+@settings(max_examples=100, deadline=None)
+def test_loss_and_distance_in_terms_of_alignment(y_t: list[float], y_r: list[float], seed: int, scale: float) -> None:
+    """For targets of +-1: loss >= 1 - A^2, and the alignment distance of normalised matrices is d^2 = 2 - 2 A."""
+    t = torch.outer(*(torch.tensor(y, dtype=torch.float64) for y in (y_t, y_r)))
+    s = scale * (2 * torch.rand(t.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) - 1)
+    a = alignment(s, t).item()
+    assert alignment_loss(s[None], TargetMatrix(t[None], None)).item() >= 1 - a**2 - 1e-12
+    assert (s / s.norm() - t / t.norm()).square().sum().item() == pytest.approx(2 - 2 * a, abs=1e-12)
+
+
+def test_bound_is_attained_by_the_best_multiple_of_the_target() -> None:
+    t = torch.outer(torch.tensor([1.0, -1.0, 1.0]), torch.tensor([1.0, 1.0, -1.0])).double()
+    noise = torch.randn(3, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    direction = t + 0.5 * noise
+    best = direction * (direction * t).sum() / direction.square().sum()
+    loss = alignment_loss(best[None], TargetMatrix(t[None], None)).item()
+    assert loss == pytest.approx(1 - alignment(best, t).item() ** 2)
 
 
 def test_bound_check_finds_no_violation() -> None:
@@ -139,3 +197,16 @@ def test_descent_on_free_embeddings_ends_just_above_the_floor(family: str, size:
     floor = kernel.loss_floor("zero", positives / 200, size)
     assert floor is not None
     assert floor * (1 - 1e-9) <= attained(kernel, size, positives, seed=0) <= floor * 1.05 + 1e-3
+
+
+@pytest.mark.parametrize(("family", "size"), [("cosine", 3), ("cosine", 32), ("gaussian", 4), ("gaussian", 32)])
+def test_no_random_arrangement_is_below_the_floor(family: str, size: int) -> None:
+    generator = torch.Generator().manual_seed(0)
+    kernel = build(family, size, "identity").double()
+    y = one_vs_rest((torch.arange(100) < 20).long(), 1).double()
+    target = target_matrix(y, y, "zero")
+    floor = kernel.loss_floor("zero", 0.2, size)
+    for spread in (0.01, 0.5, 1.0, 3.0):
+        z = spread * torch.randn(1, 100, size, generator=generator, dtype=torch.float64)
+        z[:, :20, 0] += 4
+        assert alignment_loss(kernel(z, z), target).item() > floor

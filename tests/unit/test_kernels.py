@@ -72,9 +72,36 @@ def test_metric_is_positive_semidefinite_and_gives_the_distances(metric: str) ->
     torch.testing.assert_close(-kernel.log_parzen(a, r), expected)
 
 
+def test_each_metric_contains_the_simpler_ones() -> None:
+    """A diagonal L is the diagonal metric, equal weights are the scalar one, 1 / sqrt(size) of them the identity."""
+    size, z = 4, embeddings(6, 4)
+    weights = embeddings(4, seed=2).abs()
+    full, diagonal, scalar, identity = (MahalanobisGaussian(size, m).double() for m in METRICS)  # type: ignore[arg-type]
+    with torch.no_grad():
+        full.root.copy_(torch.diag(weights))
+        diagonal.root.copy_(weights)
+    torch.testing.assert_close(full(z, z), diagonal(z, z))
+    with torch.no_grad():
+        diagonal.root.fill_(0.7)
+        scalar.root.fill_(0.7)
+    torch.testing.assert_close(diagonal(z, z), scalar(z, z))
+    with torch.no_grad():
+        scalar.root.fill_(size**-0.5)
+    torch.testing.assert_close(scalar(z, z), identity(z, z))
+    learned = [sum(p.numel() for p in k.parameters()) for k in (full, diagonal, scalar, identity)]
+    assert learned == [16, 4, 1, 0]
+
+
 @pytest.mark.parametrize("metric", METRICS)
 def test_all_metrics_start_alike(metric: str) -> None:
     torch.testing.assert_close(MahalanobisGaussian(8, metric).matrix.detach(), torch.eye(8) / 8)  # type: ignore[arg-type]
+
+
+def test_a_free_linear_layer_absorbs_the_full_metric() -> None:
+    """Whitened embeddings under M = I have the same similarities: M adds nothing that the head could not learn."""
+    kernel, identity = gaussian("full", 4), MahalanobisGaussian(4, "identity").double()
+    a, r = embeddings(5, 4), embeddings(6, 4, seed=1)
+    torch.testing.assert_close(identity(2 * kernel.coordinates(a), 2 * kernel.coordinates(r)), kernel(a, r))
 
 
 @pytest.mark.parametrize(("family", "size"), itertools.product(["cosine", "gaussian"], [64, 512, 2048]))
@@ -95,6 +122,12 @@ def test_distances_of_near_points_far_from_the_origin_keep_their_digits() -> Non
     z = embeddings(1, 10, 4, dtype=torch.float32)
     kernel = MahalanobisGaussian(4, "identity")
     torch.testing.assert_close(kernel(z + 1000, z + 1000), kernel(z, z), atol=2e-3, rtol=0)
+
+
+@pytest.mark.parametrize("kernel", [Cosine(), gaussian("full", 6)], ids=["cosine", "gaussian"])
+def test_log_parzen_is_the_logarithm_of_half_of_one_plus_s(kernel: Kernel) -> None:
+    a, r = embeddings(4, 6), embeddings(5, 6, seed=1)
+    torch.testing.assert_close(kernel.log_parzen(a, r).exp(), (1 + kernel(a, r)) / 2)
 
 
 @pytest.mark.parametrize(
