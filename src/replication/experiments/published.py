@@ -60,9 +60,7 @@ def pack(
     references: to keep. record, metrics: of the run, with its evaluation by the printed rule.
     """
     if run.shift:
-        raise InputError(
-            f"inference.shift: found {run.shift}, expected 0, as packed models see no shifted images; set it to 0"
-        )
+        raise InputError(f"inference.shift: found {run.shift}, expected 0, as packed models see no shifted images")
     tensors, kernel = rounded(model, run), dict(run.settings["kernel"])
     of_references: dict[str, Any] = {"population": []}
     if isinstance(model, CLaI):
@@ -80,8 +78,7 @@ def pack(
         if "files_train" in run.data.arrays:
             of_references["reference_files"] = [str(name) for name in run.data["files_train"][places]]
     else:
-        splits = (run.splits.test, run.splits.val)
-        test, val = (Scored(model.scores(run, items), items.labels.numpy()) for items in splits)
+        test, val = (Scored(model.scores(run, part), part.labels.numpy()) for part in (run.splits.test, run.splits.val))
     evaluation = evaluate_scores(run, test, val, voted=isinstance(model, CLaI))
     published = dict(zip(evaluation.metrics["metric"], evaluation.metrics["value"], strict=True))
     of_many = {"temperature": published.get("temperature")}
