@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from replication.report.claims.finding import DIFFERENCE, NUMBER, PAIR, PER_CENT, POINTS, Finding, Place, Role, Unit
@@ -15,6 +16,11 @@ from replication.runs.controls import COMPARED, EMBEDDINGS
 from replication.runs.models import MODELS
 
 SIGNIFICANCE = 0.05
+SAME_SETTINGS = {
+    "same-settings-pathmnist": {"zero": ("pathmnist", "clai-c"), "product": ("product-pathmnist", "cosine_product")},
+    "same-settings-bands": {"zero": ("sleepedf-bands", "clai-c"), "product": ("product-bands", "cosine_product")},
+}
+"""Studies of CLaI-M with the settings of CLaI-C, with the runs of CLaI-C by target."""
 THE_PRINTED = Hypothesis("value")
 # The groups that the paper (line 662) sees in its CIFAR-10 embedding, as class indices; line 796 adds ships to the last.
 CIFAR10_GROUPS = {"vehicles": (1, 9), "four-legged animals": (3, 4, 5, 7), "blue backgrounds": (0, 2)}
@@ -43,7 +49,13 @@ def better_calibrated(finding: Finding) -> None:
 
 
 def _control_metric(finding: Finding, metric: str, name: str, unit: Unit, hypothesis: Hypothesis) -> None:
-    """Add the same difference in two other networks on CIFAR-10, and whether the learned metric makes it."""
+    """Add the same difference with equal settings, in two other networks on CIFAR-10, and whether the learned metric makes it."""
+    for study, of_target in SAME_SETTINGS.items():
+        for target, (key, cosine) in of_target.items():
+            others = finding.frame(key, "metrics.csv")
+            both = pd.concat([finding.frame(study, "metrics.csv"), others[others["model"] == cosine]])
+            difference = gap(of_vote(both), metric, f"full_{target}", cosine)
+            finding.add(study, f"{name}, {M_MINUS_C}", difference, unit, hypothesis, Place(target, "same settings"))
     difference = gap(of_vote(finding.frame("full-size", "metrics.csv")), metric, "full", "cosine")
     finding.add("full-size", f"{name}, {M_MINUS_C}", difference, unit, hypothesis, Place("zero", "whole pictures"))
     metrics = of_vote(finding.frame("ablation", "metrics.csv"))

@@ -18,8 +18,13 @@ MAXIMISED = {"clai-m": "alignment-m", "clai-c": "alignment-c"}
 """By CLaI model the training whose loss is the alignment itself."""
 NEARLY_ALL = Hypothesis("not worse", margin=0.1, null=1, bounds=ANY)
 ALIKE = Hypothesis("not worse", margin=1 - AGREEMENT, null=1, bounds=(0, 1))
-TURNS = {"turns-bands": "sequential-all-long", "turns-signals": "sequential-all-short"}
+TURNS = {
+    "turns-images": "sequential-all-short",
+    "turns-bands": "sequential-all-long",
+    "turns-signals": "sequential-all-short",
+}
 """Studies in which classes take turns, with the schedule of their cells."""
+OF_KERNELS = {"cosine": "the cosine kernel", "full": "the Gaussian kernel"}
 COHORTS = ("mimic-iv", "challenge2019-septic")
 RATIO = Unit(2)
 
@@ -91,15 +96,16 @@ def _add_simulated(finding: Finding, agreements: pd.DataFrame) -> None:
 
 def zero_targets_help(finding: Finding) -> None:
     present = finding.start(MULTICLASS)
+    finding.required = tuple(OF_KERNELS.values())
     for study, schedule in TURNS.items():
         turns = finding.frame(study, "history.csv")
         if "turn_change" in turns:
             changes = turns.pivot_table("turn_change", "seed", "model")
-            for kernel in ("cosine", "full"):
+            for kernel, part in OF_KERNELS.items():
                 zero, product = (changes[f"{kernel}_{target}_{schedule}"] for target in TARGETS)
                 change, of = "change of a class's ROC-AUC while others train", f"{KERNELS[kernel]} kernel"
                 quantity = f"{change}, zero minus product, {of}"
-                finding.add(study, quantity, (zero - product).dropna(), POINTS, MORE)
+                finding.add(study, quantity, (zero - product).dropna(), POINTS, MORE, part=part)
                 for target, alone in zip(TARGETS, (zero, product), strict=True):
                     quantity = f"{change}, {target} targets, {of}"
                     finding.add(study, quantity, alone.dropna(), POINTS, role="beside")

@@ -59,8 +59,14 @@ BANDWIDTH_METRICS = chosen(
     "power temperature accuracy ece log_loss roc_auc", accuracy=r"Accuracy (\%)", roc_auc=r"ROC-AUC (\%)"
 )
 
-ABLATIONS = ("ablation", "product-pathmnist", "product-cifar10", "product-sleepedf-20", "product-bands")
-METHODS, OF_RECORDINGS = ("full-size", "wide", "wide-trials", "sprint"), ("trunk", "recording-batches-trials")
+ABLATIONS = (
+    "ablation", "product-pathmnist", "product-cifar10", "product-sleepedf-20", "product-bands", "same-settings-pathmnist",
+    "same-settings-bands",
+)  # fmt: skip
+METHODS, OF_RECORDINGS = (
+    ("full-size", "wide", "wide-trials", "sprint", "turns-images-trials"),
+    ("trunk", "recording-batches-trials"),
+)
 END_METRICS = chosen("alignment centred_alignment above_floor")
 METHOD_METRICS = chosen("validation_accuracy accuracy macro_f1 roc_auc ece training_minutes cpu_minutes")
 STUDY_METRICS = [*METHOD_METRICS, *chosen("ece_scaled auroc auroc_equal auprc"), *END_METRICS]
