@@ -64,6 +64,14 @@ def test_without_evidence_nothing_is_testable_and_each_claim_says_what_it_takes(
     assert len(claims_frame(claims)) == 20
 
 
+def test_kernels_of_equal_settings_are_paired_by_seed_with_clai_c_alone(tmp_path: Path) -> None:
+    """The studies of the other target hold runs of CLaI-M under the same name, with other settings."""
+    root = copy_evidence(tmp_path, "same-settings-bands", "sleepedf-bands", "product-bands")
+    equal = [estimate for estimate in finding_on(root, "1").estimates if estimate.option == "same settings"]
+    assert [estimate.value.n for estimate in equal] == [3, 3]
+    assert [f"{100 * estimate.value.mean:.2f}" for estimate in equal] == ["0.42", "0.02"]
+
+
 def test_datasets_without_runs_of_clai_are_named_and_not_judged(tmp_path: Path) -> None:
     root = copy_evidence(tmp_path / "published", "pathmnist", "cifar10", "sleepedf-bands", "challenge2019")
     without_models(root, ["clai-m", "clai-c"])
