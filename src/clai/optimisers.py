@@ -1,6 +1,7 @@
 """The optimisers of a training: SGD, AdamW, and Muon for the kernels of convolutions."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -9,42 +10,52 @@ from torch import Tensor, nn
 from clai.errors import InputError
 
 
-class Muon(torch.optim.Optimizer):
+class Muon(torch.optim.Muon):
     """Muon (Jordan 2024) for convolutions: the weights (outputs, inputs, ...) of each are a matrix (outputs, all others).
-
-    It steps as `torch.optim.Muon` does with `match_rms_adamw`, which takes matrices alone.
 
     Args:
         rounded: orthogonalise in bfloat16, as torch does. A CPU that emulates bfloat16 may take longer for that than for all
             else of a step.
     """
 
-    def __init__(self, weights: list[nn.Parameter], *, rounded: bool, **settings: float) -> None:
-        super().__init__(weights, settings)
-        self.rounded = rounded
+    def __init__(self, weights: list[nn.Parameter], *, rounded: bool, **settings: Any) -> None:
+        matrices = [nn.Parameter(weight.detach().flatten(1).clone()) for weight in weights]
+        super().__init__(matrices, adjust_lr_fn="match_rms_adamw", **settings)
+        self.weights, self.rounded = weights, rounded
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        (group,) = self.param_groups
-        for weight in [weight for weight in group["params"] if weight.grad is not None]:
-            gradient = weight.grad.flatten(1)
-            mean = self.state[weight].setdefault("momentum_buffer", torch.zeros_like(gradient))
-            mean.lerp_(gradient, 1 - group["momentum"])
-            direction = gradient.lerp(mean, group["momentum"])
-            direction = _orthogonalised(direction.bfloat16() if self.rounded else direction)
-            matrix = weight.flatten(1) * (1 - group["lr"] * group["weight_decay"])
-            matrix.add_(direction, alpha=-0.2 * math.sqrt(max(matrix.shape)) * group["lr"])
-            weight.copy_(matrix.reshape(weight.shape))
+        matrices = self.param_groups[0]["params"]
+        for weight, matrix in zip(self.weights, matrices, strict=True):
+            matrix.copy_(weight.flatten(1))
+            matrix.grad = None if weight.grad is None else weight.grad.flatten(1)
+        if self.rounded:
+            super().step(closure)
+        else:
+            self._step_unrounded()
+        for weight, matrix in zip(self.weights, matrices, strict=True):
+            weight.copy_(matrix.view_as(weight))
+
+    def _step_unrounded(self) -> None:
+        """Do what torch's step does, in the precision of the weights."""
+        group = self.param_groups[0]
+        for matrix in [matrix for matrix in group["params"] if matrix.grad is not None]:
+            mean = self.state[matrix].setdefault("momentum_buffer", torch.zeros_like(matrix.grad))
+            mean.lerp_(matrix.grad, 1 - group["momentum"])
+            direction = _orthogonalised(matrix.grad.lerp(mean, group["momentum"]), group)
+            matrix.mul_(1 - group["lr"] * group["weight_decay"])
+            matrix.add_(direction, alpha=-0.2 * math.sqrt(max(matrix.shape)) * group["lr"])  # match_rms_adamw
 
 
-def _orthogonalised(matrix: Tensor) -> Tensor:
-    """Bring the singular values of a matrix near 1 by five Newton-Schulz iterations with the coefficients of Jordan (2024)."""
+def _orthogonalised(matrix: Tensor, group: Mapping[str, Any]) -> Tensor:
+    """Bring the singular values of a matrix near 1 by Newton-Schulz iterations, with the coefficients of a group of Muon."""
+    a, b, c = group["ns_coefficients"]
     tall = matrix.shape[0] > matrix.shape[1]
     x = matrix.T if tall else matrix
-    x = x / x.norm().clamp(min=1e-7)
-    for _ in range(5):
+    x = x / x.norm().clamp(min=group["eps"])
+    for _ in range(group["ns_steps"]):
         gram = x @ x.T
-        x = torch.addmm(x, torch.addmm(gram, gram, gram, beta=-4.7750, alpha=2.0315), x, beta=3.4445)
+        x = torch.addmm(x, torch.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     return x.T if tall else x
 
 
