@@ -71,7 +71,7 @@ def record(number: str, text: Mapping[str, Any], finding: Finding) -> dict[str, 
         "qualifier": finding.qualifier if states else "",
         "note": finding.note,
         "sentence": sentence(states, finding) if states else "",
-        "number": decisive_numbers(alike or decisive) if states else "",
+        "decisive": decisive_numbers(alike or decisive) if states else {},
         "readings": {TARGETS[target]["name"]: outcome for target, outcome in finding.outcomes.items() if target},
         "untested": [TARGETS[target]["name"] for target in finding.untested],
         "parts": finding.parts,
@@ -113,18 +113,15 @@ def _names(finding: Finding, target: str) -> dict[str, str]:
     }
 
 
-def decisive_numbers(estimates: Sequence[Estimate]) -> str:
-    """Write decisive estimates with their data: `accuracy, ours minus printed, PathMNIST: +10.15 points [+9.45, +10.85]`.
-
-    What differs in its targets alone is named once.
-    """
+def decisive_numbers(estimates: Sequence[Estimate]) -> dict[str, list[str]]:
+    """Return by quantity, with its data, the numbers that decide: `+10.15 points [+9.45, +10.85]`, one a reading of the targets."""
     numbers: dict[str, list[str]] = {}
     for estimate in estimates:
         of = ", ".join(filter(None, [estimate.quantity, estimate.model, estimate.short_data.split(" (")[0]]))
         short = TARGETS.get(estimate.target, {}).get("short", "")
         shown = [estimate.unit.text(estimate.value), *([f"with {short}"] if short else [])]
         numbers.setdefault(of, []).append(" ".join(shown))
-    return "; ".join(f"{of}: {', '.join(shown)}" for of, shown in numbers.items())
+    return numbers
 
 
 def _estimate(estimate: Estimate, finding: Finding) -> dict[str, Any]:

@@ -18,6 +18,7 @@ CONTROL_WORDS = {
     Outcome.NOT_TESTABLE: "not testable",
 }  # fmt: skip
 """What a number of a control says of the claim."""
+NUMBER = "Decisive number [95 % interval]"
 FIRST = ["id", "title", "place", "claim", "test", "rule"]
 
 
@@ -27,12 +28,17 @@ def verdict_of(claim: Record) -> str:
     return ", ".join(filter(None, (claim["outcome"], claim["qualifier"]))) + note or "no verdict"
 
 
+def number_of(claim: Record) -> str:
+    """Write the decisive numbers with what they measure; an assertion and an untested claim have none."""
+    return "; ".join(f"{quantity}: {', '.join(numbers)}" for quantity, numbers in claim["decisive"].items())
+
+
 def claims_frame(claims: Iterable[Record]) -> pd.DataFrame:
     """Return a row for each claim: its texts, verdict, sentence, decisive number, files and what it needs."""
     rows = [
         {
             **{name: claim[name] for name in FIRST}, "verdict": verdict_of(claim), "sentence": claim["sentence"],
-            "number": claim["number"], **{name: "; ".join(claim[name]) for name in ("files", "needs")},
+            "number": number_of(claim), **{name: "; ".join(claim[name]) for name in ("files", "needs")},
         }
         for claim in claims
     ]  # fmt: skip
@@ -42,26 +48,39 @@ def claims_frame(claims: Iterable[Record]) -> pd.DataFrame:
 def lines(claims: Iterable[Record], folder: str) -> str:
     """Return how many verdicts are what, a row for each, with a link to the claim's page in `folder`, and what the words mean."""
     claims = [claim for claim in claims if claim["outcome"]]
+    rows = [
+        [_linked(claim, folder), claim["sentence"], _emphasised(claim), number_of(claim)] for claim in claims
+    ]
+    found = table(["The paper's claim", "What was found", "Verdict", NUMBER], rows)
+    return f"{_counted(claims)}\n\n{WORDS['data']}\n{WORDS['in short']}\n{found}\n\n{WORDS['legend'].strip()}"
+
+
+def _counted(claims: Sequence[Record]) -> str:
     counts = Counter(claim["outcome"] for claim in claims)
     counted = ", ".join(f"{counts[outcome]} *{outcome}*" for outcome in Outcome if counts[outcome])
-    rows = [
-        [
-            f"[{claim['id']}]({folder}/{claim['id']}.md) {claim['title']}", claim["sentence"],
-            verdict_of(claim).replace(claim["outcome"], f"**{claim['outcome']}**", 1), claim["number"],
-        ]
-        for claim in claims
-    ]  # fmt: skip
-    found = table(["The paper's claim", "What was found", "Verdict", "Decisive number [95 % interval]"], rows)
-    return f"Of {len(claims)} verdicts: {counted}.\n\n{WORDS['lead']}\n{found}\n\n{WORDS['legend'].strip()}"
+    return f"Of {len(claims)} verdicts: {counted}."
+
+
+def _linked(claim: Record, folder: str) -> str:
+    return f"[{claim['id']}]({folder}/{claim['id']}.md) {claim['title']}"
+
+
+def _emphasised(claim: Record) -> str:
+    return verdict_of(claim).replace(claim["outcome"], f"**{claim['outcome']}**", 1)
 
 
 def claims_page(claims: Sequence[Record]) -> str:
-    """Write the page of all claims: their lines, and the rules of verdicts."""
-    assertions = [
-        f"- [{claim['id']}](claims/{claim['id']}.md) {claim['title']}" for claim in claims if not claim["outcome"]
+    """Write the page of all claims: a table that fits a screen, what was found in sentences, and the rules of verdicts."""
+    judged = [claim for claim in claims if claim["outcome"]]
+    rows = [
+        [_linked(claim, "claims"), _emphasised(claim), "; ".join(map(", ".join, claim["decisive"].values()))]
+        for claim in judged
     ]
+    found = [f"- **{claim['id']}** {claim['sentence']} *{'; '.join(claim['decisive'])}*" for claim in judged]
+    assertions = [f"- {_linked(claim, 'claims')}" for claim in claims if not claim["outcome"]]
     blocks = [
-        "# The paper's claims", WORDS["start"], lines(claims, "claims"),
+        "# The paper's claims", _counted(judged), table(["The paper's claim", "Verdict", NUMBER], rows),
+        "## What was found", WORDS["data"], WORDS["found"], "\n".join(found), WORDS["legend"],
         "## Without a verdict", "\n".join(assertions), "## Rules of verdicts", WORDS["rules"],
     ]  # fmt: skip
     return "\n\n".join(block.strip() for block in blocks) + "\n"
@@ -73,12 +92,10 @@ def claim_page(claim: Record) -> str:
     for estimate in claim["estimates"]:
         by_role.setdefault(estimate["role"], []).append(estimate)
     outcomes = {**claim["readings"], **claim["parts"]}
-    verdict = verdict_of(claim)
-    found = (
-        [claim["sentence"], f"Decisive: {claim['number']}."] if claim["number"] else filter(None, [claim["sentence"]])
-    )
+    verdict, number = verdict_of(claim), number_of(claim)
+    found = [claim["sentence"], f"Decisive: {number}." if number else ""]
     blocks = [
-        f"# {claim['id']}. {claim['title']}", f"**{verdict[0].upper()}{verdict[1:]}.**", *found,
+        f"# {claim['id']}. {claim['title']}", f"**{verdict[0].upper()}{verdict[1:]}.**", *filter(None, found),
         f"**The paper's claim** ({claim['place']}). {claim['claim']}",
         f"**Test.** {claim['test']}", f"**Rule.** {claim['rule']}",
         *_list("Part by part" if claim["parts"] else "By reading", [f"{n}: *{o}*" for n, o in outcomes.items()]),
