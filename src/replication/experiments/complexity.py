@@ -87,7 +87,7 @@ class Case(NamedTuple):
 class Sizes(NamedTuple):
     """The sizes of all comparisons; pairs of numbers are of test samples and of references. Each is timed for `least_seconds`."""
 
-    repetitions: int = 3
+    repetitions: int = 5
     least_seconds: float = 0.2
     exact: Shape = Shape(12, 64, 1)
     check: Shape = Shape(4, 8, 2)

@@ -21,9 +21,12 @@ VARIANT_TITLES: dict[str, str] = {
     "cosine": "Cosine (CLaI-C)", "identity": "Gaussian, M = I", "full": "Gaussian, full M (CLaI-M)",
     "sequential-all-long": "sequential, all references, to convergence",
     "sequential-all-short": "sequential, all references, five epochs",
+    "sequential-all-once": "sequential, all references, 1 epoch", "joint-all-once": "joint, all references, 10 epochs",
+    "joint-1-once": "joint, one reference, 104 epochs",
     "joint-all-long": "joint, all references, to convergence", "joint-1-long": "joint, one reference, to convergence",
     "half-hour": "16 epochs", "four-epochs": "4 epochs", "sixteen-epochs": "16 epochs",
     "rate-1": "rate 0.01", "rate-2": "rate 0.02", "rate-4": "rate 0.04", "rate-8": "rate 0.08",
+    "rate-16": "rate 0.16", "rate-64": "rate 0.64", "rate-256": "rate 2.56",
     "all-classes": "all classes", "without-one": "without one class", "without-two": "without two classes",
     "right": "right labels", "wrong-20": "20 % wrong", "wrong-40": "40 % wrong", "wrong-60": "60 % wrong",
     "tail-1": "equal classes", "tail-10": "ratio 10", "tail-100": "ratio 100",
@@ -41,8 +44,6 @@ MEASURED_TITLES = {
     "clai-m": "CLaI-M, joint, one reference",
     "bare": "bare forward and backward",
     "supervised-contrastive": "supervised contrastive (pytorch-metric-learning)",
-    "k-neighbours": "k nearest neighbours (scikit-learn)",
-    "svm": "support vector machine (scikit-learn)",
 }
 """Names of the variants whose time and memory are measured; others have their keys."""
 

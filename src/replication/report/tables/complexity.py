@@ -37,13 +37,7 @@ COMPARISONS = [
     ("epoch", "clai-m", "supervised-contrastive", "An epoch and one of supervised contrastive learning"),
     ("epoch", "clai-c", "bare", "An epoch and its trunk alone"),
     ("epoch", "clai-m", "bare", "An epoch and its trunk alone"),
-    ("precision", "auto", "bfloat16", "The default precision and a fixed one"),
-    ("precision", "auto", "float32", "The default precision and a fixed one"),
     ("inference", "printed", "streamed", "Algorithm 4, the same vote"),
-    ("classifiers", "k-neighbours", "clai-c", "Classifiers of the same embeddings"),
-    ("classifiers", "k-neighbours", "clai-m", "Classifiers of the same embeddings"),
-    ("classifiers", "svm", "clai-c", "Classifiers of the same embeddings"),
-    ("classifiers", "svm", "clai-m", "Classifiers of the same embeddings"),
 ]
 """The comparison in the evidence, its two variants, and the title of the rows that compare them."""
 QUANTITIES = {
