@@ -114,7 +114,7 @@ def _names(finding: Finding, target: str) -> dict[str, str]:
 
 
 def decisive_numbers(estimates: Sequence[Estimate]) -> dict[str, list[str]]:
-    """Return by quantity, with its data, the numbers that decide: `+10.15 points [+9.45, +10.85]`, one a reading of the targets."""
+    """Return by quantity, with its data, the numbers that decide, one a reading: `+10.15 points [+9.45, +10.85]`."""
     numbers: dict[str, list[str]] = {}
     for estimate in estimates:
         of = ", ".join(filter(None, [estimate.quantity, estimate.model, estimate.short_data.split(" (")[0]]))

@@ -48,9 +48,7 @@ def claims_frame(claims: Iterable[Record]) -> pd.DataFrame:
 def lines(claims: Iterable[Record], folder: str) -> str:
     """Return how many verdicts are what, a row for each, with a link to the claim's page in `folder`, and what the words mean."""
     claims = [claim for claim in claims if claim["outcome"]]
-    rows = [
-        [_linked(claim, folder), claim["sentence"], _emphasised(claim), number_of(claim)] for claim in claims
-    ]
+    rows = [[_linked(claim, folder), claim["sentence"], _emphasised(claim), number_of(claim)] for claim in claims]
     found = table(["The paper's claim", "What was found", "Verdict", NUMBER], rows)
     return f"{_counted(claims)}\n\n{WORDS['data']}\n{WORDS['in short']}\n{found}\n\n{WORDS['legend'].strip()}"
 
