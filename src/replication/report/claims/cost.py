@@ -3,14 +3,15 @@
 import pandas as pd
 
 from replication.metrics.passes import trunk_passes
-from replication.report.claims.finding import POINTS, Finding, Unit
+from replication.report.claims.finding import PER_CENT, POINTS, Finding, Place, Unit
 from replication.report.claims.hypothesis import ANY, NOT_LESS, Hypothesis, decided
 from replication.report.claims.sources import KERNELS, of_vote
 from replication.report.evidence import by_setting
 from replication.report.statistics import gap
 from replication.runs.outputs import BENCHMARK
 
-CONVERGENCE = "convergence"
+CONVERGENCE = ("turns-images", "convergence")
+"""Studies of both schedules, with targets zero."""
 TENTH = 0.1
 AS_LONG = Hypothesis("equal", TENTH, null=1, bounds=ANY)
 FASTER = Hypothesis("better", TENTH, null=1, bounds=ANY)
@@ -64,24 +65,41 @@ def tensor_replaces_loop(finding: Finding) -> None:
     measured = finding.frame(BENCHMARK, "benchmark.csv")
     times = measured[(measured["comparison"] == "joint") & (measured["quantity"] == "seconds")]
     seconds = times.pivot_table(index="repetition", columns="variant", values="value")
-    history = finding.frame(CONVERGENCE, "history.csv")
-    best = history.pivot_table("validation_accuracy", "seed", "model", aggfunc="max")
-    if seconds.empty or best.empty:
+    studies = [study for study in CONVERGENCE if finding.evidence.runs(study)]
+    if seconds.empty or not studies:
         finding.missing.append("both schedules to convergence, and their times measured alone on a machine")
         return
     ratio = (seconds["sequential"] / seconds["joint"]).dropna()
     finding.add(BENCHMARK, "time of an epoch, sequential over joint", ratio, RATIO, FASTER, part="speed")
-    last = of_vote(finding.frame(CONVERGENCE, "metrics.csv"))
-    for kernel in ("cosine", "full"):
-        title = f"joint minus sequential, {KERNELS[kernel]} kernel"
-        joint, sequential = f"{kernel}_joint-all-long", f"{kernel}_sequential-all-long"
-        of_both = best.reindex(columns=[joint, sequential])
-        gains = (of_both[joint] - of_both[sequential]).dropna()
-        quantity = f"best validation accuracy, {title}"
-        finding.add(CONVERGENCE, quantity, gains, POINTS, NOT_LESS, part="accuracy at the best epoch")
-        gains = gap(last, "accuracy", joint, sequential)
-        finding.add(CONVERGENCE, f"test accuracy, last epoch, {title}", gains, POINTS, NOT_LESS, role="control")
+    for study in studies:
+        history = finding.frame(study, "history.csv")
+        best = history.pivot_table("validation_accuracy", "seed", "model", aggfunc="max")
+        epochs = history.groupby("model")["epoch"].max()
+        last = of_vote(finding.frame(study, "metrics.csv"))
+        for kernel in ("cosine", "full"):
+            title = f"joint minus sequential, {KERNELS[kernel]} kernel"
+            joint, sequential = (_cell(finding, study, kernel, f"{name}-all-long") for name in ("joint", "sequential"))
+            of_both = best.reindex(columns=[joint, sequential])
+            gains = (of_both[joint] - of_both[sequential]).dropna()
+            quantity = f"best validation accuracy, {title}"
+            finding.add(study, quantity, gains, POINTS, NOT_LESS, part="accuracy at the best epoch")
+            for cell in (sequential, joint, _cell(finding, study, kernel, "joint-1-long")):
+                quantity = f"validation accuracy, best of {epochs.get(cell)} epochs"
+                place = Place(model=finding.evidence.model_title(study, cell))
+                of_cell = best.get(cell, pd.Series(dtype=float))
+                finding.add(study, quantity, of_cell, PER_CENT, None, place, role="beside")
+            gains = gap(last, "accuracy", joint, sequential)
+            finding.add(study, f"test accuracy, last epoch, {title}", gains, POINTS, NOT_LESS, role="control")
     finding.not_controlled += ["equal numbers of steps", "masked targets"]
+
+
+def _cell(finding: Finding, study: str, kernel: str, schedule: str) -> str:
+    """Return the cell of a study with a kernel and a schedule, and targets zero where they vary."""
+    return next(
+        cell
+        for cell, variants in finding.evidence.expected[study]["cells"].items()
+        if (variants["kernel"], variants["schedule"], variants.get("target", "zero")) == (kernel, schedule, "zero")
+    )
 
 
 def loop_over_classes(finding: Finding) -> None:

@@ -19,7 +19,7 @@ MAXIMISED = {"clai-m": "alignment-m", "clai-c": "alignment-c"}
 NEARLY_ALL = Hypothesis("not worse", margin=0.1, null=1, bounds=ANY)
 ALIKE = Hypothesis("not worse", margin=1 - AGREEMENT, null=1, bounds=(0, 1))
 TURNS = {
-    "turns-images": "sequential-all-short",
+    "turns-images": "sequential-all-long_rate-4",
     "turns-bands": "sequential-all-long",
     "turns-signals": "sequential-all-short",
 }
