@@ -387,6 +387,10 @@ def test_the_tensor_must_be_as_accurate_at_the_best_epoch(tmp_path: Path, joint:
     assert outcome(root, "14") == verdict
     change(root, "convergence", "history.csv", lambda frame: frame[frame["model"].str.startswith("full_joint")])
     assert outcome(root, "14") == UNTESTED, "the study is not finished"
+    copy_evidence(root, "turns-images")
+    assert {estimate.key for estimate in finding_on(root, "14").tests} == {"benchmark", "turns-images"}, (
+        "sleep stands in"
+    )
 
 
 @pytest.mark.parametrize(("zero", "verdict"), [(-0.02, REPRODUCED), (-0.049, NOT), (-0.08, NOT)])

@@ -107,9 +107,9 @@ def _names(finding: Finding, target: str) -> dict[str, str]:
         )
     }
     return names | {
-        "fails": f": both fail in {names['failed']}" if names["failed"] else " in all of it",
+        "fails": f": both kernels fail in {names['failed']}" if names["failed"] else " in all of it",
         "but": f" (the claim holds for {names['passed']})" if names["passed"] else "",
-        "open": f" (undecided in {names['undecided']})" if names["undecided"] else "",
+        "open": f" (undecided: {names['undecided']})" if names["undecided"] else "",
     }
 
 

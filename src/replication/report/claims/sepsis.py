@@ -85,9 +85,11 @@ def _votes(finding: Finding, *, errors: bool = False) -> Iterator[Vote]:
 
 
 def lowest_calibration_error(finding: Finding) -> None:
+    others = {"clai-c": "CLaI-C", MIXTURE: "the mixture of Student-t"}
+    finding.required = tuple(others.values())
     for vote in _votes(finding, errors=True):
-        for other in ("clai-c", MIXTURE):
-            _add_errors(finding, vote, "clai-m", other, f"CLaI-M minus {_name(other)}", LESS, vote.place())
+        for other, part in others.items():
+            _add_errors(finding, vote, "clai-m", other, f"CLaI-M minus {_name(other)}", LESS, vote.place(), part)
         _control_constant(finding, vote, "clai-m")
 
 

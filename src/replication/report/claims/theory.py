@@ -101,14 +101,19 @@ def zero_targets_help(finding: Finding) -> None:
         turns = finding.frame(study, "history.csv")
         if "turn_change" in turns:
             changes = turns.pivot_table("turn_change", "seed", "model")
+            best = turns.pivot_table("validation_accuracy", "seed", "model", aggfunc="max")
             for kernel, part in OF_KERNELS.items():
                 zero, product = (changes[f"{kernel}_{target}_{schedule}"] for target in TARGETS)
                 change, of = "change of a class's ROC-AUC while others train", f"{KERNELS[kernel]} kernel"
                 quantity = f"{change}, zero minus product, {of}"
                 finding.add(study, quantity, (zero - product).dropna(), POINTS, MORE, part=part)
                 for target, alone in zip(TARGETS, (zero, product), strict=True):
-                    quantity = f"{change}, {target} targets, {of}"
-                    finding.add(study, quantity, alone.dropna(), POINTS, role="beside")
+                    named = f"{target} targets, {of}"
+                    finding.add(study, f"{change}, {named}", alone.dropna(), POINTS, role="beside")
+                    reached = best[f"{kernel}_{target}_{schedule}"].dropna()
+                    finding.add(
+                        study, f"validation accuracy at the best epoch, {named}", reached, PER_CENT, role="beside"
+                    )
     if not finding.estimates:
         finding.missing = ["runs of the sequential schedule with both targets, measured after each class's turn"]
     by_data: dict[str, dict[str, pd.DataFrame]] = {}
