@@ -1,5 +1,6 @@
 """Nothing of the test data, of validation patients or of later hours reaches what is learned from."""
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from clai.encoders import ConditionedHead, Encoder, build_trunk
+from clai.errors import InputError
 from replication.datasets.hourly_inputs import hourly_inputs, hourly_names
 from replication.datasets.prepared import Prepared
 from replication.datasets.splits import group_split, patient_folds, stratified_validation
@@ -41,8 +43,15 @@ def test_a_subject_is_on_one_side_of_every_split(subjects: list[int], test: floa
 @given(st.lists(st.integers(0, 9), min_size=60, max_size=300), st.floats(0.2, 0.8), SEEDS)
 def test_a_sample_is_for_training_or_for_validation(labels: list[int], share: float, seed: int) -> None:
     y = np.concatenate([np.repeat(np.arange(10), 2), labels])
-    training, validation = stratified_validation(y, share, seed)
-    np.testing.assert_array_equal(np.sort(np.concatenate([training, validation])), np.arange(len(y)))
+    with suppress(InputError):  # for a class of too few samples
+        training, validation = stratified_validation(y, share, seed, "0123456789")
+        np.testing.assert_array_equal(np.sort(np.concatenate([training, validation])), np.arange(len(y)))
+        assert len(set(y[training])) == len(set(y[validation])) == 10
+
+
+def test_a_class_too_small_for_its_share_is_refused_by_name() -> None:
+    with pytest.raises(InputError, match="test_share: found 3 of 100 samples in class 'rare'"):
+        stratified_validation(np.repeat([0, 1], [97, 3]), 0.1, 0, ["other", "rare"], "test_share")
 
 
 @st.composite

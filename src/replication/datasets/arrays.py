@@ -117,8 +117,8 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
     y = y if classes == names else 1 - y
     test, validation = settings["test_share"], settings["validation_share"]
     if groups is None:
-        rest, tested = stratified_validation(y, test, seed)
-        trained, validated = stratified_validation(y[rest], validation, seed)
+        rest, tested = stratified_validation(y, test, seed, classes, "test_share")
+        trained, validated = stratified_validation(y[rest], validation, seed, classes)
         parts, unit = [rest[trained], rest[validated], tested], "each class"
     else:
         groups = np.unique(groups, return_inverse=True)[1].astype(np.int64)

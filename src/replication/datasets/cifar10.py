@@ -66,7 +66,7 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
     with reading(raw.path, EXPECTS):
         train, test = (Batches(raw.path.parent, train=part) for part in (True, False))
     y = np.array(train.targets, dtype=np.int64)
-    training, validation = stratified_validation(y, settings["validation_share"], seed)
+    training, validation = stratified_validation(y, settings["validation_share"], seed, train.classes)
     with writing(out_dir) as writer:
         for split, x, labels in (
             ("train", train.data[training], y[training]),

@@ -100,7 +100,7 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
         rule = "train, val and test folders as given"
         if "val" not in files:
             rule = f"train and test folders as given; {share:g} of each training class held out for validation (seed {seed})"
-            train, val = stratified_validation(np.array([k for k, _ in files["train"]]), share, seed)
+            train, val = stratified_validation(np.array([k for k, _ in files["train"]]), share, seed, classes)
             files |= {split: [files["train"][row] for row in rows] for split, rows in (("train", train), ("val", val))}
         same: dict[str, dict[tuple[str, int], str]] = {}
 

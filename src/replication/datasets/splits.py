@@ -1,6 +1,7 @@
 """Divide a dataset at random, from a seed: by class, by subject or by patient."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 import numpy.typing as npt
@@ -13,19 +14,25 @@ DEVELOPMENT = -1
 """In place of a fold: the rows of patients who are in no fold, on whom settings are chosen."""
 
 
-def stratified_validation(y: Indices, share: float, seed: int) -> tuple[Indices, Indices]:
-    """Return ascending indices for training and for validation, with `share` of each class of y (N,), at least one sample."""
+def stratified_validation(
+    y: Indices, share: float, seed: int, classes: Sequence[str], key: str = "validation_share"
+) -> tuple[Indices, Indices]:
+    """Return ascending indices for training and for validation, with `share` of each class of y (N,), at least one sample.
+
+    key: the setting of the share. Raises InputError, naming key and class, for a class of too few samples.
+    """
     from sklearn.model_selection import train_test_split
 
-    counts = np.unique(y, return_counts=True)[1]
-    if min(round(share * len(y)), round((1 - share) * len(y))) < len(counts) or counts.min() < 2:
+    parts: list[Indices] = []
+    with suppress(ValueError):  # of scikit-learn, for too few samples
+        parts = train_test_split(np.arange(len(y)), test_size=share, stratify=y, random_state=seed)
+    counts = np.bincount(y, minlength=len(classes))
+    if not parts or any(len(np.unique(y[part])) < len(classes) for part in parts):
         raise InputError(
-            f"validation_share: found {share} of {len(y)} training samples, expected at least one of each of {len(counts)} "
-            "classes on either side. Change `validation_share` or provide more samples."
+            f"{key}: found {counts.min()} of {len(y)} samples in class '{classes[counts.argmin()]}', too few for a share of "
+            f"{share:g} with at least one sample of each class on either side. Change `{key}` or provide more samples."
         )
-
-    training, validation = train_test_split(np.arange(len(y)), test_size=share, stratify=y, random_state=seed)
-    return np.sort(training), np.sort(validation)
+    return np.sort(parts[0]), np.sort(parts[1])
 
 
 def group_split(
