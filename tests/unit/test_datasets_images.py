@@ -319,14 +319,14 @@ def test_a_layout_without_both_splits_of_every_class_is_refused(tmp_path: Path, 
 
 
 def write_npz(path: Path, flag: str, size: int, **changes: Any) -> Path:
-    """A small set in the layout of MedMNIST: 9, 6 and 6 images."""
+    """A small set in the layout of MedMNIST, nine images a split."""
     info = INFO[flag]
     rng = np.random.default_rng(0)
     arrays: dict[str, Any] = {}
-    for split, n in (("train", 9), ("val", 6), ("test", 6)):
-        shape = (n, size, size, 3)[: 3 if info["n_channels"] == 1 else 4]
+    for split in ("train", "val", "test"):
+        shape = (9, size, size, 3)[: 3 if info["n_channels"] == 1 else 4]
         arrays[f"{split}_images"] = rng.integers(0, 255, shape).astype(np.uint8)
-        arrays[f"{split}_labels"] = (np.arange(n) % len(info["label"])).astype(np.uint8)[:, None]
+        arrays[f"{split}_labels"] = (np.arange(9) % len(info["label"])).astype(np.uint8)[:, None]
     np.savez_compressed(path, **{name: array for name, array in (arrays | changes).items() if array is not None})
     return path
 
@@ -349,7 +349,7 @@ def test_a_flat_set_of_any_size_is_fetched_under_its_own_name_and_prepared(
     data = load(tmp_path / "p")
     assert data.info["classes"] == list(info["label"].values())
     with np.load(path) as archive:
-        np.testing.assert_array_equal(data["x_val"], archive["val_images"].reshape(6, size, size, info["n_channels"]))
+        np.testing.assert_array_equal(data["x_val"], archive["val_images"].reshape(9, size, size, info["n_channels"]))
         np.testing.assert_array_equal(data["y_test"], archive["test_labels"][:, 0])
 
 
@@ -363,10 +363,11 @@ def test_a_set_that_is_not_flat_or_not_there_is_refused(flag: str) -> None:
     ("changes", "message"),
     [
         ({"train_images": np.zeros((9, 64, 64, 3), np.uint8)}, r"is uint8 \(9, 64, 64, 3\), expected uint8 \(N, 28, 28, 3\)"),
-        ({"train_labels": np.arange(9)[:, None] % 5}, "found no training sample of smooth muscle, .*colorectal adeno"),
-        ({"test_labels": np.full((6, 1), 9, np.uint8)}, r"test_labels is .* whole numbers from 0, below 9"),
-        ({"val_labels": np.zeros((5, 1), np.uint8)}, r"val_labels is uint8 \(5, 1\), expected \(6, 1\) whole numbers"),
-        ({"val_labels": np.array([[Payload()]] * 6, dtype=object)}, "cannot be read .*Object arrays cannot be loaded"),
+        ({"train_labels": np.arange(9)[:, None] % 5}, "found no sample of smooth muscle, .*colorectal adeno.* for train"),
+        ({"test_labels": np.arange(9)[:, None] % 8}, "found no sample of colorectal adeno.* for test"),
+        ({"test_labels": np.full((9, 1), 9, np.uint8)}, r"test_labels is .* whole numbers from 0, below 9"),
+        ({"val_labels": np.zeros((5, 1), np.uint8)}, r"val_labels is uint8 \(5, 1\), expected \(9, 1\) whole numbers"),
+        ({"val_labels": np.array([[Payload()]] * 9, dtype=object)}, "cannot be read .*Object arrays cannot be loaded"),
         ({"train_images": None}, "cannot be read .*train_images"),
         (lambda path: path.write_bytes(path.read_bytes()[:5000]), "cannot be read"),
         (lambda path: path.write_bytes(b""), "cannot be read .*found an empty file"),

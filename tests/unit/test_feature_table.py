@@ -135,7 +135,7 @@ HEADER, *ROWS = TEXT.splitlines()
         (wards()[["patient", "outcome"]].to_csv(index=False), {}, "no column beside label and group"),
         (f"{HEADER}\n", {}, "found no row"),
         (wards().assign(outcome=["ill"] * 6 + ["well"] * 54).to_csv(index=False), {}, "no sample of class 'ill'"),
-        (wards().assign(outcome="well").to_csv(index=False), {}, "found no training sample of another class than well"),
+        (wards().assign(outcome="well").to_csv(index=False), {}, "found no sample of another class than well"),
         (set_cell(7, "outcome", " NaN"), {}, "found 'NaN' in column 'outcome' at line 9, expected a value"),
         (TEXT.replace("p01", "1.0").replace("p02", "1"), {}, "column 'patient': found 1 and 1.0, expected one way"),
         ('note,' + HEADER + "\n" + "\n".join(f'"a\nb",{row}' for row in ROWS[:7]) + "\nc,,7,8,ill\n", {}, "at line 16"),

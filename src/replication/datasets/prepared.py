@@ -135,8 +135,8 @@ class Writer:
     def describe(self, origin: Mapping[str, Any], **entries: Any) -> None:
         """Write `dataset.json`: these entries, counts of each split, normalisation statistics and the list of arrays.
 
-        origin: where the data come from. Raises InputError for a split without samples, a class without a training sample, a
-        single class, and a channel that is never measured, or never varies, in the rows that normalise it.
+        origin: where the data come from. Raises InputError for a split without samples, a class that a split lacks, a single
+        class, and a channel that is never measured, or never varies, in the rows that normalise it.
         """
         description = {"sampling_rate": None, "exclusions": [], **origin, **entries}
         kind, classes = description["kind"], description["classes"]
@@ -162,15 +162,16 @@ class Writer:
                 splits[split] = _counts(self.read(f"y_{split}"), len(classes))
                 if not splits[split]["n"]:
                     raise InputError(f"found no sample for {split}, expected some in each split. Provide more of them.")
+                absent = [name for name, count in zip(classes, splits[split]["counts"], strict=True) if not count]
+                if absent or len(classes) < 2:
+                    lacking = ", ".join(absent) or f"another class than {classes[0]}"
+                    raise InputError(
+                        f"found no sample of {lacking} for {split}, expected some of each of two or more classes in each split. "
+                        "Provide more of them, or divide the data in another way."
+                    )
                 if f"groups_{split}" in self.written:
                     unit = "groups" if kind == "features" else "subjects"
                     splits[split][unit] = len(np.unique(self.read(f"groups_{split}")))
-            absent = [name for name, count in zip(classes, splits["train"]["counts"], strict=True) if not count]
-            if absent or len(classes) < 2:
-                lacking = ", ".join(absent) or f"another class than {classes[0]}"
-                raise InputError(
-                    f"found no training sample of {lacking}, expected some of each of two or more classes."
-                )
             for split in ("train",) if kind == "features" else ("train", "test"):
                 name = f"x_{split}"
                 statistics_used[split] = normalisation(self.read(name, mapped=True), kind, names, None, name)

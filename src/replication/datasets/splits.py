@@ -29,7 +29,7 @@ def stratified_validation(
     counts = np.bincount(y, minlength=len(classes))
     if not parts or any(len(np.unique(y[part])) < len(classes) for part in parts):
         raise InputError(
-            f"{key}: found {counts.min()} of {len(y)} samples in class '{classes[counts.argmin()]}', too few for a share of "
+            f"{key}: found {counts.min()} of {len(y)} samples in class '{classes[int(counts.argmin())]}', too few for a share of "
             f"{share:g} with at least one sample of each class on either side. Change `{key}` or provide more samples."
         )
     return np.sort(parts[0]), np.sort(parts[1])
