@@ -83,6 +83,7 @@ def test_numbers_that_the_entry_names_are_the_classes_of_that_name(tmp_path: Pat
         ({"x": np.array([{}] * N, dtype=object)}, {}, "cannot be read .*Object arrays cannot be loaded"),
         ({"x": np.zeros((N, 5, 5), np.uint8)}, {}, r"found x as uint8 \(24, 5, 5\), expected images uint8 \(N, height"),
         ({"groups": np.array(["1", "1.0", "2", "3"])[ARRAYS["groups"] % 4]}, {}, "groups: found 1 and 1.0, expected one way"),
+        ({"y": np.array(["rest", "Rest", "task"])[np.arange(N) % 3]}, {}, "y: found Rest and rest, expected one way"),
         ({"x": np.zeros(N)}, {}, r"found x as float64 \(24,\)"),
         ({"x": np.where(np.arange(N * 100).reshape(N, 2, 50) == 105, np.nan, 1)}, {}, r"found in x at \(1, 0, 5\)"),
         ({"y": ARRAYS["y"][1:]}, {}, r"found y as int64 \(23,\) beside x \(24, 2, 50\)"),

@@ -36,14 +36,17 @@ def missing(texts: npt.NDArray[np.str_], classes: Sequence[Any] | None = None) -
 
 
 def refuse_odd_texts(texts: npt.NDArray[np.str_], where: str) -> None:
-    """Raise InputError, naming where, for two texts that are one number, such as 1 and 1.0, and one that cannot be printed."""
-    texts_of: dict[Decimal, str] = {}
+    """Raise InputError, naming where, for two texts that are one number (1 and 1.0) or word (p1 and P1), or cannot be printed."""
+    texts_of: dict[Decimal | str, str] = {}
     for text in np.unique(texts).tolist():
         if not text.isprintable():
             raise InputError(f"{where}: found the text '{text}', expected one that can be printed. Correct it.")
-        with suppress(InvalidOperation, TypeError):  # a number; one that can be looked up, as sNaN cannot
-            if (first := texts_of.setdefault(Decimal(text), text)) != text:
-                raise InputError(f"{where}: found {first} and {text}, expected one way to write this number.")
+        for meaning in (Decimal, str.casefold):
+            with suppress(InvalidOperation, TypeError):  # no number, or one that cannot be looked up, such as sNaN
+                if (first := texts_of.setdefault(meaning(text), text)) != text:
+                    raise InputError(
+                        f"{where}: found {first} and {text}, expected one way to write it. Correct it, or rename one."
+                    )
 
 
 def in_order(names: Iterable[str]) -> list[str]:
