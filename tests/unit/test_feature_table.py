@@ -1,5 +1,6 @@
 """A table of features becomes splits by group as it stands, and what cannot be learned from is named with its place."""
 
+import bz2
 import gzip
 import shutil
 from collections.abc import Callable
@@ -144,6 +145,9 @@ HEADER, *ROWS = TEXT.splitlines()
         (wards().to_csv(), {}, "found '', an index that numbers the rows, expected features. Leave it out"),
         (wards().rename_axis("Unnamed: 0").to_csv(), {}, "found 'Unnamed: 0', an index"),
         (set_cell(7, "patient", "p\0001"), {}, "column 'patient': found the text 'p.x001', expected one that can be printed"),
+        (wards().assign(obs=np.arange(1, 61)).to_csv(index=False), {}, "found 'obs', an index that numbers the rows"),
+        (wards().rename(columns={"pulse": "sample_id"}).to_csv(index=False), {}, "found 'sample_id', an index"),
+        (TEXT.replace("p01", "P01", 1), {}, "column 'patient': found P01 and p01, expected one way to write it"),
         (TEXT.encode("utf-16-le").decode(), {}, "found characters of two bytes, as in UTF-16, expected UTF-8"),
         (wards(2).to_csv(index=False), {}, "found 2 'patient' groups, expected at least 3"),
     ],
@@ -205,6 +209,7 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "a byte changed": lambda whole: whole[:40] + bytes([whole[40] ^ 255]) + whole[41:],
     "another encoding": lambda whole: "Größe".encode("utf-16"),
     "a workbook": lambda whole: b"PK\3\4\xff",
+    "packed": bz2.compress,
 }
 
 
@@ -218,6 +223,7 @@ def test_a_damaged_table_is_named(tmp_path: Path, suffix: str, damage: str) -> N
         database.register("wards", wards())
         database.execute(f"COPY wards TO '{path}'")
     path.write_bytes(DAMAGE[damage](path.read_bytes()))
-    with pytest.raises(InputError, match=rf"wards{suffix}: (found|cannot be read) "):
+    with pytest.raises(InputError, match=rf"wards{suffix}: (found|cannot be read) ") as refused:
         prepared(path, tmp_path / "out")
+    assert damage != "packed" or "found a file packed by bzip2, expected one table" in str(refused.value)
     assert [p.name for p in tmp_path.iterdir()] == [path.name]

@@ -30,10 +30,10 @@ EXPECTS = f"{TABLE}, of the columns that the dataset's entry names"
 ALL_OTHERS = "all others"
 INDEX = re.compile(
     r"|Unnamed: ?\d+(\.\d+|_level_\d+)?|\.\.\.\d+|__index_level_\d+__|level_\d+|_?(row[_. ]?)?(index|idx|id)(\.\d+)?|"
-    r"row[_. ]?(names?|num(ber)?|no|nr)?",
+    r"row[_. ]?(names?|num(ber)?|no|nr)?|.*[_. ]id",
     re.IGNORECASE,
 )
-"""Names of the column in which a table keeps the numbers of its rows, as pandas, R and people write it."""
+"""Names of the column in which a table keeps the numbers of its rows or samples, as pandas, R and people write it."""
 
 
 def _is(path: Path, ending: str) -> bool:
@@ -79,11 +79,8 @@ def choose_columns(path: Path, names: Sequence[str], settings: Mapping[str, Any]
             f"{path}: found no column {_named(absent)}, expected the ones that label_column, group_column and "
             f"feature_columns name. The table has {_named(names)}: correct the entry."
         )
-    if features == ALL_OTHERS and (index := [name for name in chosen if INDEX.fullmatch(name)]):
-        raise InputError(
-            f"{path}: found {_named(index)}, an index that numbers the rows, expected features. Leave it out of the table (in "
-            "pandas, to_csv(..., index=False)), or list the features in feature_columns."
-        )
+    if features == ALL_OTHERS:
+        _refuse_index(path, [name for name in chosen if INDEX.fullmatch(name)])
     if label == group or (both := [name for name in chosen if name in (label, group)]):
         raise InputError(
             f"{path}: found {_named([label] if label == group else both)} in two of label_column, group_column and "
@@ -120,8 +117,9 @@ def read_table(path: Path, features: Sequence[str], texts: Sequence[str]) -> pd.
         number = pd.api.types.is_numeric_dtype(column)
         values = column if number else pd.to_numeric(column.astype(str), errors="coerce")
         _refuse(
-            path, ~(values.abs() <= np.finfo(np.float32).max), name, column, "a finite number, with a decimal point"
-        )
+            path, ~(values.abs() <= np.finfo(np.float32).max), name, column,
+            "a finite number, with a decimal point (`feature_columns` may leave the column out)",
+        )  # fmt: skip
         table[name] = values
     return table
 
@@ -157,9 +155,17 @@ def labels_of(
     """Return the classes, those found where `classes` is None, `positive` last, and the class index of each value (rows,)."""
     found = in_order(values.unique())
     names = found if classes is None else trimmed(classes).tolist()
-    _refuse(path, ~values.isin(names), str(values.name), values, f"one of {', '.join(names)} (`classes` of the entry)")
+    _refuse(path, ~values.isin(names), str(values.name), values, f"one of {', '.join(names)}, as `classes` has them")
     names = positive_last(names, positive)
     return names, pd.Index(names).get_indexer(pd.Index(values)).astype(np.int64)
+
+
+def _refuse_index(path: Path, names: Sequence[str]) -> None:
+    if names:
+        raise InputError(
+            f"{path}: found {_named(names)}, an index that numbers the rows, expected features. Leave it out of the table (in "
+            "pandas, to_csv(..., index=False)), or list the features in feature_columns."
+        )
 
 
 def _named(names: Iterable[str]) -> str:
@@ -177,6 +183,11 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
     features = choose_columns(path, columns_of(path), settings)
     label, group = settings["label_column"], settings["group_column"]
     table = read_table(path, features, [label, group])
+    if settings["feature_columns"] == ALL_OTHERS:
+        whole = table[features].select_dtypes("integer")
+        _refuse_index(
+            path, [name for name in map(str, whole) if set(whole[name] - np.arange(len(whole))) in ({0}, {1})]
+        )
     unknown = missing(table[label].to_numpy(dtype=str), settings["classes"])
     _refuse(path, unknown, label, table[label], "a value (`classes` may name it)")
     _refuse(path, missing(table[group].to_numpy(dtype=str)), group, table[group], "a value")
