@@ -24,7 +24,9 @@ def kind_of(content: bytes) -> str:
     """Return in words what a file is that begins with these bytes, for a message about one that cannot be read."""
     if not content:
         return "an empty file"
-    kinds = {b"<": "an HTML page", b"PK\3\4": "a zip, or a workbook", b"\x1f\x8b": "a file packed by gzip"}
+    packed = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"7z\xbc\xaf": "7-Zip", b"Rar!": "RAR"}
+    kinds = {b"<": "an HTML page", b"PK\3\4": "a zip, or a workbook", b"\xd0\xcf\x11\xe0": "an old workbook"}
+    kinds |= {start: f"a file packed by {name}" for start, name in packed.items()}
     known = (kind for start, kind in kinds.items() if content.lstrip().startswith(start))
     return next(known, f"a file that begins with {content[:8]!r}")
 

@@ -23,7 +23,9 @@ from replication.datasets.sources import Raw
 from replication.datasets.splits import rows_of_groups, stratified_validation
 
 FILES = ("*.npz",)
-EXPECTS = "one .npz with the arrays x, y and, where samples belong together, groups"
+EXPECTS = (
+    "one .npz with the arrays x, y and, where samples belong together, groups (y.astype(str) makes texts of objects)"
+)
 KINDS = {4: "images", 3: "signals", 2: "features"}
 
 Array = npt.NDArray[Any]

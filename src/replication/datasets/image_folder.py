@@ -70,7 +70,8 @@ def listed(folder: Path, path: Path) -> tuple[dict[str, dict[str, list[Path]]], 
         if not classes:
             there = ", ".join(sorted(filter(is_own, (inner.name for inner in folder.iterdir())))[:5])
             raise InputError(
-                f"{path}: found no picture under {name}/<class>/ but {there or 'nothing'}; expected {', '.join(SUFFIXES)} files"
+                f"{path}: found no picture under {name}/<class>/ but {there or 'nothing'}; expected {', '.join(SUFFIXES)} files. "
+                "Name the folders of the splits train, test and, if any, val."
             )
         if unprintable := [name for name in classes if not name.isprintable()]:
             raise InputError(f"{path}: found the folder '{unprintable[0]}', expected the name of a class. Rename it.")

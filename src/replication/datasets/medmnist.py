@@ -77,7 +77,9 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
     paths = raw.find()
     path = paths[0] if len(paths) == 1 else next((p for p in paths if p.name == name), None)
     if path is None or path.stem.partition("_")[0].lower() in medmnist.INFO.keys() - {settings["medmnist_flag"]}:
-        raise InputError(f"{raw.path}: found no {name} among {', '.join(p.name for p in paths)}")
+        raise InputError(
+            f"{raw.path}: found no {name} among {', '.join(p.name for p in paths)}. Correct `path` or `medmnist_flag`."
+        )
     with tempfile.TemporaryDirectory() as root, writing(out_dir) as writer:
         Path(root, name).symlink_to(path.resolve())  # The package opens its own name alone.
         for split in SPLITS:
