@@ -35,7 +35,7 @@ SPLIT_OF = {
 """The split of a folder, whose name may be in upper or lower case."""
 LARGEST = 2**28  # bytes of a file in an archive
 NAMED = 20  # files that dataset.json names of a kind
-ADVICE = "Replace the file, or correct `image_size` of its dataset."
+ADVICE = "Resize or replace the file, or correct `image_size` of its dataset."
 
 
 @contextmanager
