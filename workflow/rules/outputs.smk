@@ -102,7 +102,11 @@ rule own:
         outputs.files_of_outputs("<figures>", outputs.own_outputs(config)),
     localrule: True
     message:
-        "Compute the evidence of your own datasets, and render their tables and figures."
+        (
+            "Compute the evidence of your own datasets, and render their tables and figures."
+            if outputs.own_outputs(config)
+            else "The settings have no dataset of your own: nothing to compute. Name their file with --configfile."
+        )
 
 
 rule evidence:
