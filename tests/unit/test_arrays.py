@@ -63,6 +63,12 @@ def test_arrays_are_prepared_by_their_shape(
         assert not seen["val"] & seen["test"]
 
 
+def test_samples_that_repeat_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    x = ARRAYS["x"][np.arange(N) // 2 * 2]
+    assert read_arrays(tmp_path, ARRAYS | {"x": x, "groups": None}).info["repeated"] == [{"count": N // 2}]
+    assert f"{N // 2} samples of x are there before, and may be in two splits" in caplog.text
+
+
 def test_classes_that_the_entry_does_not_name_are_those_found(tmp_path: Path) -> None:
     numbers = np.array(["10", " 9"])[ARRAYS["y"]]
     assert read_arrays(tmp_path, ARRAYS | {"y": numbers}, classes=None).info["classes"] == ["9", "10"]

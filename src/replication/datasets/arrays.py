@@ -8,6 +8,7 @@
 a subject, are in one split. docs/extending.md has an entry to copy.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from replication.datasets.identifiers import in_order, missing, positive_last, r
 from replication.datasets.prepared import narrowed, writing
 from replication.datasets.sources import Raw
 from replication.datasets.splits import rows_of_groups, stratified_validation
+
+logger = logging.getLogger(__name__)
 
 FILES = ("*.npz",)
 EXPECTS = (
@@ -118,6 +121,9 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
     classes = positive_last(names, settings.get("positive"))
     y = y if classes == names else 1 - y
     test, validation = settings["test_share"], settings["validation_share"]
+    again = len(x) - len({hash(sample.tobytes()) for sample in x}) if groups is None else 0
+    if again:
+        logger.warning("%s: %d samples of x are there before, and may be in two splits; give groups", path, again)
     if groups is None:
         rest, tested = stratified_validation(y, test, seed, classes, "test_share")
         trained, validated = stratified_validation(y[rest], validation, seed, classes)
@@ -133,6 +139,7 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
             classes=classes,
             **{"variables" if kind == "features" else "channels": channels},
             units=[settings["units"]] * count,
+            **({"repeated": [{"count": again}]} if again else {}),
             sampling_rate=settings["sampling_rate"],
             split_rule=f"{test:g} of {unit} for test, {validation:g} of the others for validation (seed {seed})",
         )
