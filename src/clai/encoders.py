@@ -314,6 +314,15 @@ class Classifier(nn.Module):
             return self.logits(self.standardise(features.to(self.logits.weight.dtype)))
 
 
+TRUNKS = {
+    "images": ("resnet2d", "convnet"),
+    "signals": ("resnet1d",),
+    "features": ("mlp",),
+    "recordings": ("hours", "gru"),
+}
+"""The names of trunks by the kind of data that they take."""
+
+
 def build_trunk(settings: Mapping[str, Any], inputs: int) -> nn.Module:
     """Build the trunk that the block `encoder` of config.yaml names, for `inputs` channels or variables.
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from clai import kernels
 from clai.calibration import LogisticCalibration, scaled_softmax
-from clai.encoders import Classifier, Encoder, Hourly, build_classifier, build_encoder, place
+from clai.encoders import TRUNKS, Classifier, Encoder, Hourly, build_classifier, build_encoder, place
 from clai.errors import InputError
 from clai.inference import decide, mean_of_views, parzen_means
 from clai.kernels import Kernel
@@ -54,22 +54,20 @@ _BLOCK = 512
 Floats = NDArray[np.float64]
 
 
-# Trunks of single samples, and of the hours of a recording.
-_OF_SAMPLES, _OF_HOURS = ("resnet2d", "convnet", "resnet1d", "mlp"), ("hours", "gru")
 # The bounds keep a hostile record from asking for a network that takes hours to build.
 _CHECKS: dict[str, Check] = {
     "format": one_of(FORMAT),
     "run": TEXT,
     "model": TEXT,
     "data.title": TEXT,
-    "data.kind": one_of("images", "signals", "features", "recordings"),
+    "data.kind": one_of(*TRUNKS),
     "data.classes": list_of(TEXT, 1000, 2),
     "input.shape": list_of(integer(65536), 3),
     "input.names": list_of(TEXT, 65536),
     "input.mean": list_of(ANY_NUMBER, 65536),
     "input.sd": list_of(POSITIVE, 65536),
     "settings.embedding_size": integer(4096),
-    "settings.encoder.trunk": one_of(*_OF_SAMPLES, *_OF_HOURS),
+    "settings.encoder.trunk": one_of(*sum(TRUNKS.values(), ())),
     "settings.encoder.width": integer(4096),
     "settings.encoder.blocks": list_of(integer(16), 8),
     "settings.encoder.pool": SWITCH,
@@ -284,7 +282,7 @@ def _checks_of(record: Mapping[str, Any]) -> dict[str, Check]:
             lambda model: kernel in kernels.KERNELS or (kernel is None and model == "cross-entropy"),
         ),
         "input.shape": list_of(integer(65536), dimensions, dimensions),
-        "settings.encoder.trunk": one_of(*(_OF_HOURS if kind == "recordings" else _OF_SAMPLES)),
+        "settings.encoder.trunk": one_of(*TRUNKS[kind]),
         "population": list_of(integer(2**40), voters, voters),
     }
     if kind != "recordings":

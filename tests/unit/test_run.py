@@ -60,6 +60,16 @@ def test_views_of_an_image_are_mirrored_and_shifted_both_ways(mirror: bool, shif
             further_views(run)
 
 
+def test_a_trunk_and_a_model_of_other_data_are_refused_by_name() -> None:
+    run = run_of(RunId("pets", "gradient-boosting", 0), encoder={"trunk": "mlp"})
+    with pytest.raises(
+        InputError, match=r"found encoder.trunk mlp and images, expected resnet2d or convnet\. .* of pets"
+    ):
+        _ = run.inputs
+    with pytest.raises(InputError, match=r"found images, expected features or recordings .* of pets"):
+        create("gradient-boosting").fit(run, run.splits, None)
+
+
 def test_a_state_is_resumed_by_the_same_fit_alone(tmp_path: Path) -> None:
     file = tmp_path / "data"
     file.write_text("first")

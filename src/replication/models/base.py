@@ -73,6 +73,11 @@ class RowClassifier(Model):
 
     def fit(self, run: Run, splits: Splits, checkpoint: Checkpoint | None) -> list[Epoch]:
         settings = run.settings.get("baselines", {}).get(self.key.replace("-", "_"), {})
+        if splits.train.x.ndim != 2:  # type: ignore[attr-defined]
+            raise InputError(
+                f"{run.id}: found {run.data.info['kind']}, expected features or recordings for {self.key}. Remove it from the "
+                f"models of {run.id.dataset}."
+            )
         train, val = ((items.x.numpy(), items.labels.numpy()) for items in splits[:2])  # type: ignore[attr-defined]
         self.fit_rows(*train, *val, seed=run.id.seed, **settings)
         return []

@@ -12,6 +12,7 @@ import torch
 
 from clai.alignment import Target
 from clai.checkpoints import Checkpoint
+from clai.encoders import TRUNKS
 from clai.errors import InputError
 from clai.trainer import Precision, TrainingSettings
 from replication.datasets import prepared
@@ -84,10 +85,16 @@ class Run:
 
     @property
     def inputs(self) -> int:
-        """Return the number of channels or variables that the encoder takes."""
-        if self.data.info["kind"] == "recordings":
+        """Return the number of channels or variables that the encoder takes; raises InputError for one of other data."""
+        kind, trunk = self.data.info["kind"], self.settings["encoder"]["trunk"]
+        if trunk not in TRUNKS[kind]:
+            raise InputError(
+                f"{self.id}: found encoder.trunk {trunk} and {kind}, expected {' or '.join(TRUNKS[kind])}. Set it in the "
+                f"overrides of {self.id.dataset}."
+            )
+        if kind == "recordings":
             return len(hourly_names(self.data.info["variables"], **self.settings["hourly"]))
-        return int(self.data["x_train"].shape[3 if self.data.info["kind"] == "images" else 1])
+        return int(self.data["x_train"].shape[3 if kind == "images" else 1])
 
     @property
     def mirror(self) -> bool:
