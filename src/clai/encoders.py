@@ -315,12 +315,10 @@ class Classifier(nn.Module):
 
 
 TRUNKS = {
-    "images": ("resnet2d", "convnet"),
-    "signals": ("resnet1d",),
-    "features": ("mlp",),
-    "recordings": ("hours", "gru"),
-}
-"""The names of trunks by the kind of data that they take."""
+    "images": {"resnet2d": 2, "convnet": 9}, "signals": {"resnet1d": 19},
+    "features": {"mlp": 1}, "recordings": {"hours": 1, "gru": 1},
+}  # fmt: skip
+"""The names of trunks by the kind of data that they take, each with the least pixels a side, or samples, that it needs."""
 
 
 def build_trunk(settings: Mapping[str, Any], inputs: int) -> nn.Module:

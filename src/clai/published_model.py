@@ -67,7 +67,7 @@ _CHECKS: dict[str, Check] = {
     "input.mean": list_of(ANY_NUMBER, 65536),
     "input.sd": list_of(POSITIVE, 65536),
     "settings.embedding_size": integer(4096),
-    "settings.encoder.trunk": one_of(*sum(TRUNKS.values(), ())),
+    "settings.encoder.trunk": one_of(*(name for names in TRUNKS.values() for name in names)),
     "settings.encoder.width": integer(4096),
     "settings.encoder.blocks": list_of(integer(16), 8),
     "settings.encoder.pool": SWITCH,

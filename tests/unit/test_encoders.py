@@ -3,7 +3,18 @@
 import pytest
 import torch
 
-from clai.encoders import MLP, CausalGRU, Classifier, ConditionedHead, ConvNet, Encoder, Hourly, ResNet2d
+from clai.encoders import (
+    MLP,
+    TRUNKS,
+    CausalGRU,
+    Classifier,
+    ConditionedHead,
+    ConvNet,
+    Encoder,
+    Hourly,
+    ResNet2d,
+    build_trunk,
+)
 
 
 def test_one_condition_is_a_slice_of_all() -> None:
@@ -15,6 +26,15 @@ def test_one_condition_is_a_slice_of_all() -> None:
 def test_resnet_of_width_64_with_two_blocks_a_stage_is_resnet_18() -> None:
     # 11.17 million parameters before the classification layer, as He et al.'s network with a 3 x 3 stem.
     assert sum(p.numel() for p in ResNet2d(3, 64, [2, 2, 2, 2]).parameters()) == 11_168_832
+
+
+@pytest.mark.parametrize(("trunk", "axes"), [("resnet2d", 2), ("convnet", 2), ("resnet1d", 1)])
+def test_the_least_size_of_a_trunk_is_the_smallest_that_it_takes(trunk: str, axes: int) -> None:
+    (size,) = [sizes[trunk] for sizes in TRUNKS.values() if trunk in sizes]
+    built = build_trunk({"trunk": trunk, "width": 4, "blocks": [1], "pool": True}, 1).eval()
+    assert built(torch.zeros(3, 1, *[size] * axes)).shape == (3, built.features)
+    with pytest.raises(RuntimeError):
+        built(torch.zeros(3, 1, *[size - 1] * axes))
 
 
 def test_filters_of_the_convnet_whiten_patches_of_the_images() -> None:

@@ -94,7 +94,13 @@ class Run:
             )
         if kind == "recordings":
             return len(hourly_names(self.data.info["variables"], **self.settings["hourly"]))
-        return int(self.data["x_train"].shape[3 if kind == "images" else 1])
+        shape = self.data["x_train"].shape
+        if (side := min(shape[1:3] if kind == "images" else shape[2:], default=1)) < TRUNKS[kind][trunk]:
+            raise InputError(
+                f"{self.id}: found {kind} with {side} pixels a side, or samples, expected at least {TRUNKS[kind][trunk]} for "
+                f"encoder.trunk {trunk}. Provide larger {kind}."
+            )
+        return int(shape[3 if kind == "images" else 1])
 
     @property
     def mirror(self) -> bool:
