@@ -93,7 +93,7 @@ def normalisation(
         if not value > 0:
             raise InputError(
                 f"{what}: '{channel}' has {'no value' if np.isnan(value) else 'the same value'} in all the rows that "
-                "normalise it; expected a measurement that varies. Check the raw files and the valid ranges."
+                "normalise it; expected a measurement that varies. Check the raw files and the valid ranges, or leave it out."
             )
     return {"mean": [float(v) for v in mean], "sd": [float(v) for v in sd]}
 
