@@ -69,6 +69,11 @@ def test_samples_that_repeat_are_counted(tmp_path: Path, caplog: pytest.LogCaptu
     assert f"{N // 2} samples of x are there before, and may be in two splits" in caplog.text
 
 
+def test_classes_that_the_entry_names_may_differ_in_capitals(tmp_path: Path) -> None:
+    beats = np.array(["A", "a"])[ARRAYS["y"]]
+    assert read_arrays(tmp_path, ARRAYS | {"y": beats}, classes=["A", "a"]).info["classes"] == ["A", "a"]
+
+
 def test_classes_that_the_entry_does_not_name_are_those_found(tmp_path: Path) -> None:
     numbers = np.array(["10", " 9"])[ARRAYS["y"]]
     assert read_arrays(tmp_path, ARRAYS | {"y": numbers}, classes=None).info["classes"] == ["9", "10"]

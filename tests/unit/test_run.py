@@ -67,9 +67,7 @@ def test_a_trunk_and_a_model_of_other_data_are_refused_by_name() -> None:
     ):
         _ = run.inputs
     run.settings["encoder"]["trunk"] = "convnet"
-    with pytest.raises(
-        InputError, match=r"found images with 2 pixels a side, or samples, expected at least 9 for .* convnet"
-    ):
+    with pytest.raises(InputError, match=r"found images with 2 pixels a side, expected at least 9 for .* convnet"):
         _ = run.inputs
     with pytest.raises(InputError, match=r"found images, expected features or recordings .* of pets"):
         create("gradient-boosting").fit(run, run.splits, None)

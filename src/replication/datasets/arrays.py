@@ -57,7 +57,7 @@ def read_arrays(path: Path, classes: Sequence[Any] | None) -> tuple[Array, Array
             )
         if labels.dtype.kind == "U":
             given[name] = trimmed(labels)
-            refuse_odd_texts(given[name], f"{path}: {name}")
+            refuse_odd_texts(given[name], f"{path}: {name}", classes)
             if (places := np.flatnonzero(missing(given[name], classes if name == "y" else None))).size:
                 at = f"{name} at sample {places[0]}, counted from 0"
                 raise InputError(

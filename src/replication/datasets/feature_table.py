@@ -91,7 +91,9 @@ def choose_columns(path: Path, names: Sequence[str], settings: Mapping[str, Any]
     return chosen
 
 
-def read_table(path: Path, features: Sequence[str], texts: Sequence[str]) -> pd.DataFrame:
+def read_table(
+    path: Path, features: Sequence[str], texts: Sequence[str], classes: Sequence[Any] | None = None
+) -> pd.DataFrame:
     """Read the features as numbers, others as text; raise InputError, with the place, for what is missing or no finite number."""
     with reading(path, TABLE), warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
         if _is(path, ".parquet"):
@@ -110,7 +112,7 @@ def read_table(path: Path, features: Sequence[str], texts: Sequence[str]) -> pd.
         _refuse(path, table[name].isna(), name, "nothing", "a value")
         _refuse(path, table[name].map(type).eq(bytearray), name, table[name], "a text or a number")
         table[name] = trimmed(table[name].astype(str))
-        refuse_odd_texts(table[name].to_numpy(dtype=str), f"{path}: column '{name}'")
+        refuse_odd_texts(table[name].to_numpy(dtype=str), f"{path}: column '{name}'", classes)
     for name in features:
         column = table[name]
         _refuse(path, column.isna(), name, "nothing", "a number")
@@ -163,7 +165,7 @@ def labels_of(
 def _refuse_index(path: Path, names: Sequence[str]) -> None:
     if names:
         raise InputError(
-            f"{path}: found {_named(names)}, an index that numbers the rows, expected features. Leave it out of the table (in "
+            f"{path}: found {_named(names)}, an index or identifier, expected features. Leave it out of the table (in "
             "pandas, to_csv(..., index=False)), or list the features in feature_columns."
         )
 
@@ -182,7 +184,7 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
     (path,) = tables
     features = choose_columns(path, columns_of(path), settings)
     label, group = settings["label_column"], settings["group_column"]
-    table = read_table(path, features, [label, group])
+    table = read_table(path, features, [label, group], settings["classes"])
     if settings["feature_columns"] == ALL_OTHERS:
         whole = table[features].select_dtypes("integer")
         _refuse_index(

@@ -35,17 +35,21 @@ def missing(texts: npt.NDArray[np.str_], classes: Sequence[Any] | None = None) -
     return np.isin(texts, [text for text in np.unique(texts) if _MISSING.fullmatch(text) and text not in named])
 
 
-def refuse_odd_texts(texts: npt.NDArray[np.str_], where: str) -> None:
-    """Raise InputError, naming where, for two texts that are one number (1 and 1.0) or word (p1 and P1), or cannot be printed."""
-    texts_of: dict[Decimal | str, str] = {}
+def refuse_odd_texts(texts: npt.NDArray[np.str_], where: str, classes: Sequence[Any] | None = None) -> None:
+    """Raise InputError, naming where, for a text that cannot be printed, and two that are one number (1, 1.0) or word (p1, P1).
+
+    Those that `classes` names are meant as they stand: beats of a heart are A and a, for instance.
+    """
+    named, texts_of = {str(name) for name in classes or ()}, dict[Decimal | str, str]()
     for text in np.unique(texts).tolist():
         if not text.isprintable():
             raise InputError(f"{where}: found the text '{text}', expected one that can be printed. Correct it.")
-        for meaning in (Decimal, str.casefold):
+        for meaning in () if text in named else (Decimal, str.casefold):
             with suppress(InvalidOperation, TypeError):  # no number, or one that cannot be looked up, such as sNaN
                 if (first := texts_of.setdefault(meaning(text), text)) != text:
                     raise InputError(
-                        f"{where}: found {first} and {text}, expected one way to write it. Correct it, or rename one."
+                        f"{where}: found {first} and {text}, expected one way to write it. Correct it, or rename one "
+                        "(`classes` of the entry may name both)."
                     )
 
 

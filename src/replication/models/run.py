@@ -97,8 +97,8 @@ class Run:
         shape = self.data["x_train"].shape
         if (side := min(shape[1:3] if kind == "images" else shape[2:], default=1)) < TRUNKS[kind][trunk]:
             raise InputError(
-                f"{self.id}: found {kind} with {side} pixels a side, or samples, expected at least {TRUNKS[kind][trunk]} for "
-                f"encoder.trunk {trunk}. Provide larger {kind}."
+                f"{self.id}: found {kind} with {side} {'pixels a side' if kind == 'images' else 'samples'}, expected at least "
+                f"{TRUNKS[kind][trunk]} for encoder.trunk {trunk}. Provide larger {kind}."
             )
         return int(shape[3 if kind == "images" else 1])
 
