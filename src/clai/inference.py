@@ -15,7 +15,7 @@ its members, whatever their share of the sample. `standard_error` estimates the 
 """
 
 import math
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -232,6 +232,22 @@ def decide(means: ParzenMeans, rule: Rule) -> Tensor:
     raise ValueError(f"rule is {rule!r}, expected one of {', '.join(RULES)}")
 
 
+def checked_labels(labels: Any, embeddings: Tensor, classes: int | None) -> Tensor:
+    """Return labels (N,) of embeddings (N, L) or (K, N, L) as a tensor beside them.
+
+    Raises ValueError where there is not one label for each, or labels are no indices of so many classes.
+    """
+    y = torch.as_tensor(labels, device=embeddings.device)
+    if embeddings.ndim not in (2, 3) or y.shape != embeddings.shape[-2:-1]:
+        raise ValueError(
+            f"found labels of shape {tuple(y.shape)} for embeddings of shape {tuple(embeddings.shape)}, expected (N,) for "
+            "(N, L), or for (K, N, L) under K conditions"
+        )
+    if classes is not None and len(y) and not 0 <= int(y.min()) <= int(y.max()) < classes:
+        raise ValueError(f"found labels from {y.min()} to {y.max()}, expected class indices from 0 to {classes - 1}")
+    return y
+
+
 def vote(kernel: Kernel, embeddings: Tensor, references: Tensor, labels: Tensor, rule: Rule = "printed") -> Tensor:
     """Return f of samples by the votes of references: (P, C), whose largest is the class; of two classes (P,), f > 0 for class 1.
 
@@ -242,9 +258,17 @@ def vote(kernel: Kernel, embeddings: Tensor, references: Tensor, labels: Tensor,
         labels: class indices of the references (R,), 0 to C - 1, each present.
         rule: see `decide`.
     """
-    if embeddings.ndim == 2:
+    labels = checked_labels(labels, references, references.shape[-2]).long()
+    classes = max(int(labels.max()) + 1, 2)
+    if embeddings.ndim == references.ndim == 2:
         embeddings, references = embeddings.unsqueeze(0), references.unsqueeze(0)
-    f = decide(parzen_means(kernel, embeddings, references, labels, classes=int(labels.max()) + 1), rule)
+    conditions = 1 if classes == 2 else classes
+    if embeddings.ndim != 3 or len(embeddings) not in (1, conditions) or len(references) != len(embeddings):
+        raise ValueError(
+            f"found embeddings of shape {tuple(embeddings.shape)} and references of shape {tuple(references.shape)}, expected "
+            f"(P, L) and (R, L), or ({conditions}, P, L) and ({conditions}, R, L) for labels of {classes} classes"
+        )
+    f = decide(parzen_means(kernel, embeddings, references, labels, classes=classes), rule)
     return f[0] if len(f) == 1 else f.T
 
 

@@ -11,6 +11,7 @@ from clai.alignment import (
     one_vs_rest,
     target_matrix,
 )
+from clai.inference import checked_labels
 from clai.kernels import Kernel
 
 
@@ -46,8 +47,12 @@ class AlignmentLoss(nn.Module):
         pair_weighting: str = "none",
     ) -> None:
         super().__init__()
-        if target == "simplex" and classes is None:
+        if not isinstance(kernel, Kernel):
+            raise ValueError(f"kernel is {kernel!r}, expected a Kernel, as clai.kernels.build gives it")
+        if target == "simplex" and (classes or 0) < 2:
             raise ValueError("target is 'simplex', which needs classes, the number of all classes")
+        if pair_weighting not in ("none", "balanced"):
+            raise ValueError(f"pair_weighting is {pair_weighting!r}, expected none or balanced")
         self.kernel, self.target, self.classes, self.pair_weighting = kernel, target, classes, pair_weighting
 
     def forward(
@@ -61,11 +66,20 @@ class AlignmentLoss(nn.Module):
 
         Args:
             embeddings: anchors, (A, L), or (K, A, L) under K conditions: C of them, or one for two classes.
-            labels: class indices (A,), 0 to C - 1.
+            labels: class indices (A,), 0 to C - 1; a tensor, an array or a list.
             reference_embeddings, reference_labels: what the anchors are compared with, R samples; None: the anchors themselves.
         """
+        if (reference_embeddings is None) != (reference_labels is None):
+            raise ValueError("found reference_embeddings or reference_labels alone, expected both or none")
         if reference_embeddings is None or reference_labels is None:
             reference_embeddings, reference_labels = embeddings, labels
+        classes = self.classes if self.target == "simplex" else None
+        if embeddings.ndim == 3:
+            classes = max(len(embeddings), 2)
+        elif self.pair_weighting == "balanced":
+            raise ValueError("pair_weighting is 'balanced', which needs embeddings under conditions, (K, N, L)")
+        labels = checked_labels(labels, embeddings, classes)
+        reference_labels = checked_labels(reference_labels, reference_embeddings, classes)
         return alignment_loss(*self.compare(embeddings, labels, reference_embeddings, reference_labels)).mean()
 
     def compare(

@@ -1,5 +1,7 @@
 """`clai.AlignmentLoss` and `clai.vote`: the parts of the method for a training loop of one's own."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -69,8 +71,50 @@ def test_target_that_needs_conditions_is_refused_without_them(target: Target) ->
         AlignmentLoss(kernel("cosine"), target)(draw(ANCHORS, SIZE), labels(ANCHORS))
 
 
+@pytest.mark.parametrize(
+    ("shape", "y", "message"),
+    [
+        ((3, 2), [[0], [1], [2]], r"labels of shape \(3, 1\)"), ((3, 2), [0], r"labels of shape \(1,\)"),
+        ((3, 3, 2), [1, 2, 3], "labels from 1 to 3, expected class indices from 0 to 2"),
+        ((1, 3, 2), [-1, 1, 1], "labels from -1 to 1, expected class indices from 0 to 1"),
+    ],
+)  # fmt: skip
+def test_labels_that_do_not_fit_the_embeddings_are_refused(shape: tuple[int, ...], y: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        AlignmentLoss(kernel("cosine"))(draw(*shape), torch.tensor(y))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"kernel": "cosine"}, "kernel is 'cosine', expected a Kernel"),
+        ({"pair_weighting": "balance"}, "pair_weighting is 'balance'"),
+        ({"pair_weighting": "balanced"}, "needs embeddings under conditions"),
+        ({"target": "simplex", "classes": 1}, "needs classes"), ({"target": "simplex", "classes": 2}, "from 0 to 1"),
+    ],
+)  # fmt: skip
+def test_a_loss_that_would_not_be_the_one_meant_is_refused(settings: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        AlignmentLoss(**({"kernel": kernel("cosine")} | settings))(draw(3, SIZE), torch.arange(3))
+    with pytest.raises(ValueError, match="expected both or none"):
+        AlignmentLoss(kernel("cosine"))(draw(3, SIZE), torch.arange(3), draw(3, SIZE))
+
+
+@pytest.mark.parametrize(
+    ("z", "references", "y", "message"),
+    [
+        ((3, 2), (4, 2), [0, 1, 2], r"labels of shape \(3,\)"), ((3, 2), (4, 2), [0, 0, 0, 0], "class 1 has no reference"),
+        ((3, 3, 2), (4, 2), [0, 1, 2, 0], r"embeddings of shape \(3, 3, 2\)"), ((3, 2), (2, 2), [-1, 1], "from -1 to 1"),
+    ],
+)  # fmt: skip
+def test_references_that_do_not_fit_have_no_vote(z: Any, references: Any, y: list[int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        vote(kernel("gaussian"), draw(*z), draw(*references), torch.tensor(y))
+
+
 @pytest.mark.parametrize("name", ["cosine", "gaussian"])
 def test_vote_of_one_embedding_is_that_of_the_same_embedding_under_every_condition(name: str) -> None:
     z, z_references, y = draw(ANCHORS, SIZE), draw(REFERENCES, SIZE, seed=1), labels(REFERENCES)
     several = vote(kernel(name), z.expand(CLASSES, -1, -1), z_references.expand(CLASSES, -1, -1), y)
-    torch.testing.assert_close(vote(kernel(name), z, z_references, y), several, rtol=0, atol=1e-12)
+    for same in (y, y.to(torch.uint8), y.double(), y.numpy(), y.tolist()):
+        torch.testing.assert_close(vote(kernel(name), z, z_references, same), several, rtol=0, atol=1e-12)
