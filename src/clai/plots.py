@@ -29,6 +29,12 @@ def _axes(ax: "Axes | None", **grid: Any) -> Any:
     return plt.subplots(layout="constrained", **grid)[1] if ax is None else ax
 
 
+def _text(label: Any) -> str:
+    """Return a label as matplotlib shows it: it takes dollars for formulas, and leaves out what begins with an underscore."""
+    text = str(label).replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text
+
+
 class EmbeddingDisplay:
     """Embeddings of samples in two dimensions, coloured by label.
 
@@ -72,7 +78,7 @@ class EmbeddingDisplay:
         groups = [None] if self.labels is None else np.unique(self.labels).tolist()
         for label in groups:
             shown = slice(None) if label is None else self.labels == label
-            self.ax_.scatter(*self.points[shown].T, label=None if label is None else str(label), **style)
+            self.ax_.scatter(*self.points[shown].T, label=None if label is None else _text(label), **style)
         if self.labels is not None:
             self.ax_.legend(title="label", markerscale=2, frameon=False, bbox_to_anchor=(1, 1), loc="upper left")
         self.ax_.set(xticks=[], yticks=[], aspect="equal")
@@ -97,6 +103,12 @@ class VotesDisplay:
         if (pictures is None) != (reference_pictures is None):
             raise ValueError("found pictures of samples or of references alone, expected both or none")
         self.votes, self.pictures, self.reference_pictures = list(votes), pictures, reference_pictures
+        last = max((vote.item for sample in self.votes for vote in (*sample.support, *sample.opposition)), default=-1)
+        if pictures is not None and (len(pictures) != len(self.votes) or len(reference_pictures) <= last):
+            raise ValueError(
+                f"found {len(pictures)} pictures of samples and {len(reference_pictures)} of references, expected "
+                f"{len(self.votes)}, a picture a sample, and at least {last + 1}, those of the X of fit"
+            )
 
     @classmethod
     def from_estimator(
@@ -129,10 +141,10 @@ class VotesDisplay:
             shown = [*sample.support, *sample.opposition]
             colours = [_FOR] * len(sample.support) + [_AGAINST] * len(sample.opposition)
             ax.barh(range(len(shown)), [vote.vote for vote in shown], color=colours)
-            ax.set_yticks(range(len(shown)), [f"reference {vote.item}: {vote.label}" for vote in shown])
+            ax.set_yticks(range(len(shown)), [f"reference {vote.item}: {_text(vote.label)}" for vote in shown])
             ax.invert_yaxis()
             ax.axvline(0, color="0.3", linewidth=0.8)
-            ax.set(title=f"predicted {sample.label}, score {sample.score:.2f}", xlabel="vote")
+            ax.set(title=f"predicted {_text(sample.label)}, score {sample.score:.2f}", xlabel="vote")
 
     def _plot_pictures(self) -> None:
         sides = [max(len(side) for side in sides) for sides in zip(*(s[2:] for s in self.votes), strict=True)]
@@ -144,11 +156,11 @@ class VotesDisplay:
             ax.set_axis_off()
         for row, picture, sample in zip(self.axes_, self.pictures, self.votes, strict=True):
             row[0].imshow(picture, cmap="gray_r")
-            row[0].set_title(f"predicted\n{sample.label}", fontsize=9)
+            row[0].set_title(f"predicted\n{_text(sample.label)}", fontsize=9)
             for first, side, colour in ((1, sample.support, _FOR), (1 + sides[0], sample.opposition, _AGAINST)):
                 for ax, vote in zip(row[first:], side, strict=False):
                     ax.imshow(self.reference_pictures[vote.item], cmap="gray_r")
-                    ax.set_title(f"{vote.label}\n{vote.vote:+.4f}", fontsize=9, color=colour)
+                    ax.set_title(f"{_text(vote.label)}\n{vote.vote:+.4f}", fontsize=9, color=colour)
 
 
 class ReliabilityDisplay:
@@ -201,8 +213,17 @@ class ReliabilityDisplay:
         """Draw the reliability of probabilities (N, C), whose columns are those of `classes`; `bins` of equal width."""
         probabilities = np.asarray(y_proba, dtype=np.float64)
         check_consistent_length(y_true, probabilities)
-        right = np.asarray(classes)[probabilities.argmax(1)] == column_or_1d(y_true)
-        top = probabilities.max(1)
+        labels, known = column_or_1d(y_true), np.asarray(classes)
+        if probabilities.shape[1:] != known.shape or not ((probabilities >= 0) & (probabilities <= 1 + 1e-6)).all():
+            raise ValueError(
+                f"y_proba has the shape {probabilities.shape} and values up to {probabilities.max():.3g}, expected probabilities "
+                f"from 0 to 1 of shape (N, {len(known)})"
+            )
+        if not {*labels.tolist()} & {*known.tolist()}:
+            raise ValueError(
+                f"y_true holds {labels.tolist()[0]!r}, expected labels as those of classes, such as {known.tolist()[0]!r}"
+            )
+        right, top = known[probabilities.argmax(1)] == labels, probabilities.max(1)
         bin_of = np.minimum((top * bins).astype(int), bins - 1)
         _, filled, counts = np.unique(bin_of, return_inverse=True, return_counts=True)
         confidence, accuracy = (np.bincount(filled, values) / counts for values in (top, right))
