@@ -36,6 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     predictions.add_argument("--json", action="store_true", help="print JSON, with the scores of all classes")
     options = parser.parse_args(arguments)
+    if options.votes < 0:
+        predictions.error(f"argument --votes: found {options.votes}, expected a number of references from 0")
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     lists = (_listed() if str(path) == "-" else [path] for path in options.inputs)
     try:
@@ -51,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _listed() -> list[str]:
     """Return the paths on standard input, one a line, in whatever encoding."""
     sys.stdin.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
-    return [line.rstrip("\n") for line in sys.stdin if line.strip()]
+    return [line.strip("\r\n\ufeff") for line in sys.stdin if line.strip()]
 
 
 def predict(folder: Path, inputs: Sequence[Path], votes: int) -> list[dict[str, Any]]:
@@ -124,7 +126,13 @@ def _lines(entry: dict[str, Any]) -> str:
 
 def _pictures(path: Path, model: PublishedModel) -> Iterator[tuple[str, NDArray[np.uint8] | InputError]]:
     """Yield name and pixels, or the error, of a picture, or of all pictures below a folder by name."""
-    files = [file for file in files_below(path) if file.suffix.lower() in SUFFIXES] if path.is_dir() else [path]
+    files = [path]
+    if path.is_dir():
+        found = files_below(path)
+        files = [file for file in found if file.suffix.lower() in SUFFIXES]
+        if len(files) < len(found):
+            others = {file.suffix or file.name for file in found} - {file.suffix for file in files}
+            sys.stderr.write(f"{path}: {len(found) - len(files)} files are left out ({', '.join(sorted(others))})\n")
     if not files:
         yield str(path), InputError(f"{path}: found no image in it, expected {', '.join(SUFFIXES)} files")
     height, width, channels = model.record["input"]["shape"]
@@ -146,7 +154,7 @@ def _rows(path: Path, names: Sequence[str]) -> Iterator[tuple[str, NDArray[np.fl
                 found = f"{header.count(odd[0]) or 'no'} columns '{odd[0]}', expected one among {', '.join(header)}"
                 raise InputError(f"{path}: found {found}. Correct the header, with commas between columns")
             columns = [header.index(name) for name in names]
-            for fields in lines:
+            for fields in filter(None, lines):
                 place = f"{path}:{lines.line_num}"
                 try:
                     if len(fields) != len(header):

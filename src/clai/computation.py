@@ -8,6 +8,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any, Literal
 
 import numpy as np
@@ -65,10 +66,7 @@ class Computation:
     def modes(self, training: bool = False) -> Iterator[None]:
         """Compute in torch's modes of a fresh process, whatever modes the caller's thread is in."""
         with contextlib.ExitStack() as modes:
-            modes.enter_context(torch.inference_mode(False))  # and with gradients
-            modes.enter_context(torch.autocast(torch.device(self.device).type, enabled=False))
-            if torch.get_default_device().type != "cpu":  # This mode slows each operation down.
-                modes.enter_context(torch.device("cpu"))
+            modes.enter_context(fresh_modes(self.device))
             if training:
                 modes.enter_context(_ALONE)
             if training and self.one_thread:
@@ -80,8 +78,8 @@ class Computation:
     def check_device(self) -> None:
         """Raise ValueError for a device where torch cannot compute."""
         try:
-            torch.zeros(1, device=self.device).cpu()
-        except (AssertionError, RuntimeError) as error:
+            torch.zeros(1, device=self.device, dtype=self.dtype).cpu()
+        except (AssertionError, RuntimeError, TypeError) as error:
             raise ValueError(
                 f"device is {self.device!r}, where torch cannot compute; expected 'cpu', or 'cuda' with a GPU and its driver"
             ) from error
@@ -105,6 +103,29 @@ class Computation:
 
 
 @contextlib.contextmanager
+def fresh_modes(device: str) -> Iterator[None]:
+    """Put torch into the modes of a fresh process, for this thread."""
+    with contextlib.ExitStack() as modes:
+        modes.enter_context(torch.inference_mode(False))  # and with gradients
+        modes.enter_context(torch.autocast(torch.device(device).type, enabled=False))
+        if torch.get_default_device().type != "cpu":  # This mode slows each operation down.
+            modes.enter_context(torch.device("cpu"))
+        yield
+
+
+@contextlib.contextmanager
+def unchanged_by_failure(estimator: Any) -> Iterator[None]:
+    """Leave an estimator as it was where its fit fails or is interrupted."""
+    before = vars(estimator).copy()
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+@contextlib.contextmanager
 def printed_log(wanted: bool) -> Iterator[None]:
     """Print what training logs after each epoch, if wanted."""
     if not wanted:
@@ -121,13 +142,47 @@ def printed_log(wanted: bool) -> Iterator[None]:
         logger.setLevel(level)
 
 
+def as_array(X: Any) -> Any:
+    """Return a tensor as an array, and an array without the numbers that its mask hides; leave other inputs as they are."""
+    if isinstance(X, Tensor):
+        X = X.detach().cpu()
+        X = (X.float() if X.dtype == torch.bfloat16 else X).numpy()
+    return np.ma.filled(X.astype(np.float64), np.nan) if np.ma.is_masked(X) else X
+
+
+def refuse_columns(X: Any) -> None:
+    """Raise ValueError for the first column of a data frame that holds no numbers."""
+    for name in getattr(X, "columns", ()):
+        try:
+            column = np.asarray(X[name])
+            np.result_type(column, np.float64)  # which refuses times
+            column.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"X holds no numbers in column {name!r} ({error!s:.100}); encode the column, or leave it out"
+            ) from None
+
+
+def labels_of_one_type(labels: Any, name: str) -> Any:
+    """Return labels or groups, numbers without objects; raise ValueError where they are of several types, or missing."""
+    array = np.asarray(labels, dtype=object if isinstance(labels, list) else None)
+    if array.dtype != object or array.ndim != 1 or not len(array):
+        return labels
+    kinds = [next((kind for kind in (str, Number) if isinstance(label, kind)), type(label)) for label in array]
+    if odd := next((n for n, kind in enumerate(kinds) if kind is not kinds[0]), 0):
+        raise ValueError(
+            f"{name} holds {array[0]!r} in row 0 and {array[odd]!r} in row {odd}, expected values of one type, none missing; "
+            "convert them, and leave out or fill what is missing"
+        )
+    return labels if kinds[0] is str else np.array(array.tolist())
+
+
 def check_range(X: NDArray[Any], precision: Literal["float64", "float32"], fit: bool) -> None:
     """Raise ValueError for numbers whose squares exceed a precision; in a fit, warn of inputs whose differences are lost."""
     least, most = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
     largest = np.maximum(np.abs(least), np.abs(most))
-    remedy = "standardise X, for instance by sklearn.preprocessing.StandardScaler"
-    if precision == "float32":
-        remedy += ", or set precision='float64'"
+    scaling = "standardise X, for instance by sklearn.preprocessing.StandardScaler"
+    remedy = scaling if precision == "float64" else f"{scaling}, or set precision='float64'"
     if largest.max() > np.sqrt(np.finfo(precision).max):  # Normalisation layers square them.
         raise ValueError(f"X holds {largest.max():.3g}, whose square is beyond the largest {precision}; {remedy}")
     span = most - least
@@ -139,5 +194,10 @@ def check_range(X: NDArray[Any], precision: Literal["float64", "float32"], fit: 
         )
     elif fit and 0 < span.max() < 0.01:
         warnings.warn(
-            f"no input of X spans more than {span.max():.3g}, which may be too little; {remedy}", stacklevel=4
+            f"no input of X spans more than {span.max():.3g}, which may be too little; {scaling}", stacklevel=4
+        )
+    elif fit and X.ndim == 2 and span.max() > 1000 * span[span > 0].min(initial=np.inf):
+        warnings.warn(
+            f"an input of X spans {span.max():.3g}, another {span[span > 0].min():.3g}, which will hardly count; {scaling}",
+            stacklevel=4,
         )

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from clai import kernels
 from clai.calibration import LogisticCalibration, scaled_softmax
+from clai.computation import as_array, fresh_modes
 from clai.encoders import TRUNKS, Classifier, Encoder, Hourly, build_classifier, build_encoder, place
 from clai.errors import InputError
 from clai.inference import decide, mean_of_views, parzen_means
@@ -90,7 +91,11 @@ def _array(x: ArrayLike, names: Sequence[str] | None) -> NDArray[Any]:
                 f"x: found no column {', '.join(missing[:5])}, expected {', '.join(names)}. Give the columns these names"
             )
         x = x[list(names)]  # type: ignore[call-overload, index]
-    return np.ascontiguousarray(x)
+        try:
+            return np.ascontiguousarray(x, dtype=np.float64)
+        except (TypeError, ValueError) as error:  # of texts, or what pandas has for a missing value
+            raise InputError(f"x: found no numbers ({error}), expected columns of numbers. Correct them") from error
+    return np.ascontiguousarray(as_array(x))
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +122,7 @@ class PublishedModel:
         """Return the names of the classes, in the order of class indices."""
         return list(self.record["data"]["classes"])
 
+    @fresh_modes("cpu")
     def scores(self, x: ArrayLike) -> Floats:
         """Return f, or the logits of cross-entropy.
 
@@ -144,6 +150,7 @@ class PublishedModel:
         """Return the names of the predicted classes, (N,), for scores that `scores` gave."""
         return np.asarray(self.classes)[scores.argmax(1) if scores.ndim > 1 else (scores > 0).astype(np.int64)]
 
+    @fresh_modes("cpu")
     def votes(self, x: ArrayLike, k: int = 5) -> list[Votes]:
         """Return the k most similar references for and against the predicted class of each input.
 
@@ -226,6 +233,7 @@ def _normalised(x: NDArray[Any], kind: str, mean: list[float], sd: list[float]) 
     return (torch.from_numpy(x.astype(np.float32)) - centre.unsqueeze(1)) / scale.unsqueeze(1)
 
 
+@fresh_modes("cpu")
 def load(folder: str | Path) -> PublishedModel:
     """Read a published model, ready to use on the CPU.
 
@@ -248,7 +256,7 @@ def load(folder: str | Path) -> PublishedModel:
                 Path(folder, RECORD), record, {"reference_files": list_of(TEXT, len(references.y), len(references.y))}
             )
         references = references._replace(z=references.z.float(), files=files)
-    module = network if kernel is None else nn.ModuleList([network, kernel])
+    module = (network if kernel is None else nn.ModuleList([network, kernel])).float()
     halves = (torch.bfloat16, torch.float16)
     single = {name: tensor.float() if tensor.dtype in halves else tensor for name, tensor in tensors.items()}
     fill_module(module, single, weights)

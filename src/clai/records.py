@@ -79,7 +79,8 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(
-            f"{path}: cannot be read ({error}), expected the record of a published model as JSON. {ADVICE}"
+            f"{path}: cannot be read ({error}), expected the record of a model as JSON. Name the folder of a model, such as "
+            f"results/published/pathmnist/models/clai-m. {ADVICE}"
         ) from None
 
 

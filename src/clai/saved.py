@@ -10,6 +10,7 @@ from torch import nn
 
 from clai import published_model
 from clai.calibration import LogisticCalibration
+from clai.computation import fresh_modes
 from clai.errors import InputError
 from clai.records import (
     ADVICE,
@@ -96,20 +97,21 @@ def _calibration(calibration: float | LogisticCalibration | None) -> dict[str, f
     return {} if calibration is None else {"temperature": calibration}
 
 
+@fresh_modes("cpu")
 def load(folder: str | Path, trunk: nn.Module | None = None) -> "PublishedModel | CLaIClassifier":
     """Read a model of a folder, ready to use on the CPU: a published one, or a `CLaIClassifier` that `save` wrote.
 
     Both are read without trust: the files hold no code, and a damaged or hostile one raises an error.
 
     Args:
-        folder: with `model.json` and `model.safetensors`, such as results/published/pathmnist/models/clai-m; or its `model.json`.
+        folder: with `model.json` and `model.safetensors`, such as results/published/pathmnist/models/clai-m; or one of its files.
         trunk: for an estimator with a trunk of one's own, a module of the same architecture; its weights are replaced in a copy.
 
     Raises:
         InputError: a file is missing, is damaged, has another checksum than the record says, or does not fit the record or the
             trunk.
     """
-    path = Path(folder) if Path(folder).name == RECORD else Path(folder, RECORD)
+    path = Path(folder).with_name(RECORD) if Path(folder).is_file() else Path(folder, RECORD)
     record = read_json(path)
     if isinstance(record, dict) and "estimator" in record:
         return _estimator(path, record, trunk)
@@ -122,8 +124,12 @@ def _estimator(path: Path, record: Mapping[str, Any], trunk: nn.Module | None) -
     expect(path, record, _CHECKS)
     if record["trunk"] is None:
         expect(path, record, {"inputs": integer(2**31)})
-    if (record["trunk"] is None) != (trunk is None):
-        kind = f"a {record['trunk']} as the argument trunk" if record["trunk"] else "no argument trunk"
+    if (record["trunk"] is None) != (getattr(trunk, "features", None) is None):
+        kind = (
+            f"a {record['trunk']} as the argument trunk, with its attribute features"
+            if record["trunk"]
+            else "no argument trunk"
+        )
         raise InputError(f"{path}: found a saved estimator that needs {kind}. Load it so")
     expected = CLaIClassifier().get_params(deep=False).keys() - _UNSAVED
     if record["parameters"].keys() != expected:

@@ -210,7 +210,23 @@ def test_columns_of_a_data_frame_go_by_their_names(publish: PublishedBy) -> None
     loaded, run, _, _ = publish("clai-m", 2, "features")
     x = np.asarray(run.data["x_test"])[:4]
     frame = pd.DataFrame(x, columns=["red", "green", "blue"])
-    np.testing.assert_array_equal(loaded.scores(frame[["blue", "red", "green"]]), loaded.scores(x))
+    for table in (frame[["blue", "red", "green"]], frame.convert_dtypes(), frame.astype(object)):
+        np.testing.assert_array_equal(loaded.scores(table), loaded.scores(x))
+    with pytest.raises(InputError, match=r"x: found no numbers .*NAType"):
+        loaded.scores(frame.convert_dtypes().mask(frame > frame.iloc[0, 0]))
+    tensor = torch.tensor(x, requires_grad=True)
+    np.testing.assert_array_equal(loaded.scores(tensor), loaded.scores(x))
+
+
+def test_the_global_state_of_torch_changes_no_prediction(images_model: Published) -> None:
+    loaded, run, _, folder = images_model
+    x = np.asarray(run.data["x_test"])[:2]
+    torch.set_default_dtype(torch.float64)
+    try:
+        with torch.device("meta"), torch.autocast("cpu", dtype=torch.float16):
+            np.testing.assert_array_equal(clai.load(folder).scores(x), loaded.scores(x))
+    finally:
+        torch.set_default_dtype(torch.float32)
 
 
 def test_signals_may_have_any_byte_order() -> None:
@@ -308,11 +324,14 @@ def test_one_bad_input_among_many_has_its_reason_in_its_row(
     (tmp_path / "deep" / "no.png").rename(paths[1])
     Image.fromarray(x[0]).save(paths[0])
     Image.fromarray(x[1]).save(paths[2])
-    names = os.fsencode("\r\n".join([*map(str, paths), " ", ""]))
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(names), encoding="utf-8"))
+    (tmp_path / "notes.txt").touch()
+    names = os.fsencode("\r\n".join(["\ufeff" + str(paths[0]), *map(str, paths[1:]), " ", ""]))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(names), encoding="utf-8", newline="\n"))
     given = {"folder": [str(tmp_path)], "list": ["-"], "arguments": [str(path) for path in paths]}[way]
     assert main(["predict", str(folder / "model.json"), *given, "--json"]) == 1
-    rows = json.loads(capsys.readouterr().out)
+    printed = capsys.readouterr()
+    assert (": 1 files are left out (.txt)" in printed.err) == (way == "folder")
+    rows = json.loads(printed.out)
     assert [row["input"] for row in rows] == [str(path) for path in paths]
     labels = loaded.predict(x)
     assert [row.get("label") for row in rows] == [labels[0], None, labels[1]]
@@ -322,7 +341,7 @@ def test_one_bad_input_among_many_has_its_reason_in_its_row(
 def test_one_bad_row_of_a_table_has_its_reason_in_its_row(
     tmp_path: Path, publish: PublishedBy, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "rows.csv").write_text("red,green,blue\n1,2,3\n1,2,x\n1,2\n3,2,1\n")
+    (tmp_path / "rows.csv").write_text("red,green,blue\n1,2,3\n1,2,x\n1,2\n3,2,1\n\n")
     folder, paths = publish("clai-m", 2, "features")[3], (tmp_path / "rows.csv", tmp_path / "none.csv")
     assert main(["predict", str(folder), *map(str, paths)]) == 1
     places = [line.removeprefix(str(tmp_path)).split(": ")[:2] for line in capsys.readouterr().out.splitlines()]

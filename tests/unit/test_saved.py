@@ -86,6 +86,8 @@ def test_the_trunk_must_be_the_one_of_the_fit(tmp_path: Path) -> None:
     CLaIClassifier(epochs=1).fit(X, Y).save(tmp_path / "default")
     with pytest.raises(InputError, match="needs a Trunk as the argument trunk"):
         clai.load(tmp_path / "own")
+    with pytest.raises(InputError, match="with its attribute features"):
+        clai.load(tmp_path / "own", trunk=nn.Linear(4, 5))
     with pytest.raises(InputError, match="needs no argument trunk"):
         clai.load(tmp_path / "default", trunk=Trunk())
     with pytest.raises(InputError, match="tensors that are not those of the network"):
