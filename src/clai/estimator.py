@@ -19,7 +19,16 @@ from torch import Tensor, nn
 from clai.alignment import Target
 from clai.calibration import fit_logistic, fit_temperature, scaled_softmax
 from clai.checkpoints import seeded_generators
-from clai.computation import Computation, Samples, check_range, printed_log
+from clai.computation import (
+    Computation,
+    Samples,
+    as_array,
+    check_range,
+    labels_of_one_type,
+    printed_log,
+    refuse_columns,
+    unchanged_by_failure,
+)
 from clai.encoders import MLP, ConditionedHead, Encoder
 from clai.holding_out import calibration_split, validation_split
 from clai.inference import Rule, predict_labels, probabilities, sample_references
@@ -235,29 +244,30 @@ class CLaIClassifier(
             Group of each sample, such as its patient. Samples of one group stay together where samples are held out, for
             calibration or early stopping.
         """
-        self._validate_params()
-        self._fitted = self.get_params(deep=False)
-        self._computation.check_device()
-        X, y = self._checked(X, y)
-        check_classification_targets(y)
-        if groups is not None:
-            groups = column_or_1d(groups)
-            assert_all_finite(groups, input_name="groups")
-        check_consistent_length(X, groups)
-        self.classes_, labels = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(f"y holds one class only, {self.classes_[0]!r}; at least two are needed to tell apart")
-        if self.trunk is not None:
-            self._computation.check_trunk(self.trunk, X[:2])
-        seed, seed_of_parts = map(int, check_random_state(self.random_state).randint(2**31, size=2))
-        self.calibration_ = None
-        if split := calibration_split(self.calibration, y, groups, seed_of_parts, stacklevel=3):
-            train, held_out = split
-            self._learn(X[train], labels[train], None if groups is None else groups[train], seed)
-            f = self._decide(X[held_out]).cpu().numpy()
-            calibrate: Any = fit_temperature if len(f) > 1 else fit_logistic
-            self.calibration_ = calibrate(f.T if len(f) > 1 else f[0], labels[held_out])
-        self._learn(X, labels, groups, seed)
+        with unchanged_by_failure(self):
+            self._validate_params()
+            self._fitted = self.get_params(deep=False)
+            self._computation.check_device()
+            X, y = self._checked(X, y)
+            check_classification_targets(y)
+            if groups is not None:
+                groups = column_or_1d(labels_of_one_type(groups, "groups"))
+                assert_all_finite(groups, input_name="groups")
+            check_consistent_length(X, groups)
+            self.classes_, labels = np.unique(y, return_inverse=True)
+            if len(self.classes_) < 2:
+                raise ValueError(f"y holds one class only, {self.classes_[0]}; at least two are needed to tell apart")
+            if self.trunk is not None:
+                self._computation.check_trunk(self.trunk, X[:2])
+            seed, seed_of_parts = map(int, check_random_state(self.random_state).randint(2**31, size=2))
+            self.calibration_ = None
+            if split := calibration_split(self.calibration, y, groups, seed_of_parts, stacklevel=3):
+                train, held_out = split
+                self._learn(X[train], labels[train], None if groups is None else groups[train], seed)
+                f = self._decide(X[held_out]).cpu().numpy()
+                calibrate: Any = fit_temperature if len(f) > 1 else fit_logistic
+                self.calibration_ = calibrate(f.T if len(f) > 1 else f[0], labels[held_out])
+            self._learn(X, labels, groups, seed)
         return self
 
     def _learn(self, X: NDArray[Any], labels: NDArray[np.int64], groups: NDArray[Any] | None, seed: int) -> None:
@@ -274,8 +284,8 @@ class CLaIClassifier(
         conditions = 1 if len(self.classes_) == 2 else len(self.classes_)
         computation = self._computation
         settings = TrainingSettings(
-            epochs=self.epochs,
-            batch_size=min(self.batch_size, len(data) // 2),
+            epochs=int(self.epochs),  # torch takes no integers of numpy
+            batch_size=int(min(self.batch_size, len(data) // 2)),
             optimiser="adamw",
             learning_rate=self.learning_rate,
             momentum=0.0,
@@ -388,12 +398,17 @@ class CLaIClassifier(
         if not y:
             check_is_fitted(self)
         nd = self._fitted["trunk"] is not None
-        checked = validate_data(self, X, *y, reset=bool(y), dtype="numeric", allow_nd=nd, ensure_2d=not nd)
-        X = checked[0] if y else checked
-        if X.ndim < 2:
-            raise ValueError(
-                f"X has the shape {X.shape}, expected (samples, ...). Reshape it: a single sample is an array of one"
-            )
-        if X.dtype.kind == "f" or not np.can_cast(X.dtype, np.float32):
-            check_range(X, "float64" if self._fitted["precision"] == "float64" else "float32", fit=bool(y))
+        y, X = tuple(labels_of_one_type(labels, "y") for labels in y), as_array(X)
+        try:
+            checked = validate_data(self, X, *y, reset=bool(y), dtype="numeric", allow_nd=nd, ensure_2d=not nd)
+            samples = checked[0] if y else checked
+            if samples.ndim < 2:
+                raise ValueError(
+                    f"X has the shape {samples.shape}, expected (samples, ...). Reshape it: a single sample is an array of one"
+                )
+            if samples.dtype.kind == "f" or not np.can_cast(samples.dtype, np.float32):
+                check_range(samples, "float64" if self._fitted["precision"] == "float64" else "float32", fit=bool(y))
+        except (TypeError, ValueError):
+            refuse_columns(X)
+            raise
         return checked

@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from clai.computation import Computation
+from clai.computation import Computation, labels_of_one_type
 from clai.encoders import Encoder
 from clai.inference import decide, parzen_means
 from clai.kernels import Kernel
@@ -90,18 +90,19 @@ class VotingReferences:
         ValueError
             A label is new, and embeddings are conditioned on the classes of `fit`.
         """
-        X, y = self._checked(X), column_or_1d(y)
+        X, y = self._checked(X), column_or_1d(labels_of_one_type(y, "y"))
         check_consistent_length(X, y)
         new = np.setdiff1d(unique_labels(self.classes_, y), self.classes_)
         if len(new) and self._fitted["conditioning"]:
             raise ValueError(
-                f"y holds {new[0]!r}, which is none of the labels of fit, and the embedding is conditioned on these; fit with "
+                f"y holds {new[0]}, which is none of the labels of fit, and the embedding is conditioned on these; fit with "
                 "conditioning=None to add classes"
             )
+        z = self._computation.embed(self.encoder_, X)
         self._set_classes(np.union1d(self.classes_, y))
         labels = np.searchsorted(self.classes_, y)
         self.class_count_ = self.class_count_ + np.bincount(labels, minlength=len(self.classes_))
-        z, known = self._computation.embed(self.encoder_, X), self.reference_labels_
+        known = self.reference_labels_
         self.reference_embeddings_ = torch.cat([self.reference_embeddings_, z], dim=1)
         self.reference_labels_ = torch.cat([known, torch.from_numpy(labels).to(known.device)])
         numbers = np.arange(self._next_index, self._next_index + len(labels))
@@ -128,17 +129,18 @@ class VotingReferences:
             would be left without references.
         """
         check_is_fitted(self)
-        indices = np.asarray(column_or_1d(indices))
-        if indices.dtype == bool:
-            raise ValueError("indices holds truth values, expected numbers in reference_indices_; take these of it")
+        indices = np.atleast_1d(indices)
+        if len(indices) and (indices.ndim > 1 or indices.dtype.kind not in "iuf"):
+            found = "truth values" if indices.dtype == bool else f"{indices.dtype} of shape {indices.shape}"
+            raise ValueError(f"indices holds {found}, expected numbers in reference_indices_; take these of it")
         if len(unknown := np.setdiff1d(indices, self.reference_indices_)):
-            raise ValueError(f"indices holds {unknown[0]!r}, and no reference has this number in reference_indices_")
+            raise ValueError(f"indices holds {unknown[0]}, and no reference has this number in reference_indices_")
         kept = ~np.isin(self.reference_indices_, indices)
         labels = self.reference_labels_.cpu().numpy()
         left = np.bincount(labels[kept], minlength=len(self.classes_)) > 0
         if left.sum() < 2 or (self._fitted["conditioning"] and not left.all()):
             raise ValueError(
-                f"indices leaves class {self.classes_[~left][0]!r} without references; at least two classes are needed, and "
+                f"indices leaves class {self.classes_[~left][0]} without references; at least two classes are needed, and "
                 "with conditioning='class' those of fit"
             )
         self.class_count_ = self.class_count_ - np.bincount(labels[~kept], minlength=len(left))
@@ -161,7 +163,9 @@ class VotingReferences:
     @property
     def _references(self) -> References:
         z, y = self.reference_embeddings_, self.reference_labels_
-        items, counts = (torch.from_numpy(numbers) for numbers in (self.reference_indices_, self.class_count_))
+        items, counts = (
+            torch.tensor(numbers, device="cpu") for numbers in (self.reference_indices_, self.class_count_)
+        )
         return References(z, y.to(z.device), items, counts.to(z.device))
 
     def _scores(self, z: Tensor) -> Tensor:

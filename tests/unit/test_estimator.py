@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from joblib import Parallel, delayed
@@ -204,6 +205,61 @@ def test_inputs_whose_differences_float32_rounds_away_are_warned_of(change: Call
         warnings.simplefilter("error")
         CLaIClassifier(epochs=1, precision="float32", calibration=None).fit(X, y)
         CLaIClassifier(epochs=1, calibration=None).fit(change(X), y)
+
+
+def test_inputs_that_hardly_count_beside_others_are_warned_of() -> None:
+    with pytest.warns(UserWarning, match=r"spans 1.4e\+03, another 0.53, .*StandardScaler$"):
+        CLaIClassifier(epochs=1).fit(*load_wine(return_X_y=True))
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA, 1])
+def test_labels_and_groups_of_several_types_or_missing_are_named_by_row(missing: Any) -> None:
+    X, y = np.eye(4), ["a", "a", "b", "b"]
+    mixed = pd.Series(["a", "a", missing, "b"], dtype=object)
+    for arguments in ({"y": mixed}, {"y": mixed.tolist()}, {"y": y, "groups": mixed}):
+        with pytest.raises(ValueError, match=r"holds 'a' in row 0 and .* in row 2, expected values of one type"):
+            CLaIClassifier(epochs=1).fit(X, **arguments)
+
+
+def test_numbers_as_objects_and_parameters_of_numpy_are_as_those_of_python() -> None:
+    X, y = load_iris(return_X_y=True)
+    plain = CLaIClassifier(epochs=2, batch_size=16, random_state=0).fit(X, y)
+    other = CLaIClassifier(epochs=np.int64(2), batch_size=np.int64(16), random_state=0).fit(X, y.astype(object))
+    np.testing.assert_array_equal(other.predict_proba(X), plain.predict_proba(X))
+    assert other.classes_.dtype == y.dtype
+
+
+@pytest.mark.parametrize("column", [["m", "f"], pd.Categorical(["m", "f"]), pd.to_datetime(["2020", "2021"])])
+def test_a_column_without_numbers_is_named(column: Any) -> None:
+    with pytest.raises(ValueError, match="X holds no numbers in column 'sex'"):
+        CLaIClassifier(epochs=1).fit(pd.DataFrame({"age": [1.0, 2.0], "sex": column}), [0, 1])
+
+
+def test_tensors_of_any_type_are_taken_and_masked_numbers_are_missing() -> None:
+    X, y = load_iris(return_X_y=True)
+    model = CLaIClassifier(epochs=1, random_state=0).fit(torch.tensor(X, requires_grad=True), torch.tensor(y))
+    rounded = torch.tensor(X).bfloat16()
+    np.testing.assert_array_equal(model.predict_proba(rounded), model.predict_proba(rounded.double().numpy()))
+    with pytest.raises(ValueError, match="contains NaN"):
+        model.predict(np.ma.masked_greater(X, 5))
+
+
+class Interrupted(nn.Linear):
+    features = 4
+
+    def train(self, mode: bool = True) -> Any:
+        if mode:
+            raise KeyboardInterrupt
+        return super().train(mode)
+
+
+def test_a_fit_that_is_interrupted_leaves_the_one_before() -> None:
+    X, y = load_iris(return_X_y=True)
+    model = CLaIClassifier(epochs=1, random_state=0).fit(X, y)
+    before = model.predict_proba(X)
+    with pytest.raises(KeyboardInterrupt):
+        model.set_params(trunk=Interrupted(3, 4)).fit(X[:, :3], y > 0)
+    np.testing.assert_array_equal(model.predict_proba(X), before)
 
 
 @pytest.mark.parametrize(("precision", "factor"), [("float32", 1e39), ("float32", 1e20), ("float64", 1e200)])
