@@ -274,7 +274,7 @@ class CLaIClassifier(
         """Train encoder and kernel, and embed the references."""
         train, held_out = np.arange(len(X)), None
         if self.early_stopping:
-            train, held_out = validation_split(self.validation_fraction, labels, groups, seed)
+            train, held_out = validation_split(self.validation_fraction, self.classes_[labels], groups, seed)
         data = Samples(X if held_out is None else X[train], torch.from_numpy(labels[train]), self._computation.tensor)
         if self.references == "all" and len(data) < 4:
             raise ValueError(

@@ -188,6 +188,8 @@ def test_the_calibration_takes_a_splitter_or_splits() -> None:
         CLaIClassifier(calibration=[]).fit(x, y)
     with pytest.raises(ValueError, match="validation_fraction: The test_size = 1 should be greater"):
         CLaIClassifier(early_stopping=True, validation_fraction=0.001, calibration=None).fit(x, y)
+    with pytest.raises(ValueError, match=r"validation_fraction: .* too few members are: \['rare'\]"):
+        CLaIClassifier(early_stopping=True).fit(np.eye(12), ["common"] * 10 + ["rare"] * 2)
 
 
 @pytest.mark.parametrize("groups", [None, np.arange(600) // 5])
