@@ -132,7 +132,7 @@ def _pictures(path: Path, model: PublishedModel) -> Iterator[tuple[str, NDArray[
         files = [file for file in found if file.suffix.lower() in SUFFIXES]
         if len(files) < len(found):
             others = {file.suffix or file.name for file in found} - {file.suffix for file in files}
-            sys.stderr.write(f"{path}: {len(found) - len(files)} files are left out ({', '.join(sorted(others))})\n")
+            sys.stderr.write(f"{path}: files left out: {len(found) - len(files)} ({', '.join(sorted(others))})\n")
     if not files:
         yield str(path), InputError(f"{path}: found no image in it, expected {', '.join(SUFFIXES)} files")
     height, width, channels = model.record["input"]["shape"]

@@ -1,5 +1,6 @@
 """A fitted `CLaIClassifier` as two files without code, in the form of a published model, and back."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,7 +89,8 @@ def save_estimator(model: Any, folder: str | Path) -> None:
         "next_index": model._next_index,
         "calibration": _calibration(model.calibration_),
     }
-    write_model(Path(folder, RECORD), Path(folder, WEIGHTS), record, tensors)
+    folder = Path(os.path.expanduser(folder))
+    write_model(folder / RECORD, folder / WEIGHTS, record, tensors)
 
 
 def _calibration(calibration: float | LogisticCalibration | None) -> dict[str, float]:
@@ -111,7 +113,8 @@ def load(folder: str | Path, trunk: nn.Module | None = None) -> "PublishedModel 
         InputError: a file is missing, is damaged, has another checksum than the record says, or does not fit the record or the
             trunk.
     """
-    path = Path(folder).with_name(RECORD) if Path(folder).is_file() else Path(folder, RECORD)
+    folder = Path(os.path.expanduser(folder))
+    path = folder.with_name(RECORD) if folder.is_file() else folder / RECORD
     record = read_json(path)
     if isinstance(record, dict) and "estimator" in record:
         return _estimator(path, record, trunk)

@@ -330,7 +330,7 @@ def test_one_bad_input_among_many_has_its_reason_in_its_row(
     given = {"folder": [str(tmp_path)], "list": ["-"], "arguments": [str(path) for path in paths]}[way]
     assert main(["predict", str(folder / "model.json"), *given, "--json"]) == 1
     printed = capsys.readouterr()
-    assert (": 1 files are left out (.txt)" in printed.err) == (way == "folder")
+    assert (": files left out: 1 (.txt)" in printed.err) == (way == "folder")
     rows = json.loads(printed.out)
     assert [row["input"] for row in rows] == [str(path) for path in paths]
     labels = loaded.predict(x)

@@ -74,6 +74,13 @@ def test_labels_that_json_would_change_are_not_saved(tmp_path: Path, labels: Any
         CLaIClassifier(epochs=1).fit(X, labels[Y]).save(tmp_path)
 
 
+def test_a_tilde_stands_for_the_home_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    CLaIClassifier(epochs=1).fit(X, Y).save("~/own")
+    assert (tmp_path / "own" / "model.json").is_file()
+    assert isinstance(clai.load("~/own"), CLaIClassifier)
+
+
 def test_the_command_names_what_else_takes_an_estimator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     CLaIClassifier(epochs=1).fit(X, Y).save(tmp_path)
     with pytest.raises(SystemExit, match="1"):
