@@ -44,9 +44,9 @@ def refuse_odd_texts(texts: npt.NDArray[np.str_], where: str, classes: Sequence[
     for text in np.unique(texts).tolist():
         if not text.isprintable():
             raise InputError(f"{where}: found the text '{text}', expected one that can be printed. Correct it.")
-        for meaning in () if text in named else (Decimal, str.casefold):
+        for meaning in (Decimal, str.casefold):
             with suppress(InvalidOperation, TypeError):  # no number, or one that cannot be looked up, such as sNaN
-                if (first := texts_of.setdefault(meaning(text), text)) != text:
+                if (first := texts_of.setdefault(meaning(text), text)) != text and not {first, text} <= named:
                     raise InputError(
                         f"{where}: found {first} and {text}, expected one way to write it. Correct it, or rename one "
                         "(`classes` of the entry may name both)."
