@@ -177,6 +177,28 @@ def labels_of_one_type(labels: Any, name: str) -> Any:
     return labels if kinds[0] is str else np.array(array.tolist())
 
 
+def validated(estimator: Any, X: Any, y: tuple[Any, ...]) -> Any:
+    """Return samples, or samples and labels, as scikit-learn validates them, by the parameters of the fit."""
+    from sklearn.utils.validation import validate_data  # slow; published models do without it
+
+    fitted, fit = estimator._fitted, bool(y)
+    nd = fitted["trunk"] is not None
+    y, X = tuple(labels_of_one_type(labels, "y") for labels in y), as_array(X)
+    try:
+        checked = validate_data(estimator, X, *y, reset=fit, dtype="numeric", allow_nd=nd, ensure_2d=not nd)
+        samples = checked[0] if fit else checked
+        if samples.ndim < 2:
+            raise ValueError(
+                f"X has the shape {samples.shape}, expected (samples, ...). Reshape it: a single sample is an array of one"
+            )
+        if samples.dtype.kind == "f" or not np.can_cast(samples.dtype, np.float32):
+            check_range(samples, "float64" if fitted["precision"] == "float64" else "float32", fit)
+    except (TypeError, ValueError):
+        refuse_columns(X)
+        raise
+    return checked
+
+
 def check_range(X: NDArray[Any], precision: Literal["float64", "float32"], fit: bool) -> None:
     """Raise ValueError for numbers whose squares exceed a precision; in a fit, warn of inputs whose differences are lost."""
     least, most = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
@@ -190,14 +212,14 @@ def check_range(X: NDArray[Any], precision: Literal["float64", "float32"], fit: 
     if fit and lost.any():
         warnings.warn(
             f"{precision} rounds away differences between samples in {lost.sum()} of {lost.size} inputs of X; {remedy}",
-            stacklevel=4,
+            stacklevel=5,
         )
     elif fit and 0 < span.max() < 0.01:
         warnings.warn(
-            f"no input of X spans more than {span.max():.3g}, which may be too little; {scaling}", stacklevel=4
+            f"no input of X spans more than {span.max():.3g}, which may be too little; {scaling}", stacklevel=5
         )
     elif fit and X.ndim == 2 and span.max() > 1000 * span[span > 0].min(initial=np.inf):
         warnings.warn(
             f"an input of X spans {span.max():.3g}, another {span[span > 0].min():.3g}, which will hardly count; {scaling}",
-            stacklevel=4,
+            stacklevel=5,
         )

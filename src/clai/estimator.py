@@ -13,22 +13,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeatures
 from sklearn.utils import assert_all_finite, check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from clai.alignment import Target
 from clai.calibration import fit_logistic, fit_temperature, scaled_softmax
 from clai.checkpoints import seeded_generators
-from clai.computation import (
-    Computation,
-    Samples,
-    as_array,
-    check_range,
-    labels_of_one_type,
-    printed_log,
-    refuse_columns,
-    unchanged_by_failure,
-)
+from clai.computation import Computation, Samples, labels_of_one_type, printed_log, unchanged_by_failure, validated
 from clai.encoders import MLP, ConditionedHead, Encoder
 from clai.holding_out import calibration_split, validation_split
 from clai.inference import Rule, predict_labels, probabilities, sample_references
@@ -397,18 +388,4 @@ class CLaIClassifier(
         """Return X, or X and y of a fit, as arrays; X keeps its type of numbers."""
         if not y:
             check_is_fitted(self)
-        nd = self._fitted["trunk"] is not None
-        y, X = tuple(labels_of_one_type(labels, "y") for labels in y), as_array(X)
-        try:
-            checked = validate_data(self, X, *y, reset=bool(y), dtype="numeric", allow_nd=nd, ensure_2d=not nd)
-            samples = checked[0] if y else checked
-            if samples.ndim < 2:
-                raise ValueError(
-                    f"X has the shape {samples.shape}, expected (samples, ...). Reshape it: a single sample is an array of one"
-                )
-            if samples.dtype.kind == "f" or not np.can_cast(samples.dtype, np.float32):
-                check_range(samples, "float64" if self._fitted["precision"] == "float64" else "float32", fit=bool(y))
-        except (TypeError, ValueError):
-            refuse_columns(X)
-            raise
-        return checked
+        return validated(self, X, y)
