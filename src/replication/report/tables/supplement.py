@@ -64,14 +64,18 @@ ABLATIONS = (
     "same-settings-bands",
 )  # fmt: skip
 METHODS, OF_RECORDINGS = (
-    ("full-size", "wide", "wide-trials", "sprint", "turns-images-trials"),
+    ("full-size", "wide", "wide-trials", "sprint", "turns-images", "turns-images-trials"),
     ("trunk", "recording-batches-trials"),
 )
 END_METRICS = chosen("alignment centred_alignment above_floor")
-METHOD_METRICS = chosen("validation_accuracy accuracy macro_f1 roc_auc ece training_minutes cpu_minutes")
+METHOD_METRICS = chosen(
+    "best_validation validation_accuracy accuracy macro_f1 roc_auc ece operations training_minutes cpu_minutes"
+)
 STUDY_METRICS = [*METHOD_METRICS, *chosen("ece_scaled auroc auroc_equal auprc"), *END_METRICS]
-AT_THE_END = ["alignment", "centred_alignment", "above_floor", "validation_accuracy", "training_minutes"]
-"""Metrics of the last epoch, from the history of training."""
+OF_TRAINING = [
+    "alignment", "centred_alignment", "above_floor", "validation_accuracy", "best_validation", "operations", "training_minutes",
+]  # fmt: skip
+"""Metrics of the last epoch, and of the best one, from the history of training."""
 FACTORS = ["kernel", "target", "method", "rate", "length", "trunk"]
 STUDY_COLUMNS = ["dataset", "model", *FACTORS, "rule", "metric", "mean", "sd", "n", "low", "high", "data"]
 
@@ -249,11 +253,16 @@ def _measured(evidence: Evidence, study: str) -> pd.DataFrame:
 
     Columns: model, seed, fold, rule (empty for the two latter), metric, value.
     """
-    history = evidence.frame(study, "history.csv").reindex(columns=["model", "seed", "epoch", "loss", "floor", "seconds",
-                                                                   *AT_THE_END[:2], "validation_accuracy"])  # fmt: skip
-    last = history.sort_values("epoch").groupby(["model", "seed"], as_index=False).last()
-    last = last.assign(above_floor=last["loss"] - last["floor"], training_minutes=last["seconds"] / 60)
-    ends = last.melt(["model", "seed"], AT_THE_END, "metric")
+    history = evidence.frame(study, "history.csv").sort_values("epoch")
+    by_run = history.groupby(["model", "seed"])
+    last = by_run.last().reindex(
+        columns=["loss", "floor", "seconds", "operations", *OF_TRAINING[:2], "validation_accuracy"]
+    )
+    last = last.assign(
+        above_floor=last["loss"] - last["floor"], best_validation=by_run["validation_accuracy"].max(),
+        operations=last["operations"] / 1e12, training_minutes=last["seconds"] / 60,
+    ).reset_index()  # fmt: skip
+    ends = last.melt(["model", "seed"], OF_TRAINING, "metric")
     minutes = [(run_model(run), run["seed"], run["cpu_seconds"] / 60) for run in evidence.runs(study)]
     times = pd.DataFrame(minutes, columns=["model", "seed", "value"]).assign(metric="cpu_minutes")
     metrics = evidence.frame(study, "metrics.csv")
