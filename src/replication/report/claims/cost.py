@@ -76,12 +76,15 @@ def tensor_replaces_loop(finding: Finding) -> None:
         last = of_vote(finding.frame(study, "metrics.csv"))
         for kernel in ("cosine", "full"):
             title = f"joint minus sequential, {KERNELS[kernel]} kernel"
-            joint, sequential = (_cell(finding, study, kernel, f"{name}-all-long") for name in ("joint", "sequential"))
+            sequential, joint, with_one = (
+                finding.evidence.cell(study, kernel=kernel, target="zero", schedule=f"{name}-long")
+                for name in ("sequential-all", "joint-all", "joint-1")
+            )
             of_both = best.reindex(columns=[joint, sequential])
             gains = (of_both[joint] - of_both[sequential]).dropna()
             quantity = f"best validation accuracy, {title}"
             finding.add(study, quantity, gains, POINTS, NOT_LESS, part="accuracy at the best epoch")
-            for cell in (sequential, joint, _cell(finding, study, kernel, "joint-1-long")):
+            for cell in (sequential, joint, with_one):
                 quantity = f"validation accuracy, best of {epochs.get(cell)} epochs"
                 place = Place(model=finding.evidence.model_title(study, cell))
                 of_cell = best.get(cell, pd.Series(dtype=float))
@@ -92,15 +95,6 @@ def tensor_replaces_loop(finding: Finding) -> None:
     finding.add(BENCHMARK, "time of an epoch, sequential over joint", ratio, RATIO, FASTER, part="speed")
     finding.missing.append("both schedules on whole datasets")
     finding.not_controlled += ["equal numbers of steps", "masked targets"]
-
-
-def _cell(finding: Finding, study: str, kernel: str, schedule: str) -> str:
-    """Return the cell of a study with a kernel and a schedule, and targets zero where they vary."""
-    return next(
-        cell
-        for cell, variants in finding.evidence.expected[study]["cells"].items()
-        if (variants["kernel"], variants["schedule"], variants.get("target", "zero")) == (kernel, schedule, "zero")
-    )
 
 
 def loop_over_classes(finding: Finding) -> None:

@@ -85,7 +85,7 @@ def _votes(finding: Finding, *, errors: bool = False) -> Iterator[Vote]:
 
 
 def lowest_calibration_error(finding: Finding) -> None:
-    others = {"clai-c": "CLaI-C", MIXTURE: "the mixture of Student-t"}
+    others = {"clai-c": "CLaI-C", MIXTURE: "the mixture"}
     finding.required = tuple(others.values())
     for vote in _votes(finding, errors=True):
         for other, part in others.items():

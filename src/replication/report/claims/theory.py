@@ -19,7 +19,7 @@ MAXIMISED = {"clai-m": "alignment-m", "clai-c": "alignment-c"}
 NEARLY_ALL = Hypothesis("not worse", margin=0.1, null=1, bounds=ANY)
 ALIKE = Hypothesis("not worse", margin=1 - AGREEMENT, null=1, bounds=(0, 1))
 TURNS = {
-    "turns-images": "sequential-all-long_rate-4",
+    "turns-images": "sequential-all-long",
     "turns-bands": "sequential-all-long",
     "turns-signals": "sequential-all-short",
 }
@@ -103,17 +103,18 @@ def zero_targets_help(finding: Finding) -> None:
             changes = turns.pivot_table("turn_change", "seed", "model")
             best = turns.pivot_table("validation_accuracy", "seed", "model", aggfunc="max")
             for kernel, part in OF_KERNELS.items():
-                zero, product = (changes[f"{kernel}_{target}_{schedule}"] for target in TARGETS)
+                cells = [
+                    finding.evidence.cell(study, kernel=kernel, target=name, schedule=schedule) for name in TARGETS
+                ]
+                zero, product = (changes[cell] for cell in cells)
                 change, of = "change of a class's ROC-AUC while others train", f"{KERNELS[kernel]} kernel"
                 quantity = f"{change}, zero minus product, {of}"
                 finding.add(study, quantity, (zero - product).dropna(), POINTS, MORE, part=part)
-                for target, alone in zip(TARGETS, (zero, product), strict=True):
+                for target, cell in zip(TARGETS, cells, strict=True):
                     named = f"{target} targets, {of}"
-                    finding.add(study, f"{change}, {named}", alone.dropna(), POINTS, role="beside")
-                    reached = best[f"{kernel}_{target}_{schedule}"].dropna()
-                    finding.add(
-                        study, f"validation accuracy at the best epoch, {named}", reached, PER_CENT, role="beside"
-                    )
+                    finding.add(study, f"{change}, {named}", changes[cell].dropna(), POINTS, role="beside")
+                    quantity = f"validation accuracy at the best epoch, {named}"
+                    finding.add(study, quantity, best[cell].dropna(), PER_CENT, role="beside")
     if not finding.estimates:
         finding.missing = ["runs of the sequential schedule with both targets, measured after each class's turn"]
     by_data: dict[str, dict[str, pd.DataFrame]] = {}
