@@ -117,7 +117,8 @@ def test_command_prints_what_decides_a_run_and_which_names_there_are(
     assert main(["settings", "cifar10", "clai-m", "--configfile", str(tmp_path / "own.yaml")]) == 0
     shown = yaml.safe_load(capsys.readouterr().out)
     assert shown["runs"] == [f"cifar10/clai-m/seed{seed}" for seed in range(5)]
-    assert (shown["training"]["epochs"], shown["encoder"], shown["dataset"]["image_size"]) == (3, REAL["encoder"] | {"pool": False}, 32)
+    assert (shown["training"]["epochs"], shown["dataset"]["image_size"]) == (3, 32)
+    assert shown["encoder"] == REAL["encoder"] | {"pool": False}
     with pytest.raises(InputError, match=r"found 'svm', expected one of .*clai-m"):
         effective_settings(REAL, "cifar10", "svm")
 
