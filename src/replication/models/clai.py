@@ -45,8 +45,9 @@ class CLaI(Network):
     def learn(
         self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None, stop: Stop | None = None
     ) -> list[Epoch]:
-        given = (self.network, self.kernel, run.splits.train, run.conditions, self.training(run))
-        if run.training.schedule == "joint" or run.conditions == 1:
+        settings = self.training(run)
+        given = (self.network, self.kernel, run.splits.train, run.conditions, settings)
+        if settings.schedule == "joint" or run.conditions == 1:
             return collaborative_learning(*given, validate, checkpoint, stop=stop)
         turns = Turns(lambda: self._validation_scores(run))
         return collaborative_learning(*given, lambda: validate() | turns.change(), checkpoint, turns.take, stop)
@@ -89,7 +90,7 @@ class CLaI(Network):
         return [View(self.network, self.kernel)]
 
     def passes(self, run: Run) -> float:
-        return encoder_passes(len(run.splits.train), run.conditions, run.training)
+        return encoder_passes(len(run.splits.train), run.conditions, self.training(run))
 
     def forward(self, run: Run, x: Any) -> Tensor:
         return super().forward(run, x) if run.training.schedule == "joint" else self.network(x, 0)
@@ -126,7 +127,8 @@ class Unconditioned(CLaI):
     def training(self, run: Run) -> TrainingSettings:
         if run.conditions == 1:  # Two classes have one embedding anyway.
             return run.training
-        return replace(run.training, conditioning=None, target=run.settings["target"]["unconditioned"])
+        target = run.settings["target"]["unconditioned"]
+        return replace(run.training, conditioning=None, target=target, schedule="joint")  # no class has a turn
 
     def floor(self, run: Run) -> Epoch:
         return super().floor(run) if run.conditions == 1 else {}
