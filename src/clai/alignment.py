@@ -54,7 +54,7 @@ def target_matrix(anchor: Tensor, reference: Tensor, kind: Target) -> TargetMatr
     raise ValueError(f"target is {kind!r}, expected zero, product or masked for embeddings under conditions")
 
 
-def class_target(anchor: Tensor, reference: Tensor, classes: int, kind: Target) -> TargetMatrix:
+def class_target(anchor: Tensor, reference: Tensor, classes: int, kind: Target) -> Tensor:
     """Return the target similarities (A, R) of one embedding for all classes: 1 for equal labels, else what `kind` says.
 
     * `product`: -1 (Cristianini et al. 2001).
@@ -70,8 +70,7 @@ def class_target(anchor: Tensor, reference: Tensor, classes: int, kind: Target) 
     others: dict[Target, float] = {"product": -1.0, "zero": 0.0, "simplex": -1 / (classes - 1)}
     if kind not in others:
         raise ValueError(f"target is {kind!r}, expected {', '.join(others)} for an embedding without conditions")
-    same = anchor.unsqueeze(-1) == reference.unsqueeze(-2)
-    return TargetMatrix(torch.where(same, 1.0, others[kind]), None)
+    return torch.where(anchor.unsqueeze(-1) == reference.unsqueeze(-2), 1.0, others[kind])
 
 
 def balanced(target: TargetMatrix, anchor: Tensor, reference: Tensor) -> TargetMatrix:

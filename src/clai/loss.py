@@ -88,8 +88,8 @@ class AlignmentLoss(nn.Module):
         """Return similarities and targets, (K, A, R), without conditions (1, A, R); arguments as those of `forward`."""
         similarity = self.kernel(anchors, references)
         if anchors.ndim == 2:
-            target = class_target(labels, reference_labels, self.classes or 2, self.target)
-            return similarity.unsqueeze(0), TargetMatrix(target.values.to(similarity.dtype).unsqueeze(0), None)
+            values = class_target(labels, reference_labels, self.classes or 2, self.target)
+            return similarity.unsqueeze(0), TargetMatrix(values.to(similarity.dtype).unsqueeze(0), None)
         y_anchor, y_reference = (one_vs_rest(y, len(anchors)).to(similarity.dtype) for y in (labels, reference_labels))
         target = target_matrix(y_anchor, y_reference, self.target)
         if self.pair_weighting == "balanced":
