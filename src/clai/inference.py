@@ -45,15 +45,10 @@ class ParzenMeans(NamedTuple):
     error_negative: Tensor
 
 
-class Sample(NamedTuple):
-    """References drawn from a set: their `items` (n,), ascending, and the set's members of each class `population` (classes,)."""
-
-    items: Tensor
-    population: Tensor
-
-
-def sample_references(labels: Tensor, number: int, seed: int) -> Sample:
+def sample_references(labels: Tensor, number: int, seed: int) -> tuple[Tensor, Tensor]:
     """Draw references without replacement, equally many of each class as far as it has them.
+
+    Returns those drawn (n,), ascending, and the members of each class (classes,) in the whole set.
 
     Equal numbers give g+ and g- errors of like size however rare the positives are. They bias neither shares nor means:
     `parzen_means` gives each class its weight in the set.
@@ -81,7 +76,7 @@ def sample_references(labels: Tensor, number: int, seed: int) -> Sample:
     generator = torch.Generator().manual_seed(seed)
     shuffled = torch.randperm(len(labels), generator=generator)
     drawn = [shuffled[labels[shuffled] == c][: int(size)] for c, size in enumerate(sizes)]
-    return Sample(torch.cat(drawn).sort().values, population)
+    return torch.cat(drawn).sort().values, population
 
 
 @torch.no_grad()

@@ -186,7 +186,7 @@ def test_a_sample_has_equally_many_of_each_class_as_far_as_there_are() -> None:
     assert torch.bincount(labels[items]).tolist() == [24, 3, 23]
     assert population.tolist() == [100, 3, 40]
     assert len(set(items.tolist())) == 50
-    again, other = (sample_references(labels, 50, seed).items for seed in (1, 2))
+    again, other = (sample_references(labels, 50, seed)[0] for seed in (1, 2))
     assert torch.equal(items, again)
     assert not torch.equal(items, other)
     with pytest.raises(InputError, match=r"found 5 references to draw, expected at least two for each of 3 classes"):
