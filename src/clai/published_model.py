@@ -68,7 +68,6 @@ _CHECKS: dict[str, Check] = {
     "input.mean": list_of(ANY_NUMBER, 65536),
     "input.sd": list_of(POSITIVE, 65536),
     "settings.embedding_size": integer(4096),
-    "settings.encoder.trunk": one_of(*(name for names in TRUNKS.values() for name in names)),
     "settings.encoder.width": integer(4096),
     "settings.encoder.blocks": list_of(integer(16), 8),
     "settings.encoder.pool": SWITCH,
@@ -77,7 +76,6 @@ _CHECKS: dict[str, Check] = {
     "settings.kernel.metric": one_of("full", "diagonal", "scalar", "identity"),
     "settings.mirror": SWITCH,
     "settings.precision": one_of("bfloat16", "float32"),
-    "population": list_of(integer(2**40), 1000, 0),
     "sha256": SHA256,
 }
 
@@ -243,7 +241,10 @@ def load(folder: str | Path) -> PublishedModel:
     Raises:
         InputError: a file is missing, is damaged, has another checksum than the record says, or does not fit the record.
     """
-    record, weights = read_record(Path(folder, RECORD)), Path(folder, WEIGHTS)
+    path, weights = Path(folder, RECORD), Path(folder, WEIGHTS)
+    record = read_json(path)
+    expect(path, record, _CHECKS)
+    expect(path, record, _checks_of(record))
     tensors = load_tensors(weights, record["sha256"])
     network, kernel = _network(record)
     references = None
@@ -252,9 +253,7 @@ def load(folder: str | Path) -> PublishedModel:
         references = checked_references(weights, tensors, (conditions, size), torch.float16, record["population"])
         files = record.get("reference_files", [])
         if "reference_files" in record:
-            expect(
-                Path(folder, RECORD), record, {"reference_files": list_of(TEXT, len(references.y), len(references.y))}
-            )
+            expect(path, record, {"reference_files": list_of(TEXT, len(references.y), len(references.y))})
         references = references._replace(z=references.z.float(), files=files)
     module = (network if kernel is None else nn.ModuleList([network, kernel])).float()
     halves = (torch.bfloat16, torch.float16)
@@ -263,14 +262,6 @@ def load(folder: str | Path) -> PublishedModel:
     module.requires_grad_(False).eval()
     place(module, torch.device("cpu"))
     return PublishedModel(record, network, kernel, references)
-
-
-def read_record(path: Path) -> dict[str, Any]:
-    """Return a `model.json`; raise InputError, naming file and key, where it is missing, or is not as `_CHECKS` has it."""
-    record = read_json(path)
-    expect(path, record, _CHECKS)
-    expect(path, record, _checks_of(record))
-    return dict(record)
 
 
 def _kernel_of(record: Mapping[str, Any]) -> str | None:
