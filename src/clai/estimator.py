@@ -252,7 +252,7 @@ class CLaIClassifier(
                 self._computation.check_trunk(self.trunk, X[:2])
             seed, seed_of_parts = map(int, check_random_state(self.random_state).randint(2**31, size=2))
             self.calibration_ = None
-            if split := calibration_split(self.calibration, y, groups, seed_of_parts, stacklevel=3):
+            if split := calibration_split(self.calibration, y, groups, seed_of_parts):
                 train, held_out = split
                 self._learn(X[train], labels[train], None if groups is None else groups[train], seed)
                 f = self._decide(X[held_out]).cpu().numpy()
@@ -300,7 +300,7 @@ class CLaIClassifier(
             validate: Callable[[], Epoch] = dict
             stopping = None
             if held_out is not None:
-                stopping = EarlyStopping(network, "validation_accuracy", self.n_iter_no_change)
+                stopping = EarlyStopping(network, self.n_iter_no_change)
                 validate = partial(self._validate, data, X[held_out], labels[held_out], seed)
             with printed_log(bool(self.verbose)):
                 self.history_ = collaborative_learning(

@@ -12,9 +12,7 @@ Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Rows to train on and rows to hold out."""
 
 
-def calibration_split(
-    calibration: Any, y: NDArray[Any], groups: NDArray[Any] | None, seed: int, stacklevel: int
-) -> Split | None:
+def calibration_split(calibration: Any, y: NDArray[Any], groups: NDArray[Any] | None, seed: int) -> Split | None:
     """Return the split of a calibration; None: without one, or because a class has one sample, with a warning.
 
     Args:
@@ -29,7 +27,7 @@ def calibration_split(
         warnings.warn(
             f"class {classes[counts.argmin()]} has one sample, and calibration needs two of each class: "
             "predict_proba stays uncalibrated; add samples, or set calibration=None",
-            stacklevel=stacklevel,
+            stacklevel=3,
         )
         return None
     folds = StratifiedKFold if groups is None else StratifiedGroupKFold

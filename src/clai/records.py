@@ -31,8 +31,8 @@ def one_of(*values: Any) -> Check:
     return Check(" or ".join(map(str, values)), lambda value: value in values)
 
 
-def integer(most: int, least: int = 1) -> Check:
-    return Check(f"a whole number from {least} to {most}", lambda value: type(value) is int and least <= value <= most)
+def integer(most: int) -> Check:
+    return Check(f"a whole number from 1 to {most}", lambda value: type(value) is int and 1 <= value <= most)
 
 
 def number(least: float, most: float) -> Check:

@@ -51,7 +51,7 @@ _CHECKS = {
     "estimator": one_of("CLaIClassifier"),
     "trunk": Check("null or a text", lambda value: value is None or TEXT.holds(value)),
     "names": Check("null or a list of texts", lambda value: value is None or list_of(TEXT, 2**31).holds(value)),
-    "classes": Check("a sorted list of at least two labels of one type", lambda value: _are_labels(value)),
+    "classes": Check("a sorted list of at least two labels of one type", _are_labels),
     "objects": SWITCH,
     "next_index": integer(2**62),
     "parameters": Check("a mapping", lambda value: isinstance(value, dict)),

@@ -198,21 +198,20 @@ class _Training:
 
 
 class EarlyStopping:
-    """Ends a training once a figure of its history has not risen for some epochs, and brings back the weights of the best epoch.
+    """Ends a training once `validation_accuracy` has not risen for some epochs, and brings back the first best weights.
 
     Args:
         model: in training.
-        figure: of the history; larger is better, and of equal epochs the first is best.
         patience: epochs without a rise after which to stop.
     """
 
-    def __init__(self, model: nn.Module, figure: str, patience: int) -> None:
-        self.model, self.figure, self.patience = model, figure, patience
+    def __init__(self, model: nn.Module, patience: int) -> None:
+        self.model, self.patience = model, patience
         self.best: dict[str, Any] = {}
 
     def __call__(self, history: list[Epoch]) -> bool:
         """Return whether to stop; keep the weights of a best epoch."""
-        figures = [epoch[self.figure] for epoch in history]
+        figures = [epoch["validation_accuracy"] for epoch in history]
         since = len(figures) - 1 - figures.index(max(figures))
         if since == 0:
             self.best = copy.deepcopy(self.model.state_dict())

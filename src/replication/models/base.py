@@ -176,7 +176,7 @@ class Network(Model):
             drawn = draw_items(splits.train, _IMAGES_TO_WHITEN, run.id.seed)
             self.network.trunk.whiten(splits.train.batch(drawn, None)[0], run.settings["encoder"]["whitening"])
         if run.settings["training"].get("best_epoch"):
-            best = EarlyStopping(self.module, "validation_accuracy", patience=run.training.epochs)
+            best = EarlyStopping(self.module, patience=run.training.epochs)
             history = self.learn(run, self.validation(run), None, best)
             best.restore()
         else:
