@@ -118,21 +118,15 @@ def train(
                     if after_pass is not None:
                         after_pass(condition)
             figures = steps.means()
-            validated = _validated(model, validate)
+            model.eval()
+            validated = validate()
+            if not all(map(math.isfinite, validated.values())):
+                raise FloatingPointError(f"validation gives {validated}")
         training.keep({"epoch": epoch, **figures, "learning_rate": training.learning_rate, **validated}, steps)
         if stop is not None and stop(history):
             break
     model.eval()
     return history
-
-
-def _validated(model: nn.Module, validate: Callable[[], Epoch]) -> Epoch:
-    """Return the figures of a validation; raise FloatingPointError for one that is not finite."""
-    model.eval()
-    figures = validate()
-    if not all(map(math.isfinite, figures.values())):
-        raise FloatingPointError(f"validation gives {figures}")
-    return figures
 
 
 class _Training:
