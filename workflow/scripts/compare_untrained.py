@@ -1,7 +1,8 @@
 """Measure the similarity between classes in the inputs of the encoder and in an untrained network."""
 
-from replication.experiments.embeddings import embed_parts, open_view
+from replication.experiments.embeddings import open_view
 from replication.experiments.evaluation import class_similarity
+from replication.models.embedding import embed
 from replication.models.run import Run
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job
@@ -10,5 +11,4 @@ start_job(snakemake.log[0])
 for name, path in snakemake.output.items():
     run = Run.open(snakemake.input.prepared, snakemake.params.settings, RunId.parse(path))
     view = open_view(run, name, None)
-    (test,) = embed_parts(run, view, {"test": None}).values()
-    class_similarity(run, view.kernel.cpu(), test).to_csv(path, index=False)
+    class_similarity(run, view.kernel.cpu(), embed(run, view.module, run.splits.test)).to_csv(path, index=False)

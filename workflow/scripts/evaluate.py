@@ -3,12 +3,12 @@
 import numpy as np
 import pandas as pd
 
-from replication.experiments.embeddings import embed_parts, open_view
+from replication.experiments.embeddings import open_view
 from replication.experiments.evaluation import class_similarity, evaluate, evaluate_clai, measure_agreement
 from replication.experiments.latent_signals import areas_around_onset, as_seen, seen_statistics
 from replication.models.base import create
 from replication.models.clai import CLaI
-from replication.models.embedding import embed_splits, save_embedded
+from replication.models.embedding import embed, embed_splits, save_embedded
 from replication.models.run import Run
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job
@@ -38,7 +38,7 @@ if "rules" in parts:
     agreement = measure_agreement(run, model.kernel, embedded)
 if "classes" in parts or "signals" in parts:
     view = open_view(run, run.model, path)
-    (test,) = embed_parts(run, view, {"test": None}).values()
+    test = embed(run, view.module, run.splits.test)
     if "classes" in parts:
         similarity = class_similarity(run, view.kernel.cpu(), test)
     if "signals" in parts:

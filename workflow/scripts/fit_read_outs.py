@@ -1,8 +1,8 @@
 """Fit the read-outs on one embedding and measure them."""
 
-from replication.experiments.embeddings import embed_parts, open_view
+from replication.experiments.embeddings import open_view
 from replication.experiments.read_outs import VALIDATION_SAMPLES, measure_read_outs
-from replication.models.embedding import draw_items
+from replication.models.embedding import draw_items, embed
 from replication.models.run import Run
 from replication.runs.controls import READ_OUT_SAMPLES
 from replication.runs.identity import RunId
@@ -17,4 +17,5 @@ drawn = {
     "val": draw_items(run.splits.val, VALIDATION_SAMPLES, run.id.seed),
     "test": None,
 }
-measure_read_outs(run, view.kernel, embed_parts(run, view, drawn)).to_csv(output[0], index=False)
+embedded = {name: embed(run, view.module, getattr(run.splits, name), positions) for name, positions in drawn.items()}
+measure_read_outs(run, view.kernel, embedded).to_csv(output[0], index=False)

@@ -6,7 +6,6 @@ here the parameters, to the bit, that it has in its own run.
 """
 
 import copy
-from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -19,8 +18,7 @@ from clai.encoders import place
 from clai.kernels import Cosine
 from clai.trainer import Epoch
 from replication.models.base import Network, View, create
-from replication.models.batches import Splits
-from replication.models.embedding import Embedded, draw_items, embed, labels_of, outputs
+from replication.models.embedding import draw_items, labels_of, outputs
 from replication.models.run import Run
 from replication.runs.controls import EMBEDDINGS, INPUTS
 
@@ -73,15 +71,6 @@ def settle(run: Run, module: nn.Module) -> None:
         if len(block) > 1:
             module(run.splits.train.batch(block, None)[0])
     module.eval()
-
-
-def embed_parts(
-    run: Run, view: View, positions: Mapping[str, Tensor | None], splits: Splits | None = None
-) -> dict[str, Embedded]:
-    """Embed the items of the named splits of a run, or of `splits`, at these positions, or all, without augmentation."""
-    return {
-        name: embed(run, view.module, getattr(splits or run.splits, name), drawn) for name, drawn in positions.items()
-    }
 
 
 def train_traced(run: Run, objective: str, checkpoint: Checkpoint) -> tuple[Network, pd.DataFrame]:

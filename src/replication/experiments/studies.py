@@ -17,12 +17,11 @@ from clai.checkpoints import Checkpoint
 from clai.encoders import place
 from clai.inference import RULES, decide, parzen_means
 from clai.kernels import Kernel
-from replication.experiments.embeddings import embed_parts
 from replication.experiments.evaluation import Evaluation, evaluate
 from replication.experiments.unseen import measure_unseen
 from replication.models.base import Network, View, create
 from replication.models.batches import Splits
-from replication.models.embedding import Embedded, coordinates
+from replication.models.embedding import Embedded, coordinates, embed
 from replication.models.run import Run
 
 NUMBERS = (1, 5, 50, None)
@@ -96,7 +95,7 @@ def measure_new_classes(run: Run, view: View) -> pd.DataFrame:
     Columns: rule, shares (references of each class left out: 1, 5, 50 or all), metric and value. old_accuracy
     is of test samples whose class training had, new_accuracy of the others; validation_balanced_accuracy may choose a read-out.
     """
-    references, val, test = embed_parts(run, view, dict.fromkeys(Splits._fields), run.whole).values()
+    references, val, test = (embed(run, view.module, items) for items in run.whole)
     kernel, y = view.kernel.cpu().eval(), test.y.numpy()
     shuffled = np.random.default_rng(run.id.seed).permutation(len(references.y))
     rows = []

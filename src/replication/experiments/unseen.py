@@ -16,7 +16,6 @@ from torch import Tensor
 
 from clai.batches import Items
 from clai.inference import decide, parzen_means
-from replication.experiments.embeddings import embed_parts
 from replication.models.base import Floats, Network, View
 from replication.models.clai import CLaI
 from replication.models.embedding import Embedded, coordinates, embed
@@ -50,7 +49,7 @@ def measure_unseen(run: Run, model: Network, view: View) -> pd.DataFrame:
     References are the run's training samples, of the classes that training had. Test samples are those of these classes;
     `left-out` are those of the others.
     """
-    references = embed_parts(run, view, {"train": None})["train"]
+    references = embed(run, view.module, run.splits.train)
     inside, *outside = (
         _scores(run, model, view, references, items)
         for items in (
