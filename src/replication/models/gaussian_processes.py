@@ -2,8 +2,7 @@
 
 The process is f ~ GP(m, s^2 exp(-|z - z'|^2 / 2 l^2)) with a learned constant mean m, scale s and one lengthscale l for each
 dimension. Its likelihood is Bernoulli with a probit link, its variational posterior a Gaussian at learned inducing points
-(Hensman et al. 2015), by GPyTorch. More than two classes have C independent processes, one versus rest, whose probabilities
-are scaled to sum to 1.
+(Hensman et al. 2015), by GPyTorch. It tells two classes apart.
 
 One process sees the inputs of single hours. The other sees embeddings that are learned with it: deep kernel learning (Wilson et
 al. 2016).
@@ -22,7 +21,6 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 
-from clai.alignment import one_vs_rest
 from clai.batches import Items
 from clai.checkpoints import seeded_generators
 from clai.encoders import Encoder, build_encoder, place
@@ -57,13 +55,13 @@ def numerical_failures() -> Iterator[None]:
 
 
 class SparseProcess(gpytorch.models.ApproximateGP):
-    """Independent processes, `outputs` of them, whose inducing points start at the same points (n, L)."""
+    """A process, a batch of one, whose inducing points start at these points (n, L)."""
 
-    def __init__(self, inducing: Tensor, outputs: int) -> None:
-        shape = torch.Size([outputs])
+    def __init__(self, inducing: Tensor) -> None:
+        shape = torch.Size([1])
         posterior = gpytorch.variational.CholeskyVariationalDistribution(len(inducing), batch_shape=shape)
         strategy = gpytorch.variational.VariationalStrategy(
-            self, inducing.repeat(outputs, 1, 1), posterior, learn_inducing_locations=True
+            self, inducing.unsqueeze(0), posterior, learn_inducing_locations=True
         )
         super().__init__(strategy)
         self.mean_module = gpytorch.means.ConstantMean(batch_shape=shape)
@@ -78,13 +76,13 @@ class SparseProcess(gpytorch.models.ApproximateGP):
 
 
 def posterior(process: SparseProcess, likelihood: nn.Module, blocks: Iterable[Tensor]) -> list[Tensor]:
-    """Return mean and standard deviation of f and the probability at inputs in blocks (n, L), (processes, N) each on the CPU."""
-    found = [(f.mean.cpu(), f.stddev.cpu(), likelihood(f).mean.cpu()) for f in map(process, blocks)]
-    return [torch.cat(part, 1) for part in zip(*found, strict=True)]
+    """Return mean and standard deviation of f and the probability at inputs in blocks (n, L), (N,) each on the CPU."""
+    found = [(f.mean[0].cpu(), f.stddev[0].cpu(), likelihood(f).mean[0].cpu()) for f in map(process, blocks)]
+    return [torch.cat(part) for part in zip(*found, strict=True)]
 
 
 class GaussianProcess(RowClassifier):
-    """Processes of rows, standardised with their own statistics; fitted by maximising the evidence lower bound with Adam."""
+    """A process of rows, standardised with their own statistics; fitted by maximising the evidence lower bound with Adam."""
 
     scaler: StandardScaler
     process: SparseProcess
@@ -106,15 +104,14 @@ class GaussianProcess(RowClassifier):
     ) -> Self:
         """Fit to a sample of rows (`class_sample`), from k-means centres as inducing points; raise DivergenceError."""
         rows, self.shift = class_sample(y, samples_per_class, seed)
-        sample, classes = x[rows].astype(np.float64), y[rows]
-        outputs = 1 if classes.max() == 1 else int(classes.max()) + 1
+        sample = x[rows].astype(np.float64)
         self.scaler = StandardScaler().fit(sample)
         standard = self.scaler.transform(sample)
         centres = MiniBatchKMeans(min(inducing_points, len(rows)), n_init=1, random_state=seed).fit(standard)
         inputs = torch.as_tensor(standard, dtype=torch.float32)
-        target = (one_vs_rest(torch.from_numpy(classes), outputs) + 1) / 2
+        target = torch.from_numpy(y[rows]).float().unsqueeze(0)
 
-        process = SparseProcess(torch.as_tensor(centres.cluster_centers_, dtype=torch.float32), outputs)
+        process = SparseProcess(torch.as_tensor(centres.cluster_centers_, dtype=torch.float32))
         likelihood = gpytorch.likelihoods.BernoulliLikelihood()
         bound = gpytorch.mlls.VariationalELBO(likelihood, process, num_data=len(inputs))
         optimiser = torch.optim.Adam(process.parameters(), lr=learning_rate)
@@ -138,24 +135,20 @@ class GaussianProcess(RowClassifier):
         return self
 
     def score_rows(self, x: Rows) -> Floats:
-        """Return log-odds (N,), or log-probabilities (N, C), with the uncertainty of f integrated out."""
-        p = self.predict(x)[2].clip(1e-12, 1 - 1e-12)
-        if p.shape[1] == 1:
-            return np.asarray(logit(p[:, 0])) + self.shift
-        return np.asarray(np.log(p / p.sum(axis=1, keepdims=True))) + self.shift
+        """Return log-odds (N,), with the uncertainty of f integrated out."""
+        return np.asarray(logit(self.predict(x)[2].clip(1e-12, 1 - 1e-12))) + self.shift
 
     def latent(self, run: Run, items: Items) -> tuple[Floats, Floats]:
-        """Return posterior mean and standard deviation of f at the samples of two classes, (N,) each."""
-        mean, sd, _ = self.predict(items.x.numpy())  # type: ignore[attr-defined]
-        return mean[:, 0], sd[:, 0]
+        """Return posterior mean and standard deviation of f at the samples, (N,) each."""
+        return self.predict(items.x.numpy())[:2]  # type: ignore[attr-defined]
 
     @torch.no_grad()
     def predict(self, x: Rows) -> tuple[Floats, Floats, Floats]:
-        """Return mean and standard deviation of f and the probability at rows (N, F), each (N, processes)."""
+        """Return mean and standard deviation of f and the probability at rows (N, F), (N,) each."""
         self.process.eval()
         standard = torch.as_tensor(self.scaler.transform(x.astype(np.float64)), dtype=torch.float32)
         parts = posterior(self.process, self.likelihood, standard.split(_BLOCK))
-        mean, sd, probability = (part.T.contiguous().double().numpy() for part in parts)
+        mean, sd, probability = (part.double().numpy() for part in parts)
         return mean, sd, probability
 
 
@@ -178,7 +171,7 @@ class DeepKernelGP(Network):
         with torch.no_grad():
             z = self.network(items.batch(torch.randperm(len(items))[: min(number, len(items))], None)[0])[0]
             inducing = z[torch.randperm(len(z))[:number]].cpu()
-        self.process = SparseProcess(inducing, 1)
+        self.process = SparseProcess(inducing)
         self.likelihood = gpytorch.likelihoods.BernoulliLikelihood()
         self.module = nn.ModuleDict({"encoder": self.network, "process": self.process, "likelihood": self.likelihood})
         return self
@@ -213,10 +206,9 @@ class DeepKernelGP(Network):
         return both_views(self.network, self.network.head.weight.shape[2])
 
     @torch.no_grad()
-    def _posterior(self, items: Items) -> tuple[Tensor, Tensor, Tensor]:
+    def _posterior(self, items: Items) -> list[Tensor]:
         """Return mean and standard deviation of f and the probability among samples as drawn in training, (N,), on the CPU."""
         self.module.eval()
         batches = (items.batch(block, None)[0] for block in torch.arange(len(items)).split(512))
         blocks = (samples for x in batches for samples in self.network(x)[0].split(8192))
-        mean, sd, probability = (part[0] for part in posterior(self.process, self.likelihood, blocks))
-        return mean, sd, probability
+        return posterior(self.process, self.likelihood, blocks)
