@@ -87,7 +87,7 @@ def test_ece_is_that_of_torchmetrics() -> None:
 def test_binary_metrics_by_hand() -> None:
     y, f = [0, 0, 0, 1, 1], np.array([-0.8, -0.6, 0.2, -0.2, 0.4])
     p = (1 + f) / 2
-    m = binary_metrics(y, f, p, [0.4] * 5, threshold=0, threshold_validation=-0.4)
+    m = binary_metrics(y, f, p, [0.4] * 5, threshold=-0.4)
     assert m["auroc"] == pytest.approx(5 / 6)
     assert m["auprc"] == pytest.approx(0.5 * 1 + 0.5 * 2 / 3)
     assert m["f1"] == pytest.approx(0.5), "one of two found, one of two right"
@@ -101,7 +101,7 @@ def test_binary_metrics_by_hand() -> None:
 
 
 def test_binary_metrics_without_positives_are_nan_where_they_need_one() -> None:
-    m = binary_metrics([0, 0], [0.1, 0.2], [0.5, 0.6], [0.1, 0.1], threshold=0, threshold_validation=math.nan)
+    m = binary_metrics([0, 0], [0.1, 0.2], [0.5, 0.6], [0.1, 0.1], threshold=math.nan)
     assert all(math.isnan(m[name]) for name in ("auroc", "auprc", "f1_validation"))
     assert m["f1"] == 0
     assert m["ece_positive_rate"] == pytest.approx(0.55)

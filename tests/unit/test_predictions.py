@@ -65,8 +65,7 @@ def test_alarms_and_f1_are_exact_and_precision_keeps_its_digits(tmp_path: Path) 
             moved = (given["calibrated"] > threshold) != (kept.calibrated > threshold)
             assert moved.sum() <= 1
         before, after = (
-            binary_metrics(y, p["score"], p["probability"], p["calibrated"], threshold=0, threshold_validation=0)
-            for p in (given, vars(kept))
+            binary_metrics(y, p["score"], p["probability"], p["calibrated"], threshold=0) for p in (given, vars(kept))
         )
         assert before["f1"] == after["f1"]
         for metric in ("auroc", "auprc", "ece", "ece_calibrated", "ece_positive_rate", "brier", "brier_calibrated"):

@@ -149,7 +149,7 @@ def evaluate_scores(run: Run, test: Scored, val: Scored, voted: bool = False) ->
     probability: Floats = probabilities(f)[:, 1].numpy() if voted else expit(test.score)
     calibrated = fit_logistic(val.score, val.y)(test.score)
     threshold = choose_threshold(val.y, val.score)
-    metrics = binary_metrics(test.y, test.score, probability, calibrated, threshold=0.0, threshold_validation=threshold)
+    metrics = binary_metrics(test.y, test.score, probability, calibrated, threshold)
     if run.data.info["kind"] != "recordings":
         return _evaluation(test, probability, calibrated, sample_metrics(test.y, probability, calibrated) | metrics)
     _, val_rows, test_rows = recording_rows(run.data, run.settings, run.id)

@@ -102,9 +102,7 @@ def measure(tested: Fold, predictions: Predictions, recordings: bool) -> dict[st
     probability, calibrated = predictions.probability, predictions.calibrated
     if predictions.score.ndim == 2:
         return sample_metrics(tested.y, probability, calibrated)
-    of_two = binary_metrics(
-        tested.y, predictions.score, probability, calibrated, threshold=0.0, threshold_validation=np.nan
-    )
+    of_two = binary_metrics(tested.y, predictions.score, probability, calibrated, threshold=np.nan)
     metrics = of_two if recordings else sample_metrics(tested.y, probability, calibrated) | of_two
     if tested.utility is not None and predictions.alarm is not None:
         metrics["utility"] = utility_score(tested.utility, predictions.alarm)
