@@ -10,7 +10,6 @@ from typing import Any, Self
 import numpy as np
 import torch
 
-from clai.alignment import Target
 from clai.checkpoints import Checkpoint
 from clai.encoders import TRUNKS
 from clai.errors import InputError
@@ -26,14 +25,11 @@ from replication.runs.record import Recorder, digest, file_digest
 
 logger = logging.getLogger("replication")
 
-BINARY_TARGET: Target = "product"
-"""Of two classes (Algorithm 1)."""
-
 
 def training_settings(settings: Mapping[str, Any], conditions: int, seed: int) -> TrainingSettings:
     """Take the settings of a training of C conditions, 1 for two classes, from the blocks `training` and `target`."""
     names = [field.name for field in fields(TrainingSettings) if field.name not in ("target", "seed", "conditioning")]
-    target = settings["target"]["multiclass"] if conditions > 1 else BINARY_TARGET
+    target: Any = settings["target"]["multiclass"] if conditions > 1 else "product"  # as in Algorithm 1
     return TrainingSettings(**{name: settings["training"][name] for name in names}, target=target, seed=seed)
 
 
