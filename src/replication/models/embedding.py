@@ -51,11 +51,6 @@ def plain(x: Tensor) -> Tensor:
     return x
 
 
-def mirrored(x: Tensor) -> Tensor:
-    """Return the mirror images."""
-    return x.flip(-1)
-
-
 def shifted(x: Tensor, pixels: int) -> Tensor:
     """Return images shifted down and to the right, or with less than 0 up and to the left, with reflected borders."""
     height, width = x.shape[-2:]
@@ -66,7 +61,7 @@ def shifted(x: Tensor, pixels: int) -> Tensor:
 
 def further_views(run: Run) -> list[ImageView]:
     """Return the views of a test sample that vote beside itself: its mirror image, and both shifted, as `inference` says."""
-    flips = [plain, mirrored] if run.mirror else [plain]
+    flips: list[ImageView] = [plain, lambda x: x.flip(-1)] if run.mirror else [plain]
     shifts = [partial(shifted, pixels=pixels) for pixels in (run.shift, -run.shift)] if run.shift else []
     return [*flips[1:], *(lambda x, flip=flip, move=move: move(flip(x)) for move in shifts for flip in flips)]
 
