@@ -175,6 +175,15 @@ def test_classifiers_of_rows_of_three_classes_have_their_shares_and_choose_by_ac
     assert accuracy["gradient-boosting"] > accuracy["logistic-regression"] + 0.05
 
 
+def test_boosting_chooses_by_the_scores_that_it_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[Floats] = []
+    monkeypatch.setattr("replication.models.row_classifiers.merit", lambda y, scores: measured.append(scores) or 0.0)
+    val, settings = rows_of_three(500, 1), {"iterations": [3], "learning_rate": 0.1, "max_leaf_nodes": 8}
+    model: Any = create("gradient-boosting")
+    model.fit_rows(*rows_of_three(2000, 0), *val, samples_per_class=80, seed=0, **settings)
+    np.testing.assert_allclose(measured[0], model.score_rows(val[0]))
+
+
 def test_the_sample_of_several_classes_shifts_each_of_them() -> None:
     y = np.repeat([0, 1, 2], [900, 300, 100])
     chosen, shift = class_sample(y, 200, 0)

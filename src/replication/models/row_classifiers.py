@@ -96,7 +96,7 @@ class GradientBoosting(RowClassifier):
 
         # Boosting adds trees one after another, so the first n of a longer run are those of a run of n.
         staged = fitted(max(iterations)).staged_decision_function(x_val)
-        merits = {n: merit(y_val, np.squeeze(f)) for n, f in enumerate(staged, start=1) if n in iterations}
+        merits = {n: merit(y_val, f + self.shift) for n, f in enumerate(staged, start=1) if n in iterations}
         best = max(merits, key=lambda n: (merits[n], -n))
         self.classifier, self.choices = fitted(best), {"iterations": best}
         return self
