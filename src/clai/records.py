@@ -61,15 +61,13 @@ def calibration_checks(classes: int) -> dict[str, Check]:
     return {"calibration.slope": ANY_NUMBER, "calibration.intercept": ANY_NUMBER}
 
 
-def write_model(
-    path: str | Path, weights: str | Path, record: Mapping[str, Any], tensors: Mapping[str, Tensor]
-) -> dict[str, Any]:
-    """Write a model, and return its record with the checksum of its weights."""
+def write_model(folder: Path, record: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict[str, Any]:
+    """Write a model into a folder, and return its record with the checksum of its weights."""
     content = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
     whole = {**record, "sha256": hashlib.sha256(content).hexdigest()}
     text = json.dumps(whole, indent=1, sort_keys=True, allow_nan=False, default=methodcaller("item"))  # of numpy
-    write_whole(Path(weights), content)
-    write_whole(Path(path), f"{text}\n".encode())
+    write_whole(folder / WEIGHTS, content)
+    write_whole(folder / RECORD, f"{text}\n".encode())
     return whole
 
 

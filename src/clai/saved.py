@@ -89,8 +89,7 @@ def save_estimator(model: Any, folder: str | Path) -> None:
         "next_index": model._next_index,
         "calibration": _calibration(model.calibration_),
     }
-    folder = Path(os.path.expanduser(folder))
-    write_model(folder / RECORD, folder / WEIGHTS, record, tensors)
+    write_model(Path(os.path.expanduser(folder)), record, tensors)
 
 
 def _calibration(calibration: float | LogisticCalibration | None) -> dict[str, float]:

@@ -17,7 +17,7 @@ from clai.encoders import place
 from clai.errors import InputError
 from clai.inference import sample_references
 from clai.published_model import REFERENCES, PublishedModel, load
-from clai.records import FORMAT, RECORD, WEIGHTS, write_model
+from clai.records import FORMAT, WEIGHTS, write_model
 from clai.tensors import load_tensors
 from clai.votes import References
 from replication.datasets.hourly_inputs import hourly_names
@@ -102,7 +102,7 @@ def pack(
         "metrics": {"run": dict(metrics), "published": published},
         "record": dict(record),
     }
-    return write_model(folder / RECORD, folder / WEIGHTS, described, tensors)
+    return write_model(folder, described, tensors)
 
 
 def rounded(model: Network, run: Run) -> dict[str, Tensor]:
