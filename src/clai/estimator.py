@@ -13,13 +13,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeatures
 from sklearn.utils import assert_all_finite, check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from clai.alignment import Target
 from clai.calibration import fit_logistic, fit_temperature, scaled_softmax
 from clai.checkpoints import seeded_generators
-from clai.computation import Computation, Samples, labels_of_one_type, printed_log, unchanged_by_failure, validated
+from clai.computation import Samples, labels_of_one_type, printed_log, unchanged_by_failure
 from clai.encoders import MLP, ConditionedHead, Encoder
 from clai.holding_out import calibration_split, validation_split
 from clai.inference import Rule, predict_labels, probabilities, sample_references
@@ -371,11 +370,6 @@ class CLaIClassifier(
         return np.asarray(self.classes_[labels])
 
     @property
-    def _computation(self) -> Computation:
-        own = self._fitted
-        return Computation(own["device"], own["precision"], one_thread=own["trunk"] is None)
-
-    @property
     def _n_features_out(self) -> int:
         return int(self.reference_embeddings_.shape[0] * self.reference_embeddings_.shape[2])
 
@@ -383,9 +377,3 @@ class CLaIClassifier(
         computation = self._computation
         with computation.modes():
             return self._scores(computation.embed(self.encoder_, X))
-
-    def _checked(self, X: Any, *y: Any) -> Any:
-        """Return X, or X and y of a fit, as arrays; X keeps its type of numbers."""
-        if not y:
-            check_is_fitted(self)
-        return validated(self, X, y)

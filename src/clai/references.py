@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from clai.computation import Computation, labels_of_one_type
+from clai.computation import Computation, labels_of_one_type, validated
 from clai.encoders import Encoder
 from clai.inference import decide, parzen_means
 from clai.kernels import Kernel
@@ -33,13 +33,6 @@ class VotingReferences:
     _fitted: dict[str, Any]
     """Parameters of the fit: `set_params` changes nothing of what was fitted."""
     _next_index: int
-
-    @property
-    def _computation(self) -> Computation:
-        raise NotImplementedError
-
-    def _checked(self, X: Any, *y: Any) -> Any:
-        raise NotImplementedError
 
     def votes(self, X: Any, k: int = 5) -> list[Votes]:
         """Return the votes of the k most similar references for and against the predicted label of each sample.
@@ -159,6 +152,17 @@ class VotingReferences:
         """
         check_is_fitted(self)
         save_estimator(self, folder)
+
+    @property
+    def _computation(self) -> Computation:
+        own = self._fitted
+        return Computation(own["device"], own["precision"], one_thread=own["trunk"] is None)
+
+    def _checked(self, X: Any, *y: Any) -> Any:
+        """Return X, or X and y of a fit, as arrays; X keeps its type of numbers."""
+        if not y:
+            check_is_fitted(self)
+        return validated(self, X, y)
 
     @property
     def _references(self) -> References:
