@@ -44,7 +44,7 @@ def fold(seed: int, patients: int, hours: int, between: float, number: int | Non
 
 def test_value_is_the_mean_over_folds_and_lies_in_its_interval() -> None:
     folds = [fold(0, 60, 12, 1.0), fold(1, 60, 12, 1.0)]
-    table = patient_intervals(folds, ["good", "bad"], draws=200, seed=0)
+    table = patient_intervals(folds, ["good", "bad"], draws=200)
     own = table.set_index(["model", "metric"]).loc["good"]
     assert own.loc["auroc", "value"] == pytest.approx(np.mean([roc_auc_score(f.y, f.scores["good"]) for f in folds]))
     expected = np.mean([utility_score(f.utility, f.alarms["good"]) for f in folds if f.utility is not None])
@@ -81,7 +81,7 @@ def test_limits_are_those_of_scipy_for_the_same_draws() -> None:
 
 def test_draws_and_the_jackknife_are_of_patients_fold_after_fold() -> None:
     folds = [fold(0, 45, 4, 1.0), fold(1, 36, 4, 1.0)]
-    table = patient_intervals(folds, ["good"], draws=30, seed=0).set_index("metric")
+    table = patient_intervals(folds, ["good"], draws=30).set_index("metric")
 
     def area(one: Fold, weight: NDArray[np.float64]) -> float:
         return float(average_precision_score(one.y, one.scores["good"], sample_weight=weight[one.patient]))
@@ -106,7 +106,7 @@ def test_limits_of_a_statistic_that_never_varies_are_the_statistic_and_without_d
 
 def test_seeds_of_a_fold_share_its_draws_and_count_its_patients_once() -> None:
     once = [fold(0, 60, 12, 1.0), fold(1, 50, 12, 1.0)]
-    alone, thrice = (patient_intervals(folds, ["good", "bad"], 100, seed=0) for folds in (once, once * 3))
+    alone, thrice = (patient_intervals(folds, ["good", "bad"], 100) for folds in (once, once * 3))
     pd.testing.assert_frame_equal(alone, thrice)
     assert (thrice["patients"] == 110).all()
 
@@ -115,7 +115,7 @@ def test_a_model_that_fewer_seeds_have_is_averaged_over_those() -> None:
     first, second = fold(0, 60, 12, 1.0, number=0), fold(1, 60, 12, 1.0, number=0)
     lacking = second._replace(scores={"good": second.scores["good"]}, alarms={"good": second.alarms["good"]})
     for order in ([first, lacking], [lacking, first]):
-        table = patient_intervals(order, ["good", "bad"], draws=50, seed=0).set_index(["model", "metric"])
+        table = patient_intervals(order, ["good", "bad"], draws=50).set_index(["model", "metric"])
         both = [roc_auc_score(unit.y, unit.scores["good"]) for unit in (first, second)]
         assert table.loc[("good", "auroc"), "value"] == pytest.approx(np.mean(both))
         assert table.loc[("bad", "auroc"), "value"] == pytest.approx(roc_auc_score(first.y, first.scores["bad"]))
@@ -125,15 +125,13 @@ def test_a_model_that_fewer_seeds_have_is_averaged_over_those() -> None:
 def test_a_draw_without_positives_in_one_fold_counts_with_the_others() -> None:
     whole, barren = fold(0, 60, 12, 1.0), fold(1, 60, 12, 1.0)
     barren = barren._replace(y=np.zeros_like(barren.y), utility=None)
-    alone, both = (
-        patient_intervals(folds, ["good"], 50, 0).set_index("metric") for folds in ([whole], [whole, barren])
-    )
+    alone, both = (patient_intervals(folds, ["good"], 50).set_index("metric") for folds in ([whole], [whole, barren]))
     assert list(both.loc["auroc", ["value", "low", "high"]]) == list(alone.loc["auroc", ["value", "low", "high"]])
 
 
 def test_seeds_of_a_fold_have_the_same_patients() -> None:
     with pytest.raises(ValueError, match="fold 0: the test patients of its seeds differ"):
-        patient_intervals([fold(0, 60, 12, 1.0, number=0), fold(1, 50, 12, 1.0, number=0)], ["good"], 5, seed=0)
+        patient_intervals([fold(0, 60, 12, 1.0, number=0), fold(1, 50, 12, 1.0, number=0)], ["good"], 5)
 
 
 def test_net_benefit_by_hand() -> None:

@@ -121,7 +121,7 @@ def bca_limits(value: float, draws: Floats, jackknife: Sequence[Floats]) -> tupl
     return float(low), float(high)
 
 
-def patient_intervals(folds: Sequence[Fold], models: Sequence[str], draws: int = DRAWS, seed: int = 0) -> pd.DataFrame:
+def patient_intervals(folds: Sequence[Fold], models: Sequence[str], draws: int = DRAWS) -> pd.DataFrame:
     """Return 95 % BCa intervals of each metric, a mean over the folds, of all seeds, that have the model and the metric.
 
     folds: those of the same number have the same test patients; raises ValueError otherwise. draws: of the bootstrap; without
@@ -131,7 +131,7 @@ def patient_intervals(folds: Sequence[Fold], models: Sequence[str], draws: int =
     units = {fold.number: [f for f, other in enumerate(folds) if other.number == fold.number] for fold in folds}
     measured = np.full((draws + 1, len(folds), len(models), len(METRICS)), np.nan)
     without: dict[int | None, Floats] = {}
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     patients_in_all = 0
     for number, of_fold in units.items():
         patients, rows = np.unique(folds[of_fold[0]].patient, return_inverse=True)

@@ -49,11 +49,7 @@ class Difference(NamedTuple):
 
 
 def compare_models(
-    y: NDArray[np.int64],
-    groups: NDArray[np.int64],
-    runs: Mapping[str, Mapping[int, Predicted]],
-    draws: int = DRAWS,
-    seed: int = 0,
+    y: NDArray[np.int64], groups: NDArray[np.int64], runs: Mapping[str, Mapping[int, Predicted]], draws: int = DRAWS
 ) -> pd.DataFrame:
     """Return the differences in `METRICS` between each model and each one behind it, then the `METRICS` of each model alone.
 
@@ -66,7 +62,7 @@ def compare_models(
     """
     names, group = np.unique(groups, return_inverse=True)
     share = np.full(len(names), 1 / len(names))
-    drawn = np.random.default_rng(seed).multinomial(len(names), share, size=draws)
+    drawn = np.random.default_rng(0).multinomial(len(names), share, size=draws)
     weights = np.concatenate([np.ones((1, len(names))), drawn])  # first the sample itself
     measured = {
         model: {seed: in_parts(_measure_of(y, group, len(names), one), weights) for seed, one in of_seeds.items()}
