@@ -15,7 +15,7 @@ from safetensors.torch import save
 from scipy.special import logsumexp
 from torch import Tensor, nn
 
-from clai.batches import Items
+from clai.batches import Items, Vectors
 from clai.checkpoints import Checkpoint, write_whole
 from clai.encoders import Classifier, ConvNet, Encoder, place
 from clai.errors import InputError
@@ -95,8 +95,9 @@ class RowClassifier(Model):
 
 
 def embedded_splits(run: Run, embedded: Mapping[str, Embedded]) -> Splits:
-    """Return the embeddings of a run's samples as its splits; the test samples are those that the run is scored on."""
-    splits = Splits(*(embedded[name].vectors() for name in Splits._fields))
+    """Return embeddings (N, K L) of a run's samples as its splits, conditions side by side; test samples are the scored ones."""
+    parts = (embedded[name] for name in Splits._fields)
+    splits = Splits(*(Vectors(part.z.transpose(0, 1).flatten(1).double(), part.y) for part in parts))
     return splits._replace(test=getattr(splits, run.scored_split))
 
 
@@ -252,10 +253,10 @@ def validation_figures(scores: Floats, labels: Tensor) -> Epoch:
     return figures
 
 
-def draw_references(run: Run, items: Splits) -> Tensor:
+def draw_references(run: Run) -> Tensor:
     """Draw the training items that serve as references while the model trains; refuse a draw that lacks a class."""
-    references = draw_items(items.train, run.settings["inference"]["validation_references"], run.id.seed)
-    present, expected = labels_of(items.train, references).unique().numel(), max(2, run.conditions)
+    references = draw_items(run.splits.train, run.settings["inference"]["validation_references"], run.id.seed)
+    present, expected = labels_of(run.splits.train, references).unique().numel(), max(2, run.conditions)
     if present < expected:
         raise InputError(
             f"inference.validation_references: its {len(references)} training items hold {present} of {expected} classes: "

@@ -64,7 +64,7 @@ class CLaI(Network):
         """Return f of validation samples by the votes of training items, and their labels."""
         splits = run.splits
         positions = draw_items(splits.val, run.settings["inference"]["validation_samples"], run.id.seed)
-        reference = embed(run, self.network, splits.train, draw_references(run, splits))
+        reference = embed(run, self.network, splits.train, draw_references(run))
         validation = embed(run, self.network, splits.val, positions, further_views(run))
         return self.vote(run, validation, reference), validation.y
 

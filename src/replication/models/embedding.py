@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from clai.batches import Items, Vectors
+from clai.batches import Items
 from clai.checkpoints import write_whole
 from clai.encoders import Encoder, place
 from clai.inference import ParzenMeans, mean_of_views, parzen_means, sample_references
@@ -33,10 +33,6 @@ class Embedded(NamedTuple):
     z: Tensor
     y: Tensor
     z_views: Tensor | None = None
-
-    def vectors(self) -> Vectors:
-        """Return the embeddings of all conditions side by side, (N, K L), in double precision."""
-        return Vectors(self.z.permute(1, 0, 2).flatten(1).double(), self.y)
 
 
 def draw_items(items: Items, count: int | None, seed: int) -> Tensor:

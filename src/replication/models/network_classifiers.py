@@ -102,7 +102,7 @@ class SupervisedContrastive(Network):
 
     def validation(self, run: Run) -> Callable[[], Epoch]:
         """Return the function that fits a read-out on some training items after each epoch, and measures it."""
-        references, measure = draw_references(run, run.splits), super().validation(run)
+        references, measure = draw_references(run), super().validation(run)
 
         def validate() -> Epoch:
             self.read_out = self._fit_read_out(run, references)
