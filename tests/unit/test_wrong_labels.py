@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from clai.checkpoints import Checkpoint
-from replication.models.base import create
+from replication.models.base import create, draw_shift
 from replication.models.network_classifiers import CrossEntropy, GeneralisedCrossEntropy
 from replication.models.run import Run
 from replication.models.splits import long_tail, wrong_labels
@@ -57,6 +57,19 @@ def test_a_fit_to_the_best_epoch_ends_with_its_weights(tmp_path: Path) -> None:
     ended = (model.scores(run, run.splits.val).argmax(1) == run.splits.val.labels.numpy()).mean()
     assert ended == max(accuracies) > accuracies[-1]
     assert not (tmp_path / "checkpoint.pt").exists()
+
+
+def test_logits_of_the_best_epoch_are_shifted_to_the_shares_of_all_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = with_training(long_tail=10, samples_per_class=2, best_epoch=True, epochs=2)
+    shift = draw_shift(run.splits.train, run.training).float()
+    biases = []
+    for given in (shift, torch.zeros(len(shift))):
+        monkeypatch.setattr("replication.models.network_classifiers.draw_shift", lambda *_, given=given: given)
+        model: Any = create("cross-entropy")
+        model.fit(run, run.splits, None)
+        biases.append(model.network.logits.bias.detach())
+    assert shift.abs().max() > 0.1
+    torch.testing.assert_close(biases[0] - biases[1], shift)
 
 
 def test_smoothed_labels_pull_at_all_classes() -> None:

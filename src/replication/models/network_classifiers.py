@@ -13,7 +13,8 @@ from clai.checkpoints import Checkpoint
 from clai.encoders import Classifier, Encoder, build_classifier, build_encoder
 from clai.learning import class_draw
 from clai.trainer import Epoch
-from replication.models.base import Floats, Network, Stop, View, both_views, draw_references, draw_shift, log_odds
+from replication.models.base import Floats, Network, View, both_views, draw_references, draw_shift, log_odds
+from replication.models.batches import Splits
 from replication.models.embedding import ImageView, labels_of, outputs, plain
 from replication.models.row_classifiers import LogisticRegression
 from replication.models.run import Run
@@ -48,10 +49,8 @@ class CrossEntropy(Network):
         smoothing = run.settings["baselines"]["cross_entropy"]["label_smoothing"]
         return nn.functional.cross_entropy(logits, labels, label_smoothing=smoothing)
 
-    def learn(
-        self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None, stop: Stop | None = None
-    ) -> list[Epoch]:
-        history = super().learn(run, validate, checkpoint, stop)
+    def fit(self, run: Run, splits: Splits, checkpoint: Checkpoint | None) -> list[Epoch]:
+        history = super().fit(run, splits, checkpoint)
         if run.training.samples_per_class is not None:
             bias = self.network.logits.bias
             with torch.no_grad():
