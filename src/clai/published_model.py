@@ -251,10 +251,9 @@ def load(folder: str | Path) -> PublishedModel:
     if isinstance(network, Encoder):
         conditions, _, size = network.head.weight.shape
         references = checked_references(weights, tensors, (conditions, size), torch.float16, record["population"])
-        files = record.get("reference_files", [])
         if "reference_files" in record:
             expect(path, record, {"reference_files": list_of(TEXT, len(references.y), len(references.y))})
-        references = references._replace(z=references.z.float(), files=files)
+        references = references._replace(z=references.z.float(), files=record.get("reference_files", []))
     module = (network if kernel is None else nn.ModuleList([network, kernel])).float()
     halves = (torch.bfloat16, torch.float16)
     single = {name: tensor.float() if tensor.dtype in halves else tensor for name, tensor in tensors.items()}
