@@ -4,7 +4,7 @@ A display holds what it shows. `from_estimator` computes it, `from_predictions` 
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,13 +14,10 @@ from sklearn.utils import check_consistent_length, column_or_1d
 
 from clai.votes import Votes
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 _FOR, _AGAINST = "#0072B2", "#D55E00"
 
 
-def _axes(ax: "Axes | None", **grid: Any) -> Any:
+def _axes(ax: Any, **grid: Any) -> Any:
     """Return the axes to draw on, new ones unless they are given; an array of them for a grid."""
     try:
         import matplotlib.pyplot as plt
