@@ -88,7 +88,6 @@ def train_traced(run: Run, objective: str, checkpoint: Checkpoint) -> tuple[Netw
     history = model.learn(run, lambda: measure_alignment(run, model, positions), checkpoint)
     model.module.cpu()
     traced = pd.DataFrame([first, *history], columns=list(first))
-    traced.columns = traced.columns.str.removeprefix("kernel ")
     return model, traced.melt("epoch", var_name="kernel", value_name="centred_alignment")
 
 
@@ -102,5 +101,5 @@ def measure_alignment(run: Run, model: Network, positions: Tensor) -> Epoch:
         with torch.no_grad():
             similarity = copy.deepcopy(view.kernel).cpu()(z, z)
             centred = alignment_scores(similarity.expand(len(signs), -1, -1), target)[1]
-        figures[f"kernel {view.kernel.name}"] = float(centred.mean())
+        figures[view.kernel.name] = float(centred.mean())
     return figures
