@@ -91,7 +91,7 @@ class CLaIClassifier(
         whenever training stops.
     validation_fraction : float, default=0.1
         Share of the samples that early stopping holds out, of each class alike; with `groups` in `fit`, about this share, in
-        whole groups.
+        whole groups, and at most half of them.
     n_iter_no_change : int, default=10
         Epochs without a rise after which early stopping stops.
     precision : {'float64', 'float32', 'bfloat16'}, default='float64'

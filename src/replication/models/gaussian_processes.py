@@ -155,8 +155,8 @@ class GaussianProcess(RowClassifier):
 class DeepKernelGP(Network):
     """A Gaussian process on embeddings that are learned with it: CLaI's encoder, trained on the evidence lower bound.
 
-    It draws CLaI's minibatches of recordings, and of their hours the same draw of each class, because a process cannot learn from
-    so few positive hours otherwise. Log-odds are then shifted to the prevalence. Two classes only.
+    It draws as many recordings as CLaI's two batches have, and of their hours at most `samples_per_class` of each class, because
+    a process cannot learn from so few positive hours otherwise. Log-odds are then shifted to the prevalence. Two classes only.
     """
 
     network: Encoder

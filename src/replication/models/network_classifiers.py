@@ -30,7 +30,8 @@ SAMPLES_PER_CLASS = 100_000
 class CrossEntropy(Network):
     """The trunk of CLaI's encoder with logits, trained on cross-entropy.
 
-    It learns from the draws of each class that CLaI learns from; its logits are then shifted to the shares of all samples.
+    It learns from at most `samples_per_class` samples of a class in its batch, which is as large as CLaI's two together; CLaI
+    draws from each of its two. Its logits are then shifted to the shares of all samples.
     """
 
     network: Classifier
@@ -75,7 +76,7 @@ class SupervisedContrastive(Network):
     The protocol is that of its authors (section 3): a batch holds two augmented views of each item; the loss compares
     projections on the unit sphere, here by a linear layer, one of their two choices; a logistic regression, their choice, is
     fitted on the frozen features of the trunk. The augmentation is that of the other methods, not the stronger one of the
-    authors. Where CLaI learns from draws of at most `samples_per_class` of a class, so does the loss.
+    authors. The loss takes at most `samples_per_class` samples of a class, as cross-entropy.
     """
 
     network: Encoder
