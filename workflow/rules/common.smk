@@ -80,7 +80,7 @@ def threads_of(wildcards):
 
 
 def gpu_of(wildcards):
-    return int(MODELS[model_of(wildcards)].gpu)
+    return int(model_of(wildcards) in TRAINED)
 
 
 def checkpoint_of(wildcards, output):

@@ -18,7 +18,7 @@ rule train_model:
         "../../envs/environment.yaml"
     threads: threads_of
     resources:
-        gpu=gpu_of,
+        gpu=1,
     params:
         settings=read_by_model(),
         checkpoint=checkpoint_of,
@@ -53,7 +53,7 @@ rule evaluate:
         "../../envs/environment.yaml"
     threads: threads_of
     resources:
-        gpu=gpu_of,
+        gpu=1,
     params:
         settings=read_by_model(),
         parts=lambda wildcards: controls.parts_of(config, RunId.parse("/".join(wildcards))),

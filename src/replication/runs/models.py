@@ -31,7 +31,6 @@ class Entry:
     dash: str = "-."
     kernel: str | None = None
     reads: Sequence[str] = ()
-    gpu: bool = False
     latent: bool = False
     recordings_only: bool = False
 
