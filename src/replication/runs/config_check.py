@@ -85,10 +85,10 @@ def _with_names(schema: dict[str, Any], config: Mapping[str, Any]) -> dict[str, 
     names |= {name: config[block] if isinstance(config[block], dict) else () for name, block in blocks.items()}
     names["study"] = [*names["study"], *(f"{PREFIX}{name}" for name in names["tuning"])]
     schema["$defs"] |= {name: {"enum": list(known)} for name, known in names.items()}
-    baselines = schema["$defs"]["shared"]["baselines"] | {"additionalProperties": False}
+    baselines = schema["$defs"]["baselines"]
     of_rows = [*fitted_on("rows"), *fitted_on("embeddings")]
     baselines["properties"] = {name.replace("-", "_"): {} for name in of_rows} | baselines["properties"]
-    schema["$defs"]["shared"]["baselines"] = baselines
+    baselines["additionalProperties"] = False
     return schema
 
 
