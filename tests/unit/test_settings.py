@@ -44,7 +44,7 @@ RATE, EPOCHS = (
         ({"training": {"epoch": 3}}, "training: Additional properties are not allowed .'epoch' was unexpected"),
         ({"seeds": "many"}, "seeds: 'many' is not of type 'array'"),
         ({"run": ["cifar100"]}, "run.0: 'cifar100' is not one of .*pathmnist"),
-        ({"tuning": {"cifar10": {"models": ["gp"], "spaces": {"gp": SPACE}}}}, "tuning.cifar10.models: found gp, which need rec"),
+        ({"tuning": {"cifar10": {"spaces": {"gp": SPACE}}}}, "tuning.cifar10.spaces: found gp, which need rec"),
         ({"tuning": {"cifar10": {"spaces": {"clai-m": RATE}}}}, "tuning.cifar10.spaces.clai-m.training: .* .'rate' was unexp"),
         ({"tuning": {"cifar10": {"trials": 2, "spaces": {"clai-m": EPOCHS}}}}, "training.epochs: 'many' is not of type"),
         ({"studies": {"wide": {"combine": [{"kernel": ["rbf"]}]}}}, "studies.wide.combine.0.kernel.0: 'rbf' is not one of"),

@@ -52,8 +52,8 @@ def test_trials_repeat_and_stay_inside_their_space() -> None:
 def test_every_model_has_as_many_trials_which_differ_in_its_space_alone(dataset: str) -> None:
     tuning, study = REAL["tuning"][dataset], PREFIX + dataset
     of_study = cells(REAL, study)
-    assert len(of_study) == len(tuning["models"]) * tuning["trials"]
-    for model in tuning["models"]:
+    assert len(of_study) == len(tuning["spaces"]) * tuning["trials"]
+    for model in tuning["spaces"]:
         settings = [flat(cell_settings(REAL, study, f"{model}_trial{n}")) for n in range(tuning["trials"])]
         assert [s["model"] for s in settings] == [model] * tuning["trials"]
         assert settings[0] == flat(merge(dataset_settings(REAL, dataset), tuning["overrides"])) | {
@@ -124,7 +124,7 @@ def test_runs_have_the_settings_of_the_best_published_trials(dataset: str) -> No
     if not evidence.has(tuning):
         pytest.skip(f"no evidence of {tuning} is published")
     best = best_trials(evidence, tuning)
-    assert best.keys() == set(REAL["tuning"][dataset]["models"])
+    assert best.keys() == REAL["tuning"][dataset]["spaces"].keys()
     drawn = {m: trial_settings(REAL, tuning, f"{m}_trial{trial}") for m, trial in best.items()}
     chosen = {m: {k: v for k, v in trial.items() if k != "model"} for m, trial in drawn.items()}
     assert (REAL["tuned"] or {}).get(dataset, {}) == {m: settings for m, settings in chosen.items() if settings}

@@ -132,7 +132,7 @@ def _contradictions(config: Mapping[str, Any]) -> Iterator[str]:
                 f"{entry['label_hours_before']}, because the label of an earlier onset begins before the stay"
             )
     of_datasets = {f"datasets.{name}.models": (name, entry["models"]) for name, entry in datasets.items()}
-    of_tuning = {f"tuning.{name}.models": (name, entry["models"]) for name, entry in config["tuning"].items()}
+    of_tuning = {f"tuning.{name}.spaces": (name, entry["spaces"]) for name, entry in config["tuning"].items()}
     for key, (name, models) in (of_datasets | of_tuning).items():
         if "folds" not in datasets[name] and (wrong := [m for m in models if MODELS[m].recordings_only]):
             yield f"{key}: found {', '.join(wrong)}, which need recordings, and the dataset has no `folds`; remove them"
@@ -149,9 +149,9 @@ def _trials(config: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[st
     """Yield what is wrong with the spaces of tunings, whose values are settings."""
     validator = _validator({**schema["$defs"]["overrides"], "$defs": schema["$defs"]})
     for name, tuning in config["tuning"].items():
-        for model in tuning["models"]:
-            for values in corners(tuning["spaces"].get(model, {})):
+        for model, space in tuning["spaces"].items():
+            for values in corners(space):
                 yield from (f"tuning.{name}.spaces.{model}.{_message(e)}" for e in validator.iter_errors(values))
-            for setting in tuning["spaces"].get(model, {}):
+            for setting in space:
                 if not any(f"{setting}.".startswith(f"{read}.") for read in MODELS[model].settings):
                     yield f"tuning.{name}.spaces.{model}: found '{setting}', expected a setting that {model} reads"

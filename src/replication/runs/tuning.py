@@ -73,8 +73,8 @@ def tuning_studies(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
             "dataset": dataset,
             **{name: tuning[name] for name in ("scored_on", "seeds", "overrides")},
             "folds": [0] if of_folds else [None],
-            "combine": [{"model": tuning["models"], "trial": [f"trial{n}" for n in numbers]}],
-            "trials": {f"{model}_trial{n}": (model, n) for model in tuning["models"] for n in numbers},
+            "combine": [{"model": list(tuning["spaces"]), "trial": [f"trial{n}" for n in numbers]}],
+            "trials": {f"{model}_trial{n}": (model, n) for model in tuning["spaces"] for n in numbers},
         }
     return studies
 
