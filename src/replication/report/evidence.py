@@ -156,18 +156,12 @@ class Evidence:
         return [record for record in records if models is None or run_model(record) in models]
 
     def runs_behind(self, frame: pd.DataFrame) -> list[dict[str, Any]]:
-        """Return the run records of each pair of dataset and model in a tidy frame; of all models if it has no such column.
-
-        The column `other`, where there is one, names models as well.
-        """
-        if "dataset" not in frame:
-            return []
+        """Return the run records of each pair of dataset and model in a tidy frame, whose column `other` may name models, too."""
         records: list[dict[str, Any]] = []
         for dataset in [key for key in self.at_hand() if key in set(frame["dataset"])]:
             rows = frame[frame["dataset"] == dataset]
             named = [rows[column].dropna() for column in ("model", "other") if column in frame]
-            models = [str(model) for model in pd.concat(named).unique()] if "model" in frame else None
-            records += self.runs(dataset, models)
+            records += self.runs(dataset, list(pd.concat(named).unique()))
         return records
 
     def frame(self, dataset: str, file: str) -> pd.DataFrame:

@@ -237,9 +237,9 @@ def across(metric: Metric, titles: Mapping[Any, str], within: str = "") -> list[
     return [replace(metric, key=f"{metric.key}{within} {value}", title=title) for value, title in titles.items()]
 
 
-def results(*blocks: Block, label: str, **options: Any) -> TexOf:
+def results(*blocks: Block, label: str) -> TexOf:
     """Return `results_tex` with its declaration."""
-    return partial(results_tex, blocks=blocks, label=label, **options)
+    return partial(results_tex, blocks=blocks, label=label)
 
 
 def results_tex(
