@@ -75,7 +75,7 @@ _RECORDINGS_FILES = (
 PUBLISHED_MODELS = (*CLAI, "cross-entropy")
 """The models of which the first run on each dataset of table 1 and each whole cohort is published whole."""
 PICTURED_MODEL = "clai-m"
-"""The one whose stages figure 1 shows, and whose votes figure S1."""
+"""The one whose stages figure 1 shows, and whose votes figure S1: the paper names none, and proposes the Mahalanobis form."""
 MODEL_FILES = ("model.json", "model.safetensors", "README.md")
 """Files of a published model."""
 _ONLY_FROM_PATH = ("arrays", "feature_table", "image_folder")

@@ -12,6 +12,7 @@ from replication.report.claims.finding import DIFFERENCE, EFFECT, PAIR, Finding,
 from replication.report.claims.hypothesis import ANY, LESS, MORE, NOT_MORE, Hypothesis
 from replication.report.claims.sources import Source, of_vote, recorded
 from replication.report.evidence import PRINTED_LOSS
+from replication.report.labels import model_title
 from replication.report.printed_values import printed_value
 from replication.report.statistics import gap, values
 from replication.runs.controls import EMBEDDINGS
@@ -89,7 +90,7 @@ def lowest_calibration_error(finding: Finding) -> None:
     finding.required = tuple(others.values())
     for vote in _votes(finding, errors=True):
         for other, part in others.items():
-            _add_errors(finding, vote, "clai-m", other, f"CLaI-M minus {_name(other)}", LESS, vote.place(), part)
+            _add_errors(finding, vote, "clai-m", other, f"CLaI-M minus {model_title(other)}", LESS, vote.place(), part)
         _control_constant(finding, vote, "clai-m")
 
 
@@ -110,7 +111,7 @@ def beats_mixture(finding: Finding) -> None:
     finding.required = ("ranking", "calibration")
     for vote in _votes(finding, errors=True):
         for model in PAIR:
-            place = vote.place(_name(model))
+            place = vote.place(model_title(model))
             for metric, title in RANKING.items() if vote.error == "ece" else ():
                 difference = gap(vote.metrics, metric, model, MIXTURE)
                 quantity = f"{title}, CLaI minus mixture"
@@ -122,17 +123,13 @@ def beats_mixture(finding: Finding) -> None:
 def competitive_calibration(finding: Finding) -> None:
     for vote in _votes(finding, errors=True):
         for model in PAIR:
-            place = vote.place(_name(model))
+            place = vote.place(model_title(model))
             _add_errors(finding, vote, model, MIXTURE, "CLaI minus mixture", NOT_MORE, place)
             _control_constant(finding, vote, model)
             for other in [m for m in MODELS if m in set(vote.metrics["model"]) - {*PAIR, MIXTURE, CONSTANT}]:
                 if vote.option == "":
                     beside = gap(vote.metrics, vote.error, model, other)
-                    finding.add(vote.key, f"ECE, CLaI minus {_name(other)}", beside, DIFFERENCE, None, place)
-
-
-def _name(model: str) -> str:
-    return MODELS[model].title
+                    finding.add(vote.key, f"ECE, CLaI minus {model_title(other)}", beside, DIFFERENCE, None, place)
 
 
 def _add_errors(
@@ -142,7 +139,7 @@ def _add_errors(
     difference = gap(vote.metrics, vote.error, model, other)
     finding.add(vote.key, f"ECE, {of}", difference, DIFFERENCE, hypothesis, place, part=part)
     if vote.option == "":
-        quantity = f"Brier score, {_name(model)} minus {_name(other)}"
+        quantity = f"Brier score, {model_title(model)} minus {model_title(other)}"
         finding.add(vote.key, quantity, gap(vote.metrics, "brier", model, other), DIFFERENCE)
 
 
@@ -150,7 +147,7 @@ def _control_constant(finding: Finding, vote: Vote, model: str) -> None:
     """Add, under the paper's reading, whether a constant at the prevalence is as well calibrated."""
     if vote.option == "":
         difference = gap(vote.metrics, "ece", model, CONSTANT)
-        quantity = f"ECE, {_name(model)} minus {_name(CONSTANT)}"
+        quantity = f"ECE, {model_title(model)} minus {model_title(CONSTANT)}"
         finding.add(vote.key, quantity, difference, DIFFERENCE, LESS, role="control")
 
 
@@ -161,7 +158,7 @@ def signals_converge(finding: Finding) -> None:
         option = "whole cohort" if dataset == "challenge2019" else ""
         latent = finding.frame(dataset, "latent.csv").rename(columns={"quantity": "metric"})
         for model in PAIR:
-            place = Place("", option, _name(model))
+            place = Place("", option, model_title(model))
             effect = values(latent, model, "area_effect_seen")
             finding.add(dataset, "area between signals, in minus out of events", effect, EFFECT, CONVERGING, place,
                         part="convergence in events")  # fmt: skip
@@ -170,11 +167,11 @@ def signals_converge(finding: Finding) -> None:
                         part="smoothness")  # fmt: skip
             if not option:
                 last = values(latent, model, "area_effect_control_seen")
-                quantity = f"{_name(model)}: the same in the last hours of stays without an event"
+                quantity = f"{model_title(model)}: the same in the last hours of stays without an event"
                 finding.add(dataset, quantity, last, EFFECT, role="control")
                 if last.isna().all():
                     finding.not_controlled.append(
-                        f"{_name(model)}, last hours of stays without an event: this cohort has none"
+                        f"{model_title(model)}, last hours of stays without an event: this cohort has none"
                     )
         other = values(latent, "cross-entropy", "area_effect_seen")
         if len(other):

@@ -14,11 +14,13 @@ from matplotlib.patheffects import withStroke
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from replication.report.claims.multiclass import CIFAR10_GROUPS
-from replication.report.evidence import Evidence
+from replication.report.claims.sources import TARGETS
+from replication.report.evidence import MODEL_OF, Evidence
 from replication.report.figures import style
 from replication.report.figures.style import WIDTH, Drawn
 from replication.report.labels import in_order
 from replication.runs.models import CLAI, MODELS
+from replication.runs.outputs import PICTURED_MODEL
 
 STAGE_COLUMNS = ["dataset", "stage", "x", "y", "label", "status", "model"]
 # Marker, size and opacity of a sample, by what the stage k knows of its class.
@@ -30,8 +32,6 @@ STATUS_TITLES = {
 }
 EMBEDDING_COLUMNS = ["dataset", "model", "x", "y", "label"]
 TRAINING_COLUMNS = ["dataset", "model", "epoch", "quantity", "mean", "sd", "n"]
-LONG_KERNELS, LONG_TARGETS = {"clai-m": "full", "clai-c": "cosine"}, ("zero", "product")
-"""Of the study of 120 epochs."""
 SIGNAL_COLUMNS = ["dataset", "model", "hour", "signal", "value", "sd", "low", "high", "stays", "event"]
 # The paper draws CLaI beside a Gaussian process and does not say which kernel CLaI has: both are shown.
 PROCESS = "gp"
@@ -71,7 +71,7 @@ def stages(evidence: Evidence) -> Drawn:
         axes.margins(0.08)
         asked = "C" if stage == last else stage
         axes.set_xlabel("before the encoder" if stage == 0 else rf"$k={asked}$: $\phi(\cdot, {asked})$")
-        parts.append(view.assign(dataset=dataset, model=style.EMBEDDING_MODEL))
+        parts.append(view.assign(dataset=dataset, model=PICTURED_MODEL))
     _stage_legends(figure, evidence.expected[dataset]["class_labels"])
     return figure, parts
 
@@ -181,8 +181,8 @@ def _training_columns(evidence: Evidence) -> list[tuple[str, str, dict[str, str]
     for dataset in [dataset for dataset in evidence.shown() if evidence.has(dataset)]:
         measured, title = set(evidence.frame(dataset, "history.csv")["model"]), style.short_title(evidence, dataset, 18)
         of_cells = {
-            f"{title},\n{target} targets": {model: f"{kernel}_{target}" for model, kernel in LONG_KERNELS.items()}
-            for target in LONG_TARGETS
+            f"{title},\n{target} targets": {model: f"{kernel}_{target}" for kernel, model in MODEL_OF.items()}
+            for target in TARGETS
         }
         named = of_cells if "cells" in evidence.expected[dataset] else {title: dict(zip(CLAI, CLAI, strict=True))}
         for heading, names in named.items():

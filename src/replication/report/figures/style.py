@@ -46,9 +46,6 @@ GREY = "#a0a0a0"
 DASHES = {"-": "", "--": (3.7, 1.6), "-.": (6.4, 1.6, 1, 1.6), ":": (1, 1.65)}
 """Line styles of matplotlib as seaborn names them."""
 
-# The paper draws one embedding per dataset and does not name its model; its Mahalanobis form is the proposed one.
-EMBEDDING_MODEL = "clai-m"
-
 
 class Style(NamedTuple):
     """How the curve of a model is drawn."""
