@@ -36,10 +36,11 @@ def records(paths: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
             continue
         with reading(path, "a zip of records"), zipfile.ZipFile(path) as archive:
             for info in archive.infolist():
+                if not (info.filename.lower().endswith(".psv") and all(map(is_own, Path(info.filename).parts))):
+                    continue
                 if info.file_size > LARGEST_RECORD:
                     raise InputError(f"{path}: {info.filename} unpacks to {info.file_size} bytes. Replace the archive.")
-                if info.filename.lower().endswith(".psv") and all(map(is_own, Path(info.filename).parts)):
-                    yield f"{path}: {info.filename}", archive.read(info)
+                yield f"{path}: {info.filename}", archive.read(info)
 
 
 def parse(name: str, data: bytes, variables: Sequence[str]) -> Rows:
