@@ -21,8 +21,7 @@ for paths, fold in predicted_folds(data, snakemake.params.settings, snakemake.in
         curves[path] = net_benefit(fold.y, fold.calibrated[model])
 models = list(dict.fromkeys(model for fold in folds for model in fold.scores))  # seeds may differ by model
 patient_intervals(folds, models).to_csv(snakemake.output.intervals, index=False, float_format="%.6g")
-decision = gather(curves, ["model", "seed", "fold", "threshold", "net_benefit", "always"])
-pd.DataFrame(decision).to_csv(snakemake.output.decision, index=False, float_format="%.6g")
+gather(curves, COLUMNS["decision.csv"]).to_csv(snakemake.output.decision, index=False, float_format="%.6g")
 stay, processes = trace_signals(data, snakemake.input.embedded, snakemake.input.latent)
 statistics = processes | {path: pd.read_csv(path) for path in snakemake.input.controls}
 areas = gather({path: pd.read_csv(path) for path in snakemake.input.areas}, ["model", "seed", "since_onset", "area"])

@@ -17,11 +17,10 @@ def gather(tables: Mapping[str, pd.DataFrame], columns: Sequence[str]) -> pd.Dat
     if not tables:  # such as the histories of a dataset whose models are all fitted at once
         return pd.DataFrame(columns=list(columns))
     frames = [
-        table.assign(**asdict(RunId.parse(path))).astype({"fold": "Int64"}).reindex(columns=list(columns))
+        table.assign(**asdict(RunId.parse(path))).astype({"fold": "Int64"}).dropna(axis=1, how="all")
         for path, table in tables.items()
     ]
-    known = [frame.dropna(axis=1, how="all") for frame in frames]
-    return pd.concat(known, ignore_index=True).reindex(columns=list(columns))
+    return pd.concat(frames, ignore_index=True).reindex(columns=list(columns))
 
 
 def gather_study(runs: Sequence[Path], prepared: Path, samples: int | None, folder: Path) -> None:
