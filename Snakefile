@@ -7,21 +7,19 @@ min_version("9.19")
 sys.path.insert(0, f"{workflow.basedir}/src")  # the library of this repository, whether installed or not
 
 from replication.runs.config_check import check, read_yaml
-from replication.runs.settings import merge, prefer_own
+from replication.runs.settings import DEFAULTS, MINIATURE, merge, prefer_own
 
 own_settings = merge(config)  # before the defaults: those of --configfile and --config
 
 
-configfile: "config.yaml"
-configfile: "workflow/config/datasets.yaml"
-configfile: "workflow/config/studies.yaml"
-configfile: "workflow/config/tuning.yaml"
-configfile: "workflow/config/baselines.yaml"
+for file in DEFAULTS:
+
+    configfile: file
 
 
 for file in workflow.configfiles:
     read_yaml(file)  # refuses a key that stands twice
-miniature = read_yaml("workflow/config/mini.yaml")
+miniature = read_yaml(MINIATURE)
 mini_config = merge(config, miniature)
 check(config)
 check(mini_config)
