@@ -51,7 +51,7 @@ def test_links_lead_to_files_and_headings_that_exist(document: Path) -> None:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(REPOSITORY)))
 def test_documents_name_settings_and_files_that_exist(document: Path) -> None:
     text = document.read_text()
-    for name in re.findall(r"`((?:src|workflow|profiles|tests|envs)/[\w./-]+\.\w+)`", text):
+    for name in re.findall(r"(?<![\w/.-])((?:src|workflow|profiles|tests|envs|examples)/[\w./-]+\.\w+)", text):
         assert (REPOSITORY / name).exists(), name
     tops = "|".join(key for key, value in REAL.items() if isinstance(value, dict))
     for setting in re.findall(rf"`((?:{tops})(?:\.[\w-]+)+)`", text):

@@ -1,10 +1,9 @@
-"""Every command that a document prints exists: targets of Snakemake and make, subcommands, scripts and tests."""
+"""Every command that a document prints exists: targets of Snakemake and make, and subcommands."""
 
 import re
 import shlex
 import shutil
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from snakemake.cli import parse_args
@@ -17,7 +16,7 @@ from support.repository import REPOSITORY
 pytestmark = pytest.mark.slow
 
 PAGES = [*REPOSITORY.glob("[RC][EO]*.md"), *(REPOSITORY / "docs").glob("*.md"), REPOSITORY / "envs" / "README.md"]
-PROGRAMS = ("snakemake", "make", "clai", "pytest", "python")
+PROGRAMS = ("snakemake", "make", "clai", "python")
 STANDING_FOR = {"<target>": "all", "<file>": "paper_figures/table1.tex"}
 
 Command = tuple[str, ...]
@@ -89,9 +88,3 @@ def test_subcommands_exist(beginning: Command, main: Callable[[list[str]], int])
 def test_targets_of_make_exist() -> None:
     targets = re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(), flags=re.MULTILINE)
     assert {word for command in printed("make") for word in command[1:] if "=" not in word} <= set(targets)
-
-
-def test_scripts_and_tests_exist() -> None:
-    files = {word for command in printed("python") + printed("pytest") for word in command[1:] if ".py" in word}
-    assert files
-    assert [file for file in files if not Path(REPOSITORY, file).exists()] == []
