@@ -15,7 +15,7 @@ import pandas as pd
 
 from clai.errors import InputError
 from replication.report.labels import VARIANT_TITLES, model_title
-from replication.report.patients import PATIENT_LEVEL, read_description, shows_patients
+from replication.report.patients import read_description, withheld
 from replication.runs.columns import COLUMNS
 from replication.runs.identity import RunId
 from replication.runs.record import read_records
@@ -174,9 +174,7 @@ class Evidence:
             InputError: a column is missing.
         """
         path = self.path(dataset, file)
-        if not self.has(dataset) or not path.exists():
-            return pd.DataFrame(columns=COLUMNS[file])
-        if file in PATIENT_LEVEL and shows_patients(file, self.description(dataset)):
+        if not self.has(dataset) or not path.exists() or withheld(path):
             return pd.DataFrame(columns=COLUMNS[file])
         recomputed = self.recomputed.get(dataset, {})
         frame = (recomputed[file] if file in recomputed else _read_csv(path)).copy()

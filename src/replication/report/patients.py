@@ -1,7 +1,6 @@
 """Rows of single patients, which are shown and published only where the licence of their data is open."""
 
 import json
-from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -21,19 +20,12 @@ def is_open(licence: Any) -> bool:
     return str(licence).replace(" ", "-") in OPEN_LICENCES
 
 
-def shows_patients(file: str, description: Mapping[str, Any]) -> bool:
-    """Return whether an evidence file shows single patients although the licence in `dataset.json` forbids it."""
-    of_patients = file == SIGNALS or (_may_show_patients(file) and description.get("kind") != "images")
-    return of_patients and not is_open(description["licence"])
-
-
 def withheld(file: Path) -> bool:
-    """Return whether an evidence file must not be passed on, by the `dataset.json` beside it."""
-    return _may_show_patients(file.name) and shows_patients(file.name, read_description(file.with_name("dataset.json")))
-
-
-def _may_show_patients(file: str) -> bool:
-    return any(fnmatchcase(file, pattern) for pattern in PATIENT_LEVEL)
+    """Return whether an evidence file shows single patients although the licence in the `dataset.json` beside it forbids it."""
+    if not any(fnmatchcase(file.name, pattern) for pattern in PATIENT_LEVEL):
+        return False
+    description = read_description(file.with_name("dataset.json"))
+    return not is_open(description["licence"]) and (file.name == SIGNALS or description.get("kind") != "images")
 
 
 def read_description(path: Path) -> dict[str, Any]:
