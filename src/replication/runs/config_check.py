@@ -155,3 +155,6 @@ def _trials(config: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[st
             for setting in space:
                 if not any(f"{setting}.".startswith(f"{read}.") for read in MODELS[model].settings):
                     yield f"tuning.{name}.spaces.{model}: found '{setting}', expected a setting that {model} reads"
+            most = math.prod(len(entry["choice"]) if "choice" in entry else math.inf for entry in space.values())
+            if most < tuning["trials"] - 1:  # the first trial has none of them
+                yield f"tuning.{name}.spaces.{model}: found {most} combinations, too few for {tuning['trials']} trials"
