@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit
 
@@ -72,19 +73,12 @@ def write_predicted_evidence(root: Path) -> Path:
         save_predictions(folder / f"predictions_{model}.parquet", runs, dict.fromkeys(runs, temperature))
         both[model] = {run.seed: Predicted(part["probability"], part["calibrated"]) for run, part in runs.items()}
         for run, part in runs.items():
-            metrics = measure(
-                Fold(None, samples.y, samples.group, {}, {}, {}, None), Predictions(**part), recordings=False
-            )
-            frame = gather({str(run): _frame(metrics | {"temperature": temperature}, model)}, COLUMNS["metrics.csv"])
-            tables[str(run)] = frame
+            fold = Fold(None, samples.y, samples.group, {}, {}, {}, None)
+            metrics = measure(fold, Predictions(**part), recordings=False) | {"temperature": temperature}
+            reading = {"rule": "printed", "shares": "population"} if model == "clai-m" else {"rule": "", "shares": ""}
+            rows = reading | {"metric": list(metrics), "value": list(metrics.values())}
+            tables[str(run)] = pd.DataFrame(rows)
     gather(tables, COLUMNS["metrics.csv"]).to_csv(folder / "metrics.csv", index=False)
     comparisons = compare_models(samples.y, samples.group, both, draws=60)
     comparisons.to_csv(folder / "comparisons.csv", index=False, float_format="%.6g")
     return folder
-
-
-def _frame(metrics: dict[str, float], model: str) -> Any:
-    import pandas as pd
-
-    rule, shares = ("printed", "population") if model == "clai-m" else ("", "")
-    return pd.DataFrame({"rule": rule, "shares": shares, "metric": list(metrics), "value": list(metrics.values())})

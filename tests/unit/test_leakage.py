@@ -73,13 +73,10 @@ def cohorts(draw: st.DrawFn) -> dict[str, NDArray[Any]]:
     return long | {"x_all": x, "y_all": y, "hours_all": hours}
 
 
-def data_of(arrays: dict[str, NDArray[Any]]) -> Prepared:
-    return Prepared({"kind": "recordings", "variables": ["a", "b", "c"]}, arrays)
-
-
 def drawn(arrays: dict[str, NDArray[Any]], fold: int, seed: int) -> Splits:
     config = {"validation_share_recordings": 0.2, "hourly": HOURLY}
-    return splits_of(data_of(arrays), config, RunId("stays", "clai-m", seed, fold), CPU)
+    data = Prepared({"kind": "recordings", "variables": ["a", "b", "c"]}, arrays)
+    return splits_of(data, config, RunId("stays", "clai-m", seed, fold), CPU)
 
 
 @QUICKLY

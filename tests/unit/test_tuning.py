@@ -83,11 +83,6 @@ def test_tuned_settings_are_those_of_one_model_and_of_no_trial() -> None:
 TUNED = "tuning-cifar10"
 
 
-def tuning_table(root: Path) -> pd.DataFrame:
-    frame = trials_frame(sources_for("supplement/tableS6", root))
-    return frame[frame["dataset"].isin(["cifar10", TUNED])]
-
-
 def test_runs_with_other_settings_than_the_best_trial_are_no_test_of_it(tmp_path: Path) -> None:
     root = copy_evidence(tmp_path / "published", "cifar10", TUNED)
     records = read_records(root / "cifar10" / "evidence")
@@ -96,7 +91,7 @@ def test_runs_with_other_settings_than_the_best_trial_are_no_test_of_it(tmp_path
             training = record["settings"]["training"] | {"learning_rate": 0.12345}
             record["settings"] = record["settings"] | {"training": training}
     write_records(root / "cifar10" / "evidence", records)
-    frame = tuning_table(root)
+    frame = trials_frame(sources_for("supplement/tableS6", root))
     assert "cross-entropy" in set(frame.loc[frame["trial"].isna(), "model"])
     assert "clai-c" not in set(frame.loc[frame["trial"].isna(), "model"])
 
