@@ -33,28 +33,27 @@ class Ward:
     def at(self, hour: float) -> str:
         return f"{START + datetime.timedelta(hours=hour):%Y-%m-%d %H:%M:%S}"
 
+    def add(self, table: str, n: int, **cells: Any) -> None:
+        """Add a row of stay n with its identifiers."""
+        self.rows[table].append({"subject_id": n, "stay_id": 100 + n} | cells)
+
     def stay(self, n: int, hours: float = 40, age: int = 60, patient: int | None = None, begin: float = 0) -> None:
         subject = n if patient is None else patient
         if patient is None:
-            self.rows["hosp/patients"].append({"subject_id": n, "anchor_age": age, "anchor_year": START.year})
+            self.add("hosp/patients", n, anchor_age=age, anchor_year=START.year)
         times = {"intime": self.at(begin), "outtime": self.at(begin + hours)}
-        self.rows["icu/icustays"].append({"subject_id": subject, "hadm_id": n, "stay_id": 100 + n, **times})
+        self.add("icu/icustays", n, subject_id=subject, hadm_id=n, **times)
         for hour in range(int(hours)):
-            self.chart(n, begin + hour + 0.25, 220045, 80 + hour % 5, subject)
+            self.chart(n, begin + hour + 0.25, 220045, 80 + hour % 5)
 
-    def chart(self, n: int, hour: float, item: int, value: float, subject: int | None = None, text: str = "") -> None:
-        self.rows["icu/chartevents"].append(
-            {"subject_id": subject or n, "stay_id": 100 + n, "charttime": self.at(hour), "itemid": item,
-             "value": text or value, "valuenum": value}
-        )  # fmt: skip
+    def chart(self, n: int, hour: float, item: int, value: float, text: str = "") -> None:
+        cells = {"itemid": item, "value": text or value, "valuenum": value}
+        self.add("icu/chartevents", n, charttime=self.at(hour), **cells)
 
     def lab(self, n: int, hour: float, item: int, value: float | str, specimen: int | None = None) -> None:
-        rows = self.rows["hosp/labevents"]
-        number = "" if isinstance(value, str) else value
-        rows.append(
-            {"subject_id": n, "specimen_id": len(rows) if specimen is None else specimen, "itemid": item,
-             "charttime": self.at(hour), "value": value, "valuenum": number}
-        )  # fmt: skip
+        specimen = len(self.rows["hosp/labevents"]) if specimen is None else specimen
+        cells = {"itemid": item, "value": value, "valuenum": "" if isinstance(value, str) else value}
+        self.add("hosp/labevents", n, charttime=self.at(hour), specimen_id=specimen, **cells)
 
     def gas(self, n: int, hour: float, pao2: float, fio2: float | None = None, drawn: str = "ART.") -> None:
         """A blood gas; `fio2` is measured with it."""
@@ -73,22 +72,15 @@ class Ward:
             self.chart(n, hour, OXYGEN_DEVICE, 1, text=TUBE)
 
     def culture(self, n: int, hour: float) -> None:
-        day = START + datetime.timedelta(hours=hour)
-        self.rows["hosp/microbiologyevents"].append(
-            {"subject_id": n, "chartdate": f"{day:%Y-%m-%d} 00:00:00", "charttime": self.at(hour)}
-        )
+        self.add("hosp/microbiologyevents", n, chartdate=f"{self.at(hour)[:10]} 00:00:00", charttime=self.at(hour))
 
     def drug(self, n: int, hour: float, name: str = "Vancomycin", route: str = "IV", stop: float | None = None) -> None:
         until = "" if stop is None else self.at(stop)
-        self.rows["hosp/prescriptions"].append(
-            {"subject_id": n, "starttime": self.at(hour), "stoptime": until, "drug": name, "route": route}
-        )
+        self.add("hosp/prescriptions", n, starttime=self.at(hour), stoptime=until, drug=name, route=route)
 
     def pressor(self, n: int, start: float, end: float, item: int, rate: float, **further: Any) -> None:
-        self.rows["icu/inputevents"].append(
-            {"subject_id": n, "stay_id": 100 + n, "starttime": self.at(start), "endtime": self.at(end),
-             "itemid": item, "rate": rate, "rateuom": "mcg/kg/min"} | further
-        )  # fmt: skip
+        cells = {"itemid": item, "rate": rate, "rateuom": "mcg/kg/min"} | further
+        self.add("icu/inputevents", n, starttime=self.at(start), endtime=self.at(end), **cells)
 
     def urine(self, n: int, total: float, first: float = 1.25, last: float = 24.25) -> None:
         """So much, charted every hour from `first` to `last` in equal parts, and the rest with the first."""
@@ -98,9 +90,7 @@ class Ward:
             self.output(n, hour, URINE[0], part + (total - part * len(hours) if hour == first else 0))
 
     def output(self, n: int, hour: float, item: int, volume: float) -> None:
-        self.rows["icu/outputevents"].append(
-            {"stay_id": 100 + n, "charttime": self.at(hour), "itemid": item, "value": volume}
-        )
+        self.add("icu/outputevents", n, charttime=self.at(hour), itemid=item, value=volume)
 
     def onsets(self, tmp_path: Path, time: str = "suspicion", rule: str = "sepsis3", **changes: Any) -> dict[int, int]:
         """Hour of the onset, or of its suspicion or SOFA, by stay number."""
