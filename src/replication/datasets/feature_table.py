@@ -92,7 +92,7 @@ def choose_columns(path: Path, names: Sequence[str], settings: Mapping[str, Any]
 
 
 def read_table(
-    path: Path, features: Sequence[str], texts: Sequence[str], classes: Sequence[Any] | None = None
+    path: Path, features: Sequence[str], texts: Sequence[str], classes: Sequence[Any] | None
 ) -> pd.DataFrame:
     """Read the features as numbers, others as text; raise InputError, with the place, for what is missing or no finite number."""
     with reading(path, TABLE), warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):

@@ -35,7 +35,7 @@ def missing(texts: npt.NDArray[np.str_], classes: Sequence[Any] | None = None) -
     return np.isin(texts, [text for text in np.unique(texts) if _MISSING.fullmatch(text) and text not in named])
 
 
-def refuse_odd_texts(texts: npt.NDArray[np.str_], where: str, classes: Sequence[Any] | None = None) -> None:
+def refuse_odd_texts(texts: npt.NDArray[np.str_], where: str, classes: Sequence[Any] | None) -> None:
     """Raise InputError, naming where, for a text that cannot be printed, and two that are one number (1, 1.0) or word (p1, P1).
 
     Those that `classes` names are meant as they stand: beats of a heart are A and a, for instance.

@@ -43,7 +43,7 @@ SPLITS = ("train", "val", "test")
 _CHUNK_VALUES = 2**22
 
 
-def statistics(x: Array, axis: int, rows: Array | None = None) -> tuple[Array, Array]:
+def statistics(x: Array, axis: int, rows: Array | None) -> tuple[Array, Array]:
     """Return mean and population standard deviation (channels,), NaN for a channel without a value, in one pass over slices.
 
     x: in memory or mapped; NaN is a missing value. axis: of the channels, not the first. rows: bool (len(x),); None for all.

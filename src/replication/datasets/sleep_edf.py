@@ -142,7 +142,7 @@ def stage_of(name: str) -> int | None:
 
 
 def scored_epochs(
-    signal: Any, marks: Any, seconds: float, later: float = 0
+    signal: Any, marks: Any, seconds: float, later: float
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]:
     """Return the first sample and the stage of each annotated epoch (N,), and how many are annotated outside the signal.
 

@@ -68,7 +68,7 @@ def commit() -> tuple[str, bool]:
         return "unknown", True
 
 
-def hardware(device: str = "cpu") -> str:
+def hardware(device: str) -> str:
     """Return the processor's model and number of cores, after the GPU's model if `device` is `cuda`."""
     cpuinfo = Path("/proc/cpuinfo")
     names = re.findall(r"^model name\s*:(.*)", cpuinfo.read_text(), re.MULTILINE) if cpuinfo.exists() else []

@@ -183,9 +183,9 @@ def _shares(classes: Sequence[str], counts: Sequence[int]) -> str:
     return ", ".join(f"{name} {share}" for name, share in zip(classes, shares, strict=False))
 
 
-def _files(files: Sequence[Mapping[str, Any]], shown: int = 2) -> str:
+def _files(files: Sequence[Mapping[str, Any]]) -> str:
     """Return each file with the beginning of its checksum; of many, their number, size and one checksum over all of theirs."""
-    if len(files) <= shown:
+    if len(files) <= 2:
         return "; ".join(f"{item['file']} ({str(item['checksum'])[:19]})" for item in files)
     lines = "".join(f"{item['file']} {item['checksum']}\n" for item in files)
     total = sum(int(item["size"]) for item in files) / 1e6
