@@ -23,8 +23,8 @@ from support.ward import CHALLENGE
 from support.ward import MIMIC as WARD
 
 
-def text_table(rows: list[list[str]], separator: str) -> bytes:
-    return raw("".join(separator.join(row) + "\n" for row in rows))
+def text_table(rows: list[list[str]]) -> bytes:
+    return raw("".join("|".join(row) + "\n" for row in rows))
 
 
 @st.composite
@@ -63,10 +63,8 @@ def hours(septic: bool) -> list[list[str]]:
     return rows
 
 
-RECORDS = {f"p{number:06d}.psv": text_table(hours(number % 2 == 0), "|") for number in range(1, 9)}
-ONE_RECORD = st.one_of(
-    altered_cells(hours(True)).map(lambda t: text_table(t, "|")), damaged(RECORDS["p000002.psv"], head=300)
-)
+RECORDS = {f"p{number:06d}.psv": text_table(hours(number % 2 == 0)) for number in range(1, 9)}
+ONE_RECORD = st.one_of(altered_cells(hours(True)).map(text_table), damaged(RECORDS["p000002.psv"], head=300))
 
 
 def sepsis(folder: Path, source: str, settings: Mapping[str, Any]) -> None:

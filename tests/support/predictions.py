@@ -22,28 +22,28 @@ Arrays = dict[str, NDArray[Any]]
 TEMPERATURE = 0.4
 
 
-def multiclass(model: str = "clai-m", n: int = 3000, seeds: int = 2) -> tuple[Samples, dict[RunId, Arrays], float]:
-    """Samples of four classes, the scores of each seed, and their temperature."""
+def multiclass(model: str = "clai-m", seeds: int = 2) -> tuple[Samples, dict[RunId, Arrays]]:
+    """Samples of four classes, and the scores of each seed, calibrated by TEMPERATURE."""
     rng = np.random.default_rng(len(model))
-    y = np.random.default_rng(1).integers(0, 4, n)
+    y = np.random.default_rng(1).integers(0, 4, 3000)
     runs = {}
     for seed in range(seeds):
-        score = (rng.normal(size=(n, 4)) + 2 * np.eye(4)[y]).astype(np.float32) / 4
+        score = (rng.normal(size=(len(y), 4)) + 2 * np.eye(4)[y]).astype(np.float32) / 4
         parts = {
             "score": score,
             "probability": scaled_softmax(score, 1),
             "calibrated": scaled_softmax(score, TEMPERATURE),
         }
         runs[RunId("pathmnist", model, seed)] = {name: part.astype(np.float32) for name, part in parts.items()}
-    return Samples(y, np.arange(n)), runs, TEMPERATURE
+    return Samples(y, np.arange(len(y))), runs
 
 
-def recordings(stays: int = 240, hours: int = 30) -> tuple[Samples, dict[RunId, Arrays]]:
+def recordings() -> tuple[Samples, dict[RunId, Arrays]]:
     """Stays in two folds, a tenth of them septic, and log-odds whose noise the hours of a stay share."""
-    rng = np.random.default_rng(0)
+    rng, stays, hours = np.random.default_rng(0), 240, 30
     stay = np.repeat(np.arange(stays), hours)
     y = ((stay % 10 == 0) & (np.tile(np.arange(hours), stays) >= hours // 2)).astype(np.int64)
-    fold = (stay % 2 if stays < 20 else (stay // 10) % 2).astype(np.int64)
+    fold = (stay // 10) % 2
     runs = {}
     for number in (0, 1):
         rows = fold == number
@@ -68,13 +68,13 @@ def write_predicted_evidence(root: Path) -> Path:
     (folder / "dataset.json").write_text(json.dumps(description))
     tables, both = {}, {}
     for model in ("clai-m", "cross-entropy"):
-        samples, runs, temperature = multiclass(model, seeds=3)
+        samples, runs = multiclass(model, seeds=3)
         save_samples(folder / "samples.parquet", samples)
-        save_predictions(folder / f"predictions_{model}.parquet", runs, dict.fromkeys(runs, temperature))
+        save_predictions(folder / f"predictions_{model}.parquet", runs, dict.fromkeys(runs, TEMPERATURE))
         both[model] = {run.seed: Predicted(part["probability"], part["calibrated"]) for run, part in runs.items()}
         for run, part in runs.items():
             fold = Fold(None, samples.y, samples.group, {}, {}, {}, None)
-            metrics = measure(fold, Predictions(**part), recordings=False) | {"temperature": temperature}
+            metrics = measure(fold, Predictions(**part), recordings=False) | {"temperature": TEMPERATURE}
             reading = {"rule": "printed", "shares": "population"} if model == "clai-m" else {"rule": "", "shares": ""}
             rows = reading | {"metric": list(metrics), "value": list(metrics.values())}
             tables[str(run)] = pd.DataFrame(rows)

@@ -115,17 +115,17 @@ class Ward:
         return connect(tmp_path / "mimic", scratch, 1)
 
 
-def septic(ward: Ward, n: int, sofa_hour: float) -> None:
-    """A stay whose SOFA is 2 from `sofa_hour` on for a day: platelets below 100."""
+def septic(ward: Ward, n: int) -> None:
+    """A stay whose SOFA is 2 from hour 20 on for a day: platelets below 100."""
     ward.stay(n)
-    ward.lab(n, sofa_hour, PLATELETS, 80)
+    ward.lab(n, 20, PLATELETS, 80)
 
 
 def small_ward() -> Ward:
     ward = Ward()
     rng = np.random.default_rng(0)
     for n in range(1, 9):
-        septic(ward, n, 20)
+        septic(ward, n)
         for hour in range(0, 40, 2):
             for item in (220277, 220050, 220052, 220051, 220210):
                 ward.chart(n, hour + 0.5, item, float(rng.integers(80, 99)) if item != 220210 else 15 + hour % 3)

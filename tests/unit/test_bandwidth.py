@@ -27,9 +27,9 @@ CLASSES = 4
 POWERS = [0.25, 0.5, 1, 2, 4, 8, 16]
 
 
-def references(n: int = 200) -> References:
-    part = clouds(n, 0, CLASSES)
-    return References(part.z, part.y, torch.arange(n), torch.bincount(part.y))
+def references() -> References:
+    part = clouds(200, 0, CLASSES)
+    return References(part.z, part.y, torch.arange(200), torch.bincount(part.y))
 
 
 def measured(kernel: Kernel, val: Embedded, test: Embedded) -> pd.Series:

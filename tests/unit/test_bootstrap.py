@@ -30,12 +30,12 @@ def test_areas_need_both_classes(weight: list[float]) -> None:
     assert np.isnan(Ranked([1, 1, 0], [0.3, 0.2, 0.1], np.arange(3), 3).areas(np.array([weight]))).all()
 
 
-def fold(seed: int, patients: int, hours: int, between: float, number: int | None = None) -> Fold:
+def fold(seed: int, patients: int, hours: int, number: int | None = None) -> Fold:
     """Stays of which a third are septic in the second half; scores whose noise, drawn with `seed`, a patient's hours share."""
     rng = np.random.default_rng(seed)
     patient = np.repeat(np.arange(patients), hours)
     y = ((patient % 3 == 0) & (np.tile(np.arange(hours), patients) >= hours // 2)).astype(np.int64)
-    noise = between * np.repeat(rng.normal(size=patients), hours) + rng.normal(size=len(y))
+    noise = np.repeat(rng.normal(size=patients), hours) + rng.normal(size=len(y))
     good, bad = (y + noise).astype(np.float32), (0.3 * y + noise).astype(np.float32)
     alarms = {"good": good > 1, "bad": bad > 1}
     scores = {"good": good, "bad": bad}
@@ -43,7 +43,7 @@ def fold(seed: int, patients: int, hours: int, between: float, number: int | Non
 
 
 def test_value_is_the_mean_over_folds_and_lies_in_its_interval() -> None:
-    folds = [fold(0, 60, 12, 1.0), fold(1, 60, 12, 1.0)]
+    folds = [fold(0, 60, 12), fold(1, 60, 12)]
     table = patient_intervals(folds, ["good", "bad"], draws=200)
     own = table.set_index(["model", "metric"]).loc["good"]
     assert own.loc["auroc", "value"] == pytest.approx(np.mean([roc_auc_score(f.y, f.scores["good"]) for f in folds]))
@@ -80,7 +80,7 @@ def test_limits_are_those_of_scipy_for_the_same_draws() -> None:
 
 
 def test_draws_and_the_jackknife_are_of_patients_fold_after_fold() -> None:
-    folds = [fold(0, 45, 4, 1.0), fold(1, 36, 4, 1.0)]
+    folds = [fold(0, 45, 4), fold(1, 36, 4)]
     table = patient_intervals(folds, ["good"], draws=30).set_index("metric")
 
     def area(one: Fold, weight: NDArray[np.float64]) -> float:
@@ -105,14 +105,14 @@ def test_limits_of_a_statistic_that_never_varies_are_the_statistic_and_without_d
 
 
 def test_seeds_of_a_fold_share_its_draws_and_count_its_patients_once() -> None:
-    once = [fold(0, 60, 12, 1.0), fold(1, 50, 12, 1.0)]
+    once = [fold(0, 60, 12), fold(1, 50, 12)]
     alone, thrice = (patient_intervals(folds, ["good", "bad"], 100) for folds in (once, once * 3))
     pd.testing.assert_frame_equal(alone, thrice)
     assert (thrice["patients"] == 110).all()
 
 
 def test_a_model_that_fewer_seeds_have_is_averaged_over_those() -> None:
-    first, second = fold(0, 60, 12, 1.0, number=0), fold(1, 60, 12, 1.0, number=0)
+    first, second = fold(0, 60, 12, number=0), fold(1, 60, 12, number=0)
     lacking = second._replace(scores={"good": second.scores["good"]}, alarms={"good": second.alarms["good"]})
     for order in ([first, lacking], [lacking, first]):
         table = patient_intervals(order, ["good", "bad"], draws=50).set_index(["model", "metric"])
@@ -123,7 +123,7 @@ def test_a_model_that_fewer_seeds_have_is_averaged_over_those() -> None:
 
 
 def test_a_draw_without_positives_in_one_fold_counts_with_the_others() -> None:
-    whole, barren = fold(0, 60, 12, 1.0), fold(1, 60, 12, 1.0)
+    whole, barren = fold(0, 60, 12), fold(1, 60, 12)
     barren = barren._replace(y=np.zeros_like(barren.y), utility=None)
     alone, both = (patient_intervals(folds, ["good"], 50).set_index("metric") for folds in ([whole], [whole, barren]))
     assert list(both.loc["auroc", ["value", "low", "high"]]) == list(alone.loc["auroc", ["value", "low", "high"]])
@@ -131,7 +131,7 @@ def test_a_draw_without_positives_in_one_fold_counts_with_the_others() -> None:
 
 def test_seeds_of_a_fold_have_the_same_patients() -> None:
     with pytest.raises(ValueError, match="fold 0: the test patients of its seeds differ"):
-        patient_intervals([fold(0, 60, 12, 1.0, number=0), fold(1, 50, 12, 1.0, number=0)], ["good"], 5)
+        patient_intervals([fold(0, 60, 12, number=0), fold(1, 50, 12, number=0)], ["good"], 5)
 
 
 def test_net_benefit_by_hand() -> None:

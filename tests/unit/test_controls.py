@@ -33,17 +33,17 @@ from support.training import clouds
 CLASSES = 3
 
 
-def rows_run(name: str, classes: int = CLASSES, **overrides: Any) -> Run:
+def rows_run(name: str, **overrides: Any) -> Run:
     """Open a run of an embedding on rows of three shifted Gaussian classes, with the miniature's settings."""
     generator = np.random.default_rng(0)
     arrays = {}
     for split, n in (("train", 240), ("val", 90), ("test", 90)):
-        y = np.arange(n) % classes
-        arrays[f"x_{split}"] = (generator.standard_normal((n, 4)) + 2 * np.eye(classes, 4)[y]).astype(np.float32)
+        y = np.arange(n) % CLASSES
+        arrays[f"x_{split}"] = (generator.standard_normal((n, 4)) + 2 * np.eye(CLASSES, 4)[y]).astype(np.float32)
         arrays[f"y_{split}"] = y.astype(np.int64)
     info = {
         "kind": "features",
-        "classes": [str(k) for k in range(classes)],
+        "classes": [str(k) for k in range(CLASSES)],
         "normalisation": {"train": {"mean": [0.0] * 4, "sd": [1.0] * 4}},
     }
     model = EMBEDDINGS[name].model

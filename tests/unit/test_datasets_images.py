@@ -30,8 +30,8 @@ MEDMNIST: dict[str, Any] = {"title": "PathMNIST", "medmnist_flag": "pathmnist", 
 OPTIONS = {"title": "CIFAR-10", "image_size": 32, "validation_share": 0.25}
 
 
-def raw(path: Path, source: str, miniature: bool = False) -> Raw:
-    return Raw("cifar10", source, "1", path, (), "licence", "open", miniature)
+def raw(path: Path, source: str) -> Raw:
+    return Raw("cifar10", source, "1", path, (), "licence", "open", False)
 
 
 # The official CIFAR-10
@@ -139,12 +139,12 @@ def image_bytes(level: int, size: tuple[int, int] = (32, 32), kind: str = "PNG")
     return stream.getvalue()
 
 
-def write_folder(folder: Path, suffix: str = "png") -> Path:
+def write_folder(folder: Path) -> Path:
     for split, n in (("train", 8), ("test", 2)):
         for k, name in enumerate(("cat", "airplane")):
             (folder / split / name).mkdir(parents=True)
             for i in range(n):
-                (folder / split / name / f"{i:04d}.{suffix}").write_bytes(image_bytes(100 * k + 10 * n + i))
+                (folder / split / name / f"{i:04d}.png").write_bytes(image_bytes(100 * k + 10 * n + i))
     return folder
 
 

@@ -22,12 +22,10 @@ SETTINGS: dict[str, Any] = MINI["datasets"]["sleepedf"] | {"trim_wake_minutes": 
 SPLITS = ("train", "val", "test")
 
 
-def stages_of(
-    marks: list[tuple[float, float, str]], epochs: int, later: float = 0
-) -> tuple[list[tuple[int, int]], int]:
+def stages_of(marks: list[tuple[float, float, str]], epochs: int) -> tuple[list[tuple[int, int]], int]:
     """Epochs, counted from 0, with their stages, of a signal of so many; marks have onset, duration and stage."""
     signal = mne.io.RawArray(np.zeros((1, 300 * epochs)), mne.create_info(["EEG"], 10), verbose="error")
-    starts, stages, outside = scored_epochs(signal, mne.Annotations(*zip(*marks, strict=True)), 30, later)
+    starts, stages, outside = scored_epochs(signal, mne.Annotations(*zip(*marks, strict=True)), 30, 0)
     return list(zip((starts / 300).tolist(), stages.tolist(), strict=True)), outside
 
 

@@ -20,13 +20,13 @@ KERNEL = MahalanobisGaussian(2, "identity")
 SETTINGS: dict[str, Any] = {"inference": {"references": "all"}}
 
 
-def embedded(classes: int, n: int = 200) -> dict[str, Embedded]:
+def embedded(classes: int) -> dict[str, Embedded]:
     """Embeddings of each split, a fifth of them of the last class, whose classes overlap."""
     generator = torch.Generator().manual_seed(classes)
     parts = {}
     for split in ("train", "val", "test"):
-        y = torch.where(torch.arange(n) % 5 == 0, classes - 1, torch.arange(n) % (classes - 1))
-        z = torch.randn(classes if classes > 2 else 1, n, 2, generator=generator)
+        y = torch.where(torch.arange(200) % 5 == 0, classes - 1, torch.arange(200) % (classes - 1))
+        z = torch.randn(classes if classes > 2 else 1, 200, 2, generator=generator)
         z[..., 0] += 1.5 * (y == torch.arange(classes)[-len(z) :, None])
         parts[split] = Embedded(z, y)
     return parts

@@ -11,7 +11,7 @@ from support.ward import START, Ward, septic
 def test_onset_needs_culture_antibiotic_and_sofa_in_their_windows(tmp_path: Path) -> None:
     ward = Ward()
     for n in range(1, 10):
-        septic(ward, n, 20)
+        septic(ward, n)
     # 1: antibiotic 71 h after the culture. 2: 73 h after. 3: culture 23 h after the antibiotic. 4: 25 h after.
     for n, culture, drug in ((1, 10, 81), (2, 10, 83), (3, 35, 12), (4, 37, 12)):
         ward.culture(n, culture)
@@ -33,7 +33,7 @@ def test_onset_needs_culture_antibiotic_and_sofa_in_their_windows(tmp_path: Path
 @pytest.mark.parametrize(("time", "hour"), [("suspicion", 25), ("sofa", 20), ("onset", 20)])
 def test_the_onset_is_the_earlier_of_suspicion_and_sofa(tmp_path: Path, time: str, hour: int) -> None:
     ward = Ward()
-    septic(ward, 1, 20)
+    septic(ward, 1)
     ward.culture(1, 25)
     ward.drug(1, 26)
     ward.culture(1, 34)
@@ -74,7 +74,7 @@ def test_of_several_suspicions_the_first_that_sofa_confirms_counts(tmp_path: Pat
 def test_one_patients_culture_and_anothers_antibiotic_are_no_suspicion(tmp_path: Path) -> None:
     ward = Ward()
     for n in (1, 2):
-        septic(ward, n, 20)
+        septic(ward, n)
     ward.culture(1, 20)
     ward.drug(2, 20)
     assert ward.onsets(tmp_path, "suspicion") == {}
@@ -117,7 +117,7 @@ def test_its_window_is_24_hours_before_to_12_after_the_suspicion(tmp_path: Path)
 def test_intravenous_antibiotics_must_continue_for_72_hours(tmp_path: Path) -> None:
     ward = Ward()
     for n in range(1, 7):
-        septic(ward, n, 20)
+        septic(ward, n)
     treated(ward, 1, 20, (21, 93))
     treated(ward, 2, 20, (21, 92))
     treated(ward, 3, 20, (21, 45), (69, 94))  # the next order follows a day after the last

@@ -1,11 +1,9 @@
 """Published predictions: what rounding keeps exactly, what it may change, and what is refused."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from clai.calibration import scaled_softmax
 from clai.errors import InputError
@@ -19,10 +17,7 @@ from replication.experiments.predictions import (
 )
 from replication.metrics.classification import binary_metrics, multiclass_metrics
 from replication.runs.identity import RunId
-from support.predictions import multiclass, recordings
-
-Arrays = dict[str, NDArray[Any]]
-
+from support.predictions import TEMPERATURE, Arrays, multiclass, recordings
 
 THRESHOLDS = (0.02, 0.1)
 
@@ -43,15 +38,15 @@ def stored(
 
 
 def test_classes_are_exact_and_areas_within_a_hundredth_of_a_percent(tmp_path: Path) -> None:
-    samples, runs, temperature = multiclass()
-    for given, kept in zip(runs.values(), stored(tmp_path, samples, runs, temperature, 4), strict=True):
+    samples, runs = multiclass()
+    for given, kept in zip(runs.values(), stored(tmp_path, samples, runs, TEMPERATURE, 4), strict=True):
         assert np.array_equal(given["score"].argmax(1), kept.score.argmax(1))
         before, after = (multiclass_metrics(samples.y, p) for p in (given["probability"], kept.probability))
         for metric in ("accuracy", "precision", "f1", "macro_f1", "kappa"):
             assert before[metric] == after[metric]
         assert after["roc_auc"] == pytest.approx(before["roc_auc"], abs=5e-5)
         assert after["ece"] == pytest.approx(before["ece"], abs=5e-4)
-        assert np.allclose(kept.calibrated, scaled_softmax(given["score"], temperature), atol=2e-3)
+        assert np.allclose(kept.calibrated, scaled_softmax(given["score"], TEMPERATURE), atol=2e-3)
 
 
 def test_alarms_and_f1_are_exact_and_precision_keeps_its_digits(tmp_path: Path) -> None:

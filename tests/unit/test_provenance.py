@@ -60,13 +60,13 @@ def test_a_resumed_run_counts_the_time_of_all_its_processes() -> None:
         assert own[measure] < earlier <= record[measure], measure
 
 
-def evaluated(seed: int = 1, dirty: bool = False) -> dict[str, Any]:
+def evaluated(seed: int) -> dict[str, Any]:
     """Return the record of a training with that of its evaluation."""
     run, settings = RunId("cifar10", "clai-m", seed), {"threads": 2, "training": {"epochs": 5}}
     training = Recorder(run, settings, DESCRIPTION, "cpu").finish()
     further = settings | {"evaluation": {"ece_bins": 15}}
     evaluation = Recorder(run, further, DESCRIPTION, "cpu").finish()
-    return with_evaluation(training | {"dirty": False}, evaluation | {"dirty": dirty, "commit": "e" * 40})
+    return with_evaluation(training | {"dirty": False}, evaluation | {"dirty": False, "commit": "e" * 40})
 
 
 def test_a_run_is_a_line_and_what_runs_share_stands_once(tmp_path: Path) -> None:

@@ -20,9 +20,9 @@ def agreements() -> pd.Series:
     return check_all([0]).set_index("setting")["value"]
 
 
-def signs_of(share: float, points: int = 100) -> torch.Tensor:
-    """Return signs (1, points), positives first."""
-    return one_vs_rest((torch.arange(points) < round(share * points)).long(), 1).double()
+def signs_of(share: float) -> torch.Tensor:
+    """Return signs (1, 100), positives first."""
+    return one_vs_rest((torch.arange(100) < round(share * 100)).long(), 1).double()
 
 
 @SHARE
