@@ -26,7 +26,7 @@ def test_profile_of_the_cluster_and_the_makefile_name_rules_that_exist_and_all_t
     profile = yaml.safe_load((REPOSITORY / "profiles" / "slurm" / "config.yaml").read_text())
     assert {*profile["set-resources"], *profile["set-threads"]} <= rules.keys()
     asked = {rule for rule, resources in profile["set-resources"].items() if resources.get("gpu")}
-    assert asked == {name for name, part in rules.items() if re.search(r"\bgpu=(1|gpu_of)\b", part)}
+    assert asked == {name for name, part in rules.items() if re.search(r"\bgpu=1\b", part)}
     makefile = (REPOSITORY / "Makefile").read_text()
     assert set(re.findall(r"--forcerun (\w+)", makefile)) <= rules.keys()
     assert all(f"{BENCHMARK}/evidence" in path for path in re.findall(r"results/\S+", makefile) if "evidence" in path)
