@@ -52,10 +52,6 @@ def rows_run(name: str, **overrides: Any) -> Run:
     return Run(Prepared(info, arrays), settings, RunId("rows", name, 0), torch.device("cpu"))
 
 
-def checkpoint(folder: Path, name: str) -> Checkpoint:
-    return Checkpoint(folder / f"{name}.pt", "")
-
-
 def test_the_loss_of_duq_is_the_binary_cross_entropy_of_each_class_and_its_penalty_that_of_the_input_gradient() -> None:
     log_k, labels = torch.rand(6, 3).log(), torch.tensor([0, 1, 2, 2, 1, 0])
     own = nn.functional.one_hot(labels, 3).float()
@@ -82,7 +78,7 @@ def test_prototypical_loss_is_the_published_one_and_leaves_out_classes_without_s
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_every_objective_trains_the_same_number_of_epochs_and_is_traced(objective: str, tmp_path: Path) -> None:
     run = rows_run(objective)
-    _, trace = train_traced(run, objective, checkpoint(tmp_path, objective))
+    _, trace = train_traced(run, objective, Checkpoint(tmp_path / "checkpoint.pt", ""))
     kernels = {"clai-m": ["gaussian"], "alignment-m": ["gaussian"], "clai-c": ["cosine"], "alignment-c": ["cosine"]}
     assert list(dict.fromkeys(trace["kernel"])) == kernels.get(objective, ["cosine", "gaussian"])
     for _, part in trace.groupby("kernel"):
@@ -95,15 +91,15 @@ def test_every_objective_trains_the_same_number_of_epochs_and_is_traced(objectiv
 @pytest.mark.parametrize("name", ["clai-m", "cross-entropy"])
 def test_tracing_changes_no_parameter_of_a_training(name: str, tmp_path: Path) -> None:
     run, plain = rows_run(name), create(name)
-    traced, _ = train_traced(run, name, checkpoint(tmp_path, "traced"))
-    plain.fit(run, run.splits, checkpoint(tmp_path, "plain"))
+    traced, _ = train_traced(run, name, Checkpoint(tmp_path / "traced.pt", ""))
+    plain.fit(run, run.splits, Checkpoint(tmp_path / "plain.pt", ""))
     for key, tensor in plain.module.state_dict().items():  # type: ignore[attr-defined]
         assert torch.equal(traced.module.state_dict()[key], tensor), key
 
 
 def test_traced_alignment_is_that_of_the_trained_model_on_validation_samples(tmp_path: Path) -> None:
     run = rows_run("clai-c")
-    model, trace = train_traced(run, "clai-c", checkpoint(tmp_path, "traced"))
+    model, trace = train_traced(run, "clai-c", Checkpoint(tmp_path / "traced.pt", ""))
     assert isinstance(model, CLaI)
     with torch.no_grad():
         z = model.network.eval()(run.splits.val.batch(torch.arange(90), None)[0])

@@ -22,9 +22,6 @@ from support.predictions import write_predicted_evidence
 from support.published import copy_evidence, describe, evidence_for
 from support.repository import REAL, REPOSITORY, SOURCES, contents
 
-SEPSIS = ["mimic-iv", "challenge2019"]
-
-
 # What may be tracked
 
 
@@ -61,7 +58,9 @@ def test_only_open_licences_let_rows_and_predictions_of_patients_be_published(tm
         (tmp_path / "dataset.json").write_text(json.dumps({"title": "a", "licence": licence, "kind": kind}))
         return not withheld(tmp_path / file)
 
-    licences = {dataset: read_sources(SOURCES, dataset)[0].licence for dataset in ("sleepedf", *SEPSIS)}
+    licences = {
+        dataset: read_sources(SOURCES, dataset)[0].licence for dataset in ("sleepedf", "mimic-iv", "challenge2019")
+    }
     assert {key: is_open(licence) for key, licence in licences.items()} == {
         "sleepedf": True, "mimic-iv": False, "challenge2019": True
     }  # fmt: skip
