@@ -70,6 +70,7 @@ def test_tracked_verdicts_follow_from_the_published_evidence(monkeypatch: pytest
 
 def test_every_published_number_has_a_run_with_commit_seed_data_and_hardware() -> None:
     published = evidence_for(CLAIMS)
+    assert not published.miniature
     for dataset in [*published.at_hand(), "theory"]:
         records = {record["run"]: record for record in published.runs(dataset)}
         assert records
@@ -96,10 +97,6 @@ def test_predictions_samples_and_models_stay_small_enough_for_git() -> None:
     largest = ", ".join(f"{file} {sizes[file]:.1f} MB" for file in sorted(sizes, key=lambda file: -sizes[file])[:5])
     message = f"round predictions more coarsely, or publish fewer references; the largest: {largest}"
     assert 0 < sum(sizes.values()) < LARGEST_MB, message
-
-
-def test_published_data_is_real() -> None:
-    assert not evidence_for(CLAIMS).miniature
 
 
 def test_readme_shows_the_published_results() -> None:
