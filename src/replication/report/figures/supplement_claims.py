@@ -69,9 +69,10 @@ def _judged(claim: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _draw_claim(axes: Axes, row: int, estimates: Sequence[Mapping[str, Any]]) -> None:
     """Draw the paper's readings large and in colour, others small and grey, and shade what bears the claim out."""
-    low, high = (FARTHEST if edge is None else edge for edge in estimates[0]["holds"])
-    axes.fill_between([low, high], row - 0.45, row + 0.45, color=SHADE, lw=0, zorder=0)
-    for place, estimate in zip(np.linspace(row + 0.36, row - 0.36, len(estimates)), estimates, strict=True):
+    half = 0.45 / len(estimates)  # of the strip of an estimate; parts of a claim may ask for more than others
+    for place, estimate in zip(np.linspace(row + 0.45 - half, row - 0.45 + half, len(estimates)), estimates, strict=True):
+        low, high = (FARTHEST if edge is None else edge for edge in estimate["holds"])
+        axes.fill_between([low, high], place - half, place + half, color=SHADE, lw=0, zorder=0)
         paper = estimate["role"] == "test"
         colour = COLOURS[Outcome(estimate["outcome"])] if paper else GREY
         start, mean, end = np.clip(estimate["margins"], -FARTHEST, FARTHEST)
