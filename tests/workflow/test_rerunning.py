@@ -13,7 +13,7 @@ from support.repository import MINI
 
 pytestmark = pytest.mark.slow
 
-OWN = ["--config", "evidence=real", "run=[cifar10]", "run_studies=[]", "run_benchmark=False"]
+OWN = ["--config", "evidence=real", "run=[cifar10]", "run_studies=[]"]
 RENDERING = ("render_", "draw_", "judge_")
 TAKE_OVER = ["--touch", "--forceall", "evidence"]
 

@@ -79,10 +79,6 @@ def threads_of(wildcards):
     return settings_of(wildcards)["threads"]
 
 
-def gpu_of(wildcards):
-    return int(model_of(wildcards) in TRAINED)
-
-
 def checkpoint_of(wildcards, output):
     return str(Path(output[0]).with_name("checkpoint.pt"))
 

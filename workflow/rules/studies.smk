@@ -18,7 +18,7 @@ rule run_cell:
         "../../envs/environment.yaml"
     threads: threads_of
     resources:
-        gpu=gpu_of,
+        gpu=lambda wildcards: int(model_of(wildcards) in TRAINED),
     params:
         settings=read_by_model("scored_on", "training.samples", "split_seed"),
         checkpoint=checkpoint_of,

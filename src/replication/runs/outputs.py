@@ -198,8 +198,8 @@ def available(root: str, settings: Mapping[str, Any]) -> list[str]:
         names = [*settings["datasets"], *settings["studies"], BENCHMARK, THEORY]
         return [name for name in names if evidence_files(root, name, settings)]
     datasets = [name for name in settings["run"] if _accessible(name, settings)]
-    studies = [name for name in settings["run_studies"] if settings["studies"][name]["dataset"] in datasets]
-    return [*datasets, *studies, *([BENCHMARK] if settings["run_benchmark"] else []), THEORY]
+    studies = {BENCHMARK: True} | {name: study["dataset"] in datasets for name, study in settings["studies"].items()}
+    return [*datasets, *(name for name in settings["run_studies"] if studies[name]), THEORY]
 
 
 def predicted(root: str, settings: Mapping[str, Any]) -> list[str]:
