@@ -19,6 +19,7 @@ for file in DEFAULTS:
 
 for file in workflow.configfiles:
     read_yaml(file)  # refuses a key that stands twice
+config.update(merge(*map(read_yaml, DEFAULTS), config))  # in the order of the defaults, which rows of tables have
 miniature = read_yaml(MINIATURE)
 mini_config = merge(config, miniature)
 check(config)

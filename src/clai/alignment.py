@@ -29,7 +29,7 @@ def one_vs_rest(labels: Tensor, conditions: int) -> Tensor:
 
 
 class TargetMatrix(NamedTuple):
-    """Target similarities `values` (K, A, R), and `weights` of pairs of the same shape, or None where every pair counts alike."""
+    """Target similarities `values` (K, A, R), and `weights` of pairs of the same shape; None for equal weights."""
 
     values: Tensor
     weights: Tensor | None

@@ -105,8 +105,7 @@ def train(
         steps = Steps(training.steps, training.device)
         with steps.refusing_divergence(model, epoch, training.advice()):
             data.begin_epoch(epoch)
-            # An epoch does not depend on draws before it.
-            with seeded_generators(settings.seed + epoch, training.device):
+            with seeded_generators(settings.seed + epoch, training.device):  # whatever was drawn before the epoch
                 for condition in passes:
                     model.train()
                     order = torch.randperm(len(data), generator=training.generator)
@@ -119,8 +118,7 @@ def train(
                         after_pass(condition)
             figures = steps.means()
             model.eval()
-            validated = validate()
-            if not all(map(math.isfinite, validated.values())):
+            if not all(map(math.isfinite, (validated := validate()).values())):
                 raise FloatingPointError(f"validation gives {validated}")
         training.keep({"epoch": epoch, **figures, "learning_rate": training.learning_rate, **validated}, steps)
         if stop is not None and stop(history):

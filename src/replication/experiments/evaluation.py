@@ -37,7 +37,7 @@ from replication.runs.identity import RunId
 Floats = NDArray[np.float64]
 Shares = Literal["population", "equal"]
 SHARES: tuple[Shares, ...] = ("population", "equal")
-"""Class shares of the references: those of the set (the printed sum), or equal ones (every class counts alike)."""
+"""Class shares of the references: those of the set (the printed sum), or equal ones (each class weighs the same)."""
 SIMILARITY_SAMPLES = 200
 """Test samples of a class behind the mean similarity of two classes (claim 12)."""
 

@@ -121,10 +121,12 @@ class Evidence:
 
         The title of a study ends in the study's key.
         """
-        if not self.has(dataset):
-            return str(self.expected[dataset]["title"])
-        study = f", study {dataset}" if self.dataset_of(dataset) != dataset else ""
-        return f"{self.description(dataset)['title']}{study}"
+        study = f", study {dataset}" if self.has(dataset) and self.dataset_of(dataset) != dataset else ""
+        return f"{self.data_title(dataset)}{study}"
+
+    def data_title(self, dataset: str) -> str:
+        """Return the title without the study's key."""
+        return str((self.description(dataset) if self.has(dataset) else self.expected[dataset])["title"])
 
     def model_title(self, dataset: str, model: str) -> str:
         """Return the name of a model, or of a study's cell: the names of its variants."""

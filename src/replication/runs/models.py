@@ -50,7 +50,7 @@ def fitted_on(kind: Kind) -> list[str]:
     return [name for name, model in MODELS.items() if model.of == kind]
 
 
-CLAI: list[str] = [name for name, model in MODELS.items() if model.fit == "replication.models.clai:CLaI"]
-"""The models of Collaborative Learning as the paper has it, with an embedding for each class."""
+CLAI = ["clai-m", "clai-c"]
+"""The paper's models of Collaborative Learning, to which its printed values and claims apply."""
 EMBEDDING = "clai-c"
 """The model whose embeddings others are fitted on: the earlier, cosine form of CLaI, whose long tails motivate the mixture."""

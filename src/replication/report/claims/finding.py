@@ -1,6 +1,5 @@
 """What the evidence shows of a claim: estimates, and the verdict that they give."""
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -73,6 +72,7 @@ class Estimate:
         role: a test has a say in the verdict, an option stands beside it with a choice of ours, a control asks whether the same
             is found without the method.
         target, option, model: as of `Place`.
+        short_data: the dataset alone, without the study and the number of samples.
         n_needed: the replicates that would decide what stays open; None where test samples count, whose part they leave.
     """
 
@@ -89,11 +89,7 @@ class Estimate:
     model: str = ""
     hypothesis: Hypothesis | None = None
     n_needed: int | None = None
-
-    @property
-    def short_data(self) -> str:
-        """Return the name of the data without the study and the number of samples."""
-        return re.split(r", study|, [\d,]+ of", self.data)[0]
+    short_data: str = ""
 
 
 @dataclass
@@ -184,8 +180,11 @@ class Finding:
         needed = None
         if asked and outcome == Outcome.INCONCLUSIVE and isinstance(values, pd.Series):
             needed = n_needed(values, asked.margin)
+        short = data or self.evidence.expected[self.evidence.dataset_of(key)]["title"]
         data = data or self.evidence.title(key)
-        self.estimates.append(Estimate(key, data, quantity, value, unit, outcome, role, part, *place, asked, needed))
+        self.estimates.append(
+            Estimate(key, data, quantity, value, unit, outcome, role, part, *place, asked, needed, short)
+        )
 
     @property
     def tests(self) -> list[Estimate]:

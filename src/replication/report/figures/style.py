@@ -96,7 +96,7 @@ def frame_only(axes: Axes) -> None:
 
 def short_title(evidence: Evidence, dataset: str, letters: int = 0) -> str:
     """Return a title without the study and the mark of synthetic data, in lines of so many letters where they are given."""
-    title = evidence.title(dataset).replace(" (miniature synthetic)", "").split(", study")[0]
+    title = evidence.data_title(dataset).replace(" (miniature synthetic)", "")
     title = title.replace(" s of", "\u00a0s of")  # A number stays with its unit.
     return "\n".join(textwrap.wrap(title, letters)) if letters else title
 

@@ -68,9 +68,11 @@ def _judged(claim: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _draw_claim(axes: Axes, row: int, estimates: Sequence[Mapping[str, Any]]) -> None:
-    """Draw the paper's readings large and in colour, others small and grey, and shade what bears the claim out."""
+    """Draw the paper's readings large and in colour, others small and grey, and shade what supports the claim."""
     half = 0.45 / len(estimates)  # of the strip of an estimate; parts of a claim may ask for more than others
-    for place, estimate in zip(np.linspace(row + 0.45 - half, row - 0.45 + half, len(estimates)), estimates, strict=True):
+    for place, estimate in zip(
+        np.linspace(row + 0.45 - half, row - 0.45 + half, len(estimates)), estimates, strict=True
+    ):
         low, high = (FARTHEST if edge is None else edge for edge in estimate["holds"])
         axes.fill_between([low, high], place - half, place + half, color=SHADE, lw=0, zorder=0)
         paper = estimate["role"] == "test"

@@ -23,21 +23,21 @@ RULE_OF_VOTES = "balanced"
 def new_classes(evidence: Evidence) -> Drawn:
     """Draw the accuracy of each method on all, new and old classes against the references of each new class."""
     studies = evidence.at_hand()
-    figure = new_figure(max(4.2, WIDTH * len(studies) / 2), 6.0, evidence)
+    figure = new_figure(WIDTH, 6.4, evidence)
     panels = figure.subplots(len(PANELS), len(studies), squeeze=False, sharex=True)
     parts = [_shown(evidence, study) for study in studies]
     styles = {method: _look(method) for part in parts for method in part["method"].unique()}
     for column, (study, part) in enumerate(zip(studies, parts, strict=True)):
         drawn = part.assign(model=part["method"], place=part["references"].map(NUMBERS.index))
         for axes, (metric, title) in zip(panels[:, column], PANELS.items(), strict=True):
-            curves(axes, drawn[drawn["metric"] == metric], "place", "value", styles, errorbar=None, marker="o", ms=4)
+            curves(axes, drawn[drawn["metric"] == metric], "place", "value", styles, err_kws={"alpha": 0.08, "lw": 0}, marker="o", ms=3)
             axes.set_xticks(range(len(NUMBERS)), NUMBERS)
             if column == 0:
                 axes.set_ylabel(title)
-        panels[0, column].set_title(short_title(evidence, study), fontsize=8)
-        panels[-1, column].set_xlabel("References of each new class")
+        panels[0, column].set_title(short_title(evidence, study, 26), fontsize=8)
+        panels[-1, column].set_xlabel("References of a new class")
     entries = [Line2D([], [], color=s.colour, ls=s.dash, label=title_of(m)) for m, s in styles.items()]
-    figure.legend(handles=entries, loc="outside lower center", ncols=len(studies) + 1)
+    figure.legend(handles=entries, loc="outside lower center", ncols=4)
     return figure, parts
 
 

@@ -69,7 +69,7 @@ def choices_frame(sources: Sources) -> pd.DataFrame:
     recorded = {
         # An evaluation may be in another precision than its training.
         key: [run.get("evaluation", {}).get("settings", {}) | run["settings"] for run in evidence.runs(key)]
-        for key in evidence.at_hand()
+        for key in evidence.expected
     }
     values = sources.choices["setting"].map(
         lambda setting: setting_text(setting, sources.settings, recorded) if setting else "in the code"
@@ -80,7 +80,7 @@ def choices_frame(sources: Sources) -> pd.DataFrame:
 def setting_text(setting: str, settings: Mapping[str, Any], recorded: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     """Return the value of a dotted setting, then the values that differ from it, each behind the name of its dataset.
 
-    Where `recorded`, the settings of runs by dataset, hold the setting, they count, not `settings`.
+    Where `recorded`, the settings of runs by dataset, hold the setting, they count, not `settings`. Other datasets are left out.
     """
     base = _look_up(settings, setting, CONSTANTS.get(setting, _ABSENT))
     if base is _ABSENT:
@@ -89,7 +89,7 @@ def setting_text(setting: str, settings: Mapping[str, Any], recorded: Mapping[st
             f"name one of theirs ({', '.join(sorted(settings))}, with dots below) or remove the row"
         )
     texts = [_plain(base)]
-    for key, entry in settings["datasets"].items():
+    for key, entry in [(key, entry) for key, entry in settings["datasets"].items() if key in recorded]:
         of_runs = [_look_up(record, setting) for record in recorded.get(key, [])]
         found = [value for value in of_runs if value is not _ABSENT]
         if not found and (value := _look_up(entry["overrides"], setting)) is not _ABSENT:
