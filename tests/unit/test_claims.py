@@ -16,7 +16,6 @@ from replication.report.claims.finding import Estimate, Finding
 from replication.report.claims.hypothesis import Outcome
 from replication.report.claims.judge import find, judge
 from replication.report.claims.multiclass import CIFAR10_GROUPS, grouping_p, minus_printed
-from replication.report.claims.page import claims_frame
 from replication.report.claims.training import lead
 from replication.report.evidence import Evidence, _read_csv, _read_records, by_setting
 from replication.report.statistics import Interval
@@ -55,13 +54,6 @@ def put(root: Path, name: str, file: str, levels: Mapping[str, float], column: s
 
 def controls(finding: Finding, words: str = "") -> list[Estimate]:
     return [e for e in finding.estimates if e.role == "control" and words in f"{e.model} {e.quantity}"]
-
-
-def test_without_evidence_nothing_is_testable_and_each_claim_says_what_it_takes(tmp_path: Path) -> None:
-    claims = judge(Evidence.found(tmp_path / "published", EXPECTED), PRINTED)
-    assert {claim["outcome"] for claim in claims} == {UNTESTED, ""}
-    assert all(claim["needs"] for claim in claims if claim["id"] != "B")
-    assert len(claims_frame(claims)) == 20
 
 
 def test_kernels_of_equal_settings_are_paired_by_seed_with_clai_c_alone(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from replication.report.claims.hypothesis import (
     one_of,
     some_of,
 )
+from replication.report.claims.judge import judge
+from replication.report.claims.page import claims_frame
 from replication.report.evidence import Evidence
 from replication.report.statistics import Interval
 from support.published import EXPECTED, copy_evidence
@@ -148,3 +150,10 @@ def test_n_is_told_of_what_seeds_alone_leave_open(finding: Finding) -> None:
     assert needed[0] is not None
     assert needed[0] > 100
     assert needed[1] is None, "more seeds leave the part of the test samples as it is"
+
+
+def test_without_evidence_nothing_is_testable_and_each_claim_says_what_it_takes(tmp_path: Path) -> None:
+    claims = judge(Evidence.found(tmp_path / "published", EXPECTED), PRINTED)
+    assert {claim["outcome"] for claim in claims} == {UNTESTED, ""}
+    assert all(claim["needs"] for claim in claims if claim["id"] != "B")
+    assert len(claims_frame(claims)) == 20
