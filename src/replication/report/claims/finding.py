@@ -180,8 +180,7 @@ class Finding:
         needed = None
         if asked and outcome == Outcome.INCONCLUSIVE and isinstance(values, pd.Series):
             needed = n_needed(values, asked.margin)
-        short = data or self.evidence.expected[self.evidence.dataset_of(key)]["title"]
-        data = data or self.evidence.title(key)
+        data, short = (data, data) if data else (self.evidence.title(key), self.evidence.short_title(key))
         self.estimates.append(
             Estimate(key, data, quantity, value, unit, outcome, role, part, *place, asked, needed, short)
         )

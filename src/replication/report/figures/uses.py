@@ -30,7 +30,8 @@ def new_classes(evidence: Evidence) -> Drawn:
     for column, (study, part) in enumerate(zip(studies, parts, strict=True)):
         drawn = part.assign(model=part["method"], place=part["references"].map(NUMBERS.index))
         for axes, (metric, title) in zip(panels[:, column], PANELS.items(), strict=True):
-            curves(axes, drawn[drawn["metric"] == metric], "place", "value", styles, err_kws={"alpha": 0.08, "lw": 0}, marker="o", ms=3)
+            shown = drawn[drawn["metric"] == metric]
+            curves(axes, shown, "place", "value", styles, err_kws={"alpha": 0.08, "lw": 0}, marker="o", ms=3)
             axes.set_xticks(range(len(NUMBERS)), NUMBERS)
             if column == 0:
                 axes.set_ylabel(title)
