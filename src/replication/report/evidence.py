@@ -124,7 +124,7 @@ class Evidence:
         study = f", study {dataset}" if self.has(dataset) and self.dataset_of(dataset) != dataset else ""
         return f"{self.data_title(dataset)}{study}"
 
-    def short_title(self, key: str) -> str:
+    def dataset_title(self, key: str) -> str:
         """Return the title of the dataset alone, without the number of samples, of what has evidence."""
         return str(self.expected.get(self.dataset_of(key), {}).get("title", self.data_title(key)))
 

@@ -180,7 +180,7 @@ class Finding:
         needed = None
         if asked and outcome == Outcome.INCONCLUSIVE and isinstance(values, pd.Series):
             needed = n_needed(values, asked.margin)
-        data, short = (data, data) if data else (self.evidence.title(key), self.evidence.short_title(key))
+        data, short = (data, data) if data else (self.evidence.title(key), self.evidence.dataset_title(key))
         self.estimates.append(
             Estimate(key, data, quantity, value, unit, outcome, role, part, *place, asked, needed, short)
         )
