@@ -20,12 +20,12 @@ from clai.calibration import fit_logistic, fit_temperature, scaled_softmax
 from clai.checkpoints import seeded_generators
 from clai.computation import Samples, labels_of_one_type, printed_log, unchanged_by_failure
 from clai.encoders import MLP, ConditionedHead, Encoder
-from clai.holding_out import calibration_split, validation_split
 from clai.inference import Rule, predict_labels, probabilities, sample_references
 from clai.kernels import Metric, build
 from clai.learning import collaborative_learning
 from clai.references import VotingReferences
 from clai.trainer import EarlyStopping, Epoch, Precision, TrainingSettings
+from clai.validation import calibration_split, validation_split
 
 
 class CLaIClassifier(
@@ -252,20 +252,20 @@ class CLaIClassifier(
             seed, seed_of_parts = map(int, check_random_state(self.random_state).randint(2**31, size=2))
             self.calibration_ = None
             if split := calibration_split(self.calibration, y, groups, seed_of_parts):
-                train, held_out = split
+                train, validation = split
                 self._learn(X[train], labels[train], None if groups is None else groups[train], seed)
-                f = self._decide(X[held_out]).cpu().numpy()
+                f = self._decide(X[validation]).cpu().numpy()
                 calibrate: Any = fit_temperature if len(f) > 1 else fit_logistic
-                self.calibration_ = calibrate(f.T if len(f) > 1 else f[0], labels[held_out])
+                self.calibration_ = calibrate(f.T if len(f) > 1 else f[0], labels[validation])
             self._learn(X, labels, groups, seed)
         return self
 
     def _learn(self, X: NDArray[Any], labels: NDArray[np.int64], groups: NDArray[Any] | None, seed: int) -> None:
         """Train encoder and kernel, and embed the references."""
-        train, held_out = np.arange(len(X)), None
+        train, validation = np.arange(len(X)), None
         if self.early_stopping:
-            train, held_out = validation_split(self.validation_fraction, self.classes_[labels], groups, seed)
-        data = Samples(X if held_out is None else X[train], torch.from_numpy(labels[train]), self._computation.tensor)
+            train, validation = validation_split(self.validation_fraction, self.classes_[labels], groups, seed)
+        data = Samples(X if validation is None else X[train], torch.from_numpy(labels[train]), self._computation.tensor)
         if self.references == "all" and len(data) < 4:
             raise ValueError(
                 f"found {len(data)} samples to train on, and references='all' needs two batches of two; add samples, or set "
@@ -298,9 +298,9 @@ class CLaIClassifier(
             self.encoder_, self.kernel_ = network
             validate: Callable[[], Epoch] = dict
             stopping = None
-            if held_out is not None:
+            if validation is not None:
                 stopping = EarlyStopping(network, self.n_iter_no_change)
-                validate = partial(self._validate, data, X[held_out], labels[held_out], seed)
+                validate = partial(self._validate, data, X[validation], labels[validation], seed)
             with printed_log(bool(self.verbose)):
                 self.history_ = collaborative_learning(
                     self.encoder_, self.kernel_, data, conditions, settings, validate, checkpoint=None, stop=stopping

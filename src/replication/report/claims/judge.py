@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from replication.report.claims import cost, multiclass, sepsis, theory, training
+from replication.report.claims import complexity, multiclass, sepsis, theory, training
 from replication.report.claims.finding import Estimate, Finding
 from replication.report.claims.hypothesis import Outcome
 from replication.report.evidence import Evidence
@@ -31,13 +31,13 @@ JUDGES: dict[str, Callable[[Finding], None]] = {
     "10": theory.is_parzen_classifier,
     "11": sepsis.signals_converge,
     "12": multiclass.groups_similar_classes,
-    "13": cost.cost_grows_as_stated,
-    "14": cost.tensor_replaces_loop,
+    "13": complexity.time_grows_with_classes,
+    "14": complexity.tensor_replaces_loop,
     "15": theory.zero_targets_help,
     "16": multiclass.sleepedf_is_hardest,
     "A": theory.learned_metric,
-    "B": cost.loop_over_classes,
-    "C": cost.long_tails,
+    "B": complexity.loop_over_classes,
+    "C": complexity.long_tails,
 }
 """By a claim's number what adds the evidence on it to a finding."""
 

@@ -1,4 +1,4 @@
-"""Supplementary figures of computation: accuracy by computation and time, cost of training and of a vote."""
+"""Supplementary figures of computation: accuracy by computation and time, time and memory of training, sampled votes."""
 
 from typing import Any
 
@@ -22,9 +22,9 @@ TIMED = {"sprint": ("full",)}
 # The record on the test images of CIFAR-10 (Jordan 2024, arXiv 2404.00498). Its seconds were measured on a GPU.
 RECORD_ACCURACY, RECORD_OPERATIONS = 0.94, 3.6e14
 
-COST_COLUMNS = ["dataset", "model", "quantity", "comparison", "variant", "x", "mean", "low", "high", "predicted", "n"]
+GROWTH_COLUMNS = ["dataset", "model", "quantity", "comparison", "variant", "x", "mean", "low", "high", "predicted", "n"]
 VARIANTS = {"printed": (BLACK, "o"), "sequential": (VERMILION, "s"), "joint": (BLUE, "^"), "linear": (GREEN, "v")}
-COSTS = {"seconds": "Seconds per epoch", "peak_memory_mb": "Peak memory (MiB)"}
+TIME_AND_MEMORY = {"seconds": "Seconds per epoch", "peak_memory_mb": "Peak memory (MiB)"}
 SIZES = {"batches": "Batches $M$", "classes": "Classes $C$"}
 RULE_COLOURS = {"printed": BLUE, "balanced": ORANGE, "parzen": PURPLE}
 
@@ -76,17 +76,17 @@ def computation(evidence: Evidence, printed: pd.DataFrame) -> Drawn:
     return figure, parts
 
 
-def cost(evidence: Evidence) -> Drawn:
+def time_and_memory(evidence: Evidence) -> Drawn:
     """Draw seconds (top) and peak memory (bottom) against M and C, and (right) what sampled references cost a vote."""
     (dataset,) = evidence.expected
     measured = evidence.frame(dataset, "benchmark.csv")
-    costs, sampled = growth(measured), sampling(measured)
+    grown, sampled = growth(measured), sampling(measured)
     figure = style.new_figure(WIDTH, 4.9, evidence)
     panels = figure.subplots(2, 3)
-    for line, (quantity, heading) in zip(panels, COSTS.items(), strict=True):
-        of_quantity = costs[costs["quantity"] == quantity]
+    for line, (quantity, heading) in zip(panels, TIME_AND_MEMORY.items(), strict=True):
+        of_quantity = grown[grown["quantity"] == quantity]
         for axes, (comparison, label) in zip(line, SIZES.items(), strict=False):
-            _draw_costs(axes, of_quantity[of_quantity["comparison"] == comparison])
+            _draw_growth(axes, of_quantity[of_quantity["comparison"] == comparison])
             axes.set_xlabel(label)
             if quantity == "seconds":
                 axes.set_yscale("log")
@@ -100,11 +100,11 @@ def cost(evidence: Evidence) -> Drawn:
     panels[0, 2].yaxis.set_major_formatter("{x:g}")
     _draw_votes(panels[1, 2], sampled, "changed", "changed")
     panels[1, 2].set_ylabel("Decisions changed (share)")
-    figure.legend(handles=_cost_handles(sampled), loc="outside lower center", ncols=3)
+    figure.legend(handles=_growth_handles(sampled), loc="outside lower center", ncols=3)
     sizes = zip(sampled["C"], sampled["share"], strict=True)
     titles = [f"sampling, {classes:g} classes, share {share:g}" for classes, share in sizes]
     points = sampled.rename(columns={"rule": "variant", "n": "x"}).assign(comparison=titles)
-    parts = [costs, points[["quantity", "comparison", "variant", "x", "mean"]]]
+    parts = [grown, points[["quantity", "comparison", "variant", "x", "mean"]]]
     return figure, [part.assign(dataset=dataset, model="measurements") for part in parts]
 
 
@@ -118,7 +118,7 @@ def growth(measured: pd.DataFrame) -> pd.DataFrame:
     for comparison, axis in (("batches", "M"), ("classes", "C")):
         own = by_setting(measured[measured["comparison"] == comparison])
         predicted = own[own["quantity"] == "predicted"].groupby(["variant", axis])["value"].mean()
-        for quantity in COSTS:
+        for quantity in TIME_AND_MEMORY:
             values = own[own["quantity"] == quantity].groupby(["variant", axis], sort=False)["value"]
             part = values.agg(mean="mean", low="min", high="max", n="count")
             part = part.assign(predicted=predicted if quantity == "seconds" else float("nan")).reset_index()
@@ -136,15 +136,15 @@ def sampling(frame: pd.DataFrame) -> pd.DataFrame:
     return grouped.rename("mean").reset_index().rename(columns={"variant": "rule"})
 
 
-def _draw_costs(axes: Axes, costs: pd.DataFrame) -> None:
+def _draw_growth(axes: Axes, grown: pd.DataFrame) -> None:
     """Draw measured means (points), their range over repetitions (bars) and what passes predict (lines)."""
     for variant, (colour, marker) in VARIANTS.items():
-        curve = costs[costs["variant"] == variant].sort_values("x")
+        curve = grown[grown["variant"] == variant].sort_values("x")
         axes.plot(curve["x"], curve["predicted"], color=colour, lw=0.9)
         axes.vlines(curve["x"], curve["low"], curve["high"], color=colour, lw=1.2)
         axes.plot(curve["x"], curve["mean"], marker, ms=3.5, color=colour, ls="")
     axes.set_xscale("log", base=2)
-    ticks = sorted(costs["x"].unique())
+    ticks = sorted(grown["x"].unique())
     axes.set_xticks(ticks, [f"{x:g}" for x in ticks])
 
 
@@ -161,7 +161,7 @@ def _draw_votes(axes: Axes, sampled: pd.DataFrame, of_points: str, of_lines: str
     axes.xaxis.set_major_formatter("{x:g}")
 
 
-def _cost_handles(sampled: pd.DataFrame) -> list[Line2D]:
+def _growth_handles(sampled: pd.DataFrame) -> list[Line2D]:
     """Return entries of the legend: variants, rules, and what points, lines and open points are."""
     entries = [
         Line2D([], [], color=colour, marker=marker, ms=3.5, ls="", label=MEASURED_TITLES[variant])

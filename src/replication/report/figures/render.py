@@ -38,7 +38,7 @@ FIGURES: dict[str, Drawing] = {
     "supplement/figureS1": Drawing(supplement_accuracy.votes, supplement_accuracy.VOTE_COLUMNS),
     "supplement/figureS2": Drawing(supplement_accuracy.ablation, supplement_accuracy.ABLATION_COLUMNS),
     "supplement/figureS3": Drawing(complexity.computation, complexity.COMPUTATION_COLUMNS, takes="printed"),
-    "supplement/figureS4": Drawing(complexity.cost, complexity.COST_COLUMNS),
+    "supplement/figureS4": Drawing(complexity.time_and_memory, complexity.GROWTH_COLUMNS),
     "supplement/figureS5": Drawing(supplement_accuracy.reliability, supplement_accuracy.RELIABILITY_COLUMNS),
     "supplement/figureS6": Drawing(supplement_accuracy.decision_curves, supplement_accuracy.DECISION_COLUMNS),
     OF_CLAIMS: Drawing(supplement_claims.specification_curves, supplement_claims.CLAIM_COLUMNS, takes="claims"),

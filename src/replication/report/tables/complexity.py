@@ -103,7 +103,7 @@ time_tex = results(
 )
 
 
-def benchmark_frame(sources: Sources) -> pd.DataFrame:
+def comparisons_frame(sources: Sources) -> pd.DataFrame:
     """Return the columns of `comparisons`, and dataset, model, data."""
     evidence = sources.evidence
     (dataset,) = evidence.expected
@@ -141,7 +141,7 @@ def comparisons(measured: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=COMPARISON_COLUMNS)
 
 
-def benchmark_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
+def comparisons_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     """Return table S8: a group of rows for each comparison, with its pairs of variants above the sizes of each."""
     evidence = sources.evidence
     (dataset,) = evidence.expected

@@ -18,7 +18,7 @@ FASTER = Hypothesis("better", TENTH, null=1, bounds=ANY)
 RATIO, COUNT = Unit(2), Unit(1)
 
 
-def cost_grows_as_stated(finding: Finding) -> None:
+def time_grows_with_classes(finding: Finding) -> None:
     finding.required = ("time a pass", "memory")
     measured = finding.evidence.frame(BENCHMARK, "benchmark.csv")
     own = measured[(measured["variant"] == "printed") & measured["comparison"].isin(["classes", "batches"])]

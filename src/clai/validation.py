@@ -46,7 +46,7 @@ def validation_split(fraction: float, y: NDArray[Any], groups: NDArray[Any] | No
 def _first(splitter: Any, parameter: str, y: NDArray[Any], groups: NDArray[Any] | None) -> Split:
     """Return the first split; raise ValueError where there is none, or it leaves no sample of a class to train on."""
     try:
-        train, held_out = next(iter(splitter.split(np.zeros(len(y)), y, groups)))
+        train, validation = next(iter(splitter.split(np.zeros(len(y)), y, groups)))
     except (ValueError, StopIteration) as error:
         raise ValueError(
             f"{parameter}: {str(error) or 'found no split'}; add samples or groups, or do without"
@@ -56,4 +56,4 @@ def _first(splitter: Any, parameter: str, y: NDArray[Any], groups: NDArray[Any] 
             f"{parameter}: found no sample of class {missing[0]} among those to train on, expected some of each class, in "
             "several groups if there are groups; add samples or groups, hold out fewer, or do without"
         )
-    return train, held_out
+    return train, validation
