@@ -2,43 +2,36 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from clai.calibration import scaled_softmax
-from replication.experiments.predictions import Predictions, Samples, save_predictions, save_samples
-from replication.metrics.bootstrap import Fold
-from replication.metrics.comparisons import Predicted, compare_models
+from replication.experiments.predictions import Samples, fold_of, save_predictions, save_samples
+from replication.metrics.bootstrap import Predictions
+from replication.metrics.comparisons import compare_models
 from replication.report.verify import measure
 from replication.runs.columns import COLUMNS
 from replication.runs.gather import gather
 from replication.runs.identity import RunId
 
-Arrays = dict[str, NDArray[Any]]
 TEMPERATURE = 0.4
 
 
-def multiclass(model: str = "clai-m", seeds: int = 2) -> tuple[Samples, dict[RunId, Arrays]]:
+def multiclass(model: str = "clai-m", seeds: int = 2) -> tuple[Samples, dict[RunId, Predictions]]:
     """Samples of four classes, and the scores of each seed, calibrated by TEMPERATURE."""
     rng = np.random.default_rng(len(model))
     y = np.random.default_rng(1).integers(0, 4, 3000)
     runs = {}
     for seed in range(seeds):
         score = (rng.normal(size=(len(y), 4)) + 2 * np.eye(4)[y]).astype(np.float32) / 4
-        parts = {
-            "score": score,
-            "probability": scaled_softmax(score, 1),
-            "calibrated": scaled_softmax(score, TEMPERATURE),
-        }
-        runs[RunId("pathmnist", model, seed)] = {name: part.astype(np.float32) for name, part in parts.items()}
+        parts = (score, scaled_softmax(score, 1), scaled_softmax(score, TEMPERATURE))
+        runs[RunId("pathmnist", model, seed)] = Predictions(*(part.astype(np.float32) for part in parts))
     return Samples(y, np.arange(len(y))), runs
 
 
-def recordings() -> tuple[Samples, dict[RunId, Arrays]]:
+def recordings() -> tuple[Samples, dict[RunId, Predictions]]:
     """Stays in two folds, a tenth of them septic, and log-odds whose noise the hours of a stay share."""
     rng, stays, hours = np.random.default_rng(0), 240, 30
     stay = np.repeat(np.arange(stays), hours)
@@ -48,12 +41,8 @@ def recordings() -> tuple[Samples, dict[RunId, Arrays]]:
     for number in (0, 1):
         rows = fold == number
         score = (2 * y - 3 + rng.normal(size=stays)[stay] + 0.3 * rng.normal(size=len(y))).astype(np.float32)[rows]
-        runs[RunId("challenge2019", "clai-m", 0, number)] = {
-            "score": score,
-            "probability": expit(score),
-            "calibrated": expit(0.8 * score - 0.5).astype(np.float32),
-            "alarm": score > -0.7,
-        }
+        calibrated = expit(0.8 * score - 0.5).astype(np.float32)
+        runs[RunId("challenge2019", "clai-m", 0, number)] = Predictions(score, expit(score), calibrated, score > -0.7)
     return Samples(y, stay, stay, fold), runs
 
 
@@ -71,10 +60,9 @@ def write_predicted_evidence(root: Path) -> Path:
         samples, runs = multiclass(model, seeds=3)
         save_samples(folder / "samples.parquet", samples)
         save_predictions(folder / f"predictions_{model}.parquet", runs, dict.fromkeys(runs, TEMPERATURE))
-        both[model] = {run.seed: Predicted(part["probability"], part["calibrated"]) for run, part in runs.items()}
+        both[model] = {run.seed: part for run, part in runs.items()}
         for run, part in runs.items():
-            fold = Fold(None, samples.y, samples.group, {}, {}, {}, None)
-            metrics = measure(fold, Predictions(**part), recordings=False) | {"temperature": TEMPERATURE}
+            metrics = measure(fold_of(samples, None, None), part, recordings=False) | {"temperature": TEMPERATURE}
             reading = {"rule": "printed", "shares": "population"} if model == "clai-m" else {"rule": "", "shares": ""}
             rows = reading | {"metric": list(metrics), "value": list(metrics.values())}
             tables[str(run)] = pd.DataFrame(rows)

@@ -1,5 +1,7 @@
 """Intervals by patient and net benefit."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from replication.metrics.bootstrap import Fold, Ranked, bca_limits, net_benefit, patient_intervals
+from replication.metrics.bootstrap import Fold, Predictions, Ranked, bca_limits, net_benefit, patient_intervals
 from replication.metrics.challenge_utility import hourly_utility, utility_score
 
 
@@ -37,17 +39,20 @@ def fold(seed: int, patients: int, hours: int, number: int | None = None) -> Fol
     y = ((patient % 3 == 0) & (np.tile(np.arange(hours), patients) >= hours // 2)).astype(np.int64)
     noise = np.repeat(rng.normal(size=patients), hours) + rng.normal(size=len(y))
     good, bad = (y + noise).astype(np.float32), (0.3 * y + noise).astype(np.float32)
-    alarms = {"good": good > 1, "bad": bad > 1}
-    scores = {"good": good, "bad": bad}
-    return Fold(seed if number is None else number, y, patient, scores, alarms, scores, hourly_utility(y, patient, 6))
+    predictions = {name: Predictions(score, score, score, score > 1) for name, score in (("good", good), ("bad", bad))}
+    return Fold(seed if number is None else number, y, patient, hourly_utility(y, patient, 6), predictions)
+
+
+def score(one: Fold, model: str) -> NDArray[np.floating]:
+    return one.predictions[model].score
 
 
 def test_value_is_the_mean_over_folds_and_lies_in_its_interval() -> None:
     folds = [fold(0, 60, 12), fold(1, 60, 12)]
     table = patient_intervals(folds, ["good", "bad"], draws=200)
     own = table.set_index(["model", "metric"]).loc["good"]
-    assert own.loc["auroc", "value"] == pytest.approx(np.mean([roc_auc_score(f.y, f.scores["good"]) for f in folds]))
-    expected = np.mean([utility_score(f.utility, f.alarms["good"]) for f in folds if f.utility is not None])
+    assert own.loc["auroc", "value"] == pytest.approx(np.mean([roc_auc_score(f.y, score(f, "good")) for f in folds]))
+    expected = np.mean([utility_score(f.utility, score(f, "good") > 1) for f in folds if f.utility is not None])
     assert own.loc["utility", "value"] == pytest.approx(expected)
     assert ((table["low"] < table["value"]) & (table["value"] < table["high"])).all()
     assert (table["patients"] == 120).all()
@@ -84,7 +89,7 @@ def test_draws_and_the_jackknife_are_of_patients_fold_after_fold() -> None:
     table = patient_intervals(folds, ["good"], draws=30).set_index("metric")
 
     def area(one: Fold, weight: NDArray[np.float64]) -> float:
-        return float(average_precision_score(one.y, one.scores["good"], sample_weight=weight[one.patient]))
+        return float(average_precision_score(one.y, score(one, "good"), sample_weight=weight[one.patient]))
 
     generator = np.random.default_rng(0)
     whole = np.array([area(one, np.ones(45)) for one in folds])
@@ -113,18 +118,18 @@ def test_seeds_of_a_fold_share_its_draws_and_count_its_patients_once() -> None:
 
 def test_a_model_that_fewer_seeds_have_is_averaged_over_those() -> None:
     first, second = fold(0, 60, 12, number=0), fold(1, 60, 12, number=0)
-    lacking = second._replace(scores={"good": second.scores["good"]}, alarms={"good": second.alarms["good"]})
+    lacking = replace(second, predictions={"good": second.predictions["good"]})
     for order in ([first, lacking], [lacking, first]):
         table = patient_intervals(order, ["good", "bad"], draws=50).set_index(["model", "metric"])
-        both = [roc_auc_score(unit.y, unit.scores["good"]) for unit in (first, second)]
+        both = [roc_auc_score(unit.y, score(unit, "good")) for unit in (first, second)]
         assert table.loc[("good", "auroc"), "value"] == pytest.approx(np.mean(both))
-        assert table.loc[("bad", "auroc"), "value"] == pytest.approx(roc_auc_score(first.y, first.scores["bad"]))
+        assert table.loc[("bad", "auroc"), "value"] == pytest.approx(roc_auc_score(first.y, score(first, "bad")))
         assert table["low"].notna().all()
 
 
 def test_a_draw_without_positives_in_one_fold_counts_with_the_others() -> None:
     whole, barren = fold(0, 60, 12), fold(1, 60, 12)
-    barren = barren._replace(y=np.zeros_like(barren.y), utility=None)
+    barren = replace(barren, y=np.zeros_like(barren.y), utility=None)
     alone, both = (patient_intervals(folds, ["good"], 50).set_index("metric") for folds in ([whole], [whole, barren]))
     assert list(both.loc["auroc", ["value", "low", "high"]]) == list(alone.loc["auroc", ["value", "low", "high"]])
 

@@ -6,16 +6,17 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import softmax
 
+from replication.metrics.bootstrap import Predictions
 from replication.metrics.classification import multiclass_metrics
-from replication.metrics.comparisons import METRICS, Predicted, compare_models, paired_difference
+from replication.metrics.comparisons import METRICS, compare_models, paired_difference
 
 
-def predicted(y: NDArray[np.int64], seed: int, skill: float) -> Predicted:
+def predicted(y: NDArray[np.int64], seed: int, skill: float) -> Predictions:
     score = np.random.default_rng(seed).normal(size=(len(y), 3)) + skill * np.eye(3)[y]
-    return Predicted(softmax(score, axis=1), softmax(2 * score, axis=1))
+    return Predictions(score, softmax(score, axis=1), softmax(2 * score, axis=1))
 
 
-def three_models() -> tuple[NDArray[np.int64], dict[str, dict[int, Predicted]]]:
+def three_models() -> tuple[NDArray[np.int64], dict[str, dict[int, Predictions]]]:
     y = np.random.default_rng(9).integers(0, 3, 240)
     good = {seed: predicted(y, seed, 2.0) for seed in range(3)}
     bad = {seed: predicted(y, 10 + seed, 1.0) for seed in range(1, 4)}

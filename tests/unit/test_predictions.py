@@ -8,22 +8,22 @@ import pytest
 from clai.calibration import scaled_softmax
 from clai.errors import InputError
 from replication.experiments.predictions import (
-    Predictions,
     Samples,
     load_predictions,
     load_samples,
     save_predictions,
     save_samples,
 )
+from replication.metrics.bootstrap import Predictions
 from replication.metrics.classification import binary_metrics, multiclass_metrics
 from replication.runs.identity import RunId
-from support.predictions import TEMPERATURE, Arrays, multiclass, recordings
+from support.predictions import TEMPERATURE, multiclass, recordings
 
 THRESHOLDS = (0.02, 0.1)
 
 
 def stored(
-    folder: Path, samples: Samples, runs: dict[RunId, Arrays], temperature: float, classes: int
+    folder: Path, samples: Samples, runs: dict[RunId, Predictions], temperature: float, classes: int
 ) -> list[Predictions]:
     """What the files hold after both were written and read."""
     save_samples(folder / "samples.parquet", samples)
@@ -40,28 +40,27 @@ def stored(
 def test_classes_are_exact_and_areas_within_a_hundredth_of_a_percent(tmp_path: Path) -> None:
     samples, runs = multiclass()
     for given, kept in zip(runs.values(), stored(tmp_path, samples, runs, TEMPERATURE, 4), strict=True):
-        assert np.array_equal(given["score"].argmax(1), kept.score.argmax(1))
-        before, after = (multiclass_metrics(samples.y, p) for p in (given["probability"], kept.probability))
+        assert np.array_equal(given.score.argmax(1), kept.score.argmax(1))
+        before, after = (multiclass_metrics(samples.y, p) for p in (given.probability, kept.probability))
         for metric in ("accuracy", "precision", "f1", "macro_f1", "kappa"):
             assert before[metric] == after[metric]
         assert after["roc_auc"] == pytest.approx(before["roc_auc"], abs=5e-5)
         assert after["ece"] == pytest.approx(before["ece"], abs=5e-4)
-        assert np.allclose(kept.calibrated, scaled_softmax(given["score"], TEMPERATURE), atol=2e-3)
+        assert np.allclose(kept.calibrated, scaled_softmax(given.score, TEMPERATURE), atol=2e-3)
 
 
 def test_alarms_and_f1_are_exact_and_precision_keeps_its_digits(tmp_path: Path) -> None:
     samples, runs = recordings()
     for (run, given), kept in zip(runs.items(), stored(tmp_path, samples, runs, 1.0, 2), strict=True):
         y = samples.y[samples.rows(run.fold)]
+        assert given.alarm is not None
         assert kept.alarm is not None
-        assert np.array_equal(given["alarm"], kept.alarm)
-        assert np.array_equal(given["score"] > 0, kept.score > 0)
+        assert np.array_equal(given.alarm, kept.alarm)
+        assert np.array_equal(given.score > 0, kept.score > 0)
         for threshold in THRESHOLDS:  # calibrations are fitted again from float32, and few samples are as close as that
-            moved = (given["calibrated"] > threshold) != (kept.calibrated > threshold)
+            moved = (given.calibrated > threshold) != (kept.calibrated > threshold)
             assert moved.sum() <= 1
-        before, after = (
-            binary_metrics(y, p["score"], p["probability"], p["calibrated"], threshold=0) for p in (given, vars(kept))
-        )
+        before, after = (binary_metrics(y, p.score, p.probability, p.calibrated, threshold=0) for p in (given, kept))
         assert before["f1"] == after["f1"]
         for metric in ("auroc", "auprc", "ece", "ece_calibrated", "ece_positive_rate", "brier", "brier_calibrated"):
             assert after[metric] == pytest.approx(before[metric], abs=5e-4)

@@ -75,7 +75,7 @@ def test_every_model_learns_the_classes_and_is_measured(model: str, tmp_path: Pa
     accuracy = metrics[metrics["metric"] == "accuracy"].set_index("rule")["value"]
     assert set(accuracy.index) == (set(RULES) if MODELS[model].kernel else {""})
     assert accuracy.max() > 0.6
-    decided = cell.evaluation.predictions["probability"].argmax(axis=1) == run.data["y_test"]
+    decided = cell.evaluation.predictions.probability.argmax(axis=1) == run.data["y_test"]
     assert decided.mean() == pytest.approx(accuracy["printed" if MODELS[model].kernel else ""])
     assert cell.history["validation_accuracy"].notna().all()
     views = 2 if model == "supervised-contrastive" else 1

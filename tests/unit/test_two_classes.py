@@ -18,7 +18,7 @@ from replication.experiments.evaluation import evaluate
 from replication.experiments.predictions import samples_of, save_predictions, save_samples
 from replication.experiments.published import pack
 from replication.experiments.read_outs import measure_read_outs
-from replication.metrics.comparisons import METRICS, Predicted, compare_models
+from replication.metrics.comparisons import METRICS, compare_models
 from replication.models.base import create
 from replication.models.clai import CLaI
 from replication.models.embedding import embed_splits
@@ -83,11 +83,11 @@ def test_two_classes_have_all_evidence(
         evaluation = evaluate(run, made, run.splits)
         of_run, y = evaluation.predictions, np.asarray(data["y_test"])
         main = evaluation.metrics.query("rule in ['printed', ''] and shares in ['population', '']")
-        found, label = main.set_index("metric")["value"], of_run["score"] > 0
+        found, label = main.set_index("metric")["value"], of_run.score > 0
         for name, value in {
             "accuracy": sk.accuracy_score(y, label), "precision": sk.precision_score(y, label, zero_division=0),
-            "recall": sk.recall_score(y, label), "f1": sk.f1_score(y, label), "roc_auc": sk.roc_auc_score(y, of_run["score"]),
-            "auprc": sk.average_precision_score(y, of_run["score"]), "prevalence": y.mean(),
+            "recall": sk.recall_score(y, label), "f1": sk.f1_score(y, label), "roc_auc": sk.roc_auc_score(y, of_run.score),
+            "auprc": sk.average_precision_score(y, of_run.score), "prevalence": y.mean(),
         }.items():  # fmt: skip
             assert found[name] == pytest.approx(value, abs=1e-6), name
         assert (found["auroc"], found["ece_calibrated"]) == (found["roc_auc"], found["ece_scaled"])
@@ -98,7 +98,7 @@ def test_two_classes_have_all_evidence(
             assert values[:, "accuracy"].drop(["vote", "parzen"]).min() > 0.6, "guessing has 0.5"
             assert values["vote", "accuracy"] == pytest.approx(found["accuracy"], abs=1e-6)
         tables[str(run.id)] = evaluation.metrics
-        predicted[model] = {0: Predicted(of_run["probability"], of_run["calibrated"])}
+        predicted[model] = {0: of_run}
         save_predictions(evidence.path("two", predictions_of(model)), {run.id: of_run}, {})
         embedded = embed_splits(run, made.network) if isinstance(made, CLaI) else None
         pack(run, made, embedded, 1000, {"run": str(run.id)}, found.to_dict(), tmp_path)

@@ -61,8 +61,6 @@ rule summarise_recordings:
         "<logs>/{dataset}/summarise_recordings.log",
     conda:
         "../../envs/environment.yaml"
-    params:
-        settings=only("validation_share_recordings"),
     message:
         "Draw intervals by patient, decision curves and the latent signals of {wildcards.dataset}."
     script:

@@ -2,13 +2,12 @@
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from replication.datasets import prepared
-from replication.experiments.predictions import samples_of
+from replication.experiments.predictions import read_runs, samples_of
 from replication.experiments.projections import stages, tsne
-from replication.metrics.comparisons import Predicted, compare_models
+from replication.metrics.comparisons import compare_models
 from replication.models.base import create
 from replication.models.embedding import load_embedded
 from replication.models.run import Run
@@ -20,12 +19,12 @@ start_job(snakemake.log[0])
 inputs, output, settings = snakemake.input, snakemake.output, snakemake.params.settings
 data = prepared.load(Path(inputs.prepared).parent)
 samples = samples_of(data)  # The epochs of a sleeper resemble each other; images stand for themselves.
-predicted: dict[str, dict[int, Predicted]] = {}
-for path in inputs.predictions:
-    run_id = RunId.parse(path)
-    with np.load(path, allow_pickle=False) as arrays:
-        predicted.setdefault(run_id.model, {})[run_id.seed] = Predicted(arrays["probability"], arrays["calibrated"])
-compare_models(samples.y, samples.group, predicted).to_csv(output.comparisons, index=False, float_format="%.6g")
+runs = read_runs(inputs.predictions)
+by_model = {
+    model: {run.seed: predicted for run, predicted in runs.items() if run.model == model}
+    for model in dict.fromkeys(run.model for run in runs)
+}
+compare_models(samples.y, samples.group, by_model).to_csv(output.comparisons, index=False, float_format="%.6g")
 
 frames = {name: pd.DataFrame(columns=COLUMNS[f"{name}.csv.gz"]) for name in ("tsne", "stages")}
 for path in map(Path, inputs.embedded):

@@ -5,8 +5,8 @@ from pathlib import Path
 import pandas as pd
 
 from replication.datasets import prepared
-from replication.experiments.evaluation import predicted_folds
 from replication.experiments.latent_signals import mean_areas, trace_signals
+from replication.experiments.predictions import folds_of, read_runs, samples_of
 from replication.metrics.bootstrap import net_benefit, patient_intervals
 from replication.runs.columns import COLUMNS
 from replication.runs.gather import gather
@@ -14,12 +14,13 @@ from replication.runs.jobs import start_job
 
 start_job(snakemake.log[0])
 data = prepared.load(Path(snakemake.input.prepared).parent)
-folds, curves = [], {}
-for paths, fold in predicted_folds(data, snakemake.params.settings, snakemake.input.predictions):
-    folds.append(fold)
-    for model, path in paths.items():
-        curves[path] = net_benefit(fold.y, fold.calibrated[model])
-models = list(dict.fromkeys(model for fold in folds for model in fold.scores))  # seeds may differ by model
+runs, samples = read_runs(snakemake.input.predictions), samples_of(data)
+folds = folds_of(samples, runs, data.info.get("label_hours_before"))
+models = list(dict.fromkeys(model for fold in folds for model in fold.predictions))  # seeds may differ by model
+curves = {
+    str(run): net_benefit(samples.y[samples.rows(run.fold)], runs[run].calibrated)
+    for run in sorted(runs, key=lambda run: (run.seed, run.fold))
+}
 patient_intervals(folds, models).to_csv(snakemake.output.intervals, index=False, float_format="%.6g")
 gather(curves, COLUMNS["decision.csv"]).to_csv(snakemake.output.decision, index=False, float_format="%.6g")
 stay, processes = trace_signals(data, snakemake.input.embedded, snakemake.input.latent)

@@ -3,9 +3,9 @@
 Training imports nothing from here, so a new figure of merit refits nothing.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ from clai.calibration import fit_logistic, fit_temperature, scaled_softmax
 from clai.inference import RULES, ParzenMeans, Rule, decide, log_posteriors, predict_labels, probabilities
 from clai.kernels import Kernel
 from replication.datasets.prepared import Prepared
-from replication.metrics.bootstrap import Fold
+from replication.metrics.bootstrap import Predictions
 from replication.metrics.challenge_utility import HourlyUtility, choose_alarm_threshold, hourly_utility, utility_score
 from replication.metrics.classification import (
     binary_metrics,
@@ -32,7 +32,6 @@ from replication.models.clai import CLaI
 from replication.models.embedding import Embedded, embed_splits, similarity_means
 from replication.models.run import Run
 from replication.models.splits import recording_rows
-from replication.runs.identity import RunId
 
 Floats = NDArray[np.float64]
 Shares = Literal["population", "equal"]
@@ -53,51 +52,24 @@ class Evaluation(NamedTuple):
     """The figures of merit of a run on its test samples.
 
     metrics: columns rule, shares, metric, value; rule and shares are empty for a model without references. reliability: columns
-    kind, mapping, bin, n, confidence, accuracy. predictions: float32 arrays `score`, `probability` and `calibrated`, (N,) for two
-    classes and (N, C) for more. Where there are utilities, also `alarm` (N,): whether the score is above the threshold that
-    served validation patients best.
+    kind, mapping, bin, n, confidence, accuracy. predictions: in float32; an alarm is a score above the threshold that served
+    validation patients best.
     """
 
     metrics: pd.DataFrame
     reliability: pd.DataFrame
-    predictions: dict[str, NDArray[Any]]
+    predictions: Predictions
 
     def save(self, metrics: str | Path, reliability: str | Path, predictions: str | Path) -> None:
         self.metrics.to_csv(metrics, index=False)
         self.reliability.to_csv(reliability, index=False)
-        np.savez(predictions, **self.predictions)  # type: ignore[arg-type]
+        np.savez(predictions, **{name: part for name, part in vars(self.predictions).items() if part is not None})
 
 
 def utility_of(data: Prepared, rows: NDArray[np.bool_]) -> HourlyUtility | None:
     """Return the Challenge's utilities of these hours of recordings; None without a known onset."""
     before = data.info.get("label_hours_before")
     return None if before is None else hourly_utility(data["y_all"][rows], data["groups_all"][rows], before)
-
-
-def predicted_folds(
-    data: Prepared, settings: Mapping[str, Any], predictions: Sequence[str]
-) -> Iterator[tuple[dict[str, str], Fold]]:
-    """Yield each seed's test folds of recordings: the prediction files (of `predictions`) by model, and what they hold."""
-    folds: dict[tuple[int, int | None], dict[str, str]] = {}
-    for path in predictions:
-        run_id = RunId.parse(path)
-        folds.setdefault((run_id.seed, run_id.fold), {})[run_id.model] = path
-    for (_, fold), paths in sorted(folds.items()):
-        # All models of a seed and a fold have the same rows.
-        rows = recording_rows(data, settings, RunId.parse(next(iter(paths.values()))))[2]
-        arrays = {model: np.load(path, allow_pickle=False) for model, path in paths.items()}
-        yield (
-            paths,
-            Fold(
-                number=fold,
-                y=data["y_all"][rows],
-                patient=data["patients_all"][rows],
-                scores={model: part["score"] for model, part in arrays.items()},
-                alarms={model: part["alarm"] for model, part in arrays.items() if "alarm" in part},
-                calibrated={model: part["calibrated"] for model, part in arrays.items()},
-                utility=utility_of(data, rows),
-            ),
-        )
 
 
 def evaluate(run: Run, model: Model, splits: Splits) -> Evaluation:
@@ -159,11 +131,15 @@ def evaluate_scores(run: Run, test: Scored, val: Scored, voted: bool = False) ->
         return _evaluation(test, probability, calibrated, metrics)
     alarm = test.score > choose_alarm_threshold(of_val, val.score)
     metrics["utility"] = utility_score(of_test, alarm)
-    return _evaluation(test, probability, calibrated, metrics, alarm=alarm)
+    return _evaluation(test, probability, calibrated, metrics, alarm)
 
 
 def _evaluation(
-    test: Scored, raw: Floats, calibrated: Floats, metrics: Mapping[str, float], **further: NDArray[Any]
+    test: Scored,
+    raw: Floats,
+    calibrated: Floats,
+    metrics: Mapping[str, float],
+    alarm: NDArray[np.bool_] | None = None,
 ) -> Evaluation:
     rows = pd.DataFrame({"rule": "", "shares": "", "metric": list(metrics), "value": list(metrics.values())})
     kind = "top-label" if raw.ndim == 2 else "positive-rate"
@@ -171,9 +147,9 @@ def _evaluation(
     for mapping, p in (("raw", raw), ("calibrated", calibrated)):
         pairs = top_label(test.y, p) if raw.ndim == 2 else (p, test.y)
         diagrams.append(reliability(*pairs).assign(kind=kind, mapping=mapping))
-    arrays = {"score": test.score, "probability": raw, "calibrated": calibrated}
-    predictions = {name: values.astype(np.float32) for name, values in arrays.items()}
-    return Evaluation(rows, pd.concat(diagrams, ignore_index=True), predictions | further)
+    score, probability, mapped = (part.astype(np.float32) for part in (test.score, raw, calibrated))
+    predictions = Predictions(score, probability, mapped, alarm)
+    return Evaluation(rows, pd.concat(diagrams, ignore_index=True), predictions)
 
 
 def measure_agreement(run: Run, kernel: Kernel, embedded: Mapping[str, Embedded]) -> pd.DataFrame:

@@ -14,8 +14,8 @@ Scores are rounded to BITS significant bits, so that the files stay small; log-o
 The predicted class and the alarms are exact. The files hold no measurements and no identifiers.
 """
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,8 @@ from clai.errors import InputError
 from replication.datasets.files import read_parquet, reading
 from replication.datasets.prepared import Prepared
 from replication.datasets.splits import DEVELOPMENT
+from replication.metrics.bootstrap import Fold, Predictions
+from replication.metrics.challenge_utility import hourly_utility
 from replication.runs.identity import RunId
 
 Floats = NDArray[np.float64]
@@ -56,16 +58,6 @@ class Samples:
         return np.flatnonzero(chosen)
 
 
-@dataclass(frozen=True)
-class Predictions:
-    """What a run predicts for its test samples: (N,) for two classes, (N, C) for more; alarms (N,) where they have a utility."""
-
-    score: Floats
-    probability: Floats
-    calibrated: Floats
-    alarm: NDArray[np.bool_] | None = None
-
-
 def samples_of(data: Prepared) -> Samples:
     """Return the test samples of prepared data; patients and recordings get new numbers in the order of theirs."""
     if data.info["kind"] == "recordings":
@@ -83,6 +75,35 @@ def _renumbered(values: NDArray[Any]) -> NDArray[np.int64]:
     return np.unique(values, return_inverse=True)[1].astype(np.int64)
 
 
+def read_runs(paths: Iterable[str]) -> dict[RunId, Predictions]:
+    """Return what evaluations left as `predictions.npz`, by run, in the order of the paths."""
+    runs = {}
+    for path in paths:
+        with np.load(path, allow_pickle=False) as arrays:
+            runs[RunId.parse(path)] = Predictions(**arrays)
+    return runs
+
+
+def fold_of(samples: Samples, number: int | None, label_hours_before: float | None) -> Fold:
+    """Return the test samples of a fold, or all without folds, and no predictions yet."""
+    rows = samples.rows(number)
+    y, utility = samples.y[rows], None
+    if samples.recording is not None and label_hours_before is not None:
+        utility = hourly_utility(y, samples.recording[rows], label_hours_before)
+    return Fold(number, y, samples.group[rows], utility)
+
+
+def folds_of(samples: Samples, runs: Mapping[RunId, Predictions], label_hours_before: float | None) -> list[Fold]:
+    """Return the test folds of each seed with what its models predict."""
+    by_fold: dict[tuple[int, int | None], dict[str, Predictions]] = {}
+    for run in sorted(runs, key=lambda run: (run.seed, run.fold or 0)):
+        by_fold.setdefault((run.seed, run.fold), {})[run.model] = runs[run]
+    return [
+        replace(fold_of(samples, number, label_hours_before), predictions=of_models)
+        for (_, number), of_models in by_fold.items()
+    ]
+
+
 def save_samples(path: Path, samples: Samples) -> None:
     """Write `samples.parquet`."""
     _write(path, pd.DataFrame({name: part for name, part in vars(samples).items() if part is not None}))
@@ -93,13 +114,11 @@ def load_samples(path: Path) -> Samples:
     return Samples(**{str(name): column.to_numpy() for name, column in _read(path, _OF_SAMPLES).items()})
 
 
-def save_predictions(
-    path: Path, runs: Mapping[RunId, Mapping[str, NDArray[Any]]], temperatures: Mapping[RunId, float]
-) -> None:
-    """Write `predictions_<model>.parquet`: arrays of `predictions.npz` and, for many classes, temperatures by run."""
+def save_predictions(path: Path, runs: Mapping[RunId, Predictions], temperatures: Mapping[RunId, float]) -> None:
+    """Write `predictions_<model>.parquet`: what runs predict and, for many classes, temperatures by run."""
     frames = []
     for run, given in runs.items():
-        score = given["score"].astype(np.float64)
+        score = given.score.astype(np.float64)
         if score.ndim == 1:
             columns = _of_two(score, given)
         else:
@@ -109,13 +128,13 @@ def save_predictions(
     _write(path, pd.concat(frames))
 
 
-def _of_two(score: Floats, given: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+def _of_two(score: Floats, given: Predictions) -> dict[str, Any]:
     """Return the columns of scores (N,), which are log-odds, or votes in [-1, 1]."""
-    vote = bool(np.abs((1 + score) / 2 - given["probability"]).max() < CLOSE)
+    vote = bool(np.abs((1 + score) / 2 - given.probability).max() < CLOSE)
     largest = np.nextafter(np.float32(1), np.float32(0))
     log_odds = 2 * np.arctanh(np.clip(score, -largest, largest)) if vote else score
-    slope, intercept = _logistic(score, given["calibrated"].astype(np.float64))
-    alarms = {"alarm": given["alarm"]} if "alarm" in given else {}
+    slope, intercept = _logistic(score, given.calibrated.astype(np.float64))
+    alarms = {} if given.alarm is None else {"alarm": given.alarm}
     return {"log_odds": _rounded(log_odds), "vote": vote, "slope": slope, "intercept": intercept, **alarms}
 
 

@@ -8,7 +8,8 @@ Efron 1987, "Better bootstrap confidence intervals", J. Amer. Statist. Assoc. 82
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -33,20 +34,28 @@ DRAWS_AT_ONCE = 50
 """It bounds memory and decides no result."""
 
 
-class Fold(NamedTuple):
+@dataclass(frozen=True)
+class Predictions:
+    """What a run predicts for its test samples: (N,) for two classes, (N, C) for more; alarms (N,) where they have a utility."""
+
+    score: NDArray[np.floating]
+    probability: NDArray[np.floating]
+    calibrated: NDArray[np.floating]
+    alarm: NDArray[np.bool_] | None = None
+
+
+@dataclass(frozen=True)
+class Fold:
     """The test rows of a fold, and the predictions of the models of one seed on them.
 
-    number: of the fold; its seeds share it. y, patient: (rows,). scores, calibrated (probabilities), alarms: (rows,) by
-    model; alarms only where there is a utility.
+    number: of the fold; its seeds share it. y, patient: (rows,). utility: None where alarms have none. predictions: by model.
     """
 
     number: int | None
     y: NDArray[np.int64]
     patient: NDArray[np.int64]
-    scores: Mapping[str, NDArray[np.floating]]
-    alarms: Mapping[str, NDArray[np.bool_]]
-    calibrated: Mapping[str, NDArray[np.floating]]
     utility: HourlyUtility | None
+    predictions: Mapping[str, Predictions] = field(default_factory=dict)
 
 
 class Ranked:
@@ -170,13 +179,18 @@ def _measure_of(
     folds: Sequence[Fold], models: Sequence[str], rows: NDArray[np.intp], count: int
 ) -> Callable[[Floats], Floats]:
     """Return the function from weights of patients (draws, count) to the metrics (draws, folds, models, METRICS) or NaN."""
-    runs = [(f, m, model) for f in range(len(folds)) for m, model in enumerate(models) if model in folds[f].scores]
-    ranked = {(f, m): Ranked(folds[f].y, folds[f].scores[model], rows, count) for f, m, model in runs}
-    utilities = {(f, m): _by_patient(folds[f], model, rows, count) for f, m, model in runs}
+    runs = {
+        (f, m): fold.predictions[model]
+        for f, fold in enumerate(folds)
+        for m, model in enumerate(models)
+        if model in fold.predictions
+    }
+    ranked = {(f, m): Ranked(folds[f].y, run.score, rows, count) for (f, m), run in runs.items()}
+    utilities = {(f, m): _by_patient(folds[f].utility, run.alarm, rows, count) for (f, m), run in runs.items()}
 
     def measure(weights: Floats) -> Floats:
         measured = np.full((len(weights), len(folds), len(models), len(METRICS)), np.nan)
-        for f, m, _ in runs:
+        for f, m in runs:
             measured[:, f, m, :2] = ranked[f, m].areas(weights)
             earned, silence, best = (weights @ part for part in utilities[f, m])
             measured[:, f, m, 2] = _ratio(earned - silence, best - silence)
@@ -190,11 +204,13 @@ def _mean_over_folds(measured: Floats) -> Floats:
     return _ratio(np.nansum(measured, axis=1), (~np.isnan(measured)).sum(1))  # nanmean would warn
 
 
-def _by_patient(fold: Fold, model: str, rows: NDArray[np.intp], count: int) -> tuple[Floats, Floats, Floats]:
-    """Return the utility of a model's alarms, of none and of the best, each summed by patient (count,); 0 without any."""
-    if fold.utility is None or model not in fold.alarms:
+def _by_patient(
+    utility: HourlyUtility | None, alarms: NDArray[np.bool_] | None, rows: NDArray[np.intp], count: int
+) -> tuple[Floats, Floats, Floats]:
+    """Return the utility of alarms, of none and of the best, each summed by patient (count,); 0 without any."""
+    if utility is None or alarms is None:
         return (np.zeros(count),) * 3
-    parts = utility_parts(fold.utility, fold.alarms[model])
+    parts = utility_parts(utility, alarms)
     earned, silent, most = (np.bincount(rows, weights=part, minlength=count).astype(np.float64) for part in parts)
     return earned, silent, most
 

@@ -24,19 +24,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
-from replication.metrics.bootstrap import DRAWS, LEVEL, Ranked, in_parts
+from replication.metrics.bootstrap import DRAWS, LEVEL, Predictions, Ranked, in_parts
 from replication.metrics.classification import ECE_BINS, of_classes, ranked_classes, top_label
 from replication.runs.columns import COLUMNS
 
 Floats = NDArray[np.float64]
 METRICS = ("accuracy", "macro_f1", "ece", "ece_scaled", "roc_auc")
-
-
-class Predicted(NamedTuple):
-    """The probabilities of a run for the test samples, (N,) for two classes and (N, C) for more, and the same calibrated."""
-
-    probability: NDArray[np.floating]
-    calibrated: NDArray[np.floating]
 
 
 class Difference(NamedTuple):
@@ -49,7 +42,7 @@ class Difference(NamedTuple):
 
 
 def compare_models(
-    y: NDArray[np.int64], groups: NDArray[np.int64], runs: Mapping[str, Mapping[int, Predicted]], draws: int = DRAWS
+    y: NDArray[np.int64], groups: NDArray[np.int64], runs: Mapping[str, Mapping[int, Predictions]], draws: int = DRAWS
 ) -> pd.DataFrame:
     """Return the differences in `METRICS` between each model and each one behind it, then the `METRICS` of each model alone.
 
@@ -124,13 +117,13 @@ def paired_difference(of_seeds: Floats, drawn: Floats, groups: int) -> Differenc
 
 
 def _measure_of(
-    y: NDArray[np.int64], group: NDArray[np.intp], count: int, predicted: Predicted
+    y: NDArray[np.int64], group: NDArray[np.intp], count: int, predicted: Predictions
 ) -> Callable[[Floats], Floats]:
     """Return the function from weights of groups (draws, count) to `METRICS` (draws, metrics).
 
     All but the areas under ROC curves follow from sums over samples, so that a matrix of sums by group serves every draw.
     """
-    probability, calibrated = (of_classes(part) for part in predicted)
+    probability, calibrated = (of_classes(part) for part in (predicted.probability, predicted.calibrated))
     classes = probability.shape[1]
     labels, called = (np.eye(classes)[indices] for indices in (y, probability.argmax(1)))
     _, correct = top_label(y, probability)

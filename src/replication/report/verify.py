@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from replication.experiments.predictions import Predictions, Samples, load_predictions, load_samples
-from replication.metrics.bootstrap import Fold, patient_intervals
-from replication.metrics.challenge_utility import hourly_utility, utility_score
+from replication.experiments.predictions import Samples, fold_of, folds_of, load_predictions, load_samples
+from replication.metrics.bootstrap import Fold, Predictions, patient_intervals
+from replication.metrics.challenge_utility import utility_score
 from replication.metrics.classification import binary_metrics, sample_metrics
-from replication.metrics.comparisons import Predicted, compare_models
+from replication.metrics.comparisons import compare_models
 from replication.report.claims.page import verdict_of
 from replication.report.evidence import PRINTED_RULE, PRINTED_SHARES, Evidence, printed_reading
 from replication.report.tables.paper import TABLE1_METRICS
@@ -74,7 +74,8 @@ def recompute(evidence: Evidence, dataset: str) -> dict[str, pd.DataFrame]:
         if (path := evidence.path(dataset, predictions_of(model))).exists()
         for replicate, predictions in load_predictions(path, samples, classes)
     }
-    folds = {run.fold: _fold(samples, run.fold, description.get("label_hours_before")) for run in runs}
+    before = description.get("label_hours_before")
+    folds = {run.fold: fold_of(samples, run.fold, before) for run in runs}
     voting = set(published.loc[published["rule"] == PRINTED_RULE, "model"])
     tables = {}
     for run, predictions in runs.items():
@@ -85,16 +86,7 @@ def recompute(evidence: Evidence, dataset: str) -> dict[str, pd.DataFrame]:
     found = {"metrics.csv": gather(tables, columns.COLUMNS["metrics.csv"])}
     if samples.fold is None:
         return found | _comparisons(evidence.frame(dataset, "comparisons.csv"), samples, runs)
-    return found | _of_patients(evidence, dataset, runs, folds)
-
-
-def _fold(samples: Samples, number: int | None, label_hours_before: float | None) -> Fold:
-    """Return the test samples of a fold, or all without folds, and no predictions yet."""
-    rows = samples.rows(number)
-    y, utility = samples.y[rows], None
-    if samples.recording is not None and label_hours_before is not None:
-        utility = hourly_utility(y, samples.recording[rows], label_hours_before)
-    return Fold(number, y, samples.group[rows], {}, {}, {}, utility)
+    return found | _of_patients(evidence.frame(dataset, "intervals.csv"), folds_of(samples, runs, before))
 
 
 def measure(tested: Fold, predictions: Predictions, recordings: bool) -> dict[str, float]:
@@ -113,36 +105,24 @@ def _comparisons(
     published: pd.DataFrame, samples: Samples, runs: Mapping[RunId, Predictions]
 ) -> dict[str, pd.DataFrame]:
     """Return the differences between models; nothing where none are published."""
-    by_model: dict[str, dict[int, Predicted]] = {}
-    for model in dict.fromkeys([*published["model"], *published["other"].dropna()]):
-        for run in [run for run in runs if run.model == model]:
-            predicted = Predicted(runs[run].probability, runs[run].calibrated)
-            by_model.setdefault(model, {})[run.seed] = predicted
+    there = {run.model for run in runs}
+    by_model = {
+        model: {run.seed: predicted for run, predicted in runs.items() if run.model == model}
+        for model in dict.fromkeys([*published["model"], *published["other"].dropna()])
+        if model in there
+    }
     if not by_model:
         return {}
     return {"comparisons.csv": compare_models(samples.y, samples.group, by_model, int(published["draws"].iloc[0]))}
 
 
-def _of_patients(
-    evidence: Evidence, dataset: str, runs: Mapping[RunId, Predictions], folds: Mapping[int | None, Fold]
-) -> dict[str, pd.DataFrame]:
+def _of_patients(published: pd.DataFrame, folds: Sequence[Fold]) -> dict[str, pd.DataFrame]:
     """Return intervals by patient; nothing where none are published."""
-    published = evidence.frame(dataset, "intervals.csv")
     if published.empty:
         return {}
-    of_models: dict[tuple[int, int | None], dict[str, Predictions]] = {}
-    for run in sorted(runs, key=lambda run: (run.seed, run.fold or 0)):
-        of_models.setdefault((run.seed, run.fold), {})[run.model] = runs[run]
-    filled = [
-        folds[fold]._replace(
-            scores={model: part.score for model, part in parts.items()},
-            alarms={model: part.alarm for model, part in parts.items() if part.alarm is not None},
-            calibrated={model: part.calibrated for model, part in parts.items()},
-        )
-        for (_, fold), parts in of_models.items()
-    ]
-    models = [model for model in published["model"].unique() if model in {run.model for run in runs}]
-    return {"intervals.csv": patient_intervals(filled, models, int(published["draws"].iloc[0]))}
+    there = {model for fold in folds for model in fold.predictions}
+    models = [model for model in published["model"].unique() if model in there]
+    return {"intervals.csv": patient_intervals(folds, models, int(published["draws"].iloc[0]))}
 
 
 def compare(published: float, here: float, tolerance: float) -> Agreement:
