@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from clai.errors import InputError
-from replication.report.labels import VARIANT_TITLES, model_title
+from replication.report.labels import MODEL_OF, VARIANT_TITLES, model_title
 from replication.report.patients import read_description, withheld
 from replication.runs.columns import COLUMNS
 from replication.runs.identity import RunId
@@ -27,8 +27,6 @@ PRINTED_LOSS = {
     "challenge2019-septic": ("recording-batches", "printed-loss-septic"),
 }
 """By cohort the studies that train CLaI with the printed loss, which weights all pairs alike; first the paper's batches."""
-MODEL_OF = {"full": "clai-m", "cosine": "clai-c"}
-"""The models behind what studies call by a kernel; other methods have the model's name."""
 
 
 @cache

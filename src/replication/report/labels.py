@@ -9,6 +9,9 @@ from replication.runs.models import MODELS
 MAJORITY = "majority-class"
 """Key of rows that always name the class most frequent in training. The registry of models does not have it."""
 
+MODEL_OF = {"full": "clai-m", "cosine": "clai-c"}
+"""The models behind the methods that studies call by a kernel; other methods have the model's name."""
+
 RULES = ("printed", "centred", "balanced", "parzen")
 """Decision rules in the order of tables: those of `clai.inference`, which needs torch. The report does not."""
 
@@ -143,7 +146,8 @@ def in_order(models: Iterable[str], known: Sequence[str] = tuple(MODELS)) -> lis
 
 
 def model_title(model: str) -> str:
-    """Return the name of a model in tables and figures; its key if it has no name here."""
+    """Return the name of a model, or of the one behind a method, in tables and figures; its key if it has no name here."""
+    model = MODEL_OF.get(model, model)
     if model in MODELS:
         return MODELS[model].title
     if model == MAJORITY:

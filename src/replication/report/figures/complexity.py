@@ -7,10 +7,10 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
-from replication.report.evidence import MODEL_OF, Evidence, by_setting
+from replication.report.evidence import Evidence, by_setting
 from replication.report.figures import style
 from replication.report.figures.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, VERMILION, WIDTH, Drawn
-from replication.report.labels import MEASURED_TITLES, VARIANT_TITLES, model_title
+from replication.report.labels import MEASURED_TITLES, MODEL_OF, VARIANT_TITLES, model_title
 from replication.report.printed_values import printed_value
 
 COMPUTATION_COLUMNS = ["dataset", "model", "quantity", "epoch", "x", "median", "low", "high", "n"]
@@ -56,7 +56,7 @@ def computation(evidence: Evidence, printed: pd.DataFrame) -> Drawn:
                 axes.plot(curve["x"], curve["median"], lw=1.3, **look)
                 axes.fill_between(curve["x"], curve["low"], curve["high"], color=look["color"], alpha=0.2, lw=0)
                 parts.append(curve.assign(dataset=study, model=cell, quantity=quantity))
-            title = model_title(MODEL_OF[method]) if method in MODEL_OF else VARIANT_TITLES[method]
+            title = model_title(method) if method in MODEL_OF else VARIANT_TITLES[method]
             entries.append(Line2D([], [], lw=1.5, label=f"{title}, {study}", **look))
     for axes, label in zip(panels, TIME_PANELS.values(), strict=True):
         axes.axhline(paper, color="0.3", ls=":", lw=1)

@@ -15,10 +15,10 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from replication.report.claims.multiclass import CIFAR10_GROUPS
 from replication.report.claims.sources import TARGETS
-from replication.report.evidence import MODEL_OF, Evidence
+from replication.report.evidence import Evidence
 from replication.report.figures import style
 from replication.report.figures.style import WIDTH, Drawn
-from replication.report.labels import in_order
+from replication.report.labels import MODEL_OF, in_order
 from replication.runs.models import CLAI, MODELS
 from replication.runs.outputs import PICTURED_MODEL
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from replication.report.evidence import Evidence
-from replication.report.labels import CLASS_COLOURS, in_order, model_title
+from replication.report.labels import CLASS_COLOURS, MODEL_OF, in_order, model_title
 from replication.runs.models import MODELS
 
 # PDF fonts are subset at every save, and each step would be reported.
@@ -146,7 +146,8 @@ def of_models(models: Iterable[str]) -> dict[str, Style]:
 
 
 def of_model(model: str) -> Style:
-    """Return the style of a model of the registry; a grey one for another model."""
+    """Return the style of a model of the registry, or of the one behind a method; a grey one for another model."""
+    model = MODEL_OF.get(model, model)
     return Style(MODELS[model].colour, MODELS[model].dash) if model in MODELS else Style(GREY)
 
 

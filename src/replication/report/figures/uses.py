@@ -3,10 +3,10 @@
 import pandas as pd
 from matplotlib.lines import Line2D
 
-from replication.report.evidence import MODEL_OF, Evidence
-from replication.report.figures.style import WIDTH, Drawn, Style, curves, new_figure, of_model, short_title
+from replication.report.evidence import Evidence
+from replication.report.figures.style import WIDTH, Drawn, Style, curves, handles, new_figure, of_model, short_title
 from replication.report.tables.layout import by_variants
-from replication.report.tables.uses import ALL_CLASSES, NUMBERS, chosen_read_outs, places_of_labels, title_of
+from replication.report.tables.uses import ALL_CLASSES, NUMBERS, chosen_read_outs, places_of_labels
 
 USES_COLUMNS = ["dataset", "model", "seed", "method", "rule", "references", "metric", "value"]
 PANELS = {
@@ -26,7 +26,7 @@ def new_classes(evidence: Evidence) -> Drawn:
     figure = new_figure(WIDTH, 6.4, evidence)
     panels = figure.subplots(len(PANELS), len(studies), squeeze=False, sharex=True)
     parts = [_shown(evidence, study) for study in studies]
-    styles = {method: _look(method) for part in parts for method in part["method"].unique()}
+    styles = {method: of_model(method) for part in parts for method in part["method"].unique()}
     for column, (study, part) in enumerate(zip(studies, parts, strict=True)):
         drawn = part.assign(model=part["method"], place=part["references"].map(NUMBERS.index))
         for axes, (metric, title) in zip(panels[:, column], PANELS.items(), strict=True):
@@ -37,8 +37,7 @@ def new_classes(evidence: Evidence) -> Drawn:
                 axes.set_ylabel(title)
         panels[0, column].set_title(short_title(evidence, study, 26), fontsize=8)
         panels[-1, column].set_xlabel("References of a new class")
-    entries = [Line2D([], [], color=s.colour, ls=s.dash, label=title_of(m)) for m, s in styles.items()]
-    figure.legend(handles=entries, loc="outside lower center", ncols=4)
+    figure.legend(handles=handles(styles), loc="outside lower center", ncols=4)
     return figure, parts
 
 
@@ -55,10 +54,6 @@ def _methods(evidence: Evidence, study: str) -> list[str]:
     return list(dict.fromkeys(variants["method"] for variants in evidence.expected[study]["cells"].values()))
 
 
-def _look(method: str) -> Style:
-    return of_model(MODEL_OF.get(method, method))
-
-
 def labels(evidence: Evidence) -> Drawn:
     """Draw accuracy against the share of wrong labels, and macro F1 against the ratio of the largest class to the smallest.
 
@@ -67,7 +62,7 @@ def labels(evidence: Evidence) -> Drawn:
     studies = evidence.at_hand()
     figure = new_figure(WIDTH, 0.8 + 2.4 * len(studies), evidence)
     rows = figure.subplots(len(studies), 2, squeeze=False, sharex="col")
-    looks = {method: _look(method) for study in studies for method in _methods(evidence, study)}
+    colours = {method: of_model(method).colour for study in studies for method in _methods(evidence, study)}
     parts = []
     for study, row in zip(studies, rows, strict=True):
         metrics = by_variants(evidence, study)
@@ -77,7 +72,7 @@ def labels(evidence: Evidence) -> Drawn:
             part = part.assign(dataset=study, x=part["labels"].map(places), value=100 * part["value"])
             for rules, dash in ((["", "printed"], "-"), ([RULE_OF_VOTES], ":")):
                 by_rule = part[part["rule"].isin(rules)]
-                styles = {method: Style(look.colour, dash) for method, look in looks.items()}
+                styles = {method: Style(colour, dash) for method, colour in colours.items()}
                 curves(axes, by_rule.assign(model=by_rule["method"]), "x", "value", styles, marker="o", ms=3)
             axes.set_xscale("log" if metric == "macro_f1" else "linear")
             axes.set_xticks(list(places.values()), [f"{place:g}" for place in places.values()])
@@ -87,7 +82,7 @@ def labels(evidence: Evidence) -> Drawn:
         row[1].set_ylabel("Macro F1 (%)")
     for axes, title in zip(rows[-1], ("Share of wrong labels", "Largest class over smallest"), strict=True):
         axes.set_xlabel(title)
-    entries = [Line2D([], [], color=look.colour, label=title_of(method)) for method, look in looks.items()]
+    entries = handles({method: Style(colour, "-") for method, colour in colours.items()})
     entries.append(Line2D([], [], color="0.3", ls=":", label=f"vote by the rule {RULE_OF_VOTES}"))
     figure.legend(handles=entries, loc="outside lower center", ncols=3)
     return figure, parts

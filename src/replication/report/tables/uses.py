@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from replication.report.evidence import MODEL_OF, Evidence, run_model
+from replication.report.evidence import Evidence, run_model
 from replication.report.labels import chosen, model_title
 from replication.report.statistics import minus
 from replication.report.tables.layout import Block, Sources, across, by_variants, results_tex, rows_by
@@ -54,16 +54,11 @@ def uses_frame(sources: Sources) -> pd.DataFrame:
                 "references": ["", *NUMBERS, *OUTSIDE],
                 "read_out": list(dict.fromkeys(["", *SCORES, *own["read_out"]])),
             }
-            named = {"method": title_of(variants["method"]), "left_out": variants["left-out"]}
+            named = {"method": model_title(variants["method"]), "left_out": variants["left-out"]}
             shared = {"dataset": study, "model": cell, **named, "data": evidence.data(study)}
             rows += rows_by(own, [*OWN, *COSTS, *NEW, *GAIN, *UNSEEN], by, shared)
     frame = pd.DataFrame(rows, columns=USES_COLUMNS)
     return frame[frame["n"] > 0]
-
-
-def title_of(method: str) -> str:
-    """Return the name of the model behind a method."""
-    return model_title(MODEL_OF.get(method, method))
 
 
 def chosen_read_outs(metrics: pd.DataFrame) -> pd.DataFrame:
@@ -139,7 +134,7 @@ def labels_frame(sources: Sources) -> pd.DataFrame:
         gains = _minus_baseline(measured, measured, ["labels", "seed", "metric"])
         gains["metric"] = "gain_" + gains["metric"]
         for cell, variants in evidence.expected[study]["cells"].items():
-            named = {"method": title_of(variants["method"]), "labels": variants["labels"]}
+            named = {"method": model_title(variants["method"]), "labels": variants["labels"]}
             shared = {"dataset": study, "model": cell, **named, "data": evidence.data(study)}
             own, gained = (part[part["model"] == cell] for part in (measured, gains))
             rows += rows_by(own, LABEL_METRICS, {"rule": own["rule"].unique()}, shared)
