@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 
 from replication.datasets import prepared
-from replication.experiments.predictions import read_runs, samples_of
+from replication.experiments.predictions import by_model, read_runs, samples_of
 from replication.experiments.projections import stages, tsne
 from replication.metrics.comparisons import compare_models
 from replication.models.base import create
@@ -20,11 +20,8 @@ inputs, output, settings = snakemake.input, snakemake.output, snakemake.params.s
 data = prepared.load(Path(inputs.prepared).parent)
 samples = samples_of(data)  # The epochs of a sleeper resemble each other; images stand for themselves.
 runs = read_runs(inputs.predictions)
-by_model = {
-    model: {run.seed: predicted for run, predicted in runs.items() if run.model == model}
-    for model in dict.fromkeys(run.model for run in runs)
-}
-compare_models(samples.y, samples.group, by_model).to_csv(output.comparisons, index=False, float_format="%.6g")
+compared = by_model(runs, [run.model for run in runs])
+compare_models(samples.y, samples.group, compared).to_csv(output.comparisons, index=False, float_format="%.6g")
 
 frames = {name: pd.DataFrame(columns=COLUMNS[f"{name}.csv.gz"]) for name in ("tsne", "stages")}
 for path in map(Path, inputs.embedded):

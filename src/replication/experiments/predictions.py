@@ -84,6 +84,15 @@ def read_runs(paths: Iterable[str]) -> dict[RunId, Predictions]:
     return runs
 
 
+def by_model(runs: Mapping[RunId, Predictions], models: Iterable[str]) -> dict[str, dict[int, Predictions]]:
+    """Return what runs predict by seed, of each of these models that has runs."""
+    return {
+        model: {run.seed: predicted for run, predicted in runs.items() if run.model == model}
+        for model in dict.fromkeys(models)
+        if model in {run.model for run in runs}
+    }
+
+
 def fold_of(samples: Samples, number: int | None, label_hours_before: float | None) -> Fold:
     """Return the test samples of a fold, or all without folds, and no predictions yet."""
     rows = samples.rows(number)

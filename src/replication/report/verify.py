@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from replication.experiments.predictions import Samples, fold_of, folds_of, load_predictions, load_samples
+from replication.experiments.predictions import Samples, by_model, fold_of, folds_of, load_predictions, load_samples
 from replication.metrics.bootstrap import Fold, Predictions, patient_intervals
 from replication.metrics.challenge_utility import utility_score
 from replication.metrics.classification import binary_metrics, sample_metrics
@@ -105,15 +105,10 @@ def _comparisons(
     published: pd.DataFrame, samples: Samples, runs: Mapping[RunId, Predictions]
 ) -> dict[str, pd.DataFrame]:
     """Return the differences between models; nothing where none are published."""
-    there = {run.model for run in runs}
-    by_model = {
-        model: {run.seed: predicted for run, predicted in runs.items() if run.model == model}
-        for model in dict.fromkeys([*published["model"], *published["other"].dropna()])
-        if model in there
-    }
-    if not by_model:
+    compared = by_model(runs, [*published["model"], *published["other"].dropna()])
+    if not compared:
         return {}
-    return {"comparisons.csv": compare_models(samples.y, samples.group, by_model, int(published["draws"].iloc[0]))}
+    return {"comparisons.csv": compare_models(samples.y, samples.group, compared, int(published["draws"].iloc[0]))}
 
 
 def _of_patients(published: pd.DataFrame, folds: Sequence[Fold]) -> dict[str, pd.DataFrame]:
