@@ -134,11 +134,6 @@ def test_a_draw_without_positives_in_one_fold_counts_with_the_others() -> None:
     assert list(both.loc["auroc", ["value", "low", "high"]]) == list(alone.loc["auroc", ["value", "low", "high"]])
 
 
-def test_seeds_of_a_fold_have_the_same_patients() -> None:
-    with pytest.raises(ValueError, match="fold 0: the test patients of its seeds differ"):
-        patient_intervals([fold(0, 60, 12, number=0), fold(1, 50, 12, number=0)], ["good"], 5)
-
-
 def test_net_benefit_by_hand() -> None:
     y, p = [1, 1, 0, 0, 0, 0, 0, 0, 0, 0], [0.9, 0.1, 0.6, 0.3, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1]
     table = net_benefit(y, p, [0.2, 0.5])

@@ -133,9 +133,8 @@ def bca_limits(value: float, draws: Floats, jackknife: Sequence[Floats]) -> tupl
 def patient_intervals(folds: Sequence[Fold], models: Sequence[str], draws: int = DRAWS) -> pd.DataFrame:
     """Return 95 % BCa intervals of each metric, a mean over the folds, of all seeds, that have the model and the metric.
 
-    folds: those of the same number have the same test patients; raises ValueError otherwise. draws: of the bootstrap; without
-    any, the limits are NaN. Returns the columns of `intervals.csv`; `other` is empty, and names a model in older evidence, which
-    has differences, too.
+    folds: those of the same number have the same test patients. draws: of the bootstrap; without any, the limits are NaN. Returns
+    the columns of `intervals.csv`; `other` is empty, and names a model in older evidence, which has differences, too.
     """
     units = {fold.number: [f for f, other in enumerate(folds) if other.number == fold.number] for fold in folds}
     measured = np.full((draws + 1, len(folds), len(models), len(METRICS)), np.nan)
@@ -146,8 +145,6 @@ def patient_intervals(folds: Sequence[Fold], models: Sequence[str], draws: int =
         patients, rows = np.unique(folds[of_fold[0]].patient, return_inverse=True)
         count = len(patients)
         patients_in_all += count
-        if any(not np.array_equal(folds[f].patient, folds[of_fold[0]].patient) for f in of_fold):
-            raise ValueError(f"fold {number}: the test patients of its seeds differ")
         measure = _measure_of([folds[f] for f in of_fold], models, rows, count)
         drawn = (np.bincount(generator.integers(count, size=count), minlength=count) for _ in range(draws))
         measured[:, of_fold] = in_parts(measure, np.stack([np.ones(count), *drawn]))
