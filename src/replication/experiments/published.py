@@ -31,6 +31,7 @@ from replication.models.embedding import Embedded, means_of_views
 from replication.models.run import Run
 from replication.models.splits import drawn_rows, recording_rows
 from replication.runs.columns import COLUMNS
+from replication.runs.gather import gather
 from replication.runs.identity import RunId
 from replication.runs.record import checksums
 
@@ -156,10 +157,7 @@ def evaluate(folder: str | Path, prepared: str | Path) -> pd.DataFrame:
     model: Any = create(run.model)
     model.module, model.network, model.kernel = published.network, published.network, published.kernel
     place(published.network, run.device)
-    metrics = of_runs.evaluate(run, model, run.splits).metrics
-    return metrics.assign(dataset=run.id.dataset, model=run.id.model, seed=run.id.seed, fold=run.id.fold)[
-        COLUMNS["metrics.csv"]
-    ]
+    return gather({str(run.id): of_runs.evaluate(run, model, run.splits).metrics}, COLUMNS["metrics.csv"])
 
 
 def reopen(folder: str | Path, prepared: str | Path) -> tuple[PublishedModel, Run]:
