@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.signal import lfilter
 
 from replication.datasets.mimic_iv.tables import TABLES, VITALS
 
@@ -37,11 +38,7 @@ def vital_signs(hours: int, onset: int | None, rng: np.random.Generator) -> NDAr
     """Return vital signs (hours, 7), of VITALS, around a level of the patient; before an onset they drift to that of sepsis."""
     level = _USUAL + _BETWEEN * rng.normal(size=7)
     noise = rng.normal(size=(hours, 7))
-    slow = np.empty_like(noise)
-    state = rng.normal(size=7)
-    for hour in range(hours):
-        state = 0.8 * state + 0.6 * noise[hour]
-        slow[hour] = state
+    slow, _ = lfilter([0.6], [1, -0.8], noise, axis=0, zi=0.8 * rng.normal(size=(1, 7)))
     values: NDArray[Any] = level + _WITHIN * slow
     if onset is not None:
         ramp = np.clip((np.arange(hours) - (onset - 10)) / 10, 0, 1)
