@@ -299,9 +299,7 @@ def draw_shift(data: Items, settings: TrainingSettings) -> Tensor:
         return torch.zeros(classes, dtype=torch.float64)
     order = torch.randperm(len(data), generator=torch.Generator().manual_seed(settings.seed))
     blocks = order.split(group_size(settings, len(data)))
-    counts = torch.stack(
-        [torch.bincount(data.batch(block, None)[1].cpu(), minlength=classes) for block in blocks]
-    ).double()
+    counts = torch.stack([torch.bincount(labels_of(data, block), minlength=classes) for block in blocks]).double()
     drawn = counts.clamp_max(settings.samples_per_class)
     return counts.sum(0).log().log_softmax(0) - drawn.sum(0).log().log_softmax(0)
 
