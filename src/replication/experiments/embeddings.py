@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 import torch
 from torch import Tensor, nn
+from torch.optim.swa_utils import update_bn
 
 from clai.alignment import alignment_scores, one_vs_rest, target_matrix
 from clai.checkpoints import Checkpoint
@@ -55,21 +56,15 @@ def open_view(run: Run, name: str, model: str | Path | None) -> View:
     return view
 
 
-@torch.no_grad()
 def settle(run: Run, module: nn.Module) -> None:
     """Give a network's BatchNorm layers the statistics of the training items, without which an untrained one is degenerate.
 
     Items come in a drawn order: in that of the data, a batch may be of one class or one night, and the variance within it far
     below that of all items. Features after a ReLU are positive: not standardised, all embeddings would be nearly parallel.
     """
-    for layer in module.modules():
-        if isinstance(layer, nn.BatchNorm1d | nn.BatchNorm2d):
-            layer.reset_running_stats()
-            layer.momentum = None  # the mean over all batches
-    module.train()
-    for block in draw_items(run.splits.train, len(run.splits.train), run.id.seed).split(_BLOCK):
-        if len(block) > 1:
-            module(run.splits.train.batch(block, None)[0])
+    train = run.splits.train
+    blocks = draw_items(train, len(train), run.id.seed).split(_BLOCK)
+    update_bn((train.batch(block, None) for block in blocks if len(block) > 1), module)  # the mean over all batches
     module.eval()
 
 
