@@ -206,12 +206,11 @@ def by_setting(frame: pd.DataFrame) -> pd.DataFrame:
     A setting is `name=value` pairs separated by semicolons.
     """
     pairs = [dict(pair.split("=", 1) for pair in str(setting).split(";")) for setting in frame["setting"]]
-    columns = {}
-    for name in dict.fromkeys(name for pair in pairs for name in pair):
-        column = pd.Series([pair.get(name) for pair in pairs], index=frame.index, dtype=object)
-        number = pd.to_numeric(column, errors="coerce")
-        columns[name] = number if number.notna().sum() == column.notna().sum() else column
-    return frame.assign(**columns)
+    settings = pd.DataFrame(pairs, index=frame.index, dtype=object)
+    numbers = settings.apply(pd.to_numeric, errors="coerce")
+    whole = numbers.columns[numbers.count() == settings.count()]
+    settings[whole] = numbers[whole]
+    return frame.assign(**settings)
 
 
 def run_dataset(record: Mapping[str, Any]) -> str:
