@@ -7,12 +7,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from replication.report.captions import csv_text, sidecar
 from replication.report.claims.judge import judge
 from replication.report.claims.page import claim_page, claims_frame, claims_page, lines
 from replication.report.documents import readme_results, replace_block
 from replication.report.figures.render import render as draw
 from replication.report.figures.render import save
-from replication.report.sidecars import csv_text, sidecar
 from replication.report.tables.render import render
 from replication.runs.outputs import CLAIMS, FIGURES, TABLES
 from replication.runs.record import digest

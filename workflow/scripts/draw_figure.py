@@ -3,10 +3,10 @@
 import json
 from pathlib import Path
 
+from replication.report.captions import csv_text, sidecar
 from replication.report.evidence import Evidence
 from replication.report.figures.render import render, save
 from replication.report.printed_values import read_values
-from replication.report.sidecars import csv_text, sidecar
 from replication.runs.jobs import start_job
 from replication.runs.outputs import layout_of
 

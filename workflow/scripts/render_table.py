@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from replication.report.captions import csv_text, sidecar
 from replication.report.evidence import Evidence
 from replication.report.printed_values import read_values
-from replication.report.sidecars import csv_text, sidecar
 from replication.report.tables.layout import Sources
 from replication.report.tables.render import render
 from replication.runs.jobs import start_job

@@ -1,5 +1,11 @@
-"""Captions of tables and figures: sentences written by hand, and a line of data, seeds and hardware from the evidence."""
+"""Captions of tables and figures, and the files beside them.
 
+A caption is sentences written by hand, and a line of data, seeds and hardware from the evidence. A CSV has what an output shows,
+a JSON its caption and the identities of its runs, whose records stand once, in the evidence that the JSON names.
+"""
+
+import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Literal
@@ -62,3 +68,22 @@ def _ranges(numbers: Iterable[int]) -> str:
         run = [number for _, number in pairs]
         texts.append(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}")
     return ", ".join(texts)
+
+
+def sidecar(text: str, evidence: Evidence, runs: Sequence[Mapping[str, Any]], **further: Any) -> str:
+    """Return the JSON beside an output: caption, data, evidence, the identities of its runs, and what is `further` there."""
+    content = {
+        "caption": text,
+        "data": [evidence.title(key) for key in evidence.at_hand()],
+        "evidence": evidence.name,
+        "runs": [str(run["run"]) for run in runs],
+        **further,
+    }
+    lines = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
+    # An object without others is a line.
+    return re.sub(r"(?<=.)\{[^{}]*\}", lambda leaf: re.sub(r"\n\s*", " ", leaf[0]), lines, flags=re.DOTALL) + "\n"
+
+
+def csv_text(frame: pd.DataFrame) -> str:
+    """Return a frame as CSV with six significant digits and Unix line ends."""
+    return str(frame.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
