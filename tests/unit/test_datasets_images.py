@@ -369,18 +369,13 @@ def test_a_set_that_is_not_flat_or_not_there_is_refused(flag: str) -> None:
         ({"val_labels": np.zeros((5, 1), np.uint8)}, r"val_labels is uint8 \(5, 1\), expected \(9, 1\) whole numbers"),
         ({"val_labels": np.array([[Payload()]] * 9, dtype=object)}, "cannot be read .*Object arrays cannot be loaded"),
         ({"train_images": None}, "cannot be read .*train_images"),
-        (lambda path: path.write_bytes(path.read_bytes()[:5000]), "cannot be read"),
-        (lambda path: path.write_bytes(b""), "cannot be read .*found an empty file"),
-        (lambda path: path.write_text("<html>Please log in</html>"), "cannot be read .*found an HTML page"),
     ],
 )  # fmt: skip
 def test_arrays_that_are_not_images_and_labels_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: Any, message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    path = write_npz(tmp_path / "x.npz", "pathmnist", 28, **(changes if isinstance(changes, dict) else {}))
-    if callable(changes):
-        changes(path)
+    path = write_npz(tmp_path / "x.npz", "pathmnist", 28, **changes)
     with pytest.raises(InputError, match=rf"(x\.npz|cifar10): .*{message}"):
         prepare(raw(path, "medmnist"), tmp_path / "out", MEDMNIST, 0)
     assert {p.name for p in tmp_path.iterdir()} == {"x.npz"}

@@ -89,14 +89,12 @@ def test_a_record_is_parsed_with_its_own_hours() -> None:
     ("bad", "message"),
     [
         (record("80|36|1"), "cannot be read .*4 names of 3 columns"),
-        (record("80|36|1|0|9", "80|36|2|0"), "cannot be read"),
         (record(), "cannot be read .*no data"),
         (record('80|"36|1|0', '80|36"|2|0'), "cannot be read .*could not convert"),
         (record("80|36|1|2"), "found a row without ICULOS from 1, or without SepsisLabel 0 or 1"),
         (record("80|36|1.5|0"), "found a row without ICULOS"),
         (record("80|1|0", header="HR|ICULOS|SepsisLabel"), ".*not one column each of Temp among HR, ICULOS"),
         (record("80|36|1|0|9", header="HR|Temp|ICULOS|SepsisLabel|HR"), ".*not one column each of HR among HR"),
-        (b"\n<html>not found</html>", "cannot be read .*expected a record with HR, Temp, SepsisLabel, ICULOS"),
     ],
 )
 def test_a_malformed_record_is_named(bad: bytes, message: str) -> None:
