@@ -21,7 +21,7 @@ from replication.datasets.miniature.make import make
 from replication.datasets.prepared import load
 from replication.datasets.sources import COLUMNS, Raw, Row, download, obtain, prepare, read_sources, state_of_raw
 from support.loopback import Server, entry, serving
-from support.repository import MINI, REAL, SOURCES
+from support.repository import MINI, REAL, SOURCES, contents
 
 CONTENT = bytes(range(256)) * 1200  # several blocks of the connection
 
@@ -41,10 +41,6 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     with serving() as state:
         state.files["toy.npz"] = CONTENT
         yield state
-
-
-def left_in(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.rglob("*"))
 
 
 @pytest.mark.parametrize(
@@ -77,20 +73,15 @@ def test_a_change_of_any_file_that_is_read_changes_the_state_and_of_no_other(
 
 
 @pytest.mark.parametrize(
-    ("content", "checksum", "said"),
-    [
-        (None, sha256(CONTENT), "404 Client Error"),
-        (b"damaged", sha256(CONTENT), "does not match the known hash"),
-        (CONTENT[:-1], sha256(CONTENT), "does not match the known hash"),
-    ],
+    ("content", "said"), [(None, "404 Client Error"), (CONTENT[:-1], "does not match the known hash")]
 )
 def test_what_does_not_arrive_never_gets_its_name_and_the_message_says_what_to_do(
-    tmp_path: Path, server: Server, content: bytes | None, checksum: str, said: str
+    tmp_path: Path, server: Server, content: bytes | None, said: str
 ) -> None:
     server.files = {} if content is None else {"toy.npz": content}
     with pytest.raises(InputError, match=rf"toy: toy\.npz could not be obtained .*{said}.*raw/toy\.npz by hand"):
-        download("toy", [row(server.url("toy.npz"), checksum)], tmp_path / "raw")
-    assert left_in(tmp_path / "raw") == []
+        download("toy", [row(server.url("toy.npz"))], tmp_path / "raw")
+    assert contents(tmp_path / "raw") == {}
     assert len(server.requests) == 1 + sources.RETRIES
 
 
@@ -250,7 +241,7 @@ def test_of_an_archive_the_wanted_members_are_extracted_and_nothing_outside_its_
     archive = packed(tmp_path / f"a{suffix}", {"top/a": b"1", "../b": b"2", "other": b"3"})
     paths = unpack_archive(archive, tmp_path / "out", {"top/a": "a", "../b": "b"}.get, 10)
     assert paths == [tmp_path / "out" / "a", tmp_path / "out" / "b"]
-    assert left_in(tmp_path) == sorted(["a", "b", "out", archive.name])
+    assert contents(tmp_path).keys() == {"out/a", "out/b", archive.name}
     with suppress(InputError):
         unpack_archive(packed(archive, {"../escaped": b"2"}), tmp_path / "deep" / "out", str, 10)
     assert {p.parent.name for p in tmp_path.rglob("escaped")} <= {"out"}
@@ -302,22 +293,16 @@ def files_of(dataset: str, folder: Path) -> dict[str, bytes]:
     return {whole.name: whole.read_bytes()}
 
 
-def serve(dataset: str, server: Server, folder: Path) -> Path:
-    """Serve a miniature; returns its table of sources."""
-    server.files = files_of(dataset, folder / "files")
-    rows = [
-        f"{dataset},1,{name},{server.url(name)},{sha256(server.files[name])},not stated,open\n" for name in server.files
-    ]
-    table = folder / "data_sources.csv"
-    table.write_text(f"{','.join(COLUMNS)}\n{''.join(rows)}")
-    return table
-
-
 @pytest.mark.parametrize("dataset", ["cifar10", "sleepedf", "challenge2019"])
 def test_a_source_is_downloaded_and_prepared(tmp_path: Path, server: Server, dataset: str) -> None:
     settings: dict[str, Any] = REAL["datasets"][dataset] | MINI["datasets"][dataset]
-    table = serve(dataset, server, tmp_path)
+    server.files = files_of(dataset, tmp_path / "files")
     server.failing = 1
+    rows = [
+        f"{dataset},1,{name},{server.url(name)},{sha256(server.files[name])},not stated,open\n" for name in server.files
+    ]
+    table = tmp_path / "data_sources.csv"
+    table.write_text(f"{','.join(COLUMNS)}\n{''.join(rows)}")
     raw = obtain(dataset, settings, table, tmp_path / "raw", False)
     asked = len(server.requests)
     assert asked == 1 + len(server.files)
