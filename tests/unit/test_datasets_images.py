@@ -37,21 +37,17 @@ def raw(path: Path, source: str) -> Raw:
 # The official CIFAR-10
 
 
-def files_of_cifar10(folder: Path) -> dict[str, bytes]:
-    """The seven files of the miniature by their names in the archive."""
-    make("cifar10", folder, 5)
-    with tarfile.open(folder / cifar10.ARCHIVE) as archive:
-        return {member.name: archive.extractfile(member).read() for member in archive}  # type: ignore[union-attr]
-
-
-def table_of(files: dict[str, bytes], path: Path) -> Path:
-    """A table of sources with the MD5s of these files, as the real one has those of the official files."""
+def files_of_cifar10(folder: Path) -> tuple[dict[str, bytes], Path]:
+    """The seven files of the miniature by their names in the archive, and a table of sources with their MD5s."""
+    table = make("cifar10", folder / "source", 5)
+    with tarfile.open(table.with_name(cifar10.ARCHIVE)) as archive:
+        files = {member.name: archive.extractfile(member).read() for member in archive}  # type: ignore[union-attr]
     rows = [
         f"cifar10,official,{name},,md5:{hashlib.md5(content).hexdigest()},not stated,open\n"
         for name, content in files.items()
     ]
-    path.write_text(f"{','.join(COLUMNS)}\n{''.join(rows)}")
-    return path
+    table.write_text(f"{','.join(COLUMNS)}\n{''.join(rows)}")
+    return files, table
 
 
 def lay(files: dict[str, bytes], folder: Path, form: str) -> Path:
@@ -61,14 +57,13 @@ def lay(files: dict[str, bytes], folder: Path, form: str) -> Path:
         (folder / name).write_bytes(content)
     if form in ("gztar", "zip"):
         return Path(shutil.make_archive(str(folder), form, folder))
-    return {"folder": folder / cifar10.FOLDER, "parent": folder, "above": folder.parent}[form]
+    return folder / cifar10.FOLDER if form == "folder" else folder
 
 
-@pytest.mark.parametrize("form", ["folder", "parent", "above", "gztar", "zip"])
+@pytest.mark.parametrize("form", ["folder", "parent", "gztar", "zip"])
 def test_the_seven_files_are_official_however_they_are_packed(tmp_path: Path, form: str) -> None:
-    files = files_of_cifar10(tmp_path / "source")
-    table = table_of(files, tmp_path / "sources.csv")
-    path = lay(files, tmp_path / "own" / "raw", form) if form == "above" else lay(files, tmp_path / "own", form)
+    files, table = files_of_cifar10(tmp_path)
+    path = lay(files, tmp_path / "own", form)
     raw_files = obtain("cifar10", entry("cifar10", path=str(path)), table, tmp_path / "data", False)
     assert raw_files.version == "official"
     assert [file["file"] for file in raw_files.files] == sorted(cifar10.MEMBERS)
@@ -104,8 +99,7 @@ def test_other_pickles_than_the_official_ones_are_never_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, change: dict[str, Any], message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    files = files_of_cifar10(tmp_path / "source")
-    table = table_of(files, tmp_path / "sources.csv")
+    files, table = files_of_cifar10(tmp_path)
     changed = dict(files)
     for name, content in change.items():
         changed[f"{cifar10.FOLDER}/{name}"] = (
