@@ -77,9 +77,8 @@ def raw_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def prepared(raw_folder: Path, out: Path, **changes: Any) -> Prepared:
-    raw = obtain("sleepedf", entry("sleep_edf"), raw_folder / "sources.csv", raw_folder, True)
-    prepare(raw, out, SETTINGS | changes, 0)
+def prepared(folder: Path, out: Path, **changes: Any) -> Prepared:
+    prepare(obtain("sleepedf", entry("sleep_edf", path=str(folder)), SOURCES, out, False), out, SETTINGS | changes, 0)
     return load(out)
 
 
@@ -133,11 +132,6 @@ def own(raw_folder: Path, tmp_path: Path) -> Path:
     return tmp_path / "own"
 
 
-def prepared_from(folder: Path, out: Path, **changes: Any) -> Prepared:
-    prepare(obtain("sleepedf", entry("sleep_edf", path=str(folder)), SOURCES, out, False), out, SETTINGS | changes, 0)
-    return load(out)
-
-
 def changed(kind: str, change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
     """A fault of a file of subject 2."""
 
@@ -162,8 +156,6 @@ def again(folder: Path) -> None:
 
 PSG, HYPNOGRAM = "E0-PSG", "EC-Hypnogram"
 STAGE = re.compile(rb"Sleep stage [W1-4R]|Movement time")
-OF_SIGNALS = 256 + 3 * 104
-"""Where a miniature's header has the ranges of its three signals, eight characters each."""
 FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
     "no hypnogram": (without(HYPNOGRAM), r"E0-PSG\.edf: found SC4021E0-PSG.edf for subject 2, night 1; expected one PSG and"),
     "no signal": (without(PSG), r"EC-Hypnogram\.edf: found SC4021EC-Hypnogram.edf for subject 2"),
@@ -181,7 +173,7 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
     "unit in small letters": (with_field(256 + 3 * 96, b"uv      "), r"E0-PSG\.edf: found another unit"),
     "pauses": (with_field(192, b"EDF+D"), r"E0-PSG\.edf: found pauses in the recording"),
     "no start": (with_field(88, b"X" * 96), r"E0-PSG\.edf: cannot be read as EDF \(Invalid measurement date"),
-    "infinite scale": (with_field(OF_SIGNALS, b"inf     "), r"E0-PSG\.edf: "),
+    "infinite scale": (with_field(256 + 3 * 104, b"inf     "), r"E0-PSG\.edf: "),
     "flat": (changed(PSG, lambda whole: whole[:1024] + bytes(len(whole) - 1024)), r"E0-PSG\.edf: found no signal that varies"),
     "nothing scored": (
         changed(HYPNOGRAM, lambda whole: STAGE.sub(b"Sleep stage ?", whole)), r"EC-Hypnogram\.edf: found no scored epoch .*; it "
@@ -202,10 +194,10 @@ def test_a_recording_that_cannot_be_used_is_named_and_refused_or_skipped(
     damage, message = FAULTS[fault]
     damage(folder)
     with pytest.raises(InputError, match=f"SC4021{message}") as refused:
-        prepared_from(folder, tmp_path / "out", subjects=[0, 1, 2, 3])
+        prepared(folder, tmp_path / "out", subjects=[0, 1, 2, 3])
     assert "elete" not in str(refused.value)
     assert not (tmp_path / "out").exists()
-    data = prepared_from(folder, tmp_path / "out", subjects=[0, 1, 2, 3], unusable="skip")
+    data = prepared(folder, tmp_path / "out", subjects=[0, 1, 2, 3], unusable="skip")
     assert 2 not in set(np.concatenate([data[f"groups_{split}"] for split in SPLITS]))
     assert {step["step"]: step["n"] for step in data.info["flow"]}["usable"] == 3
     (named,) = [e["reason"] for e in data.info["exclusions"] if e["reason"].startswith("recording")]
@@ -218,15 +210,15 @@ def test_a_file_of_another_name_is_a_fault_of_its_recording(raw_folder: Path, tm
     (folder / "SC4021E0-PSG.edf").rename(folder / "SC402E0-PSG.EDF")
     (folder / "SC4031E0-PSG.edf").rename(folder / "sc4031e0-psg.EDF")
     with pytest.raises(InputError, match=r"SC402E0-PSG\.EDF: found another name than SC4ssNxx-PSG\.edf"):
-        prepared_from(folder, tmp_path / "out")
-    data = prepared_from(folder, tmp_path / "out", unusable="skip")
+        prepared(folder, tmp_path / "out")
+    data = prepared(folder, tmp_path / "out", unusable="skip")
     assert set(np.concatenate([data[f"groups_{split}"] for split in SPLITS])) == {0, 1, 3, 4, 5}
 
 
 def test_a_hypnogram_that_starts_later_is_moved(raw_folder: Path, tmp_path: Path) -> None:
     folder = own(raw_folder, tmp_path)
     with_field(176, b"16.13.30", "EC-Hypnogram")(folder)
-    moved, before = prepared_from(folder, tmp_path / "a"), prepared_from(raw_folder, tmp_path / "b")
+    moved, before = prepared(folder, tmp_path / "a"), prepared(raw_folder, tmp_path / "b")
     (split,) = [s for s in SPLITS if 2 in before[f"groups_{s}"]]
     rows = [np.flatnonzero(data[f"groups_{split}"] == 2) for data in (before, moved)]
     shared = min(map(len, rows)) - 1
@@ -238,7 +230,7 @@ def test_a_hypnogram_that_starts_later_is_moved(raw_folder: Path, tmp_path: Path
 # Which recordings
 
 
-def test_subjects_and_nights_choose_recordings(raw_folder: Path, tmp_path: Path) -> None:
+def test_subjects_and_nights_choose_recordings(raw_folder: Path) -> None:
     keys = [(0, 1), (0, 2), (13, 1), (36, 2)]
     whole = {"subjects": None, "nights": "all"}
     assert selected(keys, whole) == set(keys)
