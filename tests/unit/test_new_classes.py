@@ -17,7 +17,6 @@ from replication.experiments.unseen import OUTSIDE, Replaced
 from replication.models.run import Run
 from replication.report.tables.uses import NUMBERS, chosen_read_outs
 from replication.runs.identity import RunId
-from replication.runs.jobs import use_threads
 from support.repository import REAL
 
 CPU = torch.device("cpu")
@@ -68,7 +67,6 @@ def test_of_a_class_left_out_the_number_of_references_is_kept_and_a_larger_numbe
     "model", ["clai-m", "unconditioned-m", "unconditioned-c", "prototypical", "duq", "cross-entropy"]
 )
 def test_references_bring_in_a_class_that_training_left_out(model: str, tmp_path: Path) -> None:
-    use_threads(1)
     without = run(model, 1)
     metrics = run_cell(without, without.splits, Checkpoint(tmp_path / "c.pt", "a")).evaluation.metrics
     added = metrics[metrics["shares"].isin(NUMBERS)]

@@ -25,7 +25,6 @@ from replication.models.batches import NO_AUGMENTATION
 from replication.models.run import Run
 from replication.models.splits import recording_rows
 from replication.runs.identity import RunId
-from replication.runs.jobs import use_threads
 from replication.runs.models import MODELS, fitted_on
 from replication.runs.settings import merge
 from support.repository import REAL
@@ -67,7 +66,6 @@ TRAINED = [model for model in fitted_on("samples") if not MODELS[model].recordin
 
 @pytest.mark.parametrize("model", TRAINED)
 def test_every_model_learns_the_classes_and_is_measured(model: str, tmp_path: Path) -> None:
-    use_threads(1)
     run = Run(data(), settings(model), RunId("study", "cell", 0), CPU)
     checkpoint = Checkpoint(tmp_path / "checkpoint.pt", "a")
     cell = run_cell(run, run.splits, checkpoint)
@@ -92,7 +90,6 @@ def test_every_model_learns_the_classes_and_is_measured(model: str, tmp_path: Pa
 
 
 def test_one_embedding_for_all_classes_has_no_turns_of_classes() -> None:
-    use_threads(1)
     joint, sequential = (
         Run(data(), settings("unconditioned-m", epochs=1, schedule=schedule), RunId("study", "cell", 0), CPU)
         for schedule in ("joint", "sequential")
@@ -121,7 +118,6 @@ def settings_of_recordings(**own: Any) -> dict[str, Any]:
 
 
 def test_a_cell_learns_and_is_measured_on_recordings_by_every_rule_and_both_shares(tmp_path: Path) -> None:
-    use_threads(1)
     run = Run(recordings(), settings_of_recordings(), RunId("study", "cell", 0, 1), CPU)
     cell = run_cell(run, run.splits, Checkpoint(tmp_path / "checkpoint.pt", "a"))
     value = cell.evaluation.metrics.set_index(["rule", "shares", "metric"])["value"]
