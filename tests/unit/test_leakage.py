@@ -122,18 +122,13 @@ def test_training_inputs_depend_on_training_statistics_alone(kind: str) -> None:
     for split in ("train", "val", "test"):
         arrays[f"x_{split}"] = rng.integers(0, 255, shape).astype(np.uint8 if kind == "images" else np.float32)
         arrays[f"y_{split}"] = np.arange(6) % 2
-    chosen = {
-        "normalise_test_separately": True,
-        "training": {
-            "samples": None,
-            "augmentation": NO_AUGMENTATION,
-        },
-    }
+    training = {"samples": None, "augmentation": NO_AUGMENTATION}
 
     def batches(test_mean: float, separately: bool) -> list[torch.Tensor]:
         norm = {"train": {"mean": [100.0] * 2, "sd": [50.0] * 2}, "test": {"mean": [test_mean] * 2, "sd": [9.0] * 2}}
         data = Prepared({"kind": kind, "normalisation": norm}, arrays)
-        parts = splits_of(data, chosen | {"normalise_test_separately": separately}, RunId(kind, "clai-m", 0), CPU)
+        chosen = {"normalise_test_separately": separately, "training": training}
+        parts = splits_of(data, chosen, RunId(kind, "clai-m", 0), CPU)
         return [part.batch(torch.arange(6), None)[0] for part in parts]
 
     a, b = batches(1.0, True), batches(2.0, True)

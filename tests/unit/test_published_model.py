@@ -24,7 +24,6 @@ from replication.datasets.prepared import Prepared
 from replication.experiments import published
 from replication.experiments.evaluation import evaluate
 from replication.models.base import Network, create
-from replication.models.batches import NO_AUGMENTATION
 from replication.models.clai import CLaI
 from replication.models.embedding import Embedded, embed_splits
 from replication.models.run import Run
@@ -36,19 +35,11 @@ from replication.runs.record import checksums
 from replication.runs.settings import merge, model_settings
 from support.repository import MINI
 
-TRAINING = {
-    "epochs": 1,
-    "batch_size": 4,
-    "optimiser": "adamw",
-    "precision": "bfloat16",
-    "augmentation": NO_AUGMENTATION,
-}
 OWN = {
-    "device": "cpu",
     "embedding_size": 4,
-    "encoder": {"width": 4, "blocks": [1, 1], "pool": False},
-    "inference": {"mirror": False, "shift": 0, "validation_references": 20},
-    "training": TRAINING,
+    "encoder": {"width": 4, "blocks": [1, 1]},
+    "inference": {"mirror": False, "validation_references": 20},
+    "training": {"precision": "bfloat16"},
 }
 SETTINGS = merge(model_settings(MINI, "cifar10", "clai-m"), OWN)
 RECORD = {"commit": "0" * 40, "dirty": False, "hardware": "test, 1 core", "seed": 0, "fold": None}
