@@ -65,12 +65,6 @@ def test_classes_that_lie_as_a_simplex_have_no_loss() -> None:
     assert float(AlignmentLoss(kernel("cosine"), "simplex", classes=CLASSES)(corners[y], y)) < 1e-12
 
 
-@pytest.mark.parametrize("target", ["masked", "other"])
-def test_target_that_needs_conditions_is_refused_without_them(target: Target) -> None:
-    with pytest.raises(ValueError, match="expected product, zero, simplex"):
-        AlignmentLoss(kernel("cosine"), target)(draw(ANCHORS, SIZE), labels(ANCHORS))
-
-
 @pytest.mark.parametrize(
     ("shape", "y", "message"),
     [
@@ -90,6 +84,7 @@ def test_labels_that_do_not_fit_the_embeddings_are_refused(shape: tuple[int, ...
         ({"kernel": "cosine"}, "kernel is 'cosine', expected a Kernel"),
         ({"pair_weighting": "balance"}, "pair_weighting is 'balance'"),
         ({"pair_weighting": "balanced"}, "needs embeddings under conditions"),
+        ({"target": "masked"}, "expected product, zero, simplex"),
         ({"target": "simplex", "classes": 1}, "needs classes"), ({"target": "simplex", "classes": 2}, "from 0 to 1"),
     ],
 )  # fmt: skip
