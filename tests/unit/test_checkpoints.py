@@ -18,11 +18,12 @@ from support.repository import contents
 ENDINGS = {signal.SIGKILL: {-signal.SIGKILL}, signal.SIGTERM: {STOPPED, -signal.SIGTERM}}
 """Exit status by signal. SIGTERM has its usual effect before the training listens."""
 INTERRUPTIONS = 4
+Whole = dict[str, tuple[dict[str, bytes], float]]
+"""What each fit gives, and how long it takes (s)."""
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[dict[str, bytes], float]]:
-    """What each fit gives, and how long it takes (s)."""
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Whole:
     fits = {}
     start(next(iter(FITS)), tmp_path_factory.mktemp("first")).join()  # it waits for the imports, no part of a fit
     for name in FITS:
@@ -39,10 +40,7 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[d
 @pytest.mark.parametrize("name", FITS)
 @pytest.mark.parametrize("number", ENDINGS)
 def test_interrupted_at_random_moments_it_ends_with_the_same_bytes(
-    name: str,
-    number: signal.Signals,
-    tmp_path: Path,
-    uninterrupted: dict[str, tuple[dict[str, bytes], float]],
+    name: str, number: signal.Signals, tmp_path: Path, uninterrupted: Whole
 ) -> None:
     expected, whole = uninterrupted[name]
     moments, latest = random.Random(0), whole / 2
@@ -84,9 +82,7 @@ def test_asked_to_stop_a_process_says_what_is_saved_and_leaves(
     assert signal.getsignal(number) == before
 
 
-def test_full_disk_leaves_the_last_state_and_no_fragment(
-    tmp_path: Path, uninterrupted: dict[str, tuple[dict[str, bytes], float]]
-) -> None:
+def test_full_disk_leaves_the_last_state_and_no_fragment(tmp_path: Path, uninterrupted: Whole) -> None:
     running = start("clai-m", tmp_path)
     while not (tmp_path / "checkpoint.pt").exists():
         time.sleep(0.001)
