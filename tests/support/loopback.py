@@ -43,9 +43,8 @@ class Handler(BaseHTTPRequestHandler):
             return
         self.send_response(200)
         self.send_header("Content-Length", str(len(state.files[name])))
-        if "gzip" in self.headers.get(
-            "Accept-Encoding", ""
-        ):  # as some servers say of any .gz, where a client accepts it
+        # As some servers say of any .gz, where a client accepts it.
+        if "gzip" in self.headers.get("Accept-Encoding", ""):
             self.send_header("Content-Encoding", "gzip")
         self.end_headers()
         self.wfile.write(state.files[name])
