@@ -197,13 +197,8 @@ def test_zips_and_their_folders_give_the_same_rows_and_both_at_once_are_refused(
 
 @pytest.mark.parametrize(
     "damage",
-    [
-        lambda whole: b"",
-        lambda whole: b"<html>not found</html>",
-        lambda whole: whole[: len(whole) // 2],
-        lambda whole: whole[:200] + bytes(200) + whole[400:],
-    ],
-    ids=["empty", "HTML page", "cut short", "zeros within"],
+    [lambda whole: whole[: len(whole) // 2], lambda whole: whole[:200] + bytes(200) + whole[400:]],
+    ids=["cut short", "zeros within"],
 )
 def test_a_damaged_zip_is_named(challenge_folder: Path, tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
     path = tmp_path / "training_setA.zip"
