@@ -34,13 +34,13 @@ def data() -> Prepared:
     return Prepared({"kind": "features", "classes": list("abcd"), "normalisation": {"train": norm}}, arrays)
 
 
-def run(model: str, left_out: int) -> Run:
-    training = {"epochs": 8, "batch_size": 16, "precision": "float32", "left_out_classes": left_out}
+def run(model: str, left_out: int, **training: object) -> Run:
+    small = {"epochs": 8, "batch_size": 16, "precision": "float32", "left_out_classes": left_out}
     chosen = REAL | {
         "model": model,
         "embedding_size": 8,
         "encoder": {"trunk": "mlp", "width": 16, "layers": 1},
-        "training": REAL["training"] | training,
+        "training": REAL["training"] | small | training,
         "inference": REAL["inference"] | {"validation_references": 40},
     }
     return Run(data(), chosen, RunId("study", "cell", 3), CPU)

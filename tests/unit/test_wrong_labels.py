@@ -12,15 +12,10 @@ import torch
 from clai.checkpoints import Checkpoint
 from replication.models.base import create, draw_shift
 from replication.models.network_classifiers import CrossEntropy, GeneralisedCrossEntropy
-from replication.models.run import Run
 from replication.models.splits import long_tail, wrong_labels
 from tests.unit.test_new_classes import run as run_of
 
-
-def with_training(**training: object) -> Run:
-    run = run_of("cross-entropy", 0)
-    settings = {**run.settings, "training": {**run.settings["training"], **training}}
-    return Run(run.data, settings, run.id, run.device)
+with_training = partial(run_of, "cross-entropy", 0)
 
 
 def test_a_share_of_the_labels_becomes_another_class_each_as_likely() -> None:
