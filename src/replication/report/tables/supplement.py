@@ -64,7 +64,7 @@ ABLATIONS = (
     "same-settings-bands",
 )  # fmt: skip
 METHODS, OF_RECORDINGS = (
-    ("full-size", "wide", "wide-trials", "sprint", "turns-images", "turns-images-trials"),
+    ("wide", "wide-trials", "sprint", "turns-images", "turns-images-trials"),
     ("trunk", "recording-batches-trials"),
 )
 END_METRICS = chosen("alignment centred_alignment above_floor")
