@@ -49,7 +49,7 @@ def better_calibrated(finding: Finding) -> None:
 
 
 def _control_metric(finding: Finding, metric: str, name: str, unit: Unit, hypothesis: Hypothesis) -> None:
-    """Add the same difference with equal settings, in a smaller network on CIFAR-10, and whether the learned metric makes it."""
+    """Add the same difference with equal settings, in another network on CIFAR-10, and whether the learned metric makes it."""
     for study, of_target in SAME_SETTINGS.items():
         for target, (key, cosine) in of_target.items():
             others = finding.frame(key, "metrics.csv")
@@ -59,7 +59,7 @@ def _control_metric(finding: Finding, metric: str, name: str, unit: Unit, hypoth
     metrics = of_vote(finding.frame("ablation", "metrics.csv"))
     for target in TARGETS:
         difference = gap(metrics, metric, f"full_{target}", f"cosine_{target}")
-        finding.add("ablation", f"{name}, {M_MINUS_C}", difference, unit, hypothesis, Place(target, "smaller network"))
+        finding.add("ablation", f"{name}, {M_MINUS_C}", difference, unit, hypothesis, Place(target, "other network"))
         for kernel, other in (("full", "identity"), ("identity", "cosine")):
             difference = gap(metrics, metric, f"{kernel}_{target}", f"{other}_{target}")
             quantity = f"{name}, {KERNELS[kernel]} minus {KERNELS[other]}"
