@@ -124,6 +124,7 @@ METRICS = {
         Metric("old_accuracy", "Old classes", percent=True),
         Metric("new_accuracy", "New classes", percent=True),
         Metric("gain", "Gain", percent=True),
+        Metric("embedding_gain", "Gain over an embedding a class", percent=True),
         Metric("unseen_auroc", "AUROC"),
         Metric("unseen_gain", "Gain in AUROC"),
         Metric("peak_memory_mb", "Memory (MB)", decimals=0),

@@ -14,10 +14,13 @@ NUMBERS = ("1", "5", "50", "all")
 """References of each class that training left out."""
 ALL_CLASSES = "all-classes"
 BASELINE = "cross-entropy"
+AN_EMBEDDING_A_CLASS = {"full": "unconditioned-m", "cosine": "unconditioned-c"}
+"""Methods with an embedding a class, and those that have one embedding and the same kernel."""
 OWN = chosen("accuracy log_loss_scaled brier_scaled")
 COSTS = chosen("training_minutes peak_memory_mb")
 NEW = chosen("balanced_accuracy old_accuracy new_accuracy")
 GAIN = chosen("gain")
+OWN_GAINS = chosen("gain embedding_gain", gain="Cross-entropy", embedding_gain="An embedding a class")
 UNSEEN = chosen("unseen_auroc unseen_gain")
 SCORES = {"own": "Own score", "density": "Parzen density", "nearest": "Nearest reference"}
 OUTSIDE = {"left-out": "Classes left out", "blends": "Blends of two samples", "noise": "Noise"}
@@ -40,9 +43,10 @@ def uses_frame(sources: Sources) -> pd.DataFrame:
 
     `dataset` is the study, `model` the cell, `method` and `left_out` its variants. Metrics by a method's own rule have no
     `read_out`. The others are those of a read-out with so many `references` of each class left out: the one whose balanced
-    accuracy on validation samples has the best mean over seeds. `gain` is the difference in balanced accuracy from
-    cross-entropy at the same number, paired by seed. Accuracies are in per cent. Metrics of what is unseen have a score as
-    `read_out` and an outside set as `references`; `unseen_gain` is the difference from cross-entropy's own score.
+    accuracy on validation samples has the best mean over seeds. `gain` is the difference from cross-entropy, paired by seed: in
+    accuracy by a method's own rule, else in balanced accuracy at the same number. `embedding_gain` is the difference of one
+    embedding from an embedding a class. Accuracies are in per cent. Metrics of what is unseen have a score as `read_out` and an
+    outside set as `references`; `unseen_gain` is the difference from cross-entropy's own score.
     """
     evidence = sources.evidence
     rows: list[dict[str, Any]] = []
@@ -56,7 +60,7 @@ def uses_frame(sources: Sources) -> pd.DataFrame:
             }
             named = {"method": model_title(variants["method"]), "left_out": variants["left-out"]}
             shared = {"dataset": study, "model": cell, **named, "data": evidence.data(study)}
-            rows += rows_by(own, [*OWN, *COSTS, *NEW, *GAIN, *UNSEEN], by, shared)
+            rows += rows_by(own, [*OWN, *COSTS, *NEW, *OWN_GAINS, *UNSEEN], by, shared)
     frame = pd.DataFrame(rows, columns=USES_COLUMNS)
     return frame[frame["n"] > 0]
 
@@ -88,12 +92,15 @@ def _measured(evidence: Evidence, study: str) -> pd.DataFrame:
     ]
     costs = pd.DataFrame(runs, columns=["model", "seed", *(metric.key for metric in COSTS)])
     own = pd.concat([own, costs.melt(["model", "seed"], var_name="metric")]).assign(rule="", shares="")
+    accuracy = own[own["metric"] == "accuracy"]
+    of_a_class = accuracy.assign(method=accuracy["method"].map(AN_EMBEDDING_A_CLASS))
+    embedding_gains = minus(accuracy, of_a_class, ["method", "seed"]).assign(metric="embedding_gain")
     added, unseen = chosen_read_outs(metrics), metrics[metrics["metric"] == "unseen_auroc"]
     added = added[added["metric"].isin([metric.key for metric in NEW])]
-    balanced = added[added["metric"] == "balanced_accuracy"]
-    gains = _minus_baseline(balanced, balanced, ["left-out", "seed", "shares"]).assign(metric="gain")
+    compared = pd.concat([accuracy, added[added["metric"] == "balanced_accuracy"]])
+    gains = _minus_baseline(compared, compared, ["left-out", "seed", "shares", "metric"]).assign(metric="gain")
     leads = _minus_baseline(unseen, unseen[unseen["rule"] == "own"], ["left-out", "seed", "shares"])
-    measured = pd.concat([own, added, gains, unseen, leads.assign(metric="unseen_gain")])
+    measured = pd.concat([own, embedding_gains, added, gains, unseen, leads.assign(metric="unseen_gain")])
     return measured.rename(columns={"rule": "read_out", "shares": "references"})
 
 
@@ -108,6 +115,7 @@ def uses_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     ends = [column for metric in by_age for column in across(metric, {"all": metric.title})]
     blocks = [
         Block([*OWN, *COSTS], {"method": "Trained on all classes"}),
+        Block(OWN_GAINS, {"method": "Trained on all classes, accuracy minus that of"}, limits=True),
         Block([*across(balanced, numbers), *ends], {"method": "Balanced accuracy by references of a new class"}),
         Block(across(gain, numbers), {"method": "Minus cross-entropy"}, limits=True),
         *(Block(across(auroc, SCORES, f" {key}"), {"method": f"{title}: AUROC"}) for key, title in OUTSIDE.items()),
