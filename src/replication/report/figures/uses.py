@@ -46,7 +46,7 @@ def _shown(evidence: Evidence, study: str) -> pd.DataFrame:
     read = chosen_read_outs(by_variants(evidence, study))
     shown = read[(read["left-out"] != ALL_CLASSES) & read["metric"].isin(PANELS)]
     shown = shown.assign(dataset=study, references=shown["shares"], value=100 * shown["value"])
-    return shown.sort_values("method", key=lambda names: names.map(_methods(evidence, study).index))
+    return shown.sort_values("method", key=lambda names: names.map(_methods(evidence, study).index), kind="stable")
 
 
 def _methods(evidence: Evidence, study: str) -> list[str]:
