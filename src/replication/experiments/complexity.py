@@ -20,6 +20,7 @@ changed
     The share of test samples that get another class by it.
 """
 
+import importlib
 import itertools
 import multiprocessing
 from collections.abc import Callable, Mapping, Sequence
@@ -142,15 +143,13 @@ def peak(case: Case, cuda: bool, added: bool) -> float:
 
 
 def peaks(cases: Sequence[Case], device: torch.device, added: bool) -> list[Row]:
-    """Return the peak memory of each case. On the CPU each has a process, a fork of one that has computed nothing yet."""
+    """Return the peak memory of each case. On the CPU each has a process: a fork of this one, which has computed nothing yet."""
+    importlib.import_module("torch._dynamo")  # The first step of an optimiser would, as memory of the training.
     measured = partial(peak, cuda=device.type == "cuda", added=added)
     if device.type == "cuda":
         values = [measured(case) for case in cases]
-    else:  # The threads of a process do not survive a fork, so there is one.
-        context = multiprocessing.get_context("forkserver")
-        # The first step of an optimiser would import the second, as memory of the training.
-        context.set_forkserver_preload([__name__, "torch._dynamo"])
-        with context.Pool(1, use_threads, [1], maxtasksperchild=1) as pool:
+    else:  # The threads of this process do not survive a fork, so there is one.
+        with multiprocessing.get_context("fork").Pool(1, use_threads, [1], maxtasksperchild=1) as pool:
             values = pool.map(measured, cases, chunksize=1)
     return [(*case[:3], 0, "peak_memory_mb", value) for case, value in zip(cases, values, strict=True)]
 
