@@ -14,8 +14,8 @@ NUMBERS = ("1", "5", "50", "all")
 """References of each class that training left out."""
 ALL_CLASSES = "all-classes"
 BASELINE = "cross-entropy"
-AN_EMBEDDING_A_CLASS = {"full": "unconditioned-m", "cosine": "unconditioned-c"}
-"""Methods with an embedding a class, and those that have one embedding and the same kernel."""
+ONE_EMBEDDING = {"full": "unconditioned-m", "cosine": "unconditioned-c"}
+"""By method with an embedding a class, the one with the same kernel and one embedding for all classes."""
 OWN = chosen("accuracy log_loss_scaled brier_scaled")
 COSTS = chosen("training_minutes peak_memory_mb")
 NEW = chosen("balanced_accuracy old_accuracy new_accuracy")
@@ -44,9 +44,10 @@ def uses_frame(sources: Sources) -> pd.DataFrame:
     `dataset` is the study, `model` the cell, `method` and `left_out` its variants. Metrics by a method's own rule have no
     `read_out`. The others are those of a read-out with so many `references` of each class left out: the one whose balanced
     accuracy on validation samples has the best mean over seeds. `gain` is the difference from cross-entropy, paired by seed: in
-    accuracy by a method's own rule, else in balanced accuracy at the same number. `embedding_gain` is the difference of one
-    embedding from an embedding a class. Accuracies are in per cent. Metrics of what is unseen have a score as `read_out` and an
-    outside set as `references`; `unseen_gain` is the difference from cross-entropy's own score.
+    accuracy by a method's own rule, else in balanced accuracy at the same number. `embedding_gain` is the
+    difference in accuracy of one embedding from an embedding a class with the same kernel. Accuracies are in per cent. Metrics of
+    what is unseen have a score as `read_out` and an outside set as `references`; `unseen_gain` is the difference from
+    cross-entropy's own score.
     """
     evidence = sources.evidence
     rows: list[dict[str, Any]] = []
@@ -93,11 +94,11 @@ def _measured(evidence: Evidence, study: str) -> pd.DataFrame:
     costs = pd.DataFrame(runs, columns=["model", "seed", *(metric.key for metric in COSTS)])
     own = pd.concat([own, costs.melt(["model", "seed"], var_name="metric")]).assign(rule="", shares="")
     accuracy = own[own["metric"] == "accuracy"]
-    of_a_class = accuracy.assign(method=accuracy["method"].map(AN_EMBEDDING_A_CLASS))
+    of_a_class = accuracy.assign(method=accuracy["method"].map(ONE_EMBEDDING))
     embedding_gains = minus(accuracy, of_a_class, ["method", "seed"]).assign(metric="embedding_gain")
     added, unseen = chosen_read_outs(metrics), metrics[metrics["metric"] == "unseen_auroc"]
     added = added[added["metric"].isin([metric.key for metric in NEW])]
-    compared = pd.concat([accuracy, added[added["metric"] == "balanced_accuracy"]])
+    compared = pd.concat([accuracy, added[added["metric"] == "balanced_accuracy"]], ignore_index=True)
     gains = _minus_baseline(compared, compared, ["left-out", "seed", "shares", "metric"]).assign(metric="gain")
     leads = _minus_baseline(unseen, unseen[unseen["rule"] == "own"], ["left-out", "seed", "shares"])
     measured = pd.concat([own, embedding_gains, added, gains, unseen, leads.assign(metric="unseen_gain")])
