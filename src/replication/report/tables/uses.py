@@ -19,8 +19,7 @@ ONE_EMBEDDING = {"full": "unconditioned-m", "cosine": "unconditioned-c"}
 OWN = chosen("accuracy log_loss_scaled brier_scaled")
 COSTS = chosen("training_minutes peak_memory_mb")
 NEW = chosen("balanced_accuracy old_accuracy new_accuracy")
-GAIN = chosen("gain")
-OWN_GAINS = chosen("gain embedding_gain", gain="Cross-entropy", embedding_gain="An embedding a class")
+GAINS = chosen("gain embedding_gain", gain="Cross-entropy", embedding_gain="An embedding a class")
 UNSEEN = chosen("unseen_auroc unseen_gain")
 SCORES = {"own": "Own score", "density": "Parzen density", "nearest": "Nearest reference"}
 OUTSIDE = {"left-out": "Classes left out", "blends": "Blends of two samples", "noise": "Noise"}
@@ -44,10 +43,10 @@ def uses_frame(sources: Sources) -> pd.DataFrame:
     `dataset` is the study, `model` the cell, `method` and `left_out` its variants. Metrics by a method's own rule have no
     `read_out`. The others are those of a read-out with so many `references` of each class left out: the one whose balanced
     accuracy on validation samples has the best mean over seeds. `gain` is the difference from cross-entropy, paired by seed: in
-    accuracy by a method's own rule, else in balanced accuracy at the same number. `embedding_gain` is the
-    difference in accuracy of one embedding from an embedding a class with the same kernel. Accuracies are in per cent. Metrics of
-    what is unseen have a score as `read_out` and an outside set as `references`; `unseen_gain` is the difference from
-    cross-entropy's own score.
+    accuracy by a method's own rule, else in balanced accuracy at the same number. `embedding_gain` is the difference
+    in accuracy of one embedding from an embedding a class with the same kernel. Accuracies are in per cent. Metrics of what is
+    unseen have a score as `read_out` and an outside set as `references`; `unseen_gain` is the difference from cross-entropy's
+    own score.
     """
     evidence = sources.evidence
     rows: list[dict[str, Any]] = []
@@ -61,7 +60,7 @@ def uses_frame(sources: Sources) -> pd.DataFrame:
             }
             named = {"method": model_title(variants["method"]), "left_out": variants["left-out"]}
             shared = {"dataset": study, "model": cell, **named, "data": evidence.data(study)}
-            rows += rows_by(own, [*OWN, *COSTS, *NEW, *OWN_GAINS, *UNSEEN], by, shared)
+            rows += rows_by(own, [*OWN, *COSTS, *NEW, *GAINS, *UNSEEN], by, shared)
     frame = pd.DataFrame(rows, columns=USES_COLUMNS)
     return frame[frame["n"] > 0]
 
@@ -111,12 +110,12 @@ def uses_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
     by_score = added["read_out"].where(added["metric"].str.startswith("unseen"), "").radd(" ").str.rstrip()
     added = added.assign(metric=added["metric"] + " " + added["references"] + by_score)
     shown = pd.concat([frame[frame["references"] == ""], added])
-    (balanced, *by_age), (gain,), (auroc, lead) = NEW, GAIN, UNSEEN
+    (balanced, *by_age), (gain, _), (auroc, lead) = NEW, GAINS, UNSEEN
     numbers = {number: number for number in NUMBERS}
     ends = [column for metric in by_age for column in across(metric, {"all": metric.title})]
     blocks = [
         Block([*OWN, *COSTS], {"method": "Trained on all classes"}),
-        Block(OWN_GAINS, {"method": "Trained on all classes, accuracy minus that of"}, limits=True),
+        Block(GAINS, {"method": "Trained on all classes, accuracy minus that of"}, limits=True),
         Block([*across(balanced, numbers), *ends], {"method": "Balanced accuracy by references of a new class"}),
         Block(across(gain, numbers), {"method": "Minus cross-entropy"}, limits=True),
         *(Block(across(auroc, SCORES, f" {key}"), {"method": f"{title}: AUROC"}) for key, title in OUTSIDE.items()),
