@@ -13,17 +13,32 @@ import torch
 from torch import Tensor, nn
 
 
+def _fitting(stride: tuple[int, ...], x: Tensor) -> tuple[int, ...]:
+    """Return the stride, at most the size of x in each dimension; there the output has one position with either stride.
+
+    In bfloat16, oneDNN's gradient of the weights reads memory that nothing wrote where a padded convolution has a stride larger
+    than the width of its input (its jit_transpose_utils.cpp): kernel columns that meet padding alone get garbage or NaN.
+    """
+    return tuple(min(step, size) for step, size in zip(stride, x.shape[2:], strict=True))
+
+
 class _Conv1d(nn.Conv1d):
     """Convolution of features."""
 
     muon: ClassVar[tuple[str, ...]] = ("weight",)
     """Parameters that map features to features, which the optimiser Muon serves."""
 
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.conv1d(x, self.weight, self.bias, _fitting(self.stride, x), self.padding)
+
 
 class _Conv2d(nn.Conv2d):
     """Convolution of features."""
 
     muon: ClassVar[tuple[str, ...]] = ("weight",)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.conv2d(x, self.weight, self.bias, _fitting(self.stride, x), self.padding)
 
 
 class _Residual(nn.Module):

@@ -95,7 +95,9 @@ class CLaIClassifier(
     n_iter_no_change : int, default=10
         Epochs without a rise after which early stopping stops.
     precision : {'float64', 'float32', 'bfloat16'}, default='float64'
-        Precision of the computation. With 'float64', scores of a sample do not depend on the other samples of the call.
+        Precision of the computation. With 'float64', scores of a sample do not depend on the other samples of the call. With
+        'bfloat16' on a CPU, a trunk of your own should have no padded convolution whose stride is larger than its input is wide:
+        oneDNN's gradient of its weights may then be wrong or NaN.
     device : str, default='cpu'
         Device of the computation, such as 'cpu' or 'cuda'.
     verbose : bool or int, default=0

@@ -53,32 +53,35 @@ class Steps:
         return means
 
     @contextlib.contextmanager
-    def refusing_divergence(self, module: nn.Module, epoch: int, advice: str) -> Iterator[None]:
+    def refusing_divergence(
+        self, module: nn.Module, epoch: int, advice: str, advice_on_weights: str | None = None
+    ) -> Iterator[None]:
         """Raise DivergenceError if the steps of an epoch, and the validation after it, leave the finite numbers or explode.
 
         Args:
             module: in training; its parameters must be finite.
             epoch: its number, from 1.
             advice: end of the message, which says what to do and which state is saved.
+            advice_on_weights: the same where all losses are as they should be and only weights are not; None: `advice`.
         """
         failure = None
         try:
             yield
         except _FAILURES as error:
             failure = error
-        parameters = list(module.parameters())
         # The gradient of a finite loss need not be finite.
-        finite_weights = all(bool(p.isfinite().all()) for p in parameters)
+        not_finite = [name for name, weights in module.named_parameters() if not bool(weights.isfinite().all())]
         numerical = isinstance(failure, (FloatingPointError, torch.linalg.LinAlgError))
-        exploded = failure is not None and not all(bool((p.abs() <= EXPLODED).all()) for p in parameters)
+        exploded = failure is not None and not all(bool((p.abs() <= EXPLODED).all()) for p in module.parameters())
         losses = self.figures["loss"][: self.done].tolist() if self.figures else []
         bad = [step for step, loss in enumerate(losses) if not abs(loss) <= EXPLODED]
-        if bad or not finite_weights or numerical or exploded:
+        if bad or not_finite or numerical or exploded:
             at = bad[0] if bad else len(self.rates) - 1
             loss = losses[at] if at < len(losses) else math.nan
             found = "" if bad or at == len(losses) else " but what the weights give is not finite"
-            if not finite_weights:
-                found = " and weights are not finite"
+            if not_finite:
+                found = f" and weights are not finite, {not_finite[0]} first"
+                advice = advice if bad else advice_on_weights or advice
             raise DivergenceError(
                 f"training diverged in epoch {epoch}: at step {at + 1} of {self.number} the loss is {loss:.3g}{found}, "
                 f"the learning rate {self.rates[at]:.3g}; {advice}"

@@ -103,7 +103,7 @@ def train(
     history = training.history
     for epoch in range(len(history) + 1, settings.epochs + 1):
         steps = Steps(training.steps, training.device)
-        with steps.refusing_divergence(model, epoch, training.advice()):
+        with steps.refusing_divergence(model, epoch, *training.advice()):
             data.begin_epoch(epoch)
             with seeded_generators(settings.seed + epoch, training.device):  # whatever was drawn before the epoch
                 for condition in passes:
@@ -137,13 +137,14 @@ class _Training:
     def __init__(self, model: nn.Module, settings: TrainingSettings, steps: int, checkpoint: Checkpoint | None) -> None:
         self.epochs, self.steps, self.checkpoint = settings.epochs, steps, checkpoint
         self.device = next(model.parameters()).device
+        self.rounded = settings.precision == "bfloat16"
         self.optimisers = build_optimisers(
             model,
             settings.optimiser,
             learning_rate=settings.learning_rate,
             momentum=settings.momentum,
             weight_decay=settings.weight_decay,
-            rounded=settings.precision == "bfloat16",
+            rounded=self.rounded,
         )
         self.schedulers = [_scheduler(optimiser, settings, steps) for optimiser in self.optimisers]
         self.generator = torch.Generator().manual_seed(settings.seed)
@@ -166,11 +167,15 @@ class _Training:
             optimiser.step()
             scheduler.step()
 
-    def advice(self) -> str:
-        """Return what to do about divergence, in words."""
-        if self.checkpoint is None:
-            return "lower learning_rate"  # as an estimator names it
-        return f"lower training.learning_rate. The last good state {self.checkpoint.where()}"
+    def advice(self) -> tuple[str, str]:
+        """Return what to do about divergence, in words: of the loss, and of weights whose losses are finite."""
+        block, saved = "", ""
+        if self.checkpoint is not None:
+            block, saved = "training.", f". The last good state {self.checkpoint.where()}"
+        lower = f"lower {block}learning_rate"  # as config.yaml or an estimator names it
+        # Kernels of bfloat16 have left weights alone wrong before (`encoders._fitting`); a rate would move the losses, too.
+        mend = f"set {block}precision to float32" if self.rounded else lower
+        return lower + saved, mend + saved
 
     def keep(self, row: Epoch, steps: Steps) -> None:
         """Add the row of an epoch to the history, log it, and save the state after it."""

@@ -1,7 +1,8 @@
-"""Training of narrow residual encoders, on this CPU and as on one with AVX2 alone: it neither crashes nor goes astray.
+"""Training of residual encoders where gradients of oneDNN are wrong: it neither crashes nor goes astray.
 
-oneDNN's weight gradient of a 1 x 1 convolution with a stride is wrong there, or ends the process, where the input has fewer
-channels than a vector register holds (uxlfoundation/oneDNN#6035).
+The gradient of the weights is wrong, or ends the process, of a 1 x 1 convolution with a stride whose input has fewer channels than
+a vector register holds (uxlfoundation/oneDNN#6035), with AVX2 alone too; and in bfloat16 of a padded convolution whose stride is
+larger than its input is wide.
 """
 
 import logging
@@ -51,6 +52,35 @@ def test_gradients_of_narrow_encoders_are_those_in_double_precision(instructions
     environment = os.environ | {"ONEDNN_MAX_CPU_ISA": instructions}
     done = subprocess.run(
         [sys.executable, "-c", TRAIN], env=environment, capture_output=True, text=True, check=False, timeout=600
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+SMALLER_THAN_A_STRIDE = """
+import copy, torch
+from clai.encoders import ResNet1d, ResNet2d
+
+for trunk, x in [
+    (ResNet2d(3, 16, [1, 1, 1, 1]), torch.ones(32, 3, 4, 4)),
+    (ResNet2d(1, 16, [1, 1, 1, 1], pool=True), torch.ones(32, 1, 9, 9)),
+    (ResNet1d(2, 16, [1, 1, 1, 1]), torch.ones(32, 2, 64)),
+]:
+    torch.nn.init.normal_(x, generator=torch.Generator().manual_seed(0))
+    exact = copy.deepcopy(trunk).double()
+    with torch.autocast("cpu", torch.bfloat16):
+        trunk(x).float().square().sum().backward()
+    exact(x.double()).square().sum().backward()
+    for (name, p), q in zip(trunk.named_parameters(), exact.parameters()):
+        most = 10 * q.grad.norm().item() + 10
+        assert p.grad.norm() < most, f"{type(trunk).__name__}, {name}: norm {p.grad.norm():.2g}, expected below {most:.2g}"
+"""
+
+
+def test_gradients_read_no_memory_that_nothing_wrote_where_a_stride_is_larger_than_a_picture() -> None:
+    # The C library then fills memory that it hands out with the byte 0x5a, which is 1.5e16 in bfloat16.
+    environment = os.environ | {"MALLOC_PERTURB_": "165"}
+    done = subprocess.run(
+        [sys.executable, "-c", SMALLER_THAN_A_STRIDE], env=environment, capture_output=True, text=True, check=False, timeout=600
     )
     assert done.returncode == 0, done.stderr[-2000:]
 
