@@ -9,13 +9,13 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "src
 
 from pages import moved, pages_by_source, write_pages  # noqa: E402
 
-import clai  # noqa: E402
+import clailearn  # noqa: E402
 
 write_pages(Path(__file__).parent / "generated")
 
 project = "CLaI"
 author = "The authors of the replication"
-release = version = clai.__version__
+release = version = clailearn.__version__
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",

@@ -10,8 +10,8 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
-from clai import CLaIClassifier
-from clai.plots import ReliabilityDisplay
+from clailearn import CLaIClassifier
+from clailearn.plots import ReliabilityDisplay
 
 X, y = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X / 16, y, test_size=0.5, stratify=y, random_state=0)

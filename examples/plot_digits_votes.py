@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from clai import CLaIClassifier
-from clai.plots import EmbeddingDisplay, VotesDisplay
+from clailearn import CLaIClassifier
+from clailearn.plots import EmbeddingDisplay, VotesDisplay
 
 # %%
 # Learn from half of the digits. Pixels are scaled to [0, 1].

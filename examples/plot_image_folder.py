@@ -14,8 +14,8 @@ from PIL import Image, ImageDraw
 from sklearn.model_selection import train_test_split
 from torch import nn
 
-from clai import CLaIClassifier
-from clai.plots import VotesDisplay
+from clailearn import CLaIClassifier
+from clailearn.plots import VotesDisplay
 
 # %%
 # Draw pictures of circles, squares and triangles into folders. Yours exist already.

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from clai import CLaIClassifier
+from clailearn import CLaIClassifier
 
 # %%
 # Train on eight of the ten digits.

@@ -12,9 +12,9 @@ from sklearn.datasets import load_digits
 from torch import nn
 from torchvision.models import resnet18
 
-from clai import AlignmentLoss, vote
-from clai.kernels import MahalanobisGaussian
-from clai.plots import EmbeddingDisplay
+from clailearn import AlignmentLoss, vote
+from clailearn.kernels import MahalanobisGaussian
+from clailearn.plots import EmbeddingDisplay
 
 torch.manual_seed(0)
 images, labels = load_digits(return_X_y=True, n_class=3)

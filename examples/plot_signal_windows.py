@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from clai import CLaIClassifier
+from clailearn import CLaIClassifier
 
 # %%
 # Make twenty minutes of a noisy signal of 50 Hz, whose rhythm changes every ten seconds: slow, fast, or slow with bursts.

@@ -11,8 +11,8 @@ from sklearn.model_selection import GroupShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from clai import CLaIClassifier
-from clai.plots import ReliabilityDisplay
+from clailearn import CLaIClassifier
+from clailearn.plots import ReliabilityDisplay
 
 # %%
 # Make 100 patients with ten rows each. Each patient has a level of her own in eight variables. Some are ill, which shifts the

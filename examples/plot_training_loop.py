@@ -11,8 +11,8 @@ from sklearn.datasets import load_digits
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from clai import AlignmentLoss, vote
-from clai.kernels import Cosine
+from clailearn import AlignmentLoss, vote
+from clailearn.kernels import Cosine
 
 torch.manual_seed(0)
 images, labels = load_digits(return_X_y=True)

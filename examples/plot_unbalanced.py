@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.datasets import make_moons
 from sklearn.metrics import balanced_accuracy_score, recall_score
 
-from clai import CLaIClassifier
+from clailearn import CLaIClassifier
 
 # %%
 # Make two moons, one of them with few training samples. The test has as many samples of each, so the shares of the training

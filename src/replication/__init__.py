@@ -1,1 +1,1 @@
-"""The replication: datasets, runs, models, experiments and the report. It imports `clai`, never the reverse."""
+"""The replication: datasets, runs, models, experiments and the report. It imports `clailearn`, never the reverse."""

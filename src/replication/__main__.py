@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

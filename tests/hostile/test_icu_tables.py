@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 from replication.datasets.mimic_iv import tables
 from replication.datasets.miniature import icu
 from replication.datasets.prepared import load

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load, save
 from torch import Tensor
 
-import clai
+import clailearn
 from replication.models.clai import build_clai
 from support.damage import NUMBERS, TEXTS, some_damaged
 from support.hostile import attack
@@ -104,7 +104,7 @@ def text(record: Mapping[str, Any], content: bytes) -> bytes:
 
 def use(folder: Path) -> None:
     """Load the model; one that takes rows of two features must classify one."""
-    model = clai.load(folder)
+    model = clailearn.load(folder)
     if model.record["data"]["kind"] == "features" and model.record["input"]["shape"] == [INPUTS]:
         x = np.zeros((1, INPUTS))
         assert model.predict(x)[0] in model.classes

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.internal.conjecture import providers
 from hypothesis.strategies import SearchStrategy
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 from support.repository import contents
 
 SCALE = float(os.environ.get("CLAI_HOSTILE_SCALE", "0.3"))

@@ -22,7 +22,7 @@ from safetensors.torch import save
 import replication.models.clai
 import replication.models.gaussian_processes
 import replication.models.network_classifiers  # noqa: F401
-from clai.checkpoints import Checkpoint, write_whole
+from clailearn.checkpoints import Checkpoint, write_whole
 from replication.datasets.prepared import Prepared
 from replication.models.base import create
 from replication.models.batches import NO_AUGMENTATION

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
-from clai.calibration import scaled_softmax
+from clailearn.calibration import scaled_softmax
 from replication.experiments.predictions import Samples, fold_of, save_predictions, save_samples
 from replication.metrics.bootstrap import Predictions
 from replication.metrics.comparisons import compare_models

@@ -2,10 +2,10 @@
 
 import torch
 
-from clai import algorithms_as_printed as printed
-from clai.alignment import one_vs_rest
-from clai.kernels import Kernel
-from clai.trainer import TrainingSettings
+from clailearn import algorithms_as_printed as printed
+from clailearn.alignment import one_vs_rest
+from clailearn.kernels import Kernel
+from clailearn.trainer import TrainingSettings
 from replication.models.embedding import Embedded
 
 SETTINGS = TrainingSettings(

@@ -7,8 +7,16 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clai.alignment import Target, TargetMatrix, alignment_loss, alignment_scores, balanced, one_vs_rest, target_matrix
-from clai.kernels import Kernel, build
+from clailearn.alignment import (
+    Target,
+    TargetMatrix,
+    alignment_loss,
+    alignment_scores,
+    balanced,
+    one_vs_rest,
+    target_matrix,
+)
+from clailearn.kernels import Kernel, build
 from replication.experiments.theory import check_bound
 
 LABELS_T, LABELS_R = torch.tensor([0, 1, 2]), torch.tensor([1, 1, 0, 2])

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 from replication.datasets.prepared import Prepared, load
 from replication.datasets.sources import Raw, prepare
 

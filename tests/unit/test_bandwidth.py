@@ -8,10 +8,10 @@ import pytest
 import torch
 from sklearn import metrics as sk
 
-from clai.calibration import fit_temperature
-from clai.inference import decide, log_posteriors, parzen_means
-from clai.kernels import KERNELS, Cosine, Kernel, MahalanobisGaussian
-from clai.votes import References
+from clailearn.calibration import fit_temperature
+from clailearn.inference import decide, log_posteriors, parzen_means
+from clailearn.kernels import KERNELS, Cosine, Kernel, MahalanobisGaussian
+from clailearn.votes import References
 from replication.experiments.bandwidth import (
     BANDWIDTH_COLUMNS,
     Power,

@@ -14,7 +14,7 @@ from scipy.stats import multivariate_normal
 from sklearn.datasets import make_moons
 from sklearn.metrics import roc_auc_score
 
-from clai.errors import DivergenceError, InputError
+from clailearn.errors import DivergenceError, InputError
 from replication.models.base import create
 from replication.models.batches import Recordings, Splits
 from replication.models.gaussian_processes import DeepKernelGP, GaussianProcess

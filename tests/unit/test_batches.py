@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 from replication.models.batches import NO_AUGMENTATION, Images, Recordings
 
 CPU = torch.device("cpu")

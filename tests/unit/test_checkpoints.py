@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from clai.checkpoints import STOPPED, Checkpoint
+from clailearn.checkpoints import STOPPED, Checkpoint
 from support.interruptible import FITS, fit, start
 from support.repository import contents
 

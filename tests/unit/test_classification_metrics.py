@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy.special import expit, softmax
 from sklearn.metrics import f1_score
 
-from clai.calibration import LogisticCalibration, fit_logistic, fit_temperature
-from clai.errors import InputError
+from clailearn.calibration import LogisticCalibration, fit_logistic, fit_temperature
+from clailearn.errors import InputError
 from replication.metrics.classification import (
     binary_metrics,
     choose_threshold,

@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from clai import algorithms_as_printed as printed
-from clai.batches import Vectors
-from clai.encoders import ConditionedHead, Encoder
-from clai.kernels import Cosine
-from clai.learning import collaborative_learning
+from clailearn import algorithms_as_printed as printed
+from clailearn.batches import Vectors
+from clailearn.encoders import ConditionedHead, Encoder
+from clailearn.kernels import Cosine
+from clailearn.learning import collaborative_learning
 from replication.experiments import complexity
 from replication.experiments.complexity import LOSSES, SCHEDULES, Case, Measurement, Shape
 from replication.metrics.passes import trunk_passes

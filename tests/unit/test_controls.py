@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import nn
 
-from clai.alignment import alignment_scores, one_vs_rest, target_matrix
-from clai.checkpoints import Checkpoint
-from clai.encoders import Encoder
-from clai.inference import decide, parzen_means
-from clai.kernels import Cosine, MahalanobisGaussian
+from clailearn.alignment import alignment_scores, one_vs_rest, target_matrix
+from clailearn.checkpoints import Checkpoint
+from clailearn.encoders import Encoder
+from clailearn.inference import decide, parzen_means
+from clailearn.kernels import Cosine, MahalanobisGaussian
 from replication.datasets.prepared import Prepared
 from replication.experiments.embeddings import open_view, train_traced
 from replication.experiments.evaluation import evaluate_clai, measure_agreement

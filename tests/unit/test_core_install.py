@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import clai
+import clailearn
 from support.repository import PUBLISHED, REPOSITORY
 
 ABSENT = "pandas duckdb jsonschema yaml gpytorch matplotlib seaborn mne medmnist torchvision snakemake replication"
@@ -39,22 +39,22 @@ class CorePath(PathFinder):
 sys.path.insert(0, wheel)
 sys.meta_path[sys.meta_path.index(PathFinder)] = CorePath
 warnings.simplefilter("ignore")
-import clai
+import clailearn
 
-assert clai.__file__.startswith(wheel), clai.__file__
+assert clailearn.__file__.startswith(wheel), clailearn.__file__
 """
 
 ESTIMATOR = """
 from sklearn.datasets import make_moons
 
-from clai import CLaIClassifier
+from clailearn import CLaIClassifier
 
 X, y = make_moons(200, noise=0.2, random_state=0)
 assert CLaIClassifier(random_state=0).fit(X[:100], y[:100]).score(X[100:], y[100:]) > 0.9
 """
 
 COMMAND = """
-from clai.cli import main
+from clailearn.cli import main
 
 sys.exit(main(sys.argv[3:]))
 """
@@ -84,10 +84,13 @@ def run_alone(wheel: Path, script: str, *arguments: str) -> str:
 
 
 def test_the_wheel_holds_the_method_alone(wheel: Path) -> None:
-    assert sorted(path.name for path in wheel.iterdir()) == ["clai", f"clai-{clai.__version__}.dist-info"]
-    assert (wheel / "clai" / "py.typed").exists()
-    points = (wheel / f"clai-{clai.__version__}.dist-info" / "entry_points.txt").read_text()
-    assert "clai = clai.cli:main" in points
+    assert sorted(path.name for path in wheel.iterdir()) == [
+        "clailearn",
+        f"clailearn-{clailearn.__version__}.dist-info",
+    ]
+    assert (wheel / "clailearn" / "py.typed").exists()
+    points = (wheel / f"clailearn-{clailearn.__version__}.dist-info" / "entry_points.txt").read_text()
+    assert "clailearn = clailearn.cli:main" in points
 
 
 def test_the_estimator_fits_and_predicts(wheel: Path) -> None:

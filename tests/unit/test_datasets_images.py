@@ -18,8 +18,8 @@ import pytest
 from medmnist import INFO
 from PIL import Image
 
-from clai.errors import InputError
-from clai.pictures import read_picture
+from clailearn.errors import InputError
+from clailearn.pictures import read_picture
 from replication.datasets import cifar10, image_folder, medmnist, prepared
 from replication.datasets.miniature.make import make
 from replication.datasets.prepared import load

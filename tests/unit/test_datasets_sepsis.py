@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 from replication.datasets.challenge2019 import parse, read
 from replication.datasets.files import matching
 from replication.datasets.miniature.make import make

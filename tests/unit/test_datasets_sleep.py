@@ -10,7 +10,7 @@ import mne
 import numpy as np
 import pytest
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 from replication.datasets.miniature.make import make
 from replication.datasets.prepared import Prepared, load
 from replication.datasets.sleep_edf import MOVEMENT, UNSCORED, choose, scored_epochs, selected, stage_of, within_sleep

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from clai.encoders import (
+from clailearn.encoders import (
     MLP,
     TRUNKS,
     CausalGRU,

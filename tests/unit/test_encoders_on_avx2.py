@@ -1,8 +1,8 @@
 """Training of residual encoders where gradients of oneDNN are wrong: it neither crashes nor goes astray.
 
-The gradient of the weights is wrong, or ends the process, of a 1 x 1 convolution with a stride whose input has fewer channels than
-a vector register holds (uxlfoundation/oneDNN#6035), with AVX2 alone too; and in bfloat16 of a padded convolution whose stride is
-larger than its input is wide.
+oneDNN's gradient of the weights of a 1 x 1 convolution with a stride is wrong, or ends the process, where the input has fewer
+channels than a vector register holds (uxlfoundation/oneDNN#6035), with AVX2 alone too. In bfloat16 that of a padded
+convolution is wrong where the stride is larger than the width of the input.
 """
 
 import logging
@@ -19,7 +19,7 @@ from replication.models.run import choose_precision
 TRAIN = """
 import copy, sys
 import torch
-from clai.encoders import ResNet1d, ResNet2d
+from clailearn.encoders import ResNet1d, ResNet2d
 from replication.runs.jobs import use_threads
 
 use_threads(1)
@@ -58,7 +58,7 @@ def test_gradients_of_narrow_encoders_are_those_in_double_precision(instructions
 
 SMALLER_THAN_A_STRIDE = """
 import copy, torch
-from clai.encoders import ResNet1d, ResNet2d
+from clailearn.encoders import ResNet1d, ResNet2d
 
 for trunk, x in [
     (ResNet2d(3, 16, [1, 1, 1, 1]), torch.ones(32, 3, 4, 4)),
@@ -80,7 +80,12 @@ def test_gradients_read_no_memory_that_nothing_wrote_where_a_stride_is_larger_th
     # The C library then fills memory that it hands out with the byte 0x5a, which is 1.5e16 in bfloat16.
     environment = os.environ | {"MALLOC_PERTURB_": "165"}
     done = subprocess.run(
-        [sys.executable, "-c", SMALLER_THAN_A_STRIDE], env=environment, capture_output=True, text=True, check=False, timeout=600
+        [sys.executable, "-c", SMALLER_THAN_A_STRIDE],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr[-2000:]
 

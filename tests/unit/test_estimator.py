@@ -21,8 +21,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.estimator_checks import check_estimator
 from torch import nn
 
-import clai
-from clai import CLaIClassifier
+import clailearn
+from clailearn import CLaIClassifier
 from replication.metrics.classification import expected_calibration_error, top_label
 
 
@@ -298,10 +298,10 @@ def test_a_trunk_that_does_not_fit_is_refused_before_training(trunk: nn.Module, 
 
 
 def test_import_of_the_package_does_not_wait_for_torch() -> None:
-    code = "import clai, sys; assert 'torch' not in sys.modules and 'sklearn' not in sys.modules"
+    code = "import clailearn, sys; assert 'torch' not in sys.modules and 'sklearn' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
-        clai.Nothing  # noqa: B018
+        clailearn.Nothing  # noqa: B018
 
 
 def test_too_few_samples_for_all_references_are_named() -> None:
@@ -321,7 +321,7 @@ def test_labels_and_probabilities_follow_the_parameters_of_the_fit(tmp_path: Pat
     labels, probabilities = model.predict(X), model.predict_proba(X)
     model.set_params(rule="printed", precision="float32", device="gpu", kernel="cosine", width=3, trunk=nn.Identity())
     model.save(tmp_path)
-    for same in (model, clai.load(tmp_path)):
+    for same in (model, clailearn.load(tmp_path)):
         np.testing.assert_array_equal(same.predict(X), labels)
         np.testing.assert_array_equal(same.predict_proba(X), probabilities)
     assert (CLaIClassifier(calibration=2, random_state=0).fit(X, y).predict(X) != labels).any()

@@ -8,8 +8,8 @@ from sklearn.datasets import load_digits, make_blobs
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold, LeaveOneOut, PredefinedSplit
 
-import clai
-from clai import CLaIClassifier
+import clailearn
+from clailearn import CLaIClassifier
 
 X, Y = load_digits(return_X_y=True)
 X = X / 16
@@ -59,10 +59,10 @@ def test_votes_name_the_training_sample_that_an_input_equals() -> None:
 
 
 def scores(model: CLaIClassifier, x: Any, references: Any, labels: Any) -> Any:
-    """f by `clai.vote` of references that the model's encoder embeds now."""
+    """f by `clailearn.vote` of references that the model's encoder embeds now."""
     z, z_references = (model._computation.embed(model.encoder_, part) for part in (x, references))
     indices = model.reference_labels_.new_tensor(np.searchsorted(model.classes_, labels))
-    return clai.vote(model.kernel_, z, z_references, indices).numpy()
+    return clailearn.vote(model.kernel_, z, z_references, indices).numpy()
 
 
 @pytest.mark.parametrize(("classes", "conditioning"), [(2, "class"), (4, "class"), (4, None)])

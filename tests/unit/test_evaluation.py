@@ -7,8 +7,8 @@ import pytest
 import torch
 from sklearn.metrics import roc_auc_score
 
-from clai.inference import RULES
-from clai.kernels import MahalanobisGaussian
+from clailearn.inference import RULES
+from clailearn.kernels import MahalanobisGaussian
 from replication.datasets.prepared import Prepared
 from replication.experiments.evaluation import SHARES, Evaluation, evaluate_clai
 from replication.metrics.classification import expected_calibration_error, top_label

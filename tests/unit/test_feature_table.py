@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import torch
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 from replication.datasets.feature_table import labels_of
 from replication.datasets.prepared import Prepared, load
 from replication.datasets.sources import obtain, prepare

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from medmnist import INFO
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 from replication.datasets import files, sources
 from replication.datasets.files import describe_files, matching, unpack_archive
 from replication.datasets.miniature.make import make

@@ -8,9 +8,9 @@ import torch
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
-from clai import CLaIClassifier
-from clai.inference import parzen_means
-from clai.kernels import build
+from clailearn import CLaIClassifier
+from clailearn.inference import parzen_means
+from clailearn.kernels import build
 
 pytestmark = [
     pytest.mark.gpu,

@@ -6,10 +6,10 @@ import torch
 from sklearn.neighbors import KernelDensity
 from torch import Tensor
 
-from clai import algorithms_as_printed as printed
-from clai.alignment import one_vs_rest
-from clai.errors import InputError
-from clai.inference import (
+from clailearn import algorithms_as_printed as printed
+from clailearn.alignment import one_vs_rest
+from clailearn.errors import InputError
+from clailearn.inference import (
     RULES,
     decide,
     log_posteriors,
@@ -20,7 +20,7 @@ from clai.inference import (
     sample_references,
     standard_error,
 )
-from clai.kernels import Cosine, MahalanobisGaussian
+from clailearn.kernels import Cosine, MahalanobisGaussian
 from support.training import printed_similarity
 
 SIZE, TEST, REFERENCE, BATCH = 5, 17, 60, 6

@@ -5,8 +5,8 @@ import itertools
 import pytest
 import torch
 
-from clai.alignment import alignment_loss, one_vs_rest, target_matrix
-from clai.kernels import Cosine, Kernel, MahalanobisGaussian, build
+from clailearn.alignment import alignment_loss, one_vs_rest, target_matrix
+from clailearn.kernels import Cosine, Kernel, MahalanobisGaussian, build
 
 METRICS = ["full", "diagonal", "scalar", "identity"]
 

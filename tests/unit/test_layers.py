@@ -1,4 +1,4 @@
-"""The two packages and the layers: `clai` knows nothing of `replication`, and a layer imports from lower ones alone."""
+"""The two packages and the layers: `clailearn` knows nothing of `replication`, and a layer imports from lower ones alone."""
 
 import ast
 import sys
@@ -10,14 +10,14 @@ import pytest
 from support.repository import REPOSITORY
 
 SOURCE = REPOSITORY / "src"
-LAYERS = ["clai", "runs", "metrics", "datasets", "models", "experiments", "report"]
-"""Lowest first. Below `clai` all are folders of `replication`."""
+LAYERS = ["clailearn", "runs", "metrics", "datasets", "models", "experiments", "report"]
+"""Lowest first. Below `clailearn` all are folders of `replication`."""
 METHOD_NEEDS = {"torch", "numpy", "scipy", "sklearn", "safetensors"}
-MODULES = sorted(SOURCE.glob("clai/*.py")) + sorted(SOURCE.glob("replication/*/**/*.py"))
+MODULES = sorted(SOURCE.glob("clailearn/*.py")) + sorted(SOURCE.glob("replication/*/**/*.py"))
 
 
 def imported(path: Path) -> Iterator[str]:
-    """Dotted names of the modules that a file imports anywhere in it; `from clai import kernels` gives clai.kernels."""
+    """Dotted names of the modules that a file imports anywhere in it; `from clailearn import kernels` gives clailearn.kernels."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -25,7 +25,7 @@ def imported(path: Path) -> Iterator[str]:
             assert node.level == 0, (
                 f"{path}:{node.lineno}: found a relative import, expected one that starts with a package"
             )
-            if node.module in ("clai", "replication"):
+            if node.module in ("clailearn", "replication"):
                 yield from (f"{node.module}.{alias.name}" for alias in node.names)
             elif node.module is not None:
                 yield node.module
@@ -34,7 +34,7 @@ def imported(path: Path) -> Iterator[str]:
 def layer(module: str) -> str:
     """Layer of a dotted name of this repository."""
     package, _, rest = module.partition(".")
-    return "clai" if package == "clai" else rest.partition(".")[0]
+    return "clailearn" if package == "clailearn" else rest.partition(".")[0]
 
 
 def name(path: Path) -> str:
@@ -44,18 +44,18 @@ def name(path: Path) -> str:
 @pytest.mark.parametrize("path", MODULES, ids=name)
 def test_a_module_imports_from_its_own_layer_and_lower_ones(path: Path) -> None:
     here = layer(".".join(path.relative_to(SOURCE).with_suffix("").parts))
-    library = [module for module in imported(path) if module.startswith(("clai.", "replication."))]
+    library = [module for module in imported(path) if module.startswith(("clailearn.", "replication."))]
     above = [module for module in library if LAYERS.index(layer(module)) > LAYERS.index(here)]
     assert not above, (
         f"{name(path)} imports {', '.join(above)}, above its layer {here}: move the code that it needs down"
     )
     if here == "runs":
-        others = [module for module in library if layer(module) != "runs" and module != "clai.errors"]
-        assert not others, f"{name(path)} imports {', '.join(others)}; runs needs clai.errors and nothing else"
+        others = [module for module in library if layer(module) != "runs" and module != "clailearn.errors"]
+        assert not others, f"{name(path)} imports {', '.join(others)}; runs needs clailearn.errors and nothing else"
 
 
-@pytest.mark.parametrize("path", sorted((SOURCE / "clai").rglob("*.py")), ids=name)
+@pytest.mark.parametrize("path", sorted((SOURCE / "clailearn").rglob("*.py")), ids=name)
 def test_the_method_needs_its_dependencies_alone(path: Path) -> None:
     packages = {module.partition(".")[0] for module in imported(path)}
-    allowed = METHOD_NEEDS | {"clai"} | {"pictures.py": {"PIL"}, "plots.py": {"matplotlib"}}.get(path.name, set())
+    allowed = METHOD_NEEDS | {"clailearn"} | {"pictures.py": {"PIL"}, "plots.py": {"matplotlib"}}.get(path.name, set())
     assert packages - sys.stdlib_module_names <= allowed

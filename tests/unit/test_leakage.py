@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from clai.encoders import ConditionedHead, Encoder, build_trunk
-from clai.errors import InputError
+from clailearn.encoders import ConditionedHead, Encoder, build_trunk
+from clailearn.errors import InputError
 from replication.datasets.hourly_inputs import hourly_inputs, hourly_names
 from replication.datasets.prepared import Prepared
 from replication.datasets.splits import group_split, patient_folds, stratified_validation

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-from clai.batches import Vectors
-from clai.checkpoints import Checkpoint
-from clai.encoders import MLP, Classifier, ConditionedHead, ConvNet, Encoder, ResNet2d
-from clai.errors import DivergenceError, InputError
-from clai.kernels import Cosine, MahalanobisGaussian, Metric
-from clai.learning import collaborative_learning
-from clai.optimisers import build_optimisers
-from clai.trainer import TrainingSettings
+from clailearn.batches import Vectors
+from clailearn.checkpoints import Checkpoint
+from clailearn.encoders import MLP, Classifier, ConditionedHead, ConvNet, Encoder, ResNet2d
+from clailearn.errors import DivergenceError, InputError
+from clailearn.kernels import Cosine, MahalanobisGaussian, Metric
+from clailearn.learning import collaborative_learning
+from clailearn.optimisers import build_optimisers
+from clailearn.trainer import TrainingSettings
 from replication.models.base import batchwise_learning
 from replication.models.clai import Turns
 from support.interruptible import trained

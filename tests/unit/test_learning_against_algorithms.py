@@ -10,13 +10,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from clai import algorithms_as_printed as printed
-from clai.alignment import Target
-from clai.batches import Vectors
-from clai.encoders import MLP, ConditionedHead, Encoder
-from clai.kernels import Kernel, build
-from clai.learning import class_draw, collaborative_learning
-from clai.trainer import TrainingSettings
+from clailearn import algorithms_as_printed as printed
+from clailearn.alignment import Target
+from clailearn.batches import Vectors
+from clailearn.encoders import MLP, ConditionedHead, Encoder
+from clailearn.kernels import Kernel, build
+from clailearn.learning import class_draw, collaborative_learning
+from clailearn.trainer import TrainingSettings
 from replication.models.base import draw_shift
 from support.training import SETTINGS, printed_similarity
 

@@ -1,4 +1,4 @@
-"""`clai.AlignmentLoss` and `clai.vote`: the parts of the method for a training loop of one's own."""
+"""`clailearn.AlignmentLoss` and `clailearn.vote`: the parts of the method for a training loop of one's own."""
 
 from typing import Any
 
@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from clai import AlignmentLoss, vote
-from clai import algorithms_as_printed as printed
-from clai.alignment import Target
-from clai.kernels import Kernel, build
+from clailearn import AlignmentLoss, vote
+from clailearn import algorithms_as_printed as printed
+from clailearn.alignment import Target
+from clailearn.kernels import Kernel, build
 from support.training import printed_similarity
 
 ANCHORS, REFERENCES, SIZE, CLASSES = 9, 12, 4, 3

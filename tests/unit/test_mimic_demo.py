@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 from replication.datasets import mimic_iv
 from replication.datasets.mimic_iv.sofa import COMPONENTS
 from replication.datasets.mimic_iv.tables import connect

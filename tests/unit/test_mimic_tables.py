@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 from replication.datasets import mimic_iv
 from replication.datasets.mimic_iv import tables
 from replication.datasets.mimic_iv.tables import connect, locate

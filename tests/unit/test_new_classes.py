@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 import torch
 
-from clai.checkpoints import Checkpoint
-from clai.errors import InputError
-from clai.inference import RULES
+from clailearn.checkpoints import Checkpoint
+from clailearn.errors import InputError
+from clailearn.inference import RULES
 from replication.datasets.prepared import Prepared
 from replication.experiments.studies import _kept, run_cell
 from replication.experiments.unseen import OUTSIDE, Replaced

@@ -7,8 +7,8 @@ from sklearn.datasets import load_digits
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from clai import CLaIClassifier
-from clai.plots import EmbeddingDisplay, ReliabilityDisplay, VotesDisplay
+from clailearn import CLaIClassifier
+from clailearn.plots import EmbeddingDisplay, ReliabilityDisplay, VotesDisplay
 from replication.metrics.classification import expected_calibration_error, top_label
 
 X, Y = load_digits(n_class=3, return_X_y=True)

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clai.calibration import scaled_softmax
-from clai.errors import InputError
+from clailearn.calibration import scaled_softmax
+from clailearn.errors import InputError
 from replication.experiments.predictions import (
     Samples,
     load_predictions,

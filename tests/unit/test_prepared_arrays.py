@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 from replication.datasets.miniature.make import make
 from replication.datasets.prepared import load, statistics, writing
 from replication.datasets.sources import obtain, prepare

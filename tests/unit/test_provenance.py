@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 from replication.__main__ import main
 from replication.report.provenance import records_behind, trace
 from replication.runs.identity import RunId

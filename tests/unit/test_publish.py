@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 from replication.datasets.sources import read_sources
 from replication.experiments.predictions import add_runs
 from replication.report.figures.render import render

@@ -16,10 +16,10 @@ import torch
 from PIL import Image
 from safetensors import safe_open
 
-import clai
-from clai.cli import main
-from clai.errors import InputError
-from clai.published_model import PublishedModel, _normalised
+import clailearn
+from clailearn.cli import main
+from clailearn.errors import InputError
+from clailearn.published_model import PublishedModel, _normalised
 from replication.datasets.prepared import Prepared
 from replication.experiments import published
 from replication.experiments.evaluation import evaluate
@@ -92,7 +92,7 @@ def packed(folder: Path, run: Run, references: int = 30) -> tuple[PublishedModel
     printed = metrics[printed_reading(metrics)].set_index("metric")["value"].to_dict()
     described = published.pack(run, model, embedded or None, references, record, printed, folder)
     (folder / "README.md").write_text(card(described, ["One limit."]))
-    return clai.load(folder), metrics, embedded
+    return clailearn.load(folder), metrics, embedded
 
 
 Published = tuple[PublishedModel, Run, pd.DataFrame, Path]
@@ -215,7 +215,7 @@ def test_the_global_state_of_torch_changes_no_prediction(images_model: Published
     torch.set_default_dtype(torch.float64)
     try:
         with torch.device("meta"), torch.autocast("cpu", dtype=torch.float16):
-            np.testing.assert_array_equal(clai.load(folder).scores(x), loaded.scores(x))
+            np.testing.assert_array_equal(clailearn.load(folder).scores(x), loaded.scores(x))
     finally:
         torch.set_default_dtype(torch.float32)
 

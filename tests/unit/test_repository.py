@@ -1,6 +1,7 @@
 """What can be said of the repository without running it: tables, configuration, scripts and documents agree."""
 
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,34 @@ def test_documents_name_settings_and_files_that_exist(document: Path) -> None:
         for key in setting.split("."):
             assert key in node, f"{setting} is not a setting"
             node = node[key]
+
+
+def tracked_texts() -> dict[str, str]:
+    """Return the text of each tracked file but locks, by path; skip where there is no git, as in an unpacked archive."""
+    listed = subprocess.run(["git", "ls-files"], cwd=REPOSITORY, capture_output=True, text=True, check=False).stdout
+    if not listed:
+        pytest.skip("not a git checkout")
+    texts = {}
+    for path in listed.splitlines():
+        content = (REPOSITORY / path).read_bytes()
+        if b"\0" not in content and not path.endswith(".lock"):
+            texts[path] = content.decode()
+    return texts
+
+
+def test_nothing_advises_to_install_a_name_of_a_package_index_that_is_not_ours_or_well_known() -> None:
+    installed = re.compile(r"pip install ((?:-\S+ )*)[\"']?([^\s`\"')]+)")
+    allowed = re.compile(r"\.(\[\w+\])?|git\+\S+|matplotlib|pillow")
+    for path, text in tracked_texts().items():
+        for options, name in installed.findall(text):
+            assert options.endswith(("-r ", "-e ")) or allowed.fullmatch(name), f"{path}: pip install {options}{name}"
+
+
+def test_the_name_before_clailearn_is_imported_nowhere() -> None:
+    # It is another package of the index: a chat program. CHANGELOG.md tells how to move.
+    old = re.compile(r"^\s*(?:import|from) clai\b(?!-)|`clai\.\w+`|\bclai predict\b", flags=re.MULTILINE)
+    found = {path: match[0] for path, text in tracked_texts().items() if (match := old.search(text))}
+    assert found.keys() <= {"CHANGELOG.md"}, found
 
 
 def test_code_of_the_readme_runs() -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from clai.checkpoints import Checkpoint
-from clai.errors import InputError
+from clailearn.checkpoints import Checkpoint
+from clailearn.errors import InputError
 from replication.datasets.prepared import Prepared
 from replication.models import base
 from replication.models.base import create

@@ -10,10 +10,10 @@ import pytest
 from sklearn.datasets import load_iris
 from torch import Tensor, nn
 
-import clai
-from clai import CLaIClassifier
-from clai.cli import main
-from clai.errors import InputError
+import clailearn
+from clailearn import CLaIClassifier
+from clailearn.cli import main
+from clailearn.errors import InputError
 
 X, Y = load_iris(return_X_y=True)
 X = (X - X.mean(0)) / X.std(0)
@@ -46,7 +46,7 @@ def test_a_saved_estimator_predicts_as_before(tmp_path: Path, labels: Any, setti
     model = CLaIClassifier(**{"epochs": 2, "random_state": 0, **settings}).fit(X[::2], labels[::2])
     model.add_references(X[1:3], labels[1:3])
     model.save(tmp_path / "model")
-    loaded = clai.load(tmp_path / "model", trunk=Trunk() if "trunk" in settings else None)
+    loaded = clailearn.load(tmp_path / "model", trunk=Trunk() if "trunk" in settings else None)
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     np.testing.assert_allclose(loaded.predict_proba(X), model.predict_proba(X), rtol=1e-6)
     for found, expected in zip(loaded.votes(X[:5]), model.votes(X[:5]), strict=True):
@@ -62,7 +62,7 @@ def test_names_of_columns_are_kept(tmp_path: Path) -> None:
     frame = pd.DataFrame(X, columns=list("abcd"))
     CLaIClassifier(epochs=1).fit(frame, Y).save(tmp_path)
     with pytest.raises(ValueError, match="feature names"):
-        clai.load(tmp_path).predict(frame[list("badc")])
+        clailearn.load(tmp_path).predict(frame[list("badc")])
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_tilde_stands_for_the_home_of_the_user(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("HOME", str(tmp_path))
     CLaIClassifier(epochs=1).fit(X, Y).save("~/own")
     assert (tmp_path / "own" / "model.json").is_file()
-    assert isinstance(clai.load("~/own"), CLaIClassifier)
+    assert isinstance(clailearn.load("~/own"), CLaIClassifier)
 
 
 def test_the_command_names_what_else_takes_an_estimator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,13 +91,13 @@ def test_the_trunk_must_be_the_one_of_the_fit(tmp_path: Path) -> None:
     CLaIClassifier(trunk=Trunk(), epochs=1).fit(X, Y).save(tmp_path / "own")
     CLaIClassifier(epochs=1).fit(X, Y).save(tmp_path / "default")
     with pytest.raises(InputError, match="needs a Trunk as the argument trunk"):
-        clai.load(tmp_path / "own")
+        clailearn.load(tmp_path / "own")
     with pytest.raises(InputError, match="with its attribute features"):
-        clai.load(tmp_path / "own", trunk=nn.Linear(4, 5))
+        clailearn.load(tmp_path / "own", trunk=nn.Linear(4, 5))
     with pytest.raises(InputError, match="needs no argument trunk"):
-        clai.load(tmp_path / "default", trunk=Trunk())
+        clailearn.load(tmp_path / "default", trunk=Trunk())
     with pytest.raises(InputError, match="tensors that are not those of the network"):
-        clai.load(tmp_path / "own", trunk=Trunk(7))
+        clailearn.load(tmp_path / "own", trunk=Trunk(7))
 
 
 @pytest.mark.parametrize(
@@ -122,4 +122,4 @@ def test_a_record_that_does_not_fit_is_refused(tmp_path: Path, key: str, value: 
     part[last] = value
     path.write_text(json.dumps(record))
     with pytest.raises(InputError, match=r"model\.(json|safetensors)"):
-        clai.load(tmp_path)
+        clailearn.load(tmp_path)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 from replication.__main__ import main
 from replication.runs.config_check import read_yaml
 from replication.runs.models import MODELS

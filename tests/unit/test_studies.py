@@ -10,12 +10,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from clai.batches import Vectors
-from clai.checkpoints import Checkpoint
-from clai.encoders import MLP, ConditionedHead, Encoder
-from clai.inference import RULES
-from clai.kernels import Cosine
-from clai.learning import collaborative_learning, encoder_passes
+from clailearn.batches import Vectors
+from clailearn.checkpoints import Checkpoint
+from clailearn.encoders import MLP, ConditionedHead, Encoder
+from clailearn.inference import RULES
+from clailearn.kernels import Cosine
+from clailearn.learning import collaborative_learning, encoder_passes
 from replication.datasets.prepared import Prepared
 from replication.datasets.splits import DEVELOPMENT
 from replication.experiments.evaluation import SHARES

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 import torch
 
-from clai.alignment import Target, alignment_loss, alignment_scores, one_vs_rest, target_matrix
-from clai.inference import decide, parzen_means
-from clai.kernels import build
+from clailearn.alignment import Target, alignment_loss, alignment_scores, one_vs_rest, target_matrix
+from clailearn.inference import decide, parzen_means
+from clailearn.kernels import build
 from replication.experiments.theory import SHARES, check_all, simulate
 
 SHARE, BANDWIDTH = pytest.mark.parametrize("share", SHARES), pytest.mark.parametrize("bandwidth", [0.5, 2.0])

@@ -10,8 +10,8 @@ import torch
 from PIL import Image
 from sklearn import metrics as sk
 
-import clai
-from clai.errors import InputError
+import clailearn
+from clailearn.errors import InputError
 from replication.datasets.prepared import Prepared, load
 from replication.datasets.sources import obtain, prepare
 from replication.experiments.evaluation import evaluate
@@ -102,7 +102,7 @@ def test_two_classes_have_all_evidence(
         save_predictions(evidence.path("two", predictions_of(model)), {run.id: of_run}, {})
         embedded = embed_splits(run, made.network) if isinstance(made, CLaI) else None
         pack(run, made, embedded, 1000, {"run": str(run.id)}, found.to_dict(), tmp_path)
-        share = (clai.load(tmp_path).predict(np.asarray(data["x_test"])) == np.array(EXPECTED[positive])[y]).mean()
+        share = (clailearn.load(tmp_path).predict(np.asarray(data["x_test"])) == np.array(EXPECTED[positive])[y]).mean()
         assert share == pytest.approx(found["accuracy"], abs=2 / len(y)), "weights are rounded"
     samples = samples_of(data)
     save_samples(evidence.path("two", SAMPLES), samples)

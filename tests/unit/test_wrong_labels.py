@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from clai.checkpoints import Checkpoint
+from clailearn.checkpoints import Checkpoint
 from replication.models.base import create, draw_shift
 from replication.models.network_classifiers import CrossEntropy, GeneralisedCrossEntropy
 from replication.models.splits import long_tail, wrong_labels

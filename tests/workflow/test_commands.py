@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from snakemake.cli import parse_args
 
-import clai.cli
+import clailearn.cli
 from replication.__main__ import main
 from support.copies import Tree
 from support.repository import REPOSITORY
@@ -16,7 +16,7 @@ from support.repository import REPOSITORY
 pytestmark = pytest.mark.slow
 
 PAGES = [*REPOSITORY.glob("[RC][EO]*.md"), *(REPOSITORY / "docs").glob("*.md"), REPOSITORY / "envs" / "README.md"]
-PROGRAMS = ("snakemake", "make", "clai", "python")
+PROGRAMS = ("snakemake", "make", "clailearn", "python")
 STANDING_FOR = {"<target>": "all", "<file>": "paper_figures/table1.tex"}
 
 Command = tuple[str, ...]
@@ -75,7 +75,9 @@ def test_targets_of_snakemake_can_be_planned(tree: Tree, configuration: Command)
     assert planned.returncode == 0, planned.stdout[-5000:]
 
 
-@pytest.mark.parametrize(("beginning", "main"), [(("clai",), clai.cli.main), (("python", "-m", "replication"), main)])
+@pytest.mark.parametrize(
+    ("beginning", "main"), [(("clailearn",), clailearn.cli.main), (("python", "-m", "replication"), main)]
+)
 def test_subcommands_exist(beginning: Command, main: Callable[[list[str]], int]) -> None:
     names = {command[len(beginning)] for command in printed(*beginning)}
     assert names

@@ -36,7 +36,7 @@ def render_again(tree: Tree) -> list[str]:
 
 def test_a_kernel_and_a_baseline_run_by_their_recipes(tree: Tree) -> None:
     library = tree.path / "src"
-    with (library / "clai" / "kernels.py").open("a") as file:
+    with (library / "clailearn" / "kernels.py").open("a") as file:
         file.write("\n\n" + block("class Laplacian"))
     (library / "replication" / "models" / "nearest_centroid.py").write_text(block("class NearestCentroid"))
     with (tree.path / "workflow" / "config" / "models.yaml").open("a") as file:

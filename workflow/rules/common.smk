@@ -37,7 +37,7 @@ def library(*folders):
 
 # What a job rests on: an edit to one of these files runs it again.
 DATA = library("replication/datasets", "replication/runs")
-TRAINING = [*library("clai", "replication/models"), *DATA]
+TRAINING = [*library("clailearn", "replication/models"), *DATA]
 EVALUATION = [*TRAINING, *library("replication/experiments", "replication/metrics")]
 RENDERING = library("replication/report", "replication/metrics", "replication/runs")
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from clai.encoders import place
+from clailearn.encoders import place
 from replication.experiments.bandwidth import VALIDATION_SAMPLES, measure_bandwidth
 from replication.experiments.published import reopen
 from replication.models.embedding import draw_items, embed, further_views

@@ -9,7 +9,7 @@ from replication.runs.jobs import start_job, use_threads
 from replication.runs.record import Recorder
 
 start_job(snakemake.log[0])
-logging.getLogger("clai").setLevel(logging.WARNING)  # A line for each epoch would be many, and would be timed.
+logging.getLogger("clailearn").setLevel(logging.WARNING)  # A line for each epoch would be many, and would be timed.
 output, settings = snakemake.output, snakemake.params.settings
 use_threads(settings["threads"])
 device = choose_device(settings["device"])

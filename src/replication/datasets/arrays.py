@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 from replication.datasets.files import reading
 from replication.datasets.identifiers import in_order, missing, positive_last, refuse_odd_texts, trimmed
 from replication.datasets.prepared import narrowed, writing

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 from replication.datasets.files import matching
 from replication.datasets.sleep_edf import CLASSES, EXPECTS, FILES, Night, open_edf, usable_nights
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from clai.errors import InputError
-from clai.pictures import is_own
+from clailearn.errors import InputError
+from clailearn.pictures import is_own
 from replication.datasets.files import reading
 from replication.datasets.recordings import Rows, outside_to_missing, positive_recordings, write
 from replication.datasets.sources import Raw

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 from replication.datasets.files import reading, unpack_archive
 from replication.datasets.prepared import writing
 from replication.datasets.sources import Raw, Row, verify

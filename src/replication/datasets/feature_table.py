@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 from replication.datasets.files import read_parquet, reading
 from replication.datasets.identifiers import in_order, missing, positive_last, refuse_odd_texts, trimmed
 from replication.datasets.prepared import narrowed, writing

@@ -11,8 +11,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from clai.errors import InputError, kind_of
-from clai.pictures import files_below
+from clailearn.errors import InputError, kind_of
+from clailearn.pictures import files_below
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 
 _UNSEEN = re.compile(r"[\u00ad\u180e\u200b-\u200f\u2060\ufeff]")
 _MISSING = re.compile(

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clai.errors import InputError
-from clai.pictures import SUFFIXES, is_own, read_picture
+from clailearn.errors import InputError
+from clailearn.pictures import SUFFIXES, is_own, read_picture
 from replication.datasets.files import matching, unpack_archive
 from replication.datasets.identifiers import in_order, positive_last
 from replication.datasets.prepared import SPLITS, writing

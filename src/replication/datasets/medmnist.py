@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 from replication.datasets.files import reading
 from replication.datasets.identifiers import positive_last
 from replication.datasets.prepared import SPLITS, writing

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 from replication.datasets.splits import DEVELOPMENT
 
 logger = logging.getLogger(__name__)

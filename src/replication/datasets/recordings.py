@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 from replication.datasets.prepared import writing
 from replication.datasets.sources import Raw
 from replication.datasets.splits import DEVELOPMENT, draw_patients, patient_folds, require_classes

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clai.errors import InputError, kind_of
+from clailearn.errors import InputError, kind_of
 from replication.datasets.prepared import SPLITS, writing
 from replication.datasets.sources import Raw, Row
 from replication.datasets.splits import group_split

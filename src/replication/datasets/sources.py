@@ -19,7 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 from replication.datasets.files import TREE, checksum_of, describe_files, matching
 
 logger = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from contextlib import suppress
 import numpy as np
 import numpy.typing as npt
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 
 Indices = npt.NDArray[np.int64]
 

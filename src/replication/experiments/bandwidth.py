@@ -15,10 +15,10 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 from torch import Tensor
 
-from clai.calibration import fit_temperature
-from clai.inference import ParzenMeans, decide, log_posteriors
-from clai.kernels import Kernel
-from clai.votes import References
+from clailearn.calibration import fit_temperature
+from clailearn.inference import ParzenMeans, decide, log_posteriors
+from clailearn.kernels import Kernel
+from clailearn.votes import References
 from replication.metrics.classification import multiclass_metrics, roc_auc
 from replication.models.embedding import Embedded, means_of_views
 

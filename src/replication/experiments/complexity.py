@@ -34,13 +34,13 @@ import torch
 from torch import Tensor, nn
 from torch.utils.benchmark import Timer
 
-from clai import algorithms_as_printed as printed
-from clai.batches import Vectors
-from clai.encoders import ConvNet, build_classifier, place
-from clai.inference import Rule, decide, parzen_means, predict_labels, sample_references, standard_error
-from clai.kernels import Kernel, MahalanobisGaussian, build
-from clai.learning import collaborative_learning
-from clai.trainer import precision_context
+from clailearn import algorithms_as_printed as printed
+from clailearn.batches import Vectors
+from clailearn.encoders import ConvNet, build_classifier, place
+from clailearn.inference import Rule, decide, parzen_means, predict_labels, sample_references, standard_error
+from clailearn.kernels import Kernel, MahalanobisGaussian, build
+from clailearn.learning import collaborative_learning
+from clailearn.trainer import precision_context
 from replication.datasets.prepared import SPLITS, Prepared
 from replication.metrics.passes import trunk_passes
 from replication.models.base import Network, batchwise_learning, create

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import update_bn
 
-from clai.alignment import alignment_scores, one_vs_rest, target_matrix
-from clai.checkpoints import Checkpoint
-from clai.encoders import place
-from clai.kernels import Cosine
-from clai.trainer import Epoch
+from clailearn.alignment import alignment_scores, one_vs_rest, target_matrix
+from clailearn.checkpoints import Checkpoint
+from clailearn.encoders import place
+from clailearn.kernels import Cosine
+from clailearn.trainer import Epoch
 from replication.models.base import Network, View, create
 from replication.models.embedding import draw_items, labels_of, outputs
 from replication.models.run import Run

@@ -13,9 +13,9 @@ import torch
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from clai.calibration import fit_logistic, fit_temperature, scaled_softmax
-from clai.inference import RULES, ParzenMeans, Rule, decide, log_posteriors, predict_labels, probabilities
-from clai.kernels import Kernel
+from clailearn.calibration import fit_logistic, fit_temperature, scaled_softmax
+from clailearn.inference import RULES, ParzenMeans, Rule, decide, log_posteriors, predict_labels, probabilities
+from clailearn.kernels import Kernel
 from replication.datasets.prepared import Prepared
 from replication.metrics.bootstrap import Predictions
 from replication.metrics.challenge_utility import HourlyUtility, choose_alarm_threshold, hourly_utility, utility_score

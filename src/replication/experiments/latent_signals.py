@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from scipy import stats
 
-from clai.kernels import Kernel
+from clailearn.kernels import Kernel
 from replication.datasets.prepared import Prepared
 from replication.metrics.segments import segments
 from replication.models.embedding import Embedded, load_embedded

@@ -24,8 +24,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from clai.calibration import LogisticCalibration, scaled_softmax
-from clai.errors import InputError
+from clailearn.calibration import LogisticCalibration, scaled_softmax
+from clailearn.errors import InputError
 from replication.datasets.files import read_parquet, reading
 from replication.datasets.prepared import Prepared
 from replication.datasets.splits import DEVELOPMENT

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from sklearn.manifold import TSNE
 
-from clai.kernels import Kernel
+from clailearn.kernels import Kernel
 from replication.models.embedding import Embedded
 from replication.models.run import Run
 

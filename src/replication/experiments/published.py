@@ -12,14 +12,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from clai.calibration import fit_logistic
-from clai.encoders import place
-from clai.errors import InputError
-from clai.inference import sample_references
-from clai.published_model import REFERENCES, PublishedModel, load
-from clai.records import FORMAT, WEIGHTS, write_model
-from clai.tensors import load_tensors
-from clai.votes import References
+from clailearn.calibration import fit_logistic
+from clailearn.encoders import place
+from clailearn.errors import InputError
+from clailearn.inference import sample_references
+from clailearn.published_model import REFERENCES, PublishedModel, load
+from clailearn.records import FORMAT, WEIGHTS, write_model
+from clailearn.tensors import load_tensors
+from clailearn.votes import References
 from replication.datasets.hourly_inputs import hourly_names
 from replication.datasets.prepared import DESCRIPTION, Prepared, normalisation
 from replication.experiments import evaluation as of_runs

@@ -17,8 +17,8 @@ from sklearn.neighbors import KNeighborsClassifier, NearestCentroid, Neighborhoo
 from sklearn.svm import SVC
 from torch import Tensor
 
-from clai.inference import decide, log_posteriors, parzen_means
-from clai.kernels import Kernel
+from clailearn.inference import decide, log_posteriors, parzen_means
+from clailearn.kernels import Kernel
 from replication.models.base import log_odds
 from replication.models.embedding import Embedded, coordinates
 from replication.models.row_classifiers import LogisticRegression, varying

@@ -13,10 +13,10 @@ from sklearn.metrics import balanced_accuracy_score
 from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from torch.utils.flop_counter import FlopCounterMode
 
-from clai.checkpoints import Checkpoint
-from clai.encoders import place
-from clai.inference import RULES, decide, parzen_means
-from clai.kernels import Kernel
+from clailearn.checkpoints import Checkpoint
+from clailearn.encoders import place
+from clailearn.inference import RULES, decide, parzen_means
+from clailearn.kernels import Kernel
 from replication.experiments.evaluation import Evaluation, evaluate
 from replication.experiments.unseen import measure_unseen
 from replication.models.base import Network, View, create

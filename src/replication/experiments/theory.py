@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from sklearn.neighbors import KernelDensity
 from torch import Tensor
 
-from clai.alignment import TargetMatrix, alignment_loss, alignment_scores
-from clai.inference import RULES, decide, parzen_means, predict_labels
-from clai.kernels import Kernel, MahalanobisGaussian
+from clailearn.alignment import TargetMatrix, alignment_loss, alignment_scores
+from clailearn.inference import RULES, decide, parzen_means, predict_labels
+from clailearn.kernels import Kernel, MahalanobisGaussian
 
 Row = tuple[str, str, str, float]
 

@@ -14,8 +14,8 @@ from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
 
-from clai.batches import Items
-from clai.inference import decide, parzen_means
+from clailearn.batches import Items
+from clailearn.inference import decide, parzen_means
 from replication.models.base import Floats, Network, View
 from replication.models.clai import CLaI
 from replication.models.embedding import Embedded, coordinates, embed

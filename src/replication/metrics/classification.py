@@ -37,7 +37,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 
 ECE_BINS = 15
 """Equal-width bins of the calibration error, the field's usual number."""

@@ -15,13 +15,13 @@ from safetensors.torch import save
 from scipy.special import logsumexp
 from torch import Tensor, nn
 
-from clai.batches import Items, Vectors
-from clai.checkpoints import Checkpoint, write_whole
-from clai.encoders import Classifier, ConvNet, Encoder, place
-from clai.errors import InputError
-from clai.kernels import Cosine, Kernel, MahalanobisGaussian
-from clai.tensors import fill_module, load_tensors
-from clai.trainer import EarlyStopping, Epoch, Figures, TrainingSettings, precision_context, train
+from clailearn.batches import Items, Vectors
+from clailearn.checkpoints import Checkpoint, write_whole
+from clailearn.encoders import Classifier, ConvNet, Encoder, place
+from clailearn.errors import InputError
+from clailearn.kernels import Cosine, Kernel, MahalanobisGaussian
+from clailearn.tensors import fill_module, load_tensors
+from clailearn.trainer import EarlyStopping, Epoch, Figures, TrainingSettings, precision_context, train
 from replication.models.batches import Splits
 from replication.models.embedding import Embedded, ImageView, draw_items, further_views, labels_of, outputs, plain
 from replication.models.run import Run

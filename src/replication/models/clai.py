@@ -6,14 +6,14 @@ from typing import Any, Self
 
 from torch import Tensor, nn
 
-from clai.alignment import alignment_scores, one_vs_rest, target_matrix
-from clai.batches import Items
-from clai.checkpoints import Checkpoint
-from clai.encoders import Encoder, build_encoder, place
-from clai.inference import decide
-from clai.kernels import Kernel, build
-from clai.learning import collaborative_learning, encoder_passes
-from clai.trainer import Epoch, TrainingSettings
+from clailearn.alignment import alignment_scores, one_vs_rest, target_matrix
+from clailearn.batches import Items
+from clailearn.checkpoints import Checkpoint
+from clailearn.encoders import Encoder, build_encoder, place
+from clailearn.inference import decide
+from clailearn.kernels import Kernel, build
+from clailearn.learning import collaborative_learning, encoder_passes
+from clailearn.trainer import Epoch, TrainingSettings
 from replication.models.base import Floats, Network, Stop, View, draw_references, validation_figures
 from replication.models.embedding import Embedded, draw_items, embed, further_views, similarity_means
 from replication.models.run import Run

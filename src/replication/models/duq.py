@@ -5,8 +5,8 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from clai.batches import Items
-from clai.encoders import Encoder, build_encoder
+from clailearn.batches import Items
+from clailearn.encoders import Encoder, build_encoder
 from replication.models.base import Floats, Network, View, both_views
 from replication.models.run import Run
 

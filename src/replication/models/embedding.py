@@ -10,13 +10,13 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from clai.batches import Items
-from clai.checkpoints import write_whole
-from clai.encoders import Encoder, place
-from clai.inference import ParzenMeans, mean_of_views, parzen_means, sample_references
-from clai.kernels import Kernel
-from clai.tensors import load_tensors
-from clai.trainer import precision_context
+from clailearn.batches import Items
+from clailearn.checkpoints import write_whole
+from clailearn.encoders import Encoder, place
+from clailearn.inference import ParzenMeans, mean_of_views, parzen_means, sample_references
+from clailearn.kernels import Kernel
+from clailearn.tensors import load_tensors
+from clailearn.trainer import precision_context
 from replication.models.batches import Splits
 from replication.models.run import Run
 

@@ -21,12 +21,12 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 
-from clai.batches import Items
-from clai.checkpoints import seeded_generators
-from clai.encoders import Encoder, build_encoder, place
-from clai.learning import class_draw
-from clai.stability import Steps
-from clai.trainer import Epoch
+from clailearn.batches import Items
+from clailearn.checkpoints import seeded_generators
+from clailearn.encoders import Encoder, build_encoder, place
+from clailearn.learning import class_draw
+from clailearn.stability import Steps
+from clailearn.trainer import Epoch
 from replication.models.base import (
     Floats,
     Labels,

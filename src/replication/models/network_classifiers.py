@@ -8,11 +8,11 @@ import torch
 from scipy.spatial.distance import cdist
 from torch import Tensor, nn
 
-from clai.batches import Items
-from clai.checkpoints import Checkpoint
-from clai.encoders import Classifier, Encoder, build_classifier, build_encoder
-from clai.learning import class_draw
-from clai.trainer import Epoch
+from clailearn.batches import Items
+from clailearn.checkpoints import Checkpoint
+from clailearn.encoders import Classifier, Encoder, build_classifier, build_encoder
+from clailearn.learning import class_draw
+from clailearn.trainer import Epoch
 from replication.models.base import Floats, Network, View, both_views, draw_references, draw_shift, log_odds
 from replication.models.batches import Splits
 from replication.models.embedding import ImageView, labels_of, outputs, plain

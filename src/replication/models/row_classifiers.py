@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logit
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 from replication.models.base import Floats, Labels, RowClassifier, Rows
 
 # Imports of scikit-learn are slow, and trainings of networks, which import this module for their read-outs, need few of them.

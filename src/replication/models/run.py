@@ -10,10 +10,10 @@ from typing import Any, Self
 import numpy as np
 import torch
 
-from clai.checkpoints import Checkpoint
-from clai.encoders import TRUNKS
-from clai.errors import InputError
-from clai.trainer import Precision, TrainingSettings
+from clailearn.checkpoints import Checkpoint
+from clailearn.encoders import TRUNKS
+from clailearn.errors import InputError
+from clailearn.trainer import Precision, TrainingSettings
 from replication.datasets import prepared
 from replication.datasets.hourly_inputs import hourly_names
 from replication.datasets.prepared import Prepared

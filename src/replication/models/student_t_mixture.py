@@ -15,7 +15,7 @@ from sklearn.decomposition import PCA
 from sklearn.metrics import roc_auc_score
 from studenttmixture import EMStudentMixture
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 from replication.models.base import Floats, Labels, RowClassifier, Rows, log_odds
 
 logger = logging.getLogger(__name__)

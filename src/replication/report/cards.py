@@ -27,9 +27,9 @@ TEMPLATE = """---
 Classifies {inputs}: {classes}.
 
 ```python
-import clai
+import clailearn
 
-model = clai.load(folder)  # the folder of this card
+model = clailearn.load(folder)  # the folder of this card
 labels = model.predict(x)
 probabilities = model.probabilities(x){votes}
 ```
@@ -63,7 +63,7 @@ def card(record: Mapping[str, Any], limits: Sequence[str]) -> str:
         record: `model.json` of a published model.
         limits: sentences on what the data do not cover, from the dataset's settings.
     """
-    data, run, clai = record["data"], record["record"], record["model"] in CLAI
+    data, run, voting = record["data"], record["record"], record["model"] in CLAI
     settings, of_run, published = run["settings"], record["metrics"]["run"], record["metrics"]["published"]
     title = f"{model_title(record['model'])} on {data['title']}"
     shown = {METRICS[name]: name for name in METRICS if name in of_run and name in published}
@@ -76,7 +76,7 @@ def card(record: Mapping[str, Any], limits: Sequence[str]) -> str:
         "metrics": [{"type": name, "name": text, "value": round(published[name], 4)} for text, name in shown.items()],
     }
     header = {
-        "library_name": "clai", "license": "other", "license_name": "licence of the data", "pipeline_tag": task,
+        "library_name": "clailearn", "license": "other", "license_name": "licence of the data", "pipeline_tag": task,
         "tags": ["kernel-alignment", record["model"]], "model-index": [{"name": title, "results": [results]}],
     }  # fmt: skip
     return TEMPLATE.format(
@@ -84,13 +84,13 @@ def card(record: Mapping[str, Any], limits: Sequence[str]) -> str:
         title=title,
         inputs=INPUTS[data["kind"]].format(*record["input"]["shape"]),
         classes=", ".join(data["classes"]),
-        votes="\nvotes = model.votes(x, k=5)  # the references for and against each label" if clai else "",
+        votes="\nvotes = model.votes(x, k=5)  # the references for and against each label" if voting else "",
         data=data,
         encoder=settings["encoder"],
         training=settings["training"],
         run=run,
         metrics="\n".join(f"| {text} | {of_run[name]:.4f} | {published[name]:.4f} |" for text, name in shown.items()),
-        references=_references(record) if clai else "`model.safetensors` holds the weights of the run.",
+        references=_references(record) if voting else "`model.safetensors` holds the weights of the run.",
         limits="\n".join(f"- {sentence}" for sentence in [*_limits(record), *limits]),
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 from replication.report.claims.page import table
 from replication.report.evidence import Evidence
 from replication.report.labels import Metric, chosen, model_title

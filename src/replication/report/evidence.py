@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 from replication.report.labels import MODEL_OF, VARIANT_TITLES, model_title
 from replication.report.patients import read_description, withheld
 from replication.runs.columns import COLUMNS

@@ -13,10 +13,10 @@ MODEL_OF = {"full": "clai-m", "cosine": "clai-c"}
 """The models behind the methods that studies call by a kernel; other methods have the model's name."""
 
 RULES = ("printed", "centred", "balanced", "parzen")
-"""Decision rules in the order of tables: those of `clai.inference`, which needs torch. The report does not."""
+"""Decision rules in the order of tables: those of `clailearn.inference`, which needs torch. The report does not."""
 
 SHARES = ("population", "equal")
-"""Class shares of the references in the order of tables: those of `clai.inference`."""
+"""Class shares of the references in the order of tables: those of `clailearn.inference`."""
 
 # The variants that name the cells of studies, such as full_zero; others have their keys.
 VARIANT_TITLES: dict[str, str] = {

@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 from replication.runs.outputs import SAMPLES, predictions_of
 
 SIGNALS = "signals.csv"

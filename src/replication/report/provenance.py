@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 from replication.report.evidence import run_dataset
 from replication.runs.identity import RunId
 from replication.runs.record import RUNS, read_records

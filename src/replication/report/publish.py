@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from clai.errors import InputError
-from clai.published_model import load
+from clailearn.errors import InputError
+from clailearn.published_model import load
 from replication.experiments.predictions import add_runs
 from replication.report.evidence import Evidence
 from replication.report.patients import is_open, read_description, withheld

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 from replication.runs.models import MODELS, fitted_on
 from replication.runs.tuning import PREFIX, corners
 

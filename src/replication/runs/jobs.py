@@ -9,7 +9,7 @@ from types import TracebackType
 
 from threadpoolctl import threadpool_limits
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 
 logger = logging.getLogger("replication")
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 from replication.runs.config_check import check, read_yaml
 from replication.runs.identity import RunId
 from replication.runs.models import MODELS

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from duckdb import DuckDBPyConnection
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 from replication.datasets.mimic_iv import onset, sofa, tables
 from replication.datasets.mimic_iv.tables import VITALS, count, executing
 from replication.datasets.recordings import Rows, cohort_text, write

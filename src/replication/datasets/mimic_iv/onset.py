@@ -9,7 +9,7 @@ from typing import Any
 
 from duckdb import DuckDBPyConnection
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 from replication.datasets.mimic_iv.tables import count, executing, texts
 
 # Stems of the names of systemic antibiotics, matched anywhere in the drug: generic names, and brands that occur alone.

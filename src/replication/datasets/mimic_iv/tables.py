@@ -11,7 +11,7 @@ from pathlib import Path
 import duckdb
 from duckdb import DuckDBPyConnection
 
-from clai.errors import InputError, kind_of
+from clailearn.errors import InputError, kind_of
 from replication.datasets.sources import Raw
 
 # The columns that are read of each table; releases differ in the others.

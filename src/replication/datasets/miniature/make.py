@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 from replication.datasets.files import checksum_of
 from replication.datasets.miniature.icu import challenge2019, mimic_iv
 from replication.datasets.miniature.images import breastmnist, cifar10

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 from replication.metrics.bootstrap import DRAWS
 from replication.metrics.classification import ECE_BINS
 from replication.report.evidence import Evidence, run_model
@@ -24,7 +24,7 @@ READ_BY = {
     "resnet2d": ("blocks", "pool"), "convnet": ("whitening",), "resnet1d": ("blocks",), "mlp": ("layers",),
     "hours": ("layers", "dropout"), "gru": ("layers", "dropout"),
 }  # fmt: skip
-"""The settings of a trunk beside its width: those that it reads (`clai.encoders.build_trunk`)."""
+"""The settings of a trunk beside its width: those that it reads (`clailearn.encoders.build_trunk`)."""
 _ABSENT = object()
 CONSTANTS = {
     "baselines.embedding": EMBEDDING,

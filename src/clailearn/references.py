@@ -11,12 +11,12 @@ from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from clai.computation import Computation, labels_of_one_type, validated
-from clai.encoders import Encoder
-from clai.inference import decide, parzen_means
-from clai.kernels import Kernel
-from clai.saved import save_estimator
-from clai.votes import References, Votes, strongest_votes
+from clailearn.computation import Computation, labels_of_one_type, validated
+from clailearn.encoders import Encoder
+from clailearn.inference import decide, parzen_means
+from clailearn.kernels import Kernel
+from clailearn.saved import save_estimator
+from clailearn.votes import References, Votes, strongest_votes
 
 
 class VotingReferences:
@@ -45,7 +45,7 @@ class VotingReferences:
 
         Returns
         -------
-        list of N `clai.votes.Votes`
+        list of N `clailearn.votes.Votes`
             `label` is the predicted label and `score` its f, the sum of the votes of all references. `support` has references of
             this label and `opposition` those of others, each with `item` (its number in `reference_indices_`, which is its row
             in the X of `fit`), `label`, `similarity` in [-1, 1] and `vote`. A reference votes against its own label where its
@@ -147,7 +147,7 @@ class VotingReferences:
     def save(self, folder: str | Path) -> None:
         """Write what predictions need into a folder: `model.json` and `model.safetensors`, which hold no code.
 
-        `clai.load` reads them, and needs a trunk of one's own again. They leave out `history_` and the parameters `trunk`,
+        `clailearn.load` reads them, and needs a trunk of one's own again. They leave out `history_` and the parameters `trunk`,
         `device`, `calibration` and `random_state`.
         """
         check_is_fitted(self)
@@ -173,7 +173,7 @@ class VotingReferences:
         return References(z, y.to(z.device), items, counts.to(z.device))
 
     def _scores(self, z: Tensor) -> Tensor:
-        """Return f of embeddings (K, N, L) as `clai.inference.decide` has it."""
+        """Return f of embeddings (K, N, L) as `clailearn.inference.decide` has it."""
         references, labels, _, counts, _ = self._references
         return decide(
             parzen_means(self.kernel_, z, references, labels, counts, classes=len(counts)), self._fitted["rule"]

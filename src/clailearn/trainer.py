@@ -1,7 +1,7 @@
 """Training by gradient: the loop over epochs and batches, the same for every objective.
 
-An objective is a function that computes the gradients of a batch (`clai.learning`). A training that resumes from a checkpoint
-ends with the same bytes as one that ran through.
+An objective is a function that computes the gradients of a batch (`clailearn.learning`). A training that resumes from a
+checkpoint ends with the same bytes as one that ran through.
 """
 
 import contextlib
@@ -16,13 +16,13 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from clai.alignment import Target
-from clai.batches import Items
-from clai.checkpoints import Checkpoint, seeded_generators
-from clai.optimisers import build_optimisers
-from clai.stability import Steps
+from clailearn.alignment import Target
+from clailearn.batches import Items
+from clailearn.checkpoints import Checkpoint, seeded_generators
+from clailearn.optimisers import build_optimisers
+from clailearn.stability import Steps
 
-logger = logging.getLogger("clai")
+logger = logging.getLogger("clailearn")
 
 Precision = Literal["bfloat16", "float32", "float64"]
 

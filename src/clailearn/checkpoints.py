@@ -21,7 +21,7 @@ from typing import Any, Self
 
 import torch
 
-logger = logging.getLogger("clai")
+logger = logging.getLogger("clailearn")
 
 STOPPED = 75
 """Exit status of a process that ended on a request to stop: EX_TEMPFAIL of sysexits.h, try again later."""

@@ -2,7 +2,7 @@
 
 from torch import Tensor, nn
 
-from clai.alignment import (
+from clailearn.alignment import (
     Target,
     TargetMatrix,
     alignment_loss,
@@ -11,8 +11,8 @@ from clai.alignment import (
     one_vs_rest,
     target_matrix,
 )
-from clai.inference import checked_labels
-from clai.kernels import Kernel
+from clailearn.inference import checked_labels
+from clailearn.kernels import Kernel
 
 
 class AlignmentLoss(nn.Module):
@@ -26,13 +26,13 @@ class AlignmentLoss(nn.Module):
 
     Args:
         kernel: compares embeddings. Its parameters, such as the metric of `MahalanobisGaussian`, are trained with the encoder's.
-        target: without conditions `zero`, `product` or `simplex` (`clai.alignment.class_target`); with conditions `zero`,
-            `product` or `masked` (`clai.alignment.target_matrix`). Two classes under one condition have `product`.
+        target: without conditions `zero`, `product` or `simplex` (`clailearn.alignment.class_target`); with conditions `zero`,
+            `product` or `masked` (`clailearn.alignment.target_matrix`). Two classes under one condition have `product`.
         classes: C, which `simplex` needs.
         pair_weighting: `none`, or `balanced`: positives and negatives of a condition have equal weight.
 
     >>> import torch
-    >>> from clai.kernels import Cosine
+    >>> from clailearn.kernels import Cosine
     >>> loss = AlignmentLoss(Cosine(), target="product")
     >>> z = torch.tensor([[1.0, 0.0], [2.0, 0.0], [-1.0, 0.0]])
     >>> loss(z, torch.tensor([0, 0, 1]))
@@ -48,7 +48,7 @@ class AlignmentLoss(nn.Module):
     ) -> None:
         super().__init__()
         if not isinstance(kernel, Kernel):
-            raise ValueError(f"kernel is {kernel!r}, expected a Kernel, as clai.kernels.build gives it")
+            raise ValueError(f"kernel is {kernel!r}, expected a Kernel, as clailearn.kernels.build gives it")
         if target == "simplex" and (classes or 0) < 2:
             raise ValueError("target is 'simplex', which needs classes, the number of all classes")
         if pair_weighting not in ("none", "balanced"):

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import nn
 
-from clai import published_model
-from clai.calibration import LogisticCalibration
-from clai.computation import fresh_modes
-from clai.errors import InputError
-from clai.records import (
+from clailearn import published_model
+from clailearn.calibration import LogisticCalibration
+from clailearn.computation import fresh_modes
+from clailearn.errors import InputError
+from clailearn.records import (
     ADVICE,
     FORMAT,
     RECORD,
@@ -30,11 +30,11 @@ from clai.records import (
     read_json,
     write_model,
 )
-from clai.tensors import fill_module, load_tensors
+from clailearn.tensors import fill_module, load_tensors
 
 if TYPE_CHECKING:
-    from clai.estimator import CLaIClassifier
-    from clai.published_model import PublishedModel
+    from clailearn.estimator import CLaIClassifier
+    from clailearn.published_model import PublishedModel
 
 _UNSAVED = {"trunk", "device", "calibration", "random_state"}
 """Parameters that a record leaves out: objects, and the device. They get their defaults, as far as `load` is not told them."""
@@ -121,7 +121,7 @@ def load(folder: str | Path, trunk: nn.Module | None = None) -> "PublishedModel 
 
 
 def _estimator(path: Path, record: Mapping[str, Any], trunk: nn.Module | None) -> "CLaIClassifier":
-    from clai.estimator import CLaIClassifier
+    from clailearn.estimator import CLaIClassifier
 
     expect(path, record, _CHECKS)
     if record["trunk"] is None:

@@ -15,17 +15,17 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor, nn
 
-from clai.alignment import Target
-from clai.calibration import fit_logistic, fit_temperature, scaled_softmax
-from clai.checkpoints import seeded_generators
-from clai.computation import Samples, labels_of_one_type, printed_log, unchanged_by_failure
-from clai.encoders import MLP, ConditionedHead, Encoder
-from clai.inference import Rule, predict_labels, probabilities, sample_references
-from clai.kernels import Metric, build
-from clai.learning import collaborative_learning
-from clai.references import VotingReferences
-from clai.trainer import EarlyStopping, Epoch, Precision, TrainingSettings
-from clai.validation import calibration_split, validation_split
+from clailearn.alignment import Target
+from clailearn.calibration import fit_logistic, fit_temperature, scaled_softmax
+from clailearn.checkpoints import seeded_generators
+from clailearn.computation import Samples, labels_of_one_type, printed_log, unchanged_by_failure
+from clailearn.encoders import MLP, ConditionedHead, Encoder
+from clailearn.inference import Rule, predict_labels, probabilities, sample_references
+from clailearn.kernels import Metric, build
+from clailearn.learning import collaborative_learning
+from clailearn.references import VotingReferences
+from clailearn.trainer import EarlyStopping, Epoch, Precision, TrainingSettings
+from clailearn.validation import calibration_split, validation_split
 
 
 class CLaIClassifier(
@@ -40,7 +40,7 @@ class CLaIClassifier(
     ----------
     kernel : {'gaussian', 'cosine'}, default='gaussian'
         Similarity of embeddings: 'gaussian' is CLaI-M, 'cosine' is CLaI-C. Another kernel goes by its name in
-        `clai.kernels.KERNELS`.
+        `clailearn.kernels.KERNELS`.
     metric : {'full', 'diagonal', 'scalar', 'identity'}, default='full'
         Learned part of the Mahalanobis matrix M: all of it, one weight a dimension, one weight, or nothing. The cosine kernel
         has no M and ignores it.
@@ -53,8 +53,8 @@ class CLaIClassifier(
         different classes: 0, -1 ('product') or -1/(C - 1) ('simplex'); others have 1. Problems with two classes always use
         'product'.
     rule : {'printed', 'centred', 'balanced', 'parzen'}, default='printed'
-        Decision rule, see `clai.inference.decide`. If class shares differ, 'printed' favours the rarer class for samples that
-        resemble no class much.
+        Decision rule, see `clailearn.inference.decide`. If class shares differ, 'printed' favours the rarer class for samples
+        that resemble no class much.
     calibration : int, splitter, iterable of splits, or None, default=2
         One of so many parts of the samples calibrates `predict_proba`: by one temperature for more than two classes, by a
         logistic regression for two. `fit` trains on the other parts first, scores this part, and then trains on all samples. A
@@ -111,13 +111,13 @@ class CLaIClassifier(
     ----------
     classes_ : ndarray of shape (C,)
         Labels in the order of the columns of `predict_proba`. Of two, the second is the positive class.
-    calibration_ : float, clai.calibration.LogisticCalibration or None
+    calibration_ : float, clailearn.calibration.LogisticCalibration or None
         The temperature, or the logistic regression for two classes; None if `predict_proba` is the bare mapping.
     history_ : list of dict
         One row an epoch: loss, alignment, centred_alignment, pairs, learning_rate, and validation_accuracy of early stopping.
-    encoder_ : clai.encoders.Encoder
+    encoder_ : clailearn.encoders.Encoder
         The trained encoder.
-    kernel_ : clai.kernels.Kernel
+    kernel_ : clailearn.kernels.Kernel
         The trained kernel.
     reference_embeddings_ : Tensor of shape (K, N, L)
         Embeddings of the training samples under each of K conditions: 1 for two classes or without conditioning, else C.
@@ -141,7 +141,7 @@ class CLaIClassifier(
     >>> from sklearn.model_selection import cross_val_score
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
-    >>> from clai import CLaIClassifier
+    >>> from clailearn import CLaIClassifier
     >>> X, y = load_wine(return_X_y=True)
     >>> model = make_pipeline(StandardScaler(), CLaIClassifier(random_state=0))
     >>> bool(cross_val_score(model, X, y, cv=3).mean() > 0.9)

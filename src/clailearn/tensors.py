@@ -8,7 +8,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 
 _ADVICE = "Restore the file as it was published, or compute its run again."
 

@@ -1,28 +1,28 @@
 """Collaborative Learning and Inference (CLaI): kernels learned by alignment for Bayes classification.
 
 `CLaIClassifier` is the method as a scikit-learn estimator. `AlignmentLoss` and `vote` are its two halves, for a training loop of
-one's own. `load` reads a published or a saved model. Their first use imports them, so that a program that needs `clai.errors`
-alone does not wait for PyTorch.
+one's own. `load` reads a published or a saved model. Their first use imports them, so that a program that needs
+`clailearn.errors` alone does not wait for PyTorch.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from clai.estimator import CLaIClassifier
-    from clai.inference import vote
-    from clai.loss import AlignmentLoss
-    from clai.saved import load
+    from clailearn.estimator import CLaIClassifier
+    from clailearn.inference import vote
+    from clailearn.loss import AlignmentLoss
+    from clailearn.saved import load
 
 _HOMES = {
-    "AlignmentLoss": "clai.loss",
-    "CLaIClassifier": "clai.estimator",
-    "load": "clai.saved",
-    "vote": "clai.inference",
+    "AlignmentLoss": "clailearn.loss",
+    "CLaIClassifier": "clailearn.estimator",
+    "load": "clailearn.saved",
+    "vote": "clailearn.inference",
 }
 
 __all__ = ["AlignmentLoss", "CLaIClassifier", "__version__", "load", "vote"]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def __getattr__(name: str) -> Any:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from clai.inference import Rule, predict_labels
-from clai.kernels import Kernel
+from clailearn.inference import Rule, predict_labels
+from clailearn.kernels import Kernel
 
 
 class Vote(NamedTuple):
@@ -69,7 +69,7 @@ def strongest_votes(
 
     Args:
         views: embeddings (K, P, L) of the inputs; of several views of them, the mean similarity counts.
-        f: of the inputs by the rule, as `clai.inference.decide` gives it, (C, P), or (1, P) for two classes.
+        f: of the inputs by the rule, as `clailearn.inference.decide` gives it, (C, P), or (1, P) for two classes.
         classes: the names of the classes (C,).
     """
     z_reference, y, item, population, files = references

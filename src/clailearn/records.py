@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from safetensors.torch import save
 from torch import Tensor
 
-from clai.checkpoints import write_whole
-from clai.errors import InputError
+from clailearn.checkpoints import write_whole
+from clailearn.errors import InputError
 
 RECORD, WEIGHTS = "model.json", "model.safetensors"
 """Files of a model: what its weights are and how an input must look, and the weights. Neither format holds code."""

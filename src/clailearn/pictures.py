@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from clai.errors import InputError, kind_of
+from clailearn.errors import InputError, kind_of
 
 SUFFIXES = {
     ".jpg": "JPEG", ".jpeg": "JPEG", ".png": "PNG", ".ppm": "PPM", ".pgm": "PPM", ".bmp": "BMP", ".tif": "TIFF", ".tiff": "TIFF",

@@ -20,8 +20,8 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from clai.errors import InputError
-from clai.kernels import Kernel
+from clailearn.errors import InputError
+from clailearn.kernels import Kernel
 
 Rule = Literal["printed", "centred", "balanced", "parzen"]
 RULES: tuple[Rule, ...] = ("printed", "centred", "balanced", "parzen")
@@ -92,7 +92,7 @@ def parzen_means(
     """Return the mean Parzen similarities of each test sample to positives and negatives of each condition.
 
     Args:
-        kernel: a kernel of `clai.kernels`.
+        kernel: a kernel of `clailearn.kernels`.
         test: embeddings (K, P, L); of one embedding for C > 2 classes (1, P, L), and the result has K = C all the same.
         reference: embeddings (K, R, L), or (1, R, L).
         labels: class indices of the references (R,). Of two classes the positive one is 1.

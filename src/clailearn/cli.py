@@ -1,4 +1,4 @@
-"""The command `clai`: predictions of a published model for pictures, or for tables of features."""
+"""The command `clailearn`: predictions of a published model for pictures, or for tables of features."""
 
 import argparse
 import csv
@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clai.errors import InputError
-from clai.pictures import SUFFIXES, files_below, read_picture
-from clai.published_model import PublishedModel
-from clai.saved import load
+from clailearn.errors import InputError
+from clailearn.pictures import SUFFIXES, files_below, read_picture
+from clailearn.published_model import PublishedModel
+from clailearn.saved import load
 
 # A feature's largest value: that of float32.
 _LARGEST = float(np.finfo(np.float32).max)
@@ -25,8 +25,8 @@ _ADVICE = "Crop or scale it as the training images were, or name another file"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command `clai` and return its exit status."""
-    parser = argparse.ArgumentParser(prog="clai", description=__doc__)
+    """Run the command `clailearn` and return its exit status."""
+    parser = argparse.ArgumentParser(prog="clailearn", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     predictions = commands.add_parser("predict", help="labels, probabilities and votes by a published model")
     predictions.add_argument("model", type=Path, help="its folder, such as results/published/pathmnist/models/clai-m")
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InputError as error:
         parser.exit(1, f"error: {error}\n")
     except ModuleNotFoundError as error:
-        parser.exit(1, f'error: {error.name} is not installed; to read pictures, pip install "clai[images]"\n')
+        parser.exit(1, f"error: {error.name} is not installed; to read pictures, pip install pillow\n")
     sys.stdout.write(json.dumps(entries, indent=1) + "\n" if options.json else "".join(map(_lines, entries)))
     return int(any("error" in entry for entry in entries))
 
@@ -71,7 +71,7 @@ def predict(folder: Path, inputs: Sequence[Path], votes: int) -> list[dict[str, 
     if not isinstance(model, PublishedModel) or (kind := model.record["data"]["kind"]) not in ("images", "features"):
         raise InputError(
             f"{folder}: found an estimator, or a model of signals or recordings, expected a published one of images or features. "
-            "Call clai.load and give it arrays"
+            "Call clailearn.load and give it arrays"
         )
     found: list[tuple[str, NDArray[Any] | InputError]] = []
     for path in inputs:

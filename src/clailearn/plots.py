@@ -12,7 +12,7 @@ from sklearn.decomposition import PCA
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length, column_or_1d
 
-from clai.votes import Votes
+from clailearn.votes import Votes
 
 _FOR, _AGAINST = "#0072B2", "#D55E00"
 
@@ -22,7 +22,7 @@ def _axes(ax: Any, **grid: Any) -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise ImportError('displays need matplotlib: pip install "clai[plots]"') from error
+        raise ImportError("displays need matplotlib: pip install matplotlib") from error
     return plt.subplots(layout="constrained", **grid)[1] if ax is None else ax
 
 
@@ -87,7 +87,7 @@ class VotesDisplay:
 
     Parameters
     ----------
-    votes : list of clai.votes.Votes
+    votes : list of clailearn.votes.Votes
     pictures, reference_pictures : arrays (N, height, width) or (N, height, width, 3), or None
         Of the samples, and of all references by `Vote.item`. Without them votes are drawn as bars.
 

@@ -20,14 +20,14 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from clai.alignment import alignment_loss, alignment_scores
-from clai.batches import Items
-from clai.checkpoints import Checkpoint
-from clai.encoders import Encoder
-from clai.errors import InputError
-from clai.kernels import Kernel
-from clai.loss import AlignmentLoss
-from clai.trainer import Epoch, Figures, TrainingSettings, precision_context, train
+from clailearn.alignment import alignment_loss, alignment_scores
+from clailearn.batches import Items
+from clailearn.checkpoints import Checkpoint
+from clailearn.encoders import Encoder
+from clailearn.errors import InputError
+from clailearn.kernels import Kernel
+from clailearn.loss import AlignmentLoss
+from clailearn.trainer import Epoch, Figures, TrainingSettings, precision_context, train
 
 
 def collaborative_learning(
@@ -47,14 +47,14 @@ def collaborative_learning(
         encoder, kernel: trained in place.
         data: training items.
         conditions: C for a multiclass task, also if the encoder has no conditions; 1 for a binary one.
-        settings, validate, checkpoint, after_pass, stop: as `clai.trainer.train` takes them.
+        settings, validate, checkpoint, after_pass, stop: as `clailearn.trainer.train` takes them.
 
     Returns:
         The history, a row an epoch: epoch, loss, alignment, centred_alignment (means over steps and conditions), pairs
         (similarities computed), learning_rate (of the step to come), and the figures of `validate`.
 
     Raises:
-        DivergenceError: see `clai.trainer.train`.
+        DivergenceError: see `clailearn.trainer.train`.
         InputError: there are fewer than two batches.
     """
     if len(data) < 2 * settings.batch_size:

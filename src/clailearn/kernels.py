@@ -12,7 +12,7 @@ from scipy import integrate, optimize
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from clai.alignment import Target
+from clailearn.alignment import Target
 
 Metric = Literal["full", "diagonal", "scalar", "identity"]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import torch
 from torch import Tensor, nn
 
-from clai.errors import DivergenceError
+from clailearn.errors import DivergenceError
 
 EXPLODED = 1e3
 """Loss above which training has diverged. The alignment loss is at most 4; cross-entropy over C classes starts at log C."""

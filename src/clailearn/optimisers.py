@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clai.errors import InputError
+from clailearn.errors import InputError
 
 
 class Muon(torch.optim.Muon):

@@ -16,9 +16,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from clai.batches import Vectors
-from clai.encoders import Encoder
-from clai.trainer import Precision, precision_context
+from clailearn.batches import Vectors
+from clailearn.encoders import Encoder
+from clailearn.trainer import Precision, precision_context
 
 # Samples that one pass embeds; few, as a trunk may need much memory for each.
 _BLOCK = 256
@@ -131,7 +131,7 @@ def printed_log(wanted: bool) -> Iterator[None]:
     if not wanted:
         yield
         return
-    logger, handler = logging.getLogger("clai"), logging.StreamHandler(sys.stdout)
+    logger, handler = logging.getLogger("clailearn"), logging.StreamHandler(sys.stdout)
     level = logger.level
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)

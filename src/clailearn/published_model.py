@@ -14,14 +14,14 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from clai import kernels
-from clai.calibration import LogisticCalibration, scaled_softmax
-from clai.computation import as_array, fresh_modes
-from clai.encoders import TRUNKS, Classifier, Encoder, Hourly, build_classifier, build_encoder, place
-from clai.errors import InputError
-from clai.inference import decide, mean_of_views, parzen_means
-from clai.kernels import Kernel
-from clai.records import (
+from clailearn import kernels
+from clailearn.calibration import LogisticCalibration, scaled_softmax
+from clailearn.computation import as_array, fresh_modes
+from clailearn.encoders import TRUNKS, Classifier, Encoder, Hourly, build_classifier, build_encoder, place
+from clailearn.errors import InputError
+from clailearn.inference import decide, mean_of_views, parzen_means
+from clailearn.kernels import Kernel
+from clailearn.records import (
     ADVICE,
     ANY_NUMBER,
     FORMAT,
@@ -40,9 +40,9 @@ from clai.records import (
     one_of,
     read_json,
 )
-from clai.tensors import fill_module, load_tensors
-from clai.trainer import precision_context
-from clai.votes import References, Votes, strongest_votes
+from clailearn.tensors import fill_module, load_tensors
+from clailearn.trainer import precision_context
+from clailearn.votes import References, Votes, strongest_votes
 
 REFERENCES = ("reference.z", "reference.y", "reference.item")
 """Tensors of the references: embeddings (K, R, L) float16, class indices (R,) and positions in the training data (R,) int64."""
