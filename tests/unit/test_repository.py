@@ -78,7 +78,7 @@ def tracked_texts() -> dict[str, str]:
 
 
 def test_nothing_advises_to_install_a_name_of_a_package_index_that_is_not_ours_or_well_known() -> None:
-    installed = re.compile(r"pip install ((?:-\S+ )*)[\"']?([^\s`\"')]+)")
+    installed = re.compile(r"pip install ((?:-[^\s`]+ )*)[\"']?([^\s\\`\"')-][^\s\\`\"')]*)")
     allowed = re.compile(r"\.(\[\w+\])?|git\+\S+|matplotlib|pillow")
     for path, text in tracked_texts().items():
         for options, name in installed.findall(text):
