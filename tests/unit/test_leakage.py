@@ -18,6 +18,8 @@ from replication.datasets.splits import group_split, patient_folds, stratified_v
 from replication.models.batches import NO_AUGMENTATION, Recordings, Splits
 from replication.models.splits import splits_of
 from replication.runs.identity import RunId
+from replication.runs.settings import dataset_settings
+from support.repository import REAL
 
 CPU = torch.device("cpu")
 SEEDS = st.integers(0, 2**31 - 1)
@@ -136,6 +138,11 @@ def test_training_inputs_depend_on_training_statistics_alone(kind: str) -> None:
         torch.testing.assert_close(a[part], b[part], rtol=0, atol=0)
     assert not torch.equal(a[2], b[2])
     torch.testing.assert_close(batches(1.0, False)[2], batches(2.0, False)[2], rtol=0, atol=0)
+
+
+def test_only_the_test_images_that_the_paper_normalises_separately_meet_their_own_statistics() -> None:
+    separately = [name for name in REAL["datasets"] if dataset_settings(REAL, name)["normalise_test_separately"]]
+    assert separately == ["cifar10"]
 
 
 # Time
