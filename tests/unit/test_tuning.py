@@ -48,15 +48,16 @@ def test_trials_repeat_and_stay_inside_their_space() -> None:
     assert 10 <= sum(flat(trial)["training.learning_rate"] < 0.01 for trial in drawn[1:]) <= 30
 
 
-@pytest.mark.parametrize("dataset", REAL["tuning"])
-def test_every_model_has_as_many_trials_which_differ_in_its_space_alone(dataset: str) -> None:
-    tuning, study = REAL["tuning"][dataset], PREFIX + dataset
+@pytest.mark.parametrize("name", REAL["tuning"])
+def test_every_model_has_as_many_trials_which_differ_in_its_space_alone(name: str) -> None:
+    tuning, study = REAL["tuning"][name], PREFIX + name
+    of = tuning.get("dataset", name)
     of_study = cells(REAL, study)
     assert len(of_study) == len(tuning["spaces"]) * tuning["trials"]
     for model in tuning["spaces"]:
         settings = [flat(cell_settings(REAL, study, f"{model}_trial{n}")) for n in range(tuning["trials"])]
         assert [s["model"] for s in settings] == [model] * tuning["trials"]
-        assert settings[0] == flat(merge(dataset_settings(REAL, dataset), tuning["overrides"])) | {
+        assert settings[0] == flat(merge(dataset_settings(REAL, of), tuning["overrides"])) | {
             "model": model,
             "scored_on": tuning["scored_on"],
         }
@@ -119,7 +120,7 @@ def test_runs_have_the_settings_of_the_best_published_trials(dataset: str) -> No
     if not evidence.has(tuning):
         pytest.skip(f"no evidence of {tuning} is published")
     best = best_trials(evidence, tuning)
-    assert best.keys() == REAL["tuning"][dataset]["spaces"].keys()
+    assert best.keys() <= REAL["tuning"][dataset]["spaces"].keys()  # published trials may be of some models alone
     drawn = {m: trial_settings(REAL, tuning, f"{m}_trial{trial}") for m, trial in best.items()}
     chosen = {m: {k: v for k, v in trial.items() if k != "model"} for m, trial in drawn.items()}
     assert (REAL["tuned"] or {}).get(dataset, {}) == {m: settings for m, settings in chosen.items() if settings}

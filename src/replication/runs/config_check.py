@@ -132,7 +132,8 @@ def _contradictions(config: Mapping[str, Any]) -> Iterator[str]:
                 f"{entry['label_hours_before']}, because the label of an earlier onset begins before the stay"
             )
     of_datasets = {f"datasets.{name}.models": (name, entry["models"]) for name, entry in datasets.items()}
-    of_tuning = {f"tuning.{name}.spaces": (name, entry["spaces"]) for name, entry in config["tuning"].items()}
+    tunings = config["tuning"].items()
+    of_tuning = {f"tuning.{name}.spaces": (entry.get("dataset", name), entry["spaces"]) for name, entry in tunings}
     for key, (name, models) in (of_datasets | of_tuning).items():
         if "folds" not in datasets[name] and (wrong := [m for m in models if MODELS[m].recordings_only]):
             yield f"{key}: found {', '.join(wrong)}, which need recordings, and the dataset has no `folds`; remove them"

@@ -102,12 +102,13 @@ def evidence_behind(output: str, settings: Mapping[str, Any]) -> list[str]:
     """Return the names whose evidence an output shows, whether it is available or not."""
     if output.startswith("own/"):
         return [output.split("/")[1]]
-    tuned = [dataset for dataset in settings["tuning"] if dataset in _REPOSITORY["datasets"]]
+    own = _REPOSITORY["datasets"]
+    tunings = [name for name, tuning in settings["tuning"].items() if tuning.get("dataset", name) in own]
     groups = {
         "every dataset": [name for name in settings["datasets"] if name in _REPOSITORY["datasets"]],
         "every study": [name for name in settings["studies"] if name in _REPOSITORY["studies"]],
-        "every tuning": [f"{PREFIX}{dataset}" for dataset in tuned],
-        "every tuned dataset": tuned,
+        "every tuning": [f"{PREFIX}{name}" for name in tunings],
+        "every tuned dataset": [name for name in tunings if name in own],
     }
     return [name for entry in OUTPUTS[output] for name in groups.get(entry, [entry])]
 

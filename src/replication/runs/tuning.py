@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 PREFIX = "tuning-"
-"""Before the dataset's key, the name of its tuning among the studies."""
+"""Before the key of a tuning, its name among the studies. The key is that of its dataset, unless it names one."""
 
 _DIGITS = 2
 
@@ -64,14 +64,15 @@ def _nested(dotted: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def tuning_studies(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the studies that the tunings are, by name; a study's `trials` holds the model and the number of each cell."""
+    """Return the studies that the tunings are, by name; `tuning` is its key, `trials` the model and number of each cell."""
     studies = {}
-    for dataset, tuning in settings["tuning"].items():
-        numbers = range(tuning["trials"])
+    for name, tuning in settings["tuning"].items():
+        dataset, numbers = tuning.get("dataset", name), range(tuning["trials"])
         of_folds = "folds" in settings["datasets"][dataset] and tuning["scored_on"] != "development"
-        studies[f"{PREFIX}{dataset}"] = {
+        studies[f"{PREFIX}{name}"] = {
             "dataset": dataset,
-            **{name: tuning[name] for name in ("scored_on", "seeds", "overrides")},
+            "tuning": name,
+            **{key: tuning[key] for key in ("scored_on", "seeds", "overrides")},
             "folds": [0] if of_folds else [None],
             "combine": [{"model": list(tuning["spaces"]), "trial": [f"trial{n}" for n in numbers]}],
             "trials": {f"{model}_trial{n}": (model, n) for model in tuning["spaces"] for n in numbers},
@@ -83,7 +84,7 @@ def trial_settings(settings: Mapping[str, Any], study: str, cell: str) -> dict[s
     """Return the model of a trial and, in their blocks, the settings that it draws."""
     entry = settings["studies"][study]
     model, number = entry["trials"][cell]
-    tuning = settings["tuning"][entry["dataset"]]
+    tuning = settings["tuning"][entry["tuning"]]
     return {"model": model, **trials(tuning["spaces"][model], tuning["trials"], tuning["seeds"][0])[number]}
 
 
