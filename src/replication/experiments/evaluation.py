@@ -3,9 +3,9 @@
 Training imports nothing from here, so a new figure of merit refits nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,8 @@ from clailearn.calibration import fit_logistic, fit_temperature, scaled_softmax
 from clailearn.inference import RULES, ParzenMeans, Rule, decide, log_posteriors, predict_labels, probabilities
 from clailearn.kernels import Kernel
 from replication.datasets.prepared import Prepared
+from replication.experiments.embeddings import open_view
+from replication.experiments.latent_signals import areas_around_onset, as_seen, seen_statistics
 from replication.metrics.bootstrap import Predictions
 from replication.metrics.challenge_utility import HourlyUtility, choose_alarm_threshold, hourly_utility, utility_score
 from replication.metrics.classification import (
@@ -26,12 +28,13 @@ from replication.metrics.classification import (
     sample_metrics,
     top_label,
 )
-from replication.models.base import Model
+from replication.models.base import Model, create
 from replication.models.batches import Splits
 from replication.models.clai import CLaI
-from replication.models.embedding import Embedded, embed_splits, similarity_means
+from replication.models.embedding import Embedded, embed, embed_splits, similarity_means
 from replication.models.run import Run
 from replication.models.splits import recording_rows
+from replication.runs.models import MODELS
 
 Floats = NDArray[np.float64]
 Shares = Literal["population", "equal"]
@@ -64,6 +67,51 @@ class Evaluation(NamedTuple):
         self.metrics.to_csv(metrics, index=False)
         self.reliability.to_csv(reliability, index=False)
         np.savez(predictions, **{name: part for name, part in vars(self.predictions).items() if part is not None})
+
+
+class Measured(NamedTuple):
+    """What the workflow keeps of a trained model; a part that does not apply to it is empty.
+
+    evaluation: on test samples. embedded: the splits of CLaI. process: mean and standard deviation of a latent process at the
+    test hours, (N,) each. controls: what the controls of claims ask of the run, by name: similarity (class_a, class_b,
+    similarity), agreement (share, quantity, value), latent (quantity, value) and areas (since_onset, area).
+    """
+
+    evaluation: Evaluation
+    embedded: dict[str, Embedded]
+    process: tuple[Floats, Floats]
+    controls: dict[str, pd.DataFrame]
+
+
+def measure(run: Run, path: str, parts: Collection[str]) -> Measured:
+    """Evaluate the trained model of a run, whose file is `path`, and measure these `parts` (`controls.parts_of`)."""
+    model: Any = create(run.model).load(run, path)  # type: ignore[attr-defined]  # a network: it has a file
+    process = model.latent(run, run.splits.test) if MODELS[run.model].latent else (np.empty(0), np.empty(0))
+    controls = {
+        "similarity": pd.DataFrame(columns=["class_a", "class_b", "similarity"]),
+        "agreement": pd.DataFrame(columns=["share", "quantity", "value"]),
+        "latent": pd.DataFrame(columns=["quantity", "value"]),
+        "areas": pd.DataFrame(columns=["since_onset", "area"]),
+    }
+    embedded: dict[str, Embedded] = {}
+    if isinstance(model, CLaI):
+        embedded = embed_splits(run, model.network)
+        evaluation = evaluate_clai(run, model.kernel, embedded)
+        controls["similarity"] = class_similarity(run, model.kernel, embedded["test"])
+        if "rules" in parts:
+            controls["agreement"] = measure_agreement(run, model.kernel, embedded)
+    else:
+        evaluation = evaluate(run, model, run.splits)
+    if "classes" in parts or "signals" in parts:
+        view = open_view(run, run.model, path)
+        test, kernel = embed(run, view.module, run.splits.test), view.kernel.cpu()
+        if "classes" in parts:
+            controls["similarity"] = class_similarity(run, kernel, test)
+        if "signals" in parts:
+            z, recording, hours, y = as_seen(run, kernel, test)
+            controls["latent"] = seen_statistics(z, recording, y)
+            controls["areas"] = areas_around_onset(z, recording, hours, y)
+    return Measured(evaluation, embedded, process, controls)
 
 
 def utility_of(data: Prepared, rows: NDArray[np.bool_]) -> HourlyUtility | None:
