@@ -192,10 +192,9 @@ def rows_by(
 
 
 def summary(values: pd.Series) -> dict[str, Any]:
-    """Return mean, sd and n of values over seeds or folds, the limits low and high of their 95 % t-interval, and their index."""
+    """Return mean, sd and n of values over seeds or folds, the limits low and high of their 95 % t-interval."""
     (mean, sd, n), around = spread(values), interval(values)
-    of = " ".join(map(str, values.index))
-    return {"mean": mean, "sd": sd, "n": n, "low": around.low, "high": around.high, "of": of}
+    return {"mean": mean, "sd": sd, "n": n, "low": around.low, "high": around.high}
 
 
 def by_variants(evidence: Evidence, study: str) -> pd.DataFrame:
