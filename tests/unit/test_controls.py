@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from clailearn.alignment import alignment_scores, one_vs_rest, target_matrix
 from clailearn.checkpoints import Checkpoint
@@ -19,7 +18,6 @@ from replication.experiments.evaluation import measure_agreement
 from replication.experiments.latent_signals import as_seen, seen_statistics
 from replication.models.base import create
 from replication.models.clai import CLaI
-from replication.models.duq import binary_loss, gradient_penalty
 from replication.models.embedding import Embedded
 from replication.models.network_classifiers import prototypical_loss
 from replication.models.run import Run
@@ -49,15 +47,6 @@ def rows_run(name: str, **overrides: Any) -> Run:
     own = {"model": model, "training": {"epochs": 3, "precision": "float32"}}
     settings = merge(model_settings(MINI, "sleepedf-bands", model), own, overrides)
     return Run(Prepared(info, arrays), settings, RunId("rows", name, 0), torch.device("cpu"))
-
-
-def test_the_loss_of_duq_is_the_binary_cross_entropy_of_each_class_and_its_penalty_that_of_the_input_gradient() -> None:
-    log_k, labels = torch.rand(6, 3).log(), torch.tensor([0, 1, 2, 2, 1, 0])
-    own = nn.functional.one_hot(labels, 3).float()
-    expected = nn.functional.binary_cross_entropy(log_k.exp(), own)
-    torch.testing.assert_close(binary_loss(log_k, labels), expected)
-    x, slope = torch.ones(4, 2, requires_grad=True), torch.tensor([3.0, 4.0])
-    torch.testing.assert_close(gradient_penalty(x, (x * slope).log()), torch.tensor((5.0 - 1) ** 2))
 
 
 def test_prototypical_loss_is_the_published_one_and_leaves_out_classes_without_support() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from replication.report.captions import caption
-from replication.report.tables import complexity, paper, setup, supplement, uses
+from replication.report.tables import complexity, paper, setup, supplement
 from replication.report.tables.layout import HEADER, FrameOf, Sources, TexOf
 
 TABLES: dict[str, tuple[FrameOf, TexOf]] = {
@@ -24,8 +24,6 @@ TABLES: dict[str, tuple[FrameOf, TexOf]] = {
     "supplement/tableS10": (supplement.rules_frame, supplement.rules_tex),
     "supplement/tableS11": (setup.datasets_frame, setup.datasets_tex),
     "supplement/tableS12": (setup.choices_frame, setup.choices_tex),
-    "supplement/tableS13": (uses.uses_frame, uses.uses_tex),
-    "supplement/tableS14": (uses.labels_frame, uses.labels_tex),
     "own/table_accuracy": (paper.accuracy_frame, paper.accuracy_tex),
 }
 
