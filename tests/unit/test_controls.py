@@ -1,4 +1,4 @@
-"""Controls: other losses on the same trunk, read-outs on one embedding, and what the kernels see."""
+"""Controls: other losses on the same trunk, and what the kernels see."""
 
 from pathlib import Path
 from typing import Any
@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from clailearn.alignment import alignment_scores, one_vs_rest, target_matrix
 from clailearn.checkpoints import Checkpoint
@@ -15,16 +14,14 @@ from clailearn.inference import decide, parzen_means
 from clailearn.kernels import Cosine, MahalanobisGaussian
 from replication.datasets.prepared import Prepared
 from replication.experiments.embeddings import open_view, train_traced
-from replication.experiments.evaluation import evaluate_clai, measure_agreement
+from replication.experiments.evaluation import measure_agreement
 from replication.experiments.latent_signals import as_seen, seen_statistics
-from replication.experiments.read_outs import measure_read_outs
 from replication.models.base import create
 from replication.models.clai import CLaI
-from replication.models.duq import binary_loss, gradient_penalty
 from replication.models.embedding import Embedded
 from replication.models.network_classifiers import prototypical_loss
 from replication.models.run import Run
-from replication.runs.controls import EMBEDDINGS, OBJECTIVES, READ_OUTS
+from replication.runs.controls import EMBEDDINGS, OBJECTIVES
 from replication.runs.identity import RunId
 from replication.runs.settings import merge, model_settings
 from support.repository import MINI
@@ -50,15 +47,6 @@ def rows_run(name: str, **overrides: Any) -> Run:
     own = {"model": model, "training": {"epochs": 3, "precision": "float32"}}
     settings = merge(model_settings(MINI, "sleepedf-bands", model), own, overrides)
     return Run(Prepared(info, arrays), settings, RunId("rows", name, 0), torch.device("cpu"))
-
-
-def test_the_loss_of_duq_is_the_binary_cross_entropy_of_each_class_and_its_penalty_that_of_the_input_gradient() -> None:
-    log_k, labels = torch.rand(6, 3).log(), torch.tensor([0, 1, 2, 2, 1, 0])
-    own = nn.functional.one_hot(labels, 3).float()
-    expected = nn.functional.binary_cross_entropy(log_k.exp(), own)
-    torch.testing.assert_close(binary_loss(log_k, labels), expected)
-    x, slope = torch.ones(4, 2, requires_grad=True), torch.tensor([3.0, 4.0])
-    torch.testing.assert_close(gradient_penalty(x, (x * slope).log()), torch.tensor((5.0 - 1) ** 2))
 
 
 def test_prototypical_loss_is_the_published_one_and_leaves_out_classes_without_support() -> None:
@@ -108,25 +96,6 @@ def test_traced_alignment_is_that_of_the_trained_model_on_validation_samples(tmp
         centred = alignment_scores(model.kernel(z, z), target)[1]
     last = trace.iloc[-1]
     assert last["centred_alignment"] == pytest.approx(float(centred.mean()), abs=1e-5)
-
-
-def test_read_out_runs_a_good_embedding_are_right_and_of_noise_at_chance() -> None:
-    run = rows_run("clai-m")
-    for separation, low, high in ((6.0, 0.95, 1.0), (0.0, 0.2, 0.47)):
-        splits = {name: clouds(300, seed, CLASSES, separation) for seed, name in enumerate(("train", "val", "test"))}
-        measured = measure_read_outs(run, MahalanobisGaussian(4, "identity"), splits)
-        accuracy = measured[measured["metric"] == "accuracy"].set_index("read_out")["value"]
-        assert list(accuracy.index) == list(READ_OUTS)
-        assert accuracy.between(low, high).all(), accuracy
-
-
-def test_the_vote_among_the_read_outs_is_that_of_the_evaluation() -> None:
-    run, kernel = rows_run("clai-m", inference={"references": "all"}), MahalanobisGaussian(4, "identity")
-    splits = {name: clouds(150, seed, CLASSES, 1.0) for seed, name in enumerate(("train", "val", "test"))}
-    measured = measure_read_outs(run, kernel, splits).set_index(["read_out", "metric"])["value"]
-    expected = evaluate_clai(run, kernel, splits).metrics.set_index(["rule", "metric"])["value"]
-    for read_out, rule in (("vote", "printed"), ("parzen", "parzen")):
-        assert measured[read_out, "accuracy"] == pytest.approx(expected[rule, "accuracy"])
 
 
 def test_an_untrained_network_has_the_statistics_of_its_training_samples() -> None:

@@ -122,14 +122,14 @@ def record(run: RunId, **changes: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def real(tmp_path: Path) -> Path:
-    """Evidence of three seeds of two models, and of read-outs of theirs and of an untrained network."""
+    """Evidence of three seeds of two models, and of similarities in one of them and in an untrained network."""
     folder = write_predicted_evidence(tmp_path / "real")
     models = ("clai-m", "cross-entropy")
     steps = [(model, seed, epoch) for model in models for seed in range(3) for epoch in (1, 2)]
     rows = [f"pathmnist,{model},{seed},,{epoch},0.{epoch}{seed}\n" for model, seed, epoch in steps]
     (folder / "history.csv").write_text("dataset,model,seed,fold,epoch,loss\n" + "".join(rows))
-    read_outs = [f"{model},{seed},vote,accuracy,0.7{seed}\n" for model in ("clai-m", "untrained") for seed in range(3)]
-    (folder / "read_outs.csv").write_text("model,seed,read_out,metric,value\n" + "".join(read_outs))
+    similar = [f"{model},{seed},0,1,0.7{seed}\n" for model in ("clai-m", "untrained") for seed in range(3)]
+    (folder / "similarity.csv").write_text("model,seed,class_a,class_b,similarity\n" + "".join(similar))
     runs = [RunId("pathmnist", model, seed) for model in models for seed in range(3)]
     write_records(folder, [record(run) for run in runs])
     return tmp_path / "real"
@@ -137,14 +137,16 @@ def real(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def target(real: Path, tmp_path: Path) -> Path:
-    """The same without the last seed of CLaI-M, and with read-outs of the first seeds alone."""
+    """The same without the last seed of CLaI-M, and with similarities of the first seeds alone."""
     target = tmp_path / "published"
     shutil.copytree(real, target)
     folder = target / "pathmnist" / "evidence"
-    for name in ("metrics.csv", "history.csv", "read_outs.csv"):
+    for name in ("metrics.csv", "history.csv", "similarity.csv"):
         table = pd.read_csv(folder / name, dtype=str, keep_default_na=False)
         gone = (
-            (table["seed"] != "0") if name == "read_outs.csv" else (table["model"] == "clai-m") & (table["seed"] == "2")
+            (table["seed"] != "0")
+            if name == "similarity.csv"
+            else (table["model"] == "clai-m") & (table["seed"] == "2")
         )
         table[~gone].to_csv(folder / name, index=False)
     (folder / "predictions_clai-m.parquet").unlink()
@@ -163,7 +165,7 @@ def target(real: Path, tmp_path: Path) -> Path:
 def test_further_runs_join_as_if_made_with_the_others(target: Path, real: Path) -> None:
     here, there = (root / "pathmnist" / "evidence" for root in (target, real))
     changed = publish(["pathmnist"], real, target, REAL)
-    assert {Path(file).name for file in changed} >= {"comparisons.csv", "metrics.csv", "read_outs.csv", "runs.jsonl"}
+    assert {Path(file).name for file in changed} >= {"comparisons.csv", "metrics.csv", "similarity.csv", "runs.jsonl"}
     for file in there.iterdir():
         if file.name != "comparisons.csv":
             both = [(folder / file.name).read_bytes().splitlines() for folder in (here, there)]

@@ -36,7 +36,7 @@ SPACE = {"baselines.gp.epochs": {"choice": [1, 2]}}
 RATE, EPOCHS = (
     {key: {"choice": values}} for key, values in (("training.rate", [1, 2]), ("training.epochs", ["many", "few"]))
 )
-BATCHES = {"training.batch_size": {"choice": [64, 128]}}
+LEAVES = {"baselines.gradient_boosting.max_leaf_nodes": {"choice": [2, 4]}}
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ BATCHES = {"training.batch_size": {"choice": [64, 128]}}
         ({"tuning": {"cifar10": {"spaces": {"gp": SPACE}}}}, "tuning.cifar10.spaces: found gp, which need rec"),
         ({"tuning": {"cifar10": {"spaces": {"clai-m": RATE}}}}, "tuning.cifar10.spaces.clai-m.training: .* .'rate' was unexp"),
         ({"tuning": {"cifar10": {"trials": 2, "spaces": {"clai-m": EPOCHS}}}}, "training.epochs: 'many' is not of type"),
-        ({"tuning": {"cifar10": {"trials": 4, "spaces": {"duq": BATCHES}}}}, "cifar10.spaces.duq: found 2 combinations, too few"),
+        ({"tuning": {"cifar10": {"trials": 4, "spaces": {"gradient-boosting": LEAVES}}}}, "found 2 combinations, too few"),
         ({"studies": {"wide": {"combine": [{"kernel": ["rbf"]}]}}}, "studies.wide.combine.0.kernel.0: 'rbf' is not one of"),
         ({"datasets": {"cifar10": {"models": ["clai-m", "gp"]}}}, "datasets.cifar10.models: found gp, which need recordings"),
         ({"datasets": {"challenge2019-septic": {"path": "p"}}}, "challenge2019-septic.path: .* Set datasets.challenge2019.path"),

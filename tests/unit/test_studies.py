@@ -89,17 +89,6 @@ def test_every_model_learns_the_classes_and_is_measured(model: str, tmp_path: Pa
     assert 0 < parts < cell.figures["training_seconds"] + 0.01, "the whole has two decimals, a part four"
 
 
-def test_one_embedding_for_all_classes_has_no_turns_of_classes() -> None:
-    joint, sequential = (
-        Run(data(), settings("unconditioned-m", epochs=1, schedule=schedule), RunId("study", "cell", 0), CPU)
-        for schedule in ("joint", "sequential")
-    )
-    models: list[Any] = [create("unconditioned-m") for _ in range(2)]
-    first, second = (model.fit(run, run.splits, None) for model, run in zip(models, (joint, sequential), strict=True))
-    assert first == second
-    assert models[0].passes(joint) == models[1].passes(sequential) == 1
-
-
 def recordings() -> Prepared:
     """Forty stays of twelve hours; in every other one the event of the last three shows in the first variable."""
     rng = np.random.default_rng(0)

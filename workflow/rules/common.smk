@@ -120,14 +120,6 @@ def embeddings_below(wildcards):
     return f"<results>/{wildcards.get('study') or wildcards.dataset}/{EMBEDDING}/{wildcards.run}/embedded.safetensors"
 
 
-def model_of_embedding(wildcards):
-    """The trained model behind an embedding; none for an untrained network and for the inputs."""
-    if wildcards.embedding in (controls.UNTRAINED, controls.INPUTS):
-        return []
-    traced = "traced/" if wildcards.embedding in controls.TRACED_ONLY else ""
-    return f"<results>/{wildcards.dataset}/{wildcards.embedding}/{wildcards.run}/{traced}model.safetensors"
-
-
 def controls_of(wildcards):
     """The files of each control of claims, of all embeddings of the dataset."""
     return {

@@ -1,5 +1,5 @@
-# Controls of claims, and read-outs of fixed embeddings, from models that are trained already; where a control needs another
-# loss, from trainings that are traced. Requires trained models and <results>/{dataset}/prepared/; leaves the files of `controls` in
+# Controls of claims, from models that are trained already; where a control needs another loss, from trainings that are traced.
+# Requires trained models and <results>/{dataset}/prepared/; leaves the files of `controls` in
 # <results>/{dataset}/evidence/.
 
 
@@ -8,7 +8,6 @@ rule train_traced:
         prepared="<results>/{dataset}/prepared/dataset.json",
         library=[*TRAINING, "src/replication/experiments/embeddings.py"],
     output:
-        model="<results>/{dataset}/{embedding}/{run}/traced/model.safetensors",
         alignment="<results>/{dataset}/{embedding}/{run}/traced/alignment.csv",
         record="<results>/{dataset}/{embedding}/{run}/traced/run.json",
     log:
@@ -25,26 +24,6 @@ rule train_traced:
         "Train by {wildcards.embedding} on {wildcards.dataset}, {wildcards.run}, and trace its alignment."
     script:
         "../scripts/train_traced.py"
-
-
-rule fit_read_outs:
-    input:
-        prepared="<results>/{dataset}/prepared/dataset.json",
-        model=model_of_embedding,
-        library=EVALUATION,
-    output:
-        "<results>/{dataset}/{embedding}/{run}/read_outs.csv",
-    log:
-        "<logs>/{dataset}/{embedding}/{run}/fit_read_outs.log",
-    conda:
-        "../../envs/environment.yaml"
-    threads: threads_of
-    params:
-        settings=read_by_model(),
-    message:
-        "Fit read-outs of the embedding {wildcards.embedding} of {wildcards.dataset}, {wildcards.run}."
-    script:
-        "../scripts/fit_read_outs.py"
 
 
 # The classes of trained models are compared in their evaluation.

@@ -24,7 +24,6 @@ rule summarise_dataset:
         reliability="<results>/{dataset}/evidence/reliability.csv",
         history="<results>/{dataset}/evidence/history.csv",
         similarity="<results>/{dataset}/evidence/similarity.csv",
-        read_outs="<results>/{dataset}/evidence/read_outs.csv",
         alignment="<results>/{dataset}/evidence/alignment.csv",
         agreement="<results>/{dataset}/evidence/agreement.csv",
         bandwidth="<results>/{dataset}/evidence/bandwidth.csv",

@@ -7,16 +7,15 @@ from replication.runs.jobs import start_job
 
 start_job(snakemake.log[0])
 inputs, output, params = snakemake.input, snakemake.output, snakemake.params
-run = Run.open(inputs.prepared, params.settings, RunId.parse(output.model))
+run = Run.open(inputs.prepared, params.settings, RunId.parse(output.alignment))
 recorder = run.recorder()
 with run.checkpoint(params.checkpoint, [inputs.prepared, *inputs.library]) as checkpoint:
-    model, trace = train_traced(run, snakemake.wildcards.embedding, checkpoint)
-model.save(output.model)
+    _, trace = train_traced(run, snakemake.wildcards.embedding, checkpoint)
 trace.to_csv(output.alignment, index=False)
 recorder.write(
     output.record,
     earlier_seconds=checkpoint.earlier,
     earlier_cpu_seconds=checkpoint.earlier_cpu,
     **checkpoint.times,
-    command=f"snakemake {output.model}",
+    command=f"snakemake {output.alignment}",
 )

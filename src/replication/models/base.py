@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from safetensors.torch import save
-from scipy.special import logsumexp
 from torch import Tensor, nn
 
 from clailearn.batches import Items, Vectors
@@ -21,7 +20,7 @@ from clailearn.encoders import Classifier, ConvNet, Encoder, place
 from clailearn.errors import InputError
 from clailearn.kernels import Cosine, Kernel, MahalanobisGaussian
 from clailearn.tensors import fill_module, load_tensors
-from clailearn.trainer import EarlyStopping, Epoch, Figures, TrainingSettings, precision_context, train
+from clailearn.trainer import Epoch, Figures, TrainingSettings, precision_context, train
 from replication.models.batches import Splits
 from replication.models.embedding import Embedded, ImageView, draw_items, further_views, labels_of, outputs, plain
 from replication.models.run import Run
@@ -33,8 +32,6 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 Rows = NDArray[Any]
 """Inputs (N, F) of floating-point numbers."""
-Stop = Callable[[list[Epoch]], bool]
-"""Told the history after each epoch, whether to train no further."""
 
 FEW_STEPS = 100
 """Steps of a training below which a warning says how to have more."""
@@ -126,12 +123,10 @@ class Network(Model):
         """Return how often an item is in its batch, each time with an augmentation of its own."""
         return 1
 
-    def learn(
-        self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None, stop: Stop | None = None
-    ) -> list[Epoch]:
+    def learn(self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None) -> list[Epoch]:
         objective = partial(self.loss, run)
         given = (self.module, objective, run.splits.train, run.training, validate, checkpoint)
-        return batchwise_learning(*given, self.copies(run), stop)
+        return batchwise_learning(*given, self.copies(run))
 
     def validation(self, run: Run) -> Callable[[], Epoch]:
         """Return the function that measures the model after each epoch, on drawn validation samples."""
@@ -176,12 +171,7 @@ class Network(Model):
             # Prepared images may be in the order of their classes, so the first ones would be of one class.
             drawn = draw_items(splits.train, _IMAGES_TO_WHITEN, run.id.seed)
             self.network.trunk.whiten(splits.train.batch(drawn, None)[0], run.settings["encoder"]["whitening"])
-        if run.settings["training"].get("best_epoch"):
-            best = EarlyStopping(self.module, patience=run.training.epochs)
-            history = self.learn(run, self.validation(run), None, best)
-            best.restore()
-        else:
-            history = self.learn(run, self.validation(run), checkpoint)
+        history = self.learn(run, self.validation(run), checkpoint)
         self.module.cpu()
         return history
 
@@ -197,11 +187,6 @@ class Network(Model):
         fill_module(self.module, load_tensors(path) | bounds, path)
         self.module.eval()
         return self
-
-    def familiarity(self, run: Run, items: Items) -> Floats:
-        """Return a score (N,) that is high for samples like those of the training: the energy of the scores (Liu et al. 2020)."""
-        energy: Floats = logsumexp(self.scores(run, items), axis=1)
-        return energy
 
     def passes(self, run: Run) -> float:
         """Return how often an epoch sends the training samples through the network and back."""
@@ -273,7 +258,6 @@ def batchwise_learning(
     validate: Callable[[], Epoch],
     checkpoint: Checkpoint | None,
     views: int = 1,
-    stop: Stop | None = None,
 ) -> list[Epoch]:
     """Train in place on a loss of single batches, each `views` times as large as a CLaI group of anchor and references."""
     size = group_size(settings, len(data))
@@ -284,7 +268,7 @@ def batchwise_learning(
         loss.backward()
         return {"loss": loss.detach()}
 
-    return train(model, data, step, settings, validate, checkpoint, batches=batches, stop=stop)
+    return train(model, data, step, settings, validate, checkpoint, batches=batches)
 
 
 def draw_shift(data: Items, settings: TrainingSettings) -> Tensor:

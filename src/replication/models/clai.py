@@ -1,7 +1,6 @@
 """CLaI-M and CLaI-C: Collaborative Learning with the kernel that the registry names, Collaborative Inference by votes."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, Self
 
 from torch import Tensor, nn
@@ -13,8 +12,8 @@ from clailearn.encoders import Encoder, build_encoder, place
 from clailearn.inference import decide
 from clailearn.kernels import Kernel, build
 from clailearn.learning import collaborative_learning, encoder_passes
-from clailearn.trainer import Epoch, TrainingSettings
-from replication.models.base import Floats, Network, Stop, View, draw_references, validation_figures
+from clailearn.trainer import Epoch
+from replication.models.base import Floats, Network, View, draw_references, validation_figures
 from replication.models.embedding import Embedded, draw_items, embed, further_views, similarity_means
 from replication.models.run import Run
 from replication.runs.models import MODELS
@@ -35,25 +34,16 @@ class CLaI(Network):
     kernel: Kernel
 
     def build(self, run: Run) -> Self:
-        return self._build(run, run.conditions)
-
-    def _build(self, run: Run, conditions: int) -> Self:
-        self.network, self.kernel = build_clai(run.settings, self.key, run.inputs, conditions, run.id.seed)
+        self.network, self.kernel = build_clai(run.settings, self.key, run.inputs, run.conditions, run.id.seed)
         self.module = nn.ModuleList([self.network, self.kernel])
         return self
 
-    def learn(
-        self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None, stop: Stop | None = None
-    ) -> list[Epoch]:
-        settings = self.training(run)
-        given = (self.network, self.kernel, run.splits.train, run.conditions, settings)
-        if settings.schedule == "joint" or run.conditions == 1:
-            return collaborative_learning(*given, validate, checkpoint, stop=stop)
+    def learn(self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None) -> list[Epoch]:
+        given = (self.network, self.kernel, run.splits.train, run.conditions, run.training)
+        if run.training.schedule == "joint" or run.conditions == 1:
+            return collaborative_learning(*given, validate, checkpoint)
         turns = Turns(lambda: self._validation_scores(run))
-        return collaborative_learning(*given, lambda: validate() | turns.change(), checkpoint, turns.take, stop)
-
-    def training(self, run: Run) -> TrainingSettings:
-        return run.training
+        return collaborative_learning(*given, lambda: validate() | turns.change(), checkpoint, turns.take)
 
     def validation(self, run: Run) -> Callable[[], Epoch]:
         """Return the function that votes on validation samples by the rule `printed`, with training items as references."""
@@ -90,7 +80,7 @@ class CLaI(Network):
         return [View(self.network, self.kernel)]
 
     def passes(self, run: Run) -> float:
-        return encoder_passes(len(run.splits.train), run.conditions, self.training(run))
+        return encoder_passes(len(run.splits.train), run.conditions, run.training)
 
     def forward(self, run: Run, x: Any) -> Tensor:
         return super().forward(run, x) if run.training.schedule == "joint" else self.network(x, 0)
@@ -116,22 +106,6 @@ class Turns:
         """Return `turn_change`: ROC-AUC after the last turn minus that after its own, a mean over all classes but the last."""
         changes = [last - own for last, own in zip(self.last[:-1], self.own[:-1], strict=True)]
         return {"turn_change": sum(changes) / len(changes)}
-
-
-class Unconditioned(CLaI):
-    """The same kernel and vote over one embedding for all classes: kernel alignment without the paper's condition on a class."""
-
-    def build(self, run: Run) -> Self:
-        return self._build(run, 1)
-
-    def training(self, run: Run) -> TrainingSettings:
-        if run.conditions == 1:  # Two classes have one embedding anyway.
-            return run.training
-        target = run.settings["target"]["unconditioned"]
-        return replace(run.training, conditioning=None, target=target, schedule="joint")  # no class has a turn
-
-    def floor(self, run: Run) -> Epoch:
-        return super().floor(run) if run.conditions == 1 else {}
 
 
 class AlignmentMaximised(CLaI):

@@ -131,12 +131,6 @@ def means_of_views(
     return mean_of_views(*(parzen_means(kernel, z, z_reference, labels, population, classes=classes) for z in views))
 
 
-@torch.no_grad()
-def coordinates(kernel: Kernel, z: Tensor) -> Tensor:
-    """Return embeddings (K, N, L) in coordinates in which distances order pairs as the kernel does, side by side (N, K D)."""
-    return kernel.coordinates(z).transpose(0, 1).flatten(1)
-
-
 def save_embedded(path: str | Path, embedded: Mapping[str, Embedded]) -> None:
     """Write the tensors `z_<split>`, `y_<split>` and, where there are any, `z_views_<split>` as a safetensors file."""
     tensors = {

@@ -33,8 +33,6 @@ from replication.models.base import (
     Network,
     RowClassifier,
     Rows,
-    View,
-    both_views,
     draw_shift,
     validation_figures,
 )
@@ -201,9 +199,6 @@ class DeepKernelGP(Network):
         place(self.module, run.device)
         mean, sd, _ = self._posterior(items)
         return mean.numpy(), sd.numpy()
-
-    def views(self) -> list[View]:
-        return both_views(self.network, self.network.head.weight.shape[2])
 
     @torch.no_grad()
     def _posterior(self, items: Items) -> list[Tensor]:

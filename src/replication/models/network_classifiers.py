@@ -3,9 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Self
 
-import numpy as np
 import torch
-from scipy.spatial.distance import cdist
 from torch import Tensor, nn
 
 from clailearn.batches import Items
@@ -13,7 +11,7 @@ from clailearn.checkpoints import Checkpoint
 from clailearn.encoders import Classifier, Encoder, build_classifier, build_encoder
 from clailearn.learning import class_draw
 from clailearn.trainer import Epoch
-from replication.models.base import Floats, Network, View, both_views, draw_references, draw_shift, log_odds
+from replication.models.base import Floats, Network, View, both_views, draw_references, draw_shift
 from replication.models.batches import Splits
 from replication.models.embedding import ImageView, labels_of, outputs, plain
 from replication.models.row_classifiers import LogisticRegression
@@ -21,8 +19,6 @@ from replication.models.run import Run
 
 INVERSE_PENALTY = 1.0
 """Scikit-learn's C of the read-out."""
-EXPONENT = 0.7
-"""q of generalised cross-entropy."""
 SAMPLES_PER_CLASS = 100_000
 """Largest number of training samples of a class for the read-out; probabilities are put back to the prevalence."""
 
@@ -43,12 +39,8 @@ class CrossEntropy(Network):
     def loss(self, run: Run, x: Any, labels: Tensor) -> Tensor:
         logits = self.forward(run, x)
         drawn = class_draw(labels, run.training.samples_per_class, torch.default_generator)
-        return self.compare(run, logits[drawn], labels[drawn])
-
-    def compare(self, run: Run, logits: Tensor, labels: Tensor) -> Tensor:
-        """Return the mean loss of logits (N, C) and class indices (N,)."""
         smoothing = run.settings["baselines"]["cross_entropy"]["label_smoothing"]
-        return nn.functional.cross_entropy(logits, labels, label_smoothing=smoothing)
+        return nn.functional.cross_entropy(logits[drawn], labels[drawn], label_smoothing=smoothing)
 
     def fit(self, run: Run, splits: Splits, checkpoint: Checkpoint | None) -> list[Epoch]:
         history = super().fit(run, splits, checkpoint)
@@ -57,17 +49,6 @@ class CrossEntropy(Network):
             with torch.no_grad():
                 bias.add_(draw_shift(run.splits.train, run.training).to(bias))
         return history
-
-
-class GeneralisedCrossEntropy(CrossEntropy):
-    """The same classifier by the loss (1 - p^q) / q of the probability p of the label, which wrong labels pull at less.
-
-    With q = 0.7, as its authors have it (Zhang & Sabuncu 2018, equation 6); q towards 0 is cross-entropy.
-    """
-
-    def compare(self, run: Run, logits: Tensor, labels: Tensor) -> Tensor:
-        log_p = -nn.functional.cross_entropy(logits.float(), labels, reduction="none")
-        return ((1 - (EXPONENT * log_p).exp()) / EXPONENT).mean()  # The gradient of p^q would be lost where p is 0.
 
 
 class SupervisedContrastive(Network):
@@ -132,7 +113,7 @@ class SupervisedContrastive(Network):
 
 
 class Prototypical(SupervisedContrastive):
-    """The same network as a prototypical one (Snell et al. 2017, equation 2); class means of its projection read it out.
+    """The same network, trained as a prototypical one (Snell et al. 2017, equation 2): a control of claim 9.
 
     Half of a batch is the support, whose class means are the prototypes; the other half asks. A step takes all classes, as a
     batch has them, and not an episode of a few.
@@ -149,17 +130,6 @@ class Prototypical(SupervisedContrastive):
     def views(self) -> list[View]:
         """Return the views of the projection, which the loss compares."""
         return both_views(self.network, self.network.head.weight.shape[2])
-
-    def _fit_read_out(self, run: Run, positions: Tensor) -> Callable[[Any], Floats]:
-        """Return the function from projections to minus the squared distances to the class means of training items."""
-        x, y = self._features(run, run.splits.train, positions), labels_of(run.splits.train, positions).numpy()
-        means = np.stack([x[y == k].mean(0) for k in range(int(y.max()) + 1)])
-        return lambda rows: log_odds(-cdist(rows, means, "sqeuclidean"))
-
-    def _features(self, run: Run, items: Items, positions: Tensor, view: ImageView = plain) -> Any:
-        """Return the projections of all samples of items, (samples, L), without augmentation."""
-        z = outputs(run, self.network, items, positions, dim=1, view=view)[0]
-        return z.to(torch.float32).numpy()
 
 
 def prototypical_loss(support: Tensor, y_support: Tensor, query: Tensor, y_query: Tensor) -> Tensor:

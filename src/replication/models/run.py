@@ -7,7 +7,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
 import torch
 
 from clailearn.checkpoints import Checkpoint
@@ -58,21 +57,10 @@ class Run:
         """Return the key of the model, which a cell of a study names in its settings."""
         return str(self.settings.get("model", self.id.model))
 
-    @cached_property
-    def left_out(self) -> list[int]:
-        """Return the classes that training leaves out, ascending; the run's seed draws them. At least three must remain."""
-        classes, number = len(self.data.info["classes"]), self.settings.get("training", {}).get("left_out_classes") or 0
-        if number and classes - number < 3:
-            raise InputError(
-                f"training.left_out_classes: found {number} of {classes} classes, expected at least three to remain; give a "
-                "smaller number"
-            )
-        return sorted(np.random.default_rng(self.id.seed).permutation(classes)[:number].tolist())
-
     @property
     def classes(self) -> int:
-        """Return the number of classes that the run trains on."""
-        return len(self.data.info["classes"]) - len(self.left_out)
+        """Return the number of classes."""
+        return len(self.data.info["classes"])
 
     @property
     def conditions(self) -> int:
@@ -125,16 +113,8 @@ class Run:
 
     @cached_property
     def splits(self) -> Splits:
-        """Return the items without the classes that training leaves out; test items are those that the run is scored on."""
-        return self._without(self.left_out)
-
-    @cached_property
-    def whole(self) -> Splits:
-        """Return the items of all classes, those among them that training leaves out."""
-        return self._without([]) if self.left_out else self.splits
-
-    def _without(self, classes: list[int]) -> Splits:
-        splits = splits_of(self.data, self.settings, self.id, self.device, classes)
+        """Return the items; test items are those that the run is scored on."""
+        splits = splits_of(self.data, self.settings, self.id, self.device)
         return splits._replace(test=getattr(splits, self.scored_split))
 
     @cached_property

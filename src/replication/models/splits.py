@@ -1,6 +1,6 @@
 """The training, validation and test samples of a run, normalised as config.yaml says."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -55,36 +55,14 @@ def drawn_rows(settings: Mapping[str, Any], run_id: RunId, rows: int) -> NDArray
     return np.sort(np.random.default_rng(run_id.seed).permutation(rows)[:samples])
 
 
-def long_tail(labels: NDArray[np.int64], ratio: float, seed: int) -> NDArray[np.int64]:
-    """Return rows, ascending, in which classes shrink in equal ratios, the largest `ratio` times as large as the smallest.
-
-    The largest is as large as the smallest class of `labels` (N,). The seed draws the order of classes and the rows.
-    """
-    generator = np.random.default_rng([seed, 1])
-    classes, counts = np.unique(labels, return_counts=True)
-    places = generator.permutation(len(classes)) / (len(classes) - 1)
-    sizes = np.ceil(counts.min() * ratio**-places).astype(int)
-    rows = [generator.permutation(np.flatnonzero(labels == k))[:size] for k, size in zip(classes, sizes, strict=True)]
-    return np.sort(np.concatenate(rows))
-
-
-def wrong_labels(labels: NDArray[np.int64], share: float, classes: int, seed: int) -> NDArray[np.int64]:
-    """Return labels (N,) of which this share, drawn with the seed, is replaced by another class, each as likely."""
-    generator = np.random.default_rng([seed, 2])
-    wrong = generator.random(len(labels)) < share
-    return (labels + wrong * generator.integers(1, classes, len(labels))) % classes
-
-
-def splits_of(
-    data: Prepared, settings: Mapping[str, Any], run_id: RunId, device: torch.device, left_out: Sequence[int] = ()
-) -> Splits:
-    """Return the normalised items of a run, without the classes `left_out`; the others are then numbered anew, in order.
+def splits_of(data: Prepared, settings: Mapping[str, Any], run_id: RunId, device: torch.device) -> Splits:
+    """Return the normalised items of a run.
 
     The run's seed draws validation patients and `training.samples`. Recordings are normalised with statistics of the run's own
     training rows, without validation rows.
     """
     if data.info["kind"] != "recordings":
-        return _of_samples(data, settings, run_id, device, left_out)
+        return _of_samples(data, settings, run_id, device)
     x, y, groups, hours = (np.asarray(data[f"{name}_all"]) for name in ("x", "y", "groups", "hours"))
     rows = recording_rows(data, settings, run_id)
     statistics = normalisation(x, "recordings", data.info["variables"], rows[0], f"training data of fold {run_id.fold}")
@@ -93,10 +71,8 @@ def splits_of(
     return Splits(*(Recordings(known, y[r], groups[r], device) for known, r in zip(inputs, rows, strict=True)))
 
 
-def _of_samples(
-    data: Prepared, settings: Mapping[str, Any], run_id: RunId, device: torch.device, left_out: Sequence[int]
-) -> Splits:
-    kind, training = data.info["kind"], settings["training"]
+def _of_samples(data: Prepared, settings: Mapping[str, Any], run_id: RunId, device: torch.device) -> Splits:
+    kind = data.info["kind"]
     separately = kind != "features" and settings["normalise_test_separately"]
 
     def items(split: str) -> Items:
@@ -104,19 +80,11 @@ def _of_samples(
         x, y, mean, sd = data[f"x_{split}"], data[f"y_{split}"], statistics["mean"], statistics["sd"]
         if split == "train" and (rows := drawn_rows(settings, run_id, len(y))) is not None:
             x, y = x[rows], y[rows]
-        if split == "train" and (ratio := training.get("long_tail")) is not None:
-            rows = long_tail(y, ratio, run_id.seed)
-            x, y = x[rows], y[rows]
-        if split != "test" and (share := training.get("label_noise")):
-            y = wrong_labels(y, share, len(data.info["classes"]), run_id.seed)
-        if left_out:
-            kept = ~np.isin(y, left_out)
-            x, y = x[kept], np.searchsorted(np.setdiff1d(np.arange(len(data.info["classes"])), left_out), y[kept])
         if kind == "features":
             standardised = ((x - np.asarray(mean)) / np.asarray(sd)).astype(np.float32)
             return Vectors(torch.from_numpy(standardised).to(device), torch.tensor(y))
         if kind == "images":
-            return Images(x, y, mean, sd, training["augmentation"], device)
+            return Images(x, y, mean, sd, settings["training"]["augmentation"], device)
         return Signals(x, y, mean, sd, device)
 
     return Splits(*map(items, Splits._fields))

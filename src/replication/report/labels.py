@@ -30,9 +30,6 @@ VARIANT_TITLES: dict[str, str] = {
     "half-hour": "16 epochs", "four-epochs": "4 epochs", "sixteen-epochs": "16 epochs",
     "rate-1": "rate 0.01", "rate-2": "rate 0.02", "rate-4": "rate 0.04", "rate-8": "rate 0.08",
     "rate-16": "rate 0.16", "rate-64": "rate 0.64", "rate-256": "rate 2.56",
-    "all-classes": "all classes", "without-one": "without one class", "without-two": "without two classes",
-    "right": "right labels", "wrong-20": "20 % wrong", "wrong-40": "40 % wrong", "wrong-60": "60 % wrong",
-    "tail-1": "equal classes", "tail-10": "ratio 10", "tail-100": "ratio 100",
     "rate-tuned": "rate 0.009", "rate-quarter": "rate 0.00225", "rate-sixteenth": "rate 0.00056",
     "unweighted": "printed loss", "hours": "each hour alone", "gru": "recurrent over hours",
 }  # fmt: skip
@@ -120,14 +117,6 @@ METRICS = {
         Metric("log_loss_calibrated", "Log loss, calibrated", decimals=4),
         Metric("brier_scaled", "Brier score, scaled"),
         Metric("aurc", "AURC", decimals=4),
-        Metric("balanced_accuracy", "Balanced accuracy", percent=True),
-        Metric("old_accuracy", "Old classes", percent=True),
-        Metric("new_accuracy", "New classes", percent=True),
-        Metric("gain", "Gain", percent=True),
-        Metric("embedding_gain", "Gain over an embedding a class", percent=True),
-        Metric("unseen_auroc", "AUROC"),
-        Metric("unseen_gain", "Gain in AUROC"),
-        Metric("peak_memory_mb", "Memory (MB)", decimals=0),
     )
 }
 """The metrics of all tables by key."""

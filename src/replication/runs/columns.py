@@ -19,7 +19,6 @@ COLUMNS: dict[str, list[str]] = {
     "signals.csv": ["model", "hour", "signal", "value", "sd", "event"],
     "areas.csv": ["model", "since_onset", "area", "low", "high", "stays"],
     "latent.csv": ["model", "seed", "fold", "quantity", "value"],
-    "read_outs.csv": ["model", "seed", "read_out", "metric", "value"],
     "alignment.csv": ["model", "seed", "epoch", "kernel", "centred_alignment"],
     "agreement.csv": ["model", "seed", "fold", "share", "quantity", "value"],
     "bandwidth.csv": ["model", "seed", "reading", "metric", "value"],

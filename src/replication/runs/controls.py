@@ -1,8 +1,8 @@
-"""Embeddings of other losses than CLaI's, and of none: what the controls of claims and the comparison of read-outs rest on.
+"""Embeddings of other losses than CLaI's, and of none: what the controls of claims rest on.
 
-A read-out is a classifier of a fixed embedding; CLaI's own is the vote. `EMBEDDINGS` lists what read-outs and kernels look at,
-in the order of table rows. The trainings of `OBJECTIVES` share trunk, settings and number of passes, and are traced: after each
-epoch the alignment of their embedding is measured. `prototypical` and the two `alignment` embeddings come from there alone.
+`EMBEDDINGS` lists what kernels look at. The trainings of `OBJECTIVES` share trunk, settings and number of passes, and are traced:
+after each epoch the alignment of their embedding is measured. `prototypical` and the two `alignment` embeddings come from there
+alone.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +15,8 @@ from replication.runs.settings import has_recordings, runs_of_model, seeds_of
 SEEDS = (0, 1, 2)
 """Seeds of the runs that controls rest on, as far as a model has them: controls need a direction, not a small interval."""
 MINIATURE_SEEDS = (0,)
+PACKED_DATASETS = ("pathmnist", "cifar10", "sleepedf", "sleepedf-20", "sleepedf-bands")
+"""Whose packed models show what the width of the Parzen window does."""
 TRACED_DATASETS = ("sleepedf-bands",)
 """Where trainings by all objectives are traced: a training takes a minute there. Their trunk must not be whitened."""
 UNTRAINED = "untrained"
@@ -51,29 +53,6 @@ COMPARED: list[str] = ["cross-entropy", UNTRAINED, INPUTS]
 """Whose classes are compared beside those of CLaI's embeddings; `inputs` are the samples as the encoder receives them."""
 SIGNALS: list[str] = [*CLAI, "cross-entropy"]
 """Whose signals are described as the kernel sees them."""
-READ_OUTS: dict[str, str] = {
-    "vote": "Vote",
-    "parzen": "Parzen",
-    "kernel-density": "Density",
-    "svm": "SVM",
-    "centroid": "Centroid",
-    "neighbours": "Neighbours",
-    "components": "NCA",
-    "linear": "Linear",
-}
-"""The read-outs with the names of their columns, in order."""
-READ_OUT_SAMPLES = 3000
-"""Training samples that every read-out is fitted on."""
-READ_OUT_COMPONENTS = 32
-"""Dimensions that neighbourhood components analysis keeps."""
-
-
-def read_out_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
-    """Return the runs of a dataset's embeddings that read-outs are fitted on."""
-    if not settings["datasets"][dataset].get("read_outs", False):
-        return []
-    left_out = [INPUTS, *([] if dataset in TRACED_DATASETS else TRACED_ONLY)]
-    return [run for name in EMBEDDINGS if name not in left_out for run in runs_of(settings, dataset, name)]
 
 
 def traced_runs(settings: Mapping[str, Any], dataset: str, objectives: Sequence[str] = OBJECTIVES) -> list[RunId]:
@@ -96,7 +75,7 @@ def voting_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
 
 def packed_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
     """Return the runs of CLaI whose packed models show what the width of the Parzen window does: the first of each model."""
-    if not settings["datasets"][dataset].get("read_outs", False):
+    if dataset not in PACKED_DATASETS:
         return []
     models = [model for model in CLAI if model in settings["datasets"][dataset]["models"]]
     return [runs_of_model(settings, dataset, model)[0] for model in models]
@@ -124,7 +103,6 @@ def parts_of(settings: Mapping[str, Any], run: RunId) -> list[str]:
 
 
 CONTROLS: dict[str, tuple[str, Callable[[Mapping[str, Any], str], list[RunId]]]] = {
-    "read_outs": ("read_outs.csv", read_out_runs),
     "alignment": ("traced/alignment.csv", traced_runs),
     "agreement": ("agreement.csv", voting_runs),
     "bandwidth": ("bandwidth.csv", packed_runs),

@@ -31,7 +31,7 @@ BENCHMARK_DATASET = "cifar10"
 
 _NOT_OF_A_DATASET = ("datasets", "studies", "variants", "tuning", "tuned")
 _NOT_OF_PREPARATION = (
-    "overrides", "models", "read_outs", "needs", "limits", "credentialed", "tuned_as", "substitute_for", "class_labels",
+    "overrides", "models", "needs", "limits", "credentialed", "tuned_as", "substitute_for", "class_labels",
 )  # fmt: skip
 
 

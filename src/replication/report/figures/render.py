@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from replication.report.captions import caption
 from replication.report.evidence import Evidence, run_dataset, run_model
-from replication.report.figures import complexity, paper, supplement_accuracy, supplement_claims, uses
+from replication.report.figures import complexity, paper, supplement_accuracy, supplement_claims
 from replication.report.figures.style import THEME, Drawn, not_run
 from replication.runs.outputs import OF_CLAIMS
 
@@ -42,8 +42,6 @@ FIGURES: dict[str, Drawing] = {
     "supplement/figureS5": Drawing(supplement_accuracy.reliability, supplement_accuracy.RELIABILITY_COLUMNS),
     "supplement/figureS6": Drawing(supplement_accuracy.decision_curves, supplement_accuracy.DECISION_COLUMNS),
     OF_CLAIMS: Drawing(supplement_claims.specification_curves, supplement_claims.CLAIM_COLUMNS, takes="claims"),
-    "supplement/figureS8": Drawing(uses.new_classes, uses.USES_COLUMNS),
-    "supplement/figureS9": Drawing(uses.labels, uses.LABEL_COLUMNS),
     "own/figure_training": Drawing(paper.training, paper.TRAINING_COLUMNS),
     "own/figure_embedding": Drawing(paper.embeddings, paper.EMBEDDING_COLUMNS),
     "own/figure_reliability": Drawing(

@@ -5,7 +5,7 @@ A table is two functions. One makes a tidy frame from evidence, the other LaTeX 
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 from typing import Any
@@ -192,10 +192,9 @@ def rows_by(
 
 
 def summary(values: pd.Series) -> dict[str, Any]:
-    """Return mean, sd and n of values over seeds or folds, the limits low and high of their 95 % t-interval, and their index."""
+    """Return mean, sd and n of values over seeds or folds, the limits low and high of their 95 % t-interval."""
     (mean, sd, n), around = spread(values), interval(values)
-    of = " ".join(map(str, values.index))
-    return {"mean": mean, "sd": sd, "n": n, "low": around.low, "high": around.high, "of": of}
+    return {"mean": mean, "sd": sd, "n": n, "low": around.low, "high": around.high}
 
 
 def by_variants(evidence: Evidence, study: str) -> pd.DataFrame:
@@ -230,11 +229,6 @@ class Block:
     names: Mapping[str, str] = field(default_factory=lambda: {"model": "Model"})
     shows: Collection[str] = ()
     limits: bool = False
-
-
-def across(metric: Metric, titles: Mapping[Any, str], within: str = "") -> list[Metric]:
-    """Return the columns that a metric has for some values, which stand behind its key, by their titles."""
-    return [replace(metric, key=f"{metric.key}{within} {value}", title=title) for value, title in titles.items()]
 
 
 def results(*blocks: Block, label: str) -> TexOf:

@@ -6,8 +6,7 @@ from typing import Any
 import pandas as pd
 
 from replication.report.captions import caption
-from replication.report.evidence import run_dataset, run_model
-from replication.report.tables import complexity, paper, setup, supplement, uses
+from replication.report.tables import complexity, paper, setup, supplement
 from replication.report.tables.layout import HEADER, FrameOf, Sources, TexOf
 
 TABLES: dict[str, tuple[FrameOf, TexOf]] = {
@@ -18,7 +17,6 @@ TABLES: dict[str, tuple[FrameOf, TexOf]] = {
     "supplement/tableS2": (supplement.bandwidth_frame, supplement.bandwidth_tex),
     "supplement/tableS3": (supplement.further_frame, supplement.further_tex),
     "supplement/tableS4": (supplement.comparisons_frame, supplement.comparisons_tex),
-    "supplement/tableS5": (supplement.read_outs_frame, supplement.read_outs_tex),
     "supplement/tableS6": (setup.trials_frame, setup.trials_tex),
     "supplement/tableS7": (complexity.time_frame, complexity.time_tex),
     "supplement/tableS8": (complexity.comparisons_frame, complexity.comparisons_tex),
@@ -26,8 +24,6 @@ TABLES: dict[str, tuple[FrameOf, TexOf]] = {
     "supplement/tableS10": (supplement.rules_frame, supplement.rules_tex),
     "supplement/tableS11": (setup.datasets_frame, setup.datasets_tex),
     "supplement/tableS12": (setup.choices_frame, setup.choices_tex),
-    "supplement/tableS13": (uses.uses_frame, uses.uses_tex),
-    "supplement/tableS14": (uses.labels_frame, uses.labels_tex),
     "own/table_accuracy": (paper.accuracy_frame, paper.accuracy_tex),
 }
 
@@ -50,9 +46,6 @@ def render(name: str, sources: Sources, fixed_caption: str) -> Table:
     runs = evidence.runs_behind(frame) if "model" in frame else []
     if "seed" in frame:  # a table of single runs
         runs = [record for record in runs if record["seed"] in set(frame["seed"].dropna())]
-    if "with_seeds" in frame:  # means over some of a model's runs
-        of_model = frame.dropna(subset="model").groupby(["dataset", "model"])["with_seeds"].first().to_dict()
-        runs = [run for run in runs if str(run["seed"]) in of_model[run_dataset(run), run_model(run)].split()]
     if name in ("supplement/tableS12", "supplement/tableS7"):
         runs = [record for dataset in evidence.at_hand() for record in evidence.runs(dataset)]
     text = caption(fixed_caption, evidence, runs)

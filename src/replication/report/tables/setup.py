@@ -33,8 +33,6 @@ CONSTANTS = {
     "evaluation.bootstrap": DRAWS,
     "controls.seeds": controls.SEEDS,
     "controls.traced.datasets": controls.TRACED_DATASETS,
-    "controls.read_outs.samples": controls.READ_OUT_SAMPLES,
-    "controls.read_outs.components": controls.READ_OUT_COMPONENTS,
 }
 """The choices that settings of published runs name and that are constants now."""
 

@@ -1,4 +1,4 @@
-"""Supplementary tables of results: metrics beyond table 1, decision rules, intensive care, read-outs, comparisons and studies."""
+"""Supplementary tables of results: metrics beyond table 1, decision rules, intensive care, comparisons and studies."""
 
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -13,7 +13,6 @@ from replication.report.statistics import holm, minus, replicates
 from replication.report.tables import layout
 from replication.report.tables.layout import Block, Sources
 from replication.report.tables.paper import PAIRS, TABLE1_MODELS, with_printed
-from replication.runs.controls import EMBEDDINGS, READ_OUTS
 from replication.runs.models import CLAI
 
 FURTHER_METRICS = chosen("macro_f1 kappa log_loss brier_scaled aurc")
@@ -41,7 +40,6 @@ COMPARED_COLUMNS = [
 ]  # fmt: skip
 LEAST_P = 0.001
 
-READ_OUT_COLUMNS = ["dataset", "model", "read_out", "metric", "mean", "sd", "n", "with_seeds", "data"]
 READINGS = {
     "parzen": "Parzen",
     "parzen-temperature": "Parzen, temperature",
@@ -176,30 +174,6 @@ def sepsis_frame(sources: Sources) -> pd.DataFrame:
 sepsis_tex = layout.results(
     Block(DETECTION_METRICS, limits=True), Block(CALIBRATION_METRICS), Block(BRIER_METRICS), label="tab:sepsis"
 )
-
-
-def read_outs_frame(sources: Sources) -> pd.DataFrame:
-    """Return the accuracy (per cent) of each embedding (`model`) and read-out over seeds; one row for a dataset without.
-
-    `with_seeds` lists them with spaces between: a model may have runs with further ones.
-    """
-    evidence = sources.evidence
-    rows: list[dict[str, Any]] = []
-    for dataset in evidence.expected:
-        measured = evidence.frame(dataset, "read_outs.csv").assign(fold=np.nan)
-        measured = measured[measured["metric"] == "accuracy"]
-        if measured.empty:
-            rows.append({"dataset": dataset, "n": 0, "data": layout.lacking(evidence, dataset, "read_outs.csv")})
-        models = [name for name in EMBEDDINGS if name in set(measured["model"])]
-        named = {"dataset": dataset, "data": evidence.data(dataset)}
-        rows += layout.rows_by(measured, chosen("accuracy"), {"model": models, "read_out": READ_OUTS}, named)
-    return pd.DataFrame(rows).rename(columns={"of": "with_seeds"}).reindex(columns=READ_OUT_COLUMNS)
-
-
-def read_outs_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
-    """Return the table of read-outs, which are its columns."""
-    block = Block([Metric(key, title, percent=True) for key, title in READ_OUTS.items()], {"model": "Embedding"})
-    return layout.results_tex(frame.assign(metric=frame["read_out"]), sources, text, [block], "tab:read-outs")
 
 
 def bandwidth_frame(sources: Sources) -> pd.DataFrame:
