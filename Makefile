@@ -53,7 +53,7 @@ lint: $(INSTALLED) ## check style, types and the workflow
 	$(BIN)/snakemake --lint
 
 # A part that was measured stays; `snakemake --forcerun measure_complexity` would measure all parts anew.
-benchmark: $(INSTALLED) ## measure time and memory of training and inference; nothing else should run on this machine
+benchmark: $(INSTALLED) ## measure time and memory of training; nothing else should run on this machine
 	$(BIN)/snakemake --cores $(CORES) results/real/benchmark/evidence/benchmark.csv
 
 docs: $(INSTALLED) ## build the site of the documentation, docs/_build/index.html

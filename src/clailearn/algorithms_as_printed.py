@@ -1,6 +1,6 @@
 """Algorithms 1 to 4 as the paper prints them, plain and slow.
 
-Tests hold the fast code equal to them, and the benchmark compares times with theirs. They use nothing of `clailearn`.
+Tests hold the fast code equal to them, and the benchmark measures Algorithm 3. They use nothing of `clailearn`.
 `phi` embeds a batch, `theta` is the list of trained parameters, `shuffle(N)` returns a permutation of 0 .. N - 1. Labels are
 +1 and -1 (Algorithms 1 and 2) or 0 .. C - 1 (Algorithms 3 and 4).
 """

@@ -1,12 +1,10 @@
-"""Put the parts of the measurement of time and memory together, their records into that of one run, and log the ratios."""
+"""Put the parts of the measurement of time and memory together, and their records into that of one run."""
 
 import json
-import logging
 from pathlib import Path
 
 import pandas as pd
 
-from replication.report.tables.complexity import comparisons
 from replication.runs.jobs import start_job
 from replication.runs.outputs import BENCHMARK_TITLE
 from replication.runs.record import write_records
@@ -27,5 +25,3 @@ write_records(Path(output.records).parent, [records[0] | together])
 title = BENCHMARK_TITLE + (" (miniature synthetic)" if miniature else "")
 description = {"title": title, "miniature": miniature, "source": "random", "files": [], "licence": "generated"}
 Path(output.description).write_text(json.dumps(description, indent=1, sort_keys=True) + "\n")
-ratios = comparisons(parts).drop(columns="comparison").to_string(index=False, na_rep="", float_format="{:.4g}".format)
-logging.getLogger("replication").info("ratios, first / second, of %s\n%s", records[0]["hardware"], ratios)

@@ -39,13 +39,8 @@ MEASURED_TITLES = {
     "printed": "as printed",
     "sequential": "sequential, all references",
     "joint": "joint, all references",
-    "linear": "joint, one reference",
-    "clai-c": "CLaI-C, joint, one reference",
-    "clai-m": "CLaI-M, joint, one reference",
-    "bare": "bare forward and backward",
-    "supervised-contrastive": "supervised contrastive (pytorch-metric-learning)",
 }
-"""Names of the variants whose time and memory are measured; others have their keys."""
+"""Names of the schedules whose time and memory are measured."""
 
 CLASS_COLOURS: list[str] = [
     "#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf",

@@ -21,7 +21,7 @@ from replication.runs.tuning import PREFIX
 
 BENCHMARK = "benchmark"
 BENCHMARK_TITLE = "Random images and embeddings"
-BENCHMARK_PARTS = ("schedules", "growth", "epochs", "votes", "sampling")
+BENCHMARK_PARTS = ("schedules", "growth")
 """Time and memory are measured in these parts, a job each (`replication.experiments.complexity`)."""
 THEORY = "theory"
 

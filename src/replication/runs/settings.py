@@ -200,9 +200,8 @@ def preparation_settings(settings: Mapping[str, Any], dataset: str) -> dict[str,
 
 
 def benchmark_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the benchmark reads: how the models of `BENCHMARK_DATASET` are trained."""
+    """Return what the benchmark reads: how CLaI is trained on `BENCHMARK_DATASET`."""
     keys = ["device", "threads", "embedding_size", "encoder", "kernel", "target", "training", "miniature"]
-    keys += ["baselines.cross_entropy.label_smoothing", "baselines.supervised_contrastive.temperature"]
     return select(dataset_settings(settings, BENCHMARK_DATASET), keys)
 
 

@@ -1,4 +1,4 @@
-"""Supplementary figures of computation: accuracy by computation and time, time and memory of training, sampled votes."""
+"""Supplementary figures of computation: accuracy by computation and time, time and memory of training."""
 
 from typing import Any
 
@@ -9,8 +9,8 @@ from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
 from replication.report.evidence import Evidence, by_setting
 from replication.report.figures import style
-from replication.report.figures.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, VERMILION, WIDTH, Drawn
-from replication.report.labels import MEASURED_TITLES, MODEL_OF, VARIANT_TITLES, model_title
+from replication.report.figures.style import BLUE, GREEN, PURPLE, VERMILION, WIDTH, Drawn
+from replication.report.labels import MODEL_OF, VARIANT_TITLES, model_title
 from replication.report.printed_values import printed_value
 
 COMPUTATION_COLUMNS = ["dataset", "model", "quantity", "epoch", "x", "median", "low", "high", "n"]
@@ -22,11 +22,9 @@ TIMED = {"sprint": ("full",)}
 # The record on the test images of CIFAR-10 (Jordan 2024, arXiv 2404.00498). Its seconds were measured on a GPU.
 RECORD_ACCURACY, RECORD_OPERATIONS = 0.94, 3.6e14
 
-GROWTH_COLUMNS = ["dataset", "model", "quantity", "comparison", "variant", "x", "mean", "low", "high", "predicted", "n"]
-VARIANTS = {"printed": (BLACK, "o"), "sequential": (VERMILION, "s"), "joint": (BLUE, "^"), "linear": (GREEN, "v")}
+GROWTH_COLUMNS = ["dataset", "model", "quantity", "comparison", "x", "mean", "low", "high", "predicted", "n"]
 TIME_AND_MEMORY = {"seconds": "Seconds per epoch", "peak_memory_mb": "Peak memory (MiB)"}
 SIZES = {"batches": "Batches $M$", "classes": "Classes $C$"}
-RULE_COLOURS = {"printed": BLUE, "balanced": ORANGE, "parzen": PURPLE}
 
 
 def computation(evidence: Evidence, printed: pd.DataFrame) -> Drawn:
@@ -77,15 +75,14 @@ def computation(evidence: Evidence, printed: pd.DataFrame) -> Drawn:
 
 
 def time_and_memory(evidence: Evidence) -> Drawn:
-    """Draw seconds (top) and peak memory (bottom) against M and C, and (right) what sampled references cost a vote."""
+    """Draw seconds (top) and peak memory (bottom) of Algorithm 3 against M (left) and C (right)."""
     (dataset,) = evidence.expected
-    measured = evidence.frame(dataset, "benchmark.csv")
-    grown, sampled = growth(measured), sampling(measured)
-    figure = style.new_figure(WIDTH, 4.9, evidence)
-    panels = figure.subplots(2, 3)
+    grown = growth(evidence.frame(dataset, "benchmark.csv"))
+    figure = style.new_figure(WIDTH, 4.2, evidence)
+    panels = figure.subplots(2, 2, sharey="row")
     for line, (quantity, heading) in zip(panels, TIME_AND_MEMORY.items(), strict=True):
         of_quantity = grown[grown["quantity"] == quantity]
-        for axes, (comparison, label) in zip(line, SIZES.items(), strict=False):
+        for axes, (comparison, label) in zip(line, SIZES.items(), strict=True):
             _draw_growth(axes, of_quantity[of_quantity["comparison"] == comparison])
             axes.set_xlabel(label)
             if quantity == "seconds":
@@ -95,84 +92,37 @@ def time_and_memory(evidence: Evidence) -> Drawn:
             else:
                 axes.set_ylim(0, 1.15 * of_quantity["high"].max())
         line[0].set_ylabel(heading)
-    _draw_votes(panels[0, 2], sampled, "error", "stated")
-    panels[0, 2].set(yscale="log", ylabel="Error of the vote (no unit)")
-    panels[0, 2].yaxis.set_major_formatter("{x:g}")
-    _draw_votes(panels[1, 2], sampled, "changed", "changed")
-    panels[1, 2].set_ylabel("Decisions changed (share)")
-    figure.legend(handles=_growth_handles(sampled), loc="outside lower center", ncols=3)
-    sizes = zip(sampled["C"], sampled["share"], strict=True)
-    titles = [f"sampling, {classes:g} classes, share {share:g}" for classes, share in sizes]
-    points = sampled.rename(columns={"rule": "variant", "n": "x"}).assign(comparison=titles)
-    parts = [grown, points[["quantity", "comparison", "variant", "x", "mean"]]]
-    return figure, [part.assign(dataset=dataset, model="measurements") for part in parts]
+    entries = [
+        Line2D([], [], color="0.2", marker="o", ms=3.5, ls="", label="measured"),
+        Line2D([], [], color="0.2", lw=0.9, label="predicted from counted passes"),
+    ]
+    figure.legend(handles=entries, loc="outside lower center", ncols=2)
+    return figure, [grown.assign(dataset=dataset, model="measurements")]
 
 
 def growth(measured: pd.DataFrame) -> pd.DataFrame:
-    """Summarise seconds and peak memory of an epoch over M (comparison `batches`) and over C (`classes`).
+    """Summarise seconds and peak memory of an epoch of Algorithm 3 over M (comparison `batches`) and over C (`classes`).
 
-    Columns: quantity, comparison, variant, x (M or C), mean, low, high (range over repetitions), predicted (mean seconds,
-    NaN for memory), n (repetitions).
+    Columns: quantity, comparison, x (M or C), mean, low, high (range over repetitions), predicted (mean seconds, NaN for memory),
+    n (repetitions).
     """
     parts = []
     for comparison, axis in (("batches", "M"), ("classes", "C")):
         own = by_setting(measured[measured["comparison"] == comparison])
-        predicted = own[own["quantity"] == "predicted"].groupby(["variant", axis])["value"].mean()
+        predicted = own[own["quantity"] == "predicted"].groupby(axis)["value"].mean()
         for quantity in TIME_AND_MEMORY:
-            values = own[own["quantity"] == quantity].groupby(["variant", axis], sort=False)["value"]
+            values = own[own["quantity"] == quantity].groupby(axis)["value"]
             part = values.agg(mean="mean", low="min", high="max", n="count")
-            part = part.assign(predicted=predicted if quantity == "seconds" else float("nan")).reset_index()
-            parts.append(part.rename(columns={axis: "x"}).assign(quantity=quantity, comparison=comparison))
+            part = part.assign(predicted=predicted if quantity == "seconds" else float("nan"))
+            part = part.rename_axis("x").reset_index()
+            parts.append(part.assign(quantity=quantity, comparison=comparison))
     return pd.concat(parts)
 
 
-def sampling(frame: pd.DataFrame) -> pd.DataFrame:
-    """Average the quantities of votes of sampled references over samples of references.
-
-    Columns: rule, C, share, n (number of references), quantity, mean.
-    """
-    part = by_setting(frame[frame["comparison"] == "sampling"])
-    grouped = part.groupby(["variant", "C", "share", "n", "quantity"], sort=False)["value"].mean()
-    return grouped.rename("mean").reset_index().rename(columns={"variant": "rule"})
-
-
 def _draw_growth(axes: Axes, grown: pd.DataFrame) -> None:
-    """Draw measured means (points), their range over repetitions (bars) and what passes predict (lines)."""
-    for variant, (colour, marker) in VARIANTS.items():
-        curve = grown[grown["variant"] == variant].sort_values("x")
-        axes.plot(curve["x"], curve["predicted"], color=colour, lw=0.9)
-        axes.vlines(curve["x"], curve["low"], curve["high"], color=colour, lw=1.2)
-        axes.plot(curve["x"], curve["mean"], marker, ms=3.5, color=colour, ls="")
+    """Draw measured means (points), their range over repetitions (bars) and what passes predict (line)."""
+    axes.plot(grown["x"], grown["predicted"], color="0.2", lw=0.9)
+    axes.vlines(grown["x"], grown["low"], grown["high"], color="0.2", lw=1.2)
+    axes.plot(grown["x"], grown["mean"], "o", ms=3.5, color="0.2", ls="")
     axes.set_xscale("log", base=2)
-    ticks = sorted(grown["x"].unique())
-    axes.set_xticks(ticks, [f"{x:g}" for x in ticks])
-
-
-def _draw_votes(axes: Axes, sampled: pd.DataFrame, of_points: str, of_lines: str) -> None:
-    """Draw one quantity as points, open where a class is rare, and one as lines, against the number of references."""
-    positive = sampled[sampled["mean"] > 0]
-    for (rule, share), part in positive.groupby(["rule", "share"], sort=False):
-        colour = RULE_COLOURS[str(rule)]
-        points, line = part[part["quantity"] == of_points], part[part["quantity"] == of_lines]
-        rare = share < sampled["share"].max()
-        axes.plot(points["n"], points["mean"], "o", ms=3.5, color=colour, mfc="white" if rare else None)
-        axes.plot(line["n"], line["mean"], color=colour, lw=0.9 if of_lines != of_points else 0.5)
-    axes.set(xscale="log", xlabel="Sampled references")
-    axes.xaxis.set_major_formatter("{x:g}")
-
-
-def _growth_handles(sampled: pd.DataFrame) -> list[Line2D]:
-    """Return entries of the legend: variants, rules, and what points, lines and open points are."""
-    entries = [
-        Line2D([], [], color=colour, marker=marker, ms=3.5, ls="", label=MEASURED_TITLES[variant])
-        for variant, (colour, marker) in VARIANTS.items()
-    ]
-    entries += [Line2D([], [], color=colour, lw=2.5, label=f"rule: {rule}") for rule, colour in RULE_COLOURS.items()]
-    sets = sampled[["C", "share"]].drop_duplicates().sort_values("share", ascending=False)
-    for classes, share in sets.itertuples(index=False):
-        rare = share < sampled["share"].max()
-        title = f"{classes:g} classes, one with a share of {share:g}" if rare else f"{classes:g} classes of equal size"
-        entries.append(
-            Line2D([], [], color="0.3", marker="o", ms=3.5, ls="", mfc="white" if rare else "0.3", label=title)
-        )
-    return [*entries, Line2D([], [], color="0.3", lw=0.9, label="predicted, or stated by the vote")]
+    axes.set_xticks(grown["x"], [f"{x:g}" for x in grown["x"]])

@@ -1,12 +1,13 @@
-"""Supplementary tables of time and memory: of runs and stages, from their records, and of variants side by side."""
+"""Supplementary tables of time and memory: of runs and stages, from their records, and of schedules side by side."""
 
-from collections.abc import Hashable, Mapping, Sequence
-from itertools import product
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from replication.report.evidence import Evidence, by_setting, run_model
+from replication.report.evidence import Evidence, run_model
 from replication.report.labels import MEASURED_TITLES, Metric, in_order
 from replication.report.statistics import spread
 from replication.report.tables import layout
@@ -27,28 +28,14 @@ STAGE_METRICS = [
     Metric("disk_mb", "Disk of all jobs (MiB)", decimals=2),
 ]
 
-COMPARISONS = [
-    ("exact", "printed", "sequential", "Algorithm 3, the same gradient"),
-    ("joint", "sequential", "joint", "All classes in one pass"),
-    ("batches", "joint", "linear", "Sampled references"),
-    ("epoch", "clai-c", "cross-entropy", "An epoch and one of cross-entropy"),
-    ("epoch", "clai-m", "cross-entropy", "An epoch and one of cross-entropy"),
-    ("epoch", "clai-c", "supervised-contrastive", "An epoch and one of supervised contrastive learning"),
-    ("epoch", "clai-m", "supervised-contrastive", "An epoch and one of supervised contrastive learning"),
-    ("epoch", "clai-c", "bare", "An epoch and its trunk alone"),
-    ("epoch", "clai-m", "bare", "An epoch and its trunk alone"),
-    ("inference", "printed", "streamed", "Algorithm 4, the same vote"),
+COMPARISONS = {"joint": "classes in turn, or all at once", "batches": "batches M", "classes": "classes C"}
+"""What varies in each comparison of the evidence."""
+MEASURED_METRICS = [
+    Metric("seconds", "Seconds per epoch"),
+    Metric("predicted", "Seconds of the passes"),
+    Metric("peak_memory_mb", "Peak memory (MiB)", decimals=0),
 ]
-"""The comparison in the evidence, its two variants, and the title of the rows that compare them."""
-QUANTITIES = {
-    "seconds": "Seconds",
-    "peak_memory_mb": "Peak memory (MiB)",
-    "difference": "Largest difference of results that should be equal",
-}
-
-COMPARISON_COLUMNS = [
-    "quantity", "comparison", "setting", "first", "second", "first_value", "second_value", "ratio", "low", "high", "n", "counted",
-]  # fmt: skip
+MEASURED_COLUMNS = ["dataset", "model", "comparison", "variant", "setting", "metric", "mean", "sd", "n", "data"]
 
 
 def time_frame(sources: Sources) -> pd.DataFrame:
@@ -103,76 +90,28 @@ time_tex = results(
 )
 
 
-def comparisons_frame(sources: Sources) -> pd.DataFrame:
-    """Return the columns of `comparisons`, and dataset, model, data."""
+def measured_frame(sources: Sources) -> pd.DataFrame:
+    """Return seconds and peak memory of each schedule (`variant`) and size: mean and sd over n repetitions."""
     evidence = sources.evidence
     (dataset,) = evidence.expected
-    frame = comparisons(evidence.frame(dataset, "benchmark.csv"))
-    return frame.assign(dataset=dataset, model="measurements", data=evidence.data(dataset))
+    measured = evidence.frame(dataset, "benchmark.csv").rename(columns={"repetition": "seed", "quantity": "metric"})
+    settings = sorted(measured["setting"].unique(), key=lambda text: [int(n) for n in re.findall(r"\d+", text)])
+    by: dict[str, Iterable[str]] = {"comparison": COMPARISONS, "variant": MEASURED_TITLES, "setting": settings}
+    named = {"dataset": dataset, "model": "measurements", "data": evidence.data(dataset)}
+    rows = layout.rows_by(measured.assign(fold=np.nan), MEASURED_METRICS, by, named)
+    frame = pd.DataFrame(rows, columns=MEASURED_COLUMNS)
+    return frame[frame["n"] > 0]
 
 
-def comparisons(measured: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each comparison and setting: times first, then memory, then differences.
-
-    Columns: quantity; comparison (title); setting; first, second (variants); first_value, second_value (medians over
-    repetitions); ratio (median over repetitions of first / second); low, high (range of the ratio); n (repetitions);
-    counted (the ratio of the predicted times, NaN without a prediction).
-    """
-    rows: list[dict[str, Any]] = []
-    for quantity, (name, first, second, title) in product(QUANTITIES, COMPARISONS):
-        part = measured[(measured["comparison"] == name) & measured["quantity"].isin([quantity, "predicted"])]
-        if name == "batches" and len(part):
-            sizes = by_setting(part)["M"]
-            part = part[sizes == sizes.max()]
-        for setting, own in part.groupby("setting", sort=False):
-            # A variant that was too large to be measured has no column.
-            table = own.pivot_table(index="repetition", columns=["quantity", "variant"], values="value")
-            table = table.reindex(columns=list(product((quantity, "predicted"), (first, second))))
-            values = table[quantity]
-            if values[second].isna().all():
-                continue
-            ratio, predicted = (values[first] / values[second]).dropna(), table["predicted"]
-            rows.append({
-                "quantity": quantity, "comparison": title, "setting": setting, "first": first, "second": second,
-                "first_value": values[first].median(), "second_value": values[second].median(), "ratio": ratio.median(),
-                "low": ratio.min(), "high": ratio.max(), "n": None if quantity == "difference" else len(ratio),
-                "counted": (predicted[first] / predicted[second]).median() if quantity == "seconds" else None,
-            })  # fmt: skip
-    return pd.DataFrame(rows, columns=COMPARISON_COLUMNS)
+def measured_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
+    """Return table S8: a row for each schedule and size."""
+    shown = frame.replace({"comparison": COMPARISONS, "variant": MEASURED_TITLES})
+    shown = shown.assign(setting=shown["setting"].str.replace(";", ", "))
+    block = Block(MEASURED_METRICS, {"comparison": "Varied", "variant": "Schedule", "setting": "Size"})
+    return layout.results_tex(shown, sources, text, [block], "tab:benchmark", title=_machine)
 
 
-def comparisons_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
-    """Return table S8: a group of rows for each comparison, with its pairs of variants above the sizes of each."""
-    evidence = sources.evidence
-    (dataset,) = evidence.expected
-    heads = ["Size", "First", "Second", "Ratio (range)", "Counted"]
-    groups = []
-    if not evidence.has(dataset):
-        groups.append(layout.group(evidence.title(dataset), len(heads), evidence.not_run(dataset)))
-    for (quantity, comparison), compared in frame.groupby(["quantity", "comparison"], sort=False):
-        lines = []
-        for (first, second), part in compared.groupby(["first", "second"], sort=False):
-            variants = " against ".join(MEASURED_TITLES.get(str(name), str(name)) for name in (first, second))
-            lines.append(layout.spanning(rf"\quad {layout.escape(variants)}", len(heads)))
-            lines += [_timed(entry) for entry in part.to_dict("records")]
-        groups.append(layout.group(f"{QUANTITIES[str(quantity)]}: {comparison}", len(heads), lines))
-    for record in evidence.runs(dataset):
-        machine = layout.escape(f"Device: {record['device']}; threads: {record['threads']}")
-        groups.append("\\midrule\n" + layout.spanning(machine, len(heads)))
-    return layout.floats(layout.row(*heads), groups, "lrrrr", text, "tab:benchmark", evidence.miniature)
-
-
-def _timed(entry: Mapping[Hashable, Any]) -> str:
-    """Return the row of a size: both values, the ratio with its range over repetitions, and what counting gives."""
-    ratio = layout.number(entry["ratio"], digits=2)
-    if pd.notna(entry["n"]) and entry["n"] > 1:
-        ratio += f" ({entry['low']:.2f}--{entry['high']:.2f})"
-    values = (_significant(entry[side]) for side in ("first_value", "second_value"))
-    size = layout.escape(str(entry["setting"]).replace(";", ", "))
-    return layout.row(rf"\quad\quad {size}", *values, ratio, layout.number(entry["counted"], digits=2))
-
-
-def _significant(value: float) -> str:
-    if pd.notna(value) and abs(value) >= 1e-3:
-        return f"{value:.3g}" if abs(value) < 1e3 else f"{value:.0f}"
-    return layout.scientific(value)
+def _machine(evidence: Evidence, dataset: str) -> str:
+    """Return the title with the device and the threads of the measurement."""
+    of_runs = [f"{run['device']}, {run['threads']} thread(s)" for run in evidence.runs(dataset)]
+    return ": ".join([evidence.title(dataset), *of_runs])
