@@ -1,4 +1,4 @@
-"""Intervals by patient and net benefit."""
+"""Intervals by patient."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from replication.metrics.bootstrap import Fold, Predictions, Ranked, bca_limits, net_benefit, patient_intervals
+from replication.metrics.bootstrap import Fold, Predictions, Ranked, bca_limits, patient_intervals
 from replication.metrics.challenge_utility import hourly_utility, utility_score
 
 
@@ -132,10 +132,3 @@ def test_a_draw_without_positives_in_one_fold_counts_with_the_others() -> None:
     barren = replace(barren, y=np.zeros_like(barren.y), utility=None)
     alone, both = (patient_intervals(folds, ["good"], 50).set_index("metric") for folds in ([whole], [whole, barren]))
     assert list(both.loc["auroc", ["value", "low", "high"]]) == list(alone.loc["auroc", ["value", "low", "high"]])
-
-
-def test_net_benefit_by_hand() -> None:
-    y, p = [1, 1, 0, 0, 0, 0, 0, 0, 0, 0], [0.9, 0.1, 0.6, 0.3, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1]
-    table = net_benefit(y, p, [0.2, 0.5])
-    assert table["net_benefit"].tolist() == pytest.approx([0.1 - 0.25 * 0.2, 0.1 - 0.1])
-    assert table["always"].tolist() == pytest.approx([0.2 - 0.25 * 0.8, 0.2 - 0.8])

@@ -10,6 +10,7 @@ import pytest
 from replication.report.claims.judge import judge
 from replication.report.figures.render import FIGURES, render
 from replication.report.labels import MINI_NOTE
+from replication.runs.outputs import OF_CLAIMS
 from support.published import PUBLISHED, copy_evidence, evidence_for, without_models
 from support.repository import PRINTED
 
@@ -68,3 +69,20 @@ def test_figure3_shows_the_mean_of_the_seeds_and_each_floor() -> None:
     assert row.loc["loss", "sd"] == pytest.approx(last["loss"].std(ddof=1))
     assert row.loc["floor", "mean"] == pytest.approx(last["floor"].mean())
     assert row.loc["validation_accuracy", "n"] == len(last)
+
+
+def test_the_verdicts_at_a_glance_have_a_row_each_and_their_numbers_stand_on_the_right_side() -> None:
+    claims = judge(evidence_for(OF_CLAIMS, PUBLISHED), PRINTED)
+    figure, frame, _, _ = drawn(OF_CLAIMS)
+    judged = {claim["id"]: claim for claim in claims if claim["outcome"]}
+    assert list(frame["claim"].unique()) == list(judged)
+    for name, rows in frame.groupby("claim"):
+        numbers = [number for numbers in judged[str(name)]["decisive"].values() for number in numbers]
+        assert [number.split(" with ")[0] for number in numbers] == list(rows["number"])
+    known = frame.dropna(subset="distance")
+    assert (known.loc[known["verdict"] == "not reproduced", "to"] < 0).all()
+    assert (known.loc[known["verdict"].isin(["reproduced", "exceeded"]), "from"] > -1).all()
+    unsure = known[known["verdict"] == "inconclusive"]
+    assert ((unsure["from"] < 0) & (unsure["to"] > 0)).all()
+    for word in {claim["outcome"] for claim in judged.values()}:
+        assert word in words(figure)

@@ -52,7 +52,6 @@ rule summarise_recordings:
         library=EVALUATION,
     output:
         intervals="<results>/{dataset}/evidence/intervals.csv",
-        decision="<results>/{dataset}/evidence/decision.csv",
         signals="<results>/{dataset}/evidence/signals.csv",
         latent="<results>/{dataset}/evidence/latent.csv",
         areas="<results>/{dataset}/evidence/areas.csv",
@@ -61,7 +60,7 @@ rule summarise_recordings:
     conda:
         "../../envs/environment.yaml"
     message:
-        "Draw intervals by patient, decision curves and the latent signals of {wildcards.dataset}."
+        "Draw intervals by patient and the latent signals of {wildcards.dataset}."
     script:
         "../scripts/summarise_recordings.py"
 

@@ -1,4 +1,4 @@
-"""Bootstrap intervals and net benefit from the predictions of all models on the test folds.
+"""Bootstrap intervals from the predictions of all models on the test folds.
 
 Hours of a patient resemble each other, so the bootstrap draws patients (Efron & Tibshirani 1993). All seeds of a fold share their
 test patients and the draws, so that more seeds do not pass for more patients.
@@ -24,8 +24,6 @@ Floats = NDArray[np.float64]
 METRICS = ("auroc", "auprc", "utility")
 DRAWS = 1000
 """Draws of patients or test samples behind an interval, the number that Efron & Tibshirani (1993) advise for its limits."""
-DECISION_THRESHOLDS = (0.01, 0.02, 0.03, 0.05, 0.1, 0.15, 0.2)
-"""Probabilities at which the net benefit of alarms is given."""
 LEVEL = 0.95
 """Coverage of all intervals."""
 JACKKNIFE_GROUPS = 200
@@ -210,20 +208,3 @@ def _by_patient(
     parts = utility_parts(utility, alarms)
     earned, silent, most = (np.bincount(rows, weights=part, minlength=count).astype(np.float64) for part in parts)
     return earned, silent, most
-
-
-def net_benefit(
-    y: ArrayLike, probability: ArrayLike, thresholds: Sequence[float] = DECISION_THRESHOLDS
-) -> pd.DataFrame:
-    """Return the decision curve of alarms above each probability threshold (Vickers & Elkin 2006).
-
-    Net benefit is the share of true alarms minus the share of false alarms times the odds of the threshold. Columns: threshold,
-    net_benefit, always (of an alarm in every hour).
-    """
-    y, probability = np.asarray(y).astype(bool), np.asarray(probability)
-    rows = []
-    for threshold in thresholds:
-        odds, called = threshold / (1 - threshold), probability > threshold
-        benefit, always = (called & y).mean() - odds * (called & ~y).mean(), y.mean() - odds * (~y).mean()
-        rows.append((threshold, benefit, always))
-    return pd.DataFrame(rows, columns=["threshold", "net_benefit", "always"])

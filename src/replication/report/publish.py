@@ -3,7 +3,7 @@
 A dataset or study without published evidence is published whole, a dataset with its packed models. Otherwise the runs are added
 that the published evidence lacks: their rows, records and predictions. A study need not be finished: its tables say how many runs
 they rest on. Comparisons between models are computed again where a model has further runs. All other rows stay as they are, byte
-for byte.
+for byte. A control comes whole with further runs, and a name is replaced whole on demand.
 """
 
 import io
@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from clailearn.errors import InputError
@@ -23,6 +22,7 @@ from replication.experiments.predictions import add_runs
 from replication.report.evidence import Evidence
 from replication.report.patients import is_open, read_description, withheld
 from replication.report.verify import recompute
+from replication.runs.controls import CONTROLS
 from replication.runs.gather import gather_study
 from replication.runs.identity import RunId
 from replication.runs.outputs import (
@@ -43,8 +43,6 @@ LARGEST_TABLE = 2 * 2**20
 """Largest size of every other file: git keeps every version of it."""
 _DESCRIPTION, _COMPARISONS, _INTERVALS = "dataset.json", "comparisons.csv", "intervals.csv"
 _PAIR = ["model", "other", "metric"]
-_TRAININGS = ("history.csv", "alignment.csv")
-_CHOSEN_BY_HARDWARE = "training.precision"
 _KEY = ["model", "seed", "fold"]
 """Columns that say which run a row is of; a table without folds has no last one."""
 
@@ -64,8 +62,8 @@ def publish(
         The changed files, relative to `target`.
 
     Raises:
-        InputError: what was asked for is unfinished, was made with uncommitted changes, belongs to other data or settings than
-            the published runs, or is published already. Nothing has been changed then.
+        InputError: what was asked for is unfinished, was made with uncommitted changes, or belongs to other data than the
+            published runs. Nothing has been changed then.
     """
     files: dict[Path, Path] = {}
     with tempfile.TemporaryDirectory() as temporary:
@@ -126,99 +124,56 @@ def _same(file: Path, other: Path) -> bool:
 
 
 def _add(here: Path, evidence: Path) -> None:
-    """Add to a copy of published evidence what it lacks of the evidence `here`."""
-    theirs = _tables(here)
-    added: set[tuple[str, ...]] = set()
-    for name, table in _tables(evidence).items():
-        rows = theirs.get(name, table[:0])
-        further = rows[~_keys(rows).isin(_keys(table))]
-        if len(further):
-            added |= set(_keys(further))
-            further = further.reindex(columns=table.columns, fill_value="")
-            pd.concat([table, further]).to_csv(evidence / name, index=False)
-    if not added:
+    """Add to a copy of published evidence the runs that it lacks of the evidence `here`, and compare their models again."""
+    published, found = read_records(evidence), read_records(_existing(here / RUNS).parent)
+    known = {record["run"] for record in published}
+    new = [record for record in found if record["run"] not in known]
+    runs = [RunId.parse(record["run"]) for record in new]
+    if not runs:
         return
-    published = read_records(evidence)
-    known = {_key(RunId.parse(record["run"])) for record in published}
-    _refuse_others(added & known, here, evidence)
-    new = [record for record in read_records(here) if _key(RunId.parse(record["run"])) in added - known]
-    for record in new:
-        _refuse_unlike(record, published)
-    write_records(evidence, [*published, *new])
-    if new:
-        _add_predictions([RunId.parse(record["run"]) for record in new], here, evidence)
-
-
-def _add_predictions(runs: Sequence[RunId], here: Path, evidence: Path) -> None:
-    """Add the predictions of further runs, and compare their models again."""
+    replace_all = f"Replace all: --replace {evidence.parent.name}"
+    if read_description(here / _DESCRIPTION).get("arrays") != read_description(evidence / _DESCRIPTION).get("arrays"):
+        raise InputError(f"{here / _DESCRIPTION}: found other arrays than the published ones. {replace_all}")
     if (evidence / _INTERVALS).exists():
-        name = evidence.parent.name
-        raise InputError(f"{runs[0]}: intervals over patients need all runs. Replace all: --replace {name}")
-    models = dict.fromkeys(run.model for run in runs)
-    if (evidence / SAMPLES).exists():
-        for model in models:
-            replicates = {run.replicate for run in runs if run.model == model}
-            add_runs(evidence / predictions_of(model), _existing(here / predictions_of(model)), replicates)
+        raise InputError(f"{runs[0]}: intervals over patients need all runs. {replace_all}")
+    for source in sorted(here.glob("*.csv")):
+        _add_rows(source, evidence / source.name, runs)
+    write_records(evidence, [*published, *new])
+    models = {run.model for run in runs}
+    for model in sorted(models) if (evidence / SAMPLES).exists() else []:
+        file, replicates = predictions_of(model), {run.replicate for run in runs if run.model == model}
+        add_runs(evidence / file, _existing(here / file), replicates)
     if (evidence / _COMPARISONS).exists():
-        _compare_again(set(models), evidence)
+        _compare_again(models, evidence)
 
 
-def _refuse_others(controls: set[tuple[str, ...]], here: Path, evidence: Path) -> None:
-    """Raise InputError unless both have the same arrays, and published runs with further controls the same training."""
-    file = here / _DESCRIPTION
-    if read_description(file).get("arrays") != read_description(evidence / _DESCRIPTION).get("arrays"):
-        raise InputError(
-            f"{file}: found other arrays than those of the published evidence. Replace it whole, or leave it"
-        )
-    ours, theirs = _tables(here), _tables(evidence)
-    for name in [name for name in _TRAININGS if name in ours and name in theirs]:
-        columns = theirs[name].columns.intersection(ours[name].columns).difference(["seconds"])
-        for key in sorted(controls & set(_keys(theirs[name]))):
-            one, other = (table.loc[_keys(table) == key, columns].to_numpy() for table in (ours[name], theirs[name]))
-            if not np.array_equal(one, other):
-                raise InputError(
-                    f"{here / name}: found another training of {key[0]}, seed {key[1]}, expected the published one. "
-                    "Train it on the hardware and with the versions of the published run"
-                )
+def _add_rows(source: Path, path: Path, runs: Sequence[RunId]) -> None:
+    """Add the rows of these runs to a published table; copy a control whole if it has some, since it compares runs.
 
-
-def _refuse_unlike(record: Mapping[str, Any], published: Iterable[Mapping[str, Any]]) -> None:
-    """Raise InputError unless a run has the raw data of the published runs, and the settings of those of its model.
-
-    A setting that one of two runs lacks is newer than that run, and has changed nothing.
+    Rows are read as text, so that writing them again changes no number.
     """
-    run = RunId.parse(record["run"])
-    for other in published:
-        if other["data"] != record["data"]:
-            raise InputError(f"{run}: found other raw data than those of the published run {other['run']}")
-        if RunId.parse(other["run"]).model != run.model:
-            continue
-        here, there = (pd.json_normalize(dict(entry["settings"])).iloc[0] for entry in (record, other))
-        for key in sorted(set(here.index) & set(there.index) - {_CHOSEN_BY_HARDWARE}):
-            if here[key] != there[key]:
-                raise InputError(
-                    f"{run}: found {key} {here[key]} here and {there[key]} in the published run {other['run']}, expected the "
-                    f"same settings. Replace all: --replace {run.dataset}"
-                )
-
-
-def _tables(evidence: Path) -> dict[str, pd.DataFrame]:
-    """Return the tables that have rows of single runs, as text, so that writing them again changes no number."""
-    tables = {path.name: _text(path) for path in sorted(evidence.glob("*.csv"))}
-    return {name: table for name, table in tables.items() if {"model", "seed"} <= set(table.columns)}
-
-
-def _text(source: Path | io.StringIO) -> pd.DataFrame:
-    return pd.read_csv(source, dtype=str, keep_default_na=False)
-
-
-def _key(run: RunId) -> tuple[str, ...]:
-    return run.model, str(run.seed), "" if run.fold is None else str(run.fold)
+    table, control = _text(source), path.stem in CONTROLS
+    keys = {(run.model, str(run.seed), "" if run.fold is None else str(run.fold)) for run in runs}
+    further = table[_keys(table).isin(keys)]
+    if further.empty or not (control or path.exists()):
+        return
+    published = _text(path) if path.exists() else further
+    if not control:
+        further = further.reindex(columns=published.columns, fill_value="")
+        pd.concat([published, further]).to_csv(path, index=False)
+    elif lost := sorted(set(_keys(published)) - set(_keys(table))):
+        raise InputError(f"{source}: found no rows of {lost[0]}, expected those of every published run")
+    else:
+        shutil.copyfile(source, path)
 
 
 def _keys(table: pd.DataFrame) -> pd.MultiIndex:
     """Return which run each row is of."""
     return pd.MultiIndex.from_frame(table.reindex(columns=_KEY, fill_value=""))
+
+
+def _text(source: Path | io.StringIO) -> pd.DataFrame:
+    return pd.read_csv(source, dtype=str, keep_default_na=False)
 
 
 def _compare_again(models: set[str], evidence: Path) -> None:

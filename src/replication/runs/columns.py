@@ -15,7 +15,6 @@ COLUMNS: dict[str, list[str]] = {
     ],
     "intervals.csv": ["model", "other", "metric", "value", "low", "high", "patients", "draws"],
     "comparisons.csv": ["model", "other", "metric", "value", "low", "high", "p", "samples", "seeds", "draws"],
-    "decision.csv": ["model", "seed", "fold", "threshold", "net_benefit", "always"],
     "signals.csv": ["model", "hour", "signal", "value", "sd", "event"],
     "areas.csv": ["model", "since_onset", "area", "low", "high", "stays"],
     "latent.csv": ["model", "seed", "fold", "quantity", "value"],

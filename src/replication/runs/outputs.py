@@ -68,9 +68,7 @@ _DESCRIPTION = "dataset.json"
 _SAMPLES_FILES = (
     *_EVERY_RUN, "reliability.csv", "comparisons.csv", "similarity.csv", "tsne.csv.gz", "stages.csv.gz",
 )  # fmt: skip
-_RECORDINGS_FILES = (
-    *_EVERY_RUN, "reliability.csv", "intervals.csv", "decision.csv", "signals.csv", "latent.csv", "areas.csv",
-)  # fmt: skip
+_RECORDINGS_FILES = (*_EVERY_RUN, "reliability.csv", "intervals.csv", "signals.csv", "latent.csv", "areas.csv")
 
 PUBLISHED_MODELS = (*CLAI, "cross-entropy")
 """The models of which the first run on each dataset of table 1 and each whole cohort is published whole."""

@@ -60,10 +60,12 @@ def record(number: str, text: Mapping[str, Any], finding: Finding) -> dict[str, 
     """Return a judged claim as JSON values; the numbers of an assertion have no verdict.
 
     Numbers stand in the unit shown, with six significant digits. An interval that a rule judges stands in margins as well, which
-    speak for the claim where they are positive, beside the range that bears it out; its open end is None.
+    speak for the claim where they are positive, beside the range that bears it out; its open end is None. `decides` marks the
+    decisive numbers.
     """
-    states, decisive = text.get("states"), finding.decisive
-    alike = [estimate for estimate in decisive if estimate.outcome == finding.outcome]
+    states = text.get("states")
+    decisive = finding.decisive if states else []
+    decisive = [estimate for estimate in decisive if estimate.outcome == finding.outcome] or decisive
     return {
         "id": number,
         **{name: text[name] for name in ("title", "claim", "place", "test", "rule", "limits")},
@@ -71,11 +73,11 @@ def record(number: str, text: Mapping[str, Any], finding: Finding) -> dict[str, 
         "qualifier": finding.qualifier if states else "",
         "note": finding.note,
         "sentence": sentence(states, finding) if states else "",
-        "decisive": decisive_numbers(alike or decisive) if states else {},
+        "decisive": decisive_numbers(decisive),
         "readings": {TARGETS[target]["name"]: outcome for target, outcome in finding.outcomes.items() if target},
         "untested": [TARGETS[target]["name"] for target in finding.untested],
         "parts": finding.parts,
-        "estimates": [_estimate(estimate, finding) for estimate in finding.estimates],
+        "estimates": [_estimate(estimate, finding, decisive) for estimate in finding.estimates],
         "not_controlled": finding.not_controlled,
         "files": finding.files,
         "needs": list(dict.fromkeys(finding.missing)),
@@ -124,7 +126,7 @@ def decisive_numbers(estimates: Sequence[Estimate]) -> dict[str, list[str]]:
     return numbers
 
 
-def _estimate(estimate: Estimate, finding: Finding) -> dict[str, Any]:
+def _estimate(estimate: Estimate, finding: Finding, decisive: Sequence[Estimate]) -> dict[str, Any]:
     number, factor, asked = estimate.value, estimate.unit.factor, estimate.hypothesis
     bounds = (number.low, number.mean, number.high) if number.known else ()
     margins = sorted(asked.margins(bound) for bound in bounds) if asked else []
@@ -138,6 +140,7 @@ def _estimate(estimate: Estimate, finding: Finding) -> dict[str, Any]:
         "n": number.n,
         "samples": number.samples,
         "outcome": estimate.outcome,
+        "decides": any(estimate is one for one in decisive),
         "n_needed": estimate.n_needed,
         "margins": [_digits(margin) for margin in margins],
         "holds": asked and [_digits(edge) for edge in asked.holds],

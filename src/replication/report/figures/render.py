@@ -1,6 +1,7 @@
 """All figures by name: evidence -> matplotlib figure, and a frame with exactly what it shows."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -11,7 +12,7 @@ from matplotlib.figure import Figure
 
 from replication.report.captions import caption
 from replication.report.evidence import Evidence, run_dataset, run_model
-from replication.report.figures import complexity, paper, supplement_accuracy, supplement_claims
+from replication.report.figures import complexity, paper, supplement_accuracy, verdicts
 from replication.report.figures.style import THEME, Drawn, not_run
 from replication.runs.outputs import OF_CLAIMS
 
@@ -36,12 +37,10 @@ FIGURES: dict[str, Drawing] = {
     "figure3": Drawing(paper.training, paper.TRAINING_COLUMNS),
     "figure4": Drawing(paper.signals, paper.SIGNAL_COLUMNS),
     "supplement/figureS1": Drawing(supplement_accuracy.votes, supplement_accuracy.VOTE_COLUMNS),
-    "supplement/figureS2": Drawing(supplement_accuracy.ablation, supplement_accuracy.ABLATION_COLUMNS),
     "supplement/figureS3": Drawing(complexity.computation, complexity.COMPUTATION_COLUMNS, takes="printed"),
     "supplement/figureS4": Drawing(complexity.time_and_memory, complexity.GROWTH_COLUMNS),
     "supplement/figureS5": Drawing(supplement_accuracy.reliability, supplement_accuracy.RELIABILITY_COLUMNS),
-    "supplement/figureS6": Drawing(supplement_accuracy.decision_curves, supplement_accuracy.DECISION_COLUMNS),
-    OF_CLAIMS: Drawing(supplement_claims.specification_curves, supplement_claims.CLAIM_COLUMNS, takes="claims"),
+    OF_CLAIMS: Drawing(verdicts.verdicts, verdicts.VERDICT_COLUMNS, takes="claims"),
     "own/figure_training": Drawing(paper.training, paper.TRAINING_COLUMNS),
     "own/figure_embedding": Drawing(paper.embeddings, paper.EMBEDDING_COLUMNS),
     "own/figure_reliability": Drawing(
@@ -66,6 +65,10 @@ def render(
     with mpl.rc_context(THEME):
         figure, parts = draw(evidence, *given) if evidence.at_hand() else (not_run(evidence), [])
     frame = pd.concat(parts or [pd.DataFrame()], ignore_index=True).reindex(columns=columns)
+    if takes == "claims":  # a few numbers of all evidence
+        shown = set(frame.get("dataset", ()))
+        entries = evidence.expected.items()
+        evidence = replace(evidence, expected={key: e for key, e in entries if key in shown or not evidence.has(key)})
     runs = evidence.runs_behind(frame)
     if name in ONE_RUN:
         ordered = sorted(runs, key=lambda run: (run["seed"], run["fold"] or 0), reverse=True)
