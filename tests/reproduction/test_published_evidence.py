@@ -11,12 +11,13 @@ from replication.report.captions import csv_text, sidecar
 from replication.report.claims.judge import judge
 from replication.report.claims.page import claim_page, claims_frame, claims_page, lines
 from replication.report.documents import readme_results, replace_block
+from replication.report.evidence import Evidence
 from replication.report.figures.render import render as draw
 from replication.report.figures.render import save
 from replication.report.tables.render import render
 from replication.runs.outputs import CLAIMS, FIGURES, TABLES
-from replication.runs.record import digest
-from support.published import evidence_for, sources_for
+from replication.runs.record import RUNS, digest, records_of
+from support.published import EXPECTED, evidence_for, sources_for
 from support.repository import PRINTED, PUBLISHED, REAL, REPOSITORY
 
 TRACKED = REPOSITORY / "paper_figures"
@@ -72,7 +73,7 @@ def test_every_published_number_has_a_run_with_commit_seed_data_and_hardware() -
     published = evidence_for(CLAIMS)
     assert not published.miniature
     for dataset in [*published.at_hand(), "theory"]:
-        records = {record["run"]: record for record in published.runs(dataset)}
+        records = {record["run"]: record for record in records_of(published.path(dataset, RUNS).parent)}
         assert records
         for run, record in records.items():
             assert len(record["commit"]) == 40, run
@@ -103,7 +104,9 @@ def test_readme_shows_the_published_results() -> None:
     readme = (REPOSITORY / "README.md").read_text()
     verdicts = lines(tracked_claims(), "paper_figures/claims")
     assert readme == replace_block(readme, "verdicts", verdicts), "run workflow/scripts/update_readme.py"
-    assert readme == replace_block(readme, "results", readme_results(evidence_for(CLAIMS), PRINTED)), "likewise"
+    assert readme == replace_block(readme, "results", readme_results(Evidence.found(PUBLISHED, EXPECTED), PRINTED)), (
+        "likewise"
+    )
 
 
 def test_models_alone_have_the_mean_metrics_of_their_runs() -> None:

@@ -11,12 +11,12 @@ import pandas as pd
 from replication.report.evidence import Evidence
 from replication.report.printed_values import read_values
 from replication.report.tables.layout import Sources
-from replication.runs.outputs import CLAIMS, descriptions, evidence_behind
+from replication.runs.outputs import CLAIMS, DESCRIPTION, descriptions, evidence_behind, files_of
 from replication.runs.record import RUNS
 from support.repository import CONFIG, PRINTED, PUBLISHED, REAL
 
-EXPECTED = descriptions(evidence_behind(CLAIMS, REAL), REAL)
-"""All that claims may rest on."""
+EXPECTED = descriptions([*REAL["datasets"], *evidence_behind(CLAIMS, REAL)], REAL)
+"""All datasets, and what else claims rest on."""
 
 
 def copy_evidence(root: Path, *names: str) -> Path:
@@ -57,7 +57,9 @@ def describe(root: Path, name: str, **changes: Any) -> None:
 def evidence_for(output: str, root: Path = PUBLISHED) -> Evidence:
     """Return the evidence below `root` that a table, a figure or the page of claims shows; of a user's own, of one dataset."""
     behind = ["pathmnist"] if output.startswith("own/") else evidence_behind(output, REAL)
-    return Evidence.found(root, descriptions(behind, REAL))
+    shown = {*files_of(output), DESCRIPTION}
+    files = [str(path) for path in root.glob("*/evidence/*") if path.name in shown]
+    return Evidence.of_files(root, descriptions(behind, REAL), files)
 
 
 def sources_for(table: str, root: Path = PUBLISHED) -> Sources:

@@ -218,8 +218,8 @@ def mimic(tmp_path: Path) -> Path:
     root = copy_evidence(tmp_path / "mimic", "challenge2019")
     (root / "challenge2019").rename(root / "mimic-iv")
     describe(root, "mimic-iv", dataset="mimic-iv")
-    shared = root / "mimic-iv" / "evidence" / "runs_shared.json"
-    shared.write_text(shared.read_text().replace('"balanced"', '"none"'))
+    runs = root / "mimic-iv" / "evidence" / "runs.jsonl"
+    runs.write_text(runs.read_text().replace('"balanced"', '"none"'))
     for metric in ("auroc", "auprc", "f1", "f1_validation"):
         levels = {"clai-m": 0.81, "clai-c": 0.8, "student-t-mixture": 0.7}
         put(root, "mimic-iv", "metrics.csv", levels, metric=metric)

@@ -10,7 +10,7 @@ import pytest
 from replication.report.claims.judge import judge
 from replication.report.figures.render import FIGURES, render
 from replication.report.labels import MINI_NOTE
-from replication.runs.outputs import OF_CLAIMS
+from replication.runs.outputs import CLAIMS, OF_CLAIMS
 from support.published import PUBLISHED, copy_evidence, evidence_for, without_models
 from support.repository import PRINTED
 
@@ -20,7 +20,7 @@ LINE = 0.03
 
 def drawn(name: str, root: Path = PUBLISHED) -> Any:
     evidence = evidence_for(name, root)
-    claims = judge(evidence, PRINTED) if FIGURES[name].takes == "claims" else ()
+    claims = judge(evidence_for(CLAIMS, root), PRINTED) if FIGURES[name].takes == "claims" else ()
     return render(name, evidence, "Fixed sentence.", PRINTED, claims)
 
 
@@ -72,7 +72,7 @@ def test_figure3_shows_the_mean_of_the_seeds_and_each_floor() -> None:
 
 
 def test_the_verdicts_at_a_glance_have_a_row_each_and_their_numbers_stand_on_the_right_side() -> None:
-    claims = judge(evidence_for(OF_CLAIMS, PUBLISHED), PRINTED)
+    claims = judge(evidence_for(CLAIMS), PRINTED)
     figure, frame, _, _ = drawn(OF_CLAIMS)
     judged = {claim["id"]: claim for claim in claims if claim["outcome"]}
     assert list(frame["claim"].unique()) == list(judged)

@@ -12,7 +12,8 @@ from clailearn.errors import InputError
 from replication.__main__ import main
 from replication.report.provenance import records_behind, trace
 from replication.runs.identity import RunId
-from replication.runs.record import Recorder, commit, digest, read_records, with_evaluation, write_records
+from replication.runs.outputs import CLAIMS
+from replication.runs.record import Recorder, commit, digest, read_records, records_of, write_records
 from support.published import PUBLISHED, copy_evidence, evidence_for
 from support.repository import REPOSITORY
 
@@ -60,29 +61,19 @@ def test_a_resumed_run_counts_the_time_of_all_its_processes() -> None:
         assert own[measure] < earlier <= record[measure], measure
 
 
-def evaluated(seed: int) -> dict[str, Any]:
-    """Return the record of a training with that of its evaluation."""
-    run, settings = RunId("cifar10", "clai-m", seed), {"threads": 2, "training": {"epochs": 5}}
-    training = Recorder(run, settings, DESCRIPTION, "cpu").finish()
-    further = settings | {"evaluation": {"ece_bins": 15}}
-    evaluation = Recorder(run, further, DESCRIPTION, "cpu").finish()
-    return with_evaluation(training | {"dirty": False}, evaluation | {"dirty": False, "commit": "e" * 40})
+def test_a_run_is_a_line_and_its_evaluation_another_one(tmp_path: Path) -> None:
+    runs = [RunId("cifar10", "clai-m", seed) for seed in range(3)]
+    records = [Recorder(run, {"threads": 2}, DESCRIPTION, "cpu").finish() for run in runs]
+    write_records(tmp_path / "runs.jsonl", reversed(records))
+    assert read_records(tmp_path / "runs.jsonl") == records_of(tmp_path) == records
+    write_records(tmp_path / "evaluations.jsonl", [records[1] | {"commit": "e" * 40}])
+    first, second, third = records_of(tmp_path)
+    assert [first, third] == [records[0], records[2]]
+    assert second["evaluation"]["commit"] == "e" * 40 != second["commit"]
 
 
-def test_a_run_is_a_line_and_what_runs_share_stands_once(tmp_path: Path) -> None:
-    records = [evaluated(seed) for seed in range(3)]
-    write_records(tmp_path, reversed(records))
-    assert read_records(tmp_path) == records
-    lines = [json.loads(line) for line in (tmp_path / "runs.jsonl").read_text().splitlines()]
-    shared = json.loads((tmp_path / "runs_shared.json").read_text())
-    assert [line["run"] for line in lines] == [record["run"] for record in records]
-    assert {part: len(values) for part, values in shared.items()} == {"settings": 2, "versions": 1, "data": 1}
-    assert shared["settings"][lines[0]["settings"]] == records[0]["settings"]
-    assert shared["settings"][lines[0]["evaluation"]["settings"]] == records[0]["evaluation"]["settings"]
-
-
-def records_of(*datasets: str) -> list[dict[str, Any]]:
-    return [record for name in datasets for record in read_records(PUBLISHED / name / "evidence")]
+def published(*datasets: str) -> list[dict[str, Any]]:
+    return [record for name in datasets for record in records_of(PUBLISHED / name / "evidence")]
 
 
 def test_a_run_that_the_evidence_lacks_is_named() -> None:
@@ -92,7 +83,7 @@ def test_a_run_that_the_evidence_lacks_is_named() -> None:
 
 def test_every_number_of_a_table_is_traced_to_the_runs_of_its_dataset_and_model() -> None:
     frame = pd.read_csv(TABLE1.with_suffix(".csv")).dropna(subset="model")  # differences rest on all runs
-    traced = trace(frame, {}, records_of("pathmnist", "cifar10", "sleepedf-20", "sleepedf-bands"))
+    traced = trace(frame, {}, published("pathmnist", "cifar10", "sleepedf-20", "sleepedf-bands"))
     assert sum(len(rows) for rows, _ in traced) == len(frame)
     for rows, behind in traced:
         (dataset, model), n = next(zip(rows["dataset"], rows["model"], strict=True)), rows["n"].max()
@@ -111,7 +102,7 @@ def test_command_leads_from_a_row_to_runs_data_settings_and_versions(capsys: pyt
     rows = ["dataset=cifar10", "model=clai-c", "metric=accuracy"]
     assert main(["provenance", str(TABLE1), "--row", *rows]) == 0
     text = capsys.readouterr().out
-    (record,) = [record for record in records_of("cifar10") if record["run"] == "cifar10/clai-c/seed1"]
+    (record,) = [record for record in published("cifar10") if record["run"] == "cifar10/clai-c/seed1"]
     (run,) = [line for line in text.splitlines() if "<- cifar10/clai-c/seed1:" in line]
     threads = f"{record['threads']} threads on {record['device']}"
     for part in (f"commit {record['commit'][:10]}", f"settings {record['config_hash']}", threads):
@@ -129,5 +120,10 @@ def test_a_missing_column_is_named_with_its_file_and_an_unpublished_file_reads_a
     root = copy_evidence(tmp_path / "published", "cifar10")
     (root / "cifar10" / "evidence" / "similarity.csv").write_text("model,seed\n")
     with pytest.raises(InputError, match=r"similarity\.csv: columns .*'class_a'.* are missing"):
-        evidence_for("table1", root).frame("cifar10", "similarity.csv")
-    assert evidence_for("table1").frame("cifar10", "signals.csv").empty
+        evidence_for(CLAIMS, root).frame("cifar10", "similarity.csv")
+    assert evidence_for(CLAIMS).frame("cifar10", "latent.csv").empty
+
+
+def test_an_output_reads_no_file_that_it_does_not_name() -> None:
+    with pytest.raises(InputError, match=r"similarity\.csv: outputs\.yaml does not name .* add it to its `files`"):
+        evidence_for("table1").frame("cifar10", "similarity.csv")

@@ -16,7 +16,7 @@ from replication.report.patients import is_open, withheld
 from replication.report.publish import LARGEST, LARGEST_TABLE, promote, publish
 from replication.runs.identity import RunId
 from replication.runs.outputs import published_models
-from replication.runs.record import read_records, write_records
+from replication.runs.record import EVALUATIONS, RUNS, records_of, write_records
 from replication.runs.settings import load_settings, runs_of_study
 from support.predictions import write_predicted_evidence
 from support.published import copy_evidence, describe, evidence_for
@@ -97,11 +97,14 @@ def test_large_files_are_refused_and_nothing_is_copied(source: Path, tmp_path: P
     assert not (tmp_path / "published").exists()
 
 
-@pytest.mark.parametrize("change", [{"dirty": True}, {"commit": None}, {"evaluation": {"commit": "c0ffee"}}])
-def test_runs_of_uncommitted_code_are_refused(source: Path, tmp_path: Path, change: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("file", "change"), [(RUNS, {"dirty": True}), (RUNS, {"commit": None}), (EVALUATIONS, {"commit": "c0ffee"})]
+)
+def test_runs_of_uncommitted_code_are_refused(source: Path, tmp_path: Path, file: str, change: dict[str, Any]) -> None:
     folder = source / "theory" / "evidence"
-    first, *others = read_records(folder)
-    write_records(folder, [first | change, *others])
+    first, *others = records_of(folder)
+    changed = first | change if file == RUNS else {"run": first["run"], **change}
+    write_records(folder / file, [changed, *others])
     with pytest.raises(InputError, match=rf"run {first['run']} was made with uncommitted changes .* compute it again"):
         promoted(source, tmp_path / "published")
     assert not (tmp_path / "published").exists()
@@ -131,7 +134,7 @@ def real(tmp_path: Path) -> Path:
     traced = [f"{model},{seed},1,full,0.7{seed}\n" for model in ("clai-m", "prototypical") for seed in range(3)]
     (folder / "alignment.csv").write_text("model,seed,epoch,kernel,centred_alignment\n" + "".join(traced))
     runs = [RunId("pathmnist", model, seed) for model in models for seed in range(3)]
-    write_records(folder, [record(run) for run in runs])
+    write_records(folder / RUNS, [record(run) for run in runs])
     return tmp_path / "real"
 
 
@@ -156,7 +159,7 @@ def target(real: Path, tmp_path: Path) -> Path:
     comparisons = pd.read_csv(folder / "comparisons.csv", dtype=str, keep_default_na=False)
     comparisons.loc[comparisons["model"] == "clai-m", ["value", "low", "high", "p"]] = "0"
     comparisons.to_csv(folder / "comparisons.csv", index=False)
-    write_records(folder, [entry for entry in read_records(folder) if entry["run"] != LAST])
+    write_records(folder / RUNS, [entry for entry in records_of(folder) if entry["run"] != LAST])
     return target
 
 
@@ -191,8 +194,8 @@ def test_a_control_comes_whole_with_a_further_run_and_never_loses_a_published_on
 
 def test_a_further_run_of_uncommitted_code_is_refused_and_changes_nothing(target: Path, real: Path) -> None:
     before, folder = contents(target), real / "pathmnist" / "evidence"
-    others = [entry for entry in read_records(folder) if entry["run"] != LAST]
-    write_records(folder, [*others, record(RunId.parse(LAST), dirty=True)])
+    others = [entry for entry in records_of(folder) if entry["run"] != LAST]
+    write_records(folder / RUNS, [*others, record(RunId.parse(LAST), dirty=True)])
     with pytest.raises(InputError, match=f"{LAST} was made with uncommitted changes"):
         publish(["pathmnist"], real, target, REAL)
     assert contents(target) == before
@@ -240,7 +243,7 @@ def test_a_study_is_published_run_by_run(tmp_path: Path) -> None:
         place = real / str(run)
         place.mkdir(parents=True)
         (place / "metrics.csv").write_text("rule,metric,value\nprinted,accuracy,0.75\n")
-        (place / "history.csv").write_text("epoch\n1\n2\n")
+        (place / "history.csv").write_text("epoch,seconds\n1,2.0\n2,5.0\n")
         (place / "run.json").write_text(json.dumps(record(run)))
 
     with pytest.raises(InputError, match="found no finished run"):
@@ -257,4 +260,4 @@ def test_a_study_is_published_run_by_run(tmp_path: Path) -> None:
     assert history[["seed", "seconds"]].to_numpy().tolist() == [
         [run.seed, seconds] for run in (first, second) for seconds in (2.0, 5.0)
     ]
-    assert [entry["run"] for entry in read_records(folder)] == sorted(map(str, (first, second)))
+    assert [entry["run"] for entry in records_of(folder)] == sorted(map(str, (first, second)))

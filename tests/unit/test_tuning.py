@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from replication.report.tables.setup import best_trials, trials_frame
-from replication.runs.record import read_records, write_records
+from replication.runs.record import RUNS, read_records, write_records
 from replication.runs.settings import (
     cell_settings,
     cells,
@@ -86,12 +86,12 @@ TUNED = "tuning-cifar10"
 
 def test_runs_with_other_settings_than_the_best_trial_are_no_test_of_it(tmp_path: Path) -> None:
     root = copy_evidence(tmp_path / "published", "cifar10", TUNED)
-    records = read_records(root / "cifar10" / "evidence")
+    records = read_records(root / "cifar10" / "evidence" / RUNS)
     for record in records:
         if record["run"].startswith("cifar10/clai-c/"):
             training = record["settings"]["training"] | {"learning_rate": 0.12345}
             record["settings"] = record["settings"] | {"training": training}
-    write_records(root / "cifar10" / "evidence", records)
+    write_records(root / "cifar10" / "evidence" / RUNS, records)
     frame = trials_frame(sources_for("supplement/tableS6", root))
     assert "cross-entropy" in set(frame.loc[frame["trial"].isna(), "model"])
     assert "clai-c" not in set(frame.loc[frame["trial"].isna(), "model"])

@@ -2,7 +2,7 @@
 from pathlib import Path
 
 from replication.datasets.sources import state_of_raw
-from replication.runs import controls, outputs, settings as run_settings
+from replication.runs import controls, gather, outputs, settings as run_settings
 from replication.runs.identity import RunId
 from replication.runs.jobs import remove_finished_checkpoints
 from replication.runs.models import CLAI, EMBEDDING, MODELS, fitted_on
@@ -21,6 +21,7 @@ TRAINED = fitted_on("samples")
 wildcard_constraints:
     dataset="|".join(config["datasets"]),
     study="|".join(config["studies"]),
+    name="|".join([*config["datasets"], *config["studies"]]),
     model="|".join(MODELS),
     embedding="|".join(controls.EMBEDDINGS),
     cell=rf"{VARIANT}(_{VARIANT})*|({'|'.join(MODELS)})_trial\d+",
@@ -103,6 +104,11 @@ def files_of_runs(name, *models, first=False):
     return files
 
 
+def files_behind(name, file):
+    """The files of single runs behind a gathered file of evidence."""
+    return [f"<results>/{path}" for path in gather.files_behind(config, name, file)]
+
+
 def file_of_first_run(name):
     """Input function: a file of the first run of the wildcards' model."""
     return lambda wildcards: files_of_runs(name, first=True)(wildcards)[0]
@@ -120,29 +126,10 @@ def embeddings_below(wildcards):
     return f"<results>/{wildcards.get('study') or wildcards.dataset}/{EMBEDDING}/{wildcards.run}/embedded.safetensors"
 
 
-def controls_of(wildcards):
-    """The files of each control of claims, of all embeddings of the dataset."""
-    return {
-        control: of_runs(runs(config, wildcards.dataset), file) for control, (file, runs) in controls.CONTROLS.items()
-    }
-
-
-def similarities_of(wildcards):
-    """The similarities between classes: in CLaI's embeddings, then in others."""
-    if run_settings.has_recordings(config, wildcards.dataset):
-        return []
-    others = controls.compared_runs(config, wildcards.dataset)
-    return [*files_of_runs("similarity.csv", *CLAI)(wildcards), *of_runs(others, "similarity.csv")]
-
-
 def prepared_of(wildcards):
-    """The prepared dataset of a study."""
-    return f"<results>/{config['studies'][wildcards.study]['dataset']}/prepared/dataset.json"
-
-
-def files_of_study(name):
-    """Input function: a file of every run of the study."""
-    return lambda wildcards: of_runs(run_settings.runs_of_study(config, wildcards.study), name)
+    """The prepared dataset of the wildcards' study, or of their dataset or study."""
+    name = wildcards.get("study") or wildcards.name
+    return f"<results>/{run_settings.data_of(config, name)}/prepared/dataset.json"
 
 
 def name_of(wildcards):

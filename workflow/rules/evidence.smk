@@ -1,68 +1,101 @@
-# The evidence of a dataset: all its runs gathered, compared and pictured; and what needs no data. Requires evaluated runs and
-# fitted baselines; leaves <results>/{dataset}/evidence/, from which all tables and figures are made, and
+# The evidence of a dataset or study, file by file: its runs gathered, compared and pictured; and what needs no data. Requires
+# evaluated runs and fitted baselines; leaves <results>/{name}/evidence/, from which all tables and figures are made, and
 # <results>/{dataset}/models/{model}/, the models to publish.
 
 
-rule summarise_dataset:
+rule gather_table:
     input:
-        unpack(controls_of),
-        prepared="<results>/{dataset}/prepared/dataset.json",
-        metrics=files_of_runs("metrics.csv", *MODELS),
-        reliability=files_of_runs("reliability.csv", *MODELS),
-        history=files_of_runs("history.csv", *TRAINED),
-        similarity=similarities_of,
-        records=files_of_runs("run.json", *MODELS),
-        traced=lambda wildcards: of_runs(
-            controls.traced_runs(config, wildcards.dataset, controls.TRACED_ONLY), "traced/run.json"
-        ),
-        evaluations=files_of_runs("evaluation.json", *TRAINED),
-        downloading=raw_of("download_resources.json"),
-        preparing="<results>/{dataset}/prepare_resources.json",
-        library=EVALUATION,
+        tables=lambda wildcards: files_behind(wildcards.name, f"{wildcards.table}.csv"),
+        library=DATA,
     output:
-        metrics="<results>/{dataset}/evidence/metrics.csv",
-        reliability="<results>/{dataset}/evidence/reliability.csv",
-        history="<results>/{dataset}/evidence/history.csv",
-        similarity="<results>/{dataset}/evidence/similarity.csv",
-        alignment="<results>/{dataset}/evidence/alignment.csv",
-        agreement="<results>/{dataset}/evidence/agreement.csv",
-        bandwidth="<results>/{dataset}/evidence/bandwidth.csv",
-        records="<results>/{dataset}/evidence/runs.jsonl",
-        shared="<results>/{dataset}/evidence/runs_shared.json",
-        description="<results>/{dataset}/evidence/dataset.json",
-        resources="<results>/{dataset}/evidence/resources.csv",
+        "<results>/{name}/evidence/{table}.csv",
     log:
-        "<logs>/{dataset}/summarise_dataset.log",
+        "<logs>/{name}/gather_{table}.log",
+    wildcard_constraints:
+        table="|".join(gather.TABLES),
+    conda:
+        "../../envs/environment.yaml"
+    params:
+        of_study=lambda wildcards: wildcards.name in config["studies"],
+    message:
+        "Gather {wildcards.table} of all runs of {wildcards.name}."
+    script:
+        "../scripts/gather_table.py"
+
+
+rule gather_records:
+    input:
+        records=lambda wildcards: files_behind(wildcards.name, f"{wildcards.records}.jsonl"),
+        library=DATA,
+    output:
+        "<results>/{name}/evidence/{records}.jsonl",
+    log:
+        "<logs>/{name}/gather_{records}.log",
+    wildcard_constraints:
+        records="runs|evaluations",
     conda:
         "../../envs/environment.yaml"
     message:
-        "Gather metrics, histories, controls and records of all runs on {wildcards.dataset}."
+        "Gather the records of all {wildcards.records} of {wildcards.name}."
     script:
-        "../scripts/summarise_dataset.py"
+        "../scripts/gather_records.py"
 
 
-rule summarise_recordings:
+rule describe_data:
+    input:
+        prepared=prepared_of,
+        library=DATA,
+    output:
+        "<results>/{name}/evidence/dataset.json",
+    log:
+        "<logs>/{name}/describe_data.log",
+    conda:
+        "../../envs/environment.yaml"
+    params:
+        samples=lambda wildcards: run_settings.training_samples(config, wildcards.name),
+    message:
+        "Describe the data of {wildcards.name}."
+    script:
+        "../scripts/describe_data.py"
+
+
+rule draw_intervals:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
         predictions=files_of_runs("predictions.npz", *MODELS),
+        library=EVALUATION,
+    output:
+        "<results>/{dataset}/evidence/intervals.csv",
+    log:
+        "<logs>/{dataset}/draw_intervals.log",
+    conda:
+        "../../envs/environment.yaml"
+    message:
+        "Draw intervals by patient of {wildcards.dataset}."
+    script:
+        "../scripts/draw_intervals.py"
+
+
+rule trace_signals:
+    input:
+        prepared="<results>/{dataset}/prepared/dataset.json",
         embedded=files_of_runs("embedded.safetensors", *CLAI),
         latent=files_of_runs("latent.npz", *(name for name in MODELS if MODELS[name].latent)),
         controls=lambda wildcards: of_runs(controls.signal_runs(config, wildcards.dataset), "latent.csv"),
         areas=lambda wildcards: of_runs(controls.signal_runs(config, wildcards.dataset), "areas.csv"),
         library=EVALUATION,
     output:
-        intervals="<results>/{dataset}/evidence/intervals.csv",
         signals="<results>/{dataset}/evidence/signals.csv",
         latent="<results>/{dataset}/evidence/latent.csv",
         areas="<results>/{dataset}/evidence/areas.csv",
     log:
-        "<logs>/{dataset}/summarise_recordings.log",
+        "<logs>/{dataset}/trace_signals.log",
     conda:
         "../../envs/environment.yaml"
     message:
-        "Draw intervals by patient and the latent signals of {wildcards.dataset}."
+        "Trace the latent signals of {wildcards.dataset}: of one stay, and of all."
     script:
-        "../scripts/summarise_recordings.py"
+        "../scripts/trace_signals.py"
 
 
 rule gather_samples:
@@ -98,26 +131,41 @@ rule gather_predictions:
         "../scripts/gather_predictions.py"
 
 
-rule summarise_multiclass:
+rule compare_models:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
         predictions=files_of_runs("predictions.npz", *MODELS),
+        library=EVALUATION,
+    output:
+        "<results>/{dataset}/evidence/comparisons.csv",
+    log:
+        "<logs>/{dataset}/compare_models.log",
+    conda:
+        "../../envs/environment.yaml"
+    message:
+        "Compare the models of {wildcards.dataset} over seeds and test samples."
+    script:
+        "../scripts/compare_models.py"
+
+
+rule project_embeddings:
+    input:
+        prepared="<results>/{dataset}/prepared/dataset.json",
         embedded=lambda wildcards: files_of_runs("embedded.safetensors", *CLAI, first=True)(wildcards)[:1],
         library=EVALUATION,
     output:
-        comparisons="<results>/{dataset}/evidence/comparisons.csv",
         tsne="<results>/{dataset}/evidence/tsne.csv.gz",
         stages="<results>/{dataset}/evidence/stages.csv.gz",
     log:
-        "<logs>/{dataset}/summarise_multiclass.log",
+        "<logs>/{dataset}/project_embeddings.log",
     conda:
         "../../envs/environment.yaml"
     params:
         settings=only("threads", "embedding_size", "encoder", "kernel", "hourly"),
     message:
-        "Compare the models of {wildcards.dataset}, and project its test embeddings to two dimensions."
+        "Project test embeddings of {wildcards.dataset} to two dimensions."
     script:
-        "../scripts/summarise_multiclass.py"
+        "../scripts/project_embeddings.py"
 
 
 rule pack_model:
@@ -172,7 +220,6 @@ rule check_theory:
     output:
         found=f"<results>/{outputs.THEORY}/evidence/theory.csv",
         records=f"<results>/{outputs.THEORY}/evidence/runs.jsonl",
-        shared=f"<results>/{outputs.THEORY}/evidence/runs_shared.json",
     log:
         f"<logs>/{outputs.THEORY}/check_theory.log",
     conda:
@@ -222,7 +269,6 @@ rule gather_complexity:
     output:
         measured=f"<results>/{outputs.BENCHMARK}/evidence/benchmark.csv",
         records=f"<results>/{outputs.BENCHMARK}/evidence/runs.jsonl",
-        shared=f"<results>/{outputs.BENCHMARK}/evidence/runs_shared.json",
         description=f"<results>/{outputs.BENCHMARK}/evidence/dataset.json",
     log:
         f"<logs>/{outputs.BENCHMARK}/gather_complexity.log",

@@ -1,6 +1,6 @@
 # Comparisons beyond the paper (workflow/config/studies.yaml) and the trials of settings (tuning.yaml). One job fits and measures
 # a run of a cell. Baselines on embeddings share those of one training a study.
-# Requires <results>/{dataset}/prepared/; leaves <results>/{study}/evidence/.
+# Requires <results>/{dataset}/prepared/; leaves metrics and records in <results>/{study}/{cell}/{run}/.
 
 
 rule run_cell:
@@ -50,28 +50,3 @@ rule embed_study:
         "Train {wildcards.model} for the baselines on embeddings in the study {wildcards.study}, {wildcards.run}."
     script:
         "../scripts/embed_study.py"
-
-
-rule summarise_study:
-    input:
-        prepared=prepared_of,
-        metrics=files_of_study("metrics.csv"),
-        history=files_of_study("history.csv"),
-        records=files_of_study("run.json"),
-        library=EVALUATION,
-    output:
-        metrics="<results>/{study}/evidence/metrics.csv",
-        history="<results>/{study}/evidence/history.csv",
-        records="<results>/{study}/evidence/runs.jsonl",
-        shared="<results>/{study}/evidence/runs_shared.json",
-        description="<results>/{study}/evidence/dataset.json",
-    log:
-        "<logs>/{study}/summarise_study.log",
-    conda:
-        "../../envs/environment.yaml"
-    params:
-        samples=lambda wildcards: (config["studies"][wildcards.study]["overrides"].get("training", {}).get("samples")),
-    message:
-        "Gather metrics, histories and records of all cells of the study {wildcards.study}."
-    script:
-        "../scripts/summarise_study.py"

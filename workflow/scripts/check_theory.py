@@ -14,4 +14,4 @@ use_threads(settings["threads"])
 seeds = MINIATURE_SEEDS if settings["miniature"] else SEEDS
 recorder = Recorder(RunId("theory", "checks", seeds[0]), settings, {"files": []}, device="cpu")
 check_all(seeds).to_csv(output.found, index=False)
-write_records(Path(output.records).parent, [recorder.finish(command=f"snakemake {output.found}")])
+write_records(Path(output.records), [recorder.finish(command=f"snakemake {output.found}")])

@@ -21,7 +21,7 @@ together = {
     "peak_memory_mb": max(record["peak_memory_mb"] for record in records),
     "command": f"snakemake {output.measured}",
 }
-write_records(Path(output.records).parent, [records[0] | together])
+write_records(Path(output.records), [records[0] | together])
 title = BENCHMARK_TITLE + (" (miniature synthetic)" if miniature else "")
 description = {"title": title, "miniature": miniature, "source": "random", "files": [], "licence": "generated"}
 Path(output.description).write_text(json.dumps(description, indent=1, sort_keys=True) + "\n")

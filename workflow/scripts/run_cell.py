@@ -1,5 +1,7 @@
 """Fit and measure one cell of a study."""
 
+import pandas as pd
+
 from replication.experiments.studies import run_cell
 from replication.models.base import embedded_splits
 from replication.models.embedding import load_embedded
@@ -19,7 +21,8 @@ with run.checkpoint(
     splits = embedded_splits(run, load_embedded(inputs.embedded)) if inputs.embedded else run.splits
     cell = run_cell(run, splits, checkpoint)
 cell.evaluation.metrics.to_csv(output.metrics, index=False)
-cell.history.to_csv(output.history, index=False)
+seconds = pd.Series(checkpoint.times["epoch_seconds"], dtype=float).cumsum()
+cell.history.assign(seconds=seconds).to_csv(output.history, index=False)
 recorder.write(
     output.record,
     disk_mb=disk_mb(output),

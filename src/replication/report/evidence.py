@@ -18,7 +18,7 @@ from replication.report.labels import MODEL_OF, VARIANT_TITLES, model_title
 from replication.report.patients import read_description, withheld
 from replication.runs.columns import COLUMNS
 from replication.runs.identity import RunId
-from replication.runs.record import read_records
+from replication.runs.record import RUNS, read_records
 
 PRINTED_RULE, PRINTED_SHARES = "printed", "population"
 """The reading of inference that tables and claims take where they name no other: the printed sum over all references."""
@@ -49,23 +49,26 @@ class Evidence:
         expected: by key of the dataset or study its "title" and "needs", in the order of tables; of a study "cells", by the
             name of a cell the variant of each factor; of some datasets "substitute_for" and "class_labels".
         available: keys whose evidence may be read, `theory` among them.
+        files: paths that may be read; None: all of these keys.
         recomputed: by key and name, frames that stand in place of CSV files.
     """
 
     root: Path
     expected: Mapping[str, Mapping[str, Any]]
     available: frozenset[str]
+    files: frozenset[Path] | None = None
     recomputed: Mapping[str, Mapping[str, pd.DataFrame]] = field(default_factory=dict)
 
     @classmethod
     def found(cls, root: Path, expected: Mapping[str, Mapping[str, Any]]) -> "Evidence":
         """Return everything that lies below `root`."""
-        return cls.of_files(root, expected, map(str, root.glob("*/evidence/*")))
+        return cls(root, expected, frozenset(path.parent.name for path in root.glob("*/evidence")))
 
     @classmethod
     def of_files(cls, root: Path, expected: Mapping[str, Mapping[str, Any]], files: Iterable[str]) -> "Evidence":
-        """Return the evidence that owns `files`. Folders that earlier runs left below `root` are not read."""
-        return cls(root, expected, frozenset(Path(file).parent.parent.name for file in files))
+        """Return the evidence in `files`. What else earlier runs left below `root` is not read."""
+        paths = frozenset(map(Path, files))
+        return cls(root, expected, frozenset(path.parent.parent.name for path in paths), paths)
 
     @property
     def name(self) -> str:
@@ -78,8 +81,15 @@ class Evidence:
         return self.name == "mini" or any(self.description(key)["miniature"] for key in self.at_hand())
 
     def path(self, dataset: str, file: str) -> Path:
-        """Return the path of a file of the dataset's evidence, whether it is there or not."""
-        return self.root / dataset / "evidence" / file
+        """Return the path of a file of the dataset's evidence, whether it is there or not.
+
+        Raises:
+            InputError: it is there, and the output that is rendered does not name it.
+        """
+        path = self.root / dataset / "evidence" / file
+        if self.files is not None and path not in self.files and path.exists():
+            raise InputError(f"{path}: outputs.yaml does not name {file} for this output; add it to its `files`")
+        return path
 
     def has(self, dataset: str) -> bool:
         """Return whether the dataset has evidence that may be read."""
@@ -156,7 +166,7 @@ class Evidence:
 
     def runs(self, dataset: str, models: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """Return the run records of a dataset, of these models or of all, sorted by run; none if it has no evidence."""
-        records = _read_records(self.root / dataset / "evidence") if self.has(dataset) else []
+        records = _read_records(self.path(dataset, RUNS)) if self.has(dataset) else []
         return [record for record in records if models is None or run_model(record) in models]
 
     def runs_behind(self, frame: pd.DataFrame) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from replication.runs.identity import RunId
 from replication.runs.outputs import available
-from replication.runs.record import read_records
+from replication.runs.record import records_of
 from replication.runs.settings import runs_of_model, runs_of_study
 
 PUBLISHED, REAL = "results/published", "results/real"
@@ -36,7 +36,7 @@ def plan_text(repository: Path, settings: Mapping[str, Any]) -> str:
     left = runs_left(repository, settings)
     names = dict.fromkeys(run.dataset for run in left)
     folders = [repository / PUBLISHED / name / "evidence" for name in names]
-    records = [record for folder in folders if folder.is_dir() for record in read_records(folder)]
+    records = [record for folder in folders if folder.is_dir() for record in records_of(folder)]
     known = pd.DataFrame(
         [(run.dataset, run.model, hours(record)) for record in records for run in [RunId.parse(record["run"])]],
         columns=["name", "model", "hours"],

@@ -11,7 +11,7 @@ import pandas as pd
 from clailearn.errors import InputError
 from replication.report.evidence import run_dataset
 from replication.runs.identity import RunId
-from replication.runs.record import RUNS, read_records
+from replication.runs.record import RUNS, records_of
 
 KEYS = ("dataset", "model", "seed", "fold")
 """Columns of an output's CSV that say which runs its rows rest on."""
@@ -79,7 +79,7 @@ def records_behind(runs: Sequence[RunId], root: Path) -> list[dict[str, Any]]:
         InputError: the evidence has no record of a run.
     """
     folders = {run.dataset: root / run.dataset / "evidence" for run in runs}
-    records = {record["run"]: record for folder in folders.values() for record in read_records(folder)}
+    records = {record["run"]: record for folder in folders.values() for record in records_of(folder)}
     for run in runs:
         if str(run) not in records:
             raise InputError(

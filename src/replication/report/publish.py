@@ -7,6 +7,7 @@ for byte. A control comes whole with further runs, and a name is replaced whole 
 """
 
 import io
+import json
 import os
 import shutil
 import tempfile
@@ -23,10 +24,11 @@ from replication.report.evidence import Evidence
 from replication.report.patients import is_open, read_description, withheld
 from replication.report.verify import recompute
 from replication.runs.controls import CONTROLS
-from replication.runs.gather import gather_study
+from replication.runs.gather import describe, gather_files
 from replication.runs.identity import RunId
 from replication.runs.outputs import (
     BENCHMARK,
+    DESCRIPTION,
     SAMPLES,
     THEORY,
     evidence_files,
@@ -34,14 +36,14 @@ from replication.runs.outputs import (
     predictions_of,
     published_models,
 )
-from replication.runs.record import RUNS, read_records, write_records
+from replication.runs.record import EVALUATIONS, RUNS, read_records, records_of, write_records
 from replication.runs.settings import runs_of_study
 
 LARGEST = {".parquet": 5 * 2**20, ".safetensors": 4 * 2**20}
 """Largest sizes of tracked files in bytes: predictions of a model (3 MB for a million hours), and weights with references."""
 LARGEST_TABLE = 2 * 2**20
 """Largest size of every other file: git keeps every version of it."""
-_DESCRIPTION, _COMPARISONS, _INTERVALS = "dataset.json", "comparisons.csv", "intervals.csv"
+_COMPARISONS, _INTERVALS = "comparisons.csv", "intervals.csv"
 _PAIR = ["model", "other", "metric"]
 _KEY = ["model", "seed", "fold"]
 """Columns that say which run a row is of; a table without folds has no last one."""
@@ -107,8 +109,11 @@ def _gather_finished(name: str, source: Path, settings: Mapping[str, Any], folde
             f"{source / name}: found no finished run, expected some. Compute one: snakemake {runs[0]}/metrics.csv"
         )
     folder.mkdir(parents=True)
+    for file in ("metrics.csv", "history.csv"):
+        gather_files([run / file for run in finished], file, of_study=True).to_csv(folder / file, index=False)
+    write_records(folder / RUNS, [json.loads((run / "run.json").read_text()) for run in finished])
     samples = study["overrides"].get("training", {}).get("samples")
-    gather_study(finished, source / study["dataset"] / "prepared" / _DESCRIPTION, samples, folder)
+    (folder / DESCRIPTION).write_text(describe(source / study["dataset"] / "prepared" / DESCRIPTION, samples))
     return folder
 
 
@@ -125,20 +130,23 @@ def _same(file: Path, other: Path) -> bool:
 
 def _add(here: Path, evidence: Path) -> None:
     """Add to a copy of published evidence the runs that it lacks of the evidence `here`, and compare their models again."""
-    published, found = read_records(evidence), read_records(_existing(here / RUNS).parent)
-    known = {record["run"] for record in published}
-    new = [record for record in found if record["run"] not in known]
-    runs = [RunId.parse(record["run"]) for record in new]
+    known = {record["run"] for record in read_records(evidence / RUNS)}
+    new = [record["run"] for record in read_records(_existing(here / RUNS)) if record["run"] not in known]
+    runs = list(map(RunId.parse, new))
     if not runs:
         return
     replace_all = f"Replace all: --replace {evidence.parent.name}"
-    if read_description(here / _DESCRIPTION).get("arrays") != read_description(evidence / _DESCRIPTION).get("arrays"):
-        raise InputError(f"{here / _DESCRIPTION}: found other arrays than the published ones. {replace_all}")
+    if read_description(here / DESCRIPTION).get("arrays") != read_description(evidence / DESCRIPTION).get("arrays"):
+        raise InputError(f"{here / DESCRIPTION}: found other arrays than the published ones. {replace_all}")
     if (evidence / _INTERVALS).exists():
         raise InputError(f"{runs[0]}: intervals over patients need all runs. {replace_all}")
     for source in sorted(here.glob("*.csv")):
         _add_rows(source, evidence / source.name, runs)
-    write_records(evidence, [*published, *new])
+    for file in (RUNS, EVALUATIONS):
+        sources = [folder / file for folder in (here, evidence) if (folder / file).exists()]
+        if sources:  # of two records of a run the published one stays
+            records = {record["run"]: record for path in sources for record in read_records(path)}
+            write_records(evidence / file, records.values())
     models = {run.model for run in runs}
     for model in sorted(models) if (evidence / SAMPLES).exists() else []:
         file, replicates = predictions_of(model), {run.replicate for run in runs if run.model == model}
@@ -207,7 +215,7 @@ def promote(files: Mapping[Path, Path], target: Path) -> None:
             )
     for place, folder in {place.parent: file.parent for place, file in kept.items()}.items():
         if place.parent.name != "models":
-            _refuse_uncommitted(read_records(folder), folder / RUNS)
+            _refuse_uncommitted(records_of(folder), folder / RUNS)
             continue
         record = load(folder).record
         _refuse_uncommitted([record["record"] | {"run": record["run"]}], folder)

@@ -5,7 +5,7 @@ after each epoch the alignment of their embedding is measured. `prototypical` an
 alone.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from replication.runs.identity import RunId
@@ -102,9 +102,5 @@ def parts_of(settings: Mapping[str, Any], run: RunId) -> list[str]:
     return [part for part, listed in runs.items() if run in listed(settings, run.dataset)]
 
 
-CONTROLS: dict[str, tuple[str, Callable[[Mapping[str, Any], str], list[RunId]]]] = {
-    "alignment": ("traced/alignment.csv", traced_runs),
-    "agreement": ("agreement.csv", voting_runs),
-    "bandwidth": ("bandwidth.csv", packed_runs),
-}
-"""The evidence files of controls without their ending, with the file of each run and the runs of a dataset behind it."""
+CONTROLS = ("alignment", "agreement", "bandwidth")
+"""The evidence files of controls, without their ending."""

@@ -13,9 +13,10 @@ from typing import Any
 
 import yaml
 
-from replication.runs.controls import CONTROLS
+from replication.runs.gather import RECORDS, files_behind
+from replication.runs.gather import TABLES as GATHERED
 from replication.runs.models import CLAI
-from replication.runs.record import RUNS, SHARED
+from replication.runs.record import RUNS
 from replication.runs.settings import cells, has_recordings, raw_dataset
 from replication.runs.tuning import PREFIX
 
@@ -29,10 +30,10 @@ _FORMS = {"table": ("tex", "csv", "json"), "figure": ("pdf", "png", "csv", "json
 
 _CONFIG = Path(__file__).parents[3] / "workflow/config"
 _DECLARED = yaml.safe_load((_CONFIG / "outputs.yaml").read_text())
-OUTPUTS: dict[str, list[str]] = {name: shown for name, shown in _DECLARED.items() if name != "own"}
-"""All outputs, each with the names whose evidence it shows; those beyond the paper's own are in a folder of their own."""
-OWN: dict[str, list[str]] = _DECLARED["own"]
-"""The outputs of a dataset of the user's own, by whether it has samples or recordings."""
+OUTPUTS: dict[str, dict[str, list[str]]] = {name: shown for name, shown in _DECLARED.items() if name != "own"}
+"""All outputs, each with the names and files of the evidence that it shows; those beyond the paper are in `supplement/`."""
+OWN: dict[str, dict[str, list[str]]] = _DECLARED["own"]
+"""The outputs of a dataset of the user's own, each with its files, and whether it is of samples or recordings."""
 _REPOSITORY = {
     block: frozenset(yaml.safe_load((_CONFIG / f"{block}.yaml").read_text())[block])
     for block in ("datasets", "studies")
@@ -44,7 +45,7 @@ OF_CLAIMS = "supplement/figureS7"
 """The figure that is drawn from the judged claims."""
 WHOLE_COHORTS = ("mimic-iv", "challenge2019")
 """The cohorts of sepsis with all their patients: the paper's, and its substitute."""
-PREDICTED = (*TABLES["table1"], *WHOLE_COHORTS, "challenge2019-septic", "mimic-iv-demo")
+PREDICTED = (*TABLES["table1"]["names"], *WHOLE_COHORTS, "challenge2019-septic", "mimic-iv-demo")
 """Names whose evidence holds the predictions of all runs: datasets of tables 1 and 3, the demo."""
 VERIFIED_TABLES = ("table1", "table3")
 """The tables that are computed again from published predictions."""
@@ -61,14 +62,11 @@ def predictions_of(model: str) -> str:
     return f"predictions_{model}.parquet"
 
 
-RECORDS = (RUNS, SHARED)
-"""Files of an evidence folder that hold the records of its runs."""
-_EVERY_RUN = ("metrics.csv", "history.csv")
-_DESCRIPTION = "dataset.json"
-_SAMPLES_FILES = (
-    *_EVERY_RUN, "reliability.csv", "comparisons.csv", "similarity.csv", "tsne.csv.gz", "stages.csv.gz",
-)  # fmt: skip
-_RECORDINGS_FILES = (*_EVERY_RUN, "reliability.csv", "intervals.csv", "signals.csv", "latent.csv", "areas.csv")
+DESCRIPTION = "dataset.json"
+"""File of an evidence folder that describes the data."""
+_SAMPLES_FILES = ("comparisons.csv", "tsne.csv.gz", "stages.csv.gz")
+_RECORDINGS_FILES = ("intervals.csv", "signals.csv", "latent.csv", "areas.csv")
+_VOTES = "votes.csv.gz"
 
 PUBLISHED_MODELS = (*CLAI, "cross-entropy")
 """The models of which the first run on each dataset of table 1 and each whole cohort is published whole."""
@@ -104,11 +102,10 @@ def evidence_behind(output: str, settings: Mapping[str, Any]) -> list[str]:
     tunings = [name for name, tuning in settings["tuning"].items() if tuning.get("dataset", name) in own]
     groups = {
         "every dataset": [name for name in settings["datasets"] if name in _REPOSITORY["datasets"]],
-        "every study": [name for name in settings["studies"] if name in _REPOSITORY["studies"]],
         "every tuning": [f"{PREFIX}{name}" for name in tunings],
         "every tuned dataset": [name for name in tunings if name in own],
     }
-    return [name for entry in OUTPUTS[output] for name in groups.get(entry, [entry])]
+    return [name for entry in OUTPUTS[output]["names"] for name in groups.get(entry, [entry])]
 
 
 def own_outputs(settings: Mapping[str, Any]) -> list[str]:
@@ -117,7 +114,8 @@ def own_outputs(settings: Mapping[str, Any]) -> list[str]:
         f"own/{name}/{output}"
         for name in settings["datasets"]
         if name not in _REPOSITORY["datasets"]
-        for output in OWN["recordings" if has_recordings(settings, name) else "samples"]
+        for output, shown in OWN.items()
+        if ("recordings" if has_recordings(settings, name) else "samples") in shown["of"]
     ]
 
 
@@ -147,19 +145,19 @@ def descriptions(names: Iterable[str], settings: Mapping[str, Any]) -> dict[str,
 
 def evidence_files(root: str, name: str, settings: Mapping[str, Any]) -> list[str]:
     """Return the evidence files of a name below `root`; below results/published, which has no rows of patients, those there."""
-    files: tuple[str, ...]
+    files: list[str]
     if name == THEORY:
-        files = ("theory.csv", *RECORDS)
+        files = ["theory.csv", RUNS]
     elif name == BENCHMARK:
-        files = ("benchmark.csv", *RECORDS, _DESCRIPTION)
+        files = ["benchmark.csv", RUNS, DESCRIPTION]
     elif name in settings["studies"]:
-        files = (*_EVERY_RUN, *RECORDS, _DESCRIPTION)
+        files = ["metrics.csv", "history.csv", RUNS, DESCRIPTION]
     else:
-        own = _RECORDINGS_FILES if has_recordings(settings, name) else _SAMPLES_FILES
-        controls = [f"{control}.csv" for control, (_, runs) in CONTROLS.items() if runs(settings, name)]
-        files = (*own, *controls, "resources.csv", *RECORDS, _DESCRIPTION)
-        if name in OUTPUTS["supplement/figureS1"] and PICTURED_MODEL in settings["datasets"][name]["models"]:
-            files = (*files, "votes.csv.gz")
+        gathered = [*(f"{table}.csv" for table in GATHERED), *RECORDS]
+        files = [file for file in gathered if files_behind(settings, name, file)]
+        files += [*(_RECORDINGS_FILES if has_recordings(settings, name) else _SAMPLES_FILES), DESCRIPTION]
+        pictured = name in OUTPUTS["supplement/figureS1"]["names"]
+        files += [_VOTES] if pictured and PICTURED_MODEL in settings["datasets"][name]["models"] else []
     return _paths(root, name, files)
 
 
@@ -179,7 +177,7 @@ def published_models(root: str, settings: Mapping[str, Any]) -> list[str]:
     """Return the files below `root` of every model to publish: none of credentialed data."""
     datasets = [
         name
-        for name in dict.fromkeys([*TABLES["table1"], *WHOLE_COHORTS])
+        for name in dict.fromkeys([*TABLES["table1"]["names"], *WHOLE_COHORTS])
         if name in available(root, settings) and not settings["datasets"][name].get("credentialed", False)
     ]
     return [
@@ -229,9 +227,15 @@ def all_evidence(root: str, settings: Mapping[str, Any]) -> list[str]:
 
 def evidence_inputs(output: str, root: str, settings: Mapping[str, Any]) -> list[str]:
     """Return the evidence files below `root` that an output is rendered from."""
-    behind = evidence_behind(output, settings)
-    names = behind if output.startswith("own/") else available(root, settings)
-    return [file for name in behind if name in names for file in evidence_files(root, name, settings)]
+    names, shown = evidence_behind(output, settings), {*files_of(output), DESCRIPTION}
+    there = names if output.startswith("own/") else available(root, settings)
+    behind = [file for name in names if name in there for file in evidence_files(root, name, settings)]
+    return [file for file in behind if Path(file).name in shown]
+
+
+def files_of(output: str) -> list[str]:
+    """Return the files of evidence that an output shows."""
+    return (OWN[Path(output).name] if output.startswith("own/") else OUTPUTS[output])["files"]
 
 
 def _published(root: str) -> bool:

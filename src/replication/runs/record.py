@@ -1,9 +1,7 @@
 """The record of a run: everything that says where its numbers came from.
 
-A run leaves its record as JSON. The evidence of a dataset or study keeps the records of all its runs in two files:
-
-- `runs.jsonl` has one run a line, sorted by run;
-- `runs_shared.json` has the settings, versions and data checksums, each once, under the hash that the lines name.
+A run leaves its record as JSON, and the evaluation of a trained model, a job of its own, one more. The evidence of a dataset or
+study keeps them in `runs.jsonl` and `evaluations.jsonl`, a record a line, sorted by run.
 """
 
 import hashlib
@@ -29,15 +27,13 @@ PACKAGES = (
 WRITTEN = ("paper_figures", "results", "README.md")
 """Tracked paths that the workflow itself writes while runs go on. No run reads them."""
 MIB = 2**20
-RUNS, SHARED = "runs.jsonl", "runs_shared.json"
-"""Files of an evidence folder that hold the records of its runs."""
-SHARED_PARTS = ("settings", "versions", "data")
-"""Parts of a record that many runs have in common."""
+RUNS, EVALUATIONS = "runs.jsonl", "evaluations.jsonl"
+"""Files of an evidence folder that hold the records of its runs, and of the evaluations of trained models."""
 OF_EVALUATION = (
     "commit", "dirty", "config_hash", "settings", "versions", "device", "hardware", "wall_seconds", "cpu_seconds",
     "peak_memory_mb", "disk_mb", "command",
 )  # fmt: skip
-"""Parts of an evaluation's record that stand within the record of its training."""
+"""Parts of an evaluation's record that say more than the record of its training."""
 
 
 def digest(value: Any) -> str:
@@ -130,46 +126,34 @@ class Recorder:
 
 
 def with_evaluation(record: Mapping[str, Any], evaluation: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the record of a training with the record of its evaluation, a job of its own, under `evaluation`."""
-    return {**record, "evaluation": {key: evaluation[key] for key in OF_EVALUATION if key in evaluation}}
+    """Return the record of a training with that of its evaluation under `evaluation`, as a published model has it."""
+    return {**record, "evaluation": of_evaluation(evaluation)}
 
 
-def write_records(folder: Path, records: Iterable[Mapping[str, Any]]) -> None:
-    """Write the records of runs, in any order, to `runs.jsonl` and `runs_shared.json` of an evidence folder."""
-    shared: dict[str, dict[str, Any]] = {part: {} for part in SHARED_PARTS}
+def of_evaluation(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parts `OF_EVALUATION` of the record of an evaluation."""
+    return {key: record[key] for key in OF_EVALUATION if key in record}
+
+
+def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """Write records, in any order, a line each."""
     ordered = sorted(records, key=lambda record: str(record["run"]))
-    lines = [json.dumps(_refer(record, shared), sort_keys=True) + "\n" for record in ordered]
-    (folder / RUNS).write_text("".join(lines))
-    (folder / SHARED).write_text(json.dumps(shared, indent=1, sort_keys=True) + "\n")
+    path.write_text("".join(json.dumps(record, sort_keys=True) + "\n" for record in ordered))
 
 
-def _refer(record: Mapping[str, Any], shared: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return the record with hashes instead of its shared parts, which go to `shared`."""
-    line = {key: value for key, value in record.items() if key != "config_hash"}
-    for part in SHARED_PARTS:
-        if part in line:
-            key = digest(line[part])
-            shared[part][key] = line[part]
-            line[part] = key
-    if "evaluation" in line:
-        line["evaluation"] = _refer(line["evaluation"], shared)
-    return line
+def read_records(path: Path) -> list[dict[str, Any]]:
+    """Return the records of a file, sorted by run."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def read_records(folder: Path) -> list[dict[str, Any]]:
-    """Return the records of an evidence folder, sorted by run, their shared parts in place."""
-    shared = json.loads((folder / SHARED).read_text(encoding="utf-8"))
-    return [_resolve(json.loads(line), shared) for line in (folder / RUNS).read_text(encoding="utf-8").splitlines()]
-
-
-def _resolve(line: Mapping[str, Any], shared: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return a record with its shared parts instead of their hashes."""
-    record = {**line, **{part: shared[part][line[part]] for part in SHARED_PARTS if part in line}}
-    if "settings" in line:
-        record["config_hash"] = line["settings"]
-    if "evaluation" in line:
-        record["evaluation"] = _resolve(line["evaluation"], shared)
-    return record
+def records_of(folder: Path) -> list[dict[str, Any]]:
+    """Return the records of the runs of an evidence folder, sorted by run, each with that of its evaluation, if it has one."""
+    path = folder / EVALUATIONS
+    evaluations = {record["run"]: record for record in read_records(path)} if path.exists() else {}
+    return [
+        with_evaluation(record, evaluations[record["run"]]) if record["run"] in evaluations else record
+        for record in read_records(folder / RUNS)
+    ]
 
 
 class StageMeter:

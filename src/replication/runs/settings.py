@@ -187,6 +187,18 @@ def raw_dataset(settings: Mapping[str, Any], dataset: str) -> str:
     return str(settings["datasets"][dataset].get("raw_of", dataset))
 
 
+def data_of(settings: Mapping[str, Any], name: str) -> str:
+    """Return the dataset that a dataset or study is trained on."""
+    return str(settings["studies"][name]["dataset"] if name in settings["studies"] else name)
+
+
+def training_samples(settings: Mapping[str, Any], name: str) -> int | None:
+    """Return the number of training samples that a study draws; None for all, as a dataset has them."""
+    overrides = settings["studies"][name]["overrides"] if name in settings["studies"] else {}
+    samples: int | None = overrides.get("training", {}).get("samples")
+    return samples
+
+
 def source_settings(settings: Mapping[str, Any], dataset: str) -> dict[str, Any]:
     """Return the settings of a dataset that decide which raw files it has; a change of another one verifies nothing again."""
     deciding = ("source", "path", "medmnist_flag", "medmnist_size", "subjects", "nights", "options")
