@@ -52,17 +52,25 @@ def hours_of(stays: list[tuple[int, int]]) -> Rows:
     ],
 )
 def test_a_cohort_without_both_classes_in_all_parts_is_refused_with_its_flow(
-    tmp_path: Path, stays: list[tuple[int, int]], fold_of: list[int] | None, message: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    stays: list[tuple[int, int]],
+    fold_of: list[int] | None,
+    message: str,
 ) -> None:
     settings = {"title": "MIMIC-IV", "cohort": "sepsis_only", "minimum_onset_hours": 4, "label_hours_before": 6}
     settings |= {"folds": 2, "development_share": None, "variables": {"HR": [1, 299]}}
     counts = [(140, "ICU stays in the tables"), (52, "after leaving out stays under 12 hours"), (51, "with an onset")]
     flow = [{"step": step, "n": n, "unit": "stays"} for n, step in counts]
     rows = hours_of(stays)
-    folds = None if fold_of is None else np.array(fold_of)[rows.recordings]
+    if fold_of is not None:  # drawn so, where -1 is for development
+        drawn = np.array(fold_of)
+        settings["development_share"] = 0.3 if (drawn < 0).any() else None
+        monkeypatch.setattr("replication.datasets.recordings.patient_folds", lambda *_: drawn[drawn >= 0])
+        monkeypatch.setattr("replication.datasets.recordings.draw_patients", lambda patients, *_: drawn[patients] < 0)
     raw = Raw("mimic-iv", "mimic_iv", "3.1", tmp_path, (), "", "", False)
     with pytest.raises(InputError, match=rf"datasets\.mimic-iv\.{message}") as refused:
-        write(raw, tmp_path / "prepared", settings, 0, rows, [], "", {"flow": flow}, folds)
+        write(raw, tmp_path / "prepared", settings, 0, rows, [], "", {"flow": flow})
     assert "The step that left out most (88): after leaving out stays under 12 hours." in str(refused.value)
     assert not (tmp_path / "prepared").exists()
 
@@ -173,12 +181,12 @@ def test_development_patients_are_in_no_fold_and_of_both_kinds_at_the_share(
 
 def test_septic_development_patients_are_the_same_in_every_cohort(challenge_folder: Path, tmp_path: Path) -> None:
     """So no choice on them has seen a test patient of another cohort of the same source."""
-    cohorts = {"all": {}, "septic": {"cohort": "sepsis_only"}, "hospitals": {"folds": "hospitals"}}
+    cohorts = {"all": {}, "septic": {"cohort": "sepsis_only"}}
     drawn = {
         name: development_patients(challenge(challenge_folder, tmp_path / name, development_share=0.25, **changes))
         for name, changes in cohorts.items()
     }
-    assert drawn["septic"] < drawn["all"] == drawn["hospitals"]
+    assert drawn["septic"] < drawn["all"]
 
 
 def test_zips_and_their_folders_give_the_same_rows_and_both_at_once_are_refused(

@@ -24,7 +24,6 @@ EXPECTS = "a zip of .psv records, or a folder with such zips or with training_se
 NAME = re.compile(r"p(\d{6})\.psv")
 LABEL, HOUR = "SepsisLabel", "ICULOS"
 LABEL_HOURS_BEFORE = 6
-FIRST_OF_SET_B = 100_000  # lowest number in the names of its records
 LARGEST_RECORD = 2**22  # bytes; 336 hours take about 90,000
 
 
@@ -99,6 +98,4 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
     rule = f"1 from {LABEL_HOURS_BEFORE} hours before the onset of sepsis (Sepsis-3) to the end of the record, as the source "
     rule += "gives it"
     extra = {"flow": flow, "label_hours_before": LABEL_HOURS_BEFORE}
-    # Sets A and B come from two hospital systems.
-    folds = (rows.recordings >= FIRST_OF_SET_B).astype(np.int64) if settings["folds"] == "hospitals" else None
-    write(raw, out_dir, settings, seed, rows, exclusions, rule, extra, folds)
+    write(raw, out_dir, settings, seed, rows, exclusions, rule, extra)

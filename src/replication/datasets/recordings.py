@@ -91,29 +91,26 @@ def write(
     exclusions: Sequence[Mapping[str, Any]],
     label_rule: str,
     extra: Mapping[str, Any],
-    folds: npt.NDArray[np.int64] | None = None,
 ) -> None:
     """Write the prepared form.
 
     The development patients are drawn first, at `development_share` of the patients; the others are in the folds. extra: further
-    entries of `dataset.json`, `flow` among them. folds: (rows,), for those who are not drawn for development; None to draw them
-    by patient. Raises InputError, with the flow and the settings behind it, when a part has no hour of a class.
+    entries of `dataset.json`, `flow` among them. Raises InputError, with the flow and the settings behind it, when a part has no
+    hour of a class.
     """
     variables = list(settings["variables"])
-    split_rule = "one fold for each hospital system"
     try:
         require_both(rows.y, settings)
         share, development = settings["development_share"], np.zeros(len(rows.y), dtype=bool)
         if share is not None:
             development = draw_patients(rows.patients, rows.y, ~development, share, seed)
-        if folds is None:
-            ids, first = np.unique(rows.recordings[~development], return_index=True)
-            patients, positive = rows.patients[~development][first], positive_recordings(rows)[~development][first]
-            drawn = patient_folds(patients, positive, settings["folds"], seed)
-            folds = drawn[np.searchsorted(ids, rows.recordings).clip(max=len(ids) - 1)]
-            split_rule = f"{settings['folds']} folds by patient, stratified by whether a recording has a positive hour"
-            split_rule += f" (seed {seed})"
+        ids, first = np.unique(rows.recordings[~development], return_index=True)
+        patients, positive = rows.patients[~development][first], positive_recordings(rows)[~development][first]
+        drawn = patient_folds(patients, positive, settings["folds"], seed)
+        folds = drawn[np.searchsorted(ids, rows.recordings).clip(max=len(ids) - 1)]
         folds = np.where(development, DEVELOPMENT, folds)
+        split_rule = f"{settings['folds']} folds by patient, stratified by whether a recording has a positive hour"
+        split_rule += f" (seed {seed})"
         if share is not None:
             split_rule += f"; development patients in no fold: a share of {share} with and without a positive hour"
         require_classes(rows.y, folds, CLASSES)

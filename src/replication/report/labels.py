@@ -23,15 +23,14 @@ VARIANT_TITLES: dict[str, str] = {
     **{name: entry.title for name, entry in MODELS.items()}, "cross-entropy": "Cross-entropy",
     "cosine": "Cosine (CLaI-C)", "identity": "Gaussian, M = I", "full": "Gaussian, full M (CLaI-M)",
     "sequential-all-long": "sequential, all references, to convergence",
-    "sequential-all-short": "sequential, all references, five epochs",
     "sequential-all-once": "sequential, all references, 1 epoch", "joint-all-once": "joint, all references, 10 epochs",
     "joint-1-once": "joint, one reference, 104 epochs",
     "joint-all-long": "joint, all references, to convergence", "joint-1-long": "joint, one reference, to convergence",
     "half-hour": "16 epochs", "four-epochs": "4 epochs", "sixteen-epochs": "16 epochs",
-    "rate-1": "rate 0.01", "rate-2": "rate 0.02", "rate-4": "rate 0.04", "rate-8": "rate 0.08",
+    "rate-1": "rate 0.01", "rate-2": "rate 0.02", "rate-4": "rate 0.04",
     "rate-16": "rate 0.16", "rate-64": "rate 0.64", "rate-256": "rate 2.56",
     "rate-tuned": "rate 0.009", "rate-quarter": "rate 0.00225", "rate-sixteenth": "rate 0.00056",
-    "unweighted": "printed loss", "hours": "each hour alone", "gru": "recurrent over hours",
+    "unweighted": "printed loss",
 }  # fmt: skip
 
 

@@ -31,7 +31,7 @@ BENCHMARK_DATASET = "cifar10"
 
 _NOT_OF_A_DATASET = ("datasets", "studies", "variants", "tuning", "tuned")
 _NOT_OF_PREPARATION = (
-    "overrides", "models", "needs", "limits", "credentialed", "tuned_as", "substitute_for", "class_labels",
+    "overrides", "models", "needs", "limits", "credentialed", "substitute_for", "class_labels",
 )  # fmt: skip
 
 
@@ -174,7 +174,7 @@ def runs_of_study(settings: Mapping[str, Any], study: str) -> list[RunId]:
 def folds_of(settings: Mapping[str, Any], dataset: str) -> Sequence[int | None]:
     """Return the numbers of a dataset's test folds; None alone for a dataset without folds."""
     folds = settings["datasets"][dataset].get("folds")
-    return [None] if folds is None else range(2 if folds == "hospitals" else folds)
+    return [None] if folds is None else range(folds)
 
 
 def has_recordings(settings: Mapping[str, Any], dataset: str) -> bool:

@@ -89,6 +89,6 @@ def trial_settings(settings: Mapping[str, Any], study: str, cell: str) -> dict[s
 
 
 def tuned_models(settings: Mapping[str, Any], dataset: str) -> Mapping[str, Mapping[str, Any]]:
-    """Return the settings that the trials chose, by model: those of the dataset, or of the one that its `tuned_as` names."""
+    """Return the settings that the trials of a dataset chose, by model."""
     tuned: Mapping[str, Any] = settings["tuned"] or {}
-    return tuned.get(dataset, tuned.get(settings["datasets"][dataset].get("tuned_as"), {}))
+    return tuned.get(dataset, {})

@@ -61,10 +61,8 @@ ABLATIONS = (
     "ablation", "product-pathmnist", "product-cifar10", "product-sleepedf-20", "product-bands", "same-settings-pathmnist",
     "same-settings-bands",
 )  # fmt: skip
-METHODS, OF_RECORDINGS = (
-    ("wide", "wide-trials", "sprint", "turns-images", "turns-images-trials"),
-    ("trunk", "recording-batches-trials"),
-)
+METHODS = ("wide", "sprint", "turns-images", "turns-images-trials")
+OF_RECORDINGS = ("recording-batches-trials",)
 END_METRICS = chosen("alignment centred_alignment above_floor")
 METHOD_METRICS = chosen(
     "best_validation validation_accuracy accuracy macro_f1 roc_auc ece operations training_minutes cpu_minutes"
@@ -74,7 +72,7 @@ OF_TRAINING = [
     "alignment", "centred_alignment", "above_floor", "validation_accuracy", "best_validation", "operations", "training_minutes",
 ]  # fmt: skip
 """Metrics of the last epoch, and of the best one, from the history of training."""
-FACTORS = ["kernel", "target", "method", "rate", "length", "trunk"]
+FACTORS = ["kernel", "target", "method", "rate", "length"]
 STUDY_COLUMNS = ["dataset", "model", *FACTORS, "rule", "metric", "mean", "sd", "n", "low", "high", "data"]
 
 
@@ -267,7 +265,7 @@ def studies_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
         Block([*by_rule, *chosen("macro_f1 roc_auc")], {"model": "Accuracy by decision rule"}, ABLATIONS),
         Block([*chosen("ece ece_scaled"), *END_METRICS], {"model": "Kernel and target"}, ABLATIONS),
         Block(METHOD_METRICS, {"model": "Method"}, METHODS),
-        Block(chosen("auroc auroc_equal auprc ece"), {"model": "Kernel, and trunk or rate"}, OF_RECORDINGS),
+        Block(chosen("auroc auroc_equal auprc ece"), {"model": "Kernel and rate"}, OF_RECORDINGS),
     ]
     return layout.results_tex(shown, sources, text, blocks, "tab:studies", title=study_title)
 
