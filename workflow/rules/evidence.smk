@@ -27,7 +27,6 @@ rule summarise_dataset:
         read_outs="<results>/{dataset}/evidence/read_outs.csv",
         alignment="<results>/{dataset}/evidence/alignment.csv",
         agreement="<results>/{dataset}/evidence/agreement.csv",
-        bandwidth="<results>/{dataset}/evidence/bandwidth.csv",
         records="<results>/{dataset}/evidence/runs.jsonl",
         shared="<results>/{dataset}/evidence/runs_shared.json",
         description="<results>/{dataset}/evidence/dataset.json",

@@ -94,14 +94,6 @@ def voting_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
     return runs_of(settings, dataset, "clai-m")
 
 
-def packed_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
-    """Return the runs of CLaI whose packed models show what the width of the Parzen window does: the first of each model."""
-    if not settings["datasets"][dataset].get("read_outs", False):
-        return []
-    models = [model for model in CLAI if model in settings["datasets"][dataset]["models"]]
-    return [runs_of_model(settings, dataset, model)[0] for model in models]
-
-
 def signal_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
     """Return the runs on recordings whose signals are described as the kernel sees them: CLaI's, and those of cross-entropy."""
     models = settings["datasets"][dataset]["models"] if has_recordings(settings, dataset) else []
@@ -127,6 +119,5 @@ CONTROLS: dict[str, tuple[str, Callable[[Mapping[str, Any], str], list[RunId]]]]
     "read_outs": ("read_outs.csv", read_out_runs),
     "alignment": ("traced/alignment.csv", traced_runs),
     "agreement": ("agreement.csv", voting_runs),
-    "bandwidth": ("bandwidth.csv", packed_runs),
 }
 """The evidence files of controls without their ending, with the file of each run and the runs of a dataset behind it."""

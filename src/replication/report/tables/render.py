@@ -15,7 +15,6 @@ TABLES: dict[str, tuple[FrameOf, TexOf]] = {
     "table2": (paper.table2_frame, paper.table2_tex),
     "table3": (paper.table3_frame, paper.table3_tex),
     "supplement/tableS1": (supplement.studies_frame, supplement.studies_tex),
-    "supplement/tableS2": (supplement.bandwidth_frame, supplement.bandwidth_tex),
     "supplement/tableS3": (supplement.further_frame, supplement.further_tex),
     "supplement/tableS4": (supplement.comparisons_frame, supplement.comparisons_tex),
     "supplement/tableS5": (supplement.read_outs_frame, supplement.read_outs_tex),
