@@ -16,8 +16,6 @@ rule summarise_dataset:
             controls.traced_runs(config, wildcards.dataset, controls.TRACED_ONLY), "traced/run.json"
         ),
         evaluations=files_of_runs("evaluation.json", *TRAINED),
-        downloading=raw_of("download_resources.json"),
-        preparing="<results>/{dataset}/prepare_resources.json",
         library=EVALUATION,
     output:
         metrics="<results>/{dataset}/evidence/metrics.csv",
@@ -30,7 +28,6 @@ rule summarise_dataset:
         records="<results>/{dataset}/evidence/runs.jsonl",
         shared="<results>/{dataset}/evidence/runs_shared.json",
         description="<results>/{dataset}/evidence/dataset.json",
-        resources="<results>/{dataset}/evidence/resources.csv",
     log:
         "<logs>/{dataset}/summarise_dataset.log",
     conda:

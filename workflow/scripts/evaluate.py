@@ -13,7 +13,6 @@ from replication.models.run import Run
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job
 from replication.runs.models import MODELS
-from replication.runs.record import disk_mb
 
 start_job(snakemake.log[0])
 output, path, parts = snakemake.output, snakemake.input.model, snakemake.params.parts
@@ -26,8 +25,7 @@ save_embedded(output.embedded, embedded)
 evaluation.save(output.metrics, output.reliability, output.predictions)
 mean, sd = model.latent(run, run.splits.test) if MODELS[run.model].latent else ((), ())
 np.savez(output.process, mean=mean, sd=sd)
-kept = [output.metrics, output.reliability, output.predictions, *([output.embedded] if embedded else [])]
-recorder.write(output.record, disk_mb=disk_mb(kept), command=f"snakemake {output.metrics}")
+recorder.write(output.record, command=f"snakemake {output.metrics}")
 
 similarity = pd.DataFrame(columns=["class_a", "class_b", "similarity"])
 agreement, latent = pd.DataFrame(columns=["share", "quantity", "value"]), pd.DataFrame(columns=["quantity", "value"])

@@ -10,10 +10,9 @@ from replication.runs.columns import COLUMNS
 from replication.runs.controls import CONTROLS
 from replication.runs.gather import gather
 from replication.runs.jobs import start_job
-from replication.runs.record import StageMeter, disk_mb, with_evaluation, write_records
+from replication.runs.record import with_evaluation, write_records
 
 start_job(snakemake.log[0])
-meter = StageMeter("summarise")
 for name in ("metrics", "reliability", "history", "similarity", *CONTROLS):
     tables = {path: pd.read_csv(path) for path in snakemake.input[name]}
     gather(tables, COLUMNS[f"{name}.csv"]).to_csv(snakemake.output[name], index=False)
@@ -24,6 +23,3 @@ records, evaluations = (
 records |= {run: with_evaluation(records[run], evaluation) for run, evaluation in evaluations.items()}
 write_records(Path(snakemake.output.records).parent, records.values())
 shutil.copyfile(snakemake.input.prepared, snakemake.output.description)
-stages = [json.loads(Path(path).read_text()) for path in (snakemake.input.downloading, snakemake.input.preparing)]
-stages.append(meter.finish(disk_mb(snakemake.output)))
-pd.DataFrame(stages, columns=COLUMNS["resources.csv"]).to_csv(snakemake.output.resources, index=False)

@@ -22,7 +22,6 @@ COLUMNS: dict[str, list[str]] = {
     "read_outs.csv": ["model", "seed", "read_out", "metric", "value"],
     "alignment.csv": ["model", "seed", "epoch", "kernel", "centred_alignment"],
     "agreement.csv": ["model", "seed", "fold", "share", "quantity", "value"],
-    "resources.csv": ["stage", "wall_seconds", "cpu_seconds", "peak_memory_mb", "disk_mb"],
     "theory.csv": ["check", "setting", "quantity", "value"],
     "benchmark.csv": ["comparison", "variant", "setting", "repetition", "quantity", "value"],
 }  # fmt: skip

@@ -158,7 +158,7 @@ def evidence_files(root: str, name: str, settings: Mapping[str, Any]) -> list[st
     else:
         own = _RECORDINGS_FILES if has_recordings(settings, name) else _SAMPLES_FILES
         controls = [f"{control}.csv" for control, (_, runs) in CONTROLS.items() if runs(settings, name)]
-        files = (*own, *controls, "resources.csv", *RECORDS, _DESCRIPTION)
+        files = (*own, *controls, *RECORDS, _DESCRIPTION)
         if name in OUTPUTS["supplement/figureS1"] and PICTURED_MODEL in settings["datasets"][name]["models"]:
             files = (*files, "votes.csv.gz")
     return _paths(root, name, files)

@@ -19,7 +19,6 @@ TABLES: dict[str, tuple[FrameOf, TexOf]] = {
     "supplement/tableS4": (supplement.comparisons_frame, supplement.comparisons_tex),
     "supplement/tableS5": (supplement.read_outs_frame, supplement.read_outs_tex),
     "supplement/tableS6": (setup.trials_frame, setup.trials_tex),
-    "supplement/tableS7": (complexity.time_frame, complexity.time_tex),
     "supplement/tableS8": (complexity.measured_frame, complexity.measured_tex),
     "supplement/tableS9": (supplement.sepsis_frame, supplement.sepsis_tex),
     "supplement/tableS10": (supplement.rules_frame, supplement.rules_tex),
@@ -52,7 +51,7 @@ def render(name: str, sources: Sources, fixed_caption: str) -> Table:
     if "with_seeds" in frame:  # means over some of a model's runs
         of_model = frame.dropna(subset="model").groupby(["dataset", "model"])["with_seeds"].first().to_dict()
         runs = [run for run in runs if str(run["seed"]) in of_model[run_dataset(run), run_model(run)].split()]
-    if name in ("supplement/tableS12", "supplement/tableS7"):
+    if name == "supplement/tableS12":
         runs = [record for dataset in evidence.at_hand() for record in evidence.runs(dataset)]
     text = caption(fixed_caption, evidence, runs)
     return Table(frame, HEADER + make_tex(frame, sources, text), text, runs)
