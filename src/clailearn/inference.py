@@ -11,7 +11,7 @@ classes. The positives and negatives of every condition follow from these sums. 
 needs no S: with coordinates Z, the product is Z (Z_R' Y), where Z_R' Y is an (L x C) matrix of sums.
 
 Over a sample of the references (`sample_references`) the same means are estimates. The drawn members of a class stand for all
-its members, whatever their share of the sample. `standard_error` estimates the distance of f from its value over all references.
+its members, whatever their share of the sample.
 """
 
 import math
@@ -34,15 +34,11 @@ class ParzenMeans(NamedTuple):
 
     * `log_positive`, `log_negative`: logarithms of the means, (K, P).
     * `share`: share of positives, (K, 1).
-    * `error_positive`, `error_negative`: standard errors relative to the means, (K, P), from the sampling of references; 0
-      where all references count.
     """
 
     log_positive: Tensor
     log_negative: Tensor
     share: Tensor
-    error_positive: Tensor
-    error_negative: Tensor
 
 
 def sample_references(labels: Tensor, number: int, seed: int) -> tuple[Tensor, Tensor]:
@@ -59,7 +55,7 @@ def sample_references(labels: Tensor, number: int, seed: int) -> tuple[Tensor, T
         seed: of the draw.
 
     Raises:
-        InputError: `number` leaves a class fewer than two samples, from which no error can be estimated.
+        InputError: `number` is less than two for each class.
     """
     population = torch.bincount(labels)
     if number < 2 * len(population):
@@ -111,100 +107,67 @@ def parzen_means(
         raise ValueError(f"a reference has label {len(counts) - 1}, but there are {classes} classes")
     if (counts == 0).any():
         raise ValueError(f"class {int((counts == 0).nonzero()[0])} has no reference sample")
-    whole = counts if population is None else population.to(counts.device)
-    first, second = _log_sums(kernel, test, reference, labels, classes, block, bool((whole > counts).any()))
-
-    # Classes are strata: variance of the mean of each by simple random sampling without replacement.
-    n, mass = counts.to(test.dtype), whole.to(test.dtype)
-    log_mean = first - n.log()
-    variance = torch.zeros_like(log_mean)
-    if second is not None:
-        spread = (second + n.log() - 2 * first).expm1().clamp_min(0)  # E G^2 / (E G)^2 - 1
-        variance = (spread / (n - 1).clamp_min(1) * (1 - n / whole)).nan_to_num(0.0)
-    log_weighted = log_mean + mass.log()
-    positives = torch.eye(classes, dtype=torch.bool, device=test.device)[-conditions:].unsqueeze(1)  # (K, 1, classes)
-    means, errors = [], []
-    for side in (positives, ~positives):
-        log_sum = log_weighted.masked_fill(~side, -math.inf).logsumexp(-1)
-        weight = (log_weighted - log_sum.unsqueeze(-1)).exp().nan_to_num(0.0)
-        errors.append((weight.square() * variance).masked_fill(~side, 0).sum(-1).sqrt())
-        means.append(log_sum - (side * mass).sum(-1).log())
-    share = (positives * mass).sum(-1) / mass.sum()
-    return ParzenMeans(means[0], means[1], share, errors[0], errors[1])
+    mass = (counts if population is None else population.to(counts.device)).to(test.dtype)
+    # The members that were drawn stand for all members of their class.
+    log_sums = _log_sums(kernel, test, reference, labels, classes, block) - counts.to(test.dtype).log() + mass.log()
+    # The positive class of each condition, (K, 1, classes). Two classes have one condition, that of class 1.
+    positives = torch.eye(classes, dtype=torch.bool, device=test.device)[-conditions:].unsqueeze(1)
+    positive, negative = (
+        log_sums.masked_fill(~side, -math.inf).logsumexp(-1) - (side * mass).sum(-1).log()
+        for side in (positives, ~positives)
+    )
+    return ParzenMeans(positive, negative, (positives * mass).sum(-1) / mass.sum())
 
 
 def mean_of_views(*views: ParzenMeans) -> ParzenMeans:
     """Return the means of views of the same test samples, such as images and their mirror images, to the same references.
 
-    The similarity of a test sample to a reference is then the mean over its views. All views have the same references, so
-    their errors add up.
+    The similarity of a test sample to a reference is then the mean over its views. All views have the same references.
     """
-
-    def joined(log_means: list[Tensor], errors: list[Tensor]) -> tuple[Tensor, Tensor]:
-        logs = torch.stack(log_means)
-        weights = logs.softmax(0).nan_to_num(1 / len(views))  # all may be -inf: similarities to far references are 0
-        return logs.logsumexp(0) - math.log(len(views)), (weights * torch.stack(errors)).sum(0)
-
-    positive, error_positive = joined([v.log_positive for v in views], [v.error_positive for v in views])
-    negative, error_negative = joined([v.log_negative for v in views], [v.error_negative for v in views])
-    return ParzenMeans(positive, negative, views[0].share, error_positive, error_negative)
+    positive, negative = (
+        torch.stack(logs).logsumexp(0) - math.log(len(views))
+        for logs in ([view.log_positive for view in views], [view.log_negative for view in views])
+    )
+    return ParzenMeans(positive, negative, views[0].share)
 
 
-def _log_sums(
-    kernel: Kernel, test: Tensor, reference: Tensor, labels: Tensor, classes: int, block: int, squares: bool
-) -> tuple[Tensor, Tensor | None]:
-    """Return logarithms of sum_n G_n, and with `squares` of sum_n G_n^2, over references of each class; (K, P, classes) each."""
+def _log_sums(kernel: Kernel, test: Tensor, reference: Tensor, labels: Tensor, classes: int, block: int) -> Tensor:
+    """Return logarithms of sum_n G_n over references of each class, (K, P, classes)."""
     if kernel.inner_product:
-        return _log_sums_in_closed_form(kernel, test, reference, labels, classes, block, squares)
-    powers = (1, 2) if squares else (1,)
+        return _log_sums_in_closed_form(kernel, test, reference, labels, classes, block)
     # In the order of classes, a class is a slice of a block, and its sum needs no product with indicators.
     order = labels.argsort(stable=True)
     labels, reference = labels[order], reference[:, order]
     parts = [part.unique_consecutive(return_counts=True) for part in labels.cpu().split(block)]
-    result = test.new_empty(len(powers), len(test), test.shape[1], classes)
+    result = test.new_empty(len(test), test.shape[1], classes)
     for k, z in enumerate(test):
         for first in range(0, len(z), block):
             rows = slice(first, first + block)
             # Sums relative to the largest term so far do not underflow far from all references.
             largest = z.new_full((len(z[rows]), 1), torch.finfo(z.dtype).min)
-            sums = z.new_zeros(len(powers), len(z[rows]), classes)
+            sums = z.new_zeros(len(z[rows]), classes)
             for references, (of_block, sizes) in zip(reference[k].split(block), parts, strict=True):
                 parzen = kernel.log_parzen(z[rows], references)
                 now = torch.maximum(largest, parzen.amax(1, keepdim=True))
                 parzen.sub_(now).exp_()
-                for power, total in zip(powers, sums, strict=True):
-                    total.mul_((power * (largest - now)).exp())
-                    terms = parzen if power == 1 else parzen.square_()
-                    for c, of_class in zip(of_block.tolist(), terms.split(sizes.tolist(), 1), strict=True):
-                        total[:, c] += of_class.sum(1)
+                sums.mul_((largest - now).exp())
+                for c, of_class in zip(of_block.tolist(), parzen.split(sizes.tolist(), 1), strict=True):
+                    sums[:, c] += of_class.sum(1)
                 largest = now
-            for power, total in zip(powers, sums, strict=True):
-                result[power - 1, k, rows] = total.log() + power * largest
-    return result[0], result[1] if squares else None
+            result[k, rows] = sums.log() + largest
+    return result
 
 
 def _log_sums_in_closed_form(
-    kernel: Kernel, test: Tensor, reference: Tensor, labels: Tensor, classes: int, block: int, squares: bool
-) -> tuple[Tensor, Tensor | None]:
-    """Return `_log_sums` of an inner product: sum_n S_n = <z, sum_n z_n> and sum_n S_n^2 = z' (sum_n z_n z_n') z."""
-    conditions, size = len(test), test.shape[-1]
+    kernel: Kernel, test: Tensor, reference: Tensor, labels: Tensor, classes: int, block: int
+) -> Tensor:
+    """Return `_log_sums` of an inner product: sum_n S_n = <z, sum_n z_n>."""
     member = nn.functional.one_hot(labels, classes).to(test.dtype)
-    total = test.new_zeros(conditions, size, classes)
-    outer = test.new_zeros(classes, conditions, size, size)
+    total = test.new_zeros(len(test), test.shape[-1], classes)
     for references, indicator in zip(reference.split(block, dim=1), member.split(block), strict=True):
-        z = kernel.coordinates(references)
-        total += z.mT @ indicator
-        if squares:
-            for c in range(classes):
-                outer[c] += (z * indicator[:, c : c + 1]).mT @ z
-    n = member.sum(0)
-    z = kernel.coordinates(test)
-    first = z @ total
-    log_first = ((n + first) / 2).clamp_min(0).log()
-    if not squares:
-        return log_first, None
-    second = torch.stack([((z @ matrix) * z).sum(-1) for matrix in outer], dim=-1)
-    return log_first, ((n + 2 * first + second) / 4).clamp_min(0).log()
+        total += kernel.coordinates(references).mT @ indicator
+    similarity = kernel.coordinates(test) @ total
+    return ((member.sum(0) + similarity) / 2).clamp_min(0).log()
 
 
 def decide(means: ParzenMeans, rule: Rule) -> Tensor:
@@ -265,25 +228,6 @@ def vote(kernel: Kernel, embeddings: Tensor, references: Tensor, labels: Tensor,
         )
     f = decide(parzen_means(kernel, embeddings, references, labels, classes=classes), rule)
     return f[0] if len(f) == 1 else f.T
-
-
-def standard_error(means: ParzenMeans, rule: Rule) -> Tensor:
-    """Return the standard error of f, (K, P), from the sampling of references; to first order for `parzen`.
-
-    The two means rest on different strata, so their errors are independent. The error is 0 where all references count.
-    """
-    p = means.share
-    positive, negative = (
-        log.exp() * error
-        for log, error in ((means.log_positive, means.error_positive), (means.log_negative, means.error_negative))
-    )
-    if rule == "printed":
-        return 2 * torch.hypot(p * positive, (1 - p) * negative)
-    if rule == "centred":
-        return 4 * p * (1 - p) * torch.hypot(positive, negative)
-    if rule == "balanced":
-        return 2 * torch.hypot(positive, negative)
-    return (1 - decide(means, rule).square()) / 2 * torch.hypot(means.error_positive, means.error_negative)
 
 
 def log_posteriors(means: ParzenMeans) -> Tensor:

@@ -38,6 +38,8 @@ def test_multiclass_metrics_by_hand() -> None:
     assert m["kappa"] == pytest.approx((4 / 5 - by_chance) / (1 - by_chance))
     # Class 0: .2 of a class-0 sample is above .1 and .1 of the others. Class 1 and 2: no pair in the wrong order.
     assert m["roc_auc"] == pytest.approx(1)
+    # Recall and specificity of the decided class: 2/3 and 1, 1 and 3/4, 1 and 1.
+    assert m["roc_auc_decisions"] == pytest.approx((5 / 6 + 7 / 8 + 1) / 3)
     # Every sample has a bin to itself: |1 - .8|, |1 - .6|, |0 - .5|, |1 - .9|, |1 - .7|.
     assert m["ece"] == pytest.approx((0.2 + 0.4 + 0.5 + 0.1 + 0.3) / 5)
 
@@ -46,6 +48,7 @@ def test_a_class_missing_from_the_labels_makes_roc_auc_nan_and_is_named(caplog: 
     with caplog.at_level(logging.WARNING):
         m = multiclass_metrics([0, 0, 1], P[:3])
     assert math.isnan(m["roc_auc"])
+    assert math.isnan(m["roc_auc_decisions"])
     assert "class 2 is missing" in caplog.text
     assert math.isfinite(m["accuracy"] + m["f1"] + m["macro_f1"] + m["ece"])
 

@@ -18,7 +18,6 @@ from clailearn.inference import (
     predict_labels,
     probabilities,
     sample_references,
-    standard_error,
 )
 from clailearn.kernels import Cosine, MahalanobisGaussian
 from support.training import printed_similarity
@@ -140,8 +139,8 @@ def unequal_classes(classes: int) -> tuple[Tensor, Tensor, Tensor]:
 
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize("name", KERNELS)
-def test_a_vote_of_sampled_references_is_unbiased_and_knows_its_error(name: str, classes: int) -> None:
-    """Over many samples: the mean of f is that of all references, its spread is the standard error that each sample states."""
+def test_a_vote_of_sampled_references_is_unbiased(name: str, classes: int) -> None:
+    """Over many samples the mean of f is that of all references."""
     test, reference, labels = unequal_classes(classes)
     kernel, draws = KERNELS[name], 400
     exact = parzen_means(kernel, test, reference, labels, block=64)
@@ -150,14 +149,11 @@ def test_a_vote_of_sampled_references_is_unbiased_and_knows_its_error(name: str,
         items, population = sample_references(labels, 50, seed)
         sampled.append(parzen_means(kernel, test, reference[:, items], labels[items], population, block=64))
     assert all(torch.equal(means.share, exact.share) for means in sampled)
-    for rule in RULES:
+    for rule in [rule for rule in RULES if rule != "parzen"]:  # a ratio, unbiased to first order only
         f = torch.stack([decide(means, rule) for means in sampled])
-        stated = torch.stack([standard_error(means, rule) for means in sampled]).square().mean(0).sqrt()
         spread = f.std(0)
         assert (spread > 1e-4).all(), "nothing was sampled, so nothing was tested"
-        if rule != "parzen":  # a ratio, unbiased to first order only
-            assert ((f.mean(0) - decide(exact, rule)).abs() < 4.5 * spread / draws**0.5).all()
-        torch.testing.assert_close(stated, spread, rtol=0.25, atol=0)
+        assert ((f.mean(0) - decide(exact, rule)).abs() < 4.5 * spread / draws**0.5).all()
 
 
 @pytest.mark.parametrize("classes", [2, 4])
@@ -169,7 +165,7 @@ def test_log_posteriors_are_those_of_the_parzen_rule_and_stay_finite(classes: in
     assert torch.isfinite(log_posteriors(none)).all()
 
 
-def test_all_references_are_without_error() -> None:
+def test_a_sample_of_all_references_votes_as_they_do() -> None:
     test, reference, labels = unequal_classes(4)
     items, population = sample_references(labels, 400, seed=0)
     for kernel in KERNELS.values():
@@ -177,7 +173,6 @@ def test_all_references_are_without_error() -> None:
         exact = parzen_means(kernel, test, reference, labels, block=64)
         for one, other in zip(sampled, exact, strict=True):
             torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
-        assert all((standard_error(exact, rule) == 0).all() for rule in RULES)
 
 
 def test_a_sample_has_equally_many_of_each_class_as_far_as_there_are() -> None:
@@ -205,11 +200,10 @@ def test_the_vote_of_several_views_is_that_of_their_mean_similarity() -> None:
     torch.testing.assert_close(f, expected)
 
 
-def test_a_sample_far_from_all_references_in_both_views_has_no_error_but_no_gap_either() -> None:
+def test_a_sample_far_from_all_references_in_both_views_has_the_means_of_one() -> None:
     kernel, labels = MahalanobisGaussian(1, "identity"), torch.tensor([0, 1])
     far, references = torch.full((1, 1, 1), 40.0), torch.tensor([[[0.0], [1.0]]])
     means = parzen_means(kernel, far, references, labels, block=8)
     joined = mean_of_views(means, means)
     for actual, expected in zip(joined, means, strict=True):
         torch.testing.assert_close(actual, expected)
-    assert float(standard_error(joined, "printed").max()) == 0

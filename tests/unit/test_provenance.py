@@ -41,12 +41,12 @@ def test_what_the_workflow_writes_makes_no_run_dirty(tmp_path: Path, monkeypatch
 
 def test_record_holds_the_settings_and_what_they_hash_to(tmp_path: Path) -> None:
     settings = {"threads": 3, "training": {"epochs": 5}}
-    Recorder(RunId("cifar10", "clai-m", 1), settings, DESCRIPTION, "cpu").write(tmp_path / "run.json", pairs=12)
+    Recorder(RunId("cifar10", "clai-m", 1), settings, DESCRIPTION, "cpu").write(tmp_path / "run.json", iterations=12)
     record = json.loads((tmp_path / "run.json").read_text())
     assert record["settings"] == {"model": "clai-m", **settings}
     assert record["config_hash"] == digest(record["settings"])
     assert record["data"] == {"raw.zip": "sha256:ab"}
-    assert (record["threads"], record["seed"], record["fold"], record["pairs"]) == (3, 1, None, 12)
+    assert (record["threads"], record["seed"], record["fold"], record["iterations"]) == (3, 1, None, 12)
     assert record["peak_memory_mb"] > 0
     assert record["wall_seconds"] >= 0
     assert {"torch", "numpy", "snakemake", "python"} <= record["versions"].keys()

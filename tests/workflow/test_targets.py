@@ -63,5 +63,5 @@ def test_damaged_file_is_named_and_leaves_nothing(tree: Tree, tmp_path: Path) ->
     assert f"{recording}: cannot be read as EDF" in run.stdout
     assert "Traceback" not in run.stdout.split("error:")[-1]
     left = {path.name for path in (tree.path / "results" / "real" / "sleepedf").rglob("*")}
-    assert left <= {"raw.json", "download_resources.json"}
+    assert left <= {"raw.json"}
     assert not list((tree.path / "downloads").rglob("*.*"))

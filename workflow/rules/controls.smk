@@ -44,20 +44,3 @@ rule compare_untrained:
         "Compare the classes of {wildcards.dataset} in its inputs and in an untrained network, {wildcards.run}."
     script:
         "../scripts/compare_untrained.py"
-
-
-rule fit_bandwidth:
-    input:
-        prepared="<results>/{dataset}/prepared/dataset.json",
-        record="<results>/{dataset}/models/{embedding}/model.json",
-        library=EVALUATION,
-    output:
-        "<results>/{dataset}/{embedding}/{run}/bandwidth.csv",
-    log:
-        "<logs>/{dataset}/{embedding}/{run}/fit_bandwidth.log",
-    conda:
-        "../../envs/environment.yaml"
-    message:
-        "Fit the Parzen window of {wildcards.embedding} on {wildcards.dataset}, {wildcards.run}."
-    script:
-        "../scripts/fit_bandwidth.py"

@@ -27,7 +27,6 @@ rule fetch_source:
         library=DATA,
     output:
         manifest="<results>/{dataset}/raw.json",
-        resources="<results>/{dataset}/download_resources.json",
     log:
         "<logs>/{dataset}/fetch_source.log",
     localrule: True
@@ -51,7 +50,6 @@ rule prepare_dataset:
         library=DATA,
     output:
         description="<results>/{dataset}/prepared/dataset.json",
-        resources="<results>/{dataset}/prepare_resources.json",
     log:
         "<logs>/{dataset}/prepare_dataset.log",
     conda:

@@ -7,7 +7,6 @@ from replication.models.embedding import save_embedded
 from replication.models.run import Run
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job
-from replication.runs.record import disk_mb
 
 start_job(snakemake.log[0])
 output = snakemake.output
@@ -19,5 +18,4 @@ save_embedded(output.embedded, embedded)
 np.savez(output.process, mean=process[0], sd=process[1])
 for name, table in controls.items():
     table.to_csv(output[name], index=False, float_format="%.5g" if name == "areas" else None)
-kept = [output.metrics, output.reliability, output.predictions, *([output.embedded] if embedded else [])]
-recorder.write(output.record, disk_mb=disk_mb(kept), command=f"snakemake {output.metrics}")
+recorder.write(output.record, command=f"snakemake {output.metrics}")

@@ -4,10 +4,8 @@ from pathlib import Path
 
 from replication.datasets.sources import obtain
 from replication.runs.jobs import start_job
-from replication.runs.record import MIB, StageMeter
 
 start_job(snakemake.log[0])
-meter = StageMeter("download")
 params = snakemake.params
 raw = obtain(
     snakemake.wildcards.dataset,
@@ -17,4 +15,3 @@ raw = obtain(
     miniature=params.miniature,
 )
 raw.write(Path(snakemake.output.manifest))
-meter.write(snakemake.output.resources, round(sum(file["size"] for file in raw.files) / MIB, 3))

@@ -9,7 +9,6 @@ from replication.models.run import Run
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job
 from replication.runs.models import MODELS
-from replication.runs.record import disk_mb
 
 start_job(snakemake.log[0])
 inputs, output = snakemake.input, snakemake.output
@@ -20,5 +19,4 @@ model.fit(run, splits, None)
 evaluate(run, model, splits).save(output.metrics, output.reliability, output.predictions)
 mean, sd = model.latent(run, splits.test) if MODELS[run.model].latent else ((), ())
 np.savez(output.process, mean=mean, sd=sd)
-kept = [output.metrics, output.reliability, output.predictions]
-recorder.write(output.record, disk_mb=disk_mb(kept), **model.choices, command=f"snakemake {output.metrics}")
+recorder.write(output.record, **model.choices, command=f"snakemake {output.metrics}")

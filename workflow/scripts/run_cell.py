@@ -8,7 +8,6 @@ from replication.models.embedding import load_embedded
 from replication.models.run import Run
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job
-from replication.runs.record import disk_mb
 
 start_job(snakemake.log[0])
 inputs, output, params = snakemake.input, snakemake.output, snakemake.params
@@ -25,7 +24,6 @@ seconds = pd.Series(checkpoint.times["epoch_seconds"], dtype=float).cumsum()
 cell.history.assign(seconds=seconds).to_csv(output.history, index=False)
 recorder.write(
     output.record,
-    disk_mb=disk_mb(output),
     earlier_seconds=checkpoint.earlier,
     earlier_cpu_seconds=checkpoint.earlier_cpu,
     **checkpoint.times,

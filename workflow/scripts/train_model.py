@@ -6,7 +6,6 @@ from replication.models.base import create
 from replication.models.run import Run
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job
-from replication.runs.record import disk_mb
 
 start_job(snakemake.log[0])
 inputs, output, params = snakemake.input, snakemake.output, snakemake.params
@@ -19,10 +18,8 @@ model.save(output.model)
 pd.DataFrame(history).to_csv(output.history, index=False)
 recorder.write(
     output.record,
-    disk_mb=disk_mb(output),
     earlier_seconds=checkpoint.earlier,
     earlier_cpu_seconds=checkpoint.earlier_cpu,
     **checkpoint.times,
-    pairs=sum(row.get("pairs", 0) for row in history),
     command=f"snakemake {output.model}",
 )

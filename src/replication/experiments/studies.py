@@ -43,8 +43,6 @@ def run_cell(run: Run, splits: Splits, checkpoint: Checkpoint) -> Cell:
         per_item = operations_per_item(run, model)
         if per_item is not None:
             history["operations"] = history["epoch"] * model.passes(run) * len(splits.train) * per_item
-        if "pairs" in history:
-            figures["pairs"] = float(history["pairs"].sum())
     return Cell(evaluate(run, model, splits), history, figures)
 
 

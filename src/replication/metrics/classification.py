@@ -11,6 +11,9 @@ kappa
     Cohen's: 1 for complete agreement of predictions with labels, 0 for that of independent ones.
 roc_auc
     Area under the ROC curve of each class against the rest, unweighted mean over classes. Of two classes that of class 1.
+roc_auc_decisions
+    The same of decisions in place of probabilities, for more than two classes: of a class it is the mean of recall and
+    specificity.
 expected calibration error (ECE)
     sum over bins b of n_b / N |mean outcome in b - mean probability in b|, equal-width bins on [0, 1]
     (Naeini et al. 2015). There are two readings. *top-label*, the paper's (line 763), pairs the largest class probability
@@ -67,6 +70,11 @@ def multiclass_metrics(y: ArrayLike, probabilities: ArrayLike) -> dict[str, floa
     confidence, correct = top_label(y, probabilities)
     ranked = ranked_classes(probabilities.shape[1])
     average = "binary" if len(ranked) == 1 else "weighted"
+    decided = np.eye(probabilities.shape[1])[predicted]
+
+    def mean_area(scores: Floats) -> float:
+        return float(np.mean([roc_auc(y == k, scores[:, k], f"class {k}") for k in ranked]))
+
     precision, recall, f1, _ = precision_recall_fscore_support(y, predicted, average=average, zero_division=0)
     return {
         "accuracy": float(accuracy_score(y, predicted)),
@@ -75,7 +83,8 @@ def multiclass_metrics(y: ArrayLike, probabilities: ArrayLike) -> dict[str, floa
         "f1": float(f1),
         "macro_f1": float(f1_score(y, predicted, average="macro", zero_division=0)),
         "kappa": float(cohen_kappa_score(y, predicted)),
-        "roc_auc": float(np.mean([roc_auc(y == k, probabilities[:, k], f"class {k}") for k in ranked])),
+        "roc_auc": mean_area(probabilities),
+        **({"roc_auc_decisions": mean_area(decided)} if len(ranked) > 1 else {}),
         "ece": expected_calibration_error(confidence, correct),
     }
 

@@ -104,8 +104,6 @@ METRICS = {
         Metric("operations", "Operations ($10^{12}$)", decimals=0),
         Metric("training_minutes", "Train (min)", decimals=1),
         Metric("cpu_minutes", "CPU (min)", decimals=1),
-        Metric("power", "Power"),
-        Metric("temperature", "Temperature"),
         Metric("log_loss", "Log loss"),
         Metric("log_loss_scaled", "Log loss, scaled"),
         Metric("log_loss_calibrated", "Log loss, calibrated", decimals=4),

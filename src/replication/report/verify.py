@@ -29,7 +29,7 @@ from replication.runs.outputs import SAMPLES, predictions_of
 
 COLUMNS = ["source", "name", "published", "here", "agreement"]
 """Where a number stands, such as `table1` or `pathmnist/metrics.csv`; which one it is; both values; an `Agreement`."""
-EXACT = ("accuracy", "precision", "recall", "f1", "macro_f1", "kappa", "utility", "prevalence")
+EXACT = ("accuracy", "precision", "recall", "f1", "macro_f1", "kappa", "roc_auc_decisions", "utility", "prevalence")
 """Metrics that rounded predictions leave as they are."""
 TOLERANCE, TOLERANCES = 5e-4, {"roc_auc": 5e-5}
 """Tolerance of other metrics: half a unit of the last digit that tables print, which is .001, or .01 % of the ROC-AUC."""

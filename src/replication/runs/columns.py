@@ -20,8 +20,6 @@ COLUMNS: dict[str, list[str]] = {
     "latent.csv": ["model", "seed", "fold", "quantity", "value"],
     "alignment.csv": ["model", "seed", "epoch", "kernel", "centred_alignment"],
     "agreement.csv": ["model", "seed", "fold", "share", "quantity", "value"],
-    "bandwidth.csv": ["model", "seed", "reading", "metric", "value"],
-    "resources.csv": ["stage", "wall_seconds", "cpu_seconds", "peak_memory_mb", "disk_mb"],
     "theory.csv": ["check", "setting", "quantity", "value"],
     "benchmark.csv": ["comparison", "variant", "setting", "repetition", "quantity", "value"],
 }  # fmt: skip

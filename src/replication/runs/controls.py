@@ -15,8 +15,6 @@ from replication.runs.settings import has_recordings, runs_of_model, seeds_of
 SEEDS = (0, 1, 2)
 """Seeds of the runs that controls rest on, as far as a model has them: controls need a direction, not a small interval."""
 MINIATURE_SEEDS = (0,)
-PACKED_DATASETS = ("pathmnist", "cifar10", "sleepedf", "sleepedf-20", "sleepedf-bands")
-"""Whose packed models show what the width of the Parzen window does."""
 TRACED_DATASETS = ("sleepedf-bands",)
 """Where trainings by all objectives are traced: a training takes a minute there. Their trunk must not be whitened."""
 UNTRAINED = "untrained"
@@ -73,14 +71,6 @@ def voting_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
     return runs_of(settings, dataset, "clai-m")
 
 
-def packed_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
-    """Return the runs of CLaI whose packed models show what the width of the Parzen window does: the first of each model."""
-    if dataset not in PACKED_DATASETS:
-        return []
-    models = [model for model in CLAI if model in settings["datasets"][dataset]["models"]]
-    return [runs_of_model(settings, dataset, model)[0] for model in models]
-
-
 def signal_runs(settings: Mapping[str, Any], dataset: str) -> list[RunId]:
     """Return the runs on recordings whose signals are described as the kernel sees them: CLaI's, and those of cross-entropy."""
     models = settings["datasets"][dataset]["models"] if has_recordings(settings, dataset) else []
@@ -102,5 +92,5 @@ def parts_of(settings: Mapping[str, Any], run: RunId) -> list[str]:
     return [part for part, listed in runs.items() if run in listed(settings, run.dataset)]
 
 
-CONTROLS = ("alignment", "agreement", "bandwidth")
+CONTROLS = ("alignment", "agreement")
 """The evidence files of controls, without their ending."""

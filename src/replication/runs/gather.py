@@ -9,13 +9,13 @@ from typing import Any
 import pandas as pd
 
 from replication.runs.columns import COLUMNS, STUDY_HISTORY
-from replication.runs.controls import TRACED_ONLY, compared_runs, packed_runs, traced_runs, voting_runs
+from replication.runs.controls import TRACED_ONLY, compared_runs, traced_runs, voting_runs
 from replication.runs.identity import RunId
 from replication.runs.models import CLAI, MODELS, fitted_on
 from replication.runs.record import EVALUATIONS, RUNS
 from replication.runs.settings import has_recordings, runs_of_model, runs_of_study
 
-TABLES = ("metrics", "history", "reliability", "similarity", "alignment", "agreement", "bandwidth")
+TABLES = ("metrics", "history", "reliability", "similarity", "alignment", "agreement")
 """Files of evidence, without their ending, that put tables of single runs together."""
 RECORDS = {RUNS: "run.json", EVALUATIONS: "evaluation.json"}
 """Files of evidence that put records of single runs together, with the file of a run."""
@@ -36,7 +36,6 @@ def files_behind(settings: Mapping[str, Any], name: str, file: str) -> list[str]
         EVALUATIONS: trained,
         "similarity.csv": [*(_runs_of(settings, name, CLAI) if compared else []), *compared],
         "agreement.csv": voting_runs(settings, name),
-        "bandwidth.csv": packed_runs(settings, name),
     }
     traced = {"alignment.csv": traced_runs(settings, name), RUNS: traced_runs(settings, name, TRACED_ONLY)}
     return [

@@ -26,12 +26,11 @@ PACKAGES = (
 
 WRITTEN = ("paper_figures", "results", "README.md")
 """Tracked paths that the workflow itself writes while runs go on. No run reads them."""
-MIB = 2**20
 RUNS, EVALUATIONS = "runs.jsonl", "evaluations.jsonl"
 """Files of an evidence folder that hold the records of its runs, and of the evaluations of trained models."""
 OF_EVALUATION = (
     "commit", "dirty", "config_hash", "settings", "versions", "device", "hardware", "wall_seconds", "cpu_seconds",
-    "peak_memory_mb", "disk_mb", "command",
+    "peak_memory_mb", "command",
 )  # fmt: skip
 """Parts of an evaluation's record that say more than the record of its training."""
 
@@ -117,7 +116,6 @@ class Recorder:
             "cpu_seconds": round(earlier_cpu_seconds + time.process_time(), 2),
             "peak_memory_mb": round(peak_memory()),
             "command": "",
-            "pairs": None,
             **more,
         }
 
@@ -156,34 +154,6 @@ def records_of(folder: Path) -> list[dict[str, Any]]:
     ]
 
 
-class StageMeter:
-    """Measure a stage from its start to `finish`, or to `write`."""
-
-    def __init__(self, stage: str) -> None:
-        self.stage = stage
-        self.started, self.started_cpu = time.perf_counter(), time.process_time()
-
-    def finish(self, disk_mb: float) -> dict[str, Any]:
-        """Return wall and processor time (s) since the start, the peak memory of this process (MiB), and the disk taken (MiB)."""
-        return {
-            "stage": self.stage,
-            "wall_seconds": round(time.perf_counter() - self.started, 2),
-            "cpu_seconds": round(time.process_time() - self.started_cpu, 2),
-            "peak_memory_mb": round(peak_memory()),
-            "disk_mb": disk_mb,
-        }
-
-    def write(self, path: str, disk_mb: float) -> None:
-        """Write what `finish` returns as JSON."""
-        Path(path).write_text(json.dumps(self.finish(disk_mb), indent=1, sort_keys=True) + "\n")
-
-
-def disk_mb(files: Iterable[str | Path]) -> float:
-    """Return the size of those files that are there, in MiB."""
-    sizes = [path.stat().st_size for path in map(Path, files) if path.exists()]
-    return round(sum(sizes) / MIB, 3)
-
-
 def peak_memory() -> float:
     """Return the largest resident memory of this process so far, in MiB."""
     # Linux counts in KiB, macOS in bytes.
@@ -194,4 +164,4 @@ def peak_gpu_memory() -> float:
     """Return the most memory that this process has allocated on its GPU so far, in MiB."""
     import torch
 
-    return float(torch.cuda.max_memory_allocated() / MIB)
+    return float(torch.cuda.max_memory_allocated() / 2**20)

@@ -83,15 +83,13 @@ def table1_values(finding: Finding) -> None:
             samples = sum(finding.evidence.description(source.key)["splits"]["test"]["counts"])
             difference = minus_printed(ours, printed, samples)
             finding.add(source.key, f"{name}, ours minus printed", difference, POINTS, THE_PRINTED, place)
-    # The printed area may be one of decisions, or of labels.
-    for dataset in [key for key in present if key in MULTICLASS]:
-        measured = finding.frame(dataset, "bandwidth.csv")
-        areas = measured[(measured["metric"] == "roc_auc") & measured["reading"].isin(["decisions", "label"])]
+    # The printed area may be one of decisions.
+    for dataset, model in itertools.product([key for key in present if key in MULTICLASS], PAIR):
         printed = printed_value(finding.printed, "table1", dataset, "roc_auc")[0] / 100
-        for row in areas.itertuples():
-            of = {"decisions": "decisions under each condition", "label": "the decided class"}[str(row.reading)]
-            name = f"ROC-AUC of {of}, minus printed, {MODELS[str(row.model)].title}, seed {row.seed}"
-            finding.add(dataset, name, float(str(row.value)) - printed, POINTS, role="control")
+        areas = values(of_vote(finding.frame(dataset, "metrics.csv")), model, "roc_auc_decisions")
+        for seed, area in areas.head(1).items():
+            name = f"ROC-AUC of the decided class, minus printed, {MODELS[model].title}, seed {seed}"
+            finding.add(dataset, name, area - printed, POINTS, role="control")
 
 
 def grouping_p(similarity: np.ndarray, group: Sequence[int]) -> float:

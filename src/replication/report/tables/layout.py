@@ -53,20 +53,10 @@ def escape(text: str) -> str:
     return text.translate(_SPECIAL)
 
 
-def scientific(value: float) -> str:
-    """Return 1.23 x 10^4 as LaTeX; a dash for 0 and nan."""
-    if pd.isna(value) or value == 0:
-        return "--"
-    mantissa, exponent = f"{value:.2e}".split("e")
-    return rf"${mantissa}\times 10^{{{int(exponent)}}}$"
-
-
 def number(mean: float, sd: float = np.nan, digits: int = 3) -> str:
-    """Return `mean (sd)`; the mean alone without a spread, scientific from 10^7 on; a dash without a mean."""
+    """Return `mean (sd)`; the mean alone without a spread; a dash without a mean."""
     if pd.isna(mean):
         return "--"
-    if mean >= 1e7:
-        return scientific(mean)
     return f"{mean:.{digits}f}" if pd.isna(sd) else f"{mean:.{digits}f} ({sd:.{digits}f})"
 
 

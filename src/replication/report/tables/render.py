@@ -14,11 +14,9 @@ TABLES: dict[str, tuple[FrameOf, TexOf]] = {
     "table2": (paper.table2_frame, paper.table2_tex),
     "table3": (paper.table3_frame, paper.table3_tex),
     "supplement/tableS1": (supplement.studies_frame, supplement.studies_tex),
-    "supplement/tableS2": (supplement.bandwidth_frame, supplement.bandwidth_tex),
     "supplement/tableS3": (supplement.further_frame, supplement.further_tex),
     "supplement/tableS4": (supplement.comparisons_frame, supplement.comparisons_tex),
     "supplement/tableS6": (setup.trials_frame, setup.trials_tex),
-    "supplement/tableS7": (complexity.time_frame, complexity.time_tex),
     "supplement/tableS8": (complexity.measured_frame, complexity.measured_tex),
     "supplement/tableS9": (supplement.sepsis_frame, supplement.sepsis_tex),
     "supplement/tableS10": (supplement.rules_frame, supplement.rules_tex),
@@ -46,7 +44,7 @@ def render(name: str, sources: Sources, fixed_caption: str) -> Table:
     runs = evidence.runs_behind(frame) if "model" in frame else []
     if "seed" in frame:  # a table of single runs
         runs = [record for record in runs if record["seed"] in set(frame["seed"].dropna())]
-    if name in ("supplement/tableS12", "supplement/tableS7"):
+    if name == "supplement/tableS12":
         runs = [record for dataset in evidence.at_hand() for record in evidence.runs(dataset)]
     text = caption(fixed_caption, evidence, runs)
     return Table(frame, HEADER + make_tex(frame, sources, text), text, runs)

@@ -40,23 +40,6 @@ COMPARED_COLUMNS = [
 ]  # fmt: skip
 LEAST_P = 0.001
 
-READINGS = {
-    "parzen": "Parzen",
-    "parzen-temperature": "Parzen, temperature",
-    "parzen-power": "Parzen, power",
-    "parzen-power-temperature": "Parzen, power and temperature",
-    "softmax": "Softmax of f",
-    "softmax-temperature": "Softmax of f, temperature",
-    "f": "f",
-    "f-rounded": "f, rounded",
-    "decisions": "Decisions f > 0",
-    "label": "Predicted class",
-}
-"""The readings of a window's width that the table shows with their names; the CSV file has those of single conditions, too."""
-BANDWIDTH_METRICS = chosen(
-    "power temperature accuracy ece log_loss roc_auc", accuracy=r"Accuracy (\%)", roc_auc=r"ROC-AUC (\%)"
-)
-
 ABLATIONS = (
     "ablation", "product-pathmnist", "product-cifar10", "product-sleepedf-20", "product-bands", "same-settings-pathmnist",
     "same-settings-bands",
@@ -172,33 +155,6 @@ def sepsis_frame(sources: Sources) -> pd.DataFrame:
 sepsis_tex = layout.results(
     Block(DETECTION_METRICS, limits=True), Block(CALIBRATION_METRICS), Block(BRIER_METRICS), label="tab:sepsis"
 )
-
-
-def bandwidth_frame(sources: Sources) -> pd.DataFrame:
-    """Return the figures of merit of each reading of a model; one row for a dataset without.
-
-    Accuracy and ROC-AUC are in per cent, log loss in nats; the others are fractions or have no unit.
-    """
-    evidence = sources.evidence
-    scale = {metric.key: metric.scale for metric in BANDWIDTH_METRICS}
-    parts = []
-    for dataset in evidence.expected:
-        measured = evidence.frame(dataset, "bandwidth.csv").rename(columns={"value": "mean"})
-        measured = measured.sort_values("model", key=lambda models: models.map(in_order(models).index), kind="stable")
-        measured["mean"] *= measured["metric"].map(scale).fillna(1)
-        parts.append(measured.assign(dataset=dataset, n=1, data=evidence.data(dataset)))
-        if measured.empty:
-            data = layout.lacking(evidence, dataset, "bandwidth.csv")
-            parts.append(pd.DataFrame([{"dataset": dataset, "n": 0, "data": data}]))
-    columns = ["dataset", "model", "seed", "reading", "metric", "mean", "n", "data"]
-    return pd.concat(parts, ignore_index=True)[columns].astype({"seed": "Int64", "mean": float})
-
-
-def bandwidth_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
-    """Return the Bayes rule by Parzen windows of two widths, and ROC-AUC of coarser scores."""
-    shown = frame[frame["reading"].isin(READINGS) | frame["reading"].isna()].replace({"reading": READINGS})
-    block = Block(BANDWIDTH_METRICS, {"model": "Model", "reading": "Reading"})
-    return layout.results_tex(shown, sources, text, [block], "tab:bandwidth")
 
 
 def studies_frame(sources: Sources) -> pd.DataFrame:
