@@ -14,12 +14,12 @@ Similarity = Callable[[Tensor, Tensor], Tensor]
 
 
 def cosine(z_t: Tensor, z_r: Tensor) -> Tensor:
-    """Return `S = Z_t Z_r' / (|Z_t| |Z_r|)`, normalised row by row (equation 8, line 218)."""
+    """Return `S = Z_t Z_r' / (|Z_t| |Z_r|)`, normalised row by row (equation 8)."""
     return (z_t @ z_r.T) / (z_t.norm(dim=1)[:, None] * z_r.norm(dim=1)[None, :])
 
 
 def mahalanobis(m: Tensor) -> Similarity:
-    """Return the similarity 2 exp(-(z_i - z_j)' M (z_i - z_j)) - 1 (equation 15, line 416)."""
+    """Return the similarity 2 exp(-(z_i - z_j)' M (z_i - z_j)) - 1 (equation 15)."""
 
     def similarity(z_t: Tensor, z_r: Tensor) -> Tensor:
         difference = z_t[:, None, :] - z_r[None, :, :]
@@ -34,7 +34,7 @@ def target_product(y_t: Tensor, y_r: Tensor) -> Tensor:
 
 
 def target_zero(y_t: Tensor, y_r: Tensor) -> Tensor:
-    """Return +1 where both labels are +1, 0 where both are -1, -1 otherwise (line 434)."""
+    """Return +1 where both labels are +1, 0 where both are -1, -1 otherwise (section III-D1)."""
     t = y_t.new_empty(len(y_t), len(y_r))
     for i, a in enumerate(y_t):
         for j, b in enumerate(y_r):
@@ -144,7 +144,7 @@ def partition(x: Tensor, y: Tensor, batch_size: int) -> list[tuple[Tensor, Tenso
 
 
 def relabel(y: Tensor, k: int, dtype: torch.dtype) -> Tensor:
-    """Return y^k: +1 where y = k, -1 otherwise (line 445)."""
+    """Return y^k: +1 where y = k, -1 otherwise (section III-D1)."""
     return torch.where(y == k, 1, -1).to(dtype)
 
 

@@ -14,7 +14,7 @@ Target = Literal["zero", "product", "masked", "simplex"]
 
 
 def one_vs_rest(labels: Tensor, conditions: int) -> Tensor:
-    """Return labels as signs, +1 for the class of the condition and -1 for the rest (line 445).
+    """Return labels as signs, +1 for the class of the condition and -1 for the rest (section III-D1).
 
     Args:
         labels: class indices, shape (N,).
@@ -39,7 +39,7 @@ def target_matrix(anchor: Tensor, reference: Tensor, kind: Target) -> TargetMatr
     """Return the target similarities of anchors with signs (K, A) and references with signs (K, R).
 
     * `product`: y y', +1 or -1 (Algorithms 1 and 3 as printed).
-    * `zero`: 0 where both are negative, else y y' (the paper's equation, line 434).
+    * `zero`: 0 where both are negative, else y y' (the paper's equation, section III-D1).
     * `masked`: as `zero`, but the loss leaves pairs of negatives out instead of pulling them to 0.
     """
     if kind == "product":
@@ -90,7 +90,7 @@ def balanced(target: TargetMatrix, anchor: Tensor, reference: Tensor) -> TargetM
 
 
 def alignment_loss(similarity: Tensor, target: TargetMatrix) -> Tensor:
-    """Return 1/B^2 ||S - T||_F^2 of each condition, shape (K,) (equation 9, line 241); with weights, their mean."""
+    """Return 1/B^2 ||S - T||_F^2 of each condition, shape (K,) (equation 9); with weights, their mean."""
     squared = nn.functional.mse_loss(similarity, target.values, reduction="none")
     if target.weights is None:
         return squared.mean((-2, -1))
@@ -101,7 +101,7 @@ def alignment_loss(similarity: Tensor, target: TargetMatrix) -> Tensor:
 def alignment_scores(similarity: Tensor, target: TargetMatrix) -> tuple[Tensor, Tensor]:
     """Return (alignment, centred alignment), each (K,), of both matrices times the root of the pairs' weights.
 
-    The alignment is <S, T> / (||S|| ||T||) (equation 5, line 142). The centred alignment is that after centring rows and columns
+    The alignment is <S, T> / (||S|| ||T||) (equation 5). The centred alignment is that after centring rows and columns
     of both (Cortes, Mohri & Rostamizadeh 2012, definition 4), and 0 where centring leaves nothing of one of them. Without
     centring, a constant similarity has a high alignment wherever one class dominates.
 

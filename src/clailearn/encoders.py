@@ -90,8 +90,8 @@ class ResNet2d(_ResNet):
     """ResNet-18 for small images: a 3 x 3 stem; with `width` 64, two blocks a stage and no pooling, the CIFAR ResNet-18.
 
     Input (N, channels, height, width) float, output (N, features). The paper says no more of its encoder than "a lightweight
-    ResNet-18" (line 662). `pool` halves height and width after the stem, as ResNet-18 does for large images; an image then costs
-    a quarter of the work.
+    ResNet-18" (section IV-B). `pool` halves height and width after the stem, as ResNet-18 does for large images; an image then
+    costs a quarter of the work.
     """
 
     def __init__(self, channels: int, width: int, blocks: list[int], pool: bool = False) -> None:

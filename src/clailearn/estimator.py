@@ -353,9 +353,9 @@ class CLaIClassifier(
         samples cannot show that a class is rarer than about one in n, so the temperature's probabilities p become
         (n p + 1) / (n + C). For two classes the likelier one may differ from `predict`, which is the vote's.
 
-        Without it probabilities are uncalibrated: the softmax of f for more than two classes, as in the paper (line 609), and
-        (1 + f) / 2 for two, which is this library's since the paper gives none. f lies in [-1, 1], so that a bare softmax is
-        never confident.
+        Without it probabilities are uncalibrated: the softmax of f for more than two classes, as in the paper (section III-D2),
+        and (1 + f) / 2 for two, which is this library's since the paper gives none. f lies in [-1, 1], so that a bare softmax
+        is never confident.
         """
         f = self._decide(self._checked(X))
         if self.calibration_ is None:

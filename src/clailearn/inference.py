@@ -173,7 +173,7 @@ def _log_sums_in_closed_form(
 def decide(means: ParzenMeans, rule: Rule) -> Tensor:
     """Return f, shape (K, P): f > 0 is the positive class (binary); the condition of the largest f is the class (multiclass).
 
-    * `printed`: f = S y (y'y)^-1 (equation 10, line 318). Far from all data, its offset 1 - 2p remains.
+    * `printed`: f = S y (y'y)^-1 (equation 10). Far from all data, its offset 1 - 2p remains.
     * `centred`: the same with labels centred, (1/N) S (y - mean y) = 4 p (1 - p) (g+ - g-).
     * `balanced`: the mean similarity to positives minus the mean similarity to negatives, 2 (g+ - g-).
     * `parzen`: the Bayes rule with Parzen densities, (p g+ - (1-p) g-) / (p g+ + (1-p) g-), twice the posterior minus 1.
@@ -248,7 +248,7 @@ def _log_odds(means: ParzenMeans) -> Tensor:
 
 
 def probabilities(f: Tensor) -> Tensor:
-    """Return probabilities (P, classes): the paper's softmax over f (K > 1, line 609), or our (1 -+ f) / 2 (K = 1)."""
+    """Return probabilities (P, classes): the paper's softmax over f (K > 1, section III-D2), or our (1 -+ f) / 2 (K = 1)."""
     if len(f) > 1:
         return f.T.softmax(1)
     positive = ((1 + f[0]) / 2).clamp(0, 1)

@@ -81,7 +81,7 @@ class Kernel(nn.Module, ABC):
 
 
 class Cosine(Kernel):
-    r"""Cosine similarity, the kernel of CLaI-C (equation 8, line 218).
+    r"""Cosine similarity, the kernel of CLaI-C (equation 8).
 
     .. math:: S_{ij} = \frac{z_i^\top z_j}{\|z_i\|\,\|z_j\|} \in [-1, 1]
 
@@ -117,7 +117,7 @@ class Cosine(Kernel):
 
 
 class MahalanobisGaussian(Kernel):
-    r"""Gaussian kernel on a learned Mahalanobis distance, rescaled to (-1, 1]: the kernel of CLaI-M (equation 15, line 416).
+    r"""Gaussian kernel on a learned Mahalanobis distance, rescaled to (-1, 1]: the kernel of CLaI-M (equation 15).
 
     .. math:: S_{ij} = 2 \exp\left(-(z_i - z_j)^\top M (z_i - z_j)\right) - 1, \qquad M = L^\top L
 

@@ -3,7 +3,7 @@
 Algorithm 3 takes the classes one after another, reshuffles for each, and compares an anchor batch with every later batch. Two
 settings span the alternatives (`TrainingSettings.schedule`, `TrainingSettings.references`):
 
-* `sequential` or `joint`: one class at a time, or all C at once from one trunk pass, as a (C, B, B) tensor (line 814).
+* `sequential` or `joint`: one class at a time, or all C at once from one trunk pass, as a (C, B, B) tensor (section VII).
 * `all` or n: every later batch as reference, or n of them.
 
 With `all`, a step has the gradient of the printed algorithm at less cost. The printed one backpropagates through the anchor's

@@ -16,7 +16,7 @@ from clailearn.kernels import Kernel
 
 
 class AlignmentLoss(nn.Module):
-    r"""Mean squared difference of a kernel's similarities from target similarities (equation 9, line 241).
+    r"""Mean squared difference of a kernel's similarities from target similarities (equation 9).
 
     .. math:: \frac{1}{A R} \sum_{i,j} (S_{ij} - T_{ij})^2
 

@@ -27,7 +27,7 @@ def signs(labels: torch.Tensor, conditions: int = 3) -> torch.Tensor:
 
 
 def alignment(s: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
-    """Return the kernel alignment A(S, T) over the last two dimensions (equation 5, line 142)."""
+    """Return the kernel alignment A(S, T) over the last two dimensions (equation 5)."""
     return (s * t).sum((-2, -1)) / (s.norm(dim=(-2, -1)) * t.norm(dim=(-2, -1))).clamp_min(1e-12)
 
 

@@ -88,7 +88,10 @@ def learn_joint(
     eta: float,
     shuffle: Callable[[int], Tensor],
 ) -> None:
-    """Run Algorithm 3 without its loop over classes (line 814): a step has the mean loss of all classes; phi gives (C, B, L)."""
+    """Run Algorithm 3 without its loop over classes (section VII): a step has the mean loss of all classes.
+
+    phi gives (C, B, L).
+    """
     for _ in range(epochs):
         order = shuffle(len(x))
         batches = printed.partition(x[order], y[order], batch_size)

@@ -19,6 +19,9 @@ DOCUMENTS = [
     REPOSITORY / "envs" / "README.md",
 ]
 
+WRITTEN = (".py", ".md", ".rst", ".yaml", ".smk", ".cff")
+"""Endings of files with text that people write."""
+
 
 def test_profile_of_the_cluster_and_the_makefile_name_rules_that_exist_and_all_that_use_a_gpu() -> None:
     files = [REPOSITORY / "Snakefile", *(REPOSITORY / "workflow" / "rules").glob("*.smk")]
@@ -90,6 +93,12 @@ def test_the_name_before_clailearn_is_imported_nowhere() -> None:
     old = re.compile(r"^\s*(?:import|from) clai\b(?!-)|`clai\.\w+`|\bclai predict\b", flags=re.MULTILINE)
     found = {path: match[0] for path, text in tracked_texts().items() if (match := old.search(text))}
     assert found.keys() <= {"CHANGELOG.md"}, found
+
+
+def test_the_paper_is_cited_by_what_its_readers_see_and_not_by_lines_of_its_source() -> None:
+    of_the_paper = re.compile(r"\blines? \d{3}\b", flags=re.IGNORECASE)
+    written = {path: text for path, text in tracked_texts().items() if path.endswith(WRITTEN)}
+    assert {path: match[0] for path, text in written.items() if (match := of_the_paper.search(text))} == {}
 
 
 def test_code_of_the_readme_runs() -> None:

@@ -58,7 +58,7 @@ def simulate(share: float, bandwidth: float, seed: int) -> tuple[Kernel, Tensor,
 def check_parzen(seed: int) -> list[Row]:
     """Compare the decision rules with the Parzen-window estimate of the Bayes classifier (claim 10).
 
-    The rule `derivation` is the last line of the paper's derivation (line 389), which multiplies class shares by *sums* of
+    The rule `derivation` is the last line of the paper's derivation (equation 14), which multiplies class shares by *sums* of
     similarities, here divided by N. agreement_kde is the share of test samples decided as by scikit-learn's KernelDensity.
     """
     rows: list[Row] = []

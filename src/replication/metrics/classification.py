@@ -16,7 +16,7 @@ roc_auc_decisions
     specificity.
 expected calibration error (ECE)
     sum over bins b of n_b / N |mean outcome in b - mean probability in b|, equal-width bins on [0, 1]
-    (Naeini et al. 2015). There are two readings. *top-label*, the paper's (line 763), pairs the largest class probability
+    (Naeini et al. 2015). There are two readings. *top-label*, the paper's (section IV-D2), pairs the largest class probability
     with whether that class is right. *positive-rate* (binary only) pairs the probability of the positive class with the label.
 Brier score
     Mean squared distance of the probabilities (C,) and the indicator of the class, halved. Of two classes, with each probability

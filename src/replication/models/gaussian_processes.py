@@ -1,4 +1,4 @@
-"""Gaussian process classification: sparse, variational, trained in minibatches (figure 4, line 754).
+"""Gaussian process classification: sparse, variational, trained in minibatches (figure 4, section IV-D1).
 
 The process is f ~ GP(m, s^2 exp(-|z - z'|^2 / 2 l^2)) with a learned constant mean m, scale s and one lengthscale l for each
 dimension. Its likelihood is Bernoulli with a probit link, its variational posterior a Gaussian at learned inducing points

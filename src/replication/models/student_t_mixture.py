@@ -1,4 +1,4 @@
-"""Bayes' rule with a mixture of multivariate Student-t distributions for each class (table 3, line 781).
+"""Bayes' rule with a mixture of multivariate Student-t distributions for each class (table III of the paper).
 
 The densities are fitted by expectation-maximisation with the package `studenttmixture` (Peel & McLachlan 2000).
 """

@@ -22,7 +22,7 @@ SAME_SETTINGS = {
 }
 """Studies of CLaI-M with the settings of CLaI-C, with the runs of CLaI-C by target."""
 THE_PRINTED = Hypothesis("value")
-# The groups that the paper (line 662) sees in its CIFAR-10 embedding, as class indices; line 796 adds ships to the last.
+# The groups that the paper (section IV-B) sees in its CIFAR-10 embedding, as class indices; section V adds ships to the last.
 CIFAR10_GROUPS = {"vehicles": (1, 9), "four-legged animals": (3, 4, 5, 7), "blue backgrounds": (0, 2)}
 BLUE_WITH_SHIPS = (0, 2, 8)
 

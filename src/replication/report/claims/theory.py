@@ -73,7 +73,7 @@ def is_parzen_classifier(finding: Finding) -> None:
 
 
 def _add_simulated(finding: Finding, agreements: pd.DataFrame) -> None:
-    """Add the agreement with the Parzen-window Bayes rule on simulated classes: of the printed rule, and of the paper's line 389.
+    """Add the agreement with the Parzen-window Bayes rule on simulated classes: of the printed rule, and of equation 14.
 
     If the derivation's algebra were right, its last line and the printed rule would decide alike.
     """
