@@ -114,7 +114,7 @@ rule summarise_multiclass:
     conda:
         "../../envs/environment.yaml"
     params:
-        settings=only("threads", "embedding_size", "encoder", "kernel", "hourly"),
+        settings=only("threads", "embedding_size", "encoder", "kernel"),
     message:
         "Compare the models of {wildcards.dataset}, and project its test embeddings to two dimensions."
     script:
