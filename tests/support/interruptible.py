@@ -37,7 +37,7 @@ TRAINING = REAL["training"] | {
     "augmentation": NO_AUGMENTATION | {"crop": 2, "flip": True},
 }  # fmt: skip
 SETTINGS = REAL | {
-    "embedding_size": 4, "hourly": {"lags": [1], "time_scales": [2]},
+    "embedding_size": 4,
     "inference": REAL["inference"] | {"validation_references": 20},
     "baselines": REAL["baselines"] | {"gp": {"inducing_points": 8}},
 }  # fmt: skip

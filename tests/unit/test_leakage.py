@@ -24,7 +24,6 @@ from support.repository import REAL
 CPU = torch.device("cpu")
 SEEDS = st.integers(0, 2**31 - 1)
 SHARES = st.floats(0.05, 0.6)
-HOURLY: dict[str, Any] = {"lags": [1, 3], "time_scales": [2, 8]}
 QUICKLY = settings(max_examples=40, deadline=None)
 
 
@@ -76,7 +75,7 @@ def cohorts(draw: st.DrawFn) -> dict[str, NDArray[Any]]:
 
 
 def drawn(arrays: dict[str, NDArray[Any]], fold: int, seed: int) -> Splits:
-    config = {"validation_share_recordings": 0.2, "hourly": HOURLY}
+    config = {"validation_share_recordings": 0.2}
     data = Prepared({"kind": "recordings", "variables": ["a", "b", "c"]}, arrays)
     return splits_of(data, config, RunId("stays", "clai-m", seed, fold), CPU)
 
@@ -157,7 +156,7 @@ def test_no_input_of_an_hour_depends_on_later_hours_or_other_recordings(
     rng = np.random.default_rng(seed)
 
     def inputs(values: NDArray[np.float32]) -> NDArray[np.float32]:
-        return hourly_inputs(values, recording, hours, [50.0] * 3, [10.0] * 3, **HOURLY)
+        return hourly_inputs(values, recording, hours, [50.0] * 3, [10.0] * 3)
 
     row = int(rng.integers(len(x)))
     past = (recording == recording[row]) & (np.arange(len(x)) <= row)
@@ -170,7 +169,7 @@ def test_no_input_of_an_hour_depends_on_later_hours_or_other_recordings(
 def test_no_embedding_of_an_hour_depends_on_later_hours(trunk: str) -> None:
     """From the values in clinical units to the embedding: inputs, trunk and head together."""
     torch.manual_seed(0)
-    names = hourly_names(["a", "b", "c"], **HOURLY)
+    names = hourly_names(["a", "b", "c"])
     body = build_trunk({"trunk": trunk, "width": 5, "layers": 1, "dropout": 0.5}, len(names))
     encoder = Encoder(body, ConditionedHead(5, 1, 4)).eval()
     rng = np.random.default_rng(0)
@@ -180,7 +179,7 @@ def test_no_embedding_of_an_hour_depends_on_later_hours(trunk: str) -> None:
     changed[21:35] = 1e3
     outputs = []
     for values in (x, changed):
-        inputs = hourly_inputs(values, recording, hours, [0.0] * 3, [1.0] * 3, **HOURLY)
+        inputs = hourly_inputs(values, recording, hours, [0.0] * 3, [1.0] * 3)
         with torch.no_grad():
             outputs.append(encoder(Recordings(inputs, y, recording, CPU).batch(torch.tensor([0, 1]), None)[0])[0])
     torch.testing.assert_close(outputs[0][:21], outputs[1][:21], rtol=0, atol=0)

@@ -161,7 +161,7 @@ rule project_embeddings:
     conda:
         "../../envs/environment.yaml"
     params:
-        settings=only("threads", "embedding_size", "encoder", "kernel", "hourly"),
+        settings=only("threads", "embedding_size", "encoder", "kernel"),
     message:
         "Project test embeddings of {wildcards.dataset} to two dimensions."
     script:

@@ -14,17 +14,22 @@ from replication.metrics.segments import segments
 
 Floats = NDArray[np.float32]
 
+LAGS = (1, 4, 8)
+"""Hours; each adds the change of the last value over the lag, or since the first hour."""
+TIME_SCALES = (2, 8, 32)
+"""Hours; each adds the mean and the deviation of the last value and the share of hours with a measurement, with weights that fall
+by the factor e in that time."""
 # Larger distances from the training mean are cut to this one, in standard deviations.
 _FURTHEST = 6.0
 # Later hours of the stay count as this one (two weeks).
 _LONGEST = 336
 
 
-def hourly_names(variables: Sequence[str], lags: Sequence[int], time_scales: Sequence[float]) -> list[str]:
+def hourly_names(variables: Sequence[str]) -> list[str]:
     """Return the names of the columns of `hourly_inputs`."""
     kinds = ["last value", "measured", "log hours since measured"]
-    kinds += [f"change over {lag} h" for lag in lags]
-    kinds += [f"{what} over {scale:g} h" for scale in time_scales for what in ("mean", "deviation", "share measured")]
+    kinds += [f"change over {lag} h" for lag in LAGS]
+    kinds += [f"{what} over {scale} h" for scale in TIME_SCALES for what in ("mean", "deviation", "share measured")]
     return [f"{kind}: {name}" for kind in kinds for name in variables] + ["log hour of the stay", "hour of the stay"]
 
 
@@ -34,15 +39,11 @@ def hourly_inputs(
     hours: Floats,
     mean: Sequence[float],
     sd: Sequence[float],
-    lags: Sequence[int],
-    time_scales: Sequence[float],
 ) -> Floats:
     """Return the inputs (rows, F) of each hour, in the order of `hourly_names`.
 
     x: (rows, variables), NaN where nothing was measured; rows of a recording are contiguous and in order of time. recording,
-    hours: (rows,). mean, sd: (variables,), from training rows. lags: in hours; each adds the change of the last value over the
-    lag, or since the first hour. time_scales: in hours; each adds the mean and the deviation of the last value and the share of
-    hours with a measurement, with weights that fall by the factor e in that time.
+    hours: (rows,). mean, sd: (variables,), from training rows.
     """
     starts, lengths = segments(recording)
     row = np.arange(len(x))[:, None]
@@ -57,9 +58,9 @@ def hourly_inputs(
     share = measured.astype(np.float32)
 
     columns: list[NDArray[Any]] = [value, share, since]
-    columns += [value - np.take_along_axis(value, np.maximum(row - lag, first), axis=0) for lag in lags]
+    columns += [value - np.take_along_axis(value, np.maximum(row - lag, first), axis=0) for lag in LAGS]
     moments = np.concatenate([value, np.square(value), share], axis=1)
-    for scale in time_scales:
+    for scale in TIME_SCALES:
         averages = _weighted_mean(moments, starts, lengths, np.float32(1 - np.exp(-1 / scale)))
         average, square, often = np.split(averages, 3, axis=1)
         columns += [average, np.sqrt(np.maximum(square - np.square(average), 0)), often]

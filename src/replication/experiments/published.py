@@ -137,7 +137,7 @@ def _input(run: Run) -> dict[str, Any]:
         statistics = normalisation(
             run.data["x_all"], "recordings", info["variables"], train, f"training data of {run.id}"
         )
-        names = list(hourly_names(info["variables"], **settings["hourly"]))
+        names = list(hourly_names(info["variables"]))
         return {"shape": [len(names)], "names": names, "variables": info["variables"], **statistics}
     separately = info["kind"] != "features" and settings["normalise_test_separately"]
     statistics = info["normalisation"]["test" if separately else "train"]

@@ -170,7 +170,7 @@ class Network(Model):
         if isinstance(self.network.trunk, ConvNet):
             # Prepared images may be in the order of their classes, so the first ones would be of one class.
             drawn = draw_items(splits.train, _IMAGES_TO_WHITEN, run.id.seed)
-            self.network.trunk.whiten(splits.train.batch(drawn, None)[0], run.settings["encoder"]["whitening"])
+            self.network.trunk.whiten(splits.train.batch(drawn, None)[0])
         history = self.learn(run, self.validation(run), checkpoint)
         self.module.cpu()
         return history

@@ -77,7 +77,7 @@ class Run:
                 f"overrides of {self.id.dataset}."
             )
         if kind == "recordings":
-            return len(hourly_names(self.data.info["variables"], **self.settings["hourly"]))
+            return len(hourly_names(self.data.info["variables"]))
         shape = self.data["x_train"].shape
         if (side := min(shape[1:3] if kind == "images" else shape[2:], default=1)) < TRUNKS[kind][trunk]:
             raise InputError(

@@ -67,7 +67,7 @@ def splits_of(data: Prepared, settings: Mapping[str, Any], run_id: RunId, device
     rows = recording_rows(data, settings, run_id)
     statistics = normalisation(x, "recordings", data.info["variables"], rows[0], f"training data of fold {run_id.fold}")
     mean, sd = statistics["mean"], statistics["sd"]
-    inputs = [hourly_inputs(x[r], groups[r], hours[r], mean, sd, **settings["hourly"]) for r in rows]
+    inputs = [hourly_inputs(x[r], groups[r], hours[r], mean, sd) for r in rows]
     return Splits(*(Recordings(known, y[r], groups[r], device) for known, r in zip(inputs, rows, strict=True)))
 
 

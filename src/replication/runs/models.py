@@ -11,10 +11,10 @@ Kind = Literal["samples", "rows", "embeddings"]
 
 _READ: dict[Kind, tuple[str, ...]] = {
     "samples": (
-        "device", "threads", "encoder", "target", "normalise_test_separately", "hourly", "validation_share_recordings",
+        "device", "threads", "encoder", "target", "normalise_test_separately", "validation_share_recordings",
         "training",
     ),
-    "rows": ("threads", "hourly", "validation_share_recordings", "training.samples"),
+    "rows": ("threads", "validation_share_recordings", "training.samples"),
     "embeddings": ("threads", "validation_share_recordings"),
 }  # fmt: skip
 """Settings that decide the fit of every model of a kind."""

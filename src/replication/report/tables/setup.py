@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from clailearn.errors import InputError
+from replication.datasets.hourly_inputs import LAGS, TIME_SCALES
 from replication.metrics.bootstrap import DRAWS
 from replication.metrics.classification import ECE_BINS
 from replication.report.evidence import Evidence, run_model
@@ -21,12 +22,13 @@ from replication.runs.tuning import PREFIX
 
 CHOICE_COLUMNS = ["setting", "question", "value", "reason"]
 READ_BY = {
-    "resnet2d": ("blocks", "pool"), "convnet": ("whitening",), "resnet1d": ("blocks",), "mlp": ("layers",),
+    "resnet2d": ("blocks", "pool"), "convnet": (), "resnet1d": ("blocks",), "mlp": ("layers",),
     "hours": ("layers", "dropout"), "gru": ("layers", "dropout"),
 }  # fmt: skip
 """The settings of a trunk beside its width: those that it reads (`clailearn.encoders.build_trunk`)."""
 _ABSENT = object()
 CONSTANTS = {
+    "hourly": {"lags": LAGS, "time_scales": TIME_SCALES},
     "baselines.embedding": EMBEDDING,
     "baselines.supervised_contrastive.read_out": "linear",
     "evaluation.ece_bins": ECE_BINS,
