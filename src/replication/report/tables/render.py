@@ -23,7 +23,6 @@ TABLES: dict[str, tuple[FrameOf, TexOf]] = {
     "supplement/tableS9": (supplement.sepsis_frame, supplement.sepsis_tex),
     "supplement/tableS10": (supplement.rules_frame, supplement.rules_tex),
     "supplement/tableS11": (setup.datasets_frame, setup.datasets_tex),
-    "supplement/tableS12": (setup.choices_frame, setup.choices_tex),
     "supplement/tableS13": (uses.uses_frame, uses.uses_tex),
     "supplement/tableS14": (uses.labels_frame, uses.labels_tex),
     "own/table_accuracy": (paper.accuracy_frame, paper.accuracy_tex),
@@ -51,7 +50,5 @@ def render(name: str, sources: Sources, fixed_caption: str) -> Table:
     if "with_seeds" in frame:  # means over some of a model's runs
         of_model = frame.dropna(subset="model").groupby(["dataset", "model"])["with_seeds"].first().to_dict()
         runs = [run for run in runs if str(run["seed"]) in of_model[run_dataset(run), run_model(run)].split()]
-    if name == "supplement/tableS12":
-        runs = [record for dataset in evidence.at_hand() for record in evidence.runs(dataset)]
     text = caption(fixed_caption, evidence, runs)
     return Table(frame, HEADER + make_tex(frame, sources, text), text, runs)
