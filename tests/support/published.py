@@ -64,5 +64,4 @@ def evidence_for(output: str, root: Path = PUBLISHED) -> Evidence:
 
 def sources_for(table: str, root: Path = PUBLISHED) -> Sources:
     """Return what a table is made of, with the evidence below `root`."""
-    reported, choices = (read_values(CONFIG / name) for name in ("reported_values.csv", "choices.csv"))
-    return Sources(evidence_for(table, root), PRINTED, reported, choices, REAL)
+    return Sources(evidence_for(table, root), PRINTED, read_values(CONFIG / "reported_values.csv"), REAL)

@@ -9,7 +9,6 @@ rule render_table:
         caption=caption_file,
         printed_values="workflow/config/printed_values.csv",
         reported_values="workflow/config/reported_values.csv",
-        choices="workflow/config/choices.csv",
         library=RENDERING,
     output:
         tex="<figures>/{table}.tex",
@@ -25,7 +24,7 @@ rule render_table:
     params:
         root=root_of,
         datasets=shown_in,
-        settings=lambda wildcards: config if wildcards.table in ("table2", "supplement/tableS12") else {},
+        settings=lambda wildcards: config if wildcards.table == "table2" else {},
         caption=caption_of,
     message:
         "Render {wildcards.table} from its evidence."

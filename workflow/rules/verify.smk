@@ -65,7 +65,6 @@ rule compare_published:
         captions=[f"workflow/report/{name}.rst" for name in outputs.VERIFIED_TABLES],
         printed_values="workflow/config/printed_values.csv",
         reported_values="workflow/config/reported_values.csv",
-        choices="workflow/config/choices.csv",
         library=[*RENDERING, *EVALUATION],
     output:
         "<report>/verify.csv",

@@ -18,7 +18,7 @@ from replication.runs.outputs import CLAIMS, VERIFIED_TABLES
 
 start_job(snakemake.log[0])
 sources, params = snakemake.input, snakemake.params
-values = [read_values(Path(path)) for path in (sources.printed_values, sources.reported_values, sources.choices)]
+values = [read_values(Path(path)) for path in (sources.printed_values, sources.reported_values)]
 tracked = {Path(path).name: Path(path) for path in params.outputs}
 captions = {Path(path).stem: Path(path).read_text() for path in sources.captions}
 files = {

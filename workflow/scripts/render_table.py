@@ -13,7 +13,7 @@ from replication.runs.outputs import layout_of
 start_job(snakemake.log[0])
 sources, params, targets = snakemake.input, snakemake.params, snakemake.output
 evidence = Evidence.of_files(Path(params.root), params.datasets, sources.evidence)
-values = [read_values(Path(path)) for path in (sources.printed_values, sources.reported_values, sources.choices)]
+values = [read_values(Path(path)) for path in (sources.printed_values, sources.reported_values)]
 made_of = Sources(evidence, *values, params.settings)
 table = render(layout_of(snakemake.wildcards.table), made_of, Path(sources.caption).read_text())
 Path(targets.tex).write_text(table.tex)

@@ -40,7 +40,7 @@ def readme_results(evidence: Evidence, printed_values: pd.DataFrame) -> str:
     for make_frame, datasets, keys, unit in README_TABLES:
         metrics = chosen(keys)
         part = Evidence(evidence.root, {key: evidence.expected[key] for key in datasets}, evidence.available)
-        frame = make_frame(Sources(part, printed_values, pd.DataFrame(), pd.DataFrame(), {}))
+        frame = make_frame(Sources(part, printed_values, pd.DataFrame(), {}))
         heads = ["Data", "Model", *(f"{metric.title}{unit}, printed → ours" for metric in metrics), "n"]
         rows = [row for key in datasets for row in _rows(part, frame[frame["dataset"] == key], key, metrics)]
         tables.append(table(heads, rows, len(metrics) + 1))

@@ -1,4 +1,4 @@
-"""The tables in workflow/config: what the paper prints, what others report, and what the paper leaves open."""
+"""The tables in workflow/config: what the paper prints, and what others report."""
 
 from pathlib import Path
 
@@ -9,9 +9,9 @@ def read_values(path: Path) -> pd.DataFrame:
     """Return one of the tables by its path.
 
     Columns of printed_values: table, row, metric, value, spread, unit; of reported_values: dataset, model, metric, value (per
-    cent), unit, source; of choices: setting (dotted, and empty where the code decides), question, reason.
+    cent), unit, source.
     """
-    return pd.read_csv(path, keep_default_na=path.stem != "choices")
+    return pd.read_csv(path)
 
 
 def printed_value(values: pd.DataFrame, table: str, row: str, metric: str) -> tuple[float, float]:

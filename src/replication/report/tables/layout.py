@@ -35,12 +35,11 @@ RESULT_COLUMNS = ["dataset", "model", "metric", "mean", "sd", "n", "printed", "d
 
 @dataclass(frozen=True)
 class Sources:
-    """What tables are made of: evidence, the values that the paper prints and that others report, choices and settings."""
+    """What tables are made of: evidence, the values that the paper prints and that others report, and settings."""
 
     evidence: Evidence
     printed_values: pd.DataFrame
     reported_values: pd.DataFrame
-    choices: pd.DataFrame
     settings: Mapping[str, Any]
 
 

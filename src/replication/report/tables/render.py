@@ -21,7 +21,6 @@ TABLES: dict[str, tuple[FrameOf, TexOf]] = {
     "supplement/tableS9": (supplement.sepsis_frame, supplement.sepsis_tex),
     "supplement/tableS10": (supplement.rules_frame, supplement.rules_tex),
     "supplement/tableS11": (setup.datasets_frame, setup.datasets_tex),
-    "supplement/tableS12": (setup.choices_frame, setup.choices_tex),
     "own/table_accuracy": (paper.accuracy_frame, paper.accuracy_tex),
 }
 
@@ -44,7 +43,5 @@ def render(name: str, sources: Sources, fixed_caption: str) -> Table:
     runs = evidence.runs_behind(frame) if "model" in frame else []
     if "seed" in frame:  # a table of single runs
         runs = [record for record in runs if record["seed"] in set(frame["seed"].dropna())]
-    if name == "supplement/tableS12":
-        runs = [record for dataset in evidence.at_hand() for record in evidence.runs(dataset)]
     text = caption(fixed_caption, evidence, runs)
     return Table(frame, HEADER + make_tex(frame, sources, text), text, runs)

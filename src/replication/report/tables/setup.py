@@ -1,4 +1,4 @@
-"""Supplementary tables of the setup: the open choices, the datasets, and the trials of settings."""
+"""Supplementary tables of the setup: the datasets, and the trials of settings."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,36 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from clailearn.errors import InputError
-from replication.datasets.hourly_inputs import LAGS, TIME_SCALES
-from replication.metrics.bootstrap import DRAWS
-from replication.metrics.classification import ECE_BINS
 from replication.report.evidence import Evidence, run_model
 from replication.report.labels import METRICS, Metric, chosen, in_order, model_title
 from replication.report.statistics import over_samples
 from replication.report.tables import layout
 from replication.report.tables.layout import Sources
-from replication.runs import controls
-from replication.runs.models import EMBEDDING
 from replication.runs.tuning import PREFIX
-
-CHOICE_COLUMNS = ["setting", "question", "value", "reason"]
-READ_BY = {
-    "resnet2d": ("blocks", "pool"), "convnet": (), "resnet1d": ("blocks",), "mlp": ("layers",),
-    "hours": ("layers", "dropout"), "gru": ("layers", "dropout"),
-}  # fmt: skip
-"""The settings of a trunk beside its width: those that it reads (`clailearn.encoders.build_trunk`)."""
-_ABSENT = object()
-CONSTANTS = {
-    "hourly": {"lags": LAGS, "time_scales": TIME_SCALES},
-    "baselines.embedding": EMBEDDING,
-    "baselines.supervised_contrastive.read_out": "linear",
-    "evaluation.ece_bins": ECE_BINS,
-    "evaluation.bootstrap": DRAWS,
-    "controls.seeds": controls.SEEDS,
-    "controls.traced.datasets": controls.TRACED_DATASETS,
-}
-"""The choices that settings of published runs name and that are constants now."""
 
 STATED = {
     "Samples": "images",
@@ -55,80 +31,6 @@ TRIAL_COLUMNS = [
     "data",
 ]  # fmt: skip
 TRIAL_HEADS = ["Method", "Trials", "Validation score", "Settings of the best trial", "CPU minutes", "Test score"]
-
-
-def choices_frame(sources: Sources) -> pd.DataFrame:
-    """Return setting, question, value and reason of every choice.
-
-    The value is what the runs recorded. Where no run recorded one it is that of the settings or of the code.
-
-    Raises:
-        InputError: a row names a setting that is not there.
-    """
-    evidence = sources.evidence
-    recorded = {
-        # An evaluation may be in another precision than its training.
-        key: [run.get("evaluation", {}).get("settings", {}) | run["settings"] for run in evidence.runs(key)]
-        for key in evidence.expected
-    }
-    values = sources.choices["setting"].map(
-        lambda setting: setting_text(setting, sources.settings, recorded) if setting else "in the code"
-    )
-    return sources.choices.assign(value=values)[CHOICE_COLUMNS]
-
-
-def setting_text(setting: str, settings: Mapping[str, Any], recorded: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """Return the value of a dotted setting, then the values that differ from it, each behind the name of its dataset.
-
-    Where `recorded`, the settings of runs by dataset, hold the setting, they count, not `settings`. Other datasets are left out.
-    """
-    base = _look_up(settings, setting, CONSTANTS.get(setting, _ABSENT))
-    if base is _ABSENT:
-        raise InputError(
-            f"workflow/config/choices.csv: the setting {setting!r} is not in the settings; "
-            f"name one of theirs ({', '.join(sorted(settings))}, with dots below) or remove the row"
-        )
-    texts = [_plain(base)]
-    for key, entry in [(key, entry) for key, entry in settings["datasets"].items() if key in recorded]:
-        of_runs = [_look_up(record, setting) for record in recorded.get(key, [])]
-        found = [value for value in of_runs if value is not _ABSENT]
-        if not found and (value := _look_up(entry["overrides"], setting)) is not _ABSENT:
-            values = [_plain(value)]
-        else:  # a block in the order of the settings, with what joined it since
-            blocks = [{**base, **value} if isinstance(value, Mapping) else value for value in found]
-            values = list(dict.fromkeys(map(_plain, blocks)))
-        if values and values != texts[:1]:
-            texts.append(f"{key}: {' or '.join(values)}")
-    return "; ".join(texts)
-
-
-def _look_up(settings: Any, dotted: str, otherwise: Any = _ABSENT) -> Any:
-    for key in dotted.split("."):
-        if not isinstance(settings, Mapping) or key not in settings:
-            return otherwise
-        settings = settings[key]
-    return settings
-
-
-def _plain(value: Any) -> str:
-    """Return a value as text: of a block its settings, of an encoder those that its trunk reads."""
-    if isinstance(value, Mapping):
-        read = ("trunk", "width", *READ_BY[value["trunk"]]) if "trunk" in value else value
-        return ", ".join(f"{key} {_plain(item)}" for key, item in value.items() if key in read)
-    if isinstance(value, (list, tuple)):
-        return ", ".join(map(_plain, value))
-    if isinstance(value, float):
-        return f"{value:g}"
-    return {"None": "none", "True": "yes", "False": "no"}.get(str(value), str(value))
-
-
-def choices_tex(frame: pd.DataFrame, sources: Sources, text: str) -> str:
-    """Return table S12, which runs over pages."""
-    head = layout.paragraphs("Setting", "What the paper leaves open", "Value", "Reason")
-    rows = [layout.paragraphs(*(choice[key] for key in CHOICE_COLUMNS)) for choice in frame.to_dict("records")]
-    body = "\\addlinespace[2pt]\n".join(rows)
-    columns = "p{2.8cm}p{3.3cm}p{3.8cm}p{5.4cm}"
-    return layout.long_table(head, body, columns, text, "tab:choices", sources.evidence.miniature)
 
 
 def datasets_frame(sources: Sources) -> pd.DataFrame:
