@@ -186,12 +186,6 @@ def summary(values: pd.Series) -> dict[str, Any]:
     return {"mean": mean, "sd": sd, "n": n, "low": around.low, "high": around.high}
 
 
-def by_variants(evidence: Evidence, study: str) -> pd.DataFrame:
-    """Return the metrics of a study's cells with a column for each of its factors."""
-    variants = pd.DataFrame.from_dict(evidence.expected[study]["cells"], orient="index")
-    return evidence.frame(study, "metrics.csv").merge(variants, left_on="model", right_index=True)
-
-
 def models_of(evidence: Evidence, dataset: str, always: Sequence[str] = ()) -> list[str]:
     """Return `always`, and then the other models that have metrics on a dataset, in the order of tables."""
     measured = in_order(evidence.frame(dataset, "metrics.csv")["model"])
