@@ -29,7 +29,7 @@ print(torch.bincount(next(iter(batches))[1]))
 
 # %%
 encoder = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 16))
-loss = AlignmentLoss(MahalanobisGaussian(size=16, metric="diagonal"), target="product")
+loss = AlignmentLoss(MahalanobisGaussian(size=16, metric="full"), target="product")
 optimiser = torch.optim.Adam([*encoder.parameters(), *loss.parameters()], lr=5e-3)
 for _ in range(15):
     values = []

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-Target = Literal["zero", "product", "masked", "simplex"]
+Target = Literal["zero", "product", "simplex"]
 
 
 def one_vs_rest(labels: Tensor, conditions: int) -> Tensor:
@@ -40,18 +40,15 @@ def target_matrix(anchor: Tensor, reference: Tensor, kind: Target) -> TargetMatr
 
     * `product`: y y', +1 or -1 (Algorithms 1 and 3 as printed).
     * `zero`: 0 where both are negative, else y y' (the paper's equation, section III-D1).
-    * `masked`: as `zero`, but the loss leaves pairs of negatives out instead of pulling them to 0.
     """
     if kind == "product":
         return TargetMatrix(anchor.unsqueeze(-1) * reference.unsqueeze(-2), None)
-    if kind in ("zero", "masked"):
-        # With indicators p of positives and n of negatives: T = p y' - n p', and the weights are 1 - n n'.
+    if kind == "zero":
+        # With indicators p of positives and n of negatives: T = p y' - n p'.
         positive, negative = (1 + anchor) / 2, (1 - anchor) / 2
         values = torch.stack([positive, -negative], -1) @ torch.stack([reference, (1 + reference) / 2], -2)
-        if kind == "zero":
-            return TargetMatrix(values, None)
-        return TargetMatrix(values, 1 - negative.unsqueeze(-1) * ((1 - reference) / 2).unsqueeze(-2))
-    raise ValueError(f"target is {kind!r}, expected zero, product or masked for embeddings under conditions")
+        return TargetMatrix(values, None)
+    raise ValueError(f"target is {kind!r}, expected zero or product for embeddings under conditions")
 
 
 def class_target(anchor: Tensor, reference: Tensor, classes: int, kind: Target) -> Tensor:
@@ -85,8 +82,7 @@ def balanced(target: TargetMatrix, anchor: Tensor, reference: Tensor) -> TargetM
         count = positive.sum(-1, keepdim=True)
         return 1 / torch.where(positive, count, signs.shape[-1] - count).to(signs.dtype)
 
-    pairs = weights(anchor).unsqueeze(-1) * weights(reference).unsqueeze(-2)
-    return TargetMatrix(target.values, pairs if target.weights is None else pairs * target.weights)
+    return TargetMatrix(target.values, weights(anchor).unsqueeze(-1) * weights(reference).unsqueeze(-2))
 
 
 def alignment_loss(similarity: Tensor, target: TargetMatrix) -> Tensor:
@@ -94,8 +90,7 @@ def alignment_loss(similarity: Tensor, target: TargetMatrix) -> Tensor:
     squared = nn.functional.mse_loss(similarity, target.values, reduction="none")
     if target.weights is None:
         return squared.mean((-2, -1))
-    total = target.weights.sum((-2, -1))
-    return (squared * target.weights).sum((-2, -1)) / torch.where(total > 0, total, 1)
+    return (squared * target.weights).sum((-2, -1)) / target.weights.sum((-2, -1))
 
 
 def alignment_scores(similarity: Tensor, target: TargetMatrix) -> tuple[Tensor, Tensor]:

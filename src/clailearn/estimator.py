@@ -41,17 +41,15 @@ class CLaIClassifier(
     kernel : {'gaussian', 'cosine'}, default='gaussian'
         Similarity of embeddings: 'gaussian' is CLaI-M, 'cosine' is CLaI-C. Another kernel goes by its name in
         `clailearn.kernels.KERNELS`.
-    metric : {'full', 'diagonal', 'scalar', 'identity'}, default='full'
-        Learned part of the Mahalanobis matrix M: all of it, one weight a dimension, one weight, or nothing. The cosine kernel
-        has no M and ignores it.
+    metric : {'full', 'identity'}, default='full'
+        Learned part of the Mahalanobis matrix M: all of it, or nothing. The cosine kernel has no M and ignores it.
     conditioning : {'class'} or None, default='class'
         'class' learns an embedding for each class, as the paper does; None learns one embedding for all classes. Problems with
         two classes have one embedding anyway.
-    target : {'zero', 'product', 'masked', 'simplex'}, default='zero'
-        Target similarity. Under the condition of a class, of two samples that both belong to other classes: 0, 1 ('product'), or
-        none ('masked'), so that the loss leaves the pair out; other pairs have y y'. Without conditioning, of two samples of
-        different classes: 0, -1 ('product') or -1/(C - 1) ('simplex'); others have 1. Problems with two classes always use
-        'product'.
+    target : {'zero', 'product', 'simplex'}, default='zero'
+        Target similarity. Under the condition of a class, of two samples that both belong to other classes: 0 or 1 ('product');
+        other pairs have y y'. Without conditioning, of two samples of different classes: 0, -1 ('product') or -1/(C - 1)
+        ('simplex'); others have 1. Problems with two classes always use 'product'.
     rule : {'printed', 'centred', 'balanced', 'parzen'}, default='printed'
         Decision rule, see `clailearn.inference.decide`. If class shares differ, 'printed' favours the rarer class for samples
         that resemble no class much.

@@ -14,7 +14,7 @@ from torch.autograd.function import once_differentiable
 
 from clailearn.alignment import Target
 
-Metric = Literal["full", "diagonal", "scalar", "identity"]
+Metric = Literal["full", "identity"]
 
 KERNELS: dict[str, type["Kernel"]] = {}
 """Kernels by name. A subclass of `Kernel` that has a `name` enters by itself."""
@@ -123,10 +123,9 @@ class MahalanobisGaussian(Kernel):
 
     Args:
         size: number of embedding dimensions.
-        metric: the learned part of M. `full`: a lower triangular L; `diagonal`: one positive weight a dimension; `scalar`: one
-            weight; `identity`: nothing, M = I / size.
+        metric: the learned part of M. `full`: a lower triangular L; `identity`: nothing, M = I / size.
 
-    M starts at I / size for every metric. At unit-variance embeddings the mean squared distance is 2 size, so M = I would put
+    M starts at I / size for either metric. At unit-variance embeddings the mean squared distance is 2 size, so M = I would put
     exp(-d) and its gradient below float32's range from about 64 dimensions up.
 
     >>> kernel = MahalanobisGaussian(size=2, metric="identity")
@@ -144,14 +143,10 @@ class MahalanobisGaussian(Kernel):
         scale = torch.tensor(1 / math.sqrt(size), dtype=torch.float32)
         if metric == "full":
             self.root = nn.Parameter(torch.diag(scale.repeat(size)))
-        elif metric == "diagonal":
-            self.root = nn.Parameter(scale.repeat(size))
-        elif metric == "scalar":
-            self.root = nn.Parameter(scale)
         elif metric == "identity":
             self.register_buffer("root", scale)
         else:
-            raise ValueError(f"metric is {metric!r}, expected one of full, diagonal, scalar, identity")
+            raise ValueError(f"metric is {metric!r}, expected full or identity")
 
     @classmethod
     def create(cls, size: int, metric: Metric) -> Self:

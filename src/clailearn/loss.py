@@ -26,8 +26,8 @@ class AlignmentLoss(nn.Module):
 
     Args:
         kernel: compares embeddings. Its parameters, such as the metric of `MahalanobisGaussian`, are trained with the encoder's.
-        target: without conditions `zero`, `product` or `simplex` (`clailearn.alignment.class_target`); with conditions `zero`,
-            `product` or `masked` (`clailearn.alignment.target_matrix`). Two classes under one condition have `product`.
+        target: without conditions `zero`, `product` or `simplex` (`clailearn.alignment.class_target`); with conditions `zero` or
+            `product` (`clailearn.alignment.target_matrix`). Two classes under one condition have `product`.
         classes: C, which `simplex` needs.
         pair_weighting: `none`, or `balanced`: positives and negatives of a condition have equal weight.
 

@@ -73,7 +73,7 @@ _CHECKS: dict[str, Check] = {
     "settings.encoder.pool": SWITCH,
     "settings.encoder.layers": integer(16),
     "settings.encoder.dropout": number(0, 1),
-    "settings.kernel.metric": one_of("full", "diagonal", "scalar", "identity"),
+    "settings.kernel.metric": one_of("full", "identity"),
     "settings.mirror": SWITCH,
     "settings.precision": one_of("bfloat16", "float32"),
     "sha256": SHA256,

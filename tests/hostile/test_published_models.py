@@ -33,7 +33,7 @@ ODD = st.sampled_from(
         None, True, -1, 0, 1, 2, 7, 4096, 4097, 2**31, 2**63, 10**30, -1e30, 1e-300, 1e31, "", [], {}, [[]], [0], [1, 1],
         [2**40] * 3, ["a"] * 2, ["a", "b", "c", "d"], [-1, 1, 2], [16] * 8, [16] * 9, [1.5] * 2, [65536] * 3, "hours", "gru",
         "convnet", "resnet2d", "resnet1d", "clai-c", "cross-entropy", "gp", "images", "signals", "recordings", "identity",
-        "scalar", "bfloat16", *NUMBERS, *TEXTS,
+        "full", "bfloat16", *NUMBERS, *TEXTS,
     )
 )  # fmt: skip
 ODD_TENSORS = (

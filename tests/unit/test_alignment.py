@@ -49,23 +49,6 @@ def test_zero_target_is_the_equation_of_line_430() -> None:
     assert target.values[1].tolist() == [[-1, -1, 0, 0], [1, 1, -1, -1], [-1, -1, 0, 0]]
 
 
-def test_masked_target_leaves_pairs_of_negatives_out_of_the_loss() -> None:
-    target = target_matrix(signs(LABELS_T), signs(LABELS_R), "masked")
-    assert target.weights is not None
-    assert target.weights[1].tolist() == [[1, 1, 0, 0], [1, 1, 1, 1], [1, 1, 0, 0]]
-    s = target.values.clone()
-    s[1, 0, 2:], s[1, 2, 2:] = 0.7, -0.9
-    assert alignment_loss(s, target).tolist() == [0, 0, 0]
-    s[1, 1, 0] = -1
-    assert alignment_loss(s, target)[1].item() == pytest.approx(4 / 8), "mean over the 8 pairs that count"
-
-
-def test_masked_target_of_negatives_only_has_loss_zero_not_nan() -> None:
-    negative = -torch.ones(1, 3)
-    target = target_matrix(negative, negative, "masked")
-    assert alignment_loss(torch.rand(1, 3, 3), target).tolist() == [0]
-
-
 def test_balanced_pairs_are_those_of_a_batch_with_the_rare_class_repeated() -> None:
     torch.manual_seed(0)
     anchor, reference = torch.tensor([[1.0, -1, -1, -1]]), torch.tensor([[1.0, 1, -1, -1, -1, -1]])
@@ -107,7 +90,7 @@ def test_centring_takes_away_the_alignment_that_a_constant_similarity_has() -> N
         assert alignment_scores(target.values, target_matrix(ones, ones, "product"))[1].item() == 0, "one class only"
 
 
-@pytest.mark.parametrize("kind", ["product", "zero", "masked"])
+@pytest.mark.parametrize("kind", ["product", "zero"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_scores_are_alignments_of_the_matrices_as_they_are_and_centred(kind: Target, weighted: bool) -> None:
     generator = torch.Generator().manual_seed(0)
@@ -162,7 +145,7 @@ def test_floors_of_the_design_figures() -> None:
     assert cosine.loss_floor("zero", 0.1, 10**9) == pytest.approx(0.0855, abs=5e-5)
     assert cosine.loss_floor("zero", 0.1, 32) == pytest.approx(0.10, abs=0.005)
     assert gaussian.loss_floor("zero", 0.1, 32) == pytest.approx(0.01, abs=0.005)
-    assert all(kernel.loss_floor(kind, 0.1, 32) == 0 for kernel in (cosine, gaussian) for kind in ("product", "masked"))
+    assert cosine.loss_floor("product", 0.1, 32) == gaussian.loss_floor("product", 0.1, 32) == 0
 
 
 def attained(kernel: Kernel, size: int, positives: int, seed: int) -> float:

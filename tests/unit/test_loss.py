@@ -84,7 +84,7 @@ def test_labels_that_do_not_fit_the_embeddings_are_refused(shape: tuple[int, ...
         ({"kernel": "cosine"}, "kernel is 'cosine', expected a Kernel"),
         ({"pair_weighting": "balance"}, "pair_weighting is 'balance'"),
         ({"pair_weighting": "balanced"}, "needs embeddings under conditions"),
-        ({"target": "masked"}, "expected product, zero, simplex"),
+        ({"target": "hinge"}, "expected product, zero, simplex"),
         ({"target": "simplex", "classes": 1}, "needs classes"), ({"target": "simplex", "classes": 2}, "from 0 to 1"),
     ],
 )  # fmt: skip

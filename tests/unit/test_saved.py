@@ -38,7 +38,7 @@ class Trunk(nn.Module):
         (NAMES[Y], {}),
         (NAMES[Y].astype(object), {}),
         (Y, {"kernel": "cosine", "precision": "float32", "calibration": None, "rule": "parzen"}),
-        (Y, {"conditioning": None, "max_references": np.int64(20), "metric": "diagonal"}),
+        (Y, {"conditioning": None, "max_references": np.int64(20), "metric": "identity"}),
         (NAMES[Y], {"trunk": Trunk()}),
     ],
 )
