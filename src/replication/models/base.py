@@ -22,7 +22,7 @@ from clailearn.kernels import Cosine, Kernel, MahalanobisGaussian
 from clailearn.tensors import fill_module, load_tensors
 from clailearn.trainer import Epoch, Figures, TrainingSettings, precision_context, train
 from replication.models.batches import Splits
-from replication.models.embedding import Embedded, ImageView, draw_items, further_views, labels_of, outputs, plain
+from replication.models.embedding import Embedded, draw_items, further_views, labels_of, outputs, plain
 from replication.models.run import Run
 from replication.runs.models import MODELS
 
@@ -139,12 +139,13 @@ class Network(Model):
         return self.scores_at(run, items, torch.arange(len(items)))
 
     def scores_at(self, run: Run, items: Items, positions: Tensor) -> Floats:
-        """Return the scores of the items at these positions, the mean over the views of each."""
-        return np.mean([self.scores_of(run, items, positions, view) for view in (plain, *further_views(run))], axis=0)
+        """Return the scores of the items at these positions, of each the mean over its views.
 
-    def scores_of(self, run: Run, items: Items, positions: Tensor, view: ImageView) -> Floats:
-        """Return the scores of a view of items: the outputs (samples, C) of the module, or of two classes their difference."""
-        return log_odds(outputs(run, self.module, items, positions, view=view).double().numpy())
+        They are the outputs (samples, C) of the module, or of two classes their difference (samples,).
+        """
+        views = (plain, *further_views(run))
+        scores = [outputs(run, self.module, items, positions, view=view).double().numpy() for view in views]
+        return np.mean([log_odds(of_view) for of_view in scores], axis=0)
 
     def views(self) -> list[View]:
         """Return the embeddings that controls look at, the usual one first."""

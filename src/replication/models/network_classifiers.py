@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Self
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -11,9 +12,9 @@ from clailearn.checkpoints import Checkpoint
 from clailearn.encoders import Classifier, Encoder, build_classifier, build_encoder
 from clailearn.learning import class_draw
 from clailearn.trainer import Epoch
-from replication.models.base import Floats, Network, View, both_views, draw_references, draw_shift
+from replication.models.base import Floats, Network, View, both_views, draw_references, draw_shift, validation_figures
 from replication.models.batches import Splits
-from replication.models.embedding import ImageView, labels_of, outputs, plain
+from replication.models.embedding import ImageView, draw_items, further_views, labels_of, outputs, plain
 from replication.models.row_classifiers import LogisticRegression
 from replication.models.run import Run
 
@@ -61,7 +62,7 @@ class SupervisedContrastive(Network):
     """
 
     network: Encoder
-    read_out: Callable[[Any], Floats] | None = None
+    read_out: Callable[[Items, Tensor], Floats] | None = None
 
     def build(self, run: Run) -> Self:
         self.module = self.network = build_encoder(run.settings, run.inputs, 1, run.id.seed)
@@ -83,28 +84,27 @@ class SupervisedContrastive(Network):
 
     def validation(self, run: Run) -> Callable[[], Epoch]:
         """Return the function that fits a read-out on some training items after each epoch, and measures it."""
-        references, measure = draw_references(run), super().validation(run)
+        references, items = draw_references(run), run.splits.val
+        positions = draw_items(items, run.settings["inference"]["validation_samples"], run.id.seed)
+        labels = labels_of(items, positions)
+        return lambda: validation_figures(self._fit_read_out(run, references)(items, positions), labels)
 
-        def validate() -> Epoch:
-            self.read_out = self._fit_read_out(run, references)
-            figures, self.read_out = measure(), None
-            return figures
-
-        return validate
-
-    def scores_of(self, run: Run, items: Items, positions: Tensor, view: ImageView) -> Floats:
-        """Return the read-out's scores of a view of items; all training items fit one that is not there yet."""
+    def scores_at(self, run: Run, items: Items, positions: Tensor) -> Floats:
+        """Return the scores of the items by a read-out that all training items fit once."""
         if self.read_out is None:
             self.read_out = self._fit_read_out(run, torch.arange(len(run.splits.train)))
-        return self.read_out(self._features(run, items, positions, view))
+        return self.read_out(items, positions)
 
-    def _fit_read_out(self, run: Run, positions: Tensor) -> Callable[[Any], Floats]:
-        """Return the function from features to scores that is fitted on training items."""
+    def _fit_read_out(self, run: Run, positions: Tensor) -> Callable[[Items, Tensor], Floats]:
+        """Return the function from positions of items to scores, means over views, that is fitted on training items."""
         x, y = self._features(run, run.splits.train, positions), labels_of(run.splits.train, positions).numpy()
         regression = LogisticRegression().fit_rows(
             x, y, x, y, inverse_penalty=[INVERSE_PENALTY], samples_per_class=SAMPLES_PER_CLASS, seed=run.id.seed
         )
-        return regression.score_rows
+        views = (plain, *further_views(run))
+        return lambda items, at: np.mean(
+            [regression.score_rows(self._features(run, items, at, view)) for view in views], axis=0
+        )
 
     def _features(self, run: Run, items: Items, positions: Tensor, view: ImageView = plain) -> Any:
         """Return the trunk's features of all samples of items, (samples, F), without augmentation."""
