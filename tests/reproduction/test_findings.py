@@ -13,7 +13,7 @@ NUMBER = re.compile(r"(?<![\w.])[-+]?\d+\.\d+(?:e-\d+)?")
 
 
 def named(heading: str) -> list[Path]:
-    """The files of a heading such as `What was found (tables 1 and S4, claim 9; `alignment.csv` of the evidence)`."""
+    """The files of a heading such as `What was found (tables 1 and S2, claim 9; `alignment.csv` of the evidence)`."""
     files: list[Path] = []
     kind = ""
     for word, file in re.findall(r"\b(table|figure|claim|S?\d+[ab]?)s?\b|`([\w.]+)`", heading.rpartition("(")[2]):

@@ -105,7 +105,7 @@ def test_all_tables_compile(datasets: tuple[str, ...], tmp_path: Path) -> None:
 
 
 def test_comparisons_have_p_values_adjusted_for_all_of_the_table_and_name_what_is_not_computed(tmp_path: Path) -> None:
-    frame = rendered("supplement/tableS4").frame.dropna(subset=["p"])
+    frame = rendered("supplement/tableS2").frame.dropna(subset=["p"])
     assert frame["p_holm"].tolist() == holm(frame["p"].to_numpy()).tolist()
     compared = pd.read_csv(PUBLISHED / "cifar10" / "evidence" / "comparisons.csv")
     row = compared.query("model == 'clai-m' and other == 'clai-c' and metric == 'accuracy'")
@@ -114,7 +114,7 @@ def test_comparisons_have_p_values_adjusted_for_all_of_the_table_and_name_what_i
     assert shown[names].to_numpy() == pytest.approx(100 * row[names].to_numpy())
     root = copy_evidence(tmp_path / "published", "cifar10")
     (root / "cifar10" / "evidence" / "comparisons.csv").unlink()
-    missing = rendered("supplement/tableS4", root).frame.query("dataset == 'cifar10'")
+    missing = rendered("supplement/tableS2", root).frame.query("dataset == 'cifar10'")
     assert missing["data"].tolist() == ["not computed: its evidence has no comparisons.csv"]
 
 

@@ -92,7 +92,7 @@ def test_runs_with_other_settings_than_the_best_trial_are_no_test_of_it(tmp_path
             training = record["settings"]["training"] | {"learning_rate": 0.12345}
             record["settings"] = record["settings"] | {"training": training}
     write_records(root / "cifar10" / "evidence" / RUNS, records)
-    frame = trials_frame(sources_for("supplement/tableS6", root))
+    frame = trials_frame(sources_for("supplement/tableS3", root))
     assert "cross-entropy" in set(frame.loc[frame["trial"].isna(), "model"])
     assert "clai-c" not in set(frame.loc[frame["trial"].isna(), "model"])
 
@@ -109,14 +109,14 @@ def test_settings_of_the_dataset_stay_within_one_standard_error_of_the_best(
         for seed in (0, 1)
     ]
     change(root, TUNED, "metrics.csv", lambda metrics: pd.DataFrame(rows, columns=metrics.columns))
-    evidence = sources_for("supplement/tableS6", root).evidence
+    evidence = sources_for("supplement/tableS3", root).evidence
     assert best_trials(evidence, TUNED) == {"clai-m": chosen}
 
 
 @pytest.mark.parametrize("dataset", REAL["tuning"])
 def test_runs_have_the_settings_of_the_best_published_trials(dataset: str) -> None:
     tuning = PREFIX + dataset
-    evidence = sources_for("supplement/tableS6").evidence
+    evidence = sources_for("supplement/tableS3").evidence
     if not evidence.has(tuning):
         pytest.skip(f"no evidence of {tuning} is published")
     best = best_trials(evidence, tuning)

@@ -41,7 +41,7 @@ _REPOSITORY = {
 TABLES, FIGURES = (
     {name: shown for name, shown in OUTPUTS.items() if Path(name).name.startswith(kind)} for kind in ("table", "figure")
 )
-OF_CLAIMS = "supplement/figureS7"
+OF_CLAIMS = "supplement/figureS5"
 """The figure that is drawn from the judged claims."""
 WHOLE_COHORTS = ("mimic-iv", "challenge2019")
 """The cohorts of sepsis with all their patients: the paper's, and its substitute."""
