@@ -112,7 +112,7 @@ class CLaIClassifier(
     calibration_ : float, clailearn.calibration.LogisticCalibration or None
         The temperature, or the logistic regression for two classes; None if `predict_proba` is the bare mapping.
     history_ : list of dict
-        One row an epoch: loss, alignment, centred_alignment, pairs, learning_rate, and validation_accuracy of early stopping.
+        One row an epoch: loss, alignment, centred_alignment, learning_rate, and validation_accuracy of early stopping.
     encoder_ : clailearn.encoders.Encoder
         The trained encoder.
     kernel_ : clailearn.kernels.Kernel

@@ -50,8 +50,8 @@ def collaborative_learning(
         settings, validate, checkpoint, after_pass, stop: as `clailearn.trainer.train` takes them.
 
     Returns:
-        The history, a row an epoch: epoch, loss, alignment, centred_alignment (means over steps and conditions), pairs
-        (similarities computed), learning_rate (of the step to come), and the figures of `validate`.
+        The history, a row an epoch: epoch, loss, alignment, centred_alignment (means over steps and conditions),
+        learning_rate (of the step to come), and the figures of `validate`.
 
     Raises:
         DivergenceError: see `clailearn.trainer.train`.
@@ -137,9 +137,7 @@ def collaborative_step(
             total = total + loss * scale
             rows.append(figures)
         total.backward()
-    summary = {key: torch.stack([row[key] for row in rows]).mean() for key in rows[0]}
-    summary["pairs"] = summary["pairs"] * len(rows)
-    return summary
+    return {key: torch.stack([row[key] for row in rows]).mean() for key in rows[0]}
 
 
 def _embed(
@@ -176,9 +174,7 @@ def _compare(
     value = alignment_loss(similarity, target).mean()
     with torch.no_grad():
         raw, centred = alignment_scores(similarity, target)
-        figures = {"loss": value.detach(), "alignment": raw.mean(), "centred_alignment": centred.mean()}
-    figures["pairs"] = torch.tensor(float(similarity.numel()))
-    return value, figures
+    return value, {"loss": value.detach(), "alignment": raw.mean(), "centred_alignment": centred.mean()}
 
 
 def class_draw(labels: Tensor, most: int | None, generator: torch.Generator) -> Tensor | slice:

@@ -45,10 +45,8 @@ class Steps:
         self.done += 1
 
     def means(self) -> dict[str, float]:
-        """Return the means of the figures, of `pairs` the sum, after the last step."""
+        """Return the means of the figures, after the last step."""
         means = {key: float(values.mean()) for key, values in self.figures.items()}
-        if "pairs" in means:
-            means["pairs"] *= self.number
         self.ended = time.perf_counter()  # A GPU has then finished the steps.
         return means
 

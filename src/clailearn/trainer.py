@@ -92,7 +92,7 @@ def train(
         stop: told the history after each epoch, whether to train no further; None: to the last epoch.
 
     Returns:
-        The history, a row an epoch: epoch, the means of the figures of its steps (of `pairs` the sum), learning_rate (of the
+        The history, a row an epoch: epoch, the means of the figures of its steps, learning_rate (of the
         step to come) and the figures of `validate`.
 
     Raises:
@@ -181,7 +181,7 @@ class _Training:
         """Add the row of an epoch to the history, log it, and save the state after it."""
         finished = time.perf_counter()
         self.history.append(row)
-        shown = "  ".join(f"{key} {value:.4g}" for key, value in row.items() if key not in ("epoch", "pairs"))
+        shown = "  ".join(f"{key} {value:.4g}" for key, value in row.items() if key != "epoch")
         logger.info("epoch %d/%d  %s  (%.1f s)", row["epoch"], self.epochs, shown, finished - steps.began)
         if self.checkpoint is not None:
             self.checkpoint.times["epoch_seconds"].append(round(steps.ended - steps.began, 4))

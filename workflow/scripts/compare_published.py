@@ -7,12 +7,11 @@ from pathlib import Path
 import pandas as pd
 
 from replication.report.claims.judge import judge
-from replication.report.claims.page import claim_page, claims_page
 from replication.report.evidence import Evidence
 from replication.report.printed_values import read_values
 from replication.report.tables.layout import Sources
 from replication.report.tables.render import render
-from replication.report.verify import of_claims, of_table, of_text
+from replication.report.verify import of_claims, of_table
 from replication.runs.jobs import start_job
 from replication.runs.outputs import CLAIMS, VERIFIED_TABLES
 
@@ -27,15 +26,11 @@ files = {
 }
 published = Evidence.of_files(Path(params.root), params.datasets[CLAIMS], sources.evidence)
 content = json.loads(tracked["claims.json"].read_text())
-pages = {f"{claim['id']}.md": claim_page(claim) for claim in content["claims"]}
-pages["claims.md"] = claims_page(content["claims"])
 parts = [pd.read_csv(path, dtype={"published": str, "here": str}) for path in (*sources.numbers, *sources.models)]
 for name in VERIFIED_TABLES:
     shown = params.datasets[name]
-    of_name = [Evidence(published.root, shown, published.available & {*shown}, frames) for frames in ({}, files)]
-    table, again = (render(name, Sources(evidence, *values, {}), captions[name]) for evidence in of_name)
+    evidence = Evidence(published.root, shown, published.available & {*shown}, recomputed=files)
+    again = render(name, Sources(evidence, *values, {}), captions[name])
     parts.append(of_table(name, pd.read_csv(tracked[f"{name}.csv"]), again.frame, files))
-    parts.append(of_text(f"{name}.tex", "the whole text", tracked[f"{name}.tex"].read_text(), table.tex))
 parts.append(of_claims(content["claims"], judge(replace(published, recomputed=files), values[0])))
-parts += [of_text(f"claims {name}", "the whole text", tracked[name].read_text(), page) for name, page in pages.items()]
 pd.concat(parts, ignore_index=True).to_csv(snakemake.output[0], index=False)

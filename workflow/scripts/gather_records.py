@@ -4,11 +4,9 @@ import json
 from pathlib import Path
 
 from replication.runs.jobs import start_job
-from replication.runs.record import EVALUATIONS, of_evaluation, write_records
+from replication.runs.record import write_records
 
 start_job(snakemake.log[0])
 path = Path(snakemake.output[0])
 records = [json.loads(Path(file).read_text()) for file in snakemake.input.records]
-if path.name == EVALUATIONS:
-    records = [{"run": record["run"], **of_evaluation(record)} for record in records]
 write_records(path, records)

@@ -14,16 +14,17 @@ from replication.report.cards import card
 from replication.report.evidence import printed_reading
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job
-from replication.runs.record import with_evaluation
 
 start_job(snakemake.log[0])
 given, params = snakemake.input, snakemake.params
 run = Run.open(given.prepared, params.settings, RunId.parse(given.model))
-records = [json.loads(Path(path).read_text()) for path in (given.training, given.evaluation)]
+trained, evaluated = (json.loads(Path(path).read_text()) for path in (given.training, given.evaluation))
 model = create(run.model).load(run, given.model)
 embedded = load_embedded(given.embedded) if isinstance(model, CLaI) else None
 measured = pd.read_csv(given.metrics)
 metrics = measured[printed_reading(measured)].set_index("metric")["value"]
 made = Path(snakemake.output.card)
-record = pack(run, model, embedded, KEPT_REFERENCES, with_evaluation(*records), metrics.to_dict(), made.parent)
+record = pack(
+    run, model, embedded, KEPT_REFERENCES, trained | {"evaluation": evaluated}, metrics.to_dict(), made.parent
+)
 made.write_text(card(record, params.limits))

@@ -3,7 +3,7 @@
 A dataset or study without published evidence is published whole, a dataset with its packed models. Otherwise the runs are added
 that the published evidence lacks: their rows, records and predictions. A study need not be finished: its tables say how many runs
 they rest on. Comparisons between models are computed again where a model has further runs. All other rows stay as they are, byte
-for byte. A control comes whole with further runs, and a name is replaced whole on demand.
+for byte. A name is replaced whole on demand.
 """
 
 import io
@@ -23,7 +23,6 @@ from replication.experiments.predictions import add_runs
 from replication.report.evidence import Evidence
 from replication.report.patients import is_open, read_description, withheld
 from replication.report.verify import recompute
-from replication.runs.controls import CONTROLS
 from replication.runs.gather import describe, gather_files
 from replication.runs.identity import RunId
 from replication.runs.outputs import (
@@ -156,23 +155,15 @@ def _add(here: Path, evidence: Path) -> None:
 
 
 def _add_rows(source: Path, path: Path, runs: Sequence[RunId]) -> None:
-    """Add the rows of these runs to a published table; copy a control whole if it has some, since it compares runs.
-
-    Rows are read as text, so that writing them again changes no number.
-    """
-    table, control = _text(source), path.stem in CONTROLS
-    keys = {(run.model, str(run.seed), "" if run.fold is None else str(run.fold)) for run in runs}
-    further = table[_keys(table).isin(keys)]
-    if further.empty or not (control or path.exists()):
-        return
-    published = _text(path) if path.exists() else further
-    if not control:
+    """Add the rows of these runs to a published table; they are read as text, so that writing them again changes no number."""
+    table = _text(source)
+    further = table[
+        _keys(table).isin([(run.model, str(run.seed), "" if run.fold is None else str(run.fold)) for run in runs])
+    ]
+    if path.exists() and not further.empty:
+        published = _text(path)
         further = further.reindex(columns=published.columns, fill_value="")
         pd.concat([published, further]).to_csv(path, index=False)
-    elif lost := sorted(set(_keys(published)) - set(_keys(table))):
-        raise InputError(f"{source}: found no rows of {lost[0]}, expected those of every published run")
-    else:
-        shutil.copyfile(source, path)
 
 
 def _keys(table: pd.DataFrame) -> pd.MultiIndex:

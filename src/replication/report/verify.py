@@ -203,17 +203,11 @@ def of_table(name: str, tracked: pd.DataFrame, here: pd.DataFrame, published: Co
 def of_claims(tracked: Iterable[Mapping[str, Any]], here: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """Compare the verdicts of claims.json with those by recomputed evidence."""
     verdicts, judged = ({claim["id"]: verdict_of(claim) for claim in claims} for claims in (tracked, here))
-    names = list(dict.fromkeys([*verdicts, *judged]))
-    return pd.concat(
-        of_text("claims", f"verdict {n}", verdicts.get(n, "missing"), judged.get(n, "missing")) for n in names
-    )
-
-
-def of_text(source: str, name: str, published: str, here: str) -> pd.DataFrame:
-    """Compare two texts; of many lines the number is shown."""
-    agreement = Agreement.EQUAL if published == here else Agreement.DIFFERS
-    shown = [text if "\n" not in text else f"{len(text.splitlines())} lines" for text in (published, here)]
-    return pd.DataFrame([(source, name, *shown, agreement)], columns=COLUMNS)
+    rows = []
+    for name in dict.fromkeys([*verdicts, *judged]):
+        one, other = (side.get(name, "missing") for side in (verdicts, judged))
+        rows.append(("claims", f"verdict {name}", one, other, Agreement.EQUAL if one == other else Agreement.DIFFERS))
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def of_model(run: RunId, published: pd.DataFrame, here: pd.DataFrame, same_precision: bool) -> pd.DataFrame:

@@ -4,7 +4,7 @@ COLUMNS: dict[str, list[str]] = {
     "metrics.csv": ["dataset", "model", "seed", "fold", "rule", "shares", "metric", "value"],
     "history.csv": [
         "dataset", "model", "seed", "fold", "epoch", "loss", "floor", "alignment", "centred_alignment",
-        "validation_accuracy", "learning_rate", "pairs",
+        "validation_accuracy", "learning_rate",
     ],
     "reliability.csv": ["model", "seed", "fold", "kind", "mapping", "bin", "n", "confidence", "accuracy"],
     "similarity.csv": ["model", "seed", "class_a", "class_b", "similarity"],

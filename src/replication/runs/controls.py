@@ -90,7 +90,3 @@ def parts_of(settings: Mapping[str, Any], run: RunId) -> list[str]:
     """Return what the evaluation of a trained model adds for controls: `classes`, `rules` and `signals`, where they apply."""
     runs = {"classes": compared_runs, "rules": voting_runs, "signals": signal_runs}
     return [part for part, listed in runs.items() if run in listed(settings, run.dataset)]
-
-
-CONTROLS = ("alignment", "agreement")
-"""The evidence files of controls, without their ending."""

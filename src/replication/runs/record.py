@@ -28,11 +28,6 @@ WRITTEN = ("paper_figures", "results", "README.md")
 """Tracked paths that the workflow itself writes while runs go on. No run reads them."""
 RUNS, EVALUATIONS = "runs.jsonl", "evaluations.jsonl"
 """Files of an evidence folder that hold the records of its runs, and of the evaluations of trained models."""
-OF_EVALUATION = (
-    "commit", "dirty", "config_hash", "settings", "versions", "device", "hardware", "wall_seconds", "cpu_seconds",
-    "peak_memory_mb", "command",
-)  # fmt: skip
-"""Parts of an evaluation's record that say more than the record of its training."""
 
 
 def digest(value: Any) -> str:
@@ -123,16 +118,6 @@ class Recorder:
         Path(path).write_text(json.dumps(self.finish(**more), indent=1, sort_keys=True) + "\n")
 
 
-def with_evaluation(record: Mapping[str, Any], evaluation: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the record of a training with that of its evaluation under `evaluation`, as a published model has it."""
-    return {**record, "evaluation": of_evaluation(evaluation)}
-
-
-def of_evaluation(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parts `OF_EVALUATION` of the record of an evaluation."""
-    return {key: record[key] for key in OF_EVALUATION if key in record}
-
-
 def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
     """Write records, in any order, a line each."""
     ordered = sorted(records, key=lambda record: str(record["run"]))
@@ -149,7 +134,7 @@ def records_of(folder: Path) -> list[dict[str, Any]]:
     path = folder / EVALUATIONS
     evaluations = {record["run"]: record for record in read_records(path)} if path.exists() else {}
     return [
-        with_evaluation(record, evaluations[record["run"]]) if record["run"] in evaluations else record
+        record | {"evaluation": evaluations[record["run"]]} if record["run"] in evaluations else record
         for record in read_records(folder / RUNS)
     ]
 
