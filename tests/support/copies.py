@@ -65,10 +65,10 @@ def copy_of_repository(folder: Path) -> Tree:
 
 
 def repeatable(tree: Tree, files: Iterable[Path]) -> dict[str, bytes]:
-    """What a repetition gives to the byte, by name in the tree: all but times, of which run records and resources are full."""
+    """What a repetition gives to the byte, by name in the tree: all but times, of which run records are full."""
     kept = {}
     for file in files:
-        if file.name in ("run.json", "runs.jsonl", "evaluation.json") or "resources." in file.name:
+        if file.name in ("run.json", "runs.jsonl", "evaluation.json"):
             continue
         content = file.read_bytes()
         if file.name == "history.csv":
