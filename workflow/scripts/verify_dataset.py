@@ -7,9 +7,10 @@ from replication.report.verify import of_dataset
 from replication.runs.jobs import start_job
 
 start_job(snakemake.log[0])
-evidence = Evidence.of_files(Path(snakemake.params.root), snakemake.params.datasets, snakemake.input.evidence)
-numbers, files = of_dataset(evidence, snakemake.wildcards.dataset)
+files = [*snakemake.input.evidence, *snakemake.input.predictions]
+evidence = Evidence.of_files(Path(snakemake.params.root), snakemake.params.datasets, files)
+numbers, recomputed = of_dataset(evidence, snakemake.wildcards.dataset)
 numbers.to_csv(snakemake.output.numbers, index=False)
 Path(snakemake.output.evidence).mkdir(parents=True, exist_ok=True)
-for name, frame in files.items():
+for name, frame in recomputed.items():
     frame.to_csv(Path(snakemake.output.evidence, name), index=False, float_format="%.17g")
