@@ -147,7 +147,7 @@ def evidence_of(wildcards):
 
 
 def shown_in(wildcards):
-    """What an output says of the datasets and studies that it shows, outputs.available or not."""
+    """What an output says of the datasets and studies that it shows, available or not."""
     return outputs.descriptions(outputs.evidence_behind(name_of(wildcards), config), config)
 
 
