@@ -110,7 +110,6 @@ class Recorder:
             "wall_seconds": round(earlier_seconds + time.perf_counter() - self.started, 2),
             "cpu_seconds": round(earlier_cpu_seconds + time.process_time(), 2),
             "peak_memory_mb": round(peak_memory()),
-            "command": "",
             **more,
         }
 
@@ -121,7 +120,8 @@ class Recorder:
 def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
     """Write records, in any order, a line each."""
     ordered = sorted(records, key=lambda record: str(record["run"]))
-    path.write_text("".join(json.dumps(record, sort_keys=True) + "\n" for record in ordered))
+    lines = (json.dumps(record, sort_keys=True, separators=(",", ":")) for record in ordered)
+    path.write_text("".join(f"{line}\n" for line in lines))
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:
