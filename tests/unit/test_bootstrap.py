@@ -103,6 +103,12 @@ def test_draws_and_the_jackknife_are_of_patients_fold_after_fold() -> None:
     assert tuple(table.loc["auprc", ["low", "high"]]) == pytest.approx(bca_limits(whole.mean(), draws, jackknife))
 
 
+def test_limits_weigh_the_jackknife_of_folds_by_their_numbers_of_groups() -> None:
+    """By hand: the influences are 1/2, -1/2 and 4/3, 4/3, -8/3, the acceleration is -0.063526."""
+    draws, jackknife = np.arange(1001) / 1000, [np.array([1.0, 3.0]), np.array([0.0, 0.0, 6.0])]
+    assert bca_limits(0.5, draws, jackknife) == pytest.approx((0.012588, 0.959329), abs=1e-5)
+
+
 def test_limits_of_a_statistic_that_never_varies_are_the_statistic_and_without_draws_there_are_none() -> None:
     same = np.full(20, 0.5)
     assert bca_limits(0.5, same, [same]) == (0.5, 0.5)

@@ -202,3 +202,10 @@ def test_early_stopping_keeps_the_weights_of_the_best_epoch(groups: Any, capsys:
     assert len(capsys.readouterr().out.splitlines()) == len(accuracies)
     CLaIClassifier(epochs=2).fit(X[TRAIN], Y[TRAIN])
     assert capsys.readouterr().out == ""
+
+
+def test_how_long_early_stopping_waits_does_not_change_the_weights_that_it_keeps() -> None:
+    settings = {"random_state": 0, "calibration": None, "epochs": 200, "early_stopping": True}
+    first, second = (CLaIClassifier(**settings, n_iter_no_change=epochs).fit(X[TRAIN], Y[TRAIN]) for epochs in (6, 8))
+    assert len(second.history_) == len(first.history_) + 2  # the best epoch is the same
+    np.testing.assert_array_equal(first.transform(X[TEST]), second.transform(X[TEST]))
