@@ -68,7 +68,7 @@ def repeatable(tree: Tree, files: Iterable[Path]) -> dict[str, bytes]:
     """What a repetition gives to the byte, by name in the tree: all but times, of which run records are full."""
     kept = {}
     for file in files:
-        if file.name in ("run.json", "runs.jsonl", "evaluation.json"):
+        if file.name in ("run.json", "runs.jsonl", "evaluation.json", "evaluations.jsonl"):
             continue
         content = file.read_bytes()
         if file.name == "history.csv":
