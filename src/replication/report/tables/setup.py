@@ -176,9 +176,9 @@ def best_trials(evidence: Evidence, tuning: str) -> dict[str, int]:
 def _test_rows(evidence: Evidence, dataset: str, method: str, metric: Metric, drawn: pd.Series) -> list[dict[str, Any]]:
     """Return the row of a method's test score; none where the dataset has no runs of it, or runs with other settings."""
     runs = _settings(evidence, dataset, [method]).reindex(columns=drawn.index)
-    (found,) = layout.result_rows(evidence, dataset, [method], [metric])
-    if not found["n"] or (runs.map(str) != drawn.map(str)).any(axis=None):
+    if runs.empty or (runs.map(str) != drawn.map(str)).any(axis=None):
         return []
+    (found,) = layout.result_rows(evidence, dataset, [method], [metric])
     found["method"] = method
     sampled = over_samples(evidence.frame(dataset, "comparisons.csv"), metric.key, method) if found["n"] == 1 else None
     return [found | {"low": sampled.low * metric.scale, "high": sampled.high * metric.scale} if sampled else found]
