@@ -71,6 +71,27 @@ def test_validation_that_is_not_finite_is_divergence() -> None:
         collaborative_learning(encoder(), Cosine(), data(), 3, SETTINGS, lambda: {"heldout": float("inf")}, None)
 
 
+@pytest.mark.parametrize(
+    ("precision", "advice"), [("bfloat16", "set precision to float32"), ("float32", "lower learning_rate")]
+)
+def test_weights_that_alone_are_not_finite_are_named_and_bfloat16_is_advised_against(
+    precision: Any, advice: str
+) -> None:
+    model = encoder()
+    name, weights = list(model.named_parameters())[1]
+
+    def damage() -> dict[str, float]:
+        weights.data[0] = float("nan")
+        return {}
+
+    with pytest.raises(
+        DivergenceError, match=rf"the loss is \d\S* and weights are not finite, 0\.{name} first.*; {advice}$"
+    ):
+        collaborative_learning(
+            model, Cosine(), data(), 3, dataclasses.replace(SETTINGS, precision=precision), damage, None
+        )
+
+
 def test_a_triangular_rate_rises_and_falls_in_straight_lines() -> None:
     history = run(
         encoder(),

@@ -36,7 +36,7 @@ from replication.runs.outputs import (
     published_models,
 )
 from replication.runs.record import EVALUATIONS, RUNS, read_records, records_of, write_records
-from replication.runs.settings import runs_of_study
+from replication.runs.settings import data_of, runs_of_study, training_samples
 
 LARGEST = {".parquet": 5 * 2**20, ".safetensors": 4 * 2**20}
 """Largest sizes of tracked files in bytes: predictions of a model (3 MB for a million hours), and weights with references."""
@@ -100,7 +100,6 @@ def _whole(name: str, source: Path, settings: Mapping[str, Any]) -> dict[Path, P
 
 def _gather_finished(name: str, source: Path, settings: Mapping[str, Any], folder: Path) -> Path:
     """Gather the finished runs of a study that is not finished in `folder`, and return it."""
-    study = settings["studies"][name]
     runs = [source / str(run) for run in runs_of_study(settings, name)]
     finished = [run for run in runs if (run / "metrics.csv").exists()]
     if not finished:
@@ -111,8 +110,8 @@ def _gather_finished(name: str, source: Path, settings: Mapping[str, Any], folde
     for file in ("metrics.csv", "history.csv"):
         gather_files([run / file for run in finished], file, of_study=True).to_csv(folder / file, index=False)
     write_records(folder / RUNS, [json.loads((run / "run.json").read_text()) for run in finished])
-    samples = study["overrides"].get("training", {}).get("samples")
-    (folder / DESCRIPTION).write_text(describe(source / study["dataset"] / "prepared" / DESCRIPTION, samples))
+    prepared = source / data_of(settings, name) / "prepared" / DESCRIPTION
+    (folder / DESCRIPTION).write_text(describe(prepared, training_samples(settings, name)))
     return folder
 
 
