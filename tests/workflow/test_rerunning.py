@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from replication.runs.outputs import prediction_files
+from replication.runs.outputs import evidence_files, prediction_files
 from support.copies import Tree
 from support.repository import MINI
 
@@ -20,8 +20,8 @@ TAKE_OVER = ["--touch", "--forceall", "evidence"]
 
 def test_evidence_is_taken_over_without_computing_anything(tree: Tree, miniature: Tree) -> None:
     """A fresh copy is given somebody's evidence of a dataset and of the numerical checks, and nothing else."""
-    predictions = prediction_files("results/mini", "cifar10", MINI)
-    assert miniature.snakemake("--cores", "2", *predictions).returncode == 0
+    evidence = [file for files in (evidence_files, prediction_files) for file in files("results/mini", "cifar10", MINI)]
+    assert miniature.snakemake("--cores", "2", *evidence).returncode == 0
     for name in ("cifar10", "theory"):
         source = miniature.path / "results" / "mini" / name / "evidence"
         shutil.copytree(source, tree.path / "results" / "real" / name / "evidence")
