@@ -17,7 +17,7 @@ from replication.report.claims.hypothesis import Outcome
 from replication.report.claims.judge import find, judge
 from replication.report.claims.multiclass import CIFAR10_GROUPS, grouping_p, minus_printed
 from replication.report.claims.training import lead
-from replication.report.evidence import Evidence, _read_csv, _read_records, by_setting
+from replication.report.evidence import Evidence, _read_csv, _read_records
 from replication.report.statistics import Interval
 from replication.runs.columns import COLUMNS
 from replication.runs.outputs import CLAIM_TEXTS
@@ -325,8 +325,7 @@ def test_the_parzen_rule_needs_the_algebra_and_the_decisions(
     put(root, "cifar10", "agreement.csv", {"clai-m": agree}, quantity="agreement")
 
     def edit(checks: pd.DataFrame) -> pd.DataFrame:
-        derived = checks["setting"].str.contains("rule=derivation")
-        return checks.assign(value=np.where(derived, of_derivation, 0.995))
+        return checks.assign(value=np.where(checks["rule"] == "derivation", of_derivation, 0.995))
 
     change(root, "theory", "theory.csv", edit)
     assert outcome(root, "10") == verdict
@@ -352,7 +351,7 @@ def test_cost_is_judged_by_time_a_pass_and_memory_but_in_miniature(
 
     def edit(frame: pd.DataFrame) -> pd.DataFrame:
         """Let time and memory grow with a power of the passes and of the classes."""
-        own = by_setting(frame[frame["comparison"].eq("classes") & frame["variant"].eq("printed")])
+        own = frame[frame["comparison"].eq("classes") & frame["variant"].eq("printed")]
         forward, backward = np.transpose(
             [trunk_passes("printed", m, c) for m, c in zip(own["M"], own["C"], strict=True)]
         )

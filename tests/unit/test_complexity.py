@@ -95,7 +95,8 @@ def test_each_part_times_its_schedules(measurement: Measurement, part: str, vari
 
 
 def test_each_peak_is_that_of_a_process_of_its_own() -> None:
-    cases = [Case("", "", "", partial(partial, torch.ones, count, dtype=torch.uint8)) for count in (2**27, 2**20)]
+    shape = Shape(BATCHES, BATCH, CLASSES)
+    cases = [Case("", "", shape, partial(partial, torch.ones, count, dtype=torch.uint8)) for count in (2**27, 2**20)]
     large, small = (row[-1] for row in complexity.peaks(cases, CPU))
     assert large == pytest.approx(128, abs=8)
     assert small < 16

@@ -2,7 +2,7 @@
 
 The schedules of a comparison run in turn within each repetition, in an order that rotates. So a ratio compares times of the same
 repetition, and a machine that slows down does so for all schedules. Each row has the columns of `benchmark.csv`: comparison,
-variant (the schedule), setting (`name=value` pairs separated by semicolons), repetition, quantity and value. The quantities:
+variant (the schedule), M, C and B (`Shape`), repetition, quantity and value. The quantities:
 
 seconds
     Of an epoch.
@@ -39,7 +39,7 @@ from replication.runs.columns import COLUMNS
 from replication.runs.jobs import use_threads
 from replication.runs.record import peak_gpu_memory, peak_memory
 
-Row = tuple[str, str, str, int, str, float]
+Row = tuple[str, str, int, int, int, int, str, float]
 SCHEDULES = ("printed", "sequential", "joint")
 """Algorithm 3; its gradient at less cost; all classes in one pass."""
 CHANNELS = 3
@@ -52,17 +52,19 @@ class Shape(NamedTuple):
     batch_size: int
     classes: int
 
-    def __str__(self) -> str:
-        return f"M={self.batches};C={self.classes};B={self.batch_size}"
-
 
 class Case(NamedTuple):
     """A computation to measure. `prepare` builds what it starts from, and returns it."""
 
     comparison: str
     variant: str
-    setting: str
+    shape: Shape
     prepare: Callable[[], Callable[[], Any]]
+
+    def row(self, repetition: int, quantity: str, value: float) -> Row:
+        """Return a row of `benchmark.csv`."""
+        batches, batch_size, classes = self.shape
+        return self.comparison, self.variant, batches, classes, batch_size, repetition, quantity, value
 
 
 class Sizes(NamedTuple):
@@ -95,7 +97,7 @@ def time_in_turn(cases: Sequence[Case], sizes: Sizes) -> list[Row]:
         for case in [*cases[first:], *cases[:first]]:
             timer = Timer("run()", globals={"run": case.prepare()}, num_threads=torch.get_num_threads())
             times = timer.blocked_autorange(min_run_time=sizes.least_seconds)
-            rows.append((*case[:3], repetition, "seconds", times.median))
+            rows.append(case.row(repetition, "seconds", times.median))
     return rows
 
 
@@ -119,7 +121,7 @@ def peaks(cases: Sequence[Case], device: torch.device) -> list[Row]:
     else:  # The threads of this process do not survive a fork, so there is one.
         with multiprocessing.get_context("fork").Pool(1, use_threads, [1], maxtasksperchild=1) as pool:
             values = pool.map(measured, cases, chunksize=1)
-    return [(*case[:3], 0, "peak_memory_mb", value) for case, value in zip(cases, values, strict=True)]
+    return [case.row(0, "peak_memory_mb", value) for case, value in zip(cases, values, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -146,19 +148,21 @@ class Measurement:
 
     def _epochs(self, comparison: str, variants: Sequence[str], shape: Shape) -> list[Case]:
         prepare = partial(self._prepare_epoch, shape)
-        return [Case(comparison, variant, str(shape), partial(prepare, variant)) for variant in variants]
+        return [Case(comparison, variant, shape, partial(prepare, variant)) for variant in variants]
 
     def _time_schedules(self, comparison: str, variants: Sequence[str], shape: Shape) -> list[Row]:
         """Time an epoch of each schedule, and predict its seconds from those of a bare pass in the same repetition."""
-        bare = [Case("", name, "", partial(self._prepare_pass, shape, name == "both")) for name in ("forward", "both")]
-        rows = time_in_turn([*self._epochs(comparison, variants, shape), *bare], self.sizes)
-        seconds = {(row[1], row[3]): row[5] for row in rows}
+        passes = ("forward", "both")
+        bare = [Case("", name, shape, partial(self._prepare_pass, shape, name == "both")) for name in passes]
+        epochs = self._epochs(comparison, variants, shape)
+        rows = time_in_turn([*epochs, *bare], self.sizes)
+        seconds = {(variant, repetition): value for _, variant, _, _, _, repetition, _, value in rows}
         rows = [row for row in rows if row[0]]
-        for variant, repetition in itertools.product(variants, range(self.sizes.repetitions)):
-            forward, backward = trunk_passes(variant, shape.batches, shape.classes)
+        for epoch, repetition in itertools.product(epochs, range(self.sizes.repetitions)):
+            forward, backward = trunk_passes(epoch.variant, shape.batches, shape.classes)
             once = seconds["forward", repetition]
             predicted = forward * once + backward * (seconds["both", repetition] - once)
-            rows.append((comparison, variant, str(shape), repetition, "predicted", predicted))
+            rows.append(epoch.row(repetition, "predicted", predicted))
         return rows
 
     def _prepare_epoch(self, shape: Shape, variant: str) -> Callable[[], None]:

@@ -1,6 +1,6 @@
 """Numerical checks of the mathematics of claims 9 and 10; no data needed.
 
-Each check returns tidy rows (check, setting, quantity, value). A setting is `name=value` pairs joined by semicolons.
+Each check returns rows with columns of `theory.csv`; a column that a check does not set is empty.
 """
 
 import itertools
@@ -16,8 +16,9 @@ from torch import Tensor
 from clailearn.alignment import TargetMatrix, alignment_loss, alignment_scores
 from clailearn.inference import RULES, decide, parzen_means, predict_labels
 from clailearn.kernels import Kernel, MahalanobisGaussian
+from replication.runs.columns import COLUMNS
 
-Row = tuple[str, str, str, float]
+Row = dict[str, object]
 
 SEEDS = (0, 1, 2)
 MINIATURE_SEEDS = (0,)
@@ -30,9 +31,9 @@ BATCHES, DRAWS = (8, 64), 200
 
 
 def check_all(seeds: Sequence[int]) -> pd.DataFrame:
-    """Run both checks with every seed of the random draws; columns check, setting, quantity, value."""
+    """Run both checks with every seed of the random draws; columns of `theory.csv`."""
     rows = [row for seed in seeds for check in (check_parzen, check_bound) for row in check(seed)]
-    return pd.DataFrame(rows, columns=["check", "setting", "quantity", "value"])
+    return pd.DataFrame(rows, columns=COLUMNS["theory.csv"]).astype({"size": "Int64"})
 
 
 def simulate(share: float, bandwidth: float, seed: int) -> tuple[Kernel, Tensor, Tensor, Tensor, NDArray[np.bool_]]:
@@ -69,8 +70,9 @@ def check_parzen(seed: int) -> list[Row]:
         decisions: dict[str, Tensor] = {rule: decide(means, rule) for rule in RULES}
         decisions["derivation"] = p**2 * (2 * positive - 1) - (1 - p) ** 2 * (2 * negative - 1)
         for rule, f in decisions.items():
-            setting = f"share={share:g};bandwidth={bandwidth:g};rule={rule};seed={seed}"
-            rows.append(("parzen", setting, "agreement_kde", float((predict_labels(f).numpy() == kde).mean())))
+            agreement = float((predict_labels(f).numpy() == kde).mean())
+            drawn = {"check": "parzen", "share": share, "bandwidth": bandwidth, "rule": rule, "seed": seed}
+            rows.append({**drawn, "quantity": "agreement_kde", "value": agreement})
     return rows
 
 
@@ -87,5 +89,6 @@ def check_bound(seed: int) -> list[Row]:
         similarity = scale * (mix * target + (1 - mix) * noise)
         of_signs = TargetMatrix(target, None)
         loss, aligned = alignment_loss(similarity, of_signs), alignment_scores(similarity, of_signs)[0]
-        rows.append(("bound", f"size={size};seed={seed}", "smallest_margin", float((loss - (1 - aligned**2)).min())))
+        smallest = float((loss - (1 - aligned**2)).min())
+        rows.append({"check": "bound", "size": size, "seed": seed, "quantity": "smallest_margin", "value": smallest})
     return rows

@@ -210,19 +210,6 @@ def printed_reading(metrics: pd.DataFrame, rule: str = PRINTED_RULE, shares: str
     return metrics["rule"].fillna("").isin([rule, ""]) & metrics["shares"].fillna("").isin([shares, ""])
 
 
-def by_setting(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows with the names in the column `setting` as further columns, of numbers where all values are numbers.
-
-    A setting is `name=value` pairs separated by semicolons.
-    """
-    pairs = [dict(pair.split("=", 1) for pair in str(setting).split(";")) for setting in frame["setting"]]
-    settings = pd.DataFrame(pairs, index=frame.index, dtype=object)
-    numbers = settings.apply(pd.to_numeric, errors="coerce")
-    whole = numbers.columns[numbers.count() == settings.count()]
-    settings[whole] = numbers[whole]
-    return frame.assign(**settings)
-
-
 def run_name(record: Mapping[str, Any]) -> str:
     """Return the key of the dataset or study of a run record, whose folder holds its evidence."""
     return RunId.parse(record["run"]).name

@@ -20,8 +20,8 @@ COLUMNS: dict[str, list[str]] = {
     "latent.csv": ["model", "seed", "fold", "quantity", "value"],
     "alignment.csv": ["model", "seed", "epoch", "kernel", "centred_alignment"],
     "agreement.csv": ["model", "seed", "fold", "share", "quantity", "value"],
-    "theory.csv": ["check", "setting", "quantity", "value"],
-    "benchmark.csv": ["comparison", "variant", "setting", "repetition", "quantity", "value"],
+    "theory.csv": ["check", "share", "bandwidth", "rule", "size", "seed", "quantity", "value"],
+    "benchmark.csv": ["comparison", "variant", "M", "C", "B", "repetition", "quantity", "value"],
 }  # fmt: skip
 
 STUDY_HISTORY = [*COLUMNS["history.csv"], "turn_change", "operations", "seconds"]

@@ -6,7 +6,6 @@ from replication.metrics.passes import trunk_passes
 from replication.report.claims.finding import PER_CENT, POINTS, Finding, Place, Unit
 from replication.report.claims.hypothesis import ANY, NOT_LESS, Hypothesis, decided
 from replication.report.claims.sources import KERNELS, of_vote
-from replication.report.evidence import by_setting
 from replication.report.statistics import gap
 from replication.runs.outputs import BENCHMARK
 
@@ -27,7 +26,6 @@ def time_grows_with_classes(finding: Finding) -> None:
         finding.missing.append("time and peak memory for several numbers of batches M and of classes C")
         return
     finding.cite(BENCHMARK, "benchmark.csv")
-    own = by_setting(own)
     for comparison, size in (("classes", "C"), ("batches", "M")):
         rows = own[own["comparison"] == comparison]
         fewest, most = rows[size].min(), rows[size].max()
@@ -48,7 +46,7 @@ def seconds_a_pass(rows: pd.DataFrame, size: str, *, bare: bool) -> pd.DataFrame
     """Return the time of Algorithm 3 as printed over its passes, by repetition (rows) and size (columns).
 
     Args:
-        rows: of one comparison, by setting.
+        rows: of one comparison.
         size: the column that varies, M or C.
         bare: count in the time that the passes of a bare trunk would take in the same repetition, in place of seconds.
     """

@@ -5,7 +5,6 @@ import pandas as pd
 from replication.report.claims.finding import DIFFERENCE, NUMBER, PAIR, PER_CENT, POINTS, Finding, Place, Unit
 from replication.report.claims.hypothesis import ANY, MORE, Hypothesis, decided
 from replication.report.claims.sources import KERNELS, MULTICLASS, TARGETS, multiclass_sources, of_vote
-from replication.report.evidence import by_setting
 from replication.report.statistics import gap, replicates, values
 from replication.runs.controls import EMBEDDINGS
 from replication.runs.models import MODELS
@@ -68,7 +67,7 @@ def is_parzen_classifier(finding: Finding) -> None:
     checks = finding.frame(CHECKS, "theory.csv")
     simulated = checks[(checks["check"] == "parzen") & (checks["quantity"] == "agreement_kde")]
     if len(simulated):
-        _add_simulated(finding, by_setting(simulated))
+        _add_simulated(finding, simulated)
     finding.not_controlled.append("shares varied on one learned embedding")
 
 

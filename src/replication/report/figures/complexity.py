@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
-from replication.report.evidence import Evidence, by_setting
+from replication.report.evidence import Evidence
 from replication.report.figures import style
 from replication.report.figures.style import BLUE, GREEN, PURPLE, VERMILION, WIDTH, Drawn
 from replication.report.labels import MODEL_OF, VARIANT_TITLES, model_title
@@ -108,7 +108,7 @@ def growth(measured: pd.DataFrame) -> pd.DataFrame:
     """
     parts = []
     for comparison, axis in (("batches", "M"), ("classes", "C")):
-        own = by_setting(measured[measured["comparison"] == comparison])
+        own = measured[measured["comparison"] == comparison]
         predicted = own[own["quantity"] == "predicted"].groupby(axis)["value"].mean()
         for quantity in TIME_AND_MEMORY:
             values = own[own["quantity"] == quantity].groupby(axis)["value"]

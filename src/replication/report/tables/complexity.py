@@ -1,6 +1,5 @@
 """Supplementary table of time and memory of training by schedule and size."""
 
-import re
 from collections.abc import Iterable
 
 import numpy as np
@@ -26,7 +25,10 @@ def measured_frame(sources: Sources) -> pd.DataFrame:
     evidence = sources.evidence
     (dataset,) = evidence.expected
     measured = evidence.frame(dataset, "benchmark.csv").rename(columns={"repetition": "seed", "quantity": "metric"})
-    settings = sorted(measured["setting"].unique(), key=lambda text: [int(n) for n in re.findall(r"\d+", text)])
+    measured = measured.sort_values(["M", "C", "B"], kind="stable")
+    sizes = [measured[size].astype(str) for size in ("M", "C", "B")]
+    measured["setting"] = "M=" + sizes[0] + ";C=" + sizes[1] + ";B=" + sizes[2]
+    settings = measured["setting"].unique()
     by: dict[str, Iterable[str]] = {"comparison": COMPARISONS, "variant": MEASURED_TITLES, "setting": settings}
     named = {"dataset": dataset, "model": "measurements", "data": evidence.data(dataset)}
     rows = layout.rows_by(measured.assign(fold=np.nan), MEASURED_METRICS, by, named)
