@@ -9,8 +9,7 @@ from scipy.special import expit
 
 from clailearn.calibration import scaled_softmax
 from replication.experiments.predictions import Samples, fold_of, save_predictions, save_samples
-from replication.metrics.bootstrap import Predictions
-from replication.metrics.comparisons import compare_models
+from replication.metrics.bootstrap import Predictions, compare_models
 from replication.report.verify import measure
 from replication.runs.columns import COLUMNS
 from replication.runs.gather import gather

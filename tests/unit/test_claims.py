@@ -11,14 +11,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from replication.metrics.passes import trunk_passes
+from replication.metrics.intervals import Interval
+from replication.report.claims.complexity import passes_as_printed
 from replication.report.claims.finding import Estimate, Finding
 from replication.report.claims.hypothesis import Outcome
 from replication.report.claims.judge import find, judge
 from replication.report.claims.multiclass import CIFAR10_GROUPS, grouping_p, minus_printed
 from replication.report.claims.training import lead
 from replication.report.evidence import Evidence, _read_csv, _read_records
-from replication.report.statistics import Interval
 from replication.runs.columns import COLUMNS
 from replication.runs.outputs import CLAIM_TEXTS
 from support.published import EXPECTED, change, copy_evidence, describe, without_models
@@ -352,10 +352,9 @@ def test_cost_is_judged_by_time_a_pass_and_memory_but_in_miniature(
     def edit(frame: pd.DataFrame) -> pd.DataFrame:
         """Let time and memory grow with a power of the passes and of the classes."""
         own = frame[frame["comparison"].eq("classes") & frame["variant"].eq("printed")]
-        forward, backward = np.transpose(
-            [trunk_passes("printed", m, c) for m, c in zip(own["M"], own["C"], strict=True)]
+        seconds = passes_as_printed(own["M"], own["C"]) ** power * (
+            1 + 0.001 * own["C"] * own["repetition"] / own["C"].max()
         )
-        seconds = (forward + 2 * backward) ** power * (1 + 0.001 * own["C"] * own["repetition"] / own["C"].max())
         memory = own["C"] ** (power - 1)
         values = seconds.where(own["quantity"] == "seconds", memory)
         return frame.assign(value=values.reindex(frame.index).fillna(frame["value"]))

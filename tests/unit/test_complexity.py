@@ -14,9 +14,9 @@ from clailearn.encoders import ConditionedHead, Encoder
 from clailearn.kernels import Cosine
 from clailearn.learning import collaborative_learning
 from replication.experiments import complexity
-from replication.experiments.complexity import SCHEDULES, Case, Measurement, Shape
-from replication.metrics.passes import trunk_passes
+from replication.experiments.complexity import SCHEDULES, Case, Measurement, Shape, trunk_passes
 from replication.models.run import training_settings
+from replication.report.claims.complexity import passes_as_printed
 from replication.runs.columns import COLUMNS
 from replication.runs.settings import merge
 from support.repository import REAL
@@ -73,6 +73,9 @@ def test_counts_are_the_passes_that_each_schedule_makes(measurement: Measurement
         collaborative_learning(encoder, Cosine(), Vectors(x, y), CLASSES, given, dict, None)
     counted = trunk.forward_samples / BATCH, trunk.backward_samples / BATCH
     assert trunk_passes(variant, BATCHES, CLASSES) == counted
+    if variant == "printed":
+        sizes = (pd.Series([size]) for size in (BATCHES, CLASSES))
+        assert passes_as_printed(*sizes).item() == counted[0] + 2 * counted[1]
 
 
 @pytest.mark.parametrize(

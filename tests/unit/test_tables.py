@@ -8,8 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from replication.metrics.intervals import holm
 from replication.report.labels import MINI_NOTE
-from replication.report.statistics import holm
 from replication.report.tables.layout import number
 from replication.report.tables.render import TABLES, Table, render
 from support.published import PUBLISHED, change, copy_evidence, describe, sources_for, without_models

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from replication.metrics.intervals import Interval
 from replication.report.claims.finding import DIFFERENCE, POINTS, Finding, Place
 from replication.report.claims.hypothesis import (
     MORE,
@@ -19,7 +20,6 @@ from replication.report.claims.hypothesis import (
 from replication.report.claims.judge import judge
 from replication.report.claims.page import claims_frame
 from replication.report.evidence import Evidence
-from replication.report.statistics import Interval
 from support.published import EXPECTED, copy_evidence
 from support.repository import PRINTED
 

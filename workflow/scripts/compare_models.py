@@ -4,7 +4,7 @@ from pathlib import Path
 
 from replication.datasets import prepared
 from replication.experiments.predictions import by_model, read_runs, samples_of
-from replication.metrics.comparisons import compare_models
+from replication.metrics.bootstrap import compare_models
 from replication.runs.jobs import start_job
 
 start_job(snakemake.log[0])

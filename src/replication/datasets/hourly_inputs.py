@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from replication.metrics.segments import segments
+from replication.metrics.hourly import segments
 
 Floats = NDArray[np.float32]
 

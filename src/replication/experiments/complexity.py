@@ -32,7 +32,6 @@ from clailearn.encoders import build_classifier, place
 from clailearn.kernels import MahalanobisGaussian
 from clailearn.learning import collaborative_learning
 from clailearn.trainer import precision_context
-from replication.metrics.passes import trunk_passes
 from replication.models.clai import build_clai
 from replication.models.run import training_settings
 from replication.runs.columns import COLUMNS
@@ -210,6 +209,18 @@ class Measurement:
                 features.backward(torch.ones_like(features))
 
         return run
+
+
+def trunk_passes(variant: str, batches: float, classes: float) -> tuple[float, float]:
+    """Return how many of M batches go forward through the trunk in an epoch, and how many gradients of batches come back.
+
+    variant: `printed` (Algorithm 3), `sequential` or `joint` (both with all references), with C classes.
+    """
+    pairs, anchors = batches * (batches - 1) / 2, batches - 1
+    if variant == "printed":  # For each pair the reference goes forward, and gradients come back to both.
+        return classes * (pairs + anchors), classes * 2 * pairs
+    loops = classes if variant == "sequential" else 1
+    return loops * (pairs + anchors), loops * (pairs + anchors)
 
 
 def random_images(shape: Shape, device: torch.device) -> tuple[Tensor, Tensor]:

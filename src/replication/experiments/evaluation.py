@@ -20,7 +20,6 @@ from replication.datasets.prepared import Prepared
 from replication.experiments.embeddings import open_view
 from replication.experiments.latent_signals import areas_around_onset, as_seen, seen_statistics
 from replication.metrics.bootstrap import Predictions
-from replication.metrics.challenge_utility import HourlyUtility, choose_alarm_threshold, hourly_utility, utility_score
 from replication.metrics.classification import (
     binary_metrics,
     choose_threshold,
@@ -28,6 +27,7 @@ from replication.metrics.classification import (
     sample_metrics,
     top_label,
 )
+from replication.metrics.hourly import HourlyUtility, choose_alarm_threshold, hourly_utility, utility_score
 from replication.models.base import Model, create
 from replication.models.batches import Splits
 from replication.models.clai import CLaI

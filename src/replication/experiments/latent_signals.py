@@ -11,7 +11,7 @@ from scipy import stats
 
 from clailearn.kernels import Kernel
 from replication.datasets.prepared import Prepared
-from replication.metrics.segments import segments
+from replication.metrics.hourly import segments
 from replication.models.embedding import Embedded, load_embedded
 from replication.models.run import Run
 from replication.models.splits import recording_rows

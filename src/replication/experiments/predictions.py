@@ -30,7 +30,7 @@ from replication.datasets.files import read_parquet, reading
 from replication.datasets.prepared import Prepared
 from replication.datasets.splits import DEVELOPMENT
 from replication.metrics.bootstrap import Fold, Predictions
-from replication.metrics.challenge_utility import hourly_utility
+from replication.metrics.hourly import hourly_utility
 from replication.runs.identity import RunId
 
 Floats = NDArray[np.float64]

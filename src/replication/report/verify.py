@@ -14,10 +14,9 @@ import numpy as np
 import pandas as pd
 
 from replication.experiments.predictions import Samples, by_model, fold_of, folds_of, load_predictions, load_samples
-from replication.metrics.bootstrap import Fold, Predictions, patient_intervals
-from replication.metrics.challenge_utility import utility_score
+from replication.metrics.bootstrap import Fold, Predictions, compare_models, patient_intervals
 from replication.metrics.classification import binary_metrics, sample_metrics
-from replication.metrics.comparisons import compare_models
+from replication.metrics.hourly import utility_score
 from replication.report.claims.page import verdict_of
 from replication.report.evidence import PRINTED_RULE, PRINTED_SHARES, Evidence, printed_reading
 from replication.report.tables.paper import TABLE1_METRICS

@@ -7,9 +7,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
+from replication.metrics.intervals import Interval, interval
 from replication.report.claims.hypothesis import Hypothesis, Outcome, agreed, all_of, n_needed, one_of
 from replication.report.evidence import Evidence
-from replication.report.statistics import Interval, interval
 
 ON_A_SUBSTITUTE, WHERE_TESTED = "on a substitute", "where tested"
 PAIR = ("clai-m", "clai-c")

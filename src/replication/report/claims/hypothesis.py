@@ -12,7 +12,7 @@ from typing import Literal
 import pandas as pd
 from scipy.special import stdtrit
 
-from replication.report.statistics import FEWEST, LEVEL, Interval, spread
+from replication.metrics.intervals import FEWEST, LEVEL, Interval, spread
 
 MARGIN = 0.01
 """Least difference that matters in accuracy, ROC-AUC, AUPRC, F1, calibration error and loss: 1 percentage point, or 0.01."""

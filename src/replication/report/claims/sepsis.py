@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from replication.metrics.intervals import gap, values
 from replication.report.claims.finding import DIFFERENCE, EFFECT, PAIR, Finding, Place
 from replication.report.claims.hypothesis import ANY, LESS, MORE, NOT_MORE, Hypothesis
 from replication.report.claims.sources import Source, of_vote, recorded
 from replication.report.evidence import PRINTED_LOSS
 from replication.report.labels import model_title
 from replication.report.printed_values import printed_value
-from replication.report.statistics import gap, values
 from replication.runs.controls import EMBEDDINGS
 from replication.runs.models import MODELS
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from replication.metrics.intervals import Interval, gap, over_samples
 from replication.report.claims.finding import PAIR, Finding, Place
 from replication.report.evidence import Evidence, printed_reading
-from replication.report.statistics import Interval, gap, over_samples
 
 MULTICLASS = ("pathmnist", "cifar10", "sleepedf")
 TARGETS = ("zero", "product")

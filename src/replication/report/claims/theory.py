@@ -2,10 +2,10 @@
 
 import pandas as pd
 
+from replication.metrics.intervals import gap, replicates, values
 from replication.report.claims.finding import DIFFERENCE, NUMBER, PAIR, PER_CENT, POINTS, Finding, Place, Unit
 from replication.report.claims.hypothesis import ANY, MORE, Hypothesis, decided
 from replication.report.claims.sources import KERNELS, MULTICLASS, TARGETS, multiclass_sources, of_vote
-from replication.report.statistics import gap, replicates, values
 from replication.runs.controls import EMBEDDINGS
 from replication.runs.models import MODELS
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from replication.metrics.intervals import interval, replicates, spread
 from replication.report.evidence import Evidence
 from replication.report.labels import Metric, in_order
-from replication.report.statistics import interval, replicates, spread
 from replication.runs.models import CLAI
 
 HEADER = "% Needs \\usepackage{booktabs}, {graphicx}, {longtable} and {xcolor}. Generated: edit nothing here.\n"

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from replication.metrics.intervals import Interval, gap, interval, minus_printed, over_samples
 from replication.report.evidence import Evidence
 from replication.report.labels import CLASS_COLOURS, MAJORITY, Metric, chosen, model_title
 from replication.report.printed_values import printed_value
-from replication.report.statistics import Interval, gap, interval, minus_printed, over_samples
 from replication.report.tables import layout
 from replication.report.tables.layout import Block, Sources
 from replication.runs.models import CLAI

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from replication.metrics.intervals import over_samples
 from replication.report.evidence import Evidence, run_cell
 from replication.report.labels import METRICS, Metric, chosen, in_order, model_title
-from replication.report.statistics import over_samples
 from replication.report.tables import layout
 from replication.report.tables.layout import Sources
 from replication.runs.tuning import PREFIX

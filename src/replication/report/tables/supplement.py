@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from replication.metrics.intervals import holm, minus, replicates
 from replication.report.evidence import PRINTED_LOSS, PRINTED_RULE, PRINTED_SHARES, Evidence, run_cell
 from replication.report.labels import RULES, SHARES, Metric, chosen, in_order, model_title
-from replication.report.statistics import holm, minus, replicates
 from replication.report.tables import layout
 from replication.report.tables.layout import Block, Sources
 from replication.report.tables.paper import PAIRS, TABLE1_MODELS, with_printed

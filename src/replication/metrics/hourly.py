@@ -1,5 +1,6 @@
-"""The utility score of the PhysioNet/CinC Challenge 2019 (Reyna et al. 2020, "Early prediction of sepsis from clinical data").
+"""Recordings in tables whose rows are hours: their rows, and the utility of alarms.
 
+The utility is that of the PhysioNet/CinC Challenge 2019 (Reyna et al. 2020, "Early prediction of sepsis from clinical data").
 The utility of an hour of a patient with sepsis depends on its distance to the onset:
 
     alarm       0 at 12 h before, rising linearly to 1 at 6 h before, falling linearly to 0 at 3 h after; -0.05 before that window
@@ -9,12 +10,10 @@ Hours later than 3 h after the onset count 0. In an hour of a patient without se
 The score is the sum over all hours of all patients, scaled to 0 for no alarm at all and to 1 for the best possible alarms.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-
-from replication.metrics.segments import segments
 
 Floats = NDArray[np.float64]
 
@@ -28,6 +27,12 @@ class HourlyUtility(NamedTuple):
 
     alarm: Floats
     silence: Floats
+
+
+def segments(values: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the first row and the length of each run of equal values (rows,), in order."""
+    starts = np.flatnonzero(np.r_[True, values[1:] != values[:-1]])
+    return starts, np.diff(starts, append=len(values))
 
 
 def hourly_utility(y: ArrayLike, recording: ArrayLike, label_hours_before: float) -> HourlyUtility:

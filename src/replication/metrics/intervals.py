@@ -1,7 +1,7 @@
-"""Replicates, spreads and intervals.
+"""Replicates, spreads and intervals of 95 %.
 
 The unit of replication is the test fold where there are folds, and the seed otherwise. Values of several seeds are averaged
-within a fold first. All spreads are sample standard deviations (ddof = 1); all intervals are two-sided 95 % Student-t intervals.
+within a fold first. All spreads are sample standard deviations (ddof = 1). Intervals over seeds or folds are Student's.
 
 Folds share training data, so their values resemble each other, and the usual interval of their mean is too narrow. Intervals
 over folds are those of the corrected resampled t-test: they take (1 / n + n_test / n_train) s^2 for the variance of the mean of
@@ -12,16 +12,18 @@ The index of a series of values names its unit, which decides the variance, so t
 A page or table of many intervals shows some that exclude 0 by chance. `holm` adjusts the p-values of such a family.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import ndtri, stdtrit
+from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
-from replication.metrics.bootstrap import LEVEL
-
+Floats = NDArray[np.float64]
+LEVEL = 0.95
+"""Coverage of all intervals."""
 UNITS = ("seed", "fold", "repetition")
 """What a value may be of."""
 FEWEST = 3
@@ -137,3 +139,66 @@ def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
     steps = p[order] * np.arange(len(order), 0, -1)
     adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
     return adjusted
+
+
+class Difference(NamedTuple):
+    """A difference with its 95 % interval and two-sided p-value; the last three are NaN where nothing varies."""
+
+    value: float
+    low: float
+    high: float
+    p: float
+
+
+def paired_difference(of_seeds: Floats, drawn: Floats, groups: int) -> Difference:
+    """Return the mean difference over seeds with its interval over seeds and samples.
+
+    Of the variance of the mean, c is the part of the samples that seeds share, the mean covariance between seeds over draws.
+    The spread of the S seeds, s^2 / S, has the rest: what training adds, and what samples add to each seed alone. It counts at
+    least as much as the draws show for the latter, so that the variance is never below that of the samples.
+
+    of_seeds: differences on the test samples (S,). drawn: the same on bootstrap samples (B, S) of so many groups; draws with a
+    NaN do not count.
+    """
+    seeds, value = len(of_seeds), float(of_seeds.mean())
+    drawn = drawn[~np.isnan(drawn).any(1)]
+    unknown = Difference(value, float("nan"), float("nan"), float("nan"))
+    if len(drawn) < 2 or groups < 2:
+        return unknown
+    # A draw of G groups varies (G - 1) / G as much as a new sample of them.
+    covariance = np.atleast_2d(np.cov(drawn, rowvar=False)) * groups / (groups - 1)
+    of_samples = covariance.mean()
+    variance, freedom = of_samples, groups - 1.0
+    if seeds > 1:
+        shared = (covariance.sum() - np.trace(covariance)) / (seeds * (seeds - 1))
+        of_training = of_seeds.var(ddof=1) / seeds
+        if of_training > of_samples - shared:
+            shared = max(shared, 0.0)  # an estimate below 0 is chance
+            variance = shared + of_training
+            freedom = variance**2 / (of_training**2 / (seeds - 1) + shared**2 / (groups - 1))
+    if not variance > 0:
+        return unknown
+    error = float(np.sqrt(variance))
+    half = float(stdtrit(freedom, (1 + LEVEL) / 2)) * error
+    return Difference(value, value - half, value + half, 2 * float(stdtr(freedom, -abs(value) / error)))
+
+
+def bca_limits(value: float, draws: Floats, jackknife: Sequence[Floats]) -> tuple[float, float]:
+    """Return the limits of the 95 % BCa interval of a statistic; NaN without draws.
+
+    They are those of `scipy.stats.bootstrap`, which would leave out single patients: too many here. If all draws (B,) lie on one
+    side of the value, the bias is that of half a draw on the other side, where SciPy's limits are NaN. jackknife: of each
+    independent sample, such as a fold, the values without one of its groups (G,).
+    """
+    draws = draws[~np.isnan(draws)]
+    if not len(draws):
+        return float("nan"), float("nan")
+    below = ((draws < value).mean() + (draws <= value).mean()) / 2
+    bias = ndtri(np.clip(below, 0.5 / len(draws), 1 - 0.5 / len(draws)))
+    without = [values[~np.isnan(values)] for values in jackknife]
+    influence = np.concatenate([(values.mean() - values) * (1 - 1 / len(values)) for values in without if len(values)])
+    scale = (influence**2).sum() ** 1.5
+    acceleration = (influence**3).sum() / (6 * scale) if scale else 0.0
+    z = bias + ndtri([(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    low, high = np.quantile(draws, ndtr(bias + z / (1 - acceleration * z)))
+    return float(low), float(high)
