@@ -11,13 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from replication.metrics.intervals import Interval
-from replication.report.claims.complexity import passes_as_printed
-from replication.report.claims.finding import Estimate, Finding
+from replication.metrics.intervals import Interval, minus_printed
+from replication.report.claims.computed import CIFAR10_GROUPS, grouping_p, passes_as_printed
 from replication.report.claims.hypothesis import Outcome
-from replication.report.claims.judge import find, judge
-from replication.report.claims.multiclass import CIFAR10_GROUPS, grouping_p, minus_printed
-from replication.report.claims.training import lead
+from replication.report.claims.judge import Finding, find, judge, record
+from replication.report.claims.numbers import compared
+from replication.report.claims.readings import Reading
 from replication.report.evidence import Evidence, _read_csv, _read_records
 from replication.runs.columns import COLUMNS
 from replication.runs.outputs import CLAIM_TEXTS
@@ -53,16 +52,25 @@ def put(root: Path, name: str, file: str, levels: Mapping[str, float], column: s
     (root / name / "evidence" / "comparisons.csv").unlink(missing_ok=True)
 
 
-def controls(finding: Finding, words: str = "") -> list[Estimate]:
-    return [e for e in finding.estimates if e.role == "control" and words in f"{e.model} {e.quantity}"]
+def controls(finding: Finding, words: str = "") -> pd.DataFrame:
+    of_role = finding.numbers[finding.numbers["role"] == "control"]
+    return of_role[(of_role["model"] + " " + of_role["quantity"]).str.contains(words, regex=False)]
+
+
+def with_option(finding: Finding, *options: str) -> pd.DataFrame:
+    return finding.numbers[finding.numbers["option"].isin(options)]
 
 
 def test_kernels_of_equal_settings_are_paired_by_seed_with_clai_c_alone(tmp_path: Path) -> None:
     """The studies of the other target hold runs of CLaI-M under the same name, with other settings."""
     root = copy_evidence(tmp_path, "same-settings-bands", "sleepedf-bands", "product-bands")
-    equal = [estimate for estimate in finding_on(root, "1").estimates if estimate.option == "same settings"]
-    assert [estimate.value.n for estimate in equal] == [3, 3]
-    assert [f"{100 * estimate.value.mean:.2f}" for estimate in equal] == ["0.42", "0.02"]
+    equal = with_option(finding_on(root, "1"), "same settings")
+    assert [value.n for value in equal["value"]] == [3, 3]
+    assert [f"{100 * value.mean:.2f}" for value in equal["value"]] == ["0.42", "0.02"]
+    assert list(equal["arms"]) == [
+        ("same-settings-bands/full_zero", "sleepedf-bands/clai-c"),
+        ("same-settings-bands/full_product", "product-bands/cosine_product"),
+    ]
 
 
 def test_datasets_without_runs_of_clai_are_named_and_not_judged(tmp_path: Path) -> None:
@@ -87,7 +95,7 @@ def test_the_difference_of_the_kernels_decides_where_there_are_three_seeds(
     change(root, "cifar10", "metrics.csv", lambda metrics: metrics[metrics["seed"] == 0])
     finding = finding_on(root, number)
     assert finding.outcome == UNTESTED
-    assert any("three seeds" in need for need in finding.missing)
+    assert any("three seeds" in need for need in finding.needs)
 
 
 def test_a_reading_that_contradicts_the_other_is_named(tmp_path: Path) -> None:
@@ -109,10 +117,10 @@ def test_a_fixed_metric_that_gains_as_much_speaks_against_the_learned_one(tmp_pa
     for level, verdict in ((0.5, NOT), (0.7, REPRODUCED)):
         put(root, "ablation", "metrics.csv", {"full_zero": level, "identity_zero": 0.6}, metric="accuracy")
         finding = finding_on(root, "1")
-        (control, *_) = controls(finding, "full M")
-        assert (control.outcome, control.target, finding.outcome) == (verdict, "zero", before)
+        control = controls(finding, "CLaI-M").iloc[0]
+        assert (control["outcome"], control["target"], finding.outcome) == (verdict, "zero", before)
     shutil.rmtree(root / "ablation")
-    assert finding_on(root, "1").not_controlled
+    assert record(finding_on(root, "1"))["not_controlled"]
 
 
 @pytest.mark.parametrize(("number", "column", "lower"), [("3a", "loss", True), ("3b", "validation_accuracy", False)])
@@ -123,9 +131,9 @@ def test_training_is_judged_by_runs_of_120_epochs_of_equal_batches(
     finding = finding_on(root, number)
     assert finding.outcome == UNTESTED, "16 epochs are an option of ours"
     if number == "3b":
-        assert {estimate.key for estimate in finding.estimates} == {"cifar10"}
+        assert set(finding.numbers["name"]) == {"cifar10"}
         assert (
-            "PathMNIST: runs of both kernels with one batch size, so that an epoch has as many steps" in finding.missing
+            "PathMNIST: runs of both kernels with one batch size, so that an epoch has as many steps" in finding.needs
         )
     copy_evidence(root, "epochs-120")
     change(root, "epochs-120", "history.csv", lambda history: history[history["cell"].str.endswith("_zero")])
@@ -136,11 +144,15 @@ def test_training_is_judged_by_runs_of_120_epochs_of_equal_batches(
         assert (finding.outcome, finding.untested) == (verdict, ["product"])
 
 
-def test_the_lead_is_the_mean_over_the_epochs_of_both_curves() -> None:
+def test_the_lead_is_the_mean_over_the_epochs_of_both_curves(tmp_path: Path) -> None:
+    root = copy_evidence(tmp_path, "cifar10")
     rows = [("a", 0, 1, 0.2), ("a", 0, 2, 0.6), ("b", 0, 1, 0.1), ("b", 0, 2, 0.4), ("b", 0, 3, 0.9)]
     history = pd.DataFrame(rows, columns=["cell", "seed", "epoch", "validation_accuracy"])
-    assert lead(history, "a", "b").tolist() == pytest.approx([0.15])
-    assert lead(history, "a", "c").empty
+    history.reindex(columns=COLUMNS["history.csv"]).to_csv(root / "cifar10/evidence/history.csv", index=False)
+    evidence, reading = Evidence.found(root, EXPECTED), Reading("", {arm: f"cifar10/{arm}" for arm in "abc"})
+    _read_csv.cache_clear()
+    (lead, _), (none, _) = (compared(evidence, reading, "mean_accuracy", arms) for arms in ("ab", "ac"))
+    assert (list(lead), len(none)) == (pytest.approx([0.15]), 0)
 
 
 @pytest.mark.parametrize(
@@ -167,8 +179,8 @@ def test_differences_count_test_samples_where_predictions_were_kept(tmp_path: Pa
     root = copy_evidence(tmp_path, "cifar10")
     for low, verdict in ((0.015, REPRODUCED), (-0.02, OPEN)):
         change(root, "cifar10", "comparisons.csv", lambda frame, low=low: frame.assign(value=0.02, low=low, high=0.05))
-        (judged,) = finding_on(root, "1").tests
-        assert (judged.outcome, judged.value.samples) == (verdict, 10000)
+        judged = finding_on(root, "1").tests.squeeze()
+        assert (judged["outcome"], judged["value"].samples) == (verdict, 10000)
 
 
 def test_the_hardest_dataset_is_below_both_others(tmp_path: Path) -> None:
@@ -178,7 +190,7 @@ def test_the_hardest_dataset_is_below_both_others(tmp_path: Path) -> None:
         finding = finding_on(root, "16")
         assert (finding.outcome, finding.qualifier) == (verdict, "on a substitute")
     without_models(root, ["clai-c"])
-    assert any("runs of CLaI-C" in need for need in finding_on(root, "16").missing)
+    assert any("runs of CLaI-C" in need for need in finding_on(root, "16").needs)
 
 
 def test_grouping_p_is_exact() -> None:
@@ -204,7 +216,7 @@ def test_each_group_must_lie_together_in_every_seed_and_not_in_other_embeddings(
     finding = finding_on(root, "12")
     others = {"vehicles": NOT, "blue backgrounds": NOT}
     assert (finding.outcome, finding.parts) == (Outcome.IN_PART, {"four-legged animals": REPRODUCED} | others)
-    of_inputs = {control.part: control.outcome for control in controls(finding, "Inputs")}
+    of_inputs = controls(finding, "Inputs").set_index("part")["outcome"].to_dict()
     assert of_inputs == {"four-legged animals": NOT, "vehicles": REPRODUCED, "blue backgrounds": REPRODUCED}
     change(root, "cifar10", "similarity.csv", lambda frame: together(frame, (3, 4, 6, 7), [1]))
     assert outcome(root, "12") == NOT
@@ -257,7 +269,7 @@ def test_the_mixture_must_be_beaten_in_ranking_and_in_calibration_by_one_model(m
 def test_a_constant_that_is_calibrated_as_well_speaks_against_the_claim(mimic: Path) -> None:
     put(mimic, "mimic-iv", "metrics.csv", {"constant": 0.01}, metric="ece")
     finding = finding_on(mimic, "5")
-    assert ([control.outcome for control in controls(finding)], finding.outcome) == ([NOT], REPRODUCED)
+    assert (list(controls(finding)["outcome"]), finding.outcome) == ([NOT], REPRODUCED)
 
 
 def test_signals_must_converge_and_be_smooth_and_their_likeness_is_not_measured(mimic: Path) -> None:
@@ -281,7 +293,7 @@ def test_sepsis_is_judged_by_septic_patients_and_the_printed_loss_or_by_mimic_iv
         put(root, name, "metrics.csv", {"student-t-mixture": 0.3, "clai-m": 0.9, "clai-c": 0.2}, metric="ece")
     finding = finding_on(root, "5")
     assert (finding.outcome, finding.qualifier) == (REPRODUCED, "on a substitute")
-    assert {e.outcome for e in finding.estimates if e.option in ("whole cohort", "balanced loss")} == {NOT}
+    assert set(with_option(finding, "whole cohort", "balanced loss")["outcome"]) == {NOT}
     for shares, verdict in (("equal", REPRODUCED), ("population", NOT)):  # equal shares are an option of ours
         put(root, study, "metrics.csv", {"full_unweighted": 0.4}, metric="ece", shares=shares)
         assert outcome(root, "5") == verdict
@@ -290,9 +302,9 @@ def test_sepsis_is_judged_by_septic_patients_and_the_printed_loss_or_by_mimic_iv
     put(root, "recording-batches", "metrics.csv", cells, metric="ece")
     finding = finding_on(root, "5")
     assert finding.outcome == REPRODUCED, "a recording as a batch decides where it was run"
-    assert {e.outcome for e in finding.estimates if e.option == "many recordings"} == {NOT}
+    assert set(with_option(finding, "many recordings")["outcome"]) == {NOT}
     shutil.copytree(mimic / "mimic-iv", root / "mimic-iv")
-    assert {estimate.key for estimate in finding_on(root, "5").tests} == {"mimic-iv"}
+    assert set(finding_on(root, "5").tests["name"]) == {"mimic-iv"}
 
 
 # Mathematics and cost
@@ -335,9 +347,9 @@ def test_an_agreement_beyond_what_a_share_can_be_gives_no_verdict(tmp_path: Path
     root = copy_evidence(tmp_path, "cifar10")
     for seed, value in enumerate((0.97, 0.999, 0.999, 0.97, 0.999)):
         put(root, "cifar10", "agreement.csv", {"clai-m": value}, quantity="agreement", seed=seed)
-    (judged,) = finding_on(root, "10").tests
-    assert judged.value.high > 1 > judged.value.mean
-    assert judged.outcome == UNTESTED
+    judged = finding_on(root, "10").tests.squeeze()
+    assert judged["value"].high > 1 > judged["value"].mean
+    assert judged["outcome"] == UNTESTED
 
 
 @pytest.mark.parametrize(
@@ -379,9 +391,7 @@ def test_the_tensor_must_be_as_accurate_at_the_best_epoch(tmp_path: Path, joint:
     change(root, "convergence", "history.csv", lambda frame: frame[frame["cell"].str.startswith("full_joint")])
     assert outcome(root, "14") == UNTESTED, "the study is not finished"
     copy_evidence(root, "turns-images")
-    assert {estimate.key for estimate in finding_on(root, "14").tests} == {"benchmark", "turns-images"}, (
-        "sleep stands in"
-    )
+    assert set(finding_on(root, "14").tests["name"]) == {"benchmark", "turns-images"}, "sleep stands in"
 
 
 @pytest.mark.parametrize(("zero", "verdict"), [(-0.02, REPRODUCED), (-0.049, NOT), (-0.08, NOT)])
@@ -391,7 +401,7 @@ def test_zero_targets_are_judged_by_what_later_turns_do_to_earlier_classes_and_n
     root = copy_evidence(tmp_path, "cifar10", "product-cifar10", "ablation")
     finding = finding_on(root, "15")
     assert finding.outcome == UNTESTED
-    assert {estimate.role for estimate in finding.estimates} == {"option"}
+    assert set(finding.numbers["role"]) == {"option"}
     copy_evidence(root, "turns-bands")
     targets = {"zero": zero, "product": -0.05}
     levels = {f"{k}_{t}_sequential-all-long": level for k in ("cosine", "full") for t, level in targets.items()}

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from replication.metrics.intervals import Interval
-from replication.report.claims.finding import DIFFERENCE, POINTS, Finding, Place
 from replication.report.claims.hypothesis import (
     MORE,
     Hypothesis,
@@ -17,31 +16,35 @@ from replication.report.claims.hypothesis import (
     one_of,
     some_of,
 )
-from replication.report.claims.judge import judge
+from replication.report.claims.judge import Finding, judge
+from replication.report.claims.numbers import DIFFERENCE, MEASURES, POINTS, WANTED, Numbers, unfolded
 from replication.report.claims.page import claims_frame
+from replication.report.claims.readings import READINGS, Material
 from replication.report.evidence import Evidence
+from replication.runs.outputs import CLAIM_TEXTS
 from support.published import EXPECTED, copy_evidence
 from support.repository import PRINTED
 
 REPRODUCED, NOT, OPEN = Outcome.REPRODUCED, Outcome.NOT_REPRODUCED, Outcome.INCONCLUSIVE
 IN_PART, EXCEEDED, UNTESTED = Outcome.IN_PART, Outcome.EXCEEDED, Outcome.NOT_TESTABLE
-ZERO, PRODUCT = Place("zero"), Place("product")
 OF = {REPRODUCED: (0.02, 0.03), NOT: (-0.03, -0.02), OPEN: (-0.01, 0.03)}
 """An interval for each outcome of a claim of more."""
 
 
 @pytest.fixture
-def finding(tmp_path: Path) -> Finding:
+def numbers(tmp_path: Path) -> Numbers:
     root = copy_evidence(tmp_path, "pathmnist", "cifar10", "sleepedf-bands")
-    return Finding(Evidence.found(root, EXPECTED), PRINTED, targets=("zero", "product"))
+    return Numbers("1", Material(Evidence.found(root, EXPECTED), PRINTED))
 
 
-def add(
-    finding: Finding, key: str, outcome: Outcome, place: Place = ZERO, part: str = "", quantity: str = "accuracy"
-) -> None:
+def add(numbers: Numbers, name: str, outcome: Outcome, target: str = "zero", **columns: str) -> None:
     low, high = OF[outcome]
     value = Interval((low + high) / 2, low, high, 3)
-    finding.add(key, quantity, value, DIFFERENCE, MORE, place, part=part)
+    numbers.add(name, "accuracy", value, DIFFERENCE, MORE, target=target, **columns)
+
+
+def found(numbers: Numbers, *parts: str) -> Finding:
+    return Finding("1", {"targets": ["zero", "product"], "parts": parts}, numbers.frame())
 
 
 @pytest.mark.parametrize(
@@ -100,56 +103,73 @@ def test_parts_alternatives_and_readings_join_by_the_rules() -> None:
     assert agreed([]) == UNTESTED
 
 
-def test_a_claim_must_hold_on_every_dataset_for_one_model(finding: Finding) -> None:
+def test_a_claim_must_hold_on_every_dataset_for_one_model(numbers: Numbers) -> None:
     for model, on_images in (("CLaI-M", NOT), ("CLaI-C", REPRODUCED)):
-        add(finding, "pathmnist", REPRODUCED, Place("zero", "", model))
-        add(finding, "cifar10", on_images, Place("zero", "", model))
-    assert finding.outcome == REPRODUCED
-    add(finding, "cifar10", NOT, Place("zero", "", "CLaI-C"))
-    assert finding.outcome == NOT, "neither model passes everywhere"
+        add(numbers, "pathmnist", REPRODUCED, model=model)
+        add(numbers, "cifar10", on_images, model=model)
+    assert found(numbers).outcome == REPRODUCED
+    add(numbers, "cifar10", NOT, model="CLaI-C")
+    assert found(numbers).outcome == NOT, "neither model passes everywhere"
 
 
-def test_a_substitute_informs_and_never_vetoes_the_papers_own_data(finding: Finding) -> None:
-    add(finding, "sleepedf-bands", NOT)
+def test_a_substitute_informs_and_never_vetoes_the_papers_own_data(numbers: Numbers) -> None:
+    add(numbers, "sleepedf-bands", NOT)
+    finding = found(numbers)
     assert (finding.outcome, finding.qualifier) == (NOT, "on a substitute")
-    add(finding, "pathmnist", REPRODUCED)
+    add(numbers, "pathmnist", REPRODUCED)
+    finding = found(numbers)
     assert (finding.outcome, finding.qualifier) == (REPRODUCED, "where tested"), "product targets are untested"
-    assert [estimate.key for estimate in finding.tests] == ["pathmnist"]
+    assert list(finding.tests["name"]) == ["pathmnist"]
+    assert list(finding.numbers["role"]) == ["informs", "test"]
 
 
-def test_an_option_of_ours_has_no_say(finding: Finding) -> None:
-    add(finding, "pathmnist", NOT, Place("zero", "calibrated"))
-    assert finding.outcome == UNTESTED
-    add(finding, "pathmnist", REPRODUCED)
-    assert finding.outcome == REPRODUCED
+def test_an_option_of_ours_has_no_say(numbers: Numbers) -> None:
+    add(numbers, "pathmnist", NOT, option="calibrated")
+    assert found(numbers).outcome == UNTESTED
+    add(numbers, "pathmnist", REPRODUCED)
+    assert found(numbers).outcome == REPRODUCED
 
 
-def test_readings_that_contradict_each_other_make_the_verdict_depend(finding: Finding) -> None:
-    add(finding, "pathmnist", REPRODUCED)
-    add(finding, "pathmnist", OPEN, PRODUCT)
-    assert finding.outcome == OPEN
-    add(finding, "pathmnist", NOT, PRODUCT)
+def test_readings_that_contradict_each_other_make_the_verdict_depend(numbers: Numbers) -> None:
+    add(numbers, "pathmnist", REPRODUCED)
+    add(numbers, "pathmnist", OPEN, "product")
+    assert found(numbers).outcome == OPEN
+    add(numbers, "pathmnist", NOT, "product")
+    finding = found(numbers)
     assert finding.outcome == Outcome.DEPENDS
-    assert [estimate.outcome for estimate in finding.decisive] == [REPRODUCED, NOT]
+    assert list(finding.decisive["outcome"]) == [REPRODUCED, NOT]
 
 
-def test_a_part_without_evidence_leaves_the_claim_untested_unless_another_fails(finding: Finding) -> None:
-    finding.required = ("ranking", "calibration")
-    add(finding, "pathmnist", REPRODUCED, part="ranking")
+def test_a_part_without_evidence_leaves_the_claim_untested_unless_another_fails(numbers: Numbers) -> None:
+    add(numbers, "pathmnist", REPRODUCED, part="ranking")
+    finding = found(numbers, "ranking", "calibration")
     assert (finding.outcome, finding.parts["calibration"]) == (UNTESTED, UNTESTED)
-    add(finding, "cifar10", NOT, part="ranking")
-    assert finding.outcome == NOT
+    add(numbers, "cifar10", NOT, part="ranking")
+    assert found(numbers, "ranking", "calibration").outcome == NOT
 
 
-def test_n_is_told_of_what_seeds_alone_leave_open(finding: Finding) -> None:
+def test_n_is_told_of_what_seeds_alone_leave_open(numbers: Numbers) -> None:
     wide = pd.Series([-0.05, 0.0, 0.05]).rename_axis("seed")
-    finding.add("pathmnist", "accuracy", wide, POINTS, MORE)
+    numbers.add("pathmnist", "accuracy", wide, POINTS, MORE)
     around = Interval(0.0, -0.05, 0.05, 3, 10000)
-    finding.add("pathmnist", "accuracy", around, POINTS, MORE)
-    needed = [estimate.n_needed for estimate in finding.estimates]
-    assert needed[0] is not None
+    numbers.add("pathmnist", "accuracy", around, POINTS, MORE)
+    needed = [row["n_needed"] for row in numbers.rows]
     assert needed[0] > 100
     assert needed[1] is None, "more seeds leave the part of the test samples as it is"
+
+
+def test_every_row_of_a_claim_names_what_there_is() -> None:
+    """A row of claims.yaml whose measure, readings or part are misspelt would leave its number out in silence."""
+    texts = CLAIM_TEXTS["claims"]
+    tests = [(claim, test) for claim in texts.values() for row in claim.get("tests", ()) for test in unfolded(row)]
+    assert {test.under for _, test in tests} == READINGS.keys()
+    for claim, test in tests:
+        assert test.measure in MEASURES
+        assert not test.want or test.want in WANTED
+        assert not test.part or test.part in claim["parts"]
+        assert test.hypothesis(PRINTED) is None or test.role != "beside"
+    for measure in MEASURES.values():
+        assert measure.keys() <= {"title", "kind", "file", "rows", "column", "value", "algorithm", "option"}
 
 
 def test_without_evidence_nothing_is_testable_and_each_claim_says_what_it_takes(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ are bias-corrected and accelerated (BCa, Efron 1987, "Better bootstrap confidenc
 82:171-185).
 
 Metrics of samples (`compare_models`). Runs of all models are scored on the same test samples, so differences are paired by
-sample and by seed. McNemar's test would take the runs at hand for all that training can give, and a t-interval over seeds the test
-samples for all that there are. The model here has both as random: a difference is the mean over S seeds that are crossed with
-the same samples, as readers and cases are in the analysis of multi-reader studies (Obuchowski & Rockette 1995, Commun. Stat.
+sample and by seed. McNemar's test would take the runs at hand for all that training can give, and a t-interval over seeds the
+test samples for all that there are. The model here has both as random: a difference is the mean over S seeds that are crossed
+with the same samples, as readers and cases are in the analysis of multi-reader studies (Obuchowski & Rockette 1995, Commun. Stat.
 Simul. Comput. 24:285-308; Hillis 2007, Stat. Med. 26:596-619, for the degrees of freedom). The samples' part of the variance
 comes from the draws, the seeds' part from their spread: two to five seeds are too few to be drawn, since percentiles of such
 draws never leave the range of the seeds. The interval is a Student t with the degrees of freedom of both parts. In simulations

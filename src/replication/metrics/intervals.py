@@ -33,13 +33,14 @@ TRAINING_SHARE = 0.85
 
 
 def replicates(frame: pd.DataFrame, value: str = "value") -> pd.Series:
-    """Return values indexed by replicate: by fold, averaged over seeds, where there are folds; by seed otherwise.
+    """Return values indexed by replicate: by fold, averaged over seeds, where there are folds; else by seed or repetition.
 
-    The index has the name of the unit, fold or seed.
+    The index has the name of the unit.
 
-    frame: columns seed, fold and `value`, one model and one metric.
+    frame: columns of units and `value`, one model and one metric.
     """
-    unit = "fold" if frame["fold"].notna().any() else "seed"
+    units = [unit for unit in ("fold", "seed", "repetition") if unit in frame]
+    unit = next((unit for unit in units if frame[unit].notna().any()), units[-1])
     return frame.dropna(subset=[value]).groupby(unit)[value].mean()
 
 

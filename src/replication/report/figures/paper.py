@@ -13,8 +13,8 @@ from matplotlib.patches import Patch
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
-from replication.report.claims.multiclass import CIFAR10_GROUPS
-from replication.report.claims.sources import TARGETS
+from replication.report.claims.computed import CIFAR10_GROUPS
+from replication.report.claims.readings import TARGETS
 from replication.report.evidence import Evidence
 from replication.report.figures import style
 from replication.report.figures.style import WIDTH, Drawn

@@ -61,7 +61,7 @@ def _numbers(claim: Mapping[str, Any]) -> list[dict[str, Any]]:
     shared = {**claim, "claim": claim["id"], "verdict": claim["outcome"]}
     rows = []
     for estimate in [estimate for estimate in claim["estimates"] if estimate["decides"]]:
-        row = {**shared, **estimate, "dataset": estimate["key"], "number": estimate["text"]}
+        row = {**shared, **estimate, "dataset": estimate["name"], "number": estimate["text"]}
         if estimate["margins"]:
             threshold, limit = estimate["holds"]
             row["from"], row["distance"], row["to"] = (margin - threshold for margin in estimate["margins"])

@@ -1,0 +1,298 @@
+"""Numbers of claims: what runs measured, how two arms differ, and the frame with one row a number."""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from replication.metrics.intervals import Interval, interval, over_samples, replicates
+from replication.report.claims.hypothesis import ANY, MARGIN, Hypothesis, Kind, Outcome, n_needed
+from replication.report.claims.readings import PAIR, READINGS, Material, Reading
+from replication.report.evidence import PRINTED_RULE, PRINTED_SHARES, Evidence, printed_reading
+from replication.report.labels import model_title
+from replication.report.printed_values import printed_value
+from replication.runs.models import EMBEDDING, MODELS
+from replication.runs.outputs import CLAIM_TEXTS
+
+Role = Literal["test", "informs", "option", "beside", "control"]
+MEASURES: Mapping[str, Mapping[str, Any]] = CLAIM_TEXTS["measures"]
+ARMS = {"identity": "Gaussian (M = I)", "maximised": "alignment maximised"}
+"""Names of arms that are no model."""
+WANTED: dict[str, tuple[Kind, int]] = {
+    "more": ("better", 1), "less": ("better", -1), "not less": ("not worse", 1), "not more": ("not worse", -1),
+}  # fmt: skip
+"""By the word of a row in claims.yaml the kind of a hypothesis, and its sign."""
+EACH = "each kernel"
+"""In place of an arm: CLaI-M and CLaI-C in turn. One that passes is enough, since the paper names none."""
+
+
+class Unit(NamedTuple):
+    """How numbers of one kind are written.
+
+    Args:
+        digits: after the point.
+        name: such as points; empty for a pure number.
+        factor: from the value in the evidence to the number shown.
+        signed: whether positive numbers carry a plus, as differences do.
+    """
+
+    digits: int
+    name: str = ""
+    factor: float = 1.0
+    signed: bool = False
+
+    def text(self, value: Interval) -> str:
+        """Write a mean, with its interval where it has one: `+0.41 points [+0.12, +0.70]`."""
+        form = f"{'+' if self.signed else ''}.{self.digits}f"
+        mean, low, high = (format(self.factor * number, form) for number in (value.mean, value.low, value.high))
+        number = f"{mean} {self.name}".rstrip()
+        return f"{number} [{low}, {high}]" if value.known else number
+
+
+PER_CENT = Unit(2, "%", factor=100)
+POINTS = Unit(2, "points", factor=100, signed=True)
+NUMBER, DIFFERENCE = Unit(3), Unit(3, signed=True)
+EFFECT = Unit(2, "standard deviations", signed=True)
+RATIO = Unit(2)
+_UNITS = {
+    "share": (PER_CENT, POINTS),
+    "change": (POINTS, POINTS),
+    "number": (NUMBER, DIFFERENCE),
+    "effect": (EFFECT, EFFECT),
+}
+"""By the kind of a measure the unit of a value, and of a difference."""
+
+
+@dataclass(frozen=True)
+class Test:
+    """A measure of an arm, or of two arms compared, under each reading of a set.
+
+    Args:
+        measure: a key of `measures` in claims.yaml.
+        of: a key of the arms of a reading, or `EACH`.
+        minus, over: the arm that is taken from it, or by which it is divided.
+        under: a key of `READINGS`.
+        want: what the claim says of the number, a key of `WANTED`; nothing where it says nothing.
+        than, margin: the number from which differences count, and the least that matters; `printed`: the gap of table III.
+        role: a test has a say in the verdict; under an option of ours it stands beside it. A control asks whether the same is
+            found without the method.
+        part: of the claim; that of the reading where there is none.
+    """
+
+    measure: str
+    of: str
+    under: str
+    minus: str = ""
+    over: str = ""
+    want: str = ""
+    margin: float | Literal["printed"] = MARGIN
+    than: float = 0.0
+    role: Role = "test"
+    part: str = ""
+
+    @property
+    def arms(self) -> list[str]:
+        return list(filter(None, (self.of, self.minus, self.over)))
+
+    @property
+    def kind(self) -> str:
+        return str(MEASURES[self.measure]["kind"])
+
+    @property
+    def unit(self) -> Unit:
+        return RATIO if self.over else _UNITS[self.kind][len(self.arms) - 1]
+
+    def hypothesis(self, printed: pd.DataFrame) -> Hypothesis | None:
+        """Return what the claim says of the number, by the values that the paper prints."""
+        if not self.want:
+            return None
+        margin = self.margin
+        if margin == "printed":
+            ours, other = (printed_value(printed, "table3", model, self.measure)[0] for model in self.arms)
+            margin = other - ours
+        bounds = ANY if self.over or self.kind == "effect" else (-1.0, 1.0) if self.minus else (0.0, 1.0)
+        kind, sign = WANTED[self.want]
+        return Hypothesis(kind, margin, sign, self.than, bounds)
+
+
+def unfolded(row: Mapping[str, Any]) -> Iterator[Test]:
+    """Yield the tests of a row of claims.yaml, whose lists stand for several."""
+    lists = {key: row[key] if isinstance(row[key], list) else [row[key]] for key in row}
+    for values in itertools.product(*lists.values()):
+        yield Test(**dict(zip(lists, values, strict=True)))
+
+
+def measured(evidence: Evidence, arm: str, measure: str, reading: Reading) -> pd.Series:
+    """Return what the runs of an arm measured, by seed, fold or repetition.
+
+    A mean over a learning curve has a value for each seed and epoch, so that curves are compared at equal epochs.
+    """
+    name, cell = arm.split("/")
+    entry = MEASURES[measure]
+    rows = evidence.frame(name, entry["file"])
+    rows = rows[rows[next(column for column in ("cell", "model", "variant") if column in rows)] == cell]
+    if "rows" in entry:
+        rows = rows[rows["quantity"].isin(entry["rows"])]
+    if entry["file"] == "metrics.csv":
+        rows = rows[printed_reading(rows, reading.rule, reading.shares) & (rows["metric"] == measure)]
+    if entry["file"] == "alignment.csv":
+        rows = rows[rows["kernel"] == reading.kernel]
+    if entry["file"] == "latent.csv":  # as the kernel sees the signals, where there is one
+        seen = rows["quantity"].str.endswith("_seen")
+        rows = rows[seen] if seen.any() else rows
+    if "value" not in entry:
+        return replicates(rows)
+    columns = rows.assign(above_floor=rows["loss"] - rows["floor"]) if "floor" in rows else rows
+    curves = (
+        columns.set_index(["seed", "epoch"]).reindex(columns=[entry["column"]])[entry["column"]].dropna().sort_index()
+    )
+    by_seed = curves.groupby("seed")
+    if entry["value"] == "rise":
+        return by_seed.last() - by_seed.first()
+    return curves if entry["value"] == "mean" else by_seed.agg({"last": "last", "best": "max"}[entry["value"]])
+
+
+def compared(
+    evidence: Evidence, reading: Reading, measure: str, arms: Sequence[str], *, ratio: bool = False
+) -> tuple[pd.Series | Interval, list[tuple[str, str]]]:
+    """Return a measure of an arm, or of the first arm minus (or over) the second, and the names and files behind it.
+
+    It is an interval over seeds and test samples where predictions of a dataset's runs were kept; replicates otherwise.
+    """
+    names, cells = zip(*(reading.arms[arm].split("/") for arm in arms), strict=True)
+    file = MEASURES[measure]["file"]
+    if len(set(names)) == 1 and file == "metrics.csv":
+        around = over_samples(evidence.frame(names[0], "comparisons.csv"), measure, *cells)
+        if around is not None:
+            return around, [(names[0], "comparisons.csv")]
+    first, *others = (measured(evidence, reading.arms[arm], measure, reading) for arm in arms)
+    for other in others:
+        first = (first / other if ratio else first - other).dropna()
+    return first.groupby("seed").mean() if first.index.nlevels > 1 else first, [(name, file) for name in names]
+
+
+COLUMNS = [
+    "claim", "part", "target", "option", "role", "name", "data", "dataset", "substitute", "model", "arms", "embeddings_of",
+    "algorithm", "quantity", "unit", "value", "want", "outcome", "n_needed", "files",
+]  # fmt: skip
+"""Columns of the frame of numbers.
+
+`arms` are the runs that a number compares, name and cell; `embeddings_of` those whose embeddings a model of them stands on, empty
+where it has its own; `algorithm` what of the paper produces the number, empty for what is ours.
+"""
+
+
+@dataclass
+class Numbers:
+    """The numbers on a claim.
+
+    Args:
+        claim: its number.
+        needs: what would have to be there for what was not tested.
+        note: what stands beside the verdict.
+    """
+
+    claim: str
+    material: Material
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    needs: list[str] = field(default_factory=list)
+    note: str = ""
+
+    @property
+    def evidence(self) -> Evidence:
+        return self.material.evidence
+
+    def test(self, test: Test) -> None:
+        """Add the numbers of a test."""
+        for model in PAIR if test.of == EACH else ():
+            self._test(replace(test, of=model), title_of(model))
+        if test.of != EACH:
+            self._test(test)
+
+    def _test(self, test: Test, model: str = "") -> None:
+        entry, want = MEASURES[test.measure], test.hypothesis(self.material.printed)
+        between = " over " if test.over else " minus "
+        for one in READINGS[test.under](self.material):
+            if one.needs:
+                self.need(f"{self.evidence.title(one.name)}: {one.needs}")
+            if one.needs or not set(test.arms) <= one.arms.keys() or (one.option and "option" in entry):
+                continue
+            values, files = compared(self.evidence, one, test.measure, test.arms, ratio=bool(test.over))
+            named = "" if model and len(test.arms) == 1 else between.join(map(title_of, test.arms))
+            # A vote by a rule or with shares of ours is of no algorithm of the paper.
+            printed = (one.rule, one.shares) == (PRINTED_RULE, PRINTED_SHARES)
+            self.add(
+                one.name, ", ".join(filter(None, [entry["title"], named, one.note])), values, test.unit, want, files=files,
+                role=test.role, part=test.part or one.part, option=entry.get("option", one.option), target=one.target,
+                model=model, arms=[one.arms[arm] for arm in test.arms],
+                algorithm=entry.get("algorithm", "") if printed else "",
+            )  # fmt: skip
+
+    def add(
+        self,
+        name: str,
+        quantity: str,
+        values: pd.Series | Interval | float,
+        unit: Unit,
+        want: Hypothesis | Outcome | None = None,
+        *,
+        role: Role = "test",
+        option: str = "",
+        arms: Sequence[str] = (),
+        files: Sequence[tuple[str, str]] = (),
+        data: str = "",
+        **columns: str,
+    ) -> None:
+        """Add a number if it has a value.
+
+        Args:
+            values: replicates, their interval, or a single number.
+            want: what the claim says of the interval, or what follows from a single number.
+            files: names and files of the evidence behind it.
+            columns: others of `COLUMNS`; those that are not given are empty.
+        """
+        value = interval(values) if isinstance(values, pd.Series) else values
+        value = value if isinstance(value, Interval) else Interval(value, np.nan, np.nan, 0)
+        if np.isnan(value.mean):
+            return
+        asked = want if isinstance(want, Hypothesis) else None
+        outcome = asked.outcome(value) if asked else want
+        needed = None
+        if asked and outcome == Outcome.INCONCLUSIVE and isinstance(values, pd.Series):
+            needed = n_needed(values, asked.margin)
+        row = dict.fromkeys(COLUMNS, "") | columns
+        option = option if role == "test" else ""
+        self.rows.append(row | {
+            "claim": self.claim, "name": name, "quantity": quantity, "value": value, "unit": unit, "want": asked,
+            "outcome": outcome, "role": "option" if option else role, "option": option,
+            "data": data or self.evidence.title(name), "dataset": data or self.evidence.dataset_title(name),
+            "substitute": name in self.evidence.expected and self.evidence.is_substitute(name), "arms": tuple(arms),
+            "embeddings_of": tuple(dict.fromkeys(filter(None, map(embeddings_of, arms)))),
+            "n_needed": needed,
+            "files": tuple(self.evidence.path(*file).as_posix() for file in files),
+        })  # fmt: skip
+
+    def need(self, text: str) -> None:
+        """Add what would have to be there."""
+        self.needs += [] if text in self.needs else [text]
+
+    def frame(self) -> pd.DataFrame:
+        """Return a row a number. A test on a substitute informs where its part of the claim has tests on the paper's own data."""
+        frame = pd.DataFrame(self.rows, columns=COLUMNS, dtype=object)
+        tests, substitute = frame["role"] == "test", frame["substitute"].astype(bool)
+        with_own = frame["part"].isin(frame.loc[tests & ~substitute, "part"])
+        return frame.assign(role=frame["role"].mask(tests & substitute & with_own, "informs"))
+
+
+def embeddings_of(arm: str) -> str:
+    """Return the arm whose embeddings a model is fitted on; nothing for one that embeds samples itself."""
+    name, cell = arm.split("/")
+    return f"{name}/{EMBEDDING}" if cell in MODELS and MODELS[cell].of == "embeddings" else ""
+
+
+def title_of(arm: str) -> str:
+    """Return the name of an arm: of a model, or of what is compared in its place."""
+    return ARMS.get(arm) or model_title(arm)

@@ -1,0 +1,278 @@
+"""Readings: where the runs lie that a claim's models have under one reading of the paper, or under an option of ours."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from replication.report.evidence import PRINTED_LOSS, PRINTED_RULE, PRINTED_SHARES, Evidence
+from replication.report.printed_values import printed_value
+from replication.runs.controls import OBJECTIVES
+from replication.runs.models import MODELS
+from replication.runs.outputs import BENCHMARK, CLAIM_TEXTS
+
+PAIR = ("clai-m", "clai-c")
+"""The paper's models: kernels that a contributor adds are in none of its claims."""
+MULTICLASS = ("pathmnist", "cifar10", "sleepedf")
+SEPSIS = ("mimic-iv", "challenge2019-septic", "challenge2019")
+"""MIMIC-IV is judged where it is at hand; elsewhere the open cohorts stand in for it."""
+TARGETS = ("zero", "product")
+KERNELS = {"cosine": "cosine kernel", "full": "Gaussian kernel"}
+"""The kernels of the paper's models, by their names in studies."""
+PRODUCT_STUDIES = ("product-pathmnist", "product-cifar10", "product-sleepedf-20", "product-bands")
+"""Studies of both kernels with the other target than the datasets' own runs."""
+SAME_SETTINGS = {
+    "same-settings-pathmnist": {"zero": "pathmnist/clai-c", "product": "product-pathmnist/cosine_product"},
+    "same-settings-bands": {"zero": "sleepedf-bands/clai-c", "product": "product-bands/cosine_product"},
+}
+"""Studies of CLaI-M with the settings of CLaI-C, with the arm of CLaI-C by target."""
+EPOCHS_120, ABLATION = "epochs-120", "ablation"
+SCHEDULES = ("turns-images", "convergence")
+"""Studies of classes in turn and of all at once, with targets zero."""
+TURNS = ("turns-images", "turns-bands")
+"""Studies in which classes take turns, with both targets."""
+VOTES = {"equal shares": ("printed", "equal"), "centred": ("centred", "population"),
+         "balanced": ("balanced", "population"), "parzen": ("parzen", "population")}  # fmt: skip
+"""Rule of decision and class shares of the references by option; the paper has the printed rule and the shares of the data."""
+CONSTANT = "constant"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Evidence that tests a claim under one reading.
+
+    Args:
+        name: the dataset or study that the number is told of.
+        arms: by model, or by what is compared in its place, its runs: the name and the cell, `cifar10/clai-m`.
+        target: the paper's reading of the targets, `zero` or `product`, where it matters.
+        option: what is ours in it, a key of `options` in claims.yaml; a reading of the paper has none.
+        rule, shares: how CLaI votes.
+        part: of the claim.
+        kernel: by which the alignment of all arms is measured.
+        note: what a quantity adds to its name, such as the kernel of all arms.
+        needs: what lacks for a comparison; no number is then taken.
+    """
+
+    name: str
+    arms: Mapping[str, str]
+    target: str = ""
+    option: str = ""
+    rule: str = PRINTED_RULE
+    shares: str = PRINTED_SHARES
+    part: str = ""
+    kernel: str = ""
+    note: str = ""
+    needs: str = ""
+
+
+@dataclass(frozen=True)
+class Material:
+    """What claims are judged by: the evidence, and the values that the paper prints."""
+
+    evidence: Evidence
+    printed: pd.DataFrame
+
+
+def arms_of(name: str, cells: Mapping[str, str] | Iterable[str]) -> dict[str, str]:
+    """Return the arms of a dataset's models, or of a study's cells by model."""
+    named = cells.items() if isinstance(cells, Mapping) else ((cell, cell) for cell in cells)
+    return {model: f"{name}/{cell}" for model, cell in named}
+
+
+def present(evidence: Evidence, datasets: Sequence[str]) -> list[str]:
+    """Return those datasets and substitutes that have runs of a CLaI model, without substitutes of data that have them."""
+    known = [dataset for dataset in datasets if dataset in evidence.expected]
+    stand_ins = dict.fromkeys(key for dataset in known for key in evidence.stand_ins(dataset))
+    found = [key for key in stand_ins if evidence.runs(key, PAIR)]
+    return [key for key in found if evidence.expected[key].get("substitute_for") not in found]
+
+
+def absent(evidence: Evidence, datasets: Sequence[str]) -> list[str]:
+    """Say what the datasets without runs of a CLaI model need; substitutes need nothing where others are at hand."""
+    texts, found = [], present(evidence, datasets)
+    for dataset in [key for key in datasets if key in evidence.expected and key not in found]:
+        if found and "substitute_for" in evidence.expected[dataset]:
+            continue
+        lacking = [key for key in evidence.stand_ins(dataset) if evidence.has(key) and key not in found]
+        texts += [f"{evidence.title(key)}: {CLAIM_TEXTS['needs']['model']}" for key in lacking]
+        if not evidence.has(dataset):
+            title, needs = (evidence.expected[dataset][key] for key in ("title", "needs"))
+            texts.append(needs if needs.startswith(title) else f"{title}: {needs}")
+    return texts
+
+
+def recorded(evidence: Evidence, arms: Iterable[str], setting: str) -> set[object]:
+    """Return the values of a setting of training that the runs of some arms recorded."""
+    pairs = [arm.split("/") for arm in arms]
+    return {run["settings"]["training"][setting] for name, cell in pairs for run in evidence.runs(name, [cell])}
+
+
+def multiclass(material: Material) -> list[Reading]:
+    """Return CLaI-M and CLaI-C by target: the runs of table 1, and studies of the same data."""
+    evidence, found = material.evidence, present(material.evidence, MULTICLASS)
+    readings = []
+    for dataset in found:
+        target = str(evidence.runs(dataset, PAIR)[0]["settings"]["target"]["multiclass"])
+        readings.append(Reading(dataset, arms_of(dataset, PAIR), target))
+    studies = [name for name in PRODUCT_STUDIES if evidence.has(name) and evidence.dataset_of(name) in found]
+    return [*readings, *(Reading(study, _kernels(study, "product"), "product") for study in studies)]
+
+
+def _kernels(study: str, target: str) -> dict[str, str]:
+    cells = {"clai-m": f"full_{target}", "clai-c": f"cosine_{target}", "identity": f"identity_{target}"}
+    return arms_of(study, cells)
+
+
+def same_settings(material: Material) -> list[Reading]:
+    """Return CLaI-M with the settings of CLaI-C, beside CLaI-C."""
+    return [
+        Reading(study, {"clai-m": f"{study}/full_{target}", "clai-c": other}, target, "same settings")
+        for study, by_target in SAME_SETTINGS.items()
+        for target, other in by_target.items()
+    ]
+
+
+def ablation(material: Material) -> list[Reading]:
+    """Return the kernels, that with M = I among them, in another network, by target."""
+    return [Reading(ABLATION, _kernels(ABLATION, target), target, "other network") for target in TARGETS]
+
+
+def training(material: Material) -> list[Reading]:
+    """Return `multiclass` and the runs of 120 epochs; of fewer epochs than figure 3 has, the epochs are an option of ours."""
+    evidence = material.evidence
+    epochs = printed_value(material.printed, "text", "figure3", "epochs shown")[0]
+    readings = multiclass(material)
+    if evidence.has(EPOCHS_120) and evidence.dataset_of(EPOCHS_120) in present(evidence, MULTICLASS):
+        readings += [Reading(EPOCHS_120, _kernels(EPOCHS_120, target), target) for target in TARGETS]
+    lengths = {name: evidence.frame(name, "history.csv")["epoch"].max() for name in {one.name for one in readings}}
+    return [replace(one, option="epochs" if lengths[one.name] < epochs else "") for one in readings]
+
+
+def equal_batches(material: Material) -> list[Reading]:
+    """Return `training`; runs whose kernels have different batch sizes need others, since their epochs differ in steps."""
+    lack = CLAIM_TEXTS["needs"]["batch size"]
+    return [
+        replace(one, needs=lack if len(recorded(material.evidence, one.arms.values(), "batch_size")) > 1 else "")
+        for one in training(material)
+    ]
+
+
+def sepsis(material: Material) -> list[Reading]:
+    """Return the paper's reading and options of ours.
+
+    The paper's are septic patients, the printed loss, and a recording as a batch; where no run has such batches, those of runs
+    with many recordings stand in. Baselines of runs with the printed loss are those of the same folds with the balanced one.
+    """
+    evidence, readings = material.evidence, []
+    for cohort in present(evidence, SEPSIS):
+        others = arms_of(cohort, [*MODELS, CONSTANT])
+        balanced = recorded(evidence, arms_of(cohort, PAIR).values(), "pair_weighting") != {"none"}
+        found = [Reading(cohort, others, option="balanced loss" if balanced else "")]
+        studies = [study for study in PRINTED_LOSS.get(cohort, ()) if evidence.has(study)]
+        for option, study in zip(("", "many recordings"), studies, strict=False):
+            found.append(Reading(study, others | arms_of(study, evidence.cells(study)), option=option))
+        if cohort == "challenge2019":
+            found = [replace(one, option="whole cohort") for one in found if not one.option]
+        readings += found
+    votes = VOTES.items()
+    paper = [one for one in readings if not one.option]
+    return readings + [replace(one, option=o, rule=rule, shares=shares) for one in paper for o, (rule, shares) in votes]
+
+
+def septic(material: Material) -> list[Reading]:
+    """Return the paper's reading of `sepsis` alone."""
+    return [one for one in sepsis(material) if not one.option]
+
+
+def signals(material: Material) -> list[Reading]:
+    """Return the runs whose latent signals were kept, and the Gaussian process."""
+    cohorts = present(material.evidence, SEPSIS)
+    models = (*PAIR, "gp", "cross-entropy")
+    whole = {"challenge2019": "whole cohort"}
+    return [Reading(cohort, arms_of(cohort, models), option=whole.get(cohort, "")) for cohort in cohorts]
+
+
+def schedules(material: Material) -> list[Reading]:
+    """Return the loop over classes and all classes at once, by kernel, from the studies that ran both to convergence."""
+    evidence, readings = material.evidence, []
+    names = {"joint": "joint-all", "sequential": "sequential-all", "joint, one reference": "joint-1"}
+    for study in [study for study in SCHEDULES if evidence.runs(study)]:
+        for kernel, title in KERNELS.items():
+            cells = {
+                arm: evidence.cell(study, kernel=kernel, target="zero", schedule=f"{name}-long")
+                for arm, name in names.items()
+            }
+            readings.append(Reading(study, arms_of(study, cells), note=title))
+    return readings
+
+
+def turns(material: Material) -> list[Reading]:
+    """Return both targets in the loop over classes, by kernel; each kernel is a part of the claim."""
+    evidence, readings = material.evidence, []
+    for study in [study for study in TURNS if evidence.runs(study)]:
+        for kernel, title in KERNELS.items():
+            cells = {
+                target: evidence.cell(study, kernel=kernel, target=target, schedule="sequential-all-long")
+                for target in TARGETS
+            }
+            readings.append(Reading(study, arms_of(study, cells), part=f"the {title}", note=title))
+    return readings
+
+
+def joint_schedule(material: Material) -> list[Reading]:
+    """Return both targets where all classes train at once, by dataset and kernel."""
+    evidence = material.evidence
+    by_dataset: dict[str, dict[str, Mapping[str, str]]] = {}
+    for one in multiclass(material):
+        by_dataset.setdefault(evidence.dataset_of(one.name), {})[one.target] = one.arms
+    readings = [
+        Reading(dataset, {t: by_target[t][model] for t in TARGETS}, option="joint schedule", note=MODELS[model].title)
+        for dataset, by_target in by_dataset.items()
+        for model in PAIR
+        if set(TARGETS) <= set(by_target)
+    ]
+    others = {**KERNELS, "identity": "Gaussian kernel, M = I"}
+    return readings + [
+        Reading(ABLATION, {t: f"{ABLATION}/{kernel}_{t}" for t in TARGETS}, option="joint schedule", note=title)
+        for kernel, title in others.items()
+    ]
+
+
+def traced(material: Material) -> list[Reading]:
+    """Return CLaI's trainings and those by other losses whose alignment was traced, by the kernel of CLaI-M and of CLaI-C."""
+    datasets = present(material.evidence, MULTICLASS)
+    own = {"gaussian": ("clai-m", "alignment-m"), "cosine": ("clai-c", "alignment-c")}
+    others = [name for name in OBJECTIVES if name not in {*own["gaussian"], *own["cosine"]}]
+    return [
+        Reading(dataset, arms_of(dataset, {"CLaI": clai, "maximised": maximised}) | arms_of(dataset, others), kernel=kernel,
+                note=f"kernel of {MODELS[clai].title}")
+        for dataset in datasets
+        for kernel, (clai, maximised) in own.items()
+    ]  # fmt: skip
+
+
+def voting(material: Material) -> list[Reading]:
+    """Return the runs of CLaI-M whose votes were compared with the Bayes rule."""
+    cohorts = ("mimic-iv", "challenge2019-septic")
+    return [Reading(name, arms_of(name, ["clai-m"])) for name in present(material.evidence, [*MULTICLASS, *cohorts])]
+
+
+def timed(material: Material) -> list[Reading]:
+    """Return an epoch of each schedule, timed alone on a machine, where runs to convergence stand beside it."""
+    arms = arms_of(BENCHMARK, ["sequential", "joint"])
+    return [Reading(BENCHMARK, arms)] if schedules(material) and material.evidence.has(BENCHMARK) else []
+
+
+def of_table1(material: Material) -> list[Reading]:
+    """Return the runs of table 1 with the cross-entropy of the same encoder."""
+    datasets = present(material.evidence, MULTICLASS)
+    return [Reading(dataset, arms_of(dataset, [*PAIR, "cross-entropy"])) for dataset in datasets]
+
+
+READINGS: dict[str, Callable[[Material], list[Reading]]] = {
+    "multiclass": multiclass, "same settings": same_settings, "ablation": ablation, "training": training,
+    "equal batches": equal_batches, "sepsis": sepsis, "septic": septic, "signals": signals,
+    "schedules": schedules, "turns": turns, "joint schedule": joint_schedule, "traced": traced, "voting": voting, "timed": timed,
+    "table 1": of_table1,
+}  # fmt: skip
+"""Sets of readings by their names in claims.yaml."""
