@@ -81,7 +81,7 @@ def test_the_verdicts_at_a_glance_have_a_row_each_and_their_numbers_stand_on_the
         assert [number.split(" with ")[0] for number in numbers] == list(rows["number"])
     known = frame.dropna(subset="distance")
     assert (known.loc[known["verdict"] == "not reproduced", "to"] < 0).all()
-    assert (known.loc[known["verdict"].isin(["reproduced", "exceeded"]), "from"] > -1).all()
+    assert (known.loc[known["verdict"].isin(["reproduced", "reached, by another training"]), "from"] > -1).all()
     unsure = known[known["verdict"] == "inconclusive"]
     assert ((unsure["from"] < 0) & (unsure["to"] > 0)).all()
     for word in {claim["outcome"] for claim in judged.values()}:

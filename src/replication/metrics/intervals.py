@@ -104,9 +104,20 @@ def interval(values: pd.Series) -> Interval:
         raise ValueError(f"the index of {n} values has the name {unit}, expected one of {UNITS}: name it")
     if n < FEWEST:
         return Interval(mean, float("nan"), float("nan"), n)
-    variance = 1 / n + (1 / (n - 1) / TRAINING_SHARE if unit == "fold" else 0.0)
-    half = float(stdtrit(n - 1, (1 + LEVEL) / 2) * sd * np.sqrt(variance))
+    half = float(half_widths(np.array(sd), n, unit))
     return Interval(mean, mean - half, mean + half, n)
+
+
+def half_widths(sd: Floats, n: int, unit: str) -> Floats:
+    """Return half the widths of the intervals of means of n values with these standard deviations, as `interval` has them."""
+    variance = 1 / n + (1 / (n - 1) / TRAINING_SHARE if unit == "fold" else 0.0)
+    return np.asarray(stdtrit(n - 1, (1 + LEVEL) / 2) * sd * np.sqrt(variance))
+
+
+def log_interval(ratios: pd.Series) -> Interval:
+    """Return the geometric mean of ratios with its interval on the log scale, for an index as in `interval`."""
+    found = interval(np.log(ratios))
+    return replace(found, mean=np.exp(found.mean), low=np.exp(found.low), high=np.exp(found.high))
 
 
 def over_samples(comparisons: pd.DataFrame, metric: str, model: str, other: str = "") -> Interval | None:

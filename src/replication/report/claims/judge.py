@@ -4,7 +4,7 @@ claims.yaml has the words of a claim, and its tests as rows. Its verdict follows
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,19 +19,21 @@ from replication.report.evidence import Evidence
 from replication.runs.outputs import CLAIM_TEXTS
 
 TARGETS = CLAIM_TEXTS["targets"]
+UNTESTED = (Outcome.NOT_TESTABLE, Outcome.NO_SAY)
 ON_A_SUBSTITUTE, WHERE_TESTED = "on a substitute", "where tested"
 
 
 def judge(evidence: Evidence, printed_values: pd.DataFrame) -> list[dict[str, Any]]:
     """Judge every claim by `evidence` and the values that the paper prints; return the records of `record`."""
-    return [record(find(number, evidence, printed_values)) for number in CLAIM_TEXTS["claims"]]
+    material = Material(evidence, printed_values)
+    return [record(find(number, material)) for number in CLAIM_TEXTS["claims"]]
 
 
-def find(number: str, evidence: Evidence, printed_values: pd.DataFrame) -> "Finding":
+def find(number: str, material: Material) -> "Finding":
     """Return what the evidence shows of a claim."""
     claim = CLAIM_TEXTS["claims"][number]
-    numbers = Numbers(number, Material(evidence, printed_values))
-    for text in absent(evidence, claim.get("data", ())):
+    numbers = Numbers(number, material)
+    for text in absent(material.evidence, claim.get("data", ())):
         numbers.need(text)
     for row in claim.get("tests", ()):
         for test in unfolded(row):
@@ -39,7 +41,7 @@ def find(number: str, evidence: Evidence, printed_values: pd.DataFrame) -> "Find
     COMPUTED.get(number, lambda _: None)(numbers)
     frame = numbers.frame()
     tests = frame[frame["role"] == "test"]
-    if tests.empty and "untested" in claim:
+    if (tests["outcome"] == Outcome.NO_SAY).all() and "untested" in claim:
         numbers.need(claim["untested"])
     if (tests["outcome"] == Outcome.NOT_TESTABLE).any():
         numbers.need(CLAIM_TEXTS["needs"]["replicates"])
@@ -92,33 +94,44 @@ class Finding:
         return {str(name): self._joined(of_data) for name, of_data in rows.groupby("dataset", sort=False)}
 
     def _joined(self, rows: pd.DataFrame, required: Sequence[str] = ()) -> Outcome:
+        if len(rows) and (rows["outcome"] == Outcome.NO_SAY).all():
+            return Outcome.NO_SAY
         return one_of(self._outcome(of_model, required) for of_model in _by_model(rows))
 
     def _outcome(self, rows: pd.DataFrame, required: Sequence[str]) -> Outcome:
         """Join the outcomes of a model; a part without evidence is not testable."""
         join = some_of if self.claim.get("join") == "some" else all_of
         lacking = set(required) - set(rows["part"])
-        return join([*rows["outcome"].dropna(), *[Outcome.NOT_TESTABLE] * len(lacking)])
+        said = rows.loc[rows["outcome"] != Outcome.NO_SAY, "outcome"]
+        return join([*said.dropna(), *[Outcome.NOT_TESTABLE] * len(lacking)])
 
     @property
     def untested(self) -> list[str]:
         """Return the readings of the targets without evidence."""
-        tested = [target for target, outcome in self.outcomes.items() if outcome != Outcome.NOT_TESTABLE]
+        tested = [target for target, outcome in self.outcomes.items() if outcome not in UNTESTED]
         return [target for target in self.claim.get("targets", ()) if tested and target not in tested]
 
     @property
     def outcome(self) -> Outcome:
         """Return the verdict: that of the readings, if they agree."""
-        return agreed(self.outcomes.values())
+        return agreed(Outcome.NOT_TESTABLE if one == Outcome.NO_SAY else one for one in self.outcomes.values())
+
+    def at(self, margin: str) -> Outcome:
+        """Return the verdict at `half` or at `twice` each margin."""
+        return replace(self, numbers=self.numbers.assign(outcome=self.numbers[margin])).outcome
 
     @property
     def qualifier(self) -> str:
         """Say on which data the verdict rests."""
         if self.outcome == Outcome.NOT_TESTABLE:
             return ""
-        if self.tests["substitute"].any():
-            return ON_A_SUBSTITUTE
-        return WHERE_TESTED if self.needs or self.untested else ""
+        said = self.tests[self.tests["outcome"] != Outcome.NO_SAY]
+        data = ON_A_SUBSTITUTE if said["substitute"].any() else WHERE_TESTED if self.needs or self.untested else ""
+        left_out = set(self.tests["which"]) - set(said["which"])
+        which = " and ".join(filter(None, dict.fromkeys(said["which"])))
+        left = f"with {which}" if left_out and which else ""
+        lost = [part for part, outcome in self.parts.items() if outcome == Outcome.NO_SAY]
+        return ", ".join(filter(None, [data, left or (f"without {' and '.join(lost)}" if lost else "")]))
 
     @property
     def decisive(self) -> pd.DataFrame:
@@ -129,25 +142,26 @@ class Finding:
         shown: dict[Outcome, int] = {}
         for target, outcome in self.outcomes.items():
             for rows in _by_model(self.tests[self.tests["target"] == target]):
-                if self._outcome(rows, self.required) == outcome and outcome != Outcome.NOT_TESTABLE:
+                if self._outcome(rows, self.required) == outcome and outcome not in UNTESTED:
                     sought = Outcome.REPRODUCED if outcome == Outcome.IN_PART else outcome
                     alike = rows[rows["outcome"] == sought]
-                    shown.setdefault(outcome, (alike if len(alike) else rows).index[0])
+                    said = rows[rows["outcome"] != Outcome.NO_SAY]
+                    shown.setdefault(outcome, (alike if len(alike) else said).index[0])
         rows = self.numbers.loc[list(shown.values())]
         alike = rows[rows["outcome"] == self.outcome]
         return alike if len(alike) else rows
 
 
 def _by_model(rows: pd.DataFrame) -> list[pd.DataFrame]:
-    """Return for each model its rows and those that name none; all of them where none names a model."""
-    models = [model for model in rows["model"].unique() if model]
+    """Return for each model with a say its rows and those that name none; all of them where none names a model."""
+    models = [model for model in rows.loc[rows["outcome"] != Outcome.NO_SAY, "model"].unique() if model]
     return [rows[rows["model"].isin(["", model])] for model in models or [""]]
 
 
 def sentence(finding: Finding) -> str:
     """Say what was found: the words of the verdict's outcome, or of each reading's where they differ."""
     states = finding.claim["states"]
-    shown = {target: outcome for target, outcome in finding.outcomes.items() if outcome != Outcome.NOT_TESTABLE}
+    shown = {target: outcome for target, outcome in finding.outcomes.items() if outcome not in UNTESTED}
     words = {target: states[outcome].format(**_names(finding, target)) for target, outcome in shown.items()}
     if not shown:
         text = states[Outcome.NOT_TESTABLE].format(**_names(finding, ""))
@@ -203,6 +217,7 @@ def record(finding: Finding) -> dict[str, Any]:
         **{name: finding.claim[name] for name in ("title", "claim", "place", "test", "rule", "limits")},
         "outcome": finding.outcome if states else "",
         "qualifier": finding.qualifier if states else "",
+        **{name: finding.at(name) if states else "" for name in ("half", "twice")},
         "note": finding.note,
         "sentence": sentence(finding) if states else "",
         "decisive": decisive_numbers(decisive),
@@ -210,6 +225,7 @@ def record(finding: Finding) -> dict[str, Any]:
         "untested": [TARGETS[target]["name"] for target in finding.untested],
         "parts": finding.parts,
         "estimates": [_estimate(row, decides=index in decisive.index) for index, row in frame.iterrows()],
+        "without_say": list(dict.fromkeys(filter(None, frame["reason"]))),
         "not_controlled": finding.claim.get("controls", []) if wanting else [],
         "files": list(dict.fromkeys(file for files in frame["files"] for file in files)),
         "needs": list(finding.needs),
@@ -229,7 +245,7 @@ def _estimate(row: pd.Series, *, decides: bool) -> dict[str, Any]:
         **{name: _digits(factor * getattr(number, name)) for name in ("mean", "low", "high")},
         "n": number.n,
         "samples": number.samples,
-        "outcome": row["outcome"],
+        **{name: row[name] for name in ("outcome", "half", "twice", "reason")},
         "decides": decides,
         "n_needed": row["n_needed"],
         "margins": [_digits(margin) for margin in margins],

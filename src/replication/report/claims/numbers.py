@@ -8,9 +8,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from replication.metrics.intervals import Interval, interval, over_samples, replicates
-from replication.report.claims.hypothesis import ANY, MARGIN, Hypothesis, Kind, Outcome, n_needed
-from replication.report.claims.readings import PAIR, READINGS, Material, Reading
+from replication.metrics.intervals import Interval, interval, log_interval, over_samples, replicates
+from replication.report.claims.hypothesis import ANY, MARGIN, Hypothesis, Kind, Outcome, n_that_decides
+from replication.report.claims.readings import PAIR, READINGS, Material, Reading, learned
 from replication.report.evidence import PRINTED_RULE, PRINTED_SHARES, Evidence, printed_reading
 from replication.report.labels import model_title
 from replication.report.printed_values import printed_value
@@ -19,10 +19,12 @@ from replication.runs.outputs import CLAIM_TEXTS
 
 Role = Literal["test", "informs", "option", "beside", "control"]
 MEASURES: Mapping[str, Mapping[str, Any]] = CLAIM_TEXTS["measures"]
-ARMS = {"identity": "Gaussian (M = I)", "maximised": "alignment maximised"}
+REASONS: Mapping[str, str] = CLAIM_TEXTS["reasons"]
+ARMS = {"identity": "Gaussian (M = I)", "maximised": "centred alignment maximised"}
 """Names of arms that are no model."""
 WANTED: dict[str, tuple[Kind, int]] = {
     "more": ("better", 1), "less": ("better", -1), "not less": ("not worse", 1), "not more": ("not worse", -1),
+    "nearly": ("nearly", 1),
 }  # fmt: skip
 """By the word of a row in claims.yaml the kind of a hypothesis, and its sign."""
 EACH = "each kernel"
@@ -61,6 +63,7 @@ _UNITS = {
     "share": (PER_CENT, POINTS),
     "change": (POINTS, POINTS),
     "number": (NUMBER, DIFFERENCE),
+    "rise": (NUMBER, DIFFERENCE),
     "effect": (EFFECT, EFFECT),
 }
 """By the kind of a measure the unit of a value, and of a difference."""
@@ -80,6 +83,7 @@ class Test:
         role: a test has a say in the verdict; under an option of ours it stands beside it. A control asks whether the same is
             found without the method.
         part: of the claim; that of the reading where there is none.
+        least: the share of the first arm's value that the second must reach for a comparison.
     """
 
     measure: str
@@ -92,6 +96,7 @@ class Test:
     than: float = 0.0
     role: Role = "test"
     part: str = ""
+    least: float = 0.0
 
     @property
     def arms(self) -> list[str]:
@@ -111,9 +116,11 @@ class Test:
             return None
         margin = self.margin
         if margin == "printed":
-            ours, other = (printed_value(printed, "table3", model, self.measure)[0] for model in self.arms)
+            ours, other = (
+                printed_value(printed, "table3", model, self.measure.split("_")[0])[0] for model in self.arms
+            )
             margin = other - ours
-        bounds = ANY if self.over or self.kind == "effect" else (-1.0, 1.0) if self.minus else (0.0, 1.0)
+        bounds = ANY if self.over or self.kind in ("effect", "rise") else (-1.0, 1.0) if self.minus else (0.0, 1.0)
         kind, sign = WANTED[self.want]
         return Hypothesis(kind, margin, sign, self.than, bounds)
 
@@ -125,11 +132,18 @@ def unfolded(row: Mapping[str, Any]) -> Iterator[Test]:
         yield Test(**dict(zip(lists, values, strict=True)))
 
 
-def measured(evidence: Evidence, arm: str, measure: str, reading: Reading) -> pd.Series:
+def measured(material: Material, arm: str, measure: str, reading: Reading) -> pd.Series:
     """Return what the runs of an arm measured, by seed, fold or repetition.
 
     A mean over a learning curve has a value for each seed and epoch, so that curves are compared at equal epochs.
     """
+    key = (arm, measure, reading.rule, reading.shares, reading.kernel)
+    if key not in material.measured:
+        material.measured[key] = _measured(material.evidence, arm, measure, reading)
+    return material.measured[key]
+
+
+def _measured(evidence: Evidence, arm: str, measure: str, reading: Reading) -> pd.Series:
     name, cell = arm.split("/")
     entry = MEASURES[measure]
     rows = evidence.frame(name, entry["file"])
@@ -156,7 +170,7 @@ def measured(evidence: Evidence, arm: str, measure: str, reading: Reading) -> pd
 
 
 def compared(
-    evidence: Evidence, reading: Reading, measure: str, arms: Sequence[str], *, ratio: bool = False
+    material: Material, reading: Reading, measure: str, arms: Sequence[str], *, ratio: bool = False
 ) -> tuple[pd.Series | Interval, list[tuple[str, str]]]:
     """Return a measure of an arm, or of the first arm minus (or over) the second, and the names and files behind it.
 
@@ -165,10 +179,10 @@ def compared(
     names, cells = zip(*(reading.arms[arm].split("/") for arm in arms), strict=True)
     file = MEASURES[measure]["file"]
     if len(set(names)) == 1 and file == "metrics.csv":
-        around = over_samples(evidence.frame(names[0], "comparisons.csv"), measure, *cells)
+        around = over_samples(material.evidence.frame(names[0], "comparisons.csv"), measure, *cells)
         if around is not None:
             return around, [(names[0], "comparisons.csv")]
-    first, *others = (measured(evidence, reading.arms[arm], measure, reading) for arm in arms)
+    first, *others = (measured(material, reading.arms[arm], measure, reading) for arm in arms)
     for other in others:
         first = (first / other if ratio else first - other).dropna()
     return first.groupby("seed").mean() if first.index.nlevels > 1 else first, [(name, file) for name in names]
@@ -176,12 +190,13 @@ def compared(
 
 COLUMNS = [
     "claim", "part", "target", "option", "role", "name", "data", "dataset", "substitute", "model", "arms", "embeddings_of",
-    "algorithm", "quantity", "unit", "value", "want", "outcome", "n_needed", "files",
+    "algorithm", "quantity", "unit", "value", "want", "outcome", "half", "twice", "reason", "n_needed", "files", "which",
 ]  # fmt: skip
 """Columns of the frame of numbers.
 
-`arms` are the runs that a number compares, name and cell; `embeddings_of` those whose embeddings a model of them stands on, empty
-where it has its own; `algorithm` what of the paper produces the number, empty for what is ours.
+`arms` are the runs that a number compares, name and cell; `embeddings_of` those whose embeddings a model of them stands on,
+empty where it has its own; `algorithm` what of the paper produces the number, empty for what is ours. `half` and `twice` are the
+outcomes at half and at twice the margin, `reason` is why a number has no say, `which` the kernel that it is about.
 """
 
 
@@ -220,14 +235,19 @@ class Numbers:
                 self.need(f"{self.evidence.title(one.name)}: {one.needs}")
             if one.needs or not set(test.arms) <= one.arms.keys() or (one.option and "option" in entry):
                 continue
-            values, files = compared(self.evidence, one, test.measure, test.arms, ratio=bool(test.over))
+            values, files = compared(self.material, one, test.measure, test.arms, ratio=bool(test.over))
             named = "" if model and len(test.arms) == 1 else between.join(map(title_of, test.arms))
+            reason = ""
+            if test.least:
+                first, second = (measured(self.material, one.arms[arm], test.measure, one).mean() for arm in test.arms)
+                reason = REASONS["least"].format(arm=one.arms[test.arms[1]]) if second < test.least * first else ""
             # A vote by a rule or with shares of ours is of no algorithm of the paper.
             printed = (one.rule, one.shares) == (PRINTED_RULE, PRINTED_SHARES)
             self.add(
                 one.name, ", ".join(filter(None, [entry["title"], named, one.note])), values, test.unit, want, files=files,
                 role=test.role, part=test.part or one.part, option=entry.get("option", one.option), target=one.target,
-                model=model, arms=[one.arms[arm] for arm in test.arms],
+                model=model, which=model or (one.note and f"the {one.note}"), arms=[one.arms[arm] for arm in test.arms],
+                reason=reason, log=bool(test.over),
                 algorithm=entry.get("algorithm", "") if printed else "",
             )  # fmt: skip
 
@@ -244,6 +264,8 @@ class Numbers:
         arms: Sequence[str] = (),
         files: Sequence[tuple[str, str]] = (),
         data: str = "",
+        reason: str = "",
+        log: bool = False,
         **columns: str,
     ) -> None:
         """Add a number if it has a value.
@@ -252,28 +274,48 @@ class Numbers:
             values: replicates, their interval, or a single number.
             want: what the claim says of the interval, or what follows from a single number.
             files: names and files of the evidence behind it.
+            reason: why the number has no say, where there is a reason beside those of `_no_say`.
+            log: whether the replicates are ratios, whose interval is one on the log scale if all are positive.
             columns: others of `COLUMNS`; those that are not given are empty.
         """
-        value = interval(values) if isinstance(values, pd.Series) else values
-        value = value if isinstance(value, Interval) else Interval(value, np.nan, np.nan, 0)
+        if isinstance(values, pd.Series):
+            value = log_interval(values) if log and (values > 0).all() else interval(values)
+        else:
+            value = values if isinstance(values, Interval) else Interval(values, np.nan, np.nan, 0)
         if np.isnan(value.mean):
             return
         asked = want if isinstance(want, Hypothesis) else None
-        outcome = asked.outcome(value) if asked else want
-        needed = None
-        if asked and outcome == Outcome.INCONCLUSIVE and isinstance(values, pd.Series):
-            needed = n_needed(values, asked.margin)
+        outcomes = [asked.at(factor).outcome(value) if asked else want for factor in (1, 0.5, 2)]
+        reason = reason or self._no_say(arms)
+        if reason and role == "test" and outcomes[0]:
+            outcomes = [Outcome.NO_SAY] * 3
+        else:
+            reason = ""
+        needed = ""
+        if asked and outcomes[0] == Outcome.INCONCLUSIVE and isinstance(values, pd.Series):
+            needed = n_that_decides(values, asked)
         row = dict.fromkeys(COLUMNS, "") | columns
         option = option if role == "test" else ""
         self.rows.append(row | {
             "claim": self.claim, "name": name, "quantity": quantity, "value": value, "unit": unit, "want": asked,
-            "outcome": outcome, "role": "option" if option else role, "option": option,
+            **dict(zip(("outcome", "half", "twice"), outcomes, strict=True)), "reason": reason,
+            "role": "option" if option else role, "option": option,
             "data": data or self.evidence.title(name), "dataset": data or self.evidence.dataset_title(name),
             "substitute": name in self.evidence.expected and self.evidence.is_substitute(name), "arms": tuple(arms),
             "embeddings_of": tuple(dict.fromkeys(filter(None, map(embeddings_of, arms)))),
             "n_needed": needed,
             "files": tuple(self.evidence.path(*file).as_posix() for file in files),
         })  # fmt: skip
+
+    def _no_say(self, arms: Sequence[str]) -> str:
+        """Say why a comparison of these arms has no say: one did not learn, or stands on embeddings of other runs."""
+        for arm in arms:
+            known = learned(self.material, arm)
+            if known and not known.enough:
+                value = NUMBER.text(known.value)
+                return REASONS["unlearned"].format(arm=arm, measure=known.by, value=value)
+        other = next((arm for arm in arms if embeddings_of(arm) and embeddings_of(arm) not in arms), "")
+        return REASONS["embeddings"].format(arm=other, base=embeddings_of(other)) if other else ""
 
     def need(self, text: str) -> None:
         """Add what would have to be there."""

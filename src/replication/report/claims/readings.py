@@ -1,14 +1,16 @@
 """Readings: where the runs lie that a claim's models have under one reading of the paper, or under an option of ours."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import pandas as pd
 
+from replication.metrics.intervals import Interval, interval, values
 from replication.report.evidence import PRINTED_LOSS, PRINTED_RULE, PRINTED_SHARES, Evidence
 from replication.report.printed_values import printed_value
 from replication.runs.controls import OBJECTIVES
-from replication.runs.models import MODELS
+from replication.runs.models import CLAI, MODELS
 from replication.runs.outputs import BENCHMARK, CLAIM_TEXTS
 
 PAIR = ("clai-m", "clai-c")
@@ -35,6 +37,8 @@ VOTES = {"equal shares": ("printed", "equal"), "centred": ("centred", "populatio
          "balanced": ("balanced", "population"), "parzen": ("parzen", "population")}  # fmt: skip
 """Rule of decision and class shares of the references by option; the paper has the printed rule and the shares of the data."""
 CONSTANT = "constant"
+LEAST_AUROC = 0.55
+"""Of an arm that learned to rank hours."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +71,52 @@ class Reading:
 
 @dataclass(frozen=True)
 class Material:
-    """What claims are judged by: the evidence, and the values that the paper prints."""
+    """What claims are judged by: the evidence, the values that the paper prints, and what arms measured, once read."""
 
     evidence: Evidence
     printed: pd.DataFrame
+    arms: dict[str, "Learned | None"] = field(default_factory=dict)
+    measured: dict[tuple[str, ...], pd.Series] = field(default_factory=dict)
+
+
+class Learned(NamedTuple):
+    """Whether an arm learned: by which measure, its values over runs, and the verdict."""
+
+    by: str
+    value: Interval
+    enough: bool
+
+
+def learned(material: Material, arm: str) -> Learned | None:
+    """Return whether an arm learned; None for one that is not trained, or of which nothing tells it.
+
+    An arm is all runs of a model in a reading. It has learned if the mean over its runs, on validation data at the best epoch,
+    is at least twice chance and above the majority class, or for recordings an AUROC of at least `LEAST_AUROC` by the printed
+    rule at the data's shares, and if the interval lies above chance. Where no validation value was kept, the test value
+    stands in.
+    """
+    if arm not in material.arms:
+        name, cell = arm.split("/")
+        untrained = cell == CONSTANT or not material.evidence.runs(name, [cell])
+        material.arms[arm] = None if untrained else _learned(material.evidence, name, cell)
+    return material.arms[arm]
+
+
+def _learned(evidence: Evidence, name: str, cell: str) -> Learned | None:
+    metrics, splits = evidence.metrics(name), evidence.description(name)["splits"]
+    if "val" not in splits:
+        by, found, least, chance = "test AUROC", values(metrics, cell, "auroc"), LEAST_AUROC, 0.5
+    else:
+        train, validation = (splits[split]["counts"] for split in ("train", "val"))
+        chance = 1 / len(train)
+        least = max(2 * chance, validation[train.index(max(train))] / sum(validation))
+        history = evidence.frame(name, "history.csv")
+        curves = history[history["cell"] == cell].dropna(subset=["validation_accuracy"])
+        by, found = "validation accuracy", curves.groupby("seed")["validation_accuracy"].max()
+        if found.empty:
+            by, found = "test accuracy", values(metrics, cell, "accuracy")
+    value = interval(found)
+    return Learned(by, value, value.mean >= least and not value.low <= chance) if value.n else None
 
 
 def arms_of(name: str, cells: Mapping[str, str] | Iterable[str]) -> dict[str, str]:
@@ -188,8 +234,12 @@ def signals(material: Material) -> list[Reading]:
     """Return the runs whose latent signals were kept, and the Gaussian process."""
     cohorts = present(material.evidence, SEPSIS)
     models = (*PAIR, "gp", "cross-entropy")
-    whole = {"challenge2019": "whole cohort"}
-    return [Reading(cohort, arms_of(cohort, models), option=whole.get(cohort, "")) for cohort in cohorts]
+    readings = []
+    for cohort in cohorts:
+        balanced = recorded(material.evidence, arms_of(cohort, PAIR).values(), "pair_weighting") != {"none"}
+        option = "whole cohort" if cohort == "challenge2019" else "balanced loss" if balanced else ""
+        readings.append(Reading(cohort, arms_of(cohort, models), option=option))
+    return readings
 
 
 def schedules(material: Material) -> list[Reading]:
@@ -239,22 +289,29 @@ def joint_schedule(material: Material) -> list[Reading]:
 
 
 def traced(material: Material) -> list[Reading]:
-    """Return CLaI's trainings and those by other losses whose alignment was traced, by the kernel of CLaI-M and of CLaI-C."""
-    datasets = present(material.evidence, MULTICLASS)
-    own = {"gaussian": ("clai-m", "alignment-m"), "cosine": ("clai-c", "alignment-c")}
-    others = [name for name in OBJECTIVES if name not in {*own["gaussian"], *own["cosine"]}]
-    return [
-        Reading(dataset, arms_of(dataset, {"CLaI": clai, "maximised": maximised}) | arms_of(dataset, others), kernel=kernel,
-                note=f"kernel of {MODELS[clai].title}")
-        for dataset in datasets
-        for kernel, (clai, maximised) in own.items()
-    ]  # fmt: skip
+    """Return CLaI's trainings and those by other losses whose alignment was traced, by the kernel of CLaI-M and of CLaI-C.
+
+    Two of them maximise an alignment itself: the paper's A, and the centred one.
+    """
+    readings = []
+    for dataset in present(material.evidence, MULTICLASS):
+        for clai, kernel, letter in (("clai-m", "gaussian", "m"), ("clai-c", "cosine", "c")):
+            own = {"CLaI": clai, "A maximised": f"alignment-a-{letter}", "maximised": f"alignment-{letter}"}
+            others = [name for name in OBJECTIVES if name not in CLAI and not name.startswith("alignment-")]
+            arms = arms_of(dataset, own) | arms_of(dataset, others)
+            readings.append(Reading(dataset, arms, kernel=kernel, note=f"kernel of {MODELS[clai].title}"))
+    return readings
 
 
 def voting(material: Material) -> list[Reading]:
-    """Return the runs of CLaI-M whose votes were compared with the Bayes rule."""
-    cohorts = ("mimic-iv", "challenge2019-septic")
-    return [Reading(name, arms_of(name, ["clai-m"])) for name in present(material.evidence, [*MULTICLASS, *cohorts])]
+    """Return the runs of CLaI-M on several classes whose votes were compared with the Bayes rule."""
+    return [Reading(name, arms_of(name, ["clai-m"])) for name in present(material.evidence, MULTICLASS)]
+
+
+def voting_on_two(material: Material) -> list[Reading]:
+    """Return the same on two classes."""
+    cohorts = present(material.evidence, ["mimic-iv", "challenge2019-septic"])
+    return [Reading(name, arms_of(name, ["clai-m"])) for name in cohorts]
 
 
 def timed(material: Material) -> list[Reading]:
@@ -272,7 +329,7 @@ def of_table1(material: Material) -> list[Reading]:
 READINGS: dict[str, Callable[[Material], list[Reading]]] = {
     "multiclass": multiclass, "same settings": same_settings, "ablation": ablation, "training": training,
     "equal batches": equal_batches, "sepsis": sepsis, "septic": septic, "signals": signals,
-    "schedules": schedules, "turns": turns, "joint schedule": joint_schedule, "traced": traced, "voting": voting, "timed": timed,
-    "table 1": of_table1,
+    "schedules": schedules, "turns": turns, "joint schedule": joint_schedule, "traced": traced, "voting": voting,
+    "voting on two classes": voting_on_two, "timed": timed, "table 1": of_table1,
 }  # fmt: skip
 """Sets of readings by their names in claims.yaml."""

@@ -18,7 +18,7 @@ VERDICT_COLUMNS = [
 ]  # fmt: skip
 COLOURS = {
     Outcome.REPRODUCED: BLUE,
-    Outcome.EXCEEDED: GREEN,
+    Outcome.REACHED: GREEN,
     Outcome.IN_PART: "#8c4f80",
     Outcome.NOT_REPRODUCED: VERMILION,
     Outcome.INCONCLUSIVE: "0.25",
