@@ -339,8 +339,15 @@ def test_sepsis_is_judged_by_septic_patients_and_the_printed_loss_or_by_mimic_iv
     put(root, "recording-batches", "metrics.csv", cells, metric="ece")
     put(root, "recording-batches", "metrics.csv", dict.fromkeys(cells, 0.6), metric="auroc")
     finding = finding_on(root, "5")
-    assert finding.outcome == REPRODUCED, "a recording as a batch decides where it was run"
+    assert finding.outcome == REPRODUCED, "a recording as a batch decides where it was run and learned"
     assert set(with_option(finding, "many recordings")["outcome"]) == {NOT, Outcome.NO_SAY}
+    put(root, "recording-batches", "metrics.csv", dict.fromkeys(cells, 0.5), metric="auroc")
+    assert finding_on(root, "5").outcome == UNTESTED
+    runs = root / study / "evidence" / "runs.jsonl"
+    runs.write_text(runs.read_text().replace('"samples_per_class":512', '"samples_per_class":null'))
+    finding = finding_on(root, "5")
+    assert set(finding.tests["name"]) == {study}, "the next reading, with the printed loss over all hours"
+    assert "recording-batches" in set(with_option(finding, "one recording")["name"])
     shutil.copytree(mimic / "mimic-iv", root / "mimic-iv")
     assert set(finding_on(root, "5").tests["name"]) == {"mimic-iv"}
 

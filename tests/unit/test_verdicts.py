@@ -202,7 +202,7 @@ def test_every_row_of_a_claim_names_what_there_is() -> None:
     """A row of claims.yaml whose measure, readings or part are misspelt would leave its number out in silence."""
     texts = CLAIM_TEXTS["claims"]
     tests = [(claim, test) for claim in texts.values() for row in claim.get("tests", ()) for test in unfolded(row)]
-    assert {test.under for _, test in tests} == READINGS.keys()
+    assert {test.under for _, test in tests} | {"product", "120 epochs"} == READINGS
     for claim, test in tests:
         assert test.measure in MEASURES
         assert not test.want or test.want in WANTED

@@ -149,13 +149,6 @@ class Evidence:
         """Return the cells of a study that has one for each kernel, by model."""
         return {MODEL_OF[variants["kernel"]]: cell for cell, variants in self.expected[study]["cells"].items()}
 
-    def cell(self, study: str, **variants: str) -> str:
-        """Return the first cell of a study with these variants, by factor; a factor that the study does not vary is left out."""
-        cells = self.expected[study]["cells"].items()
-        return next(
-            cell for cell, own in cells if all(own.get(factor, name) == name for factor, name in variants.items())
-        )
-
     def data(self, dataset: str) -> str:
         """Return the name of the data that were used, or what running the dataset needs."""
         return self.title(dataset) if self.has(dataset) else self.not_run(dataset)

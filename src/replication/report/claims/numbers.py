@@ -10,7 +10,7 @@ import pandas as pd
 
 from replication.metrics.intervals import Interval, interval, log_interval, over_samples, replicates
 from replication.report.claims.hypothesis import ANY, MARGIN, Hypothesis, Kind, Outcome, n_that_decides
-from replication.report.claims.readings import PAIR, READINGS, Material, Reading, learned
+from replication.report.claims.readings import PAIR, Material, Reading, learned, readings_of
 from replication.report.evidence import PRINTED_RULE, PRINTED_SHARES, Evidence, printed_reading
 from replication.report.labels import model_title
 from replication.report.printed_values import printed_value
@@ -77,7 +77,7 @@ class Test:
         measure: a key of `measures` in claims.yaml.
         of: a key of the arms of a reading, or `EACH`.
         minus, over: the arm that is taken from it, or by which it is divided.
-        under: a key of `READINGS`.
+        under: a set of readings.
         want: what the claim says of the number, a key of `WANTED`; nothing where it says nothing.
         than, margin: the number from which differences count, and the least that matters; `printed`: the gap of table III.
         role: a test has a say in the verdict; under an option of ours it stands beside it. A control asks whether the same is
@@ -230,7 +230,7 @@ class Numbers:
     def _test(self, test: Test, model: str = "") -> None:
         entry, want = MEASURES[test.measure], test.hypothesis(self.material.printed)
         between = " over " if test.over else " minus "
-        for one in READINGS[test.under](self.material):
+        for one in readings_of(self.material, test.under):
             if one.needs:
                 self.need(f"{self.evidence.title(one.name)}: {one.needs}")
             if one.needs or not set(test.arms) <= one.arms.keys() or (one.option and "option" in entry):

@@ -11,7 +11,7 @@ from replication.report.evidence import PRINTED_LOSS, PRINTED_RULE, PRINTED_SHAR
 from replication.report.printed_values import printed_value
 from replication.runs.controls import OBJECTIVES
 from replication.runs.models import CLAI, MODELS
-from replication.runs.outputs import BENCHMARK, CLAIM_TEXTS
+from replication.runs.outputs import CLAIM_TEXTS
 
 PAIR = ("clai-m", "clai-c")
 """The paper's models: kernels that a contributor adds are in none of its claims."""
@@ -19,20 +19,6 @@ MULTICLASS = ("pathmnist", "cifar10", "sleepedf")
 SEPSIS = ("mimic-iv", "challenge2019-septic", "challenge2019")
 """MIMIC-IV is judged where it is at hand; elsewhere the open cohorts stand in for it."""
 TARGETS = ("zero", "product")
-KERNELS = {"cosine": "cosine kernel", "full": "Gaussian kernel"}
-"""The kernels of the paper's models, by their names in studies."""
-PRODUCT_STUDIES = ("product-pathmnist", "product-cifar10", "product-sleepedf-20", "product-bands")
-"""Studies of both kernels with the other target than the datasets' own runs."""
-SAME_SETTINGS = {
-    "same-settings-pathmnist": {"zero": "pathmnist/clai-c", "product": "product-pathmnist/cosine_product"},
-    "same-settings-bands": {"zero": "sleepedf-bands/clai-c", "product": "product-bands/cosine_product"},
-}
-"""Studies of CLaI-M with the settings of CLaI-C, with the arm of CLaI-C by target."""
-EPOCHS_120, ABLATION = "epochs-120", "ablation"
-SCHEDULES = ("turns-images", "convergence")
-"""Studies of classes in turn and of all at once, with targets zero."""
-TURNS = ("turns-images", "turns-bands")
-"""Studies in which classes take turns, with both targets."""
 VOTES = {"equal shares": ("printed", "equal"), "centred": ("centred", "population"),
          "balanced": ("balanced", "population"), "parzen": ("parzen", "population")}  # fmt: skip
 """Rule of decision and class shares of the references by option; the paper has the printed rule and the shares of the data."""
@@ -120,9 +106,9 @@ def _learned(evidence: Evidence, name: str, cell: str) -> Learned | None:
 
 
 def arms_of(name: str, cells: Mapping[str, str] | Iterable[str]) -> dict[str, str]:
-    """Return the arms of a dataset's models, or of a study's cells by model."""
+    """Return the arms of a dataset's models, or of a study's cells by model; `name/cell` of another stays as it is."""
     named = cells.items() if isinstance(cells, Mapping) else ((cell, cell) for cell in cells)
-    return {model: f"{name}/{cell}" for model, cell in named}
+    return {model: cell if "/" in cell else f"{name}/{cell}" for model, cell in named}
 
 
 def present(evidence: Evidence, datasets: Sequence[str]) -> list[str]:
@@ -153,43 +139,30 @@ def recorded(evidence: Evidence, arms: Iterable[str], setting: str) -> set[objec
     return {run["settings"]["training"][setting] for name, cell in pairs for run in evidence.runs(name, [cell])}
 
 
-def multiclass(material: Material) -> list[Reading]:
-    """Return CLaI-M and CLaI-C by target: the runs of table 1, and studies of the same data."""
-    evidence, found = material.evidence, present(material.evidence, MULTICLASS)
-    readings = []
-    for dataset in found:
-        target = str(evidence.runs(dataset, PAIR)[0]["settings"]["target"]["multiclass"])
-        readings.append(Reading(dataset, arms_of(dataset, PAIR), target))
-    studies = [name for name in PRODUCT_STUDIES if evidence.has(name) and evidence.dataset_of(name) in found]
-    return [*readings, *(Reading(study, _kernels(study, "product"), "product") for study in studies)]
-
-
-def _kernels(study: str, target: str) -> dict[str, str]:
-    cells = {"clai-m": f"full_{target}", "clai-c": f"cosine_{target}", "identity": f"identity_{target}"}
-    return arms_of(study, cells)
-
-
-def same_settings(material: Material) -> list[Reading]:
-    """Return CLaI-M with the settings of CLaI-C, beside CLaI-C."""
+def declared(material: Material, name: str) -> list[Reading]:
+    """Return the readings of a set of claims.yaml that have evidence."""
+    option, evidence = name if name in CLAIM_TEXTS["options"] else "", material.evidence
     return [
-        Reading(study, {"clai-m": f"{study}/full_{target}", "clai-c": other}, target, "same settings")
-        for study, by_target in SAME_SETTINGS.items()
-        for target, other in by_target.items()
+        Reading(**row | {"arms": arms_of(row["name"], row["arms"]), "option": option})
+        for row in CLAIM_TEXTS["readings"][name]
+        if evidence.has(row["name"])
     ]
 
 
-def ablation(material: Material) -> list[Reading]:
-    """Return the kernels, that with M = I among them, in another network, by target."""
-    return [Reading(ABLATION, _kernels(ABLATION, target), target, "other network") for target in TARGETS]
+def multiclass(material: Material) -> list[Reading]:
+    """Return CLaI-M and CLaI-C by target: the runs of table 1, and studies of the same data."""
+    readings = []
+    for dataset in present(material.evidence, MULTICLASS):
+        target = str(material.evidence.runs(dataset, PAIR)[0]["settings"]["target"]["multiclass"])
+        readings.append(Reading(dataset, arms_of(dataset, PAIR), target))
+    return readings + declared(material, "product")
 
 
 def training(material: Material) -> list[Reading]:
     """Return `multiclass` and the runs of 120 epochs; of fewer epochs than figure 3 has, the epochs are an option of ours."""
     evidence = material.evidence
     epochs = printed_value(material.printed, "text", "figure3", "epochs shown")[0]
-    readings = multiclass(material)
-    if evidence.has(EPOCHS_120) and evidence.dataset_of(EPOCHS_120) in present(evidence, MULTICLASS):
-        readings += [Reading(EPOCHS_120, _kernels(EPOCHS_120, target), target) for target in TARGETS]
+    readings = multiclass(material) + declared(material, "120 epochs")
     lengths = {name: evidence.frame(name, "history.csv")["epoch"].max() for name in {one.name for one in readings}}
     return [replace(one, option="epochs" if lengths[one.name] < epochs else "") for one in readings]
 
@@ -203,20 +176,37 @@ def equal_batches(material: Material) -> list[Reading]:
     ]
 
 
-def sepsis(material: Material) -> list[Reading]:
-    """Return the paper's reading and options of ours.
+def _of_cohort(material: Material, cohort: str) -> list[Reading]:
+    """Return the readings of a cohort: its own runs, and studies with the printed loss.
 
-    The paper's are septic patients, the printed loss, and a recording as a batch; where no run has such batches, those of runs
-    with many recordings stand in. Baselines of runs with the printed loss are those of the same folds with the balanced one.
+    First a recording is a batch. Where a kernel does not learn so, the next study with the printed loss over all hours is the
+    paper's reading in which both do. Baselines are those of the same folds with the balanced loss.
     """
-    evidence, readings = material.evidence, []
-    for cohort in present(evidence, SEPSIS):
-        others = arms_of(cohort, [*MODELS, CONSTANT])
-        balanced = recorded(evidence, arms_of(cohort, PAIR).values(), "pair_weighting") != {"none"}
-        found = [Reading(cohort, others, option="balanced loss" if balanced else "")]
-        studies = [study for study in PRINTED_LOSS.get(cohort, ()) if evidence.has(study)]
-        for option, study in zip(("", "many recordings"), studies, strict=False):
-            found.append(Reading(study, others | arms_of(study, evidence.cells(study)), option=option))
+    evidence = material.evidence
+    others = arms_of(cohort, [*MODELS, CONSTANT])
+    balanced = recorded(evidence, arms_of(cohort, PAIR).values(), "pair_weighting") != {"none"}
+    studies = {
+        study: arms_of(study, evidence.cells(study)) for study in PRINTED_LOSS.get(cohort, ()) if evidence.has(study)
+    }
+    all_hours = [
+        study for study, arms in studies.items() if recorded(evidence, arms.values(), "samples_per_class") == {None}
+    ]
+    first = all_hours or [*studies, ""]
+    known = {study: [learned(material, arm) for arm in arms.values()] for study, arms in studies.items()}
+    paper = next((study for study in first if all(one and one.enough for one in known.get(study, ()))), first[0])
+    readings = [Reading(cohort, others, option="balanced loss" if balanced else "")]
+    for study, arms in studies.items():
+        many = recorded(evidence, arms.values(), "batch_size") != {1}
+        option = "" if study == paper else "many recordings" if many else "one recording"
+        readings.append(Reading(study, others | arms, option=option))
+    return readings
+
+
+def sepsis(material: Material) -> list[Reading]:
+    """Return the paper's reading, of septic patients and the printed loss, and options of ours."""
+    readings: list[Reading] = []
+    for cohort in present(material.evidence, SEPSIS):
+        found = _of_cohort(material, cohort)
         if cohort == "challenge2019":
             found = [replace(one, option="whole cohort") for one in found if not one.option]
         readings += found
@@ -231,61 +221,14 @@ def septic(material: Material) -> list[Reading]:
 
 
 def signals(material: Material) -> list[Reading]:
-    """Return the runs whose latent signals were kept, and the Gaussian process."""
-    cohorts = present(material.evidence, SEPSIS)
-    models = (*PAIR, "gp", "cross-entropy")
+    """Return the readings of `sepsis` by the printed vote; on all patients each is an option."""
     readings = []
-    for cohort in cohorts:
-        balanced = recorded(material.evidence, arms_of(cohort, PAIR).values(), "pair_weighting") != {"none"}
-        option = "whole cohort" if cohort == "challenge2019" else "balanced loss" if balanced else ""
-        readings.append(Reading(cohort, arms_of(cohort, models), option=option))
+    for cohort in present(material.evidence, SEPSIS):
+        for one in _of_cohort(material, cohort):
+            option = "whole cohort" if cohort == "challenge2019" else one.option
+            models = (*PAIR, "gp", *(["cross-entropy"] if one.name == cohort else []))
+            readings.append(replace(one, option=option, arms={model: one.arms[model] for model in models}))
     return readings
-
-
-def schedules(material: Material) -> list[Reading]:
-    """Return the loop over classes and all classes at once, by kernel, from the studies that ran both to convergence."""
-    evidence, readings = material.evidence, []
-    names = {"joint": "joint-all", "sequential": "sequential-all", "joint, one reference": "joint-1"}
-    for study in [study for study in SCHEDULES if evidence.runs(study)]:
-        for kernel, title in KERNELS.items():
-            cells = {
-                arm: evidence.cell(study, kernel=kernel, target="zero", schedule=f"{name}-long")
-                for arm, name in names.items()
-            }
-            readings.append(Reading(study, arms_of(study, cells), note=title))
-    return readings
-
-
-def turns(material: Material) -> list[Reading]:
-    """Return both targets in the loop over classes, by kernel; each kernel is a part of the claim."""
-    evidence, readings = material.evidence, []
-    for study in [study for study in TURNS if evidence.runs(study)]:
-        for kernel, title in KERNELS.items():
-            cells = {
-                target: evidence.cell(study, kernel=kernel, target=target, schedule="sequential-all-long")
-                for target in TARGETS
-            }
-            readings.append(Reading(study, arms_of(study, cells), part=f"the {title}", note=title))
-    return readings
-
-
-def joint_schedule(material: Material) -> list[Reading]:
-    """Return both targets where all classes train at once, by dataset and kernel."""
-    evidence = material.evidence
-    by_dataset: dict[str, dict[str, Mapping[str, str]]] = {}
-    for one in multiclass(material):
-        by_dataset.setdefault(evidence.dataset_of(one.name), {})[one.target] = one.arms
-    readings = [
-        Reading(dataset, {t: by_target[t][model] for t in TARGETS}, option="joint schedule", note=MODELS[model].title)
-        for dataset, by_target in by_dataset.items()
-        for model in PAIR
-        if set(TARGETS) <= set(by_target)
-    ]
-    others = {**KERNELS, "identity": "Gaussian kernel, M = I"}
-    return readings + [
-        Reading(ABLATION, {t: f"{ABLATION}/{kernel}_{t}" for t in TARGETS}, option="joint schedule", note=title)
-        for kernel, title in others.items()
-    ]
 
 
 def traced(material: Material) -> list[Reading]:
@@ -314,22 +257,20 @@ def voting_on_two(material: Material) -> list[Reading]:
     return [Reading(name, arms_of(name, ["clai-m"])) for name in cohorts]
 
 
-def timed(material: Material) -> list[Reading]:
-    """Return an epoch of each schedule, timed alone on a machine, where runs to convergence stand beside it."""
-    arms = arms_of(BENCHMARK, ["sequential", "joint"])
-    return [Reading(BENCHMARK, arms)] if schedules(material) and material.evidence.has(BENCHMARK) else []
-
-
 def of_table1(material: Material) -> list[Reading]:
     """Return the runs of table 1 with the cross-entropy of the same encoder."""
     datasets = present(material.evidence, MULTICLASS)
     return [Reading(dataset, arms_of(dataset, [*PAIR, "cross-entropy"])) for dataset in datasets]
 
 
-READINGS: dict[str, Callable[[Material], list[Reading]]] = {
-    "multiclass": multiclass, "same settings": same_settings, "ablation": ablation, "training": training,
-    "equal batches": equal_batches, "sepsis": sepsis, "septic": septic, "signals": signals,
-    "schedules": schedules, "turns": turns, "joint schedule": joint_schedule, "traced": traced, "voting": voting,
-    "voting on two classes": voting_on_two, "timed": timed, "table 1": of_table1,
+_FOUND: dict[str, Callable[[Material], list[Reading]]] = {
+    "multiclass": multiclass, "training": training, "equal batches": equal_batches, "sepsis": sepsis, "septic": septic,
+    "signals": signals, "traced": traced, "voting": voting, "voting on two classes": voting_on_two, "table 1": of_table1,
 }  # fmt: skip
-"""Sets of readings by their names in claims.yaml."""
+READINGS = {*_FOUND, *CLAIM_TEXTS["readings"]}
+"""Names of all sets of readings."""
+
+
+def readings_of(material: Material, name: str) -> list[Reading]:
+    """Return the readings of a set."""
+    return _FOUND[name](material) if name in _FOUND else declared(material, name)
