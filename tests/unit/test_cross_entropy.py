@@ -37,7 +37,7 @@ def test_logits_are_shifted_to_the_shares_of_all_samples(monkeypatch: pytest.Mon
     for given in (shift, torch.zeros(len(shift))):
         monkeypatch.setattr("replication.models.network_classifiers.draw_shift", lambda *_, given=given: given)
         model: Any = create("cross-entropy")
-        model.fit(run, run.splits, None)
+        model.fit(run, None)
         biases.append(model.network.logits.bias.detach())
     assert shift.abs().max() > 0.1
     torch.testing.assert_close(biases[0] - biases[1], shift)

@@ -17,7 +17,7 @@ from replication.datasets.feature_table import labels_of
 from replication.datasets.prepared import Prepared, load
 from replication.datasets.sources import obtain, prepare
 from replication.datasets.splits import group_split
-from replication.models.splits import splits_of
+from replication.models.items import splits_of
 from replication.runs.identity import RunId
 from support.loopback import entry
 from support.repository import SOURCES

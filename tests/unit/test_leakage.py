@@ -15,8 +15,7 @@ from clailearn.errors import InputError
 from replication.datasets.hourly_inputs import hourly_inputs, hourly_names
 from replication.datasets.prepared import Prepared
 from replication.datasets.splits import group_split, patient_folds, stratified_validation
-from replication.models.batches import NO_AUGMENTATION, Recordings, Splits
-from replication.models.splits import splits_of
+from replication.models.items import NO_AUGMENTATION, Recordings, Splits, splits_of
 from replication.runs.identity import RunId
 from replication.runs.settings import dataset_settings
 from support.repository import REAL
