@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from replication.__main__ import main
-from replication.datasets.band_powers import BANDS, band_power_table, log_band_powers
-from replication.datasets.miniature.make import make
+from replication.datasets.miniature import make
+from replication.datasets.sleep_edf import BANDS, band_power_table, log_band_powers
 from support.repository import MINI, REPOSITORY
 
 SETTINGS = MINI["datasets"]["sleepedf"]
@@ -60,6 +60,7 @@ def test_the_command_writes_the_table_and_names_what_it_cannot_read(
     assert main(["band-powers", str(recordings), str(out)]) == 0
     rows = len(pd.read_csv(out))
     assert capsys.readouterr().out.endswith(f"{out}: {rows:,} epochs of 2 recordings, 2 subjects\n")
+    (empty := tmp_path / "empty").mkdir()
     with pytest.raises(SystemExit):
-        main(["band-powers", str(tmp_path), str(out)])
-    assert "found no **/SC4*-PSG.edf" in capsys.readouterr().err
+        main(["band-powers", str(empty), str(out)])
+    assert f"found nothing in {empty}, no **/SC4*-PSG.edf" in capsys.readouterr().err

@@ -11,11 +11,10 @@ import pytest
 from clailearn.errors import InputError
 from replication.datasets.challenge2019 import parse, read
 from replication.datasets.files import matching
-from replication.datasets.miniature.make import make
-from replication.datasets.prepared import Prepared, load
-from replication.datasets.recordings import Rows, write
+from replication.datasets.miniature import make
+from replication.datasets.prepared import DEVELOPMENT, Prepared, load
+from replication.datasets.recordings import Rows, patient_folds, write
 from replication.datasets.sources import Raw, obtain, prepare
-from replication.datasets.splits import DEVELOPMENT, patient_folds
 from support.loopback import entry
 from support.ward import CHALLENGE
 
@@ -44,11 +43,15 @@ def hours_of(stays: list[tuple[int, int]]) -> Rows:
     ("stays", "fold_of", "message"),
     [
         ([(20, 9), (20, 99)], None, "folds: found 1 patients with a positive hour and 1 without one, expected"),
-        ([(20, 0), (30, 0)], None, "label_hours_before: found 50 positive and 0 negative hours"),
-        ([(20, 99), (30, 99)], None, "cohort: found 0 positive and 50 negative hours"),
-        ([(20, 0), (20, 0), (20, 9)], [0, 0, 1], "folds: the rows of fold 0 are 0 of 'no sepsis', 40 of 'sepsis'"),
-        ([(20, 99), (20, 99), (20, 9)], [0, 0, 1], "folds: the rows of fold 0 are 40 of 'no sepsis', 0 of 'sepsis'"),
-        ([(9, 99), (9, 4), (9, 4)], [-1, 0, 1], "development_share: the rows of development patients are 9 of 'no se"),
+        ([(20, 0), (30, 0)], None, "label_hours_before: found none of 'no sepsis' among 50"),
+        ([(20, 99), (30, 99)], None, "cohort: found none of 'sepsis' among 50"),
+        ([(20, 0), (20, 0), (20, 9)], [0, 0, 1], "folds: the rows of fold 0: found none of 'no sepsis' among 40"),
+        ([(20, 99), (20, 99), (20, 9)], [0, 0, 1], "folds: the rows of fold 0: found none of 'sepsis' among 40"),
+        (
+            [(9, 99), (9, 4), (9, 4)],
+            [-1, 0, 1],
+            "development_share: the rows of development patients: found none of 'sepsis'",
+        ),
     ],
 )
 def test_a_cohort_without_both_classes_in_all_parts_is_refused_with_its_flow(

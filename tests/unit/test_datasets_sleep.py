@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from clailearn.errors import InputError
-from replication.datasets.miniature.make import make
+from replication.datasets.miniature import make
 from replication.datasets.prepared import Prepared, load
 from replication.datasets.sleep_edf import MOVEMENT, UNSCORED, choose, scored_epochs, selected, stage_of, within_sleep
 from replication.datasets.sources import obtain, prepare, read_sources

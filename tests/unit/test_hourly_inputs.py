@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from replication.datasets.hourly_inputs import hourly_inputs, hourly_names
+from replication.datasets.recordings import hourly_inputs, hourly_names
 
 NAN = np.nan
 X = np.array([[NAN, 6], [3, NAN], [NAN, NAN], [5, 10], [NAN, 2], [NAN, NAN], [1, NAN]], dtype=np.float32)

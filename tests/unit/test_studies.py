@@ -16,8 +16,7 @@ from clailearn.encoders import MLP, ConditionedHead, Encoder
 from clailearn.inference import RULES
 from clailearn.kernels import Cosine
 from clailearn.learning import collaborative_learning, encoder_passes
-from replication.datasets.prepared import Prepared
-from replication.datasets.splits import DEVELOPMENT
+from replication.datasets.prepared import DEVELOPMENT, Prepared
 from replication.experiments.evaluation import SHARES
 from replication.experiments.studies import operations_per_item, run_cell
 from replication.models.base import create

@@ -20,8 +20,8 @@ from clailearn.published_model import REFERENCES, PublishedModel, load
 from clailearn.records import FORMAT, WEIGHTS, write_model
 from clailearn.tensors import load_tensors
 from clailearn.votes import References
-from replication.datasets.hourly_inputs import hourly_names
 from replication.datasets.prepared import DESCRIPTION, Prepared, normalisation
+from replication.datasets.recordings import hourly_names
 from replication.experiments import evaluation as of_runs
 from replication.experiments.evaluation import Scored, evaluate_scores, votes
 from replication.models.base import Network, create

@@ -14,9 +14,8 @@ from torch import Tensor
 from clailearn.batches import Items, Vectors
 from clailearn.encoders import Hourly, to_device
 from clailearn.errors import InputError
-from replication.datasets.hourly_inputs import hourly_inputs
-from replication.datasets.prepared import Prepared, normalisation
-from replication.datasets.splits import DEVELOPMENT, draw_patients
+from replication.datasets.prepared import DEVELOPMENT, Prepared, normalisation, require_classes
+from replication.datasets.recordings import CLASSES, draw_patients, hourly_inputs
 from replication.runs.identity import RunId
 
 Rows = NDArray[np.bool_]
@@ -220,14 +219,11 @@ def recording_rows(data: Prepared, settings: Mapping[str, Any], run_id: RunId) -
         own, test = folds != DEVELOPMENT, folds == run_id.fold
     val = draw_patients(patients, y, own & ~test, settings["validation_share_recordings"], run_id.seed)
     parts = {"training": own & ~test & ~val, "validation": val, "test": test}
-    for part, rows in parts.items():
-        counts = np.bincount(y[rows], minlength=2)
-        if not counts.all():
-            raise InputError(
-                f"{run_id}: found {counts[1]} positive and {counts[0]} negative hours for {part}, expected some of each. "
-                f"Change validation_share_recordings ({settings['validation_share_recordings']}), lower "
-                f"datasets.{run_id.dataset}.folds, or admit more recordings."
-            )
+    advice = (
+        f"Change validation_share_recordings ({settings['validation_share_recordings']}), lower datasets.{run_id.dataset}.folds, "
+        "or admit more recordings."
+    )
+    require_classes(y, {f"{run_id}: the hours for {part}": rows for part, rows in parts.items()}, CLASSES, advice)
     return parts["training"], parts["validation"], parts["test"]
 
 

@@ -14,8 +14,8 @@ from clailearn.encoders import TRUNKS
 from clailearn.errors import InputError
 from clailearn.trainer import Precision, TrainingSettings
 from replication.datasets import prepared
-from replication.datasets.hourly_inputs import hourly_names
 from replication.datasets.prepared import Prepared
+from replication.datasets.recordings import hourly_names
 from replication.models.items import Splits, splits_of
 from replication.runs.identity import RunId
 from replication.runs.jobs import use_threads
