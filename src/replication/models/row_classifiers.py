@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logit
 
 from clailearn.errors import InputError
-from replication.models.base import Floats, Labels, RowClassifier, Rows, log_odds
+from replication.models.base import Floats, Labels, RowClassifier, Rows, log_odds, validation_figures
 
 logger = logging.getLogger(__name__)
 
@@ -150,8 +151,6 @@ class StudentTMixture(RowClassifier):
         **settings: Any,
     ) -> Self:
         """Fit every combination, and choose that of the largest ROC-AUC on validation rows; InputError if none converges."""
-        from sklearn.metrics import roc_auc_score
-
         best = -np.inf
         for count, freedom in itertools.product(components, degrees_of_freedom):
             combination: dict[str, Any] = {"components": count, "degrees_of_freedom": freedom}
@@ -161,7 +160,7 @@ class StudentTMixture(RowClassifier):
                 logger.warning("left out %s: %s", combination, error)
                 last = error
                 continue
-            auroc = float(roc_auc_score(y_val, densities.log_odds(x_val)))
+            auroc = merit(y_val, densities.log_odds(x_val))
             logger.info("%s: AUROC %.4f on validation samples", combination, auroc)
             if auroc > best:
                 best, self.densities, self.choices = auroc, densities, combination
@@ -273,8 +272,5 @@ def class_sample(y: ArrayLike, most: int, seed: int) -> tuple[NDArray[np.int64],
 
 def merit(y: ArrayLike, scores: Floats) -> float:
     """Return what validation rows choose by: the area under the ROC curve of scores (N,), the accuracy of scores (N, C)."""
-    from sklearn.metrics import accuracy_score, roc_auc_score  # slow to import, and most trainings need none
-
-    if scores.ndim == 1:
-        return float(roc_auc_score(y, scores))
-    return float(accuracy_score(y, scores.argmax(axis=1)))
+    figures = validation_figures(scores, torch.as_tensor(y))
+    return figures.get("validation_auroc", figures["validation_accuracy"])
