@@ -193,10 +193,10 @@ class Writer:
             if f"groups_{split}" in self.written:
                 unit = "groups" if kind == "features" else "subjects"
                 splits[split][unit] = len(np.unique(self.read(f"groups_{split}")))
-        mapped = {split: self.read(f"x_{split}", mapped=True) for split in SPLITS if split != "val"}
-        if kind == "features":
-            del mapped["test"]
-        return splits, {split: normalisation(x, kind, names, None, f"x_{split}") for split, x in mapped.items()}
+        used = {}
+        for split in ("train",) if kind == "features" else ("train", "test"):
+            used[split] = normalisation(self.read(f"x_{split}", mapped=True), kind, names, None, f"x_{split}")
+        return splits, used
 
 
 def _counts(y: Array, classes: int) -> dict[str, Any]:
