@@ -236,7 +236,7 @@ rule check_theory:
 # a cluster's profile sets its own number. The numbers of the miniature mean nothing.
 rule measure_complexity:
     input:
-        library=[*TRAINING, "src/replication/experiments/complexity.py"],
+        library=[*TRAINING, "src/replication/experiments/schedules.py"],
     output:
         measured=f"<results>/{outputs.BENCHMARK}/{{part}}.csv",
         record=f"<results>/{outputs.BENCHMARK}/{{part}}.json",

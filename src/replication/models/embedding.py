@@ -17,7 +17,7 @@ from clailearn.inference import ParzenMeans, mean_of_views, parzen_means, sample
 from clailearn.kernels import Kernel
 from clailearn.tensors import load_tensors
 from clailearn.trainer import precision_context
-from replication.models.batches import Splits
+from replication.models.items import Splits
 from replication.models.run import Run
 
 ImageView = Callable[[Tensor], Tensor]
