@@ -8,7 +8,6 @@ import pytest
 
 from replication.metrics.intervals import Interval, interval
 from replication.report.claims.hypothesis import (
-    MORE,
     Hypothesis,
     Outcome,
     agreed,
@@ -28,6 +27,7 @@ from support.repository import PRINTED
 
 REPRODUCED, NOT, OPEN = Outcome.REPRODUCED, Outcome.NOT_REPRODUCED, Outcome.INCONCLUSIVE
 IN_PART, REACHED, UNTESTED = Outcome.IN_PART, Outcome.REACHED, Outcome.NOT_TESTABLE
+MORE = Hypothesis("better")
 OF = {REPRODUCED: (0.02, 0.03), NOT: (-0.03, -0.02), OPEN: (-0.01, 0.03)}
 """An interval for each outcome of a claim of more."""
 
@@ -174,12 +174,6 @@ def test_the_n_that_decides_has_the_power_that_it_promises() -> None:
         decided += MORE.outcome(interval(again)) != OPEN
     assert decided / 400 > 0.77
     assert int(n_that_decides(by_seed.rename_axis("fold"), MORE)) > needed
-
-
-def test_numbers_without_chance_need_no_interval() -> None:
-    exact = Hypothesis("not worse", null=1.0, exact=True)
-    alone = Interval(0.995, np.nan, np.nan, 0)
-    assert (exact.outcome(alone), exact.at(0.1).outcome(alone)) == (REPRODUCED, NOT)
 
 
 def test_a_verdict_at_another_margin_joins_the_outcomes_at_that_margin(numbers: Numbers) -> None:

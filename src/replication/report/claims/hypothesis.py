@@ -53,7 +53,6 @@ class Hypothesis:
         sign: 1 if larger numbers speak for the claim, -1 if smaller ones do.
         null: the number from which differences count.
         bounds: the range of the metric; of a difference between two fractions, -1 to 1.
-        exact: whether the number is without chance, such as a count: then it needs no interval.
     """
 
     kind: Kind
@@ -61,14 +60,13 @@ class Hypothesis:
     sign: int = 1
     null: float = 0.0
     bounds: tuple[float, float] = (-1.0, 1.0)
-    exact: bool = False
 
     def outcome(self, interval: Interval) -> Outcome:
         """Return what an interval says; nothing if it has no width, too few replicates or an end beyond the metric's range."""
         within = self.bounds[0] <= interval.low < interval.high <= self.bounds[1]
-        if not self.exact and (interval.n < FEWEST or not within):
+        if interval.n < FEWEST or not within:
             return Outcome.NOT_TESTABLE
-        bounds = (interval.mean,) * 3 if self.exact else (interval.low, interval.mean, interval.high)
+        bounds = (interval.low, interval.mean, interval.high)
         low, mean, high = sorted(self.sign * (bound - self.null) for bound in bounds)
         if self.kind == "value" and low > self.margin:
             return Outcome.REACHED
@@ -105,10 +103,6 @@ class Hypothesis:
         """Return the numbers that bear the claim out, in margins: beyond one, above minus one, or within one."""
         lowest = 1.0 if self.kind == "better" else -1.0
         return lowest, 1.0 if self.kind in ("equal", "value") else float("inf")
-
-
-MORE, LESS = Hypothesis("better"), Hypothesis("better", sign=-1)
-NOT_LESS, NOT_MORE = Hypothesis("not worse"), Hypothesis("not worse", sign=-1)
 
 
 def decided(borne_out: bool, excluded: bool = True) -> Outcome:
