@@ -1,11 +1,12 @@
 """Trials: the same number for every model, drawn from its space alone, the settings of today first; the best ones are in use."""
 
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from replication.report.tables.setup import best_trials, trials_frame
+from replication.report.tables.render import trials as table_of_trials
 from replication.runs.record import RUNS, read_records, write_records
 from replication.runs.settings import (
     cell_settings,
@@ -17,7 +18,7 @@ from replication.runs.settings import (
     runs_of_study,
 )
 from replication.runs.tuning import PREFIX, trial_settings, trials
-from support.published import change, copy_evidence, sources_for
+from support.published import PUBLISHED, change, copy_evidence, sources_for
 from support.repository import REAL, REPOSITORY
 
 SPACE = {
@@ -84,6 +85,16 @@ def test_tuned_settings_are_those_of_one_model_and_of_no_trial() -> None:
 TUNED = "tuning-cifar10"
 
 
+@cache
+def best_trials(root: Path = PUBLISHED) -> dict[str, dict[str, int]]:
+    """Return the number of the chosen trial by tuning and model."""
+    frame = table_of_trials(sources_for("supplement/tableS3", root), [])
+    best: dict[str, dict[str, int]] = {}
+    for row in frame[frame["chosen"] == True].to_dict("records"):  # noqa: E712
+        best.setdefault(row["study"], {})[row["model"]] = int(row["trial"].removeprefix("trial"))
+    return best
+
+
 def test_runs_with_other_settings_than_the_best_trial_are_no_test_of_it(tmp_path: Path) -> None:
     root = copy_evidence(tmp_path / "published", "cifar10", TUNED)
     records = read_records(root / "cifar10" / "evidence" / RUNS)
@@ -92,9 +103,10 @@ def test_runs_with_other_settings_than_the_best_trial_are_no_test_of_it(tmp_path
             training = record["settings"]["training"] | {"learning_rate": 0.12345}
             record["settings"] = record["settings"] | {"training": training}
     write_records(root / "cifar10" / "evidence" / RUNS, records)
-    frame = trials_frame(sources_for("supplement/tableS3", root))
-    assert "cross-entropy" in set(frame.loc[frame["trial"].isna(), "model"])
-    assert "clai-c" not in set(frame.loc[frame["trial"].isna(), "model"])
+    frame = table_of_trials(sources_for("supplement/tableS3", root), [])
+    tested = set(frame.loc[frame["scored_on"] == "test", "model"])
+    assert "cross-entropy" in tested
+    assert "clai-c" not in tested
 
 
 @pytest.mark.parametrize(("best", "chosen"), [(0.705, 0), (0.72, 1)])
@@ -109,17 +121,15 @@ def test_settings_of_the_dataset_stay_within_one_standard_error_of_the_best(
         for seed in (0, 1)
     ]
     change(root, TUNED, "metrics.csv", lambda metrics: pd.DataFrame(rows, columns=metrics.columns))
-    evidence = sources_for("supplement/tableS3", root).evidence
-    assert best_trials(evidence, TUNED) == {"clai-m": chosen}
+    assert best_trials(root)[TUNED] == {"clai-m": chosen}
 
 
 @pytest.mark.parametrize("dataset", REAL["tuning"])
 def test_runs_have_the_settings_of_the_best_published_trials(dataset: str) -> None:
     tuning = PREFIX + dataset
-    evidence = sources_for("supplement/tableS3").evidence
-    if not evidence.has(tuning):
+    if tuning not in best_trials():
         pytest.skip(f"no evidence of {tuning} is published")
-    best = best_trials(evidence, tuning)
+    best = best_trials()[tuning]
     assert best.keys() <= REAL["tuning"][dataset]["spaces"].keys()  # published trials may be of some models alone
     drawn = {m: trial_settings(REAL, tuning, f"{m}_trial{trial}") for m, trial in best.items()}
     chosen = {m: {k: v for k, v in trial.items() if k != "model"} for m, trial in drawn.items()}
