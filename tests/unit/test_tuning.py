@@ -3,7 +3,6 @@
 from functools import cache
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from replication.report.tables.render import trials as table_of_trials
@@ -17,8 +16,8 @@ from replication.runs.settings import (
     model_settings,
     runs_of_study,
 )
-from replication.runs.tuning import PREFIX, trial_settings, trials
-from support.published import PUBLISHED, change, copy_evidence, sources_for
+from replication.runs.tuning import PREFIX, chosen_trial, standard_error, trial_settings, trials
+from support.published import copy_evidence, sources_for
 from support.repository import REAL, REPOSITORY
 
 SPACE = {
@@ -86,11 +85,10 @@ TUNED = "tuning-cifar10"
 
 
 @cache
-def best_trials(root: Path = PUBLISHED) -> dict[str, dict[str, int]]:
+def best_trials() -> dict[str, dict[str, int]]:
     """Return the number of the chosen trial by tuning and model."""
-    frame = table_of_trials(sources_for("supplement/tableS3", root), [])
     best: dict[str, dict[str, int]] = {}
-    for row in frame[frame["chosen"] == True].to_dict("records"):  # noqa: E712
+    for row in table_of_trials(sources_for("supplement/tableS3"), []).query("chosen == True").to_dict("records"):
         best.setdefault(row["study"], {})[row["model"]] = int(row["trial"].removeprefix("trial"))
     return best
 
@@ -109,19 +107,11 @@ def test_runs_with_other_settings_than_the_best_trial_are_no_test_of_it(tmp_path
     assert "clai-c" not in tested
 
 
-@pytest.mark.parametrize(("best", "chosen"), [(0.705, 0), (0.72, 1)])
-def test_settings_of_the_dataset_stay_within_one_standard_error_of_the_best(
-    tmp_path: Path, best: float, chosen: int
-) -> None:
-    root = copy_evidence(tmp_path / "published", TUNED)
-    # Each trial has a standard deviation of 0.0141 over two seeds, and its mean an error of 0.01.
-    rows = [
-        (TUNED, f"clai-m_trial{n}", seed, "", "printed", "population", "accuracy", mean + 0.01 - 0.02 * seed)
-        for n, mean in enumerate((0.7, best, 0.6))
-        for seed in (0, 1)
-    ]
-    change(root, TUNED, "metrics.csv", lambda metrics: pd.DataFrame(rows, columns=metrics.columns))
-    assert best_trials(root)[TUNED] == {"clai-m": chosen}
+def test_settings_of_the_dataset_stay_within_one_standard_error_of_the_best() -> None:
+    error = standard_error([0.0141, 0.0141, 0.0141], seeds=2)
+    assert error == pytest.approx(0.01, rel=0.01)
+    assert [chosen_trial([0.7, best, 0.6], error) for best in (0.705, 0.72)] == [0, 1]
+    assert chosen_trial([0.7, 0.705, 0.705], standard_error([float("nan")] * 3, seeds=1)) == 1, "one seed has no error"
 
 
 @pytest.mark.parametrize("dataset", REAL["tuning"])

@@ -36,13 +36,14 @@ PAPER: dict[str, tuple[Callable[[Sources], pd.DataFrame], Callable[[pd.DataFrame
 ENDS = ["alignment", "centred_alignment", "validation_accuracy"]
 """Columns of the history of training whose last value is a metric of its end."""
 STATED = {
-    "Samples": "images",
-    "Recordings": "recordings",
-    "Classes": "classes",
-    "Split train": "training images",
-    "Split test": "test images",
+    "images": ("Samples", "images"),
+    "recordings": ("Recordings", "recordings"),
+    "classes": ("Classes", "classes"),
+    "share for training": ("Split", "% for training"),
+    "training images": ("Split train", "training images"),
+    "test images": ("Split test", "test images"),
 }
-"""By quantity the name of what the paper states of it."""
+"""By figure that the paper states, the quantity that it stands beside, and its words."""
 UNITS = {"images": "images", "signals": "epochs", "features": "rows", "recordings": "hours"}
 """What samples of a kind of data are."""
 
@@ -284,45 +285,38 @@ def _text(settings: pd.Series) -> str:
 def datasets(sources: Sources, blocks: Blocks) -> pd.DataFrame:
     """Return datasets as used: columns dataset, quantity, ours, printed (the figure that the paper states, or empty)."""
     evidence, printed = sources.evidence, sources.printed("text")
-    rows: list[tuple[str, str, str, str]] = []
-    for dataset in evidence.expected:
-        own = printed[printed["row"] == dataset]
-        stated = {metric: f"{value:,.0f}" for metric, value in zip(own["metric"], own["value"], strict=True)}
-        if evidence.has(dataset):
-            rows += [(dataset, *described) for described in _described(evidence.description(dataset), stated)]
-            continue
-        rows.append((dataset, "Data", evidence.not_run(dataset), ""))
-        rows += [
-            (dataset, quantity, "not run", f"{stated[key]} {key}") for quantity, key in STATED.items() if key in stated
-        ]
+    rows = []
+    for name in evidence.expected:
+        figures = printed.loc[printed["row"] == name, ["metric", "value"]].itertuples(index=False)
+        stated = {STATED[figure][0]: f"{value:,.0f} {STATED[figure][1]}" for figure, value in figures}
+        ours = _described(evidence.description(name)) if evidence.has(name) else {"Data": evidence.not_run(name)}
+        quantities = dict.fromkeys([*ours, *stated])
+        rows += [(name, quantity, ours.get(quantity, "not run"), stated.get(quantity, "")) for quantity in quantities]
     return pd.DataFrame(rows, columns=["dataset", "quantity", "ours", "printed"])
 
 
-def _described(content: Mapping[str, Any], stated: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """Return quantity, our text and the paper's text of a dataset's description."""
+def _described(content: Mapping[str, Any]) -> dict[str, str]:
+    """Return our text on each quantity of a dataset, by its description."""
     # The splits of recordings are the whole ("all") and its test folds, those of other kinds are disjoint.
     whole = {name: split for name, split in content["splits"].items() if name == "all"} or content["splits"]
-    unit, flow = UNITS[content["kind"]], content.get("flow", [])
-    samples = sum(int(split["n"]) for split in whole.values())
+    flow, samples = content.get("flow", []), sum(int(split["n"]) for split in whole.values())
     people = pd.DataFrame(list(whole.values())).filter(["recordings", "subjects", "groups"]).sum().astype(int).to_dict()
     usable = [("recordings", step["n"]) for step in flow if step["step"] == "usable"]
-    recordings = ", ".join(f"{n:,} {name}" for name, n in (dict(usable) | people).items())
-    rows = [
-        ("Data", f"{content['title']}, version {content['version']}", ""),
-        ("Samples", f"{samples:,} {unit}", stated.get(unit, "")),
-        ("Recordings", recordings, f"{stated['recordings']} recordings" if "recordings" in stated else ""),
-        ("Classes", str(len(content["classes"])), stated.get("classes", "")),
-        ("Split", str(content["split_rule"]),
-         f"{stated['share for training']} % for training" if "share for training" in stated else ""),
-        *((f"Split {name}", f"{split['n']:,}: {_shares(content['classes'], split['counts'])}",
-           stated.get(STATED.get(f"Split {name}", name), "")) for name, split in whole.items()),
-        ("Cohort", "; ".join(f"{step['n']:,} {step['unit']}: {step['step']}" for step in flow), ""),
-        ("Exclusions", "; ".join(f"{item['reason']}: {item['count']:,}" for item in content["exclusions"]) or "none", ""),
-        ("Lacking", ", ".join(content.get("lacking", [])), ""),
-        ("Files", _files(content["files"]), ""),
-        ("Licence, access", f"{content['licence']}; {content['access']}", ""),
-    ]  # fmt: skip
-    return [row for row in rows if row[1] or row[2]]
+    classes = content["classes"]
+    texts = {
+        "Data": f"{content['title']}, version {content['version']}",
+        "Samples": f"{samples:,} {UNITS[content['kind']]}",
+        "Recordings": ", ".join(f"{n:,} {name}" for name, n in (dict(usable) | people).items()),
+        "Classes": str(len(classes)),
+        "Split": str(content["split_rule"]),
+        **{f"Split {name}": f"{split['n']:,}: {_shares(classes, split['counts'])}" for name, split in whole.items()},
+        "Cohort": "; ".join(f"{step['n']:,} {step['unit']}: {step['step']}" for step in flow),
+        "Exclusions": "; ".join(f"{item['reason']}: {item['count']:,}" for item in content["exclusions"]) or "none",
+        "Lacking": ", ".join(content.get("lacking", [])),
+        "Files": _files(content["files"]),
+        "Licence, access": f"{content['licence']}; {content['access']}",
+    }
+    return {quantity: text for quantity, text in texts.items() if text}
 
 
 def _shares(classes: Sequence[str], counts: Sequence[int]) -> str:
