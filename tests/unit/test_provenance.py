@@ -91,6 +91,12 @@ def test_every_number_of_a_table_is_traced_to_the_runs_of_its_dataset_and_model(
         assert [record["run"] for record in behind] == expected
 
 
+def test_a_row_of_a_study_is_traced_to_the_runs_of_its_cell() -> None:
+    row = {"dataset": "cifar10", "study": "ablation", "cell": "full_zero", "model": "clai-m", "n": 3}
+    ((_, behind),) = trace(pd.DataFrame([row]), {}, published("cifar10", "ablation"))
+    assert [record["run"] for record in behind] == [f"ablation/full_zero/seed{seed}" for seed in range(3)]
+
+
 def test_a_claim_rests_on_the_runs_of_the_evidence_that_it_names() -> None:
     runs = [{"run": run} for run in ("a/clai-m/seed0", "b/gp/seed0/fold0", "theory/checks/seed0")]
     files = [["a/evidence/metrics.csv"], ["theory/evidence/theory.csv", "b/evidence/latent.csv"]]

@@ -13,8 +13,6 @@ from replication.report.rows import owners
 from replication.runs.identity import RunId
 from replication.runs.record import RUNS, records_of
 
-KEYS = ("name", "cell", "seed", "fold")
-"""What says which runs a row of an output's CSV rests on: columns of it, or what `owners` makes of them."""
 SHOWN = 40
 """Rows of a group that are printed; of a scatter plot there are thousands."""
 
@@ -108,7 +106,7 @@ def trace(
             (frame.iloc[[row]], [record for record in records if run_name(record) in names])
             for row, names in enumerate(folders)
         ]
-    named = owners(frame).join(frame[[key for key in KEYS if key in frame]])
+    named = owners(frame).join(frame.filter(["seed", "fold"]))
     keys = [key for key in named if named[key].notna().any()]
     if "name" not in keys:
         return [(frame, list(records))]
@@ -122,7 +120,7 @@ def trace(
 
 
 def _named(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what names a run, by `KEYS`."""
+    """Return what names a run."""
     run = RunId.parse(record["run"])
     return {"name": run.name, "cell": run.cell, "seed": run.seed, "fold": run.fold}
 
