@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from replication.report.labels import METRICS, MINI_NOTE
+from replication.report.labels import METRICS, MINI_NOTE, Metric
 from replication.report.statistics import holm
 from replication.report.tables.layout import Group, Layout, number, to_latex, to_markdown
 from replication.report.tables.render import Table, render
@@ -44,9 +44,9 @@ def test_cells_are_mean_and_sd_of_the_runs_and_stand_in_both_forms(name: str) ->
         assert row["mean"] == pytest.approx(values.mean())
         assert row["sd"] == pytest.approx(values.std(ddof=1), nan_ok=True)
         assert row["n"] == len(values)
-        for text in (table.tex, table.md):
-            assert f"{row['mean']:.{digits}f}" in text
-            assert pd.isna(row["sd"]) or f"({row['sd']:.{digits}f})" in text
+        cell = number(row["mean"], Metric("", "", decimals=digits), row["sd"])
+        assert cell in table.tex
+        assert cell in table.md
     for row in table.frame.dropna(subset=["printed"]).to_dict("records"):
         assert f"{row['printed']:g}".rstrip("0") in table.tex
 
@@ -61,10 +61,8 @@ def test_the_two_forms_show_the_same_texts_each_in_its_own_spelling() -> None:
     layout = Layout(
         ["Model", "Share (%)"], [Group("Ours", [["a|b_c", "−1.00*"]]), Group("Theirs", [], "not run: needs R&D")]
     )
-    latex, markdown = (
-        to_latex([layout], "Caption.\nA note.", "tab:t", False),
-        to_markdown([layout], "Caption.\nA note."),
-    )
+    text = "Caption.\nA note."
+    latex, markdown = to_latex([layout], text, "tab:t", miniature=False), to_markdown([layout], text)
     assert r"\quad a\textbar{}b\_c & $-$1.00* \tabularnewline" in latex
     assert r"\textbf{Theirs}, \emph{not run: needs R\&D}" in latex
     assert markdown.splitlines()[2:7] == [
