@@ -11,22 +11,28 @@ import pandas as pd
 
 from replication.report.evidence import Evidence
 from replication.report.labels import MAJORITY, MODEL_OF, Metric, model_title
-from replication.report.statistics import interval, replicates, spread
+from replication.report.statistics import interval, spread
 from replication.runs.models import MODELS
 
 
 def summary(values: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Return mean, sd and n of each group over seeds or folds, and the limits low and high of the 95 % t-interval.
 
-    values: seed, fold, value and the columns `by`, at least two of them.
+    Values of several seeds are averaged within a fold first, as `replicates` does.
+
+    values: seed, fold, value and the columns `by`.
     """
+    unit = values["fold"].notna().map({True: "fold", False: "seed"})
+    named = values.assign(unit=unit, replicate=values["fold"].where(unit == "fold", values["seed"])).dropna(
+        subset="value"
+    )
+    means = named.groupby([*by, "unit", "replicate"], sort=False, dropna=False)["value"].mean().reset_index()
     rows = []
-    for key, part in values.groupby(list(by), sort=False, dropna=False):
-        own = replicates(part)
+    for (*key, name), part in means.groupby([*by, "unit"], sort=False, dropna=False):
+        own = pd.Series(part["value"].to_numpy(), pd.Index(part["replicate"], name=name))
         (mean, sd, n), around = spread(own), interval(own)
         rows.append((*key, mean, sd, n, around.low, around.high))
-    found = pd.DataFrame(rows, columns=[*by, "mean", "sd", "n", "low", "high"])
-    return found[found["n"] > 0].reset_index(drop=True)
+    return pd.DataFrame(rows, columns=[*by, "mean", "sd", "n", "low", "high"])
 
 
 def in_units(values: pd.DataFrame, metrics: Iterable[Metric], columns: Sequence[str] = ("value",)) -> pd.DataFrame:

@@ -173,7 +173,9 @@ def _rows(part: pd.DataFrame, block: Block, evidence: Evidence) -> list[list[Cel
         told = [_word(column, name) for column, name in zip(block.rows, names, strict=True)]
         new = ["" if names[: n + 1] == above[: n + 1] else name for n, name in enumerate(told)]
         above = names
-        rows.append([*new, *(_cell(own, column, block) for column in block.heads)])
+        entries = own.to_dict("records")
+        across = {entry.get(block.across): entry for entry in reversed(entries)}
+        rows.append([*new, *(_cell(entries[0], across, column, block) for column in block.heads)])
     return rows
 
 
@@ -193,22 +195,18 @@ def _word(column: str, value: Any) -> str:
     return VALUES.get(column, {}).get(value) or (value if isinstance(value, str) else f"{value:g}")
 
 
-def _cell(rows: pd.DataFrame, column: str, block: Block) -> str:
-    """Return a cell of the rows with one name: a column of the first one, or the numbers of the row with the column's metric."""
-    if column not in rows:
-        rows, column = rows[rows[block.across] == column], "mean"
-    if rows.empty:
-        return DASH
-    entry = rows.iloc[0].to_dict()
-    value = entry[column]
+def _cell(first: Mapping[Any, Any], across: Mapping[Any, Mapping[Any, Any]], column: str, block: Block) -> str:
+    """Return a cell of the rows with one name: a column of the first one, or the numbers of the one that is `across`."""
+    entry = first if column in first else across.get(column, {"mean": np.nan, "metric": column})
+    shown = column if column in first else "mean"
+    value = entry[shown]
     if isinstance(value, str):
         return value
-    metric = block.metrics[column if column in METRICS else entry["metric"]]
-    around = entry if column == "mean" else {}
+    around = entry if shown == "mean" else {}
     sd, low, high = (around.get(name, np.nan) for name in ("sd", "low", "high"))
     star = isinstance(entry.get("other"), str) and not block.limits and (low > 0 or high < 0)
     limits = (low, high) if block.limits else ()
-    return f"{number(value, metric, sd, *limits)}{'*' * star}"
+    return f"{number(value, block.metrics[shown if shown in METRICS else entry['metric']], sd, *limits)}{'*' * star}"
 
 
 def number(mean: float, metric: Metric, sd: float = np.nan, low: float = np.nan, high: float = np.nan) -> str:
