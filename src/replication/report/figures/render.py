@@ -65,10 +65,10 @@ def render(
     given = {"": (), "printed": (printed,), "claims": (claims,)}[takes]
     with mpl.rc_context(THEME):
         figure, parts = draw(evidence, *given) if evidence.at_hand() else (not_run(evidence), [])
-    frame = pd.concat(parts or [pd.DataFrame()], ignore_index=True).rename(
-        columns={"model": "cell"} if takes != "claims" else {}
-    )
-    frame = (identified(evidence, frame) if "name" in frame else frame).reindex(columns=columns)
+    frame = pd.concat(parts or [pd.DataFrame()], ignore_index=True)
+    if "name" in frame:
+        frame = identified(evidence, frame.rename(columns={"model": "cell"}))
+    frame = frame.reindex(columns=columns)
     if takes == "claims":  # a few numbers of all evidence
         shown = set(owners(frame)["name"])
         entries = evidence.expected.items()

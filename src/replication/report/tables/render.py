@@ -221,14 +221,14 @@ def trials(sources: Sources, blocks: Blocks) -> pd.DataFrame:
     evidence = sources.evidence
     parts = [pd.DataFrame(columns=["name", "cell", "metric", "mean", "sd", "low", "high", "error"])]
     for tuning in [name for name in evidence.at_hand() if name.startswith(PREFIX)]:
-        minutes = pd.Series({str(run["run"]): run["cpu_seconds"] / 60 for run in evidence.runs(tuning)})
-        minutes = minutes.groupby(minutes.index.map(lambda run: run.split("/")[1])).sum()
+        runs = evidence.runs(tuning)
+        minutes = pd.Series([run["cpu_seconds"] / 60 for run in runs]).groupby(list(map(run_cell, runs))).sum()
         for model, own in _scores(evidence, tuning).groupby("model", sort=False):
             error = standard_error(own["sd"], int(own["n"].max()))
             chosen = own["trial"] == f"trial{chosen_trial(own['mean'].tolist(), error)}"
             settings = _settings(evidence, tuning, list(own["cell"]))
             texts = settings.map(str)
-            drawn = settings.loc[:, (texts != texts.iloc[0]).any()].sort_index(axis=1)
+            drawn = settings.loc[~settings.index.duplicated(), (texts != texts.iloc[0]).any()].sort_index(axis=1)
             spent = own["cell"].map(minutes)
             parts.append(own.drop(columns="model").assign(
                 name=tuning, scored_on="validation", error=error, trials=len(own), chosen=chosen,
@@ -254,7 +254,7 @@ def _scores(evidence: Evidence, tuning: str) -> pd.DataFrame:
 
 
 def _settings(evidence: Evidence, name: str, cells: Sequence[str]) -> pd.DataFrame:
-    """Return the settings of runs, by dotted key: a row for the first run of each cell, and more where runs differ."""
+    """Return the settings of runs by dotted key, a row a run named by its cell; a run like one before it is left out."""
     runs = evidence.runs(name, list(cells))
     settings = pd.json_normalize([run["settings"] for run in runs]).set_axis(list(map(run_cell, runs)))
     settings = settings.astype(object).where(settings.notna(), None)
