@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from replication.report.claims.finding import DIFFERENCE, NUMBER, PAIR, PER_CENT, POINTS, Finding, Place, Role, Unit
 from replication.report.claims.hypothesis import LESS, MORE, Hypothesis, Outcome, decided, some_of
 from replication.report.claims.sources import KERNELS, M_MINUS_C, MULTICLASS, TARGETS, multiclass_sources, of_vote
-from replication.report.printed_values import printed_value
 from replication.report.statistics import FEWEST, Interval, gap, interval, minus_printed, over_samples, values
+from replication.report.texts import printed_value
 from replication.runs.controls import COMPARED, EMBEDDINGS
 from replication.runs.models import MODELS
 

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from replication.report.claims.hypothesis import Outcome
+from replication.report.texts import table
 from replication.runs.outputs import CLAIM_TEXTS
 
 Record = Mapping[str, Any]
@@ -136,12 +137,6 @@ def _outcome(estimate: Record) -> str:
         return CONTROL_WORDS.get(estimate["outcome"], "")
     more = f"; n of about {estimate['n_needed']} would decide" if estimate["n_needed"] else ""
     return f"{estimate['outcome'] or ''}{more}"
-
-
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: int = 0) -> str:
-    """Write a table in Markdown; its last columns, so many, have numbers and are aligned to the right."""
-    rule = ["---"] * (len(heads) - numbers) + ["---:"] * numbers
-    return "\n".join(f"| {' | '.join(row)} |" for row in [heads, rule, *rows])
 
 
 def _list(heading: str, texts: Sequence[str]) -> list[str]:

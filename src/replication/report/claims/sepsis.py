@@ -13,8 +13,8 @@ from replication.report.claims.hypothesis import ANY, LESS, MORE, NOT_MORE, Hypo
 from replication.report.claims.sources import Source, of_vote, recorded
 from replication.report.evidence import PRINTED_LOSS
 from replication.report.labels import model_title
-from replication.report.printed_values import printed_value
 from replication.report.statistics import gap, values
+from replication.report.texts import printed_value
 from replication.runs.controls import EMBEDDINGS
 from replication.runs.models import MODELS
 

@@ -16,7 +16,7 @@ from replication.report.claims.sources import (
     multiclass_sources,
     recorded,
 )
-from replication.report.printed_values import printed_value
+from replication.report.texts import printed_value
 
 EPOCHS_120 = "epochs-120"
 
