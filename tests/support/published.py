@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 
 from replication.report.evidence import Evidence
-from replication.report.printed_values import read_values
 from replication.report.tables.layout import Sources
+from replication.report.texts import read_values
 from replication.runs.outputs import CLAIMS, DESCRIPTION, descriptions, evidence_behind, files_of
 from replication.runs.record import RUNS
 from support.repository import CONFIG, PRINTED, PUBLISHED, REAL

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from replication.report.printed_values import read_values
+from replication.report.texts import read_values
 from replication.runs.settings import load_settings
 
 REPOSITORY = Path(__file__).parents[2]

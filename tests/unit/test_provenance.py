@@ -82,13 +82,19 @@ def test_a_run_that_the_evidence_lacks_is_named() -> None:
 
 
 def test_every_number_of_a_table_is_traced_to_the_runs_of_its_dataset_and_model() -> None:
-    frame = pd.read_csv(TABLE1.with_suffix(".csv")).dropna(subset="model")  # differences rest on all runs
+    frame = pd.read_csv(TABLE1.with_suffix(".csv")).query("other.isna()")  # differences rest on the runs of two
     traced = trace(frame, {}, published("pathmnist", "cifar10", "sleepedf-20", "sleepedf-bands"))
     assert sum(len(rows) for rows, _ in traced) == len(frame)
     for rows, behind in traced:
         (dataset, model), n = next(zip(rows["dataset"], rows["model"], strict=True)), rows["n"].max()
         expected = [] if model == "majority-class" else [f"{dataset}/{model}/seed{seed}" for seed in range(n)]
         assert [record["run"] for record in behind] == expected
+
+
+def test_a_row_of_a_study_is_traced_to_the_runs_of_its_cell() -> None:
+    row = {"dataset": "cifar10", "study": "ablation", "cell": "full_zero", "model": "clai-m", "n": 3}
+    ((_, behind),) = trace(pd.DataFrame([row]), {}, published("cifar10", "ablation"))
+    assert [record["run"] for record in behind] == [f"ablation/full_zero/seed{seed}" for seed in range(3)]
 
 
 def test_a_claim_rests_on_the_runs_of_the_evidence_that_it_names() -> None:
@@ -108,7 +114,9 @@ def test_command_leads_from_a_row_to_runs_data_settings_and_versions(capsys: pyt
     for part in (f"commit {record['commit'][:10]}", f"settings {record['config_hash']}", threads):
         assert part in run
     assert "<- cifar10/clai-m" not in text
-    accuracy = pd.read_csv(TABLE1.with_suffix(".csv")).set_index(["dataset", "model", "metric"])["mean"]
+    accuracy = (
+        pd.read_csv(TABLE1.with_suffix(".csv")).query("other.isna()").set_index(["dataset", "model", "metric"])["mean"]
+    )
     assert f"{accuracy['cifar10', 'clai-c', 'accuracy']:.6g}" in text
     assert f'    torch: "{record["versions"]["torch"]}"' in text
     with pytest.raises(SystemExit, match="1"):

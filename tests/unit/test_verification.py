@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from replication.report.evidence import Evidence
-from replication.report.tables.layout import result_rows
-from replication.report.tables.paper import TABLE1_METRICS
+from replication.report.tables.layout import Sources
+from replication.report.tables.paper import table1_frame
 from replication.report.verify import (
     Agreement,
     compare,
@@ -23,6 +23,7 @@ from replication.report.verify import (
 from replication.runs.identity import RunId
 from support.predictions import write_predicted_evidence
 from support.published import copy_evidence
+from support.repository import PRINTED
 
 EXPECTED = {"pathmnist": {"title": "PathMNIST", "needs": "a download"}}
 
@@ -89,8 +90,7 @@ def test_a_changed_table_is_found_and_rows_without_predictions_say_so(folder: Pa
     here = replace(published, recomputed={"pathmnist": files})
 
     def table(evidence: Evidence) -> pd.DataFrame:
-        rows = [result_rows(evidence, name, ["clai-m"], TABLE1_METRICS) for name in expected]
-        return pd.DataFrame([row for part in rows for row in part])
+        return table1_frame(Sources(evidence, PRINTED, pd.DataFrame(), {})).query("model == 'clai-m'")
 
     tracked = table(published)
     numbers = of_table("table1", tracked, table(here), ["pathmnist"])

@@ -1,5 +1,5 @@
 # Tables, figures and the page of claims, rendered from evidence. Requires <evidence>/*/evidence/ of the names that each output
-# shows (workflow/config/outputs.yaml) and of no others; leaves <figures>/<name>.tex or .pdf and .png, .csv and .json. Of datasets
+# shows (workflow/config/outputs.yaml) and of no others; leaves <figures>/<name>.tex and .md or .pdf and .png, .csv and .json. Of datasets
 # of the user's own the name is own/<dataset>/<output>, and the evidence <results>/*/evidence/.
 
 
@@ -12,6 +12,7 @@ rule render_table:
         library=RENDERING,
     output:
         tex="<figures>/{table}.tex",
+        md="<figures>/{table}.md",
         csv=report(
             "<figures>/{table}.csv", caption="../report/output.rst", category="Tables", labels={"table": "{table}"}
         ),
@@ -25,6 +26,7 @@ rule render_table:
         root=root_of,
         datasets=shown_in,
         settings=lambda wildcards: config if wildcards.table == "table2" else {},
+        declared=lambda wildcards: outputs.declared(wildcards.table),
         caption=caption_of,
     message:
         "Render {wildcards.table} from its evidence."

@@ -8,12 +8,12 @@ import pandas as pd
 
 from replication.report.claims.judge import judge
 from replication.report.evidence import Evidence
-from replication.report.printed_values import read_values
 from replication.report.tables.layout import Sources
 from replication.report.tables.render import render
+from replication.report.texts import read_values
 from replication.report.verify import of_claims, of_table
 from replication.runs.jobs import start_job
-from replication.runs.outputs import CLAIMS, VERIFIED_TABLES
+from replication.runs.outputs import CLAIMS, VERIFIED_TABLES, declared
 
 start_job(snakemake.log[0])
 sources, params = snakemake.input, snakemake.params
@@ -30,7 +30,7 @@ parts = [pd.read_csv(path, dtype={"published": str, "here": str}) for path in (*
 for name in VERIFIED_TABLES:
     shown = params.datasets[name]
     evidence = Evidence(published.root, shown, published.available & {*shown}, recomputed=files)
-    again = render(name, Sources(evidence, *values, {}), captions[name])
+    again = render(name, declared(name), Sources(evidence, *values, {}), captions[name])
     parts.append(of_table(name, pd.read_csv(tracked[f"{name}.csv"]), again.frame, files))
 parts.append(of_claims(content["claims"], judge(replace(published, recomputed=files), values[0])))
 pd.concat(parts, ignore_index=True).to_csv(snakemake.output[0], index=False)

@@ -3,10 +3,9 @@
 import json
 from pathlib import Path
 
-from replication.report.captions import csv_text, sidecar
 from replication.report.evidence import Evidence
 from replication.report.figures.render import render, save
-from replication.report.printed_values import read_values
+from replication.report.texts import csv_text, read_values, sidecar
 from replication.runs.jobs import start_job
 from replication.runs.outputs import layout_of
 

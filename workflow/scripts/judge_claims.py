@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-from replication.report.captions import caption, csv_text, sidecar
 from replication.report.claims.judge import judge
 from replication.report.claims.page import claim_page, claims_frame, claims_page
 from replication.report.evidence import Evidence
-from replication.report.printed_values import read_values
+from replication.report.texts import caption, csv_text, read_values, sidecar
 from replication.runs.jobs import start_job
 
 start_job(snakemake.log[0])

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 from replication.report.claims.page import lines
-from replication.report.documents import readme_results, replace_block
 from replication.report.evidence import Evidence
-from replication.report.printed_values import read_values
+from replication.report.tables.paper import readme_results
+from replication.report.texts import read_values, replace_block
 from replication.runs.outputs import descriptions
 from replication.runs.settings import load_settings
 

@@ -42,15 +42,15 @@ _read_description, _read_records = cache(read_description), cache(read_records)
 
 @dataclass(frozen=True)
 class Evidence:
-    """The evidence folders below `root` of the datasets in `expected`.
+    """The evidence folders below `root` of the datasets and studies in `expected`.
 
     Args:
         root: folder named by the evidence that it holds: `published`, `real` or `mini`.
-        expected: by key of the dataset or study its "title" and "needs", in the order of tables; of a study "cells", by the
-            name of a cell the variant of each factor; of some datasets "substitute_for" and "class_labels".
-        available: keys whose evidence may be read, `theory` among them.
-        files: paths that may be read; None: all of these keys.
-        recomputed: by key and name, frames that stand in place of CSV files.
+        expected: by name its "title" and "needs", in the order of tables; of a study its "dataset" and "cells", by the name of
+            a cell the variant of each factor; of some datasets "substitute_for" and "class_labels".
+        available: names whose evidence may be read, `theory` among them.
+        files: paths that may be read; None: all of these names.
+        recomputed: by name and file, frames that stand in place of CSV files.
     """
 
     root: Path
@@ -71,119 +71,98 @@ class Evidence:
         return cls(root, expected, frozenset(path.parent.parent.name for path in paths), paths)
 
     @property
-    def name(self) -> str:
-        """Return `published`, `real` or `mini`."""
-        return self.root.name
-
-    @property
     def miniature(self) -> bool:
         """Return whether any dataset shown is synthetic, by the folder's name or by the dataset's own description."""
-        return self.name == "mini" or any(self.description(key)["miniature"] for key in self.at_hand())
+        return self.root.name == "mini" or any(self.description(name)["miniature"] for name in self.at_hand())
 
-    def path(self, dataset: str, file: str) -> Path:
-        """Return the path of a file of the dataset's evidence, whether it is there or not.
+    def path(self, name: str, file: str) -> Path:
+        """Return the path of a file of the evidence of a name, whether it is there or not.
 
         Raises:
             InputError: it is there, and the output that is rendered does not name it.
         """
-        path = self.root / dataset / "evidence" / file
+        path = self.root / name / "evidence" / file
         if self.files is not None and path not in self.files and path.exists():
             raise InputError(f"{path}: outputs.yaml does not name {file} for this output; add it to its `files`")
         return path
 
-    def has(self, dataset: str) -> bool:
-        """Return whether the dataset has evidence that may be read."""
-        return dataset in self.available
+    def has(self, name: str) -> bool:
+        """Return whether a dataset or study has evidence that may be read."""
+        return name in self.available
 
     def at_hand(self) -> list[str]:
-        """Return the keys of the expected datasets that have evidence, in the order of tables."""
-        return [key for key in self.expected if self.has(key)]
+        """Return the expected names that have evidence, in the order of tables."""
+        return [name for name in self.expected if self.has(name)]
 
     def stand_ins(self, dataset: str) -> list[str]:
         """Return the dataset, or where it has no evidence its substitutes that have some, if there are any."""
         if self.has(dataset):
             return [dataset]
-        others = [key for key, entry in self.expected.items() if entry.get("substitute_for") == dataset]
-        return [key for key in others if self.has(key)] or [dataset]
-
-    def is_substitute(self, key: str) -> bool:
-        """Return whether the data of a dataset or study with evidence stand in for other ones."""
-        return "substitute_for" in self.expected.get(self.dataset_of(key), {})
-
-    def dataset_of(self, key: str) -> str:
-        """Return the dataset of a study with evidence; a dataset is its own."""
-        return str(self.description(key).get("dataset", key))
+        others = [name for name, entry in self.expected.items() if entry.get("substitute_for") == dataset]
+        return [name for name in others if self.has(name)] or [dataset]
 
     def shown(self) -> list[str]:
-        """Return the expected datasets in the order of tables, each substitute in place of its dataset or left out."""
+        """Return the expected names in the order of tables, each substitute in place of its dataset or left out."""
         expected = self.expected.items()
-        shown = [key for key, entry in expected if entry.get("substitute_for") not in self.expected]
-        return [other for key in shown for other in self.stand_ins(key)]
+        shown = [name for name, entry in expected if entry.get("substitute_for") not in self.expected]
+        return [other for name in shown for other in self.stand_ins(name)]
 
-    def not_run(self, dataset: str) -> str:
-        """Return the text of a cell without evidence: what running the dataset needs."""
-        return f"not run: needs {self.expected[dataset]['needs']}"
+    def dataset_of(self, name: str) -> str:
+        """Return the dataset of a study; a dataset is its own."""
+        return str(self.expected.get(name, {}).get("dataset", name))
 
-    def title(self, dataset: str) -> str:
-        """Return the name of the data that were used, or of the expected data if the dataset was not run.
-
-        The title of a study ends in the study's key.
-        """
-        study = f", study {dataset}" if self.has(dataset) and self.dataset_of(dataset) != dataset else ""
-        return f"{self.data_title(dataset)}{study}"
-
-    def dataset_title(self, key: str) -> str:
-        """Return the title of the dataset alone, without the number of samples, of what has evidence."""
-        return str(self.expected.get(self.dataset_of(key), {}).get("title", self.data_title(key)))
-
-    def data_title(self, dataset: str) -> str:
-        """Return the title without the study's key."""
-        return str((self.description(dataset) if self.has(dataset) else self.expected[dataset])["title"])
-
-    def model_title(self, dataset: str, model: str) -> str:
-        """Return the name of a model, or of a study's cell: the names of its variants."""
-        variants = self.expected[dataset].get("cells", {}).get(model, {}).values()
-        return "; ".join(VARIANT_TITLES.get(variant, variant) for variant in variants) or model_title(model)
+    def is_substitute(self, name: str) -> bool:
+        """Return whether the data of a dataset or study stand in for other ones."""
+        return "substitute_for" in self.expected.get(self.dataset_of(name), {})
 
     def cells(self, study: str) -> dict[str, str]:
         """Return the cells of a study that has one for each kernel, by model."""
         return {MODEL_OF[variants["kernel"]]: cell for cell, variants in self.expected[study]["cells"].items()}
 
-    def data(self, dataset: str) -> str:
-        """Return the name of the data that were used, or what running the dataset needs."""
-        return self.title(dataset) if self.has(dataset) else self.not_run(dataset)
+    def not_run(self, name: str) -> str:
+        """Return the text in place of evidence that is not there: what running the dataset or study needs."""
+        return f"not run: needs {self.expected[name]['needs']}"
 
-    def description(self, dataset: str) -> dict[str, Any]:
-        """Return the `dataset.json` of a dataset that has evidence; raise InputError if it is missing or damaged."""
-        return dict(_read_description(self.path(dataset, "dataset.json")))
+    def title(self, name: str) -> str:
+        """Return the name of the data that were used, or of the expected data if they were not; a study's ends in its key."""
+        study = f", study {name}" if self.has(name) and self.dataset_of(name) != name else ""
+        return f"{self.data_title(name)}{study}"
 
-    def runs(self, dataset: str, models: Sequence[str] | None = None) -> list[dict[str, Any]]:
-        """Return the run records of a dataset, of these models or of all, sorted by run; none if it has no evidence."""
-        records = _read_records(self.path(dataset, RUNS)) if self.has(dataset) else []
-        return [record for record in records if models is None or run_cell(record) in models]
+    def data_title(self, name: str) -> str:
+        """Return the title without the study's key."""
+        return str((self.description(name) if self.has(name) else self.expected[name])["title"])
 
-    def runs_behind(self, frame: pd.DataFrame) -> list[dict[str, Any]]:
-        """Return the run records of each pair of dataset and model in a tidy frame, whose column `other` may name models, too."""
-        records: list[dict[str, Any]] = []
-        for dataset in [key for key in self.at_hand() if key in set(frame["dataset"])]:
-            rows = frame[frame["dataset"] == dataset]
-            named = [rows[column].dropna() for column in ("model", "other") if column in frame]
-            records += self.runs(dataset, list(pd.concat(named).unique()))
-        return records
+    def dataset_title(self, name: str) -> str:
+        """Return the title of the dataset alone, without the number of samples, of what has evidence."""
+        return str(self.expected.get(self.dataset_of(name), {}).get("title", self.data_title(name)))
 
-    def frame(self, dataset: str, file: str) -> pd.DataFrame:
-        """Return a CSV file of a dataset, with the columns of `COLUMNS`; an empty cell of `rule` or `shares` reads as "".
+    def model_title(self, name: str, cell: str) -> str:
+        """Return the name of a model, or of a study's cell: the names of its variants."""
+        variants = self.expected[name].get("cells", {}).get(cell, {}).values()
+        return "; ".join(VARIANT_TITLES.get(variant, variant) for variant in variants) or model_title(cell)
 
-        The frame is empty if the dataset or the file is not there. It is also empty if the file shows single patients whose
+    def description(self, name: str) -> dict[str, Any]:
+        """Return the `dataset.json` of a name that has evidence; raise InputError if it is missing or damaged."""
+        return dict(_read_description(self.path(name, "dataset.json")))
+
+    def runs(self, name: str, cells: Sequence[str] | None = None) -> list[dict[str, Any]]:
+        """Return the run records of a name, of these models or cells or of all, sorted by run; none if it has no evidence."""
+        records = _read_records(self.path(name, RUNS)) if self.has(name) else []
+        return [record for record in records if cells is None or run_cell(record) in cells]
+
+    def frame(self, name: str, file: str) -> pd.DataFrame:
+        """Return a CSV file of a name, with the columns of `COLUMNS`; an empty cell of `rule` or `shares` reads as "".
+
+        The frame is empty if the name or the file is not there. It is also empty if the file shows single patients whose
         licence forbids passing them on, because git tracks the pictures drawn from it.
 
         Raises:
             InputError: a column is missing.
         """
-        path = self.path(dataset, file)
-        if not self.has(dataset) or not path.exists() or withheld(path):
+        path = self.path(name, file)
+        if not self.has(name) or not path.exists() or withheld(path):
             return pd.DataFrame(columns=COLUMNS[file])
-        recomputed = self.recomputed.get(dataset, {})
+        recomputed = self.recomputed.get(name, {})
         frame = (recomputed[file] if file in recomputed else _read_csv(path)).copy()
         missing = [column for column in COLUMNS[file] if column not in frame]
         if missing:
@@ -192,9 +171,17 @@ class Evidence:
             frame[column] = frame[column].fillna("").astype(str)
         return frame
 
-    def metrics(self, dataset: str) -> pd.DataFrame:
-        """Return the metrics of a dataset under the printed reading; those of a model without references stay as they are."""
-        frame = self.frame(dataset, "metrics.csv")
+    def table(self, file: str) -> pd.DataFrame:
+        """Return a CSV file of all expected names below each other, with their column `name`; a column `model` is `cell` here."""
+        frames = [self.frame(name, file).assign(name=name) for name in self.at_hand()]
+        there = [frame for frame in frames if len(frame)] or [
+            pd.DataFrame(columns=list(dict.fromkeys(["name", *COLUMNS[file]])))
+        ]
+        return pd.concat(there, ignore_index=True).rename(columns={"model": "cell"})
+
+    def metrics(self, name: str) -> pd.DataFrame:
+        """Return the metrics of a name under the printed reading; those of a model without references stay as they are."""
+        frame = self.frame(name, "metrics.csv")
         return frame[printed_reading(frame)].drop(columns=["rule", "shares"])
 
 

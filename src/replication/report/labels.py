@@ -12,12 +12,6 @@ MAJORITY = "majority-class"
 MODEL_OF = {"full": "clai-m", "cosine": "clai-c"}
 """The models behind the methods that studies call by a kernel; other methods have the model's name."""
 
-RULES = ("printed", "centred", "balanced", "parzen")
-"""Decision rules in the order of tables: those of `clailearn.inference`, which needs torch. The report does not."""
-
-SHARES = ("population", "equal")
-"""Class shares of the references in the order of tables: those of `clailearn.inference`."""
-
 # The variants that name the cells of studies, such as full_zero; others have their keys.
 VARIANT_TITLES: dict[str, str] = {
     **{name: entry.title for name, entry in MODELS.items()}, "cross-entropy": "Cross-entropy",
@@ -34,12 +28,18 @@ VARIANT_TITLES: dict[str, str] = {
 }  # fmt: skip
 
 
-MEASURED_TITLES = {
-    "printed": "as printed",
-    "sequential": "sequential, all references",
-    "joint": "joint, all references",
-}
-"""Names of the schedules whose time and memory are measured."""
+VALUES = {
+    "rule": {name: name for name in ("printed", "centred", "balanced", "parzen")},
+    "shares": {name: name for name in ("population", "equal")},
+    "comparison": {"joint": "classes in turn, or all at once", "batches": "batches M", "classes": "classes C"},
+    "variant": {
+        "printed": "as printed", "sequential": "sequential, all references", "joint": "joint, all references",
+    },
+}  # fmt: skip
+"""The values of some columns of evidence in the order of tables, with their names there.
+
+Rules and shares are those of `clailearn.inference`; `comparison` is what varies in the benchmark, `variant` its schedule.
+"""
 
 CLASS_COLOURS: list[str] = [
     "#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf",
@@ -51,13 +51,15 @@ CLASS_COLOURS: list[str] = [
 class Metric:
     """A metric as a column of a table, with its name in the evidence.
 
-    `decimals` are the digits behind the point of what is not in per cent: 5 where values are mostly below 0.001.
+    `decimals` are the digits behind the point of what is not in per cent: 5 where values are mostly below 0.001. A value below
+    `least` is written as such: the far tails of t are approximate.
     """
 
     key: str
     title: str
     percent: bool = False
     decimals: int = 3
+    least: float = 0.0
 
     @property
     def scale(self) -> float:
@@ -82,7 +84,6 @@ METRICS = {
         Metric("ece", "ECE"),
         Metric("ece_scaled", "ECE, scaled"),
         Metric("auroc", "AUROC"),
-        Metric("auroc_equal", "AUROC, equal shares"),
         Metric("auprc", "AUPRC"),
         Metric("f1", "F1"),
         Metric("f1_validation", "F1"),
@@ -97,11 +98,11 @@ METRICS = {
         Metric("brier_calibrated", "Brier score, calibrated"),
         Metric("alignment", "Alignment"),
         Metric("centred_alignment", "Centred alignment"),
-        Metric("above_floor", "Loss $-$ floor"),
+        Metric("above_floor", "Loss − floor"),
         Metric("validation_accuracy", "Validation", percent=True),
         Metric("best_validation", "Validation, best epoch", percent=True),
         Metric("shift", "Validation minus test", percent=True),
-        Metric("operations", "Operations ($10^{12}$)", decimals=0),
+        Metric("operations", "Operations (trillions)", decimals=0),
         Metric("training_minutes", "Train (min)", decimals=1),
         Metric("cpu_minutes", "CPU (min)", decimals=1),
         Metric("log_loss", "Log loss"),
@@ -109,6 +110,15 @@ METRICS = {
         Metric("log_loss_calibrated", "Log loss, calibrated", decimals=4),
         Metric("brier_scaled", "Brier score, scaled"),
         Metric("aurc", "AURC", decimals=4),
+        Metric("seconds", "Seconds per epoch"),
+        Metric("predicted", "Seconds of the passes"),
+        Metric("peak_memory_mb", "Peak memory (MiB)", decimals=0),
+        *(
+            Metric(key, title, decimals=0)
+            for key, title in (("n", "n"), ("samples", "Samples"), ("seeds", "Seeds"), ("trials", "Trials"))
+        ),
+        Metric("p", "p", decimals=4, least=0.001),
+        Metric("p_holm", "p, adjusted", decimals=4, least=0.001),
     )
 }
 """The metrics of all tables by key."""

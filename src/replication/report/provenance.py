@@ -9,11 +9,10 @@ import pandas as pd
 
 from clailearn.errors import InputError
 from replication.report.evidence import run_name
+from replication.report.rows import owners
 from replication.runs.identity import RunId
 from replication.runs.record import RUNS, records_of
 
-KEYS = ("dataset", "model", "seed", "fold")
-"""Columns of an output's CSV that say which runs its rows rest on."""
 SHOWN = 40
 """Rows of a group that are printed; of a scatter plot there are thousands."""
 
@@ -93,8 +92,8 @@ def trace(
 ) -> list[tuple[pd.DataFrame, list[dict[str, Any]]]]:
     """Return the rows of an output in groups that rest on the same runs, with the records of these.
 
-    Dataset, model, seed and fold tell rows apart, as far as the frame has such columns. Without a column `dataset`, every row
-    rests on all runs. A claim rests on the runs of the evidence files that it names.
+    Dataset and model, or study and cell, seed and fold tell rows apart, as far as the frame has such columns. Without a column
+    `dataset`, every row rests on all runs. A claim rests on the runs of the evidence files that it names.
 
     Args:
         frame: the output's CSV.
@@ -107,22 +106,23 @@ def trace(
             (frame.iloc[[row]], [record for record in records if run_name(record) in names])
             for row, names in enumerate(folders)
         ]
-    keys = [key for key in KEYS if key in frame and frame[key].notna().any()]
-    if "dataset" not in keys:
+    named = owners(frame).join(frame.filter(["seed", "fold"]))
+    keys = [key for key in named if named[key].notna().any()]
+    if "name" not in keys:
         return [(frame, list(records))]
     groups = []
     values: Any
-    for values, rows in frame.groupby(keys, sort=False, dropna=False):
+    for values, own in named.groupby(keys, sort=False, dropna=False):
         known = {key: value for key, value in zip(keys, values, strict=True) if pd.notna(value)}
         of_rows = [record for record in records if known.items() <= _named(record).items()]
-        groups.append((rows, of_rows))
+        groups.append((frame.loc[own.index], of_rows))
     return groups
 
 
 def _named(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what names a run, by the columns of an output."""
+    """Return what names a run."""
     run = RunId.parse(record["run"])
-    return {"dataset": run.name, "model": run.cell, "seed": run.seed, "fold": run.fold}
+    return {"name": run.name, "cell": run.cell, "seed": run.seed, "fold": run.fold}
 
 
 def _run(record: Mapping[str, Any]) -> str:

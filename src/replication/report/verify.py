@@ -19,8 +19,9 @@ from replication.metrics.classification import binary_metrics, sample_metrics
 from replication.metrics.hourly import utility_score
 from replication.report.claims.page import verdict_of
 from replication.report.evidence import PRINTED_RULE, PRINTED_SHARES, Evidence, printed_reading
+from replication.report.labels import METRICS
+from replication.report.rows import owners
 from replication.report.tables.paper import TABLE1_METRICS
-from replication.report.tables.supplement import FURTHER_METRICS
 from replication.runs import columns
 from replication.runs.gather import gather
 from replication.runs.identity import RunId
@@ -40,7 +41,7 @@ DIGITS = 1e-5
 """Relative tolerance: evidence and tables have six significant digits."""
 ACROSS_PRECISIONS = 1e-3
 """Tolerance of the accuracy of a published model whose weights, or the computation here, are not in the precision of its run."""
-PERCENT = {metric.key for metric in (*TABLE1_METRICS, *FURTHER_METRICS) if metric.percent}
+PERCENT = {metric.key for metric in (*TABLE1_METRICS, *METRICS.values()) if metric.percent}
 KEYS, VALUES = ["cell", "model", "other", "seed", "fold", "rule", "shares", "metric"], ["value", "low", "high", "p"]
 """Columns that tell the rows of an evidence file apart, and those that are compared."""
 EXPECTED = ("accuracy", "auroc")
@@ -182,17 +183,19 @@ def of_dataset(evidence: Evidence, dataset: str) -> tuple[pd.DataFrame, dict[str
     return pd.concat(found), {**here, "metrics.csv": whole[columns.COLUMNS["metrics.csv"]]}
 
 
-def of_table(name: str, tracked: pd.DataFrame, here: pd.DataFrame, published: Collection[str]) -> pd.DataFrame:
+def of_table(table: str, tracked: pd.DataFrame, here: pd.DataFrame, published: Collection[str]) -> pd.DataFrame:
     """Compare mean, deviation and number of runs in a tracked table with those rendered from recomputed evidence.
 
     Args:
         published: the datasets with published predictions. Rows of other ones follow from the tracked metrics of runs.
     """
     parts = []
-    for dataset in dict.fromkeys([*tracked["dataset"], *here["dataset"]]):
-        one, other = (frame[(frame["dataset"] == dataset) & frame["model"].notna()] for frame in (tracked, here))
-        numbers = numbers_of(name, one, other, ["dataset", "model", "metric"], ["mean", "sd", "n"])
-        if dataset not in published:
+    values = [frame[frame["other"].isna()] for frame in (tracked, here)]
+    one, other = (frame.drop(columns="cell", errors="ignore").join(owners(frame)) for frame in values)
+    for name in dict.fromkeys([*one["name"], *other["name"]]):
+        ours, theirs = (frame[frame["name"] == name] for frame in (one, other))
+        numbers = numbers_of(table, ours, theirs, ["name", "cell", "metric"], ["mean", "sd", "n"])
+        if name not in published:
             agree = numbers["agreement"] != Agreement.DIFFERS
             numbers.loc[agree, "agreement"] = Agreement.NOT_PUBLISHED
         parts.append(numbers)

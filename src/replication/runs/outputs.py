@@ -26,13 +26,20 @@ BENCHMARK_PARTS = ("schedules", "growth")
 """Time and memory are measured in these parts, a job each (`replication.experiments.schedules`)."""
 THEORY = "theory"
 
-_FORMS = {"table": ("tex", "csv", "json"), "figure": ("pdf", "png", "csv", "json"), "claims": ("md", "csv", "json")}
+_FORMS = {
+    "table": ("tex", "md", "csv", "json"),
+    "figure": ("pdf", "png", "csv", "json"),
+    "claims": ("md", "csv", "json"),
+}
 
 _CONFIG = Path(__file__).parents[3] / "workflow/config"
 _DECLARED = yaml.safe_load((_CONFIG / "outputs.yaml").read_text())
-OUTPUTS: dict[str, dict[str, list[str]]] = {name: shown for name, shown in _DECLARED.items() if name != "own"}
-"""All outputs, each with the names and files of the evidence that it shows; those beyond the paper are in `supplement/`."""
-OWN: dict[str, dict[str, list[str]]] = _DECLARED["own"]
+OUTPUTS: dict[str, dict[str, Any]] = {name: shown for name, shown in _DECLARED.items() if name != "own"}
+"""All outputs, each with the names and files of the evidence that it shows; those beyond the paper are in `supplement/`.
+
+Tables in `supplement/` are declared: with a frame and blocks (`replication.report.tables.layout.Block`).
+"""
+OWN: dict[str, dict[str, Any]] = _DECLARED["own"]
 """The outputs of a dataset of the user's own, each with its files, and whether it is of samples or recordings."""
 _REPOSITORY = {
     block: frozenset(yaml.safe_load((_CONFIG / f"{block}.yaml").read_text())[block])
@@ -137,7 +144,7 @@ def descriptions(names: Iterable[str], settings: Mapping[str, Any]) -> dict[str,
     }
     for name, study in settings["studies"].items():
         title, needs = (entries[study["dataset"]][key] for key in ("title", "needs"))
-        about = {"title": f"{title}, study {name}", "needs": f"{needs} and evidence=real"}
+        about = {"title": f"{title}, study {name}", "needs": f"{needs} and evidence=real", "dataset": study["dataset"]}
         entries[name] = {**about, "cells": cells(settings, name)}
     entries[BENCHMARK] = {"title": BENCHMARK_TITLE, "needs": "evidence=real (no download)"}
     return {name: entries[name] for name in names if name != THEORY}
@@ -235,7 +242,12 @@ def evidence_inputs(output: str, root: str, settings: Mapping[str, Any]) -> list
 
 def files_of(output: str) -> list[str]:
     """Return the files of evidence that an output shows."""
-    return (OWN[Path(output).name] if output.startswith("own/") else OUTPUTS[output])["files"]
+    return list(declared(output)["files"])
+
+
+def declared(output: str) -> dict[str, Any]:
+    """Return the entry of an output in outputs.yaml."""
+    return OWN[Path(output).name] if output.startswith("own/") else OUTPUTS[output]
 
 
 def _published(root: str) -> bool:

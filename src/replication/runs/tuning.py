@@ -5,7 +5,8 @@ the others are draws (`sklearn.model_selection.ParameterSampler`). All are known
 holds the spaces and, under `tuned`, the settings of the best trials, which the runs of a model on the dataset then have.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from math import isnan, sqrt
 from typing import Any
 
 PREFIX = "tuning-"
@@ -92,3 +93,21 @@ def tuned_models(settings: Mapping[str, Any], dataset: str) -> Mapping[str, Mapp
     """Return the settings that the trials of a dataset chose, by model."""
     tuned: Mapping[str, Any] = settings["tuned"] or {}
     return tuned.get(dataset, {})
+
+
+def standard_error(deviations: Iterable[float], seeds: int) -> float:
+    """Return the standard error of a trial's mean over seeds, the variance pooled over trials; nan for one seed."""
+    squares = [deviation**2 for deviation in deviations]
+    return sqrt(sum(squares) / len(squares) / seeds)
+
+
+def chosen_trial(means: Sequence[float], error: float) -> int:
+    """Return the number of the trial that is chosen: the one with the best mean score, the first of equals.
+
+    Where the dataset's own settings, those of trial 0, are within one standard error of it, they stay.
+
+    >>> chosen_trial([0.70, 0.72, 0.72], error=0.01), chosen_trial([0.70, 0.705], error=0.01)
+    (1, 0)
+    """
+    best = max(means)
+    return 0 if means[0] >= best - (0.0 if isnan(error) else error) else list(means).index(best)

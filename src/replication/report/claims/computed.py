@@ -25,7 +25,7 @@ from replication.report.claims.numbers import (
     title_of,
 )
 from replication.report.claims.readings import MULTICLASS, PAIR, multiclass, of_table1, present, septic
-from replication.report.printed_values import printed_value
+from replication.report.texts import printed_value
 from replication.runs.controls import COMPARED, EMBEDDINGS
 from replication.runs.outputs import BENCHMARK, CLAIM_TEXTS, THEORY
 

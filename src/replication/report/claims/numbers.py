@@ -13,7 +13,7 @@ from replication.report.claims.hypothesis import ANY, MARGIN, Hypothesis, Kind, 
 from replication.report.claims.readings import PAIR, Material, Reading, learned, readings_of
 from replication.report.evidence import PRINTED_RULE, PRINTED_SHARES, Evidence, printed_reading
 from replication.report.labels import model_title
-from replication.report.printed_values import printed_value
+from replication.report.texts import printed_value
 from replication.runs.models import EMBEDDING, MODELS
 from replication.runs.outputs import CLAIM_TEXTS
 

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from replication.report.claims.hypothesis import Outcome
+from replication.report.texts import table
 from replication.runs.outputs import CLAIM_TEXTS
 
 Record = Mapping[str, Any]
@@ -154,12 +155,6 @@ def _at_margins(estimate: Record) -> str:
     """Say what a number would say at half and at twice its margin, where it has one."""
     judged = estimate["margins"] and estimate["role"] != "control" and estimate["outcome"] != Outcome.NO_SAY
     return f"{estimate['half']}, {estimate['twice']}" if judged else ""
-
-
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: int = 0) -> str:
-    """Write a table in Markdown; its last columns, so many, have numbers and are aligned to the right."""
-    rule = ["---"] * (len(heads) - numbers) + ["---:"] * numbers
-    return "\n".join(f"| {' | '.join(row)} |" for row in [heads, rule, *rows])
 
 
 def _list(heading: str, texts: Sequence[str]) -> list[str]:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from replication.metrics.intervals import Interval, interval, values
 from replication.report.evidence import PRINTED_LOSS, PRINTED_RULE, PRINTED_SHARES, Evidence
-from replication.report.printed_values import printed_value
+from replication.report.texts import printed_value
 from replication.runs.controls import OBJECTIVES
 from replication.runs.models import CLAI, MODELS
 from replication.runs.outputs import CLAIM_TEXTS

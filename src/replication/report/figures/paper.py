@@ -31,7 +31,7 @@ STATUS_TITLES = {
     "conditioned": "class before $k$",
 }
 EMBEDDING_COLUMNS = ["dataset", "model", "x", "y", "label"]
-TRAINING_COLUMNS = ["dataset", "model", "epoch", "quantity", "mean", "sd", "n"]
+TRAINING_COLUMNS = ["dataset", "study", "cell", "model", "epoch", "quantity", "mean", "sd", "n"]
 SIGNAL_COLUMNS = ["dataset", "model", "hour", "signal", "value", "sd", "low", "high", "stays", "event"]
 # The paper draws CLaI beside a Gaussian process and does not say which kernel CLaI has: both are shown.
 PROCESS = "gp"
@@ -71,7 +71,7 @@ def stages(evidence: Evidence) -> Drawn:
         axes.margins(0.08)
         asked = "C" if stage == last else stage
         axes.set_xlabel("before the encoder" if stage == 0 else rf"$k={asked}$: $\phi(\cdot, {asked})$")
-        parts.append(view.assign(dataset=dataset, model=PICTURED_MODEL))
+        parts.append(view.assign(name=dataset, cell=PICTURED_MODEL))
     _stage_legends(figure, evidence.expected[dataset]["class_labels"])
     return figure, parts
 
@@ -111,7 +111,7 @@ def embeddings(evidence: Evidence) -> Drawn:
         for label, points in frame.groupby("label"):
             axes.text(points["x"].median(), points["y"].median(), names[int(str(label))], ha="center", va="center", fontsize=7,
                       fontweight="bold", path_effects=[withStroke(linewidth=2, foreground="white")])  # fmt: skip
-        parts.append(frame.assign(dataset=dataset))
+        parts.append(frame.assign(name=dataset))
     return figure, parts
 
 
@@ -157,7 +157,7 @@ def training(evidence: Evidence) -> Drawn:
             for quantity in ("loss", "above_floor", "validation_accuracy", "floor"):
                 by_epoch = history[history["model"] == name].dropna(subset=quantity).groupby("epoch", as_index=False)
                 curve = by_epoch[quantity].agg(mean="mean", sd="std", n="count")
-                parts.append(curve.assign(dataset=dataset, model=name, quantity=quantity))
+                parts.append(curve.assign(name=dataset, cell=name, quantity=quantity))
         top.set_title(title, fontsize=7.5)
         top.set_ylim(bottom=0)
         middle.set_yscale("log")
@@ -199,9 +199,9 @@ def signals(evidence: Evidence) -> Drawn:
     halves = figure.subfigures(len(datasets), 2, squeeze=False, width_ratios=[1.2, 1])
     parts = []
     for dataset, (left, right) in zip(datasets, halves, strict=True):
-        parts.append(_draw_areas(left, evidence.frame(dataset, "areas.csv")).assign(dataset=dataset))
+        parts.append(_draw_areas(left, evidence.frame(dataset, "areas.csv")).assign(name=dataset))
         left.suptitle(f"(a) {style.short_title(evidence, dataset, TITLE)}, stays with an event", fontsize=9)
-        parts.append(_draw_stay(right, evidence.frame(dataset, "signals.csv")).assign(dataset=dataset))
+        parts.append(_draw_stay(right, evidence.frame(dataset, "signals.csv")).assign(name=dataset))
         right.suptitle("(b) One stay", fontsize=9)
     return figure, parts
 

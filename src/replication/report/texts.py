@@ -1,4 +1,4 @@
-"""Captions of tables and figures, and the files beside them.
+"""Texts: what the paper prints, captions, the files beside outputs, tables and blocks of documents.
 
 A caption is sentences written by hand, and a line of data, seeds and hardware from the evidence. A CSV has what an output shows,
 a JSON its caption and the identities of its runs, whose records stand once, in the evidence that the JSON names.
@@ -8,12 +8,31 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
 
+from clailearn.errors import InputError
 from replication.report.evidence import Evidence, run_cell, run_name
 from replication.report.labels import MINI_NOTE
+
+
+def read_values(path: Path) -> pd.DataFrame:
+    """Return what the paper prints, or what others report, by the path of a table in workflow/config.
+
+    Columns of printed_values: table, row, metric, value, spread, unit; of reported_values: dataset, model, metric, value (per
+    cent), unit, source.
+    """
+    return pd.read_csv(path)
+
+
+def printed_value(values: pd.DataFrame, table: str, row: str, metric: str) -> tuple[float, float]:
+    """Return a printed value and its spread; nan where the paper prints none."""
+    found = values[(values["table"] == table) & (values["row"] == row) & (values["metric"] == metric)]
+    if found.empty:
+        return float("nan"), float("nan")
+    return float(found["value"].iloc[0]), float(found["spread"].iloc[0])
 
 
 def caption(fixed: str, evidence: Evidence, runs: Sequence[Mapping[str, Any]]) -> str:
@@ -44,21 +63,19 @@ def _basis(evidence: Evidence, runs: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def replicate_text(evidence: Evidence, runs: Sequence[Mapping[str, Any]], unit: Literal["seed", "fold"]) -> str:
-    """Return the seeds or folds of run records, such as 0-2; datasets, or models on one, are named where theirs differ."""
+    """Return the seeds or folds of run records, such as 0-2; datasets are named where theirs differ.
+
+    Models of a dataset may differ, such as 0-2 or 0-4: the n beside each number in the CSV tells which model has how many.
+    """
     records = [(run_name(run), run_cell(run), int(run[unit])) for run in runs if run[unit] is not None]
     frame = pd.DataFrame(records, columns=["name", "cell", unit])
     ranges = frame.groupby(["name", "cell"], sort=False)[unit].agg(_ranges)
     named: dict[str, list[str]] = {}
-    for dataset, texts in ranges.groupby("name", sort=False):
-        title = evidence.title(str(dataset))
-        place = f" on {title}" if len(texts) < len(ranges) else ""
-        for text, own in texts.groupby(texts, sort=False):
-            if len(own) < len(texts):
-                title = " and ".join(evidence.model_title(str(dataset), model) for _, model in own.index) + place
-            named.setdefault(str(text), []).append(title)
+    for name, texts in ranges.groupby("name", sort=False):
+        named.setdefault(" or ".join(sorted(set(texts))), []).append(evidence.title(str(name)))
     if len(named) == 1:
         return next(iter(named))
-    return "; ".join(f"{text} ({'; '.join(names)})" for text, names in named.items())
+    return "; ".join(f"{text} ({'; '.join(titles)})" for text, titles in named.items())
 
 
 def _ranges(numbers: Iterable[int]) -> str:
@@ -75,7 +92,7 @@ def sidecar(text: str, evidence: Evidence, runs: Sequence[Mapping[str, Any]], **
     content = {
         "caption": text,
         "data": [evidence.title(key) for key in evidence.at_hand()],
-        "evidence": evidence.name,
+        "evidence": evidence.root.name,
         "runs": [str(run["run"]) for run in runs],
         **further,
     }
@@ -87,3 +104,18 @@ def sidecar(text: str, evidence: Evidence, runs: Sequence[Mapping[str, Any]], **
 def csv_text(frame: pd.DataFrame) -> str:
     """Return a frame as CSV with six significant digits and Unix line ends."""
     return str(frame.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: int = 0) -> str:
+    """Write a table in Markdown; its last columns, so many, have numbers and are aligned to the right."""
+    rule = ["---"] * (len(heads) - numbers) + ["---:"] * numbers
+    return "\n".join(f"| {' | '.join(row)} |" for row in [heads, rule, *rows])
+
+
+def replace_block(text: str, name: str, block: str) -> str:
+    """Return a document with `block` between the lines `<!-- name:begin -->` and `<!-- name:end -->`, which it must have."""
+    before, begin, rest = text.partition(f"<!-- {name}:begin -->\n")
+    _, end, after = rest.partition(f"<!-- {name}:end -->")
+    if not (begin and end):
+        raise InputError(f"found no block {name} in the document, expected the lines that begin and end it")
+    return f"{before}{begin}{block}\n{end}{after}"
