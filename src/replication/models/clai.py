@@ -1,11 +1,13 @@
 """CLaI-M and CLaI-C: Collaborative Learning with the kernel that the registry names, Collaborative Inference by votes."""
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
+from scipy import integrate, optimize
 from torch import Tensor, nn
 
-from clailearn.alignment import alignment_scores, one_vs_rest, target_matrix
+from clailearn.alignment import Target, alignment_scores, one_vs_rest, target_matrix
 from clailearn.batches import Items
 from clailearn.checkpoints import Checkpoint
 from clailearn.encoders import Encoder, build_encoder, place
@@ -25,6 +27,59 @@ def build_clai(
     """Build an untrained encoder and the kernel of a model of CLaI, initialised from the seed."""
     encoder = build_encoder(settings, inputs, conditions, seed)
     return encoder, build(str(MODELS[model].kernel), settings["embedding_size"], settings["kernel"]["metric"])
+
+
+def loss_floor(kernel: Kernel, target: Target, share: float, size: int) -> float:
+    """Return the least expected alignment loss of one condition, whatever the encoder, for a kernel of `FLOORS`.
+
+    Only the target `zero` has a floor above 0. It asks negatives to be opposite to (or far from) all positives and yet unrelated
+    to each other. With positives in one point and class share p, the loss is 2 p (1 - p) E(S+- + 1)^2 + (1 - p)^2 E(S--)^2.
+
+    Args:
+        target: the target matrix.
+        share: share p of the condition's positive class, in (0, 1).
+        size: embedding dimensions L, at least 2.
+    """
+    return FLOORS[kernel.name](share, size) if target == "zero" else 0.0
+
+
+def _cosine_floor(share: float, size: int) -> float:
+    """Return the floor of the cosine kernel.
+
+    Negatives lie at cosine -s from the positives and spread evenly in the other L - 1 dimensions. Then S+- = -s and
+    E(S--)^2 = s^4 + (1 - s^2)^2 / (L - 1), minimised over s.
+    """
+    rest = (1 - share) ** 2
+
+    def loss(s: float) -> float:
+        return 2 * share * (1 - share) * (1 - s) ** 2 + rest * (s**4 + (1 - s**2) ** 2 / (size - 1))
+
+    return float(optimize.minimize_scalar(loss, bounds=(0, 1), method="bounded").fun)
+
+
+def _gaussian_floor(share: float, size: int) -> float:
+    """Return the least known loss of the Gaussian kernel.
+
+    Positives are far away, S+- = -1, and negatives lie evenly on a sphere of radius r in L dimensions, so that 2 exp(-d) - 1 is
+    near 0 for most pairs; minimised over r. This arrangement is attainable. A slightly better one may exist.
+    """
+    # u is the cosine of the angle between two even points on the sphere, with density (1 - u^2)^((L-3)/2); u = sin(angle)
+    # keeps the integrand smooth for L = 2 as well.
+    norm = integrate.quad(lambda a: math.cos(a) ** (size - 2), -math.pi / 2, math.pi / 2)[0]
+
+    def loss(squared_radius: float) -> float:
+        def integrand(a: float) -> float:
+            similarity = 2 * math.exp(-2 * squared_radius * (1 - math.sin(a))) - 1
+            return similarity**2 * math.cos(a) ** (size - 2)
+
+        return float(integrate.quad(integrand, -math.pi / 2, math.pi / 2)[0]) / norm
+
+    rest = (1 - share) ** 2
+    return rest * float(optimize.minimize_scalar(loss, bounds=(0, 4), method="bounded").fun)
+
+
+FLOORS: dict[str, Callable[[float, int], float]] = {"cosine": _cosine_floor, "gaussian": _gaussian_floor}
+"""The floor of the loss with the target `zero` by kernel, a function of class share and embedding size; figure 3 draws it."""
 
 
 class CLaI(Network):
@@ -59,12 +114,12 @@ class CLaI(Network):
         return self.vote(run, validation, reference), validation.y
 
     def floor(self, run: Run) -> Epoch:
-        """Return the floor of the loss, a mean over conditions, if the kernel knows it; else nothing."""
+        """Return the floor of the loss, a mean over conditions, if the kernel's is known; else nothing."""
+        if self.kernel.name not in FLOORS:
+            return {}
         shares = (one_vs_rest(run.splits.train.labels, run.conditions) > 0).double().mean(1).tolist()
-        size, target = run.settings["embedding_size"], run.training.target
-        floors = [self.kernel.loss_floor(target, share, size) for share in shares]
-        known = [floor for floor in floors if floor is not None]
-        return {"floor": sum(known) / len(floors)} if len(known) == len(floors) else {}
+        floors = [loss_floor(self.kernel, run.training.target, p, run.settings["embedding_size"]) for p in shares]
+        return {"floor": sum(floors) / len(floors)}
 
     def vote(self, run: Run, samples: Embedded, references: Embedded) -> Floats:
         """Return f of the rule `printed` for embedded samples, (N,) for two classes, (N, C) for more."""
