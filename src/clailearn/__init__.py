@@ -9,13 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from clailearn.alignment import AlignmentLoss
     from clailearn.estimator import CLaIClassifier
     from clailearn.inference import vote
-    from clailearn.loss import AlignmentLoss
     from clailearn.saved import load
 
 _HOMES = {
-    "AlignmentLoss": "clailearn.loss",
+    "AlignmentLoss": "clailearn.alignment",
     "CLaIClassifier": "clailearn.estimator",
     "load": "clailearn.saved",
     "vote": "clailearn.inference",

@@ -16,9 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from clailearn.batches import Vectors
 from clailearn.encoders import Encoder
-from clailearn.trainer import Precision, precision_context
+from clailearn.trainer import Precision, Vectors, precision_context
 
 # Samples that one pass embeds; few, as a trunk may need much memory for each.
 _BLOCK = 256

@@ -15,11 +15,12 @@ its members, whatever their share of the sample.
 """
 
 import math
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from clailearn.alignment import checked_labels
 from clailearn.errors import InputError
 from clailearn.kernels import Kernel
 
@@ -188,22 +189,6 @@ def decide(means: ParzenMeans, rule: Rule) -> Tensor:
     if rule == "parzen":
         return torch.tanh(_log_odds(means) / 2)
     raise ValueError(f"rule is {rule!r}, expected one of {', '.join(RULES)}")
-
-
-def checked_labels(labels: Any, embeddings: Tensor, classes: int | None) -> Tensor:
-    """Return labels (N,) of embeddings (N, L) or (K, N, L) as a tensor beside them.
-
-    Raises ValueError where there is not one label for each, or labels are no indices of so many classes.
-    """
-    y = torch.as_tensor(labels, device=embeddings.device)
-    if embeddings.ndim not in (2, 3) or y.shape != embeddings.shape[-2:-1]:
-        raise ValueError(
-            f"found labels of shape {tuple(y.shape)} for embeddings of shape {tuple(embeddings.shape)}, expected (N,) for "
-            "(N, L), or for (K, N, L) under K conditions"
-        )
-    if classes is not None and len(y) and not 0 <= int(y.min()) <= int(y.max()) < classes:
-        raise ValueError(f"found labels from {y.min()} to {y.max()}, expected class indices from 0 to {classes - 1}")
-    return y
 
 
 def vote(kernel: Kernel, embeddings: Tensor, references: Tensor, labels: Tensor, rule: Rule = "printed") -> Tensor:

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from clailearn import algorithms_as_printed as printed
-from clailearn.batches import Vectors
 from clailearn.encoders import ConditionedHead, Encoder
 from clailearn.kernels import Cosine
 from clailearn.learning import collaborative_learning
+from clailearn.trainer import Vectors
 from replication.experiments import complexity
 from replication.experiments.complexity import SCHEDULES, Case, Measurement, Shape
 from replication.metrics.passes import trunk_passes

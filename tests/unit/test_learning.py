@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 import torch
 
-from clailearn.batches import Vectors
 from clailearn.checkpoints import Checkpoint
 from clailearn.encoders import MLP, Classifier, ConditionedHead, ConvNet, Encoder, ResNet2d
 from clailearn.errors import DivergenceError, InputError
 from clailearn.kernels import Cosine, MahalanobisGaussian
 from clailearn.learning import collaborative_learning
 from clailearn.optimisers import build_optimisers
-from clailearn.trainer import TrainingSettings
+from clailearn.trainer import TrainingSettings, Vectors
 from replication.models.base import batchwise_learning
 from replication.models.clai import Turns
 from support.interruptible import trained

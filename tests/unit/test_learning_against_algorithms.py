@@ -12,11 +12,10 @@ from torch import Tensor, nn
 
 from clailearn import algorithms_as_printed as printed
 from clailearn.alignment import Target
-from clailearn.batches import Vectors
 from clailearn.encoders import MLP, ConditionedHead, Encoder
 from clailearn.kernels import Kernel, build
 from clailearn.learning import class_draw, collaborative_learning
-from clailearn.trainer import TrainingSettings
+from clailearn.trainer import TrainingSettings, Vectors
 from replication.models.base import draw_shift
 from support.training import SETTINGS, printed_similarity
 

@@ -10,12 +10,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from clailearn.batches import Vectors
 from clailearn.checkpoints import Checkpoint
 from clailearn.encoders import MLP, ConditionedHead, Encoder
 from clailearn.inference import RULES
 from clailearn.kernels import Cosine
 from clailearn.learning import collaborative_learning, encoder_passes
+from clailearn.trainer import Vectors
 from replication.datasets.prepared import Prepared
 from replication.datasets.splits import DEVELOPMENT
 from replication.experiments.evaluation import SHARES

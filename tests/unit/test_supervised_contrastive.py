@@ -9,9 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from clailearn.batches import Items, Vectors
 from clailearn.encoders import MLP, ConditionedHead, Encoder, ResNet2d
-from clailearn.trainer import Epoch
+from clailearn.trainer import Epoch, Items, Vectors
 from replication.models.batches import NO_AUGMENTATION, Images, Splits
 from replication.models.network_classifiers import SupervisedContrastive
 from support.training import SETTINGS

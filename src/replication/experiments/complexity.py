@@ -27,11 +27,10 @@ from torch import Tensor
 from torch.utils.benchmark import Timer
 
 from clailearn import algorithms_as_printed as printed
-from clailearn.batches import Vectors
 from clailearn.encoders import build_classifier, place
 from clailearn.kernels import MahalanobisGaussian
 from clailearn.learning import collaborative_learning
-from clailearn.trainer import precision_context
+from clailearn.trainer import Vectors, precision_context
 from replication.metrics.passes import trunk_passes
 from replication.models.clai import build_clai
 from replication.models.run import training_settings

@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from clailearn.batches import Items, Vectors
 from clailearn.checkpoints import Checkpoint, write_whole
 from clailearn.encoders import Classifier, ConvNet, Encoder, place
 from clailearn.errors import InputError
 from clailearn.kernels import Cosine, Kernel, MahalanobisGaussian
 from clailearn.tensors import fill_module, load_tensors
-from clailearn.trainer import Epoch, Figures, TrainingSettings, precision_context, train
+from clailearn.trainer import Epoch, Figures, Items, TrainingSettings, Vectors, precision_context, train
 from replication.models.batches import Splits
 from replication.models.embedding import Embedded, draw_items, further_views, labels_of, outputs, plain
 from replication.models.run import Run

@@ -8,9 +8,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from clailearn.batches import Items, Vectors
 from clailearn.encoders import Hourly, to_device
 from clailearn.errors import InputError
+from clailearn.trainer import Items, Vectors
 
 
 class Splits(NamedTuple):

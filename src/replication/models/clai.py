@@ -8,13 +8,12 @@ from scipy import integrate, optimize
 from torch import Tensor, nn
 
 from clailearn.alignment import Target, alignment_scores, one_vs_rest, target_matrix
-from clailearn.batches import Items
 from clailearn.checkpoints import Checkpoint
 from clailearn.encoders import Encoder, build_encoder, place
 from clailearn.inference import decide
 from clailearn.kernels import Kernel, build
 from clailearn.learning import collaborative_learning, encoder_passes
-from clailearn.trainer import Epoch
+from clailearn.trainer import Epoch, Items
 from replication.models.base import Floats, Network, View, draw_references, validation_figures
 from replication.models.embedding import Embedded, draw_items, embed, further_views, similarity_means
 from replication.models.run import Run

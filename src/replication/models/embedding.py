@@ -10,13 +10,12 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from clailearn.batches import Items
 from clailearn.checkpoints import write_whole
 from clailearn.encoders import Encoder, place
 from clailearn.inference import ParzenMeans, mean_of_views, parzen_means, sample_references
 from clailearn.kernels import Kernel
 from clailearn.tensors import load_tensors
-from clailearn.trainer import precision_context
+from clailearn.trainer import Items, precision_context
 from replication.models.batches import Splits
 from replication.models.run import Run
 

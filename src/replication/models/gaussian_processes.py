@@ -21,12 +21,10 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 
-from clailearn.batches import Items
 from clailearn.checkpoints import seeded_generators
 from clailearn.encoders import Encoder, build_encoder, place
 from clailearn.learning import class_draw
-from clailearn.stability import Steps
-from clailearn.trainer import Epoch
+from clailearn.trainer import Epoch, Items, Steps
 from replication.models.base import (
     Floats,
     Labels,

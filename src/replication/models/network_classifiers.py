@@ -7,11 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from clailearn.batches import Items
 from clailearn.checkpoints import Checkpoint
 from clailearn.encoders import Classifier, Encoder, build_classifier, build_encoder
 from clailearn.learning import class_draw
-from clailearn.trainer import Epoch
+from clailearn.trainer import Epoch, Items
 from replication.models.base import Floats, Network, View, both_views, draw_references, draw_shift, validation_figures
 from replication.models.batches import Splits
 from replication.models.embedding import ImageView, draw_items, further_views, labels_of, outputs, plain

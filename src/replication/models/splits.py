@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from clailearn.batches import Items, Vectors
 from clailearn.errors import InputError
+from clailearn.trainer import Items, Vectors
 from replication.datasets.hourly_inputs import hourly_inputs
 from replication.datasets.prepared import Prepared, normalisation
 from replication.datasets.splits import DEVELOPMENT, draw_patients
