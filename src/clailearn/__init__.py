@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from clailearn.alignment import AlignmentLoss
-    from clailearn.estimator import CLaIClassifier
+    from clailearn.estimator import CLaIClassifier, load
     from clailearn.inference import vote
-    from clailearn.saved import load
 
 _HOMES = {
     "AlignmentLoss": "clailearn.alignment",
     "CLaIClassifier": "clailearn.estimator",
-    "load": "clailearn.saved",
+    "load": "clailearn.estimator",
     "vote": "clailearn.inference",
 }
 

@@ -147,13 +147,13 @@ def _log_sums(kernel: Kernel, test: Tensor, reference: Tensor, labels: Tensor, c
             # Sums relative to the largest term so far do not underflow far from all references.
             largest = z.new_full((len(z[rows]), 1), torch.finfo(z.dtype).min)
             sums = z.new_zeros(len(z[rows]), classes)
-            for references, (of_block, sizes) in zip(reference[k].split(block), parts, strict=True):
+            for references, (present, sizes) in zip(reference[k].split(block), parts, strict=True):
                 parzen = kernel.log_parzen(z[rows], references)
                 now = torch.maximum(largest, parzen.amax(1, keepdim=True))
                 parzen.sub_(now).exp_()
                 sums.mul_((largest - now).exp())
-                for c, of_class in zip(of_block.tolist(), parzen.split(sizes.tolist(), 1), strict=True):
-                    sums[:, c] += of_class.sum(1)
+                for c, part in zip(present.tolist(), parzen.split(sizes.tolist(), 1), strict=True):
+                    sums[:, c] += part.sum(1)
                 largest = now
             result[k, rows] = sums.log() + largest
     return result
@@ -232,14 +232,11 @@ def _log_odds(means: ParzenMeans) -> Tensor:
     )
 
 
-def probabilities(f: Tensor) -> Tensor:
-    """Return probabilities (P, classes): the paper's softmax over f (K > 1, section III-D2), or our (1 -+ f) / 2 (K = 1)."""
-    if len(f) > 1:
-        return f.T.softmax(1)
-    positive = ((1 + f[0]) / 2).clamp(0, 1)
-    return torch.stack([1 - positive, positive], 1)
+def class_scores(f: Tensor) -> Tensor:
+    """Return f of K conditions, (K, P), as scores of the classes, (P, C): of two classes -f and f."""
+    return f.T if len(f) > 1 else torch.cat([-f, f]).T
 
 
 def predict_labels(f: Tensor) -> Tensor:
     """Return class indices (P,): the argmax over conditions (Algorithm 4), or the sign of f (Algorithm 2)."""
-    return f.argmax(0) if len(f) > 1 else (f[0] > 0).long()
+    return class_scores(f).argmax(1)

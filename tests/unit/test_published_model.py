@@ -18,8 +18,9 @@ from safetensors import safe_open
 
 import clailearn
 from clailearn.cli import main
+from clailearn.computation import Computation, Inputs
 from clailearn.errors import InputError
-from clailearn.published_model import PublishedModel, _normalised
+from clailearn.model import Model
 from replication.datasets.prepared import Prepared
 from replication.experiments import published
 from replication.experiments.evaluation import evaluate
@@ -81,7 +82,7 @@ def trained_for(run: Run) -> Network:
     return model  # type: ignore[no-any-return]
 
 
-def packed(folder: Path, run: Run, references: int = 30) -> tuple[PublishedModel, pd.DataFrame, dict[str, Embedded]]:
+def packed(folder: Path, run: Run, references: int = 30) -> tuple[Model, pd.DataFrame, dict[str, Embedded]]:
     """Publish the run's model; return it as loaded, the metrics of the run and its embeddings."""
     model = trained_for(run)
     record = {**RECORD, "run": str(run.id), "settings": dict(run.settings), "data": checksums(run.data.info)}
@@ -95,7 +96,7 @@ def packed(folder: Path, run: Run, references: int = 30) -> tuple[PublishedModel
     return clailearn.load(folder), metrics, embedded
 
 
-Published = tuple[PublishedModel, Run, pd.DataFrame, Path]
+Published = tuple[Model, Run, pd.DataFrame, Path]
 PublishedBy = Callable[[str, int, str], Published]
 
 
@@ -134,8 +135,9 @@ def test_a_model_that_keeps_all_references_predicts_as_its_run(
         expected = main_rule.loc[main_rule["metric"] == "accuracy", "value"].iloc[0]
         assert (loaded.predict(x) == names[y]).mean() == expected
     else:
-        assert loaded.scores(x).shape == (len(x),)
-        assert ((loaded.scores(x) > 0) == (loaded.predict(x) == names[1])).all()
+        scores = loaded.scores(x)
+        np.testing.assert_array_equal(scores[:, 0], -scores[:, 1])
+        assert ((scores[:, 1] > 0) == (loaded.predict(x) == names[1])).all()
     published_metrics, of_run = loaded.record["metrics"]["published"], loaded.record["metrics"]["run"]
     assert of_run.keys() == published_metrics.keys()
     probabilities = loaded.probabilities(x)
@@ -222,8 +224,10 @@ def test_the_global_state_of_torch_changes_no_prediction(images_model: Published
 
 def test_signals_may_have_any_byte_order() -> None:
     x = np.arange(24.0).reshape(2, 3, 4)
-    found = [_normalised(x.astype(kind), "signals", [1.0] * 3, [2.0] * 3) for kind in (">f4", ">i2", "g")]
-    assert all(part.tolist() == ((x - 1) / 2).tolist() for part in found)
+    inputs = Inputs("signals", [3, 4], mean=[1.0] * 3, sd=[2.0] * 3)
+    for kind in (">f4", ">i2", "g"):
+        (found,) = inputs.blocks(x.astype(kind), Computation("cpu", "float32"))
+        assert found.tolist() == ((x - 1) / 2).tolist()
 
 
 @pytest.mark.parametrize("model", ["clai-m", "clai-c", "cross-entropy"])

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from clailearn.published_model import load
+from clailearn.model import load
 from replication.datasets import prepared
 from replication.experiments.published import vote_pictures
 from replication.runs.jobs import start_job, use_threads

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from clailearn.checkpoints import Checkpoint, write_whole
 from clailearn.encoders import Classifier, ConvNet, Encoder, place
 from clailearn.errors import InputError
+from clailearn.files import fill_module, load_tensors
 from clailearn.kernels import Cosine, Kernel, MahalanobisGaussian
-from clailearn.tensors import fill_module, load_tensors
 from clailearn.trainer import Epoch, Figures, Items, TrainingSettings, Vectors, precision_context, train
 from replication.models.batches import Splits
 from replication.models.embedding import Embedded, draw_items, further_views, labels_of, outputs, plain

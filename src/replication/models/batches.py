@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from clailearn.computation import Normalisation
 from clailearn.encoders import Hourly, to_device
 from clailearn.errors import InputError
 from clailearn.trainer import Items, Vectors
@@ -56,7 +57,7 @@ class Images(Vectors):
         super().__init__(torch.tensor(x).to(device), torch.tensor(y))
         self.y = self.labels.to(device)
         self.inputs = x.shape[3]
-        self.mean, self.sd = (torch.tensor(v, dtype=torch.float32, device=device) for v in (mean, sd))
+        self.normalised = Normalisation("images", mean, sd, device)
         self.crop, self.flip = int(augmentation["crop"]), augmentation["flip"]
         if self.flip == "alternate":
             # Which images an odd epoch mirrors; the same in each run.
@@ -84,9 +85,9 @@ class Images(Vectors):
         rows, *views = to_device(torch.stack(drawn), self.x.device)
         x = self.x[rows]
         if generator is None:
-            x = (x.float() - self.mean) / self.sd
+            x = self.normalised(x)
         else:
-            x = (self._place(x, *views[:4]).float() - self.mean) / self.sd
+            x = self.normalised(self._place(x, *views[:4]))
             if self.colour:
                 x = self._stain(x, torch.stack(views[4:], 1))
         # A view of (N, H, W, channels) as (N, channels, H, W) has the channels-last layout, which convolutions prefer.
@@ -149,11 +150,11 @@ class Signals(Vectors):
     ) -> None:
         super().__init__(x, torch.tensor(y))  # x may be memory-mapped: a batch reads its own rows only
         self.device = device
-        self.mean, self.sd = (torch.tensor(v, dtype=torch.float32, device=device).unsqueeze(1) for v in (mean, sd))
+        self.normalised = Normalisation("signals", mean, sd, device)
 
     def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
         x = to_device(torch.from_numpy(self.x[items.numpy()]), self.device)
-        return (x - self.mean) / self.sd, to_device(self.labels[items], self.device)
+        return self.normalised(x), to_device(self.labels[items], self.device)
 
 
 class Recordings(Items):

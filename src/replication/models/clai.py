@@ -88,8 +88,12 @@ class CLaI(Network):
     kernel: Kernel
 
     def build(self, run: Run) -> Self:
-        self.network, self.kernel = build_clai(run.settings, self.key, run.inputs, run.conditions, run.id.seed)
-        self.module = nn.ModuleList([self.network, self.kernel])
+        return self.around(*build_clai(run.settings, self.key, run.inputs, run.conditions, run.id.seed))
+
+    def around(self, network: Encoder, kernel: Kernel) -> Self:
+        """Take this network and this kernel."""
+        self.network, self.kernel = network, kernel
+        self.module = nn.ModuleList([network, kernel])
         return self
 
     def learn(self, run: Run, validate: Callable[[], Epoch], checkpoint: Checkpoint | None) -> list[Epoch]:

@@ -33,7 +33,11 @@ class CrossEntropy(Network):
     network: Classifier
 
     def build(self, run: Run) -> Self:
-        self.module = self.network = build_classifier(run.settings, run.inputs, run.classes, run.id.seed)
+        return self.around(build_classifier(run.settings, run.inputs, run.classes, run.id.seed))
+
+    def around(self, network: Classifier) -> Self:
+        """Take this network."""
+        self.module = self.network = network
         return self
 
     def loss(self, run: Run, x: Any, labels: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from clailearn.computation import Normalisation
 from clailearn.errors import InputError
 from clailearn.trainer import Items, Vectors
 from replication.datasets.hourly_inputs import hourly_inputs
@@ -81,8 +82,7 @@ def _of_samples(data: Prepared, settings: Mapping[str, Any], run_id: RunId, devi
         if split == "train" and (rows := drawn_rows(settings, run_id, len(y))) is not None:
             x, y = x[rows], y[rows]
         if kind == "features":
-            standardised = ((x - np.asarray(mean)) / np.asarray(sd)).astype(np.float32)
-            return Vectors(torch.from_numpy(standardised).to(device), torch.tensor(y))
+            return Vectors(Normalisation(kind, mean, sd)(torch.tensor(x)).to(device), torch.tensor(y))
         if kind == "images":
             return Images(x, y, mean, sd, settings["training"]["augmentation"], device)
         return Signals(x, y, mean, sd, device)

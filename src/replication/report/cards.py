@@ -69,7 +69,7 @@ def card(record: Mapping[str, Any], limits: Sequence[str]) -> str:
     shown = {METRICS[name]: name for name in METRICS if name in of_run and name in published}
     if "ROC-AUC" in shown:  # of two classes the same area
         shown.pop("AUROC", None)
-    task = "image-classification" if data["kind"] == "images" else "tabular-classification"
+    task = "image-classification" if record["input"]["kind"] == "images" else "tabular-classification"
     results = {
         "task": {"type": task},
         "dataset": {"name": data["title"], "type": data["dataset"]},
@@ -82,8 +82,8 @@ def card(record: Mapping[str, Any], limits: Sequence[str]) -> str:
     return TEMPLATE.format(
         header=yaml.safe_dump(header, sort_keys=False),
         title=title,
-        inputs=INPUTS[data["kind"]].format(*record["input"]["shape"]),
-        classes=", ".join(data["classes"]),
+        inputs=INPUTS[record["input"]["kind"]].format(*record["input"]["shape"]),
+        classes=", ".join(record["classes"]),
         votes="\nvotes = model.votes(x, k=5)  # the references for and against each label" if voting else "",
         data=data,
         encoder=settings["encoder"],
@@ -108,12 +108,12 @@ def _references(record: Mapping[str, Any]) -> str:
 def _limits(record: Mapping[str, Any]) -> list[str]:
     """Return the limits that follow from the record itself."""
     data, settings = record["data"], record["record"]["settings"]
-    of_samples = data["kind"] in ("images", "signals")
+    of_samples = record["input"]["kind"] in ("images", "signals")
     applies = {
         "It always answers with one of its training classes.": True,
         "Its data are synthetic miniatures: it shows that the software works and nothing else.": data["miniature"],
         "It is no medical device. No decision about a patient may rest on it.":
-            data["kind"] != "images" or data["source"] == "medmnist",
+            record["input"]["kind"] != "images" or data["source"] == "medmnist",
         "Inputs are normalised with statistics of the test set, as in the paper. Inputs of another origin need statistics of "
         "their own in `model.json`.": of_samples and settings.get("normalise_test_separately"),
         "A vote shows which training samples the model finds similar. It does not explain the label.":
