@@ -382,6 +382,6 @@ def build_classifier(settings: Mapping[str, Any], inputs: int, classes: int, see
     return Classifier(trunk, int(trunk.features), classes)  # type: ignore[arg-type]
 
 
-def place(module: nn.Module, device: torch.device) -> None:
+def move(module: nn.Module, device: torch.device) -> None:
     """Move a module to a device, in the memory layout that convolutions prefer."""
     module.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]

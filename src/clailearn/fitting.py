@@ -25,7 +25,7 @@ from clailearn.encoders import Encoder
 from clailearn.inference import sample_references
 from clailearn.learning import collaborative_learning
 from clailearn.model import Model, build_network
-from clailearn.trainer import EarlyStopping, Epoch, TrainingSettings, Vectors
+from clailearn.trainer import EarlyStopping, Epoch, Samples, TrainingSettings
 from clailearn.votes import References
 
 # Initial weights and dropout are drawn from torch's global generators, so trainings in other threads wait.
@@ -82,7 +82,7 @@ def _first(splitter: Any, parameter: str, y: NDArray[Any], groups: NDArray[Any] 
     return train, validation
 
 
-class Samples(Vectors):
+class LazySamples(Samples):
     """Samples in the type that they were given in; a batch alone becomes encoder input, which may take eight times as much."""
 
     def __init__(self, x: Any, labels: Tensor, to_input: Callable[[Any], Tensor]) -> None:
@@ -113,7 +113,7 @@ def learn(
     train, validation = np.arange(len(X)), None
     if own["early_stopping"]:
         train, validation = validation_split(own["validation_fraction"], classes[labels], groups, seed)
-    data = Samples(X if validation is None else X[train], torch.from_numpy(labels[train]), computation.tensor)
+    data = LazySamples(X if validation is None else X[train], torch.from_numpy(labels[train]), computation.tensor)
     if own["references"] == "all" and len(data) < 4:
         raise ValueError(
             f"found {len(data)} samples to train on, and references='all' needs two batches of two; add samples, or set "

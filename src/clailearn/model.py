@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from clailearn import files, kernels
 from clailearn.calibration import Calibration, LogisticCalibration, calibrated
 from clailearn.computation import BLOCK, Computation, Inputs, fresh_modes
-from clailearn.encoders import TRUNKS, Classifier, Encoder, build_classifier, build_encoder, place
+from clailearn.encoders import TRUNKS, Classifier, Encoder, build_classifier, build_encoder, move
 from clailearn.errors import InputError
 from clailearn.inference import RULES, class_scores, decide, mean_of_views, parzen_means
 from clailearn.kernels import KERNELS, Kernel
@@ -307,7 +307,7 @@ def load(folder: str | Path, trunk: nn.Module | None = None) -> Model:
     files.fill_module(module, {name: t.to(dtype) if t.dtype in halves else t for name, t in tensors.items()}, weights)
     module.requires_grad_(False).eval()
     if trunk is None:
-        place(module, torch.device("cpu"))
+        move(module, torch.device("cpu"))
     if calibration and len(classes) == 2:
         return replace(made, calibration=LogisticCalibration(calibration["slope"], calibration["intercept"]))
     return replace(made, calibration=float(calibration["temperature"]) if calibration else None)

@@ -67,8 +67,8 @@ class Items(Protocol):
         return [len(block) for block in blocks]
 
 
-class Vectors(Items):
-    """Vectors (N, inputs), or tensors (N, ...) for a trunk that takes them, drawn as they are.
+class Samples(Items):
+    """Items that are single samples, vectors (N, inputs) or tensors (N, ...), drawn as they are.
 
     Args:
         labels: class indices (N,), on the CPU.

@@ -22,7 +22,7 @@ from clailearn.computation import Computation, Inputs
 from clailearn.errors import InputError
 from clailearn.model import Model
 from replication.datasets.prepared import Prepared
-from replication.experiments import published
+from replication.experiments import packing
 from replication.experiments.evaluation import evaluate
 from replication.models.base import Network, create
 from replication.models.clai import CLaI
@@ -91,7 +91,7 @@ def packed(folder: Path, run: Run, references: int = 30) -> tuple[Model, pd.Data
     metrics = evaluate(run, model, run.splits).metrics
     folder.mkdir(parents=True)
     printed = metrics[printed_reading(metrics)].set_index("metric")["value"].to_dict()
-    described = published.pack(run, model, embedded or None, references, record, printed, folder)
+    described = packing.pack(run, model, embedded or None, references, record, printed, folder)
     (folder / "README.md").write_text(card(described, ["One limit."]))
     return clailearn.load(folder), metrics, embedded
 
@@ -157,7 +157,7 @@ def test_the_weights_of_the_trunk_are_published_in_half_the_bits(tmp_path: Path,
         assert torch.allclose(read[name], tensor, rtol=2.0**-bits, atol=1e-7), name
     with safe_open(tmp_path / "model" / "model.safetensors", "pt") as file:
         assert file.get_tensor("0.trunk.stem.0.weight").dtype.itemsize == 2
-    assert published.keeps_weights(tmp_path / "model") == (precision == "bfloat16")
+    assert packing.keeps_weights(tmp_path / "model") == (precision == "bfloat16")
 
 
 @pytest.mark.parametrize("case", CASES[:4])
@@ -241,8 +241,8 @@ def test_a_published_model_is_evaluated_as_its_run_was(
         training = settings["training"] | {"precision": run.settings["training"]["precision"]}
         return Run(run.data, settings | {"training": training}, run_id, run.device)
 
-    monkeypatch.setattr(published, "Run", SimpleNamespace(open=opened))
-    frame = published.evaluate(folder, folder)
+    monkeypatch.setattr(packing, "Run", SimpleNamespace(open=opened))
+    frame = packing.evaluate(folder, folder)
     assert list(frame) == ["dataset", "model", "seed", "fold", "rule", "shares", "metric", "value"]
     assert set(frame["model"]) == {model}
     assert np.allclose(frame["value"], metrics["value"], atol=1e-6)
@@ -254,9 +254,9 @@ def test_other_data_are_refused(monkeypatch: pytest.MonkeyPatch, images_model: P
     _, run, _, folder = images_model
     info = {**run.data.info, "files": [{"file": "pictures.zip", "checksum": "sha256:cd"}]}
     other = Run(Prepared(info, run.data.arrays), run.settings, run.id, run.device)
-    monkeypatch.setattr(published, "Run", SimpleNamespace(open=lambda *_, **__: other))
+    monkeypatch.setattr(packing, "Run", SimpleNamespace(open=lambda *_, **__: other))
     with pytest.raises(InputError, match="on which the model was trained"):
-        published.evaluate(folder, folder)
+        packing.evaluate(folder, folder)
 
 
 def test_references_of_a_run_on_some_samples_are_named_by_their_place_among_all(tmp_path: Path) -> None:

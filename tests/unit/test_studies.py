@@ -15,7 +15,7 @@ from clailearn.encoders import MLP, ConditionedHead, Encoder
 from clailearn.inference import RULES
 from clailearn.kernels import Cosine
 from clailearn.learning import collaborative_learning, encoder_passes
-from clailearn.trainer import Vectors
+from clailearn.trainer import Samples
 from replication.datasets.prepared import Prepared
 from replication.datasets.splits import DEVELOPMENT
 from replication.experiments.evaluation import SHARES
@@ -147,8 +147,8 @@ def test_samples_are_a_choice_of_the_training_samples_by_seed() -> None:
     assert not torch.equal(first, other)
 
 
-class Counted(Vectors):
-    """Vectors that count how many of them are drawn."""
+class Counted(Samples):
+    """Samples that count how many of them are drawn."""
 
     drawn = 0
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from clailearn.encoders import MLP, ConditionedHead, Encoder, ResNet2d
-from clailearn.trainer import Epoch, Items, Vectors
+from clailearn.trainer import Epoch, Items, Samples
 from replication.models.batches import NO_AUGMENTATION, Images, Splits
 from replication.models.network_classifiers import SupervisedContrastive
 from support.training import SETTINGS
@@ -47,8 +47,8 @@ def train(encoder: Encoder, items: Items, kind: str) -> list[Epoch]:
     return model.learn(run, dict, None)
 
 
-class Recorded(Vectors):
-    """Vectors that keep the batches drawn from them."""
+class Recorded(Samples):
+    """Samples that keep the batches drawn from them."""
 
     def __init__(self, x: Tensor, labels: Tensor) -> None:
         super().__init__(x, labels)

@@ -15,8 +15,8 @@ from clailearn.errors import InputError
 from replication.datasets.prepared import Prepared, load
 from replication.datasets.sources import obtain, prepare
 from replication.experiments.evaluation import evaluate
+from replication.experiments.packing import pack
 from replication.experiments.predictions import samples_of, save_predictions, save_samples
-from replication.experiments.published import pack
 from replication.metrics.comparisons import METRICS, compare_models
 from replication.models.base import create
 from replication.models.clai import CLaI

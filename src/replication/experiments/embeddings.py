@@ -15,7 +15,7 @@ from torch.optim.swa_utils import update_bn
 
 from clailearn.alignment import alignment_scores, one_vs_rest, target_matrix
 from clailearn.checkpoints import Checkpoint
-from clailearn.encoders import place
+from clailearn.encoders import move
 from clailearn.kernels import Cosine
 from clailearn.trainer import Epoch
 from replication.models.base import Network, View, create
@@ -50,7 +50,7 @@ def open_view(run: Run, name: str, model: str | Path | None) -> View:
         return View(Inputs(), Cosine())
     made = create_embedding(name)
     view = (made.build(run) if model is None else made.load(run, model)).views()[0]
-    place(view.module, run.device)
+    move(view.module, run.device)
     if model is None:
         settle(run, view.module)
     return view
@@ -75,7 +75,7 @@ def train_traced(run: Run, objective: str, checkpoint: Checkpoint) -> tuple[Netw
     training items.
     """
     model = create_embedding(objective).build(run)
-    place(model.module, run.device)
+    move(model.module, run.device)
     positions = draw_items(run.splits.val, VALIDATION_SAMPLES, run.id.seed)
     untrained = copy.deepcopy(model)
     settle(run, untrained.network)

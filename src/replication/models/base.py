@@ -15,11 +15,11 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from clailearn.checkpoints import Checkpoint, write_whole
-from clailearn.encoders import Classifier, ConvNet, Encoder, place
+from clailearn.encoders import Classifier, ConvNet, Encoder, move
 from clailearn.errors import InputError
 from clailearn.files import fill_module, load_tensors
 from clailearn.kernels import Cosine, Kernel, MahalanobisGaussian
-from clailearn.trainer import Epoch, Figures, Items, TrainingSettings, Vectors, precision_context, train
+from clailearn.trainer import Epoch, Figures, Items, Samples, TrainingSettings, precision_context, train
 from replication.models.batches import Splits
 from replication.models.embedding import Embedded, draw_items, further_views, labels_of, outputs, plain
 from replication.models.run import Run
@@ -93,7 +93,7 @@ class RowClassifier(Model):
 def embedded_splits(run: Run, embedded: Mapping[str, Embedded]) -> Splits:
     """Return embeddings (N, K L) of a run's samples as its splits, conditions side by side; test samples are the scored ones."""
     parts = (embedded[name] for name in Splits._fields)
-    splits = Splits(*(Vectors(part.z.transpose(0, 1).flatten(1).double(), part.y) for part in parts))
+    splits = Splits(*(Samples(part.z.transpose(0, 1).flatten(1).double(), part.y) for part in parts))
     return splits._replace(test=getattr(splits, run.scored_split))
 
 
@@ -134,7 +134,7 @@ class Network(Model):
         return lambda: validation_figures(self.scores_at(run, items, positions), labels_of(items, positions))
 
     def scores(self, run: Run, items: Items) -> Floats:
-        place(self.module, run.device)
+        move(self.module, run.device)
         return self.scores_at(run, items, torch.arange(len(items)))
 
     def scores_at(self, run: Run, items: Items, positions: Tensor) -> Floats:
@@ -166,7 +166,7 @@ class Network(Model):
                 "overrides of %s.", run.id, steps, run.training.epochs, run.id.dataset,
             )  # fmt: skip
         self.build(run)
-        place(self.module, run.device)
+        move(self.module, run.device)
         if isinstance(self.network.trunk, ConvNet):
             # Prepared images may be in the order of their classes, so the first ones would be of one class.
             drawn = draw_items(splits.train, _IMAGES_TO_WHITEN, run.id.seed)

@@ -11,7 +11,7 @@ from torch import Tensor
 from clailearn.computation import Normalisation
 from clailearn.encoders import Hourly, to_device
 from clailearn.errors import InputError
-from clailearn.trainer import Items, Vectors
+from clailearn.trainer import Items, Samples
 
 
 class Splits(NamedTuple):
@@ -30,7 +30,7 @@ NO_AUGMENTATION = {"crop": 0, "flip": False, "turn": False, "colour": 0.0, "bord
 """For images that are evaluated alone."""
 
 
-class Images(Vectors):
+class Images(Samples):
     """Images (N, H, W, channels) uint8 on the device, normalised and augmented a batch at a time.
 
     Args:
@@ -137,7 +137,7 @@ def _reflected(positions: Tensor, size: int) -> Tensor:
     return size - 1 - (size - 1 - positions.abs()).abs()
 
 
-class Signals(Vectors):
+class Signals(Samples):
     """EEG epochs (N, channels, samples) float32 in microvolts, standardised per channel with training statistics."""
 
     def __init__(

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from clailearn.alignment import Target, alignment_scores, one_vs_rest, target_matrix
 from clailearn.checkpoints import Checkpoint
-from clailearn.encoders import Encoder, build_encoder, place
+from clailearn.encoders import Encoder, build_encoder, move
 from clailearn.inference import decide
 from clailearn.kernels import Kernel, build
 from clailearn.learning import collaborative_learning, encoder_passes
@@ -130,7 +130,7 @@ class CLaI(Network):
         return (f.T if run.conditions > 1 else f[0]).double().numpy()
 
     def scores(self, run: Run, items: Items) -> Floats:
-        place(self.network, run.device)
+        move(self.network, run.device)
         references = embed(run, self.network, run.splits.train)
         return self.vote(run, embed(run, self.network, items, views=further_views(run)), references)
 

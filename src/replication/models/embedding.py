@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from clailearn.checkpoints import write_whole
 from clailearn.computation import BLOCK
-from clailearn.encoders import Encoder, place
+from clailearn.encoders import Encoder, move
 from clailearn.files import load_tensors
 from clailearn.inference import ParzenMeans, mean_of_views, parzen_means, sample_references
 from clailearn.kernels import Kernel
@@ -91,7 +91,7 @@ def embed(
 
 def embed_splits(run: Run, encoder: Encoder) -> dict[str, Embedded]:
     """Embed the training (reference), validation and test samples of a run; references have one view."""
-    place(encoder, run.device)
+    move(encoder, run.device)
     return {
         name: embed(run, encoder, getattr(run.splits, name), views=() if name == "train" else further_views(run))
         for name in Splits._fields

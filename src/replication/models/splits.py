@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from clailearn.computation import Normalisation
 from clailearn.errors import InputError
-from clailearn.trainer import Items, Vectors
+from clailearn.trainer import Items, Samples
 from replication.datasets.hourly_inputs import hourly_inputs
 from replication.datasets.prepared import Prepared, normalisation
 from replication.datasets.splits import DEVELOPMENT, draw_patients
@@ -82,7 +82,7 @@ def _of_samples(data: Prepared, settings: Mapping[str, Any], run_id: RunId, devi
         if split == "train" and (rows := drawn_rows(settings, run_id, len(y))) is not None:
             x, y = x[rows], y[rows]
         if kind == "features":
-            return Vectors(Normalisation(kind, mean, sd)(torch.tensor(x)).to(device), torch.tensor(y))
+            return Samples(Normalisation(kind, mean, sd)(torch.tensor(x)).to(device), torch.tensor(y))
         if kind == "images":
             return Images(x, y, mean, sd, settings["training"]["augmentation"], device)
         return Signals(x, y, mean, sd, device)

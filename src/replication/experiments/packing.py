@@ -1,4 +1,4 @@
-"""Publish a trained model, evaluate a published one on prepared data, and picture its votes (figure S1)."""
+"""Pack a trained model for publication, evaluate a packed one on prepared data, and picture its votes (figure S1)."""
 
 import base64
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from clailearn.calibration import fit_calibration
 from clailearn.computation import Inputs
-from clailearn.encoders import Classifier, place
+from clailearn.encoders import Classifier, move
 from clailearn.errors import InputError
 from clailearn.files import WEIGHTS, load_tensors
 from clailearn.inference import sample_references
@@ -142,7 +142,7 @@ def evaluate(folder: str | Path, prepared: str | Path) -> pd.DataFrame:
     model, or other data than those that it was trained on.
     """
     published, run = reopen(folder, prepared)
-    place(published.network, run.device)
+    move(published.network, run.device)
     model: Network
     if isinstance(published.network, Classifier):
         model = CrossEntropy(run.model).around(published.network)
