@@ -264,16 +264,7 @@ def record_of(folder: str | Path) -> Path:
 
 @fresh_modes("cpu")
 def load(folder: str | Path, trunk: nn.Module | None = None) -> Model:
-    """Read a model, ready to use on the CPU: a published one, or what an estimator has learned.
-
-    Args:
-        folder: with `model.json` and `model.safetensors`, such as results/published/pathmnist/models/clai-m; or one of its files.
-        trunk: for an estimator with a trunk of one's own, a module of the same architecture; its weights are replaced in a copy.
-
-    Raises:
-        InputError: a file is missing, is damaged, has another checksum than the record says, or does not fit the record or the
-            trunk.
-    """
+    """Read a model as `clailearn.load` does, but what an estimator has learned without the estimator."""
     path = record_of(folder)
     weights, record = path.with_name(files.WEIGHTS), files.read_json(path)
     if isinstance(record, dict) and record.get("format") == 1:
