@@ -83,11 +83,11 @@ def test_every_published_number_has_a_run_with_commit_seed_data_and_hardware() -
             assert record["hardware"], run
             assert all(":" in checksum for checksum in record["data"].values()), run
         metrics = published.frame(dataset, "metrics.csv")
-        for row in metrics[["model", "seed", "fold"]].drop_duplicates().to_dict("records"):
-            run = f"{dataset}/{row['model']}/seed{int(row['seed'])}"
+        for row in metrics[["cell", "seed", "fold"]].drop_duplicates().to_dict("records"):
+            run = f"{dataset}/{row['cell']}/seed{int(row['seed'])}"
             run += "" if pd.isna(row["fold"]) else f"/fold{int(row['fold'])}"
             assert records[run]["seed"] == row["seed"], run
-            if row["model"] in EVALUATED_APART and dataset in REAL["datasets"]:
+            if row["cell"] in EVALUATED_APART and dataset in REAL["datasets"]:
                 assert len(records[run]["evaluation"]["commit"]) == 40, run
             assert records[run]["data"], run
 
@@ -117,6 +117,6 @@ def test_models_alone_have_the_mean_metrics_of_their_runs() -> None:
         comparisons, metrics = published.frame(dataset, "comparisons.csv"), published.metrics(dataset)
         alone = comparisons[comparisons["other"].isna()]
         assert set(alone["model"]) == set(comparisons["model"]), dataset
-        means = metrics.groupby(["model", "metric"])["value"].mean()
+        means = metrics.groupby(["cell", "metric"])["value"].mean()
         for row in alone.to_dict("records"):
             assert row["value"] == pytest.approx(means[row["model"], row["metric"]], abs=5e-4), (dataset, row)

@@ -38,8 +38,8 @@ def without_models(root: Path, models: Collection[str]) -> None:
     for records in root.glob(f"*/evidence/{RUNS}"):
         for file in records.parent.glob("*.csv*"):
             frame = pd.read_csv(file)
-            if "model" in frame:
-                frame[~frame["model"].isin(models)].to_csv(file, index=False)
+            if column := next((name for name in ("cell", "model") if name in frame), None):
+                frame[~frame[column].isin(models)].to_csv(file, index=False)
             elif "clai-m" in models:  # what shows CLaI-M alone names no model
                 file.unlink()
         lines = [

@@ -43,7 +43,8 @@ def put(root: Path, name: str, file: str, levels: Mapping[str, float], column: s
     """Give models levels in some rows of a file, as of runs without predictions; seeds or folds differ by a ten-thousandth."""
 
     def edit(frame: pd.DataFrame) -> pd.DataFrame:
-        level = frame["model"].map(levels) * (1 + 1e-4 * frame["fold"].fillna(frame["seed"]))
+        key = frame["cell"] if "cell" in frame else frame["model"]
+        level = key.map(levels) * (1 + 1e-4 * frame["fold"].fillna(frame["seed"]))
         for key, wanted in where.items():
             level = level.where(frame[key] == wanted)
         return frame.assign(**{column: level.fillna(frame[column])})
@@ -127,7 +128,7 @@ def test_training_is_judged_by_runs_of_120_epochs_of_equal_batches(
             "PathMNIST: runs of both kernels with one batch size, so that an epoch has as many steps" in finding.missing
         )
     copy_evidence(root, "epochs-120")
-    change(root, "epochs-120", "history.csv", lambda history: history[history["model"].str.endswith("_zero")])
+    change(root, "epochs-120", "history.csv", lambda history: history[history["cell"].str.endswith("_zero")])
     for level, verdict in ((0.4, REPRODUCED), (0.6, NOT)):
         levels = {"full_zero": level if lower else 1 - level, "cosine_zero": 0.5}
         put(root, "epochs-120", "history.csv", levels, column)
@@ -137,7 +138,7 @@ def test_training_is_judged_by_runs_of_120_epochs_of_equal_batches(
 
 def test_the_lead_is_the_mean_over_the_epochs_of_both_curves() -> None:
     rows = [("a", 0, 1, 0.2), ("a", 0, 2, 0.6), ("b", 0, 1, 0.1), ("b", 0, 2, 0.4), ("b", 0, 3, 0.9)]
-    history = pd.DataFrame(rows, columns=["model", "seed", "epoch", "validation_accuracy"])
+    history = pd.DataFrame(rows, columns=["cell", "seed", "epoch", "validation_accuracy"])
     assert lead(history, "a", "b").tolist() == pytest.approx([0.15])
     assert lead(history, "a", "c").empty
 
@@ -373,11 +374,11 @@ def test_the_tensor_must_be_as_accurate_at_the_best_epoch(tmp_path: Path, joint:
     levels = {f"{kernel}_{name}": level for kernel in ("cosine", "full") for name, level in schedules.items()}
     put(root, "convergence", "history.csv", levels, "validation_accuracy")
     for model in levels:  # the last epoch, which overfits, does not count
-        history = pd.read_csv(root / "convergence" / "evidence" / "history.csv").query(f"model == '{model}'")
+        history = pd.read_csv(root / "convergence" / "evidence" / "history.csv").query(f"cell == '{model}'")
         last = {model: 0.2 if "joint" in model else 0.49}
         put(root, "convergence", "history.csv", last, "validation_accuracy", epoch=history["epoch"].max())
     assert outcome(root, "14") == verdict
-    change(root, "convergence", "history.csv", lambda frame: frame[frame["model"].str.startswith("full_joint")])
+    change(root, "convergence", "history.csv", lambda frame: frame[frame["cell"].str.startswith("full_joint")])
     assert outcome(root, "14") == UNTESTED, "the study is not finished"
     copy_evidence(root, "turns-images")
     assert {estimate.key for estimate in finding_on(root, "14").tests} == {"benchmark", "turns-images"}, (

@@ -63,7 +63,7 @@ def test_datasets_without_a_clai_model_are_drawn(tmp_path: Path) -> None:
 def test_figure3_shows_the_mean_of_the_seeds_and_each_floor() -> None:
     _, frame, _, _ = drawn("figure3")
     history = pd.read_csv(PUBLISHED / "cifar10" / "evidence" / "history.csv")
-    last = history.query("model == 'clai-c' and epoch == epoch.max()")
+    last = history.query("cell == 'clai-c' and epoch == epoch.max()")
     row = frame.query("dataset == 'cifar10' and model == 'clai-c'").groupby("quantity").last()
     assert row.loc["loss", "mean"] == pytest.approx(last["loss"].mean())
     assert row.loc["loss", "sd"] == pytest.approx(last["loss"].std(ddof=1))

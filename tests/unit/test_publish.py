@@ -118,7 +118,7 @@ LAST = "pathmnist/clai-m/seed2"
 def record(run: RunId, **changes: Any) -> dict[str, Any]:
     """Return the record of a clean run."""
     own = {"seed": run.seed, "fold": run.fold, "threads": 1, "epoch_seconds": [2.0, 3.0]}
-    settings = {"model": run.model, "training": {"epochs": 2, "precision": "bfloat16"}}
+    settings = {"model": run.cell, "training": {"epochs": 2, "precision": "bfloat16"}}
     shared = {"settings": settings, "versions": {}, "data": {"raw.zip": "sha256:ab"}}
     return {"run": str(run), "commit": "c0ffee", "dirty": False, **own, **shared, **changes}
 
@@ -130,7 +130,7 @@ def real(tmp_path: Path) -> Path:
     models = ("clai-m", "cross-entropy")
     steps = [(model, seed, epoch) for model in models for seed in range(3) for epoch in (1, 2)]
     rows = [f"pathmnist,{model},{seed},,{epoch},0.{epoch}{seed}\n" for model, seed, epoch in steps]
-    (folder / "history.csv").write_text("dataset,model,seed,fold,epoch,loss\n" + "".join(rows))
+    (folder / "history.csv").write_text("name,cell,seed,fold,epoch,loss\n" + "".join(rows))
     traced = [f"{model},{seed},1,full,0.7{seed}\n" for model in ("clai-m", "prototypical") for seed in range(3)]
     (folder / "alignment.csv").write_text("model,seed,epoch,kernel,centred_alignment\n" + "".join(traced))
     runs = [RunId("pathmnist", model, seed) for model in models for seed in range(3)]
@@ -146,7 +146,7 @@ def target(real: Path, tmp_path: Path) -> Path:
     folder = target / "pathmnist" / "evidence"
     for name in ("metrics.csv", "history.csv", "alignment.csv"):
         table = pd.read_csv(folder / name, dtype=str, keep_default_na=False)
-        gone = (table["model"] == "clai-m") & (table["seed"] == "2")
+        gone = (table.get("cell", table.get("model")) == "clai-m") & (table["seed"] == "2")
         table[~gone].to_csv(folder / name, index=False)
     (folder / "predictions_clai-m.parquet").unlink()
     add_runs(

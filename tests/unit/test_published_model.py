@@ -243,8 +243,8 @@ def test_a_published_model_is_evaluated_as_its_run_was(
 
     monkeypatch.setattr(packing, "Run", SimpleNamespace(open=opened))
     frame = packing.evaluate(folder, folder)
-    assert list(frame) == ["dataset", "model", "seed", "fold", "rule", "shares", "metric", "value"]
-    assert set(frame["model"]) == {model}
+    assert list(frame) == ["name", "cell", "seed", "fold", "rule", "shares", "metric", "value"]
+    assert set(frame["cell"]) == {model}
     assert np.allclose(frame["value"], metrics["value"], atol=1e-6)
     accuracy = frame["metric"] == "accuracy"
     assert (frame["value"][accuracy].to_numpy() == metrics["value"][metrics["metric"] == "accuracy"].to_numpy()).all()

@@ -88,13 +88,6 @@ def test_nothing_advises_to_install_a_name_of_a_package_index_that_is_not_ours_o
             assert options.endswith(("-r ", "-e ")) or allowed.fullmatch(name), f"{path} installs {name}"
 
 
-def test_the_name_before_clailearn_is_imported_nowhere() -> None:
-    # It is another package of the index: a chat program. CHANGELOG.md tells how to move.
-    old = re.compile(r"^\s*(?:import|from) clai\b(?!-)|`clai\.\w+`|\bclai predict\b", flags=re.MULTILINE)
-    found = {path: match[0] for path, text in tracked_texts().items() if (match := old.search(text))}
-    assert found.keys() <= {"CHANGELOG.md"}, found
-
-
 def test_the_paper_is_cited_by_what_its_readers_see_and_not_by_lines_of_its_source() -> None:
     of_the_paper = re.compile(r"\blines? \d{3}\b", flags=re.IGNORECASE)
     written = {path: text for path, text in tracked_texts().items() if path.endswith(WRITTEN)}

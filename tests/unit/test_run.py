@@ -41,7 +41,9 @@ def run_of(run_id: RunId, **settings: Any) -> Run:
 def test_a_run_is_read_from_its_name_and_from_every_path_of_its_files(run_id: RunId) -> None:
     assert RunId.parse(str(run_id)) == run_id
     assert RunId.parse(Path("results", "seed3-copy", "real", str(run_id), "metrics.csv")) == run_id
-    with pytest.raises(ValueError, match="cifar10/clai-m names no run: expected <dataset>/<model>/seed<n>"):
+    with pytest.raises(
+        ValueError, match="cifar10/clai-m names no run: expected <dataset or study>/<model or cell>/seed<n>"
+    ):
         RunId.parse("cifar10/clai-m")
 
 

@@ -31,7 +31,7 @@ def test_cells_are_mean_and_sd_of_the_runs_and_stand_in_the_latex(name: str) -> 
     finer = {"ece_calibrated": 5, "log_loss_calibrated": 4}
     for row in shown.to_dict("records"):
         metrics = pd.read_csv(PUBLISHED / row["dataset"] / "evidence" / "metrics.csv", keep_default_na=False)
-        own = metrics[(metrics["model"] == row["model"]) & (metrics["metric"] == row["metric"])]
+        own = metrics[(metrics["cell"] == row["model"]) & (metrics["metric"] == row["metric"])]
         own = own[own["rule"].isin(["printed", ""]) & own["shares"].isin(["population", ""])]
         scale, digits = (100, 2) if row["metric"] in percent else (1, finer.get(row["metric"], 3))
         values = scale * own.groupby("fold" if name == "table3" else "seed")["value"].mean()

@@ -54,7 +54,7 @@ def test_every_metric_and_interval_is_computed_again_and_agrees(folder: Path) ->
 
 def test_a_changed_metric_is_named(folder: Path) -> None:
     metrics = pd.read_csv(folder / "metrics.csv")
-    row = metrics.index[(metrics["metric"] == "accuracy") & (metrics["model"] == "clai-m")][1]
+    row = metrics.index[(metrics["metric"] == "accuracy") & (metrics["cell"] == "clai-m")][1]
     metrics.loc[row, "value"] += 1 / 3000
     metrics.to_csv(folder / "metrics.csv", index=False)
     numbers = verified(folder)
@@ -124,7 +124,7 @@ def test_nan_agrees_with_nan_alone() -> None:
 def test_a_published_model_must_have_its_accuracy_to_the_last_image(folder: Path) -> None:
     metrics = evidence_of(folder).metrics("pathmnist")
     run = RunId("pathmnist", "clai-m", 1)
-    own = pd.read_csv(folder / "metrics.csv").query("model == 'clai-m' and seed == 1")
+    own = pd.read_csv(folder / "metrics.csv").query("cell == 'clai-m' and seed == 1")
     assert of_model(run, metrics, own, same_precision=True)["agreement"].item() == Agreement.EQUAL
     own.loc[own["metric"] == "accuracy", "value"] += 2 / 3000
     assert of_model(run, metrics, own, same_precision=True)["agreement"].item() == Agreement.DIFFERS

@@ -6,29 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from xdist.remote import Producer
-from xdist.scheduler import LoadFileScheduling
 
 from replication.runs.outputs import OF_CLAIMS
 from support.chaos import TARGET, thin_copy
 from support.copies import Tree, copy_of_repository
-
-ALONE = "test_chaos.py"
-"""Its tests, each with a copy of its own, may run beside one another."""
-
-
-class ByCopies(LoadFileScheduling):
-    """Gives the tests of a file to one worker, because they share a copy; those of `ALONE` to any."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        file = super()._split_scope(nodeid)
-        return nodeid if file.endswith(ALONE) else file
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByCopies | None:
-    """Divide the tests among workers by the copies that they share."""
-    return ByCopies(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture

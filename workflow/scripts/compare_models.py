@@ -11,5 +11,5 @@ start_job(snakemake.log[0])
 # The epochs of a sleeper resemble each other; images stand for themselves.
 samples = samples_of(prepared.load(Path(snakemake.input.prepared).parent))
 runs = read_runs(snakemake.input.predictions)
-compared = by_model(runs, [run.model for run in runs])
+compared = by_model(runs, [run.cell for run in runs])
 compare_models(samples.y, samples.group, compared).to_csv(snakemake.output[0], index=False, float_format="%.6g")

@@ -52,7 +52,7 @@ def trace_signals(
             stay = recording == choose_stay(recording, y)
             length, count = signals[stay].shape
             of_model = {
-                "model": run.model,
+                "model": run.cell,
                 "hour": np.repeat(hours[stay], count),
                 "signal": np.tile(np.arange(count), length),
                 "value": signals[stay].ravel(),

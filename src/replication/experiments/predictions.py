@@ -87,9 +87,9 @@ def read_runs(paths: Iterable[str]) -> dict[RunId, Predictions]:
 def by_model(runs: Mapping[RunId, Predictions], models: Iterable[str]) -> dict[str, dict[int, Predictions]]:
     """Return what runs predict by seed, of each of these models that has runs."""
     return {
-        model: {run.seed: predicted for run, predicted in runs.items() if run.model == model}
+        model: {run.seed: predicted for run, predicted in runs.items() if run.cell == model}
         for model in dict.fromkeys(models)
-        if model in {run.model for run in runs}
+        if model in {run.cell for run in runs}
     }
 
 
@@ -106,7 +106,7 @@ def folds_of(samples: Samples, runs: Mapping[RunId, Predictions], label_hours_be
     """Return the test folds of each seed with what its models predict."""
     by_fold: dict[tuple[int, int | None], dict[str, Predictions]] = {}
     for run in sorted(runs, key=lambda run: (run.seed, run.fold or 0)):
-        by_fold.setdefault((run.seed, run.fold), {})[run.model] = runs[run]
+        by_fold.setdefault((run.seed, run.fold), {})[run.cell] = runs[run]
     return [
         replace(fold_of(samples, number, label_hours_before), predictions=of_models)
         for (_, number), of_models in by_fold.items()

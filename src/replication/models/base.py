@@ -72,7 +72,7 @@ class RowClassifier(Model):
         if splits.train.x.ndim != 2:  # type: ignore[attr-defined]
             raise InputError(
                 f"{run.id}: found {run.data.info['kind']}, expected features or recordings for {self.key}. Remove it from the "
-                f"models of {run.id.dataset}."
+                f"models of {run.id.name}."
             )
         train, val = ((items.x.numpy(), items.labels.numpy()) for items in splits[:2])  # type: ignore[attr-defined]
         self.fit_rows(*train, *val, seed=run.id.seed, **settings)
@@ -156,14 +156,14 @@ class Network(Model):
         if 2 * batch > items:
             raise InputError(
                 f"{run.id}: found training.batch_size {batch} and {items} training {run.data.info['kind']}, expected a batch of "
-                f"at most half of them. Set training.batch_size to {items // 2} or less in the overrides of {run.id.dataset}, "
+                f"at most half of them. Set training.batch_size to {items // 2} or less in the overrides of {run.id.name}, "
                 "or admit more data."
             )
         steps = items // batch * run.training.epochs
         if steps < FEW_STEPS and not run.data.info.get("miniature"):
             logger.warning(
                 "%s: %d steps in %d epochs are few for a network. Raise training.epochs, or lower training.batch_size, in the "
-                "overrides of %s.", run.id, steps, run.training.epochs, run.id.dataset,
+                "overrides of %s.", run.id, steps, run.training.epochs, run.id.name,
             )  # fmt: skip
         self.build(run)
         move(self.module, run.device)

@@ -55,7 +55,7 @@ class Run:
     @property
     def model(self) -> str:
         """Return the key of the model, which a cell of a study names in its settings."""
-        return str(self.settings.get("model", self.id.model))
+        return str(self.settings.get("model", self.id.cell))
 
     @property
     def classes(self) -> int:
@@ -74,7 +74,7 @@ class Run:
         if trunk not in TRUNKS[kind]:
             raise InputError(
                 f"{self.id}: found encoder.trunk {trunk} and {kind}, expected {' or '.join(TRUNKS[kind])}. Set it in the "
-                f"overrides of {self.id.dataset}."
+                f"overrides of {self.id.name}."
             )
         if kind == "recordings":
             return len(hourly_names(self.data.info["variables"]))

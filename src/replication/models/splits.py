@@ -43,7 +43,7 @@ def recording_rows(data: Prepared, settings: Mapping[str, Any], run_id: RunId) -
             raise InputError(
                 f"{run_id}: found {counts[1]} positive and {counts[0]} negative hours for {part}, expected some of each. "
                 f"Change validation_share_recordings ({settings['validation_share_recordings']}), lower "
-                f"datasets.{run_id.dataset}.folds, or admit more recordings."
+                f"datasets.{run_id.name}.folds, or admit more recordings."
             )
     return parts["training"], parts["validation"], parts["test"]
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from replication.report.evidence import Evidence, run_dataset, run_model
+from replication.report.evidence import Evidence, run_cell, run_name
 from replication.report.labels import MINI_NOTE
 
 
@@ -45,11 +45,11 @@ def _basis(evidence: Evidence, runs: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def replicate_text(evidence: Evidence, runs: Sequence[Mapping[str, Any]], unit: Literal["seed", "fold"]) -> str:
     """Return the seeds or folds of run records, such as 0-2; datasets, or models on one, are named where theirs differ."""
-    records = [(run_dataset(run), run_model(run), int(run[unit])) for run in runs if run[unit] is not None]
-    frame = pd.DataFrame(records, columns=["dataset", "model", unit])
-    ranges = frame.groupby(["dataset", "model"], sort=False)[unit].agg(_ranges)
+    records = [(run_name(run), run_cell(run), int(run[unit])) for run in runs if run[unit] is not None]
+    frame = pd.DataFrame(records, columns=["name", "cell", unit])
+    ranges = frame.groupby(["name", "cell"], sort=False)[unit].agg(_ranges)
     named: dict[str, list[str]] = {}
-    for dataset, texts in ranges.groupby("dataset", sort=False):
+    for dataset, texts in ranges.groupby("name", sort=False):
         title = evidence.title(str(dataset))
         place = f" on {title}" if len(texts) < len(ranges) else ""
         for text, own in texts.groupby(texts, sort=False):

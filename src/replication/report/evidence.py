@@ -167,7 +167,7 @@ class Evidence:
     def runs(self, dataset: str, models: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """Return the run records of a dataset, of these models or of all, sorted by run; none if it has no evidence."""
         records = _read_records(self.path(dataset, RUNS)) if self.has(dataset) else []
-        return [record for record in records if models is None or run_model(record) in models]
+        return [record for record in records if models is None or run_cell(record) in models]
 
     def runs_behind(self, frame: pd.DataFrame) -> list[dict[str, Any]]:
         """Return the run records of each pair of dataset and model in a tidy frame, whose column `other` may name models, too."""
@@ -223,11 +223,11 @@ def by_setting(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(**settings)
 
 
-def run_dataset(record: Mapping[str, Any]) -> str:
+def run_name(record: Mapping[str, Any]) -> str:
     """Return the key of the dataset or study of a run record, whose folder holds its evidence."""
-    return RunId.parse(record["run"]).dataset
+    return RunId.parse(record["run"]).name
 
 
-def run_model(record: Mapping[str, Any]) -> str:
+def run_cell(record: Mapping[str, Any]) -> str:
     """Return the key of the model, or of the study's cell, of a run record."""
-    return RunId.parse(record["run"]).model
+    return RunId.parse(record["run"]).cell

@@ -34,15 +34,15 @@ def hours(record: Mapping[str, Any]) -> float:
 def plan_text(repository: Path, settings: Mapping[str, Any]) -> str:
     """Return the runs that are left and their hours, by the mean of the published runs of their model, as text."""
     left = runs_left(repository, settings)
-    names = dict.fromkeys(run.dataset for run in left)
+    names = dict.fromkeys(run.name for run in left)
     folders = [repository / PUBLISHED / name / "evidence" for name in names]
     records = [record for folder in folders if folder.is_dir() for record in records_of(folder)]
     known = pd.DataFrame(
-        [(run.dataset, run.model, hours(record)) for record in records for run in [RunId.parse(record["run"])]],
-        columns=["name", "model", "hours"],
+        [(run.name, run.cell, hours(record)) for record in records for run in [RunId.parse(record["run"])]],
+        columns=["name", "cell", "hours"],
     )
-    mean = known.groupby(["name", "model"])["hours"].mean()
-    frame = pd.DataFrame([(run.dataset, mean.get((run.dataset, run.model))) for run in left], columns=["name", "hours"])
+    mean = known.groupby(["name", "cell"])["hours"].mean()
+    frame = pd.DataFrame([(run.name, mean.get((run.name, run.cell))) for run in left], columns=["name", "hours"])
     by_name = frame.astype({"hours": float}).groupby("name", sort=False)["hours"]
     table = pd.DataFrame(
         {"runs": by_name.size(), "core-hours": by_name.sum(), "of unknown time": by_name.size() - by_name.count()}

@@ -2,14 +2,13 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from clailearn.errors import InputError
-from replication.report.evidence import run_dataset
+from replication.report.evidence import run_name
 from replication.runs.identity import RunId
 from replication.runs.record import RUNS, records_of
 
@@ -78,12 +77,12 @@ def records_behind(runs: Sequence[RunId], root: Path) -> list[dict[str, Any]]:
     Raises:
         InputError: the evidence has no record of a run.
     """
-    folders = {run.dataset: root / run.dataset / "evidence" for run in runs}
+    folders = {run.name: root / run.name / "evidence" for run in runs}
     records = {record["run"]: record for folder in folders.values() for record in records_of(folder)}
     for run in runs:
         if str(run) not in records:
             raise InputError(
-                f"{folders[run.dataset] / RUNS} has no record of {run}, which an output names; the output was made from other "
+                f"{folders[run.name] / RUNS} has no record of {run}, which an output names; the output was made from other "
                 "evidence. Render it again"
             )
     return [records[str(run)] for run in runs]
@@ -105,7 +104,7 @@ def trace(
     if "claims" in content:
         folders = [{Path(file).parent.parent.name for file in claim["files"]} for claim in content["claims"]]
         return [
-            (frame.iloc[[row]], [record for record in records if run_dataset(record) in names])
+            (frame.iloc[[row]], [record for record in records if run_name(record) in names])
             for row, names in enumerate(folders)
         ]
     keys = [key for key in KEYS if key in frame and frame[key].notna().any()]
@@ -115,9 +114,15 @@ def trace(
     values: Any
     for values, rows in frame.groupby(keys, sort=False, dropna=False):
         known = {key: value for key, value in zip(keys, values, strict=True) if pd.notna(value)}
-        of_rows = [record for record in records if known.items() <= asdict(RunId.parse(record["run"])).items()]
+        of_rows = [record for record in records if known.items() <= _named(record).items()]
         groups.append((rows, of_rows))
     return groups
+
+
+def _named(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what names a run, by the columns of an output."""
+    run = RunId.parse(record["run"])
+    return {"dataset": run.name, "model": run.cell, "seed": run.seed, "fold": run.fold}
 
 
 def _run(record: Mapping[str, Any]) -> str:

@@ -145,9 +145,9 @@ def _add(here: Path, evidence: Path) -> None:
         if sources:  # of two records of a run the published one stays
             records = {record["run"]: record for path in sources for record in read_records(path)}
             write_records(evidence / file, records.values())
-    models = {run.model for run in runs}
+    models = {run.cell for run in runs}
     for model in sorted(models) if (evidence / SAMPLES).exists() else []:
-        file, replicates = predictions_of(model), {run.replicate for run in runs if run.model == model}
+        file, replicates = predictions_of(model), {run.replicate for run in runs if run.cell == model}
         add_runs(evidence / file, _existing(here / file), replicates)
     if (evidence / _COMPARISONS).exists():
         _compare_again(models, evidence)
@@ -157,7 +157,7 @@ def _add_rows(source: Path, path: Path, runs: Sequence[RunId]) -> None:
     """Add the rows of these runs to a published table; they are read as text, so that writing them again changes no number."""
     table = _text(source)
     further = table[
-        _keys(table).isin([(run.model, str(run.seed), "" if run.fold is None else str(run.fold)) for run in runs])
+        _keys(table).isin([(run.cell, str(run.seed), "" if run.fold is None else str(run.fold)) for run in runs])
     ]
     if path.exists() and not further.empty:
         published = _text(path)
@@ -167,7 +167,7 @@ def _add_rows(source: Path, path: Path, runs: Sequence[RunId]) -> None:
 
 def _keys(table: pd.DataFrame) -> pd.MultiIndex:
     """Return which run each row is of."""
-    return pd.MultiIndex.from_frame(table.reindex(columns=_KEY, fill_value=""))
+    return pd.MultiIndex.from_frame(table.rename(columns={"cell": "model"}).reindex(columns=_KEY, fill_value=""))
 
 
 def _text(source: Path | io.StringIO) -> pd.DataFrame:

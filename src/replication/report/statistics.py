@@ -50,7 +50,7 @@ def spread(values: Iterable[float]) -> tuple[float, float, int]:
 
 def values(metrics: pd.DataFrame, model: str, metric: str) -> pd.Series:
     """Return a metric of a model by seed or fold."""
-    return replicates(metrics[(metrics["model"] == model) & (metrics["metric"] == metric)])
+    return replicates(metrics[(metrics["cell"] == model) & (metrics["metric"] == metric)])
 
 
 def minus(own: pd.DataFrame, other: pd.DataFrame, keys: list[str]) -> pd.DataFrame:

@@ -42,7 +42,7 @@ DIGITS = 1e-5
 ACROSS_PRECISIONS = 1e-3
 """Tolerance of the accuracy of a published model whose weights, or the computation here, are not in the precision of its run."""
 PERCENT = {metric.key for metric in (*TABLE1_METRICS, *FURTHER_METRICS) if metric.percent}
-KEYS, VALUES = ["model", "other", "seed", "fold", "rule", "shares", "metric"], ["value", "low", "high", "p"]
+KEYS, VALUES = ["cell", "model", "other", "seed", "fold", "rule", "shares", "metric"], ["value", "low", "high", "p"]
 """Columns that tell the rows of an evidence file apart, and those that are compared."""
 EXPECTED = ("accuracy", "auroc")
 """Metrics that every run has, by which a run without predictions is found."""
@@ -70,17 +70,17 @@ def recompute(evidence: Evidence, dataset: str) -> dict[str, pd.DataFrame]:
     samples = load_samples(evidence.path(dataset, SAMPLES))
     runs = {
         RunId.parse(f"{dataset}/{model}/{replicate}"): predictions
-        for model in published["model"].unique()
+        for model in published["cell"].unique()
         if (path := evidence.path(dataset, predictions_of(model))).exists()
         for replicate, predictions in load_predictions(path, samples, classes)
     }
     before = description.get("label_hours_before")
     folds = {run.fold: fold_of(samples, run.fold, before) for run in runs}
-    voting = set(published.loc[published["rule"] == PRINTED_RULE, "model"])
+    voting = set(published.loc[published["rule"] == PRINTED_RULE, "cell"])
     tables = {}
     for run, predictions in runs.items():
         metrics = measure(folds[run.fold], predictions, recordings=samples.recording is not None)
-        rule, shares = (PRINTED_RULE, PRINTED_SHARES) if run.model in voting else ("", "")
+        rule, shares = (PRINTED_RULE, PRINTED_SHARES) if run.cell in voting else ("", "")
         rows = {"rule": rule, "shares": shares, "metric": list(metrics), "value": list(metrics.values())}
         tables[str(run)] = pd.DataFrame(rows)
     found = {"metrics.csv": gather(tables, columns.COLUMNS["metrics.csv"])}
@@ -217,7 +217,7 @@ def of_model(run: RunId, published: pd.DataFrame, here: pd.DataFrame, same_preci
     """
     metric = "accuracy" if "accuracy" in set(here["metric"]) else "auroc"
     fold = published["fold"].isna() if run.fold is None else published["fold"] == run.fold
-    rows = published[(published["model"] == run.model) & (published["seed"] == run.seed) & fold]
+    rows = published[(published["cell"] == run.cell) & (published["seed"] == run.seed) & fold]
     main = here[printed_reading(here)]
     one, other = (float(frame.loc[frame["metric"] == metric, "value"].iloc[0]) for frame in (rows, main))
     agreement = compare(one, other, 0.0 if same_precision else ACROSS_PRECISIONS)

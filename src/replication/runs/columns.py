@@ -1,9 +1,9 @@
 """Columns of the files that an evidence folder holds: written by the workflow's scripts, read by tables, figures and claims."""
 
 COLUMNS: dict[str, list[str]] = {
-    "metrics.csv": ["dataset", "model", "seed", "fold", "rule", "shares", "metric", "value"],
+    "metrics.csv": ["name", "cell", "seed", "fold", "rule", "shares", "metric", "value"],
     "history.csv": [
-        "dataset", "model", "seed", "fold", "epoch", "loss", "floor", "alignment", "centred_alignment",
+        "name", "cell", "seed", "fold", "epoch", "loss", "floor", "alignment", "centred_alignment",
         "validation_accuracy", "learning_rate",
     ],
     "reliability.csv": ["model", "seed", "fold", "kind", "mapping", "bin", "n", "confidence", "accuracy"],

@@ -89,4 +89,4 @@ def runs_of(settings: Mapping[str, Any], dataset: str, name: str) -> list[RunId]
 def parts_of(settings: Mapping[str, Any], run: RunId) -> list[str]:
     """Return what the evaluation of a trained model adds for controls: `classes`, `rules` and `signals`, where they apply."""
     runs = {"classes": compared_runs, "rules": voting_runs, "signals": signal_runs}
-    return [part for part, listed in runs.items() if run in listed(settings, run.dataset)]
+    return [part for part, listed in runs.items() if run in listed(settings, run.name)]

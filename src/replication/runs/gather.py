@@ -54,8 +54,8 @@ def gather(tables: Mapping[str, pd.DataFrame], columns: Sequence[str]) -> pd.Dat
     if not tables:  # such as the histories of a dataset whose models are all fitted at once
         return pd.DataFrame(columns=list(columns))
     frames = [
-        table.assign(**asdict(RunId.parse(path))).astype({"fold": "Int64"}).dropna(axis=1, how="all")
-        for path, table in tables.items()
+        table.assign(**asdict(run), model=run.cell).astype({"fold": "Int64"}).dropna(axis=1, how="all")
+        for run, table in ((RunId.parse(path), table) for path, table in tables.items())
     ]
     return pd.concat(frames, ignore_index=True).reindex(columns=list(columns))
 

@@ -10,19 +10,19 @@ from typing import Self
 class RunId:
     """The identity of a run, the only place that knows how a run's folder is named.
 
-    dataset, model: keys of a dataset and a model, or of a study and its cell. fold: test fold of recordings, or None.
+    name: key of a dataset or study. cell: the model of a dataset, or the cell of a study. fold: test fold of recordings, or None.
 
     >>> str(RunId("challenge2019", "gp", 0, 3))
     'challenge2019/gp/seed0/fold3'
     """
 
-    dataset: str
-    model: str
+    name: str
+    cell: str
     seed: int
     fold: int | None = None
 
     def __str__(self) -> str:
-        return f"{self.dataset}/{self.model}/{self.replicate}"
+        return f"{self.name}/{self.cell}/{self.replicate}"
 
     @property
     def replicate(self) -> str:
@@ -34,12 +34,12 @@ class RunId:
         """Read the identity from a run's name, or from the path of one of its files; raise ValueError if it names no run.
 
         >>> RunId.parse("results/mini/cifar10/clai-m/seed1/metrics.csv")
-        RunId(dataset='cifar10', model='clai-m', seed=1, fold=None)
+        RunId(name='cifar10', cell='clai-m', seed=1, fold=None)
         """
         match = re.search(r"(?:^|/)([^/]+)/([^/]+)/seed(\d+)(?:/fold(\d+))?(?=/|$)", str(text))
         if match is None:
             raise ValueError(
-                f"{text} names no run: expected <dataset>/<model>/seed<n>, then /fold<n> where there are folds"
+                f"{text} names no run: expected <dataset or study>/<model or cell>/seed<n>, then /fold<n> where there are folds"
             )
-        dataset, model, seed, fold = match.groups()
-        return cls(dataset, model, int(seed), None if fold is None else int(fold))
+        name, cell, seed, fold = match.groups()
+        return cls(name, cell, int(seed), None if fold is None else int(fold))

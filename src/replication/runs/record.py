@@ -87,7 +87,7 @@ class Recorder:
         revision, dirty = commit()
         self.started = time.perf_counter()
         data = checksums(description)
-        recorded = {"model": run.model, **settings} if data else dict(settings)
+        recorded = {"model": run.cell, **settings} if data else dict(settings)
         self.record: dict[str, Any] = {
             "run": str(run),
             "commit": revision,

@@ -222,7 +222,7 @@ def effective_settings(settings: Mapping[str, Any], name: str, model: str) -> di
     if name in settings["studies"]:
         _expect(model, cells(settings, name), f"cells of the study {name}")
         merged = cell_settings(settings, name, model)
-        runs = [run for run in runs_of_study(settings, name) if run.model == model]
+        runs = [run for run in runs_of_study(settings, name) if run.cell == model]
     else:
         _expect(name, [*settings["datasets"], *settings["studies"]], "datasets and studies")
         _expect(model, settings["datasets"][name]["models"], f"models of the dataset {name}")

@@ -71,8 +71,8 @@ def tensor_replaces_loop(finding: Finding) -> None:
         return
     for study in studies:
         history = finding.frame(study, "history.csv")
-        best = history.pivot_table("validation_accuracy", "seed", "model", aggfunc="max")
-        epochs = history.groupby("model")["epoch"].max()
+        best = history.pivot_table("validation_accuracy", "seed", "cell", aggfunc="max")
+        epochs = history.groupby("cell")["epoch"].max()
         last = of_vote(finding.frame(study, "metrics.csv"))
         for kernel in ("cosine", "full"):
             title = f"joint minus sequential, {KERNELS[kernel]} kernel"

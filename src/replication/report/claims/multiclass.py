@@ -53,7 +53,7 @@ def _control_metric(finding: Finding, metric: str, name: str, unit: Unit, hypoth
     for study, of_target in SAME_SETTINGS.items():
         for target, (key, cosine) in of_target.items():
             others = finding.frame(key, "metrics.csv")
-            both = pd.concat([finding.frame(study, "metrics.csv"), others[others["model"] == cosine]])
+            both = pd.concat([finding.frame(study, "metrics.csv"), others[others["cell"] == cosine]])
             difference = gap(of_vote(both), metric, f"full_{target}", cosine)
             finding.add(study, f"{name}, {M_MINUS_C}", difference, unit, hypothesis, Place(target, "same settings"))
     metrics = of_vote(finding.frame("ablation", "metrics.csv"))

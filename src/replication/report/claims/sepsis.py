@@ -126,7 +126,7 @@ def competitive_calibration(finding: Finding) -> None:
             place = vote.place(model_title(model))
             _add_errors(finding, vote, model, MIXTURE, "CLaI minus mixture", NOT_MORE, place)
             _control_constant(finding, vote, model)
-            for other in [m for m in MODELS if m in set(vote.metrics["model"]) - {*PAIR, MIXTURE, CONSTANT}]:
+            for other in [m for m in MODELS if m in set(vote.metrics["cell"]) - {*PAIR, MIXTURE, CONSTANT}]:
                 if vote.option == "":
                     beside = gap(vote.metrics, vote.error, model, other)
                     finding.add(vote.key, f"ECE, CLaI minus {model_title(other)}", beside, DIFFERENCE, None, place)
@@ -156,7 +156,7 @@ def signals_converge(finding: Finding) -> None:
     finding.required = ("convergence in events", "smoothness", "likeness to the process")
     for dataset in cohorts:
         option = "whole cohort" if dataset == "challenge2019" else ""
-        latent = finding.frame(dataset, "latent.csv").rename(columns={"quantity": "metric"})
+        latent = finding.frame(dataset, "latent.csv").rename(columns={"quantity": "metric", "model": "cell"})
         for model in PAIR:
             place = Place("", option, model_title(model))
             effect = values(latent, model, "area_effect_seen")

@@ -44,12 +44,12 @@ class Source:
         """Return the rows of the CLaI models under their own names, and of the baselines."""
         names = {name: model for model, name in self.models.items()}
         frame = finding.frame(self.key, file)
-        frame = frame[frame["model"].isin(names)]
-        frame = frame.assign(model=frame["model"].replace(names))
+        frame = frame[frame["cell"].isin(names)]
+        frame = frame.assign(cell=frame["cell"].replace(names))
         if not self.baselines:
             return frame
         others = finding.frame(self.baselines, file)
-        return pd.concat([frame, others[~others["model"].isin(PAIR)]])
+        return pd.concat([frame, others[~others["cell"].isin(PAIR)]])
 
     def over_samples(self, finding: Finding, metric: str, model: str, other: str = "") -> Interval | None:
         """Return the interval over seeds and test samples of a CLaI model, minus `other` if named; None without predictions."""

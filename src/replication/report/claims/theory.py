@@ -96,8 +96,8 @@ def zero_targets_help(finding: Finding) -> None:
     for study in TURNS:
         turns = finding.frame(study, "history.csv")
         if "turn_change" in turns:
-            changes = turns.pivot_table("turn_change", "seed", "model")
-            best = turns.pivot_table("validation_accuracy", "seed", "model", aggfunc="max")
+            changes = turns.pivot_table("turn_change", "seed", "cell")
+            best = turns.pivot_table("validation_accuracy", "seed", "cell", aggfunc="max")
             for kernel, part in OF_KERNELS.items():
                 cells = [
                     finding.evidence.cell(study, kernel=kernel, target=name, schedule="sequential-all-long")

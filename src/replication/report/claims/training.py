@@ -39,7 +39,7 @@ def _sources(finding: Finding) -> Iterator[tuple[Source, pd.DataFrame]]:
 def lower_loss(finding: Finding) -> None:
     for source, history in _sources(finding):
         loss, floor = (
-            history.pivot_table(column, "seed", "model", aggfunc="last").reindex(columns=PAIR)
+            history.pivot_table(column, "seed", "cell", aggfunc="last").reindex(columns=PAIR)
             for column in ("loss", "floor")
         )
         options = {source.option: loss} if source.option else {"": loss, "above floor": loss - floor}
@@ -71,8 +71,8 @@ def lead(history: pd.DataFrame, model: str, other: str) -> pd.Series:
     """Return, by seed, the mean over epochs of the validation accuracy of `model` minus that of `other`.
 
     Args:
-        history: columns model, seed, epoch and validation_accuracy.
+        history: columns cell, seed, epoch and validation_accuracy.
     """
     measured = history.dropna(subset=["validation_accuracy"])
-    curves = measured.pivot_table("validation_accuracy", ["seed", "epoch"], "model").reindex(columns=[model, other])
+    curves = measured.pivot_table("validation_accuracy", ["seed", "epoch"], "cell").reindex(columns=[model, other])
     return (curves[model] - curves[other]).dropna().groupby("seed").mean()

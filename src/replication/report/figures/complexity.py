@@ -41,7 +41,7 @@ def computation(evidence: Evidence, printed: pd.DataFrame) -> Drawn:
     for study, dash in zip(studies, DASHES, strict=False):
         history = evidence.frame(study, "history.csv")
         for cell, variants in evidence.expected[study]["cells"].items():
-            by_epoch = history[history["model"] == cell].groupby("epoch")
+            by_epoch = history[history["cell"] == cell].groupby("epoch")
             if "length" in variants or not len(by_epoch):
                 continue
             method = variants.get("method", variants.get("kernel"))

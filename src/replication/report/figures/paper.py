@@ -144,6 +144,7 @@ def training(evidence: Evidence) -> Drawn:
     parts, drawn = [], set[str]()
     for (top, middle, bottom), (dataset, title, names) in zip(panels.T, columns, strict=True):
         history = evidence.frame(dataset, "history.csv")
+        history = history.rename(columns={"cell": "model"})
         history = history[history["model"].isin(names.values())]
         history["above_floor"] = history["loss"] - history["floor"]
         styles = {name: style.of_model(model) for model, name in names.items()}
@@ -179,7 +180,7 @@ def _training_columns(evidence: Evidence) -> list[tuple[str, str, dict[str, str]
     """Return of each column of figure 3 the dataset or study, the title, and by model its name in the evidence."""
     columns = []
     for dataset in [dataset for dataset in evidence.shown() if evidence.has(dataset)]:
-        measured, title = set(evidence.frame(dataset, "history.csv")["model"]), style.short_title(evidence, dataset, 18)
+        measured, title = set(evidence.frame(dataset, "history.csv")["cell"]), style.short_title(evidence, dataset, 18)
         of_cells = {
             f"{title},\n{target} targets": {model: f"{kernel}_{target}" for kernel, model in MODEL_OF.items()}
             for target in TARGETS

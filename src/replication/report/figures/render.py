@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from replication.report.captions import caption
-from replication.report.evidence import Evidence, run_dataset, run_model
+from replication.report.evidence import Evidence, run_cell, run_name
 from replication.report.figures import complexity, paper, supplement_accuracy, verdicts
 from replication.report.figures.style import THEME, Drawn, not_run
 from replication.runs.outputs import OF_CLAIMS
@@ -72,8 +72,8 @@ def render(
     runs = evidence.runs_behind(frame)
     if name in ONE_RUN:
         ordered = sorted(runs, key=lambda run: (run["seed"], run["fold"] or 0), reverse=True)
-        first = {(run_dataset(run), run_model(run)): run for run in ordered}
-        runs = [run for run in runs if first[run_dataset(run), run_model(run)] is run]
+        first = {(run_name(run), run_cell(run)): run for run in ordered}
+        runs = [run for run in runs if first[run_name(run), run_cell(run)] is run]
     return figure, frame, caption(fixed_caption, evidence, runs), runs
 
 

@@ -160,7 +160,8 @@ def result_rows(
 ) -> list[dict[str, Any]]:
     """Return the rows of `rows_by` for models of a dataset under the printed reading."""
     shared = {"dataset": dataset, "data": evidence.data(dataset)}
-    return rows_by(evidence.metrics(dataset), metrics, {"model": models}, shared)
+    measured = evidence.metrics(dataset).rename(columns={"cell": "model"})
+    return rows_by(measured, metrics, {"model": models}, shared)
 
 
 def rows_by(
@@ -188,7 +189,7 @@ def summary(values: pd.Series) -> dict[str, Any]:
 
 def models_of(evidence: Evidence, dataset: str, always: Sequence[str] = ()) -> list[str]:
     """Return `always`, and then the other models that have metrics on a dataset, in the order of tables."""
-    measured = in_order(evidence.frame(dataset, "metrics.csv")["model"])
+    measured = in_order(evidence.frame(dataset, "metrics.csv")["cell"])
     return [*always, *(model for model in measured if model not in always)]
 
 

@@ -165,8 +165,8 @@ def table3_frame(sources: Sources) -> pd.DataFrame:
 
 
 def _sepsis_gap_rows(evidence: Evidence, study: str) -> list[dict[str, Any]]:
-    ours = evidence.metrics(study).replace({"model": {cell: model for model, cell in evidence.cells(study).items()}})
-    others = evidence.metrics(evidence.dataset_of(study)).query("model not in @CLAI")
+    ours = evidence.metrics(study).replace({"cell": {cell: model for model, cell in evidence.cells(study).items()}})
+    others = evidence.metrics(evidence.dataset_of(study)).query("cell not in @CLAI")
     measured = pd.concat([ours, others])
     return [
         _gap_row(evidence, study, pair, metric, interval(gap(measured, metric.key, *pair)))

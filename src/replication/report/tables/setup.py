@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from replication.report.evidence import Evidence, run_model
+from replication.report.evidence import Evidence, run_cell
 from replication.report.labels import METRICS, Metric, chosen, in_order, model_title
 from replication.report.statistics import over_samples
 from replication.report.tables import layout
@@ -117,7 +117,7 @@ def trials_frame(sources: Sources) -> pd.DataFrame:
     for tuning in [key for key in evidence.at_hand() if key.startswith(PREFIX)]:
         scores, best = scores_of_trials(evidence, tuning), best_trials(evidence, tuning)
         runs = evidence.runs(tuning)
-        seconds = pd.Series([run["cpu_seconds"] for run in runs]).groupby([run_model(run) for run in runs]).sum()
+        seconds = pd.Series([run["cpu_seconds"] for run in runs]).groupby([run_cell(run) for run in runs]).sum()
         for method in in_order(best):
             own = scores[scores["method"] == method]
             metric = METRICS[own["metric"].iloc[0]]
@@ -138,7 +138,7 @@ def trials_frame(sources: Sources) -> pd.DataFrame:
 def _settings(evidence: Evidence, dataset: str, models: Iterable[str]) -> pd.DataFrame:
     """Return the settings of runs, a row a run named by its model, by dotted key."""
     runs = evidence.runs(dataset, list(models))
-    settings = pd.json_normalize([run["settings"] for run in runs]).set_axis(list(map(run_model, runs)))
+    settings = pd.json_normalize([run["settings"] for run in runs]).set_axis(list(map(run_cell, runs)))
     return settings.astype(object).where(settings.notna(), None)
 
 
@@ -149,7 +149,7 @@ def scores_of_trials(evidence: Evidence, tuning: str) -> pd.DataFrame:
     """
     metrics = evidence.metrics(tuning)
     metric = next(metric.key for metric in SCORES if (metrics["metric"] == metric.key).any())
-    scores = metrics[metrics["metric"] == metric].groupby("model")["value"].agg(mean="mean", sd="std", n="size")
+    scores = metrics[metrics["metric"] == metric].groupby("cell")["value"].agg(mean="mean", sd="std", n="size")
     trials = pd.DataFrame(evidence.expected[tuning]["cells"]).T.set_axis(["method", "trial"], axis=1)
     return trials.join(scores, how="inner").rename_axis("model").reset_index().assign(metric=metric)
 

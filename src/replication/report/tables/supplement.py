@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from replication.report.evidence import PRINTED_LOSS, PRINTED_RULE, PRINTED_SHARES, Evidence, run_model
+from replication.report.evidence import PRINTED_LOSS, PRINTED_RULE, PRINTED_SHARES, Evidence, run_cell
 from replication.report.labels import RULES, SHARES, Metric, chosen, in_order, model_title
 from replication.report.statistics import holm, minus, replicates
 from replication.report.tables import layout
@@ -78,9 +78,9 @@ def _validation_rows(evidence: Evidence, dataset: str, models: Sequence[str]) ->
     history, metrics = evidence.frame(dataset, "history.csv"), evidence.metrics(dataset)
     rows: list[dict[str, Any]] = []
     for model in models:
-        own = history[history["model"] == model].sort_values("epoch")
+        own = history[history["cell"] == model].sort_values("epoch")
         validation = replicates(own.groupby("seed", as_index=False).tail(1), "validation_accuracy")
-        test = replicates(metrics[(metrics["model"] == model) & (metrics["metric"] == "accuracy")])
+        test = replicates(metrics[(metrics["cell"] == model) & (metrics["metric"] == "accuracy")])
         for metric, values in (("validation_accuracy", validation), ("shift", (validation - test).dropna())):
             of_model = {"dataset": dataset, "model": model, "metric": metric, "data": evidence.data(dataset)}
             rows.append(of_model | layout.summary(100 * values))
@@ -100,7 +100,8 @@ def rules_frame(sources: Sources) -> pd.DataFrame:
     evidence = sources.evidence
     rows: list[dict[str, Any]] = []
     for cohort in [key for key in evidence.expected if "cells" not in evidence.expected[key]]:
-        shared, measured = {"cohort": cohort, "data": evidence.data(cohort)}, evidence.frame(cohort, "metrics.csv")
+        shared = {"cohort": cohort, "data": evidence.data(cohort)}
+        measured = evidence.frame(cohort, "metrics.csv").rename(columns={"cell": "model"})
         if not evidence.has(cohort):
             rows.append({**shared, "dataset": cohort, "n": 0})
         elif (measured["metric"] == "accuracy").any():
@@ -119,7 +120,7 @@ def _sepsis_rows(
     evidence: Evidence, dataset: str, models: Sequence[str], named: Mapping[str, str]
 ) -> list[dict[str, Any]]:
     """Return the rows of one loss: for each shares and rule two models and their paired difference, without a spread."""
-    measured = evidence.frame(dataset, "metrics.csv")
+    measured = evidence.frame(dataset, "metrics.csv").rename(columns={"cell": "model"})
     own, other = (measured[measured["model"] == model] for model in models)
     difference = layout.DIFFERENCE.join(models)
     gaps = minus(own, other, ["seed", "fold", "shares", "rule", "metric"]).assign(model=difference)
@@ -182,7 +183,7 @@ def _measured(evidence: Evidence, study: str) -> pd.DataFrame:
     Columns: model, seed, fold, rule (empty for the two latter), metric, value.
     """
     history = evidence.frame(study, "history.csv").sort_values("epoch")
-    by_run = history.groupby(["model", "seed"])
+    by_run = history.groupby(["cell", "seed"])
     last = by_run.last().reindex(
         columns=["loss", "floor", "seconds", "operations", *OF_TRAINING[:2], "validation_accuracy"]
     )
@@ -190,13 +191,14 @@ def _measured(evidence: Evidence, study: str) -> pd.DataFrame:
         above_floor=last["loss"] - last["floor"], best_validation=by_run["validation_accuracy"].max(),
         operations=last["operations"] / 1e12, training_minutes=last["seconds"] / 60,
     ).reset_index()  # fmt: skip
-    ends = last.melt(["model", "seed"], OF_TRAINING, "metric")
-    minutes = [(run_model(run), run["seed"], run["cpu_seconds"] / 60) for run in evidence.runs(study)]
-    times = pd.DataFrame(minutes, columns=["model", "seed", "value"]).assign(metric="cpu_minutes")
+    ends = last.melt(["cell", "seed"], OF_TRAINING, "metric")
+    minutes = [(run_cell(run), run["seed"], run["cpu_seconds"] / 60) for run in evidence.runs(study)]
+    times = pd.DataFrame(minutes, columns=["cell", "seed", "value"]).assign(metric="cpu_minutes")
     metrics = evidence.frame(study, "metrics.csv")
     equal = metrics[(metrics["shares"] == "equal") & (metrics["metric"] == "auroc")].assign(metric="auroc_equal")
     metrics = metrics[metrics["shares"].isin([PRINTED_SHARES, ""])]
-    return pd.concat([metrics, equal, pd.concat([ends, times]).assign(rule="", fold=np.nan)])
+    measured = pd.concat([metrics, equal, pd.concat([ends, times]).assign(rule="", fold=np.nan)])
+    return measured.rename(columns={"cell": "model"})
 
 
 def study_title(evidence: Evidence, study: str) -> str:
@@ -204,7 +206,7 @@ def study_title(evidence: Evidence, study: str) -> str:
     if not evidence.has(study):
         return evidence.title(study)
     runs = evidence.runs(study)
-    last = evidence.frame(study, "history.csv").groupby("model")["epoch"].max().astype(int)
+    last = evidence.frame(study, "history.csv").groupby("cell")["epoch"].max().astype(int)
     widths, epochs, threads = (
         " or ".join(map(str, sorted(set(values))))
         for values in ((run["settings"]["encoder"]["width"] for run in runs), last, (run["threads"] for run in runs))
