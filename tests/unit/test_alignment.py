@@ -17,7 +17,7 @@ from clailearn.alignment import (
     target_matrix,
 )
 from clailearn.kernels import Kernel, build
-from replication.experiments.theory import check_bound
+from replication.experiments.simulations import check_bound
 from replication.models.clai import loss_floor
 
 LABELS_T, LABELS_R = torch.tensor([0, 1, 2]), torch.tensor([1, 1, 0, 2])

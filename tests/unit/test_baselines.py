@@ -16,11 +16,17 @@ from sklearn.metrics import roc_auc_score
 
 from clailearn.errors import DivergenceError, InputError
 from replication.models.base import create
-from replication.models.batches import Recordings, Splits
 from replication.models.gaussian_processes import DeepKernelGP, GaussianProcess
-from replication.models.row_classifiers import Constant, GradientBoosting, LogisticRegression, class_sample
+from replication.models.items import Recordings, Splits
+from replication.models.row_classifiers import (
+    Constant,
+    GradientBoosting,
+    LogisticRegression,
+    StudentTMixture,
+    class_sample,
+    fit_student_t_mixture,
+)
 from replication.models.run import training_settings
-from replication.models.student_t_mixture import StudentTMixture, fit_student_t_mixture
 from replication.runs.identity import RunId
 from support.training import SETTINGS
 
@@ -217,7 +223,7 @@ def test_deep_kernel_process_learns_what_its_recordings_show(tmp_path: Path) -> 
         id=RunId("stays", "dkgp", 0),
     )
     model = DeepKernelGP()
-    history = model.fit(run, splits, None)
+    history = model.fit(run, None)
     scores, (_, sd) = model.scores(run, splits.test), model.latent(run, splits.test)
     assert (sd > 0).all()
     assert roc_auc_score(splits.test.labels, scores) > 0.75, "a straight line reaches about 0.5"

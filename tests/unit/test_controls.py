@@ -13,9 +13,9 @@ from clailearn.encoders import Encoder
 from clailearn.inference import decide, parzen_means
 from clailearn.kernels import Cosine, MahalanobisGaussian
 from replication.datasets.prepared import Prepared
-from replication.experiments.embeddings import open_view, train_traced
 from replication.experiments.evaluation import measure_agreement
 from replication.experiments.latent_signals import as_seen, seen_statistics
+from replication.experiments.objectives import open_space, train_traced
 from replication.models.base import create
 from replication.models.clai import CLaI
 from replication.models.embedding import Embedded
@@ -80,7 +80,7 @@ def test_every_objective_trains_the_same_number_of_epochs_and_is_traced(objectiv
 def test_tracing_changes_no_parameter_of_a_training(name: str, tmp_path: Path) -> None:
     run, plain = rows_run(name), create(name)
     traced, _ = train_traced(run, name, Checkpoint(tmp_path / "traced.pt", ""))
-    plain.fit(run, run.splits, Checkpoint(tmp_path / "plain.pt", ""))
+    plain.fit(run, Checkpoint(tmp_path / "plain.pt", ""))
     for key, tensor in plain.module.state_dict().items():  # type: ignore[attr-defined]
         assert torch.equal(traced.module.state_dict()[key], tensor), key
 
@@ -100,7 +100,7 @@ def test_traced_alignment_is_that_of_the_trained_model_on_validation_samples(tmp
 
 def test_an_untrained_network_has_the_statistics_of_its_training_samples() -> None:
     run = rows_run("untrained")
-    encoder = open_view(run, "untrained", None).module
+    encoder = open_space(run, "untrained", None).module
     assert isinstance(encoder, Encoder)
     with torch.no_grad():
         features = encoder.standardise(encoder.trunk(run.splits.train.batch(torch.arange(240), None)[0]))

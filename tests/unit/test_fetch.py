@@ -17,7 +17,7 @@ from medmnist import INFO
 from clailearn.errors import InputError
 from replication.datasets import files, sources
 from replication.datasets.files import describe_files, matching, unpack_archive
-from replication.datasets.miniature.make import make
+from replication.datasets.miniature import make
 from replication.datasets.prepared import load
 from replication.datasets.sources import COLUMNS, Raw, Row, download, obtain, prepare, read_sources, state_of_raw
 from support.loopback import Server, entry, serving
@@ -122,7 +122,7 @@ def test_a_file_already_there_needs_no_network_and_is_left_alone_where_it_differ
         ("cifar10", "image_folder", None, r"datasets\.cifar10\.path is not set"),
         ("mimic-iv", "mimic_iv", None, r"datasets\.mimic-iv\.path is not set"),
         ("challenge2019", "challenge2019", ".", r"datasets\.challenge2019\.path: found nothing in .*psv"),
-        ("mine", "splits", ".", r"source 'splits': found no module replication\.datasets\.splits"),
+        ("mine", "splits", ".", r"source 'splits': found none of this name, expected one of arrays, challenge2019, "),
     ],
 )
 def test_what_is_not_there_is_named_by_its_key(

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from clailearn.encoders import ConditionedHead, Encoder, build_trunk
 from clailearn.errors import InputError
-from replication.datasets.hourly_inputs import hourly_inputs, hourly_names
 from replication.datasets.prepared import Prepared
-from replication.datasets.splits import group_split, patient_folds, stratified_validation
-from replication.models.batches import NO_AUGMENTATION, Recordings, Splits
-from replication.models.splits import splits_of
+from replication.datasets.recordings import hourly_inputs, hourly_names, patient_folds
+from replication.datasets.samples import group_split, stratified_validation
+from replication.models.items import NO_AUGMENTATION, Recordings, Splits, splits_of
 from replication.runs.identity import RunId
 from replication.runs.settings import dataset_settings
 from support.repository import REAL
@@ -35,13 +34,15 @@ QUICKLY = settings(max_examples=40, deadline=None)
 def test_a_subject_is_on_one_side_of_every_split(subjects: list[int], test: float, val: float, seed: int) -> None:
     if len(set(subjects)) < 3:
         subjects = [*subjects, 100, 101, 102]
-    parts = group_split(np.array(subjects), test, val, seed, "subjects")
+    shares = {"test_share": test, "validation_share": val}
+    parts = group_split(np.array(subjects), shares, seed, "subjects").values()
     assert all(len(part) for part in parts)
-    assert sorted(np.concatenate(parts)) == sorted(set(subjects))
+    assert sorted(np.concatenate([*parts])) == sorted(set(subjects))
 
 
 def test_the_validation_share_is_one_of_the_groups_that_are_not_for_test() -> None:
-    assert [len(part) for part in group_split(np.arange(20), 0.4, 0.25, 0, "subjects")] == [9, 3, 8]
+    parts = group_split(np.arange(20), {"test_share": 0.4, "validation_share": 0.25}, 0, "subjects")
+    assert [len(part) for part in parts.values()] == [9, 3, 8]
 
 
 @QUICKLY

@@ -27,8 +27,8 @@ from replication.experiments.evaluation import evaluate
 from replication.models.base import Network, create
 from replication.models.clai import CLaI
 from replication.models.embedding import Embedded, embed_splits
+from replication.models.items import drawn_rows
 from replication.models.run import Run
-from replication.models.splits import drawn_rows
 from replication.report.cards import card
 from replication.report.evidence import printed_reading
 from replication.runs.identity import RunId

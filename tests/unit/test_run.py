@@ -13,10 +13,9 @@ from clailearn.errors import InputError
 from replication.datasets.prepared import Prepared
 from replication.models import base
 from replication.models.base import create
-from replication.models.batches import NO_AUGMENTATION
 from replication.models.embedding import further_views
+from replication.models.items import NO_AUGMENTATION, recording_rows
 from replication.models.run import Run
-from replication.models.splits import recording_rows
 from replication.runs.identity import RunId
 from replication.runs.settings import merge, model_settings
 from support.repository import MINI
@@ -72,7 +71,7 @@ def test_a_trunk_and_a_model_of_other_data_are_refused_by_name() -> None:
     with pytest.raises(InputError, match=r"found images with 2 pixels a side, expected at least 9 for .* convnet"):
         _ = run.inputs
     with pytest.raises(InputError, match=r"found images, expected features or recordings .* of pets"):
-        create("gradient-boosting").fit(run, run.splits, None)
+        create("gradient-boosting").fit(run, None)
 
 
 def test_a_state_is_resumed_by_the_same_fit_alone(tmp_path: Path) -> None:
@@ -97,7 +96,7 @@ def test_a_batch_of_more_than_half_the_training_items_is_refused_before_training
         "pictures/cross-entropy/seed0: found training.batch_size 3 and 4 training images, expected .* to 2 or less"
     )
     with pytest.raises(InputError, match=refusal):
-        create(run.model).fit(run, run.splits, Checkpoint(tmp_path / "state", ""))
+        create(run.model).fit(run, Checkpoint(tmp_path / "state", ""))
 
 
 @pytest.mark.parametrize(("septic", "part"), [([0, 1], "training"), ([0, 1, 2], None)])
@@ -115,7 +114,7 @@ def test_a_run_whose_rows_lack_a_class_is_refused(septic: list[int], part: str |
         assert all(y[rows].any() for rows in recording_rows(data, settings, RunId("icu", "clai-m", 0, 1)))
         return
     with pytest.raises(
-        InputError, match=rf"icu/clai-m/seed0/fold1: found 0 positive and \d+ negative hours for {part}"
+        InputError, match=rf"icu/clai-m/seed0/fold1: the hours for {part}: found none of 'sepsis' among"
     ):
         recording_rows(data, settings, RunId("icu", "clai-m", 0, 1))
 
@@ -136,7 +135,7 @@ def test_images_of_all_classes_decide_how_the_convnet_whitens(tmp_path: Path, mo
     settings = merge(model_settings(MINI, "cifar10", "cross-entropy"), own, {"normalise_test_separately": False})
     run = Run(Prepared(info, arrays), settings, RunId("cifar10", "cross-entropy", 0), CPU)
     model: Any = create(run.model)
-    model.fit(run, run.splits, Checkpoint(tmp_path / "checkpoint.pt", ""))
+    model.fit(run, Checkpoint(tmp_path / "checkpoint.pt", ""))
     images = run.splits.train.batch(torch.arange(100), None)[0]
     responses = torch.nn.functional.conv2d(images, model.network.trunk.whitening).transpose(0, 1).flatten(1)
     assert 0.7 < responses.square().mean(1).max() < 1.5

@@ -16,14 +16,12 @@ from clailearn.inference import RULES
 from clailearn.kernels import Cosine
 from clailearn.learning import collaborative_learning, encoder_passes
 from clailearn.trainer import Samples
-from replication.datasets.prepared import Prepared
-from replication.datasets.splits import DEVELOPMENT
+from replication.datasets.prepared import DEVELOPMENT, Prepared
 from replication.experiments.evaluation import SHARES
 from replication.experiments.studies import operations_per_item, run_cell
 from replication.models.base import create
-from replication.models.batches import NO_AUGMENTATION
+from replication.models.items import NO_AUGMENTATION, recording_rows
 from replication.models.run import Run
-from replication.models.splits import recording_rows
 from replication.runs.identity import RunId
 from replication.runs.models import MODELS, fitted_on
 from replication.runs.settings import merge
@@ -68,7 +66,7 @@ TRAINED = [model for model in fitted_on("samples") if not MODELS[model].recordin
 def test_every_model_learns_the_classes_and_is_measured(model: str, tmp_path: Path) -> None:
     run = Run(data(), settings(model), RunId("study", "cell", 0), CPU)
     checkpoint = Checkpoint(tmp_path / "checkpoint.pt", "a")
-    cell = run_cell(run, run.splits, checkpoint)
+    cell = run_cell(run, checkpoint)
     metrics = cell.evaluation.metrics
     accuracy = metrics[metrics["metric"] == "accuracy"].set_index("rule")["value"]
     assert set(accuracy.index) == (set(RULES) if MODELS[model].kernel else {""})
@@ -108,7 +106,7 @@ def settings_of_recordings(**own: Any) -> dict[str, Any]:
 
 def test_a_cell_learns_and_is_measured_on_recordings_by_every_rule_and_both_shares(tmp_path: Path) -> None:
     run = Run(recordings(), settings_of_recordings(), RunId("study", "cell", 0, 1), CPU)
-    cell = run_cell(run, run.splits, Checkpoint(tmp_path / "checkpoint.pt", "a"))
+    cell = run_cell(run, Checkpoint(tmp_path / "checkpoint.pt", "a"))
     value = cell.evaluation.metrics.set_index(["rule", "shares", "metric"])["value"]
     assert value["printed", "equal", "auroc"] > 0.8
     assert {"utility", "auprc", "ece_positive_rate"} <= set(cell.evaluation.metrics["metric"])

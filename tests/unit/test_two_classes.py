@@ -76,7 +76,7 @@ def test_two_classes_have_all_evidence(
     tables, predicted = {}, {}
     for model in ("clai-m", "cross-entropy"):
         run, made = Run(data, settings, RunId("two", model, 0), torch.device("cpu")), create(model)
-        made.fit(run, run.splits, None)
+        made.fit(run, None)
         assert "steps in 2 epochs are few for a network. Raise training.epochs" in caplog.text
         evaluation = evaluate(run, made, run.splits)
         of_run, y = evaluation.predictions, np.asarray(data["y_test"])

@@ -77,7 +77,7 @@ def test_a_kernel_and_a_baseline_run_by_their_recipes(tree: Tree) -> None:
     assert render_again(tree) == []
 
 
-def test_a_source_is_one_module_and_one_entry(tree: Tree) -> None:
+def test_a_source_is_one_module_with_a_name_and_one_entry(tree: Tree) -> None:
     (tree.path / "local.yaml").write_text(block("digits:"))
     table = pd.DataFrame(np.random.default_rng(0).integers(0, 255, (90, 64)), columns=[f"p{i}" for i in range(64)])
     table.assign(split=np.repeat(["train", "val", "test"], 30), label=np.arange(90) % 3).to_csv(
@@ -87,6 +87,8 @@ def test_a_source_is_one_module_and_one_entry(tree: Tree) -> None:
     refused = tree.snakemake(target, "--configfile", "local.yaml")
     assert "config key datasets.digits.source: 'csv_pictures' is not one of" in refused.stdout
     write_code(tree, "Pictures as rows")
+    check = tree.path / "src" / "replication" / "runs" / "config_check.py"
+    check.write_text(check.read_text().replace("SOURCES = {\n", "SOURCES = {\n" + block('"csv_pictures":')))
     run = tree.snakemake(target, "--configfile", "local.yaml")
     assert run.returncode == 0, run.stdout
     info = json.loads((tree.path / target).read_text())

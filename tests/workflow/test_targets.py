@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from replication.datasets.miniature.make import make
+from replication.datasets.miniature import make
 from replication.report.plan import runs_left
 from replication.runs.outputs import OUTPUTS
 from support.copies import Tree

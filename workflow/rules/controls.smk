@@ -6,7 +6,7 @@
 rule train_traced:
     input:
         prepared="<results>/{dataset}/prepared/dataset.json",
-        library=[*TRAINING, "src/replication/experiments/embeddings.py"],
+        library=[*TRAINING, "src/replication/experiments/objectives.py"],
     output:
         alignment="<results>/{dataset}/{embedding}/{run}/traced/alignment.csv",
         record="<results>/{dataset}/{embedding}/{run}/traced/run.json",

@@ -238,7 +238,7 @@ rule measure_complexity:
     input:
         library=[
             *TRAINING,
-            "src/replication/experiments/complexity.py",
+            "src/replication/experiments/schedules.py",
             "src/replication/metrics/passes.py",
         ],
     output:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from replication.experiments.theory import MINIATURE_SEEDS, SEEDS, check_all
+from replication.experiments.simulations import MINIATURE_SEEDS, SEEDS, check_all
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job, use_threads
 from replication.runs.record import Recorder, write_records

@@ -11,5 +11,5 @@ inputs, output, params = snakemake.input, snakemake.output, snakemake.params
 run = Run.open(inputs.prepared, params.settings, RunId.parse(output.embedded))
 with run.checkpoint(params.checkpoint, [inputs.prepared, *inputs.library]) as checkpoint:
     model = create(run.model)
-    model.fit(run, run.splits, checkpoint)
+    model.fit(run, checkpoint)
 save_embedded(output.embedded, embed_splits(run, model.network))

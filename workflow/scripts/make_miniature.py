@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from replication.datasets.miniature.make import make
+from replication.datasets.miniature import make
 from replication.runs.jobs import start_job
 
 start_job(snakemake.log[0])

@@ -2,7 +2,7 @@
 
 import logging
 
-from replication.experiments.complexity import measure
+from replication.experiments.schedules import measure
 from replication.models.run import choose_device, choose_precision
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job, use_threads

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from replication.experiments.studies import run_cell
-from replication.models.base import embedded_splits
+from replication.models.base import on_embeddings
 from replication.models.embedding import load_embedded
 from replication.models.run import Run
 from replication.runs.identity import RunId
@@ -17,8 +17,7 @@ with run.checkpoint(
     params.checkpoint,
     [inputs.prepared, *([inputs.embedded] if inputs.embedded else []), *inputs.library],
 ) as checkpoint:
-    splits = embedded_splits(run, load_embedded(inputs.embedded)) if inputs.embedded else run.splits
-    cell = run_cell(run, splits, checkpoint)
+    cell = run_cell(on_embeddings(run, load_embedded(inputs.embedded)) if inputs.embedded else run, checkpoint)
 cell.evaluation.metrics.to_csv(output.metrics, index=False)
 seconds = pd.Series(checkpoint.times["epoch_seconds"], dtype=float).cumsum()
 cell.history.assign(seconds=seconds).to_csv(output.history, index=False)

@@ -13,7 +13,7 @@ run = Run.open(inputs.prepared, params.settings, RunId.parse(output.model))
 recorder = run.recorder()
 with run.checkpoint(params.checkpoint, [inputs.prepared, *inputs.library]) as checkpoint:
     model = create(run.model)
-    history = model.fit(run, run.splits, checkpoint)
+    history = model.fit(run, checkpoint)
 model.save(output.model)
 pd.DataFrame(history).to_csv(output.history, index=False)
 recorder.write(

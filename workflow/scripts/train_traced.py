@@ -1,6 +1,6 @@
 """Train by one objective and trace the alignment of its embedding."""
 
-from replication.experiments.embeddings import train_traced
+from replication.experiments.objectives import train_traced
 from replication.models.run import Run
 from replication.runs.identity import RunId
 from replication.runs.jobs import start_job

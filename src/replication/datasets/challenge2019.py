@@ -17,10 +17,8 @@ from clailearn.errors import InputError
 from clailearn.pictures import is_own
 from replication.datasets.files import reading
 from replication.datasets.recordings import Rows, outside_to_missing, positive_recordings, write
-from replication.datasets.sources import Raw
+from replication.datasets.sources import Raw, Source
 
-FILES = ("**/*.psv", "*training_set*.zip", "*challenge-2019*.zip")
-EXPECTS = "a zip of .psv records, or a folder with such zips or with training_setA/ and training_setB/"
 NAME = re.compile(r"p(\d{6})\.psv")
 LABEL, HOUR = "SepsisLabel", "ICULOS"
 LABEL_HOURS_BEFORE = 6
@@ -99,3 +97,10 @@ def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> 
     rule += "gives it"
     extra = {"flow": flow, "label_hours_before": LABEL_HOURS_BEFORE}
     write(raw, out_dir, settings, seed, rows, exclusions, rule, extra)
+
+
+SOURCE = Source(
+    files=("**/*.psv", "*training_set*.zip", "*challenge-2019*.zip"),
+    expects="a zip of .psv records, or a folder with such zips or with training_setA/ and training_setB/",
+    prepare=prepare,
+)

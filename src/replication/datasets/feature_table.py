@@ -19,12 +19,10 @@ import pandas as pd
 
 from clailearn.errors import InputError
 from replication.datasets.files import read_parquet, reading
-from replication.datasets.identifiers import in_order, missing, positive_last, refuse_odd_texts, trimmed
 from replication.datasets.prepared import narrowed, writing
-from replication.datasets.sources import Raw
-from replication.datasets.splits import rows_of_groups
+from replication.datasets.samples import Column, division, rows_of_groups
+from replication.datasets.sources import Raw, Source
 
-FILES = ("*.csv", "*.csv.gz", "*.parquet")
 TABLE = "one table with a header, .csv, .csv.gz or .parquet"
 EXPECTS = f"{TABLE}, of the columns that the dataset's entry names"
 ALL_OTHERS = "all others"
@@ -91,10 +89,8 @@ def choose_columns(path: Path, names: Sequence[str], settings: Mapping[str, Any]
     return chosen
 
 
-def read_table(
-    path: Path, features: Sequence[str], texts: Sequence[str], classes: Sequence[Any] | None
-) -> pd.DataFrame:
-    """Read the features as numbers, others as text; raise InputError, with the place, for what is missing or no finite number."""
+def read_table(path: Path, features: Sequence[str], texts: Sequence[str]) -> pd.DataFrame:
+    """Return these columns; raise InputError for a table that cannot be read or has no row."""
     with reading(path, TABLE), warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
         if _is(path, ".parquet"):
             table = read_parquet(path)[[*features, *texts]]
@@ -108,58 +104,44 @@ def read_table(
             )[[*features, *texts]]
     if table.empty:
         raise InputError(f"{path}: found no row, expected samples. Replace the file.")
-    for name in texts:
-        _refuse(path, table[name].isna(), name, "nothing", "a value")
-        _refuse(path, table[name].map(type).eq(bytearray), name, table[name], "a text or a number")
-        table[name] = trimmed(table[name].astype(str))
-        refuse_odd_texts(table[name].to_numpy(dtype=str), f"{path}: column '{name}'", classes)
-    for name in features:
-        column = table[name]
-        _refuse(path, column.isna(), name, "nothing", "a number")
-        number = pd.api.types.is_numeric_dtype(column)
-        values = column if number else pd.to_numeric(column.astype(str), errors="coerce")
-        _refuse(
-            path, ~(values.abs() <= np.finfo(np.float32).max), name, column,
-            "a finite number, with a decimal point (`feature_columns` may leave the column out)",
-        )  # fmt: skip
-        table[name] = values
     return table
 
 
-def _place(path: Path, row: int) -> str:
-    """Return where a row, counted from 0, is: its line as an editor counts them, or its number in a Parquet file."""
-    if _is(path, ".parquet"):
-        return f"row {row + 1}"
-    opened = gzip.open if _is(path, ".gz") else open
-    with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-        lines = csv.reader(file)
-        for _ in range(row + 1):
-            next(lines)
-        return f"line {lines.line_num + 1}"
+def _column(path: Path, name: str) -> Column:
+    """Return a column of a table, for messages."""
+
+    def locate(row: int) -> str:
+        """Return the line of a row, counted from 0, as an editor counts lines, or its number in a Parquet file."""
+        if _is(path, ".parquet"):
+            return f"at row {row + 1}"
+        opened = gzip.open if _is(path, ".gz") else open
+        with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
+            lines = csv.reader(file)
+            for _ in range(row + 1):
+                next(lines)
+            return f"at line {lines.line_num + 1}"
+
+    return Column(path, f"column '{name}'", locate)
 
 
-def _refuse(path: Path, bad: Any, column: str, found: Any, expected: str) -> None:
-    """Raise InputError for the first row where `bad` (rows,) holds. `found` is a text, or the values of all rows."""
-    if not (places := np.flatnonzero(bad)).size:
-        return
-    first = int(places[0])
-    value = found if isinstance(found, str) else f"'{found.iloc[first]}'"
-    more = f", and in {len(places) - 1} more rows" if len(places) > 1 else ""
-    raise InputError(
-        f"{path}: found {value} in column '{column}' at {_place(path, first)}{more}, expected {expected}. Correct or remove "
-        "the rows."
+def texts_of(path: Path, values: "pd.Series[Any]", classes: Sequence[Any] | None = None) -> npt.NDArray[np.str_]:
+    """Return the texts of a column (rows,), trimmed; raise InputError, with the line, for one that is missing or odd."""
+    column = _column(path, str(values.name))
+    column.refuse(values.isna(), "nothing", "a value")
+    column.refuse(values.map(lambda value: isinstance(value, bytearray)), values, "a text or a number")
+    return column.texts(values.astype(str), classes)
+
+
+def numbers_of(path: Path, values: "pd.Series[Any]") -> "pd.Series[float]":
+    """Return the numbers of a column (rows,); raise InputError, with the line, for one that is missing or not finite."""
+    column = _column(path, str(values.name))
+    column.refuse(values.isna(), "nothing", "a number")
+    number = pd.api.types.is_numeric_dtype(values)
+    numbers = values if number else pd.to_numeric(values.astype(str), errors="coerce")
+    column.refuse_infinite(
+        numbers.to_numpy(), values, ", with a decimal point (`feature_columns` may leave the column out)"
     )
-
-
-def labels_of(
-    path: Path, values: "pd.Series[str]", classes: Sequence[Any] | None, positive: str | int | None = None
-) -> tuple[list[str], npt.NDArray[np.int64]]:
-    """Return the classes, those found where `classes` is None, `positive` last, and the class index of each value (rows,)."""
-    found = in_order(values.unique())
-    names = found if classes is None else trimmed(classes).tolist()
-    _refuse(path, ~values.isin(names), str(values.name), values, f"one of {', '.join(names)}, as `classes` has them")
-    names = positive_last(names, positive)
-    return names, pd.Index(names).get_indexer(pd.Index(values)).astype(np.int64)
+    return numbers
 
 
 def _refuse_index(path: Path, names: Sequence[str]) -> None:
@@ -176,35 +158,30 @@ def _named(names: Iterable[str]) -> str:
 
 def prepare(raw: Raw, out_dir: Path, settings: Mapping[str, Any], seed: int) -> None:
     """Read the table, divide its groups and write the features of each split, in the order of the table."""
-    tables = raw.find()
-    if len(tables) != 1:
-        raise InputError(
-            f"datasets.{raw.dataset}.path: found {len(tables)} tables in {raw.path}, expected one. Set it to one file."
-        )
-    (path,) = tables
+    path = raw.find_one()
     features = choose_columns(path, columns_of(path), settings)
     label, group = settings["label_column"], settings["group_column"]
-    table = read_table(path, features, [label, group], settings["classes"])
+    table = read_table(path, features, [label, group])
+    labels, names = texts_of(path, table[label], settings["classes"]), texts_of(path, table[group])
+    x = pd.DataFrame({name: numbers_of(path, table[name]) for name in features})
     if settings["feature_columns"] == ALL_OTHERS:
-        whole = table[features].select_dtypes("integer")
+        whole = x.select_dtypes("integer")
         _refuse_index(
             path, [name for name in map(str, whole) if set(whole[name] - np.arange(len(whole))) in ({0}, {1})]
         )
-    unknown = missing(table[label].to_numpy(dtype=str), settings["classes"])
-    _refuse(path, unknown, label, table[label], "a value (`classes` may name it)")
-    _refuse(path, missing(table[group].to_numpy(dtype=str)), group, table[group], "a value")
-    classes, y = labels_of(path, table[label], settings["classes"], settings.get("positive"))
-    groups = np.unique(table[group].to_numpy(dtype=str), return_inverse=True)[1].astype(np.int64)
-    test, validation = settings["test_share"], settings["validation_share"]
-    parts = rows_of_groups(groups, y, classes, test, validation, seed, f"'{group}' groups")
-    x = narrowed(table[features].to_numpy(np.float64))
+    classes, y = _column(path, label).class_indices(labels, settings["classes"], settings.get("positive"))
+    groups = np.unique(names, return_inverse=True)[1].astype(np.int64)
+    parts = rows_of_groups(groups, y, classes, settings, seed, f"'{group}' groups")
     with writing(out_dir) as writer:
-        writer.splits(parts, x=x, y=y, groups=groups)
+        writer.splits(parts, x=narrowed(x.to_numpy(np.float64)), y=y, groups=groups)
         writer.describe(
             raw.description(settings["title"]),
             kind="features",
             classes=classes,
             variables=features,
             units=["as in the table"] * len(features),
-            split_rule=f"by {group}: {test:g} of the groups for test, {validation:g} of the others for validation (seed {seed})",
+            split_rule=f"by {group}: {division(settings, 'the groups', seed)}",
         )
+
+
+SOURCE = Source(("*.csv", "*.csv.gz", "*.parquet"), EXPECTS, prepare)

@@ -17,8 +17,8 @@ from clailearn.calibration import fit_logistic, fit_temperature, positive_probab
 from clailearn.inference import RULES, ParzenMeans, Rule, decide, log_posteriors, predict_labels
 from clailearn.kernels import Kernel
 from replication.datasets.prepared import Prepared
-from replication.experiments.embeddings import open_view
 from replication.experiments.latent_signals import areas_around_onset, as_seen, seen_statistics
+from replication.experiments.objectives import open_space
 from replication.metrics.bootstrap import Predictions
 from replication.metrics.challenge_utility import HourlyUtility, choose_alarm_threshold, hourly_utility, utility_score
 from replication.metrics.classification import (
@@ -29,11 +29,10 @@ from replication.metrics.classification import (
     top_label,
 )
 from replication.models.base import Model, create
-from replication.models.batches import Splits
 from replication.models.clai import CLaI
 from replication.models.embedding import Embedded, embed, embed_splits, similarity_means
+from replication.models.items import Splits, recording_rows
 from replication.models.run import Run
-from replication.models.splits import recording_rows
 from replication.runs.models import MODELS
 
 Floats = NDArray[np.float64]
@@ -103,8 +102,8 @@ def measure(run: Run, path: str, parts: Collection[str]) -> Measured:
     else:
         evaluation = evaluate(run, model, run.splits)
     if "classes" in parts or "signals" in parts:
-        view = open_view(run, run.model, path)
-        test, kernel = embed(run, view.module, run.splits.test), view.kernel.cpu()
+        space = open_space(run, run.model, path)
+        test, kernel = embed(run, space.module, run.splits.test), space.kernel.cpu()
         if "classes" in parts:
             controls["similarity"] = class_similarity(run, kernel, test)
         if "signals" in parts:

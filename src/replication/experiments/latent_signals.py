@@ -13,8 +13,8 @@ from clailearn.kernels import Kernel
 from replication.datasets.prepared import Prepared
 from replication.metrics.segments import segments
 from replication.models.embedding import Embedded, load_embedded
+from replication.models.items import recording_rows
 from replication.models.run import Run
-from replication.models.splits import recording_rows
 from replication.runs.columns import COLUMNS
 from replication.runs.identity import RunId
 
@@ -51,7 +51,7 @@ def trace_signals(
         if run.fold == 0 and run.seed == first_seed:
             stay = recording == choose_stay(recording, y)
             length, count = signals[stay].shape
-            of_model = {
+            columns = {
                 "model": run.cell,
                 "hour": np.repeat(hours[stay], count),
                 "signal": np.tile(np.arange(count), length),
@@ -59,7 +59,7 @@ def trace_signals(
                 "sd": sd[stay].ravel(),
                 "event": np.repeat(y[stay], count),
             }
-            shown.append(pd.DataFrame(of_model))
+            shown.append(pd.DataFrame(columns))
     return pd.concat(shown) if shown else pd.DataFrame(columns=COLUMNS["signals.csv"]), processes
 
 

@@ -18,17 +18,16 @@ from clailearn.files import WEIGHTS, load_tensors
 from clailearn.inference import sample_references
 from clailearn.model import REFERENCES, Model, load
 from clailearn.votes import References
-from replication.datasets.hourly_inputs import hourly_names
 from replication.datasets.prepared import DESCRIPTION, Prepared, normalisation
+from replication.datasets.recordings import hourly_names
 from replication.experiments import evaluation
 from replication.experiments.evaluation import Scored, evaluate_scores, votes
 from replication.models.base import Network
-from replication.models.batches import NO_AUGMENTATION
 from replication.models.clai import CLaI
 from replication.models.embedding import Embedded, means_of_views
+from replication.models.items import NO_AUGMENTATION, drawn_rows, recording_rows
 from replication.models.network_classifiers import CrossEntropy
 from replication.models.run import Run
-from replication.models.splits import drawn_rows, recording_rows
 from replication.runs.columns import COLUMNS
 from replication.runs.gather import gather
 from replication.runs.identity import RunId

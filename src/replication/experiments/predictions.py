@@ -27,8 +27,7 @@ from scipy.special import expit, logit
 from clailearn.calibration import LogisticCalibration, scaled_softmax
 from clailearn.errors import InputError
 from replication.datasets.files import read_parquet, reading
-from replication.datasets.prepared import Prepared
-from replication.datasets.splits import DEVELOPMENT
+from replication.datasets.prepared import DEVELOPMENT, Prepared
 from replication.metrics.bootstrap import Fold, Predictions
 from replication.metrics.challenge_utility import hourly_utility
 from replication.runs.identity import RunId

@@ -1,4 +1,4 @@
-"""Two-dimensional views of embeddings: all conditions together (t-SNE, figure 2), and one after another (figure 1)."""
+"""Embeddings in two dimensions: all conditions together (t-SNE, figure 2), and one after another (figure 1)."""
 
 from typing import Any
 
@@ -38,14 +38,14 @@ def tsne(run: Run, kernel: Kernel, test: Embedded) -> pd.DataFrame:
     _, parts, label = _drawn(run, kernel, test, TSNE_SAMPLES)
     coordinates = np.concatenate(parts, axis=1)
     reduced = PCA(min(COMPONENTS, *coordinates.shape), svd_solver="full").fit_transform(coordinates)
-    view = TSNE(
+    projected = TSNE(
         perplexity=min(PERPLEXITY, (len(reduced) - 1) / 3),
         max_iter=ITERATIONS,
         init="pca",
         random_state=run.id.seed,
         n_jobs=1,
     ).fit_transform(reduced)
-    return pd.DataFrame({"model": run.model, "x": view[:, 0], "y": view[:, 1], "label": label})
+    return pd.DataFrame({"model": run.model, "x": projected[:, 0], "y": projected[:, 1], "label": label})
 
 
 def stages(run: Run, kernel: Kernel, test: Embedded) -> pd.DataFrame:
@@ -56,6 +56,6 @@ def stages(run: Run, kernel: Kernel, test: Embedded) -> pd.DataFrame:
     """
     drawn, after, label = _drawn(run, kernel, test, STAGE_SAMPLES)
     before = run.data["x_test"].reshape(len(test.y), -1)[drawn].astype(np.float64)
-    views = [PCA(2, svd_solver="full").fit_transform(part) for part in (before, *after)]
-    frames = [pd.DataFrame({"stage": k, "x": v[:, 0], "y": v[:, 1], "label": label}) for k, v in enumerate(views)]
+    projected = [PCA(2, svd_solver="full").fit_transform(part) for part in (before, *after)]
+    frames = [pd.DataFrame({"stage": k, "x": p[:, 0], "y": p[:, 1], "label": label}) for k, p in enumerate(projected)]
     return pd.concat(frames, ignore_index=True)

@@ -11,7 +11,6 @@ from torch.utils.flop_counter import FlopCounterMode
 from clailearn.checkpoints import Checkpoint
 from replication.experiments.evaluation import Evaluation, evaluate
 from replication.models.base import Network, create
-from replication.models.batches import Splits
 from replication.models.run import Run
 
 # A few items: the count is proportional to their number, and BatchNorm needs two.
@@ -31,19 +30,19 @@ class Cell(NamedTuple):
     figures: dict[str, Any]
 
 
-def run_cell(run: Run, splits: Splits, checkpoint: Checkpoint) -> Cell:
-    """Fit the model of a cell on these splits, and evaluate it on all their test samples."""
+def run_cell(run: Run, checkpoint: Checkpoint) -> Cell:
+    """Fit the model of a cell, and evaluate it on all test samples of the run."""
     started = time.perf_counter()
     model = create(run.model)
-    epochs = model.fit(run, splits, checkpoint)
+    epochs = model.fit(run, checkpoint)
     seconds = checkpoint.earlier + time.perf_counter() - started
     figures: dict[str, Any] = {"training_seconds": round(seconds, 2), **model.choices}
     history = pd.DataFrame(epochs or {"epoch": []})
     if isinstance(model, Network):
         per_item = operations_per_item(run, model)
         if per_item is not None:
-            history["operations"] = history["epoch"] * model.passes(run) * len(splits.train) * per_item
-    return Cell(evaluate(run, model, splits), history, figures)
+            history["operations"] = history["epoch"] * model.passes(run) * len(run.splits.train) * per_item
+    return Cell(evaluate(run, model, run.splits), history, figures)
 
 
 def operations_per_item(run: Run, model: Network) -> float | None:

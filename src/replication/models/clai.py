@@ -14,7 +14,7 @@ from clailearn.inference import decide
 from clailearn.kernels import Kernel, build
 from clailearn.learning import collaborative_learning, encoder_passes
 from clailearn.trainer import Epoch, Items
-from replication.models.base import Floats, Network, View, draw_references, validation_figures
+from replication.models.base import Floats, Network, Space, draw_references, validation_figures
 from replication.models.embedding import Embedded, draw_items, embed, further_views, similarity_means
 from replication.models.run import Run
 from replication.runs.models import MODELS
@@ -134,8 +134,8 @@ class CLaI(Network):
         references = embed(run, self.network, run.splits.train)
         return self.vote(run, embed(run, self.network, items, views=further_views(run)), references)
 
-    def views(self) -> list[View]:
-        return [View(self.network, self.kernel)]
+    def spaces(self) -> list[Space]:
+        return [Space(self.network, self.kernel)]
 
     def passes(self, run: Run) -> float:
         return encoder_passes(len(run.splits.train), run.conditions, run.training)

@@ -17,7 +17,7 @@ from clailearn.files import load_tensors
 from clailearn.inference import ParzenMeans, mean_of_views, parzen_means, sample_references
 from clailearn.kernels import Kernel
 from clailearn.trainer import Items, precision_context
-from replication.models.batches import Splits
+from replication.models.items import Splits
 from replication.models.run import Run
 
 ImageView = Callable[[Tensor], Tensor]

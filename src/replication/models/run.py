@@ -14,10 +14,9 @@ from clailearn.encoders import TRUNKS
 from clailearn.errors import InputError
 from clailearn.trainer import Precision, TrainingSettings
 from replication.datasets import prepared
-from replication.datasets.hourly_inputs import hourly_names
 from replication.datasets.prepared import Prepared
-from replication.models.batches import Splits
-from replication.models.splits import splits_of
+from replication.datasets.recordings import hourly_names
+from replication.models.items import Splits, splits_of
 from replication.runs.identity import RunId
 from replication.runs.jobs import use_threads
 from replication.runs.record import Recorder, digest, file_digest
@@ -40,6 +39,8 @@ class Run:
     settings: Mapping[str, Any]
     id: RunId
     device: torch.device
+    embedded: Splits | None = None
+    """For a model of embeddings: those of another model, in place of the samples."""
 
     @classmethod
     def open(cls, description: str | Path, settings: Mapping[str, Any], run_id: RunId) -> Self:
@@ -89,14 +90,14 @@ class Run:
     @property
     def mirror(self) -> bool:
         """Return whether inference looks at the mirrored image too."""
-        return bool(self._of_images("mirror"))
+        return bool(self._image_setting("mirror"))
 
     @property
     def shift(self) -> int:
         """Return how many pixels the views of shifted images are shifted; 0 for none."""
-        return int(self._of_images("shift"))
+        return int(self._image_setting("shift"))
 
-    def _of_images(self, name: str) -> Any:
+    def _image_setting(self, name: str) -> Any:
         """Return a setting of inference that images alone have."""
         value = self.settings["inference"][name]
         if value and self.data.info["kind"] != "images":
@@ -114,6 +115,8 @@ class Run:
     @cached_property
     def splits(self) -> Splits:
         """Return the items; test items are those that the run is scored on."""
+        if self.embedded is not None:
+            return self.embedded
         splits = splits_of(self.data, self.settings, self.id, self.device)
         return splits._replace(test=getattr(splits, self.scored_split))
 

@@ -17,7 +17,7 @@ INPUTS = {
     "images": "images of {0} x {1} pixels with {2} channels, 0 to 255",
     "features": "rows of {0} features, in the units of the table that the model was trained on",
     "signals": "epochs of {0} channels and {1} samples, in microvolt",
-    "recordings": "hours of one stay, each with {0} inputs that `replication.datasets.hourly_inputs` computes",
+    "recordings": "hours of one stay, each with {0} inputs that `replication.datasets.recordings.hourly_inputs` computes",
 }
 TEMPLATE = """---
 {header}---

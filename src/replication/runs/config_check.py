@@ -16,6 +16,17 @@ from clailearn.errors import InputError
 from replication.runs.models import MODELS, fitted_on
 from replication.runs.tuning import PREFIX, corners
 
+SOURCES = {
+    "arrays": "replication.datasets.arrays:SOURCE",
+    "challenge2019": "replication.datasets.challenge2019:SOURCE",
+    "cifar10": "replication.datasets.images:CIFAR10",
+    "feature_table": "replication.datasets.feature_table:SOURCE",
+    "image_folder": "replication.datasets.images:FOLDER",
+    "medmnist": "replication.datasets.images:MEDMNIST",
+    "mimic_iv": "replication.datasets.mimic_iv:SOURCE",
+    "sleep_edf": "replication.datasets.sleep_edf:SOURCE",
+}
+"""What `source` of a dataset's entry may be, and the `replication.datasets.sources.Source` that reads it."""
 _ROOT = Path(__file__).parents[3]
 SCHEMA = "workflow/config/schema.yaml"
 
@@ -77,10 +88,8 @@ def _validator(schema: Mapping[str, Any]) -> Any:
 
 
 def _with_names(schema: dict[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema with the names that the registry, the sources' modules and the configuration itself define."""
-    modules = [path for path in (_ROOT / "src/replication/datasets").rglob("*.py") if "\nEXPECTS" in path.read_text()]
-    sources = [path.parent.name if path.stem == "__init__" else path.stem for path in modules]
-    names: dict[str, Any] = {"model": MODELS, "source": sorted(sources)}
+    """Return the schema with the names of models and sources, and those that the configuration itself defines."""
+    names: dict[str, Any] = {"model": MODELS, "source": SOURCES}
     blocks = {"dataset": "datasets", "variant": "variants", "tuning": "tuning", "study": "studies"}
     names |= {name: config[block] if isinstance(config[block], dict) else () for name, block in blocks.items()}
     names["study"] = [*names["study"], *(f"{PREFIX}{name}" for name in names["tuning"])]

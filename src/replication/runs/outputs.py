@@ -23,7 +23,7 @@ from replication.runs.tuning import PREFIX
 BENCHMARK = "benchmark"
 BENCHMARK_TITLE = "Random images and embeddings"
 BENCHMARK_PARTS = ("schedules", "growth")
-"""Time and memory are measured in these parts, a job each (`replication.experiments.complexity`)."""
+"""Time and memory are measured in these parts, a job each (`replication.experiments.schedules`)."""
 THEORY = "theory"
 
 _FORMS = {"table": ("tex", "csv", "json"), "figure": ("pdf", "png", "csv", "json"), "claims": ("md", "csv", "json")}

@@ -85,7 +85,7 @@ def check_bound(seed: int) -> list[Row]:
         mix, scale = torch.rand(2, DRAWS, 1, 1, **options)  # type: ignore[call-overload]
         noise = torch.rand(DRAWS, size, size, **options) * 2 - 1  # type: ignore[call-overload]
         similarity = scale * (mix * target + (1 - mix) * noise)
-        of_signs = TargetMatrix(target, None)
-        loss, aligned = alignment_loss(similarity, of_signs), alignment_scores(similarity, of_signs)[0]
+        matrix = TargetMatrix(target, None)
+        loss, aligned = alignment_loss(similarity, matrix), alignment_scores(similarity, matrix)[0]
         rows.append(("bound", f"size={size};seed={seed}", "smallest_margin", float((loss - (1 - aligned**2)).min())))
     return rows

@@ -1,4 +1,7 @@
-"""Images, signals and recordings as sources of batches; an item is an image, an EEG epoch, or a recording with its hours."""
+"""The training, validation and test items of a run, normalised as config.yaml says, as sources of batches.
+
+An item is an image, an EEG epoch, a row of features, or a recording with its hours.
+"""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -12,6 +15,18 @@ from clailearn.computation import Normalisation
 from clailearn.encoders import Hourly, to_device
 from clailearn.errors import InputError
 from clailearn.trainer import Items, Samples
+from replication.datasets.prepared import DEVELOPMENT, Prepared, normalisation, require_classes
+from replication.datasets.recordings import CLASSES, draw_patients, hourly_inputs
+from replication.runs.identity import RunId
+
+Rows = NDArray[np.bool_]
+
+DEVELOPMENT_TEST_SHARE = 0.3
+"""Share of the development patients who test the cells of a study that is `scored_on` development."""
+LEVELS = 1001
+"""Steps in which a random change of colour is drawn; whole numbers travel to the device together with the other draws."""
+NO_AUGMENTATION = {"crop": 0, "flip": False, "turn": False, "colour": 0.0, "border": "black"}
+"""For images that are evaluated alone."""
 
 
 class Splits(NamedTuple):
@@ -22,15 +37,7 @@ class Splits(NamedTuple):
     test: Items
 
 
-LEVELS = 1001
-"""Steps in which a random change of colour is drawn; whole numbers travel to the device together with the other draws."""
-
-
-NO_AUGMENTATION = {"crop": 0, "flip": False, "turn": False, "colour": 0.0, "border": "black"}
-"""For images that are evaluated alone."""
-
-
-class Images(Samples):
+class Images(Items):
     """Images (N, H, W, channels) uint8 on the device, normalised and augmented a batch at a time.
 
     Args:
@@ -54,9 +61,8 @@ class Images(Samples):
         augmentation: Mapping[str, Any],
         device: torch.device,
     ) -> None:
-        super().__init__(torch.tensor(x).to(device), torch.tensor(y))
+        self.x, self.labels, self.inputs = torch.tensor(x).to(device), torch.tensor(y), x.shape[3]
         self.y = self.labels.to(device)
-        self.inputs = x.shape[3]
         self.normalised = Normalisation("images", mean, sd, device)
         self.crop, self.flip = int(augmentation["crop"]), augmentation["flip"]
         if self.flip == "alternate":
@@ -76,24 +82,27 @@ class Images(Samples):
                 "expected less than their size, as their borders are reflected"
             )
 
+    def __len__(self) -> int:
+        return len(self.x)
+
     def begin_epoch(self, epoch: int) -> None:
         self.odd = epoch % 2 == 1
 
     def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
         # The host draws, and sends its draws to the device in one piece.
-        drawn = [items] if generator is None else [items, *self._views(items, generator)]
-        rows, *views = to_device(torch.stack(drawn), self.x.device)
+        drawn = [items] if generator is None else [items, *self._draw_changes(items, generator)]
+        rows, *changes = to_device(torch.stack(drawn), self.x.device)
         x = self.x[rows]
         if generator is None:
             x = self.normalised(x)
         else:
-            x = self.normalised(self._place(x, *views[:4]))
+            x = self.normalised(self._move(x, *changes[:4]))
             if self.colour:
-                x = self._stain(x, torch.stack(views[4:], 1))
-        # A view of (N, H, W, channels) as (N, channels, H, W) has the channels-last layout, which convolutions prefer.
+                x = self._stain(x, torch.stack(changes[4:], 1))
+        # (N, H, W, channels) permuted to (N, channels, H, W) has the channels-last layout, which convolutions prefer.
         return x.permute(0, 3, 1, 2), self.y[rows]
 
-    def _views(self, items: Tensor, generator: torch.Generator) -> list[Tensor]:
+    def _draw_changes(self, items: Tensor, generator: torch.Generator) -> list[Tensor]:
         """Draw, for each of n items, its shift down and to the right, whether to mirror it (0 or 1), its quarter turns, and,
         where colours change, for each channel one of LEVELS levels of contrast and one of brightness; each (n,)."""
         n = len(items)
@@ -107,7 +116,7 @@ class Images(Samples):
         levels = torch.randint(0, LEVELS, colours, generator=generator)
         return [down, right, mirror.long(), turns.long(), *levels]
 
-    def _place(self, x: Tensor, down: Tensor, right: Tensor, mirror: Tensor, turns: Tensor) -> Tensor:
+    def _move(self, x: Tensor, down: Tensor, right: Tensor, mirror: Tensor, turns: Tensor) -> Tensor:
         """Turn, mirror and shift images, in one gather for the batch."""
         n, height, width, _ = x.shape
         crop = self.crop
@@ -137,7 +146,7 @@ def _reflected(positions: Tensor, size: int) -> Tensor:
     return size - 1 - (size - 1 - positions.abs()).abs()
 
 
-class Signals(Samples):
+class Signals(Items):
     """EEG epochs (N, channels, samples) float32 in microvolts, standardised per channel with training statistics."""
 
     def __init__(
@@ -148,9 +157,16 @@ class Signals(Samples):
         sd: list[float],
         device: torch.device,
     ) -> None:
-        super().__init__(x, torch.tensor(y))  # x may be memory-mapped: a batch reads its own rows only
+        self.x, self.labels, self.inputs = (
+            x,
+            torch.tensor(y),
+            x.shape[1],
+        )  # x may be memory-mapped: a batch reads its rows
         self.device = device
         self.normalised = Normalisation("signals", mean, sd, device)
+
+    def __len__(self) -> int:
+        return len(self.x)
 
     def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
         x = to_device(torch.from_numpy(self.x[items.numpy()]), self.device)
@@ -181,10 +197,74 @@ class Recordings(Items):
 
     def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Hourly, Tensor]:
         lengths = self.lengths[items]
-        # Row of a drawn hour: first row of its recording, less the hours drawn before it, plus its place among the drawn hours.
+        # Row of a drawn hour: first row of its recording, less the hours drawn before it, plus its number among the drawn hours.
         first = self.starts[items] - (lengths.cumsum(0) - lengths)
         rows = first.repeat_interleave(lengths) + torch.arange(int(lengths.sum()))
         return Hourly(to_device(self.x[rows], self.device), lengths), to_device(self.labels[rows], self.device)
 
     def sizes(self, blocks: list[Tensor]) -> list[int]:
         return [int(self.lengths[block].sum()) for block in blocks]
+
+
+def recording_rows(data: Prepared, settings: Mapping[str, Any], run_id: RunId) -> tuple[Rows, Rows, Rows]:
+    """Return the training, validation and test rows of recordings, (rows,) each.
+
+    A run tests on its fold and trains on the others. In a study that is `scored_on` development, all three parts are of
+    development patients; `split_seed` draws those for testing. Raises InputError where a part lacks a class.
+    """
+    folds, patients, y = (np.asarray(data[f"{name}_all"]) for name in ("folds", "patients", "y"))
+    if settings.get("scored_on") == "development":
+        own = folds == DEVELOPMENT
+        test = draw_patients(patients, y, own, DEVELOPMENT_TEST_SHARE, settings["split_seed"])
+    else:
+        own, test = folds != DEVELOPMENT, folds == run_id.fold
+    val = draw_patients(patients, y, own & ~test, settings["validation_share_recordings"], run_id.seed)
+    parts = {"training": own & ~test & ~val, "validation": val, "test": test}
+    advice = (
+        f"Change validation_share_recordings ({settings['validation_share_recordings']}), lower datasets.{run_id.name}.folds, "
+        "or admit more recordings."
+    )
+    require_classes(y, {f"{run_id}: the hours for {part}": rows for part, rows in parts.items()}, CLASSES, advice)
+    return parts["training"], parts["validation"], parts["test"]
+
+
+def drawn_rows(settings: Mapping[str, Any], run_id: RunId, rows: int) -> NDArray[np.int64] | None:
+    """Return the training rows, in order, that the run's seed draws where `training.samples` is fewer than `rows`; else None."""
+    samples = settings["training"]["samples"]
+    if samples is None or samples >= rows:
+        return None
+    return np.sort(np.random.default_rng(run_id.seed).permutation(rows)[:samples])
+
+
+def splits_of(data: Prepared, settings: Mapping[str, Any], run_id: RunId, device: torch.device) -> Splits:
+    """Return the normalised items of a run.
+
+    The run's seed draws validation patients and `training.samples`. Recordings are normalised with statistics of the run's own
+    training rows, without validation rows.
+    """
+    if data.info["kind"] != "recordings":
+        return _splits_of_samples(data, settings, run_id, device)
+    x, y, groups, hours = (np.asarray(data[f"{name}_all"]) for name in ("x", "y", "groups", "hours"))
+    rows = recording_rows(data, settings, run_id)
+    statistics = normalisation(x, "recordings", data.info["variables"], rows[0], f"training data of fold {run_id.fold}")
+    mean, sd = statistics["mean"], statistics["sd"]
+    inputs = [hourly_inputs(x[r], groups[r], hours[r], mean, sd) for r in rows]
+    return Splits(*(Recordings(known, y[r], groups[r], device) for known, r in zip(inputs, rows, strict=True)))
+
+
+def _splits_of_samples(data: Prepared, settings: Mapping[str, Any], run_id: RunId, device: torch.device) -> Splits:
+    kind = data.info["kind"]
+    separately = kind != "features" and settings["normalise_test_separately"]
+
+    def items(split: str) -> Items:
+        statistics = data.info["normalisation"]["test" if split == "test" and separately else "train"]
+        x, y, mean, sd = data[f"x_{split}"], data[f"y_{split}"], statistics["mean"], statistics["sd"]
+        if split == "train" and (rows := drawn_rows(settings, run_id, len(y))) is not None:
+            x, y = x[rows], y[rows]
+        if kind == "features":
+            return Samples(Normalisation(kind, mean, sd)(torch.tensor(x)).to(device), torch.tensor(y))
+        if kind == "images":
+            return Images(x, y, mean, sd, settings["training"]["augmentation"], device)
+        return Signals(x, y, mean, sd, device)
+
+    return Splits(*map(items, Splits._fields))

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from clailearn.errors import InputError
-from replication.models.batches import NO_AUGMENTATION, Images, Recordings
+from replication.models.items import NO_AUGMENTATION, Images, Recordings
 
 CPU = torch.device("cpu")
 

@@ -1,4 +1,4 @@
-"""The embeddings of `replication.runs.controls`: what embeds and compares, without training and along trainings by other losses.
+"""The embeddings of `replication.runs.controls`: their spaces, without training and along trainings by other objectives.
 
 Trainings by other losses, on the same trunk, settings and passes, are the control of claim 9: whether the alignment of an
 embedding rises because Collaborative Learning maximises it, or with any training that separates classes. A model of `MODELS` has
@@ -18,7 +18,7 @@ from clailearn.checkpoints import Checkpoint
 from clailearn.encoders import move
 from clailearn.kernels import Cosine
 from clailearn.trainer import Epoch
-from replication.models.base import Network, View, create
+from replication.models.base import Network, Space, create
 from replication.models.embedding import draw_items, labels_of, outputs
 from replication.models.run import Run
 from replication.runs.controls import EMBEDDINGS, INPUTS
@@ -44,16 +44,16 @@ def create_embedding(name: str) -> Network:
     return model
 
 
-def open_view(run: Run, name: str, model: str | Path | None) -> View:
-    """Return how an embedding sees the samples of a run, on its device; `model` is the trained model's file, if there is one."""
+def open_space(run: Run, name: str, model: str | Path | None) -> Space:
+    """Return the space of an embedding of a run's samples, on its device; `model` is the file of a trained model, or None."""
     if name == INPUTS:
-        return View(Inputs(), Cosine())
+        return Space(Inputs(), Cosine())
     made = create_embedding(name)
-    view = (made.build(run) if model is None else made.load(run, model)).views()[0]
-    move(view.module, run.device)
+    space = (made.build(run) if model is None else made.load(run, model)).spaces()[0]
+    move(space.module, run.device)
     if model is None:
-        settle(run, view.module)
-    return view
+        settle(run, space.module)
+    return space
 
 
 def settle(run: Run, module: nn.Module) -> None:
@@ -91,10 +91,10 @@ def measure_alignment(run: Run, model: Network, positions: Tensor) -> Epoch:
     signs = one_vs_rest(labels_of(run.splits.val, positions), run.conditions)
     target = target_matrix(signs, signs, run.training.target)
     figures: Epoch = {}
-    for view in model.views():
-        z = outputs(run, view.module, run.splits.val, positions, dim=1)
+    for space in model.spaces():
+        z = outputs(run, space.module, run.splits.val, positions, dim=1)
         with torch.no_grad():
-            similarity = copy.deepcopy(view.kernel).cpu()(z, z)
+            similarity = copy.deepcopy(space.kernel).cpu()(z, z)
             centred = alignment_scores(similarity.expand(len(signs), -1, -1), target)[1]
-        figures[view.kernel.name] = float(centred.mean())
+        figures[space.kernel.name] = float(centred.mean())
     return figures

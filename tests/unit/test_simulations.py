@@ -10,7 +10,7 @@ import torch
 from clailearn.alignment import Target, alignment_loss, alignment_scores, one_vs_rest, target_matrix
 from clailearn.inference import decide, parzen_means
 from clailearn.kernels import build
-from replication.experiments.theory import SHARES, check_all, simulate
+from replication.experiments.simulations import SHARES, check_all, simulate
 
 SHARE, BANDWIDTH = pytest.mark.parametrize("share", SHARES), pytest.mark.parametrize("bandwidth", [0.5, 2.0])
 

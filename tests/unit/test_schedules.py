@@ -13,8 +13,8 @@ from clailearn.encoders import ConditionedHead, Encoder
 from clailearn.kernels import Cosine
 from clailearn.learning import collaborative_learning
 from clailearn.trainer import Samples
-from replication.experiments import complexity
-from replication.experiments.complexity import SCHEDULES, Case, Measurement, Shape
+from replication.experiments import schedules
+from replication.experiments.schedules import SCHEDULES, Case, Measurement, Shape
 from replication.metrics.passes import trunk_passes
 from replication.models.run import training_settings
 from replication.runs.columns import COLUMNS
@@ -23,7 +23,7 @@ from support.repository import REAL
 
 CPU = torch.device("cpu")
 BATCHES, BATCH, CLASSES = 5, 4, 3
-SIZES = complexity.MINIATURE._replace(
+SIZES = schedules.MINIATURE._replace(
     repetitions=1, joint=Shape(2, 4, 3), growing=Shape(2, 4, 2), batches=(2,), classes=(3,)
 )
 
@@ -96,6 +96,6 @@ def test_each_part_times_its_schedules(measurement: Measurement, part: str, vari
 
 def test_each_peak_is_that_of_a_process_of_its_own() -> None:
     cases = [Case("", "", "", partial(partial, torch.ones, count, dtype=torch.uint8)) for count in (2**27, 2**20)]
-    large, small = (row[-1] for row in complexity.peaks(cases, CPU))
+    large, small = (row[-1] for row in schedules.peaks(cases, CPU))
     assert large == pytest.approx(128, abs=8)
     assert small < 16

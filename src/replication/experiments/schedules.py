@@ -1,4 +1,4 @@
-"""Measure time and memory of training on random images.
+"""Measure time and memory of training schedules on random images.
 
 The schedules of a comparison run in turn within each repetition, in an order that rotates. So a ratio compares times of the same
 repetition, and a machine that slows down does so for all schedules. Each row has the columns of `benchmark.csv`: comparison,
