@@ -5,6 +5,7 @@ single trunk pass thus serves all C classes, and BatchNorm statistics in the tru
 write a trunk with an attribute `features` here and name it in `build_trunk`.
 """
 
+import copy
 import itertools
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
@@ -362,10 +363,15 @@ def build_trunk(settings: Mapping[str, Any], inputs: int) -> nn.Module:
     raise ValueError(f"encoder.trunk is {kind!r}, expected resnet2d, convnet, resnet1d, mlp, hours or gru")
 
 
-def build_encoder(settings: Mapping[str, Any], inputs: int, conditions: int, seed: int) -> Encoder:
-    """Build an untrained encoder, initialised from the seed; with one condition its head is a projection of all classes."""
+def build_encoder(
+    settings: Mapping[str, Any], inputs: int, conditions: int, seed: int, own: nn.Module | None = None
+) -> Encoder:
+    """Build an untrained encoder, initialised from the seed; with one condition its head is a projection of all classes.
+
+    A trunk of one's `own` is copied, and takes the place of the one that the settings name.
+    """
     torch.default_generator.manual_seed(seed)
-    trunk = build_trunk(settings["encoder"], inputs)
+    trunk = build_trunk(settings["encoder"], inputs) if own is None else copy.deepcopy(own)
     return Encoder(trunk, ConditionedHead(int(trunk.features), conditions, settings["embedding_size"]))  # type: ignore[arg-type]
 
 
@@ -376,6 +382,6 @@ def build_classifier(settings: Mapping[str, Any], inputs: int, classes: int, see
     return Classifier(trunk, int(trunk.features), classes)  # type: ignore[arg-type]
 
 
-def place(module: nn.Module, device: torch.device) -> None:
+def move(module: nn.Module, device: torch.device) -> None:
     """Move a module to a device, in the memory layout that convolutions prefer."""
     module.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]

@@ -72,10 +72,10 @@ def build_optimisers(
     Raises:
         InputError: `muon` has nothing to do, because no module names weights for it.
     """
-    of_muon = _named_by(model, "muon") if name == "muon" else set()
+    for_muon = _named_by(model, "muon") if name == "muon" else set()
     # Decay shrinks matrices of weights. Vectors are biases and scales of BatchNorm, which it would not regularise.
     undecayed = _named_by(model, "undecayed") | {id(p) for p in model.parameters() if p.ndim <= 1}
-    rest = [parameter for parameter in model.parameters() if id(parameter) not in of_muon]
+    rest = [parameter for parameter in model.parameters() if id(parameter) not in for_muon]
     groups = [
         {"params": [p for p in rest if id(p) not in undecayed], "weight_decay": weight_decay},
         {"params": [p for p in rest if id(p) in undecayed], "weight_decay": 0.0},
@@ -85,11 +85,11 @@ def build_optimisers(
     adamw = torch.optim.AdamW(groups, lr=learning_rate)
     if name == "adamw":
         return [adamw]
-    if not of_muon:
+    if not for_muon:
         raise InputError(
             "training.optimiser: found muon, expected adamw or sgd, because the trunk has no convolutions for it"
         )
-    weights = [parameter for parameter in model.parameters() if id(parameter) in of_muon]
+    weights = [parameter for parameter in model.parameters() if id(parameter) in for_muon]
     muon = Muon(weights, rounded=rounded, lr=learning_rate, weight_decay=weight_decay, momentum=momentum)
     return [adamw, muon]
 

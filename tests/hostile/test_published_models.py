@@ -19,14 +19,18 @@ from support.hostile import attack
 
 CLASSES, INPUTS, SIZE = ["ash", "birch", "cedar"], 2, 3
 SETTINGS: dict[str, Any] = {
-    "embedding_size": SIZE, "kernel": {"metric": "full"}, "mirror": False, "precision": "float32",
+    "embedding_size": SIZE, "kernel": {"name": "gaussian", "metric": "full"}, "conditioning": "class", "rule": "printed",
+    "precision": "float32",
     "encoder": {"trunk": "mlp", "width": 4, "blocks": [1], "pool": False, "layers": 1, "dropout": 0.0},
 }  # fmt: skip
 RECORD: dict[str, Any] = {
-    "format": 1, "run": "trees/clai-m/seed0", "model": "clai-m", "settings": SETTINGS, "population": [2, 1, 1],
-    "data": {"dataset": "trees", "title": "Trees", "licence": "CC0-1.0", "kind": "features", "classes": CLASSES},
-    "input": {"shape": [INPUTS], "names": ["height", "girth"], "mean": [0.0, 0.0], "sd": [1.0, 1.0]},
-    "calibration": {"temperature": 1.0}, "metrics": {}, "record": {},
+    "format": 2, "classes": CLASSES, "settings": SETTINGS, "population": [2, 1, 1], "calibration": {"temperature": 1.0},
+    "input": {
+        "kind": "features", "shape": [INPUTS], "names": ["height", "girth"], "mean": [0.0, 0.0], "sd": [1.0, 1.0],
+        "mirror": False, "variables": [],
+    },
+    "run": "trees/clai-m/seed0", "model": "clai-m", "metrics": {}, "record": {},
+    "data": {"dataset": "trees", "title": "Trees", "licence": "CC0-1.0"},
 }  # fmt: skip
 ODD = st.sampled_from(
     (
@@ -105,7 +109,7 @@ def text(record: Mapping[str, Any], content: bytes) -> bytes:
 def use(folder: Path) -> None:
     """Load the model; one that takes rows of two features must classify one."""
     model = clailearn.load(folder)
-    if model.record["data"]["kind"] == "features" and model.record["input"]["shape"] == [INPUTS]:
+    if model.inputs.kind == "features" and list(model.inputs.shape) == [INPUTS]:
         x = np.zeros((1, INPUTS))
         assert model.predict(x)[0] in model.classes
         probabilities = model.probabilities(x)

@@ -60,7 +60,7 @@ def test_votes_name_the_training_sample_that_an_input_equals() -> None:
 
 def scores(model: CLaIClassifier, x: Any, references: Any, labels: Any) -> Any:
     """f by `clailearn.vote` of references that the model's encoder embeds now."""
-    z, z_references = (model._computation.embed(model.encoder_, part) for part in (x, references))
+    z, z_references = (model.model_.outputs(part)[0] for part in (x, references))
     indices = model.reference_labels_.new_tensor(np.searchsorted(model.classes_, labels))
     return clailearn.vote(model.kernel_, z, z_references, indices).numpy()
 

@@ -38,7 +38,7 @@ def test_augmentation_repeats_with_its_generator_and_is_a_shift_or_mirror(images
     first, second = (images.batch(items, torch.Generator().manual_seed(4))[0] for _ in range(2))
     torch.testing.assert_close(first, second, rtol=0, atol=0)
     plain = images.batch(items, None)[0]
-    black = ((torch.zeros(3) - images.mean) / images.sd)[:, None, None]
+    black = ((torch.zeros(3) - images.normalised.mean) / images.normalised.sd)[:, None, None]
     for augmented, original in zip(first, plain, strict=True):
         padded = black.expand(3, 12, 12).clone()
         padded[:, 2:10, 2:10] = original

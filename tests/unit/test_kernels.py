@@ -119,6 +119,17 @@ def test_log_parzen_is_the_logarithm_of_half_of_one_plus_s(kernel: Kernel) -> No
     torch.testing.assert_close(kernel.log_parzen(a, r).exp(), (1 + kernel(a, r)) / 2)
 
 
+@pytest.mark.parametrize("parent", [Cosine, MahalanobisGaussian])
+def test_similarities_follow_from_the_parzen_form_of_a_subclass(parent: type[Kernel]) -> None:
+    class Wide(parent):  # type: ignore[valid-type, misc]
+        def log_parzen(self, anchor: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
+            return super().log_parzen(anchor, reference) / 4
+
+    kernel, a, r = Wide.create(6, "full"), embeddings(4, 6).float(), embeddings(5, 6, seed=1).float()
+    torch.testing.assert_close(kernel(a, r), 2 * ((1 + parent.create(6, "full")(a, r)) / 2) ** 0.25 - 1)
+    assert not kernel.inner_product
+
+
 @pytest.mark.parametrize("kernel", [Cosine(), gaussian("full", 6)], ids=["cosine", "gaussian"])
 def test_euclidean_distances_of_the_coordinates_order_pairs_as_the_kernel_does(kernel: Kernel) -> None:
     z = embeddings(12, 6)

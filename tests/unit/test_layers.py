@@ -57,5 +57,5 @@ def test_a_module_imports_from_its_own_layer_and_lower_ones(path: Path) -> None:
 @pytest.mark.parametrize("path", sorted((SOURCE / "clailearn").rglob("*.py")), ids=name)
 def test_the_method_needs_its_dependencies_alone(path: Path) -> None:
     packages = {module.partition(".")[0] for module in imported(path)}
-    allowed = METHOD_NEEDS | {"clailearn"} | {"pictures.py": {"PIL"}, "plots.py": {"matplotlib"}}.get(path.name, set())
+    allowed = METHOD_NEEDS | {"clailearn"} | {"pictures.py": {"PIL"}}.get(path.name, set())
     assert packages - sys.stdlib_module_names <= allowed

@@ -9,23 +9,22 @@ import numpy as np
 import pytest
 import torch
 
-from clailearn.batches import Vectors
 from clailearn.checkpoints import Checkpoint
 from clailearn.encoders import MLP, Classifier, ConditionedHead, ConvNet, Encoder, ResNet2d
 from clailearn.errors import DivergenceError, InputError
 from clailearn.kernels import Cosine, MahalanobisGaussian
 from clailearn.learning import collaborative_learning
 from clailearn.optimisers import build_optimisers
-from clailearn.trainer import TrainingSettings
+from clailearn.trainer import Samples, TrainingSettings
 from replication.models.base import batchwise_learning
 from replication.models.clai import Turns
 from support.interruptible import trained
 from support.training import SETTINGS
 
 
-def data() -> Vectors:
+def data() -> Samples:
     x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
-    return Vectors(x, (x[:, 0] > 0).long() + (x[:, 1] > 0).long())
+    return Samples(x, (x[:, 0] > 0).long() + (x[:, 1] > 0).long())
 
 
 def encoder() -> Encoder:

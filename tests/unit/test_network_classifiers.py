@@ -10,9 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from clailearn.batches import Items, Vectors
 from clailearn.encoders import MLP, ConditionedHead, Encoder, ResNet2d
-from clailearn.trainer import Epoch
+from clailearn.trainer import Epoch, Items, Samples
 from replication.datasets.prepared import Prepared
 from replication.models.base import create, draw_shift
 from replication.models.items import NO_AUGMENTATION, Images, Splits
@@ -92,8 +91,8 @@ def contrast(encoder: Encoder, items: Items, kind: str) -> list[Epoch]:
     return model.learn(run, dict, None)
 
 
-class Recorded(Vectors):
-    """Vectors that keep the batches drawn from them."""
+class Recorded(Samples):
+    """Samples that keep the batches drawn from them."""
 
     def __init__(self, x: Tensor, labels: Tensor) -> None:
         super().__init__(x, labels)

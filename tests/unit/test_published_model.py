@@ -18,10 +18,11 @@ from safetensors import safe_open
 
 import clailearn
 from clailearn.cli import main
+from clailearn.computation import Computation, Inputs
 from clailearn.errors import InputError
-from clailearn.published_model import PublishedModel, _normalised
+from clailearn.model import Model
 from replication.datasets.prepared import Prepared
-from replication.experiments import published
+from replication.experiments import packing
 from replication.experiments.evaluation import evaluate
 from replication.models.base import Network, create
 from replication.models.clai import CLaI
@@ -81,7 +82,7 @@ def trained_for(run: Run) -> Network:
     return model  # type: ignore[no-any-return]
 
 
-def packed(folder: Path, run: Run, references: int = 30) -> tuple[PublishedModel, pd.DataFrame, dict[str, Embedded]]:
+def packed(folder: Path, run: Run, references: int = 30) -> tuple[Model, pd.DataFrame, dict[str, Embedded]]:
     """Publish the run's model; return it as loaded, the metrics of the run and its embeddings."""
     model = trained_for(run)
     record = {**RECORD, "run": str(run.id), "settings": dict(run.settings), "data": checksums(run.data.info)}
@@ -90,12 +91,12 @@ def packed(folder: Path, run: Run, references: int = 30) -> tuple[PublishedModel
     metrics = evaluate(run, model, run.splits).metrics
     folder.mkdir(parents=True)
     printed = metrics[printed_reading(metrics)].set_index("metric")["value"].to_dict()
-    described = published.pack(run, model, embedded or None, references, record, printed, folder)
+    described = packing.pack(run, model, embedded or None, references, record, printed, folder)
     (folder / "README.md").write_text(card(described, ["One limit."]))
     return clailearn.load(folder), metrics, embedded
 
 
-Published = tuple[PublishedModel, Run, pd.DataFrame, Path]
+Published = tuple[Model, Run, pd.DataFrame, Path]
 PublishedBy = Callable[[str, int, str], Published]
 
 
@@ -134,8 +135,9 @@ def test_a_model_that_keeps_all_references_predicts_as_its_run(
         expected = main_rule.loc[main_rule["metric"] == "accuracy", "value"].iloc[0]
         assert (loaded.predict(x) == names[y]).mean() == expected
     else:
-        assert loaded.scores(x).shape == (len(x),)
-        assert ((loaded.scores(x) > 0) == (loaded.predict(x) == names[1])).all()
+        scores = loaded.scores(x)
+        np.testing.assert_array_equal(scores[:, 0], -scores[:, 1])
+        assert ((scores[:, 1] > 0) == (loaded.predict(x) == names[1])).all()
     published_metrics, of_run = loaded.record["metrics"]["published"], loaded.record["metrics"]["run"]
     assert of_run.keys() == published_metrics.keys()
     probabilities = loaded.probabilities(x)
@@ -155,7 +157,7 @@ def test_the_weights_of_the_trunk_are_published_in_half_the_bits(tmp_path: Path,
         assert torch.allclose(read[name], tensor, rtol=2.0**-bits, atol=1e-7), name
     with safe_open(tmp_path / "model" / "model.safetensors", "pt") as file:
         assert file.get_tensor("0.trunk.stem.0.weight").dtype.itemsize == 2
-    assert published.keeps_weights(tmp_path / "model") == (precision == "bfloat16")
+    assert packing.keeps_weights(tmp_path / "model") == (precision == "bfloat16")
 
 
 @pytest.mark.parametrize("case", CASES[:4])
@@ -222,8 +224,10 @@ def test_the_global_state_of_torch_changes_no_prediction(images_model: Published
 
 def test_signals_may_have_any_byte_order() -> None:
     x = np.arange(24.0).reshape(2, 3, 4)
-    found = [_normalised(x.astype(kind), "signals", [1.0] * 3, [2.0] * 3) for kind in (">f4", ">i2", "g")]
-    assert all(part.tolist() == ((x - 1) / 2).tolist() for part in found)
+    inputs = Inputs("signals", [3, 4], mean=[1.0] * 3, sd=[2.0] * 3)
+    for kind in (">f4", ">i2", "g"):
+        (found,) = inputs.blocks(x.astype(kind), Computation("cpu", "float32"))
+        assert found.tolist() == ((x - 1) / 2).tolist()
 
 
 @pytest.mark.parametrize("model", ["clai-m", "clai-c", "cross-entropy"])
@@ -237,8 +241,8 @@ def test_a_published_model_is_evaluated_as_its_run_was(
         training = settings["training"] | {"precision": run.settings["training"]["precision"]}
         return Run(run.data, settings | {"training": training}, run_id, run.device)
 
-    monkeypatch.setattr(published, "Run", SimpleNamespace(open=opened))
-    frame = published.evaluate(folder, folder)
+    monkeypatch.setattr(packing, "Run", SimpleNamespace(open=opened))
+    frame = packing.evaluate(folder, folder)
     assert list(frame) == ["name", "cell", "seed", "fold", "rule", "shares", "metric", "value"]
     assert set(frame["cell"]) == {model}
     assert np.allclose(frame["value"], metrics["value"], atol=1e-6)
@@ -250,9 +254,9 @@ def test_other_data_are_refused(monkeypatch: pytest.MonkeyPatch, images_model: P
     _, run, _, folder = images_model
     info = {**run.data.info, "files": [{"file": "pictures.zip", "checksum": "sha256:cd"}]}
     other = Run(Prepared(info, run.data.arrays), run.settings, run.id, run.device)
-    monkeypatch.setattr(published, "Run", SimpleNamespace(open=lambda *_, **__: other))
+    monkeypatch.setattr(packing, "Run", SimpleNamespace(open=lambda *_, **__: other))
     with pytest.raises(InputError, match="on which the model was trained"):
-        published.evaluate(folder, folder)
+        packing.evaluate(folder, folder)
 
 
 def test_references_of_a_run_on_some_samples_are_named_by_their_place_among_all(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from clailearn import algorithms_as_printed as printed
-from clailearn.batches import Vectors
 from clailearn.encoders import ConditionedHead, Encoder
 from clailearn.kernels import Cosine
 from clailearn.learning import collaborative_learning
+from clailearn.trainer import Samples
 from replication.experiments import schedules
 from replication.experiments.schedules import SCHEDULES, Case, Measurement, Shape, trunk_passes
 from replication.models.run import training_settings
@@ -70,7 +70,7 @@ def test_counts_are_the_passes_that_each_schedule_makes(measurement: Measurement
             CLASSES, BATCH, 1, 1e-3, torch.randperm,
         )  # fmt: skip
     else:
-        collaborative_learning(encoder, Cosine(), Vectors(x, y), CLASSES, given, dict, None)
+        collaborative_learning(encoder, Cosine(), Samples(x, y), CLASSES, given, dict, None)
     counted = trunk.forward_samples / BATCH, trunk.backward_samples / BATCH
     assert trunk_passes(variant, BATCHES, CLASSES) == counted
     if variant == "printed":

@@ -10,12 +10,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from clailearn.batches import Vectors
 from clailearn.checkpoints import Checkpoint
 from clailearn.encoders import MLP, ConditionedHead, Encoder
 from clailearn.inference import RULES
 from clailearn.kernels import Cosine
 from clailearn.learning import collaborative_learning, encoder_passes
+from clailearn.trainer import Samples
 from replication.datasets.prepared import DEVELOPMENT, Prepared
 from replication.experiments.evaluation import SHARES
 from replication.experiments.studies import operations_per_item, run_cell
@@ -145,8 +145,8 @@ def test_samples_are_a_choice_of_the_training_samples_by_seed() -> None:
     assert not torch.equal(first, other)
 
 
-class Counted(Vectors):
-    """Vectors that count how many of them are drawn."""
+class Counted(Samples):
+    """Samples that count how many of them are drawn."""
 
     drawn = 0
 

@@ -15,8 +15,8 @@ from clailearn.errors import InputError
 from replication.datasets.prepared import Prepared, load
 from replication.datasets.sources import obtain, prepare
 from replication.experiments.evaluation import evaluate
+from replication.experiments.packing import pack
 from replication.experiments.predictions import samples_of, save_predictions, save_samples
-from replication.experiments.published import pack
 from replication.metrics.bootstrap import SAMPLE_METRICS, compare_models
 from replication.models.base import create
 from replication.models.clai import CLaI
@@ -103,10 +103,11 @@ def test_two_classes_have_all_evidence(
     compared = compare_models(samples.y, samples.group, predicted, draws=20)
     compared.to_csv(evidence.path("two", "comparisons.csv"), index=False)
     again = recompute(evidence, "two")
-    both = gathered.merge(again["metrics.csv"], on=["model", "seed", "rule", "shares", "metric"], how="right")
+    both = gathered.merge(again["metrics.csv"], on=["cell", "seed", "rule", "shares", "metric"], how="right")
     np.testing.assert_allclose(both["value_x"], both["value_y"], atol=5e-4)
     np.testing.assert_allclose(compared["value"], again["comparisons.csv"]["value"], atol=5e-4)
-    both = both.merge(compared[compared["other"] == ""], on=["model", "metric"])
+    alone = compared[compared["other"] == ""].rename(columns={"model": "cell"})
+    both = both.merge(alone, on=["cell", "metric"])
     assert len(both) == 2 * len(SAMPLE_METRICS)
     np.testing.assert_allclose(both["value_x"], both["value"], atol=1e-6)
 

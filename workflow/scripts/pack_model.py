@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from replication.experiments.published import KEPT_REFERENCES, pack
+from replication.experiments.packing import KEPT_REFERENCES, pack
 from replication.models.base import create
 from replication.models.clai import CLaI
 from replication.models.embedding import load_embedded

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from clailearn.published_model import load
+from clailearn.model import load
 from replication.datasets import prepared
-from replication.experiments.published import vote_pictures
+from replication.experiments.packing import vote_pictures
 from replication.runs.jobs import start_job, use_threads
 
 start_job(snakemake.log[0])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from replication.experiments.published import evaluate, keeps_weights
+from replication.experiments.packing import evaluate, keeps_weights
 from replication.models.run import choose_device, choose_precision
 from replication.report.evidence import Evidence
 from replication.report.verify import of_model

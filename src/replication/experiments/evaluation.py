@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from clailearn.calibration import fit_logistic, fit_temperature, scaled_softmax
-from clailearn.inference import RULES, ParzenMeans, Rule, decide, log_posteriors, predict_labels, probabilities
+from clailearn.calibration import fit_logistic, fit_temperature, positive_probability, scaled_softmax
+from clailearn.inference import RULES, ParzenMeans, Rule, decide, log_posteriors, predict_labels
 from clailearn.kernels import Kernel
 from replication.datasets.prepared import Prepared
 from replication.experiments.latent_signals import areas_around_onset, as_seen, seen_statistics
@@ -164,8 +164,7 @@ def evaluate_scores(run: Run, test: Scored, val: Scored, voted: bool = False) ->
         temperature = fit_temperature(val.score, val.y)
         raw, scaled = scaled_softmax(test.score, 1.0), scaled_softmax(test.score, temperature)
         return _evaluation(test, raw, scaled, sample_metrics(test.y, raw, scaled) | {"temperature": temperature})
-    f = torch.from_numpy(test.score)[None]
-    probability: Floats = probabilities(f)[:, 1].numpy() if voted else expit(test.score)
+    probability: Floats = positive_probability(test.score) if voted else expit(test.score)
     calibrated = fit_logistic(val.score, val.y)(test.score)
     threshold = choose_threshold(val.y, val.score)
     metrics = binary_metrics(test.y, test.score, probability, calibrated, threshold)

@@ -15,7 +15,7 @@ from torch.optim.swa_utils import update_bn
 
 from clailearn.alignment import alignment_scores, one_vs_rest, target_matrix
 from clailearn.checkpoints import Checkpoint
-from clailearn.encoders import place
+from clailearn.encoders import move
 from clailearn.kernels import Cosine
 from clailearn.trainer import Epoch
 from replication.models.base import Network, Space, create
@@ -50,7 +50,7 @@ def open_space(run: Run, name: str, model: str | Path | None) -> Space:
         return Space(Inputs(), Cosine())
     made = create_embedding(name)
     space = (made.build(run) if model is None else made.load(run, model)).spaces()[0]
-    place(space.module, run.device)
+    move(space.module, run.device)
     if model is None:
         settle(run, space.module)
     return space
@@ -75,7 +75,7 @@ def train_traced(run: Run, objective: str, checkpoint: Checkpoint) -> tuple[Netw
     training items.
     """
     model = create_embedding(objective).build(run)
-    place(model.module, run.device)
+    move(model.module, run.device)
     positions = draw_items(run.splits.val, VALIDATION_SAMPLES, run.id.seed)
     untrained = copy.deepcopy(model)
     settle(run, untrained.network)

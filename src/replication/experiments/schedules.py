@@ -27,11 +27,10 @@ from torch import Tensor
 from torch.utils.benchmark import Timer
 
 from clailearn import algorithms_as_printed as printed
-from clailearn.batches import Vectors
-from clailearn.encoders import build_classifier, place
+from clailearn.encoders import build_classifier, move
 from clailearn.kernels import MahalanobisGaussian
 from clailearn.learning import collaborative_learning
-from clailearn.trainer import precision_context
+from clailearn.trainer import Samples, precision_context
 from replication.models.clai import build_clai
 from replication.models.run import training_settings
 from replication.runs.columns import COLUMNS
@@ -169,7 +168,7 @@ class Measurement:
         settings, device = self.settings, self.device
         x, labels = random_images(shape, device)
         encoder, kernel = build_clai(settings, "clai-m", CHANNELS, shape.classes, 0)
-        place(encoder, device)
+        move(encoder, device)
         gaussian = cast(MahalanobisGaussian, kernel.to(device))
         learning = replace(
             training_settings(settings, shape.classes, 0), epochs=1, batch_size=shape.batch_size, optimiser="sgd", momentum=0.0,
@@ -184,7 +183,7 @@ class Measurement:
 
         def epoch() -> None:
             if variant != "printed":
-                data = Vectors(x, labels.cpu())
+                data = Samples(x, labels.cpu())
                 collaborative_learning(encoder, kernel, data, shape.classes, learning, dict, None)
                 return
             generator = torch.Generator().manual_seed(learning.seed)
@@ -198,7 +197,7 @@ class Measurement:
     def _prepare_pass(self, shape: Shape, backward: bool) -> Callable[[], None]:
         """Return the pass of a batch through the bare trunk, or the pass and that of its gradients."""
         trunk = build_classifier(self.settings, CHANNELS, 2, 0).trunk
-        place(trunk, self.device)
+        move(trunk, self.device)
         batch = random_images(shape, self.device)[0][: shape.batch_size]
 
         def run() -> None:

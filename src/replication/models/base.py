@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from clailearn.batches import Items, Vectors
 from clailearn.checkpoints import Checkpoint, write_whole
-from clailearn.encoders import Classifier, ConvNet, Encoder, place
+from clailearn.encoders import Classifier, ConvNet, Encoder, move
 from clailearn.errors import InputError
+from clailearn.files import fill_module, load_tensors
 from clailearn.kernels import Cosine, Kernel, MahalanobisGaussian
-from clailearn.tensors import fill_module, load_tensors
-from clailearn.trainer import Epoch, Figures, TrainingSettings, precision_context, train
+from clailearn.trainer import Epoch, Figures, Items, Samples, TrainingSettings, precision_context, train
 from replication.models.embedding import Embedded, draw_items, further_views, labels_of, outputs, plain
 from replication.models.items import Splits
 from replication.models.run import Run
@@ -95,7 +94,7 @@ class RowClassifier(Model):
 def on_embeddings(run: Run, embedded: Mapping[str, Embedded]) -> Run:
     """Return a run whose items are embeddings (N, K L) of its samples, conditions side by side; it tests on the scored ones."""
     parts = (embedded[name] for name in Splits._fields)
-    splits = Splits(*(Vectors(part.z.transpose(0, 1).flatten(1).double(), part.y) for part in parts))
+    splits = Splits(*(Samples(part.z.transpose(0, 1).flatten(1).double(), part.y) for part in parts))
     return replace(run, embedded=splits._replace(test=getattr(splits, run.scored_split)))
 
 
@@ -136,7 +135,7 @@ class Network(Model):
         return lambda: validation_figures(self.scores_at(run, items, positions), labels_of(items, positions))
 
     def scores(self, run: Run, items: Items) -> Floats:
-        place(self.module, run.device)
+        move(self.module, run.device)
         return self.scores_at(run, items, torch.arange(len(items)))
 
     def scores_at(self, run: Run, items: Items, positions: Tensor) -> Floats:
@@ -169,7 +168,7 @@ class Network(Model):
                 "overrides of %s.", run.id, steps, run.training.epochs, run.id.name,
             )  # fmt: skip
         self.build(run)
-        place(self.module, run.device)
+        move(self.module, run.device)
         if isinstance(self.network.trunk, ConvNet):
             # Prepared images may be in the order of their classes, so the first ones would be of one class.
             drawn = draw_items(training, _IMAGES_TO_WHITEN, run.id.seed)

@@ -11,9 +11,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from clailearn.batches import Items, Vectors
+from clailearn.computation import Normalisation
 from clailearn.encoders import Hourly, to_device
 from clailearn.errors import InputError
+from clailearn.trainer import Items, Samples
 from replication.datasets.prepared import DEVELOPMENT, Prepared, normalisation, require_classes
 from replication.datasets.recordings import CLASSES, draw_patients, hourly_inputs
 from replication.runs.identity import RunId
@@ -62,7 +63,7 @@ class Images(Items):
     ) -> None:
         self.x, self.labels, self.inputs = torch.tensor(x).to(device), torch.tensor(y), x.shape[3]
         self.y = self.labels.to(device)
-        self.mean, self.sd = (torch.tensor(v, dtype=torch.float32, device=device) for v in (mean, sd))
+        self.normalised = Normalisation("images", mean, sd, device)
         self.crop, self.flip = int(augmentation["crop"]), augmentation["flip"]
         if self.flip == "alternate":
             # Which images an odd epoch mirrors; the same in each run.
@@ -93,9 +94,9 @@ class Images(Items):
         rows, *changes = to_device(torch.stack(drawn), self.x.device)
         x = self.x[rows]
         if generator is None:
-            x = (x.float() - self.mean) / self.sd
+            x = self.normalised(x)
         else:
-            x = (self._move(x, *changes[:4]).float() - self.mean) / self.sd
+            x = self.normalised(self._move(x, *changes[:4]))
             if self.colour:
                 x = self._stain(x, torch.stack(changes[4:], 1))
         # (N, H, W, channels) permuted to (N, channels, H, W) has the channels-last layout, which convolutions prefer.
@@ -162,14 +163,14 @@ class Signals(Items):
             x.shape[1],
         )  # x may be memory-mapped: a batch reads its rows
         self.device = device
-        self.mean, self.sd = (torch.tensor(v, dtype=torch.float32, device=device).unsqueeze(1) for v in (mean, sd))
+        self.normalised = Normalisation("signals", mean, sd, device)
 
     def __len__(self) -> int:
         return len(self.x)
 
     def batch(self, items: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
         x = to_device(torch.from_numpy(self.x[items.numpy()]), self.device)
-        return (x - self.mean) / self.sd, to_device(self.labels[items], self.device)
+        return self.normalised(x), to_device(self.labels[items], self.device)
 
 
 class Recordings(Items):
@@ -261,8 +262,7 @@ def _splits_of_samples(data: Prepared, settings: Mapping[str, Any], run_id: RunI
         if split == "train" and (rows := drawn_rows(settings, run_id, len(y))) is not None:
             x, y = x[rows], y[rows]
         if kind == "features":
-            standardised = ((x - np.asarray(mean)) / np.asarray(sd)).astype(np.float32)
-            return Vectors(torch.from_numpy(standardised).to(device), torch.tensor(y))
+            return Samples(Normalisation(kind, mean, sd)(torch.tensor(x)).to(device), torch.tensor(y))
         if kind == "images":
             return Images(x, y, mean, sd, settings["training"]["augmentation"], device)
         return Signals(x, y, mean, sd, device)

@@ -7,11 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from clailearn.batches import Items
 from clailearn.checkpoints import Checkpoint
 from clailearn.encoders import Classifier, Encoder, build_classifier, build_encoder
 from clailearn.learning import class_draw
-from clailearn.trainer import Epoch
+from clailearn.trainer import Epoch, Items
 from replication.models.base import Floats, Network, Space, both_spaces, draw_references, draw_shift, validation_figures
 from replication.models.embedding import ImageView, draw_items, further_views, labels_of, outputs, plain
 from replication.models.row_classifiers import LogisticRegression
@@ -33,7 +32,11 @@ class CrossEntropy(Network):
     network: Classifier
 
     def build(self, run: Run) -> Self:
-        self.module = self.network = build_classifier(run.settings, run.inputs, run.classes, run.id.seed)
+        return self.around(build_classifier(run.settings, run.inputs, run.classes, run.id.seed))
+
+    def around(self, network: Classifier) -> Self:
+        """Take this network."""
+        self.module = self.network = network
         return self
 
     def loss(self, run: Run, x: Any, labels: Tensor) -> Tensor:

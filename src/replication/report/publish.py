@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 
 from clailearn.errors import InputError
-from clailearn.published_model import load
+from clailearn.model import load
 from replication.experiments.predictions import add_runs
 from replication.report.evidence import Evidence
 from replication.report.patients import is_open, read_description, withheld
@@ -207,9 +207,10 @@ def promote(files: Mapping[Path, Path], target: Path) -> None:
         if place.parent.name != "models":
             _refuse_uncommitted(records_of(folder), folder / RUNS)
             continue
-        record = load(folder).record
+        model = load(folder)
+        record = model.record
         _refuse_uncommitted([record["record"] | {"run": record["run"]}], folder)
-        if record["data"]["kind"] == "recordings" and not is_open(record["data"]["licence"]):
+        if model.inputs.kind == "recordings" and not is_open(record["data"]["licence"]):
             kept = {other: file for other, file in kept.items() if other.parent != place}
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".publish-", dir=target) as temporary:

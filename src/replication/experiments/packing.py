@@ -1,8 +1,7 @@
-"""Publish a trained model, evaluate a published one on prepared data, and picture its votes (figure S1)."""
+"""Pack a trained model for publication, evaluate a packed one on prepared data, and picture its votes (figure S1)."""
 
 import base64
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,24 +9,24 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from clailearn.calibration import fit_logistic
-from clailearn.encoders import place
+from clailearn.calibration import fit_calibration
+from clailearn.computation import Inputs
+from clailearn.encoders import Classifier, move
 from clailearn.errors import InputError
+from clailearn.files import WEIGHTS, load_tensors
 from clailearn.inference import sample_references
-from clailearn.published_model import REFERENCES, PublishedModel, load
-from clailearn.records import FORMAT, WEIGHTS, write_model
-from clailearn.tensors import load_tensors
+from clailearn.model import REFERENCES, Model, load
 from clailearn.votes import References
 from replication.datasets.prepared import DESCRIPTION, Prepared, normalisation
 from replication.datasets.recordings import hourly_names
-from replication.experiments import evaluation as of_runs
+from replication.experiments import evaluation
 from replication.experiments.evaluation import Scored, evaluate_scores, votes
-from replication.models.base import Network, create
+from replication.models.base import Network
 from replication.models.clai import CLaI
 from replication.models.embedding import Embedded, means_of_views
 from replication.models.items import NO_AUGMENTATION, drawn_rows, recording_rows
+from replication.models.network_classifiers import CrossEntropy
 from replication.models.run import Run
 from replication.runs.columns import COLUMNS
 from replication.runs.gather import gather
@@ -40,7 +39,7 @@ IMAGES = 2
 """Test images that are classified rightly, and as many that are not."""
 SHOWN_REFERENCES = 5
 """References for the predicted class, and as many against it."""
-_DATA = ("dataset", "title", "version", "licence", "kind", "classes", "source", "miniature")
+_DATA = ("dataset", "title", "version", "licence", "source", "miniature")
 
 
 def pack(
@@ -61,87 +60,76 @@ def pack(
     """
     if run.shift:
         raise InputError(f"inference.shift: found {run.shift}, expected 0, as packed models see no shifted images")
-    tensors, kernel = rounded(model, run), dict(run.settings["kernel"])
-    of_references: dict[str, Any] = {"population": []}
+    kept = None
     if isinstance(model, CLaI):
         assert embedded is not None
-        kernel["name"] = model.kernel.name
-        train = embedded["train"]
-        items, population = sample_references(train.y, references, run.id.seed)
-        kept = References(train.z[:, items].half().float(), train.y[items], items, population)
+        kept = _kept_references(run, embedded["train"], references)
         samples = (embedded["test"], embedded["val"])
         means = [means_of_views(model.kernel, part, kept.z, kept.y, kept.population) for part in samples]
         test, val = (votes(run, found, "printed", part) for found, part in zip(means, samples, strict=True))
-        places = _places(run, kept.item)
-        tensors |= dict(zip(REFERENCES, (kept.z.half(), kept.y, places), strict=True))
-        of_references["population"] = kept.population.tolist()
-        if "files_train" in run.data.arrays:
-            of_references["reference_files"] = [str(name) for name in run.data["files_train"][places]]
+        kept = _named_by_rows(run, kept)
     else:
         test, val = (Scored(model.scores(run, part), part.labels.numpy()) for part in (run.splits.test, run.splits.val))
-    evaluation = evaluate_scores(run, test, val, voted=isinstance(model, CLaI))
-    published = dict(zip(evaluation.metrics["metric"], evaluation.metrics["value"], strict=True))
-    of_many = {"temperature": published.get("temperature")}
-    calibration = of_many if run.conditions > 1 else asdict(fit_logistic(val.score, val.y))
+    found = evaluate_scores(run, test, val, voted=kept is not None).metrics
+    scores = val.score if val.score.ndim == 2 else np.stack([-val.score, val.score], axis=1)
     info, settings = run.data.info, run.settings
-    described = {
-        "format": FORMAT,
-        "run": str(run.id),
-        "model": run.model,
-        "data": {key: info[key] for key in _DATA},
-        "input": _input(run),
-        "settings": {
+    published = Model(
+        network=model.network,
+        kernel=model.kernel if isinstance(model, CLaI) else None,
+        references=kept,
+        calibration=fit_calibration(scores, val.y),
+        inputs=_inputs(run),
+        classes=info["classes"],
+        settings={
             "embedding_size": settings["embedding_size"],
             "encoder": dict(settings["encoder"]),
-            "kernel": kernel,
-            "mirror": run.mirror,
+            "kernel": {**settings["kernel"], "name": model.kernel.name} if isinstance(model, CLaI) else None,
+            "conditioning": "class",
+            "rule": "printed",
             "precision": run.training.precision,
         },
-        **of_references,
-        "calibration": calibration,
-        "metrics": {"run": dict(metrics), "published": published},
-        "record": dict(record),
-    }
-    return write_model(folder, described, tensors)
+        record={
+            "run": str(run.id),
+            "model": run.model,
+            "data": {key: info[key] for key in _DATA},
+            "metrics": {"run": dict(metrics), "published": found.set_index("metric")["value"].to_dict()},
+            "record": dict(record),
+        },
+    )
+    return published.save(folder, half=torch.bfloat16 if run.training.precision == "bfloat16" else torch.float16)
 
 
-def rounded(model: Network, run: Run) -> dict[str, Tensor]:
-    """Return parameters and buffers of a model, the weights of the trunk's layers in half the bits.
-
-    Autocast rounds them to bfloat16 for every use, so that outputs of a run with this precision stay the same. Those of other
-    runs are rounded to float16, which changes a prediction in some thousands.
-    """
-    weights = {p.data_ptr() for p in model.network.trunk.parameters() if p.ndim > 1}
-    stored = torch.bfloat16 if run.training.precision == "bfloat16" else torch.float16
-    return {
-        name: tensor.to(stored) if tensor.data_ptr() in weights else tensor
-        for name, tensor in model.module.state_dict().items()
-    }
+def _kept_references(run: Run, train: Embedded, number: int) -> References:
+    """Return a draw of the embedded training samples, as many of each class, with embeddings rounded to float16."""
+    items, population = sample_references(train.y, number, run.id.seed)
+    return References(train.z[:, items].half().float(), train.y[items], items, population)
 
 
-def _places(run: Run, items: Tensor) -> Tensor:
-    """Return the rows of training samples in the arrays of the prepared data."""
+def _named_by_rows(run: Run, kept: References) -> References:
+    """Return references with the rows of their samples in the prepared data, and with the names of their pictures."""
     if run.data.info["kind"] == "recordings":
         rows: Any = np.flatnonzero(recording_rows(run.data, run.settings, run.id)[0])
     else:
         rows = drawn_rows(run.settings, run.id, len(run.data["y_train"]))
-    return items if rows is None else torch.from_numpy(rows)[items]
+    item = kept.item if rows is None else torch.from_numpy(rows)[kept.item]
+    files = [str(name) for name in run.data["files_train"][item]] if "files_train" in run.data.arrays else []
+    return kept._replace(item=item, files=files)
 
 
-def _input(run: Run) -> dict[str, Any]:
-    """Return shape, names and statistics of an input; for recordings of the variables before `hourly_inputs`."""
+def _inputs(run: Run) -> Inputs:
+    """Return what the model takes; for recordings with the statistics of the variables before `hourly_inputs`."""
     info, settings = run.data.info, run.settings
-    if info["kind"] == "recordings":
+    kind, variables = info["kind"], info.get("variables", [])
+    if kind == "recordings":
         train = recording_rows(run.data, settings, run.id)[0]
-        statistics = normalisation(
-            run.data["x_all"], "recordings", info["variables"], train, f"training data of {run.id}"
-        )
-        names = list(hourly_names(info["variables"]))
-        return {"shape": [len(names)], "names": names, "variables": info["variables"], **statistics}
-    separately = info["kind"] != "features" and settings["normalise_test_separately"]
+        found = normalisation(run.data["x_all"], kind, variables, train, f"training data of {run.id}")
+        names = list(hourly_names(variables))
+        return Inputs(kind, [len(names)], names, found["mean"], found["sd"], variables=variables)
+    separately = kind != "features" and settings["normalise_test_separately"]
     statistics = info["normalisation"]["test" if separately else "train"]
-    names = list(info.get("variables", info.get("channels", [])))
-    return {"shape": list(run.data["x_test"].shape[1:]), "names": names, **statistics}
+    names = list(variables or info.get("channels", []))
+    shape = list(run.data["x_test"].shape[1:])
+    return Inputs(kind, shape, names, statistics["mean"], statistics["sd"], mirror=run.mirror)
 
 
 def evaluate(folder: str | Path, prepared: str | Path) -> pd.DataFrame:
@@ -153,13 +141,17 @@ def evaluate(folder: str | Path, prepared: str | Path) -> pd.DataFrame:
     model, or other data than those that it was trained on.
     """
     published, run = reopen(folder, prepared)
-    model: Any = create(run.model)
-    model.module, model.network, model.kernel = published.network, published.network, published.kernel
-    place(published.network, run.device)
-    return gather({str(run.id): of_runs.evaluate(run, model, run.splits).metrics}, COLUMNS["metrics.csv"])
+    move(published.network, run.device)
+    model: Network
+    if isinstance(published.network, Classifier):
+        model = CrossEntropy(run.model).around(published.network)
+    else:
+        assert published.kernel is not None
+        model = CLaI(run.model).around(published.network, published.kernel)
+    return gather({str(run.id): evaluation.evaluate(run, model, run.splits).metrics}, COLUMNS["metrics.csv"])
 
 
-def reopen(folder: str | Path, prepared: str | Path) -> tuple[PublishedModel, Run]:
+def reopen(folder: str | Path, prepared: str | Path) -> tuple[Model, Run]:
     """Return a published model and its run on prepared data, with the settings of its evaluation; see `evaluate`."""
     published = load(folder)
     record = published.record["record"]
@@ -185,7 +177,7 @@ def keeps_weights(folder: str | Path) -> bool:
     return all(tensor.dtype != torch.float16 for name, tensor in tensors.items() if name not in REFERENCES)
 
 
-def vote_pictures(model: PublishedModel, data: Prepared, seed: int) -> pd.DataFrame:
+def vote_pictures(model: Model, data: Prepared, seed: int) -> pd.DataFrame:
     """Return test images, drawn with the seed, and the references with the strongest votes about them, as `votes.csv.gz`.
 
     An image has a row with `role` image, then one for each reference; `pixels` are base64 of uint8 (height, width, channels).
@@ -199,7 +191,7 @@ def vote_pictures(model: PublishedModel, data: Prepared, seed: int) -> pd.DataFr
     return pd.DataFrame(rows, columns=COLUMNS["votes.csv.gz"])
 
 
-def _rows(model: PublishedModel, data: Prepared, image: int) -> Iterator[dict[str, Any]]:
+def _rows(model: Model, data: Prepared, image: int) -> Iterator[dict[str, Any]]:
     pixels = np.asarray(data["x_test"][image])
     (found,) = model.votes(pixels[None], SHOWN_REFERENCES)
     shared = {"model": model.record["model"], "image": image, "predicted": found.label}
