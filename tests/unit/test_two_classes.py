@@ -91,7 +91,7 @@ def test_two_classes_have_all_evidence(
         assert (found["auroc"], found["ece_calibrated"]) == (found["roc_auc"], found["ece_scaled"])
         tables[str(run.id)] = evaluation.metrics
         predicted[model] = {0: of_run}
-        save_predictions(evidence.path("two", predictions_of(model)), {run.id: of_run}, {})
+        save_predictions(evidence.path("two", predictions_of(model)), {run.id: of_run})
         embedded = embed_splits(run, made.network) if isinstance(made, CLaI) else None
         pack(run, made, embedded, 1000, {"run": str(run.id)}, found.to_dict(), tmp_path)
         share = (clailearn.load(tmp_path).predict(np.asarray(data["x_test"])) == np.array(EXPECTED[positive])[y]).mean()
@@ -103,10 +103,11 @@ def test_two_classes_have_all_evidence(
     compared = compare_models(samples.y, samples.group, predicted, draws=20)
     compared.to_csv(evidence.path("two", "comparisons.csv"), index=False)
     again = recompute(evidence, "two")
-    both = gathered.merge(again["metrics.csv"], on=["model", "seed", "rule", "shares", "metric"], how="right")
+    both = gathered.merge(again["metrics.csv"], on=["cell", "seed", "rule", "shares", "metric"], how="right")
     np.testing.assert_allclose(both["value_x"], both["value_y"], atol=5e-4)
     np.testing.assert_allclose(compared["value"], again["comparisons.csv"]["value"], atol=5e-4)
-    both = both.merge(compared[compared["other"] == ""], on=["model", "metric"])
+    alone = compared[compared["other"] == ""].rename(columns={"model": "cell"})
+    both = both.merge(alone, on=["cell", "metric"])
     assert len(both) == 2 * len(METRICS)
     np.testing.assert_allclose(both["value_x"], both["value"], atol=1e-6)
 

@@ -23,10 +23,10 @@ SAMPLES = [
 
 
 def metrics(miniature: Tree, dataset: str) -> pd.DataFrame:
-    """Means over seeds and folds under the paper's rule: model, metric, value."""
+    """Means over seeds and folds under the paper's rule: cell, metric, value."""
     frame = pd.read_csv(miniature.path / "results" / "mini" / dataset / "evidence" / "metrics.csv")
     frame = frame[frame["rule"].isna() | (frame["rule"] == "printed")]
-    return frame.groupby(["model", "metric"])["value"].mean()
+    return frame.groupby(["cell", "metric"])["value"].mean()
 
 
 def test_every_output_is_there_and_nothing_is_left_to_do(miniature: Tree) -> None:

@@ -117,7 +117,6 @@ rule gather_samples:
 rule gather_predictions:
     input:
         predictions=files_of_runs("predictions.npz"),
-        metrics=files_of_runs("metrics.csv"),
         library=EVALUATION,
     output:
         "<results>/{dataset}/evidence/predictions_{model}.parquet",

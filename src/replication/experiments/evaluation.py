@@ -19,7 +19,8 @@ from clailearn.kernels import Kernel
 from replication.datasets.prepared import Prepared
 from replication.experiments.embeddings import open_view
 from replication.experiments.latent_signals import areas_around_onset, as_seen, seen_statistics
-from replication.metrics.bootstrap import Predictions
+from replication.experiments.predictions import save_run
+from replication.metrics.bootstrap import Calibration, Predictions
 from replication.metrics.challenge_utility import HourlyUtility, choose_alarm_threshold, hourly_utility, utility_score
 from replication.metrics.classification import (
     binary_metrics,
@@ -55,8 +56,8 @@ class Evaluation(NamedTuple):
     """The figures of merit of a run on its test samples.
 
     metrics: columns rule, shares, metric, value; rule and shares are empty for a model without references. reliability: columns
-    kind, mapping, bin, n, confidence, accuracy. predictions: in float32; an alarm is a score above the threshold that served
-    validation patients best.
+    kind, mapping, bin, n, confidence, accuracy. predictions: in float32, with what was fitted on validation samples;
+    an alarm is a score above the threshold that served validation patients best.
     """
 
     metrics: pd.DataFrame
@@ -66,7 +67,7 @@ class Evaluation(NamedTuple):
     def save(self, metrics: str | Path, reliability: str | Path, predictions: str | Path) -> None:
         self.metrics.to_csv(metrics, index=False)
         self.reliability.to_csv(reliability, index=False)
-        np.savez(predictions, **{name: part for name, part in vars(self.predictions).items() if part is not None})
+        save_run(predictions, self.predictions)
 
 
 class Measured(NamedTuple):
@@ -164,22 +165,26 @@ def evaluate_scores(run: Run, test: Scored, val: Scored, voted: bool = False) ->
     if test.score.ndim == 2:
         temperature = fit_temperature(val.score, val.y)
         raw, scaled = scaled_softmax(test.score, 1.0), scaled_softmax(test.score, temperature)
-        return _evaluation(test, raw, scaled, sample_metrics(test.y, raw, scaled) | {"temperature": temperature})
+        metrics = sample_metrics(test.y, raw, scaled) | {"temperature": temperature}
+        return _evaluation(test, raw, scaled, metrics, Calibration(temperature))
     f = torch.from_numpy(test.score)[None]
     probability: Floats = probabilities(f)[:, 1].numpy() if voted else expit(test.score)
-    calibrated = fit_logistic(val.score, val.y)(test.score)
+    logistic = fit_logistic(val.score, val.y)
+    fitted = Calibration(slope=logistic.slope, intercept=logistic.intercept, vote=voted)
+    calibrated = logistic(test.score)
     threshold = choose_threshold(val.y, val.score)
     metrics = binary_metrics(test.y, test.score, probability, calibrated, threshold)
     if run.data.info["kind"] != "recordings":
-        return _evaluation(test, probability, calibrated, sample_metrics(test.y, probability, calibrated) | metrics)
+        metrics = sample_metrics(test.y, probability, calibrated) | metrics
+        return _evaluation(test, probability, calibrated, metrics, fitted)
     _, val_rows, test_rows = recording_rows(run.data, run.settings, run.id)
     scored_rows = val_rows if run.scored_split == "val" else test_rows
-    of_val, of_test = (utility_of(run.data, rows) for rows in (val_rows, scored_rows))
-    if of_val is None or of_test is None:
-        return _evaluation(test, probability, calibrated, metrics)
-    alarm = test.score > choose_alarm_threshold(of_val, val.score)
-    metrics["utility"] = utility_score(of_test, alarm)
-    return _evaluation(test, probability, calibrated, metrics, alarm)
+    validation, tested = (utility_of(run.data, rows) for rows in (val_rows, scored_rows))
+    if validation is None or tested is None:
+        return _evaluation(test, probability, calibrated, metrics, fitted)
+    alarm = test.score > choose_alarm_threshold(validation, val.score)
+    metrics["utility"] = utility_score(tested, alarm)
+    return _evaluation(test, probability, calibrated, metrics, fitted, alarm)
 
 
 def _evaluation(
@@ -187,6 +192,7 @@ def _evaluation(
     raw: Floats,
     calibrated: Floats,
     metrics: Mapping[str, float],
+    fitted: Calibration,
     alarm: NDArray[np.bool_] | None = None,
 ) -> Evaluation:
     rows = pd.DataFrame({"rule": "", "shares": "", "metric": list(metrics), "value": list(metrics.values())})
@@ -196,7 +202,7 @@ def _evaluation(
         pairs = top_label(test.y, p) if raw.ndim == 2 else (p, test.y)
         diagrams.append(reliability(*pairs).assign(kind=kind, mapping=mapping))
     score, probability, mapped = (part.astype(np.float32) for part in (test.score, raw, calibrated))
-    predictions = Predictions(score, probability, mapped, alarm)
+    predictions = Predictions(score, probability, mapped, alarm, fitted)
     return Evaluation(rows, pd.concat(diagrams, ignore_index=True), predictions)
 
 

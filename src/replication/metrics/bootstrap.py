@@ -33,6 +33,19 @@ DRAWS_AT_ONCE = 50
 
 
 @dataclass(frozen=True)
+class Calibration:
+    """What a run fitted on validation samples: of many classes a temperature, of two the logistic map of its scores.
+
+    vote: whether the scores of two classes are votes in [-1, 1]; otherwise they are log-odds. What does not apply is NaN.
+    """
+
+    temperature: float = np.nan
+    slope: float = np.nan
+    intercept: float = np.nan
+    vote: bool = False
+
+
+@dataclass(frozen=True)
 class Predictions:
     """What a run predicts for its test samples: (N,) for two classes, (N, C) for more; alarms (N,) where they have a utility."""
 
@@ -40,6 +53,7 @@ class Predictions:
     probability: NDArray[np.floating]
     calibrated: NDArray[np.floating]
     alarm: NDArray[np.bool_] | None = None
+    calibration: Calibration = Calibration()
 
 
 @dataclass(frozen=True)
